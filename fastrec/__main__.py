@@ -1,0 +1,24 @@
+"""Entry of the `fastrec` command and of `python -m fastrec`."""
+
+from __future__ import annotations
+
+import sys
+
+from fastrec.exceptions import MissingExtraError, require
+
+
+def main() -> None:
+    """Run the command line; where its packages are missing, say in one line how to install them."""
+    try:
+        for module in ("click", "rich"):
+            require(module, "cli", what="the command line")
+    except MissingExtraError as error:
+        print(f"fastrec: {error}", file=sys.stderr)
+        sys.exit(2)
+    from fastrec.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,476 @@
+"""From metrics to numbers: plans what to compute, runs it over blocks of users, keeps exact, mergeable sums."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exact import sum_digits
+from fastrec.exceptions import MetricError
+from fastrec.kernels import opcodes as op
+from fastrec.kernels.ranking import Log as KernelLog
+from fastrec.kernels.ranking import Program, Totals, Users
+from fastrec.launcher import launch, run_in_threads
+from fastrec.programs import Extent, View, Writer, identity, vanishes
+from fastrec.registry import Call
+from fastrec.statistics import Combined, Row, Statistics, Untraceable, Values, constant
+
+__all__ = ["Failure", "KernelFailure", "Log", "Outcome", "Plan", "Policies", "evaluate_log", "make_plan"]
+
+Array = np.ndarray[Any, Any]
+POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR}
+ROWS_PER_LAUNCH = 1 << 27  # between launches a call can be interrupted and reports progress
+USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: a few MB, reused
+INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
+WEIGHT = Row(("given", 0))
+
+
+class Log(NamedTuple):
+    """Checked input: lists and truth of the same users; see `fastrec.kernels.ranking.Log`."""
+
+    rec_items: Array
+    rec_indptr: Array
+    truth_items: Array
+    truth_indptr: Array
+    gains: Array | None
+    lowest: int = 0
+
+
+class Failure(NamedTuple):
+    """What a kernel found wrong: a code of `opcodes`, the user, and a position or a row."""
+
+    code: int
+    user: int
+    detail: int
+
+
+class KernelFailure(Exception):
+    """Carries a `Failure` up to where users and items have names."""
+
+    def __init__(self, failure: Failure, metric: str = "") -> None:
+        super().__init__(failure)
+        self.failure = failure
+        self.metric = metric
+
+
+class Sum(NamedTuple):
+    """A row to add up over users."""
+
+    view: int
+    row: Row
+    fixed: bool
+    metric: str
+
+
+class Check(NamedTuple):
+    """A row of a metric that is not ours, and the bounds that it declares."""
+
+    view: int
+    row: Row
+    low: float
+    high: float
+    metric: str
+
+
+class SumList:
+    """Sums of one program: those within [-1, 1] are numbered before the general ones."""
+
+    def __init__(self) -> None:
+        self.sums: list[Sum] = []
+        self.checks: list[Check] = []
+
+    def add(self, *sums: Sum) -> tuple[int, ...]:
+        self.sums += sums
+        return tuple(range(len(self.sums) - len(sums), len(self.sums)))
+
+    def ordered(self) -> list[int]:
+        return [i for fixed in (True, False) for i, each in enumerate(self.sums) if each.fixed is fixed]
+
+    def rows(self, writer: Writer, fixed: bool) -> Array:
+        numbers = [writer.row_number(each.view, each.row) for each in self.sums if each.fixed is fixed]
+        return np.array(numbers, np.int64)
+
+    def scales(self) -> list[int]:
+        return [op.FIXED_SCALE if self.sums[i].fixed else op.GENERAL_SCALE for i in self.ordered()]
+
+    def metric_of(self, failure: Failure) -> str:
+        if failure.code == op.OUT_OF_LIMITS:
+            return sorted(self.checks, key=lambda check: check.view)[failure.detail].metric
+        return [each for each in self.sums if not each.fixed][failure.detail].metric
+
+
+@dataclass(frozen=True)
+class Value:
+    """How the mean of one metric is read off the sums."""
+
+    call: Call
+    view: int
+    combined: Combined | None
+    sums: tuple[int, ...]  # in its SumList
+    on_arrays: bool = False
+
+
+@dataclass(frozen=True)
+class ArrayFormula:
+    """A formula that runs on arrays: where the rows that it asks for are stored."""
+
+    call: Call
+    position: int  # among the calls
+    leaves: tuple[tuple[Hashable, int], ...]
+    included: int
+    counted: int
+
+
+def make_plan(
+    calls: tuple[Call, ...], *, min_gain: float | None, n_items: int | None, weighted: bool, per_user: bool
+) -> Plan:
+    """The plan for these metrics; kept, as most programs ask for the same metrics again and again."""
+    return _make_plan(calls, min_gain or 0.0, n_items, weighted, per_user)
+
+
+class Plan:
+    """Everything that follows from the metrics of a call, before any data is seen."""
+
+    def __init__(
+        self, calls: tuple[Call, ...], min_gain: float, n_items: int | None, weighted: bool, per_user: bool
+    ) -> None:
+        self.calls = calls
+        self.n_items = n_items
+        self.weighted = weighted
+        self.per_user = per_user
+        self.min_gains = list(dict.fromkeys([min_gain, *(c.min_gain for c in calls if c.min_gain is not None)]))
+        self.needs_exp2 = any(("gain", "exp2") in call.options for call in calls)
+        self.needs_plain = [call.text for call in calls if ("ideal", "k") in call.options]
+        self.max_gain = min((dict(call.options).get("max_gain", np.inf) for call in calls), default=np.inf)
+        self.gain_tables = [gain for call in calls if isinstance(gain := dict(call.options).get("gain"), tuple)]
+        self.direct, self.arrays = SumList(), SumList()
+        self.formulas: list[ArrayFormula] = []
+        self._stored: list[tuple[int, Row]] = [(0, COUNTED)] * len(calls) if per_user else []
+        self.weight_sums: tuple[int, ...] = ()
+        if weighted:
+            views = range(len(self.min_gains))
+            self.weight_sums = self.direct.add(*(Sum(v, _where(COUNTED, WEIGHT), False, "user_weight") for v in views))
+        self.values = [self._trace(i, call) for i, call in enumerate(calls)]
+        self.writers = {graded: self._write(graded) for graded in (False, True)}
+        self.array_writer = Writer([View(0.0, *_rows_and_checks(self.arrays, 0, []))], graded=False)
+        order = self.direct.ordered()
+        after = [len(order) + i for i in self.arrays.ordered()]
+        self._position = {i: at for at, i in enumerate(order)}
+        self._array_position = {i - len(order): len(order) + at for at, i in enumerate(after)}
+        self.scales = self.direct.scales() + self.arrays.scales()
+
+    def position(self, value: Value, nth: int) -> int:
+        """Where a sum of a value stands among all totals."""
+        table = self._array_position if value.on_arrays else self._position
+        return table[value.sums[nth]]
+
+    def weight_position(self, view: int) -> int:
+        return self._position[self.weight_sums[view]]
+
+    def _trace(self, position: int, call: Call) -> Value:
+        """Call the formula on rows, and plan its sums; or, if that cannot be, on arrays."""
+        view = 0 if call.min_gain is None else self.min_gains.index(call.min_gain)
+        try:
+            result = call.evaluate(Statistics(call.k, self.n_items))
+        except Untraceable:
+            return self._plan_arrays(position, call, view)
+        except MetricError as error:
+            raise MetricError(f"{call.text} {error}") from None
+        if isinstance(result, Combined):
+            row = _where(INCLUDED, result.function(*result.rows))
+            rows = tuple(_where(COUNTED, row) for row in result.rows)
+            value = Value(call, view, result, self.direct.add(*self._combined_sums(call, view, rows)))
+        else:
+            row = _where(INCLUDED, result if isinstance(result, Row) else constant(float(result)))
+            value = Value(call, view, None, self.direct.add(*self._mean_sums(call, view, row)))
+            if not call.metric.builtin:
+                self.direct.checks.append(_check(call, view, row))
+        if self.per_user:
+            self._stored[position] = (view, row)
+        return value
+
+    def _mean_sums(self, call: Call, view: int, row: Row) -> list[Sum]:
+        """Sums for a mean over users: v; weighted: w v and w^2 v. Squares come along."""
+        low, high = call.metric.range
+        fixed = low >= -1.0 and high is not None and high <= 1.0
+        if not self.weighted:
+            return [Sum(view, row, fixed, call.text)]
+        weighted = Row(op.MULTIPLY, (WEIGHT, row))
+        return [Sum(view, each, False, call.text) for each in (weighted, Row(op.MULTIPLY, (WEIGHT, weighted)))]
+
+    def _combined_sums(self, call: Call, view: int, rows: tuple[Row, ...]) -> list[Sum]:
+        """Sums for a function of means: the rows, then w^2 x row where weighted, then products of pairs."""
+        wanted = rows
+        if self.weighted:
+            rows = tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows)
+            wanted = (*rows, *(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows))
+        products = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)]
+        return [Sum(view, row, False, call.text) for row in (*wanted, *products)]
+
+    def _plan_arrays(self, position: int, call: Call, view: int) -> Value:
+        """Find out which rows the formula asks for by running it on ones."""
+        asked: dict[Hashable, Row] = {}
+
+        def record(row: Row) -> Any:
+            asked[identity(row)] = row
+            return np.ones(1).view(Values)
+
+        call.evaluate(Statistics(call.k, self.n_items, record))
+        start = len(self._stored)
+        self._stored += [(view, row) for row in (*asked.values(), INCLUDED, COUNTED)]
+        leaves = tuple((name, start + i) for i, name in enumerate(asked))
+        self.formulas.append(ArrayFormula(call, position, leaves, start + len(asked), start + len(asked) + 1))
+        given = Row(("given", len(self.formulas)))
+        self.arrays.checks.append(_check(call, 0, given))
+        return Value(call, view, None, self.arrays.add(*self._mean_sums(call, 0, given)), on_arrays=True)
+
+    def _write(self, graded: bool) -> Writer:
+        views = [
+            View(min_gain, *_rows_and_checks(self.direct, i, self._stored)) for i, min_gain in enumerate(self.min_gains)
+        ]
+        return Writer(views, graded=graded)
+
+    def program(self, extent: Extent, policies: Policies, *, graded: bool, lowest: int) -> Program:
+        """The kernel's program for data of this extent."""
+        writer = self.writers[graded]
+        stored = [(writer.row_number(view, row), view) for view, row in self._stored]
+        return Program(
+            **writer.arrays(extent),
+            fixed_rows=self.direct.rows(writer, True),
+            general_rows=self.direct.rows(writer, False),
+            stored_rows=np.array(stored, np.int64).reshape(-1, 2),
+            find=True,
+            lowest=lowest,
+            no_truth=POLICIES[policies.no_truth],
+            no_recs=POLICIES[policies.no_recs],
+        )
+
+    def array_program(self) -> Program:
+        """The program that sums what formulas on arrays gave."""
+        writer = self.array_writer
+        return Program(
+            **writer.arrays(Extent(0, 0)),
+            fixed_rows=self.arrays.rows(writer, True),
+            general_rows=self.arrays.rows(writer, False),
+            stored_rows=np.zeros((0, 2), np.int64),
+            find=False,
+            lowest=0,
+            no_truth=op.SKIP,
+            no_recs=op.SKIP,
+        )
+
+    @property
+    def n_stored(self) -> int:
+        return len(self._stored)
+
+    @property
+    def needs_gains(self) -> bool:
+        """Whether plain truth must be taken as truth of gain 1."""
+        return self.writers[False].has_general_gains or any(gain > 1 for gain in self.min_gains)
+
+
+_make_plan = functools.lru_cache(maxsize=64)(Plan)
+
+
+class Policies(NamedTuple):
+    """Who is counted."""
+
+    no_truth: str
+    no_recs: str
+
+
+def _rows_and_checks(sums: SumList, view: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any]:
+    rows = [each.row for each in sums.sums if each.view == view] + [row for at, row in stored if at == view]
+    checks = [(check.row, check.low, check.high) for check in sums.checks if check.view == view]
+    return tuple(rows), tuple(checks)
+
+
+def _where(mask: Row, row: Row) -> Row:
+    """The row, 0 for users that the mask leaves out; they have no hits, so often it is 0 there anyway."""
+    return row if vanishes(row) else Row(op.SELECT, (mask, row))
+
+
+def _check(call: Call, view: int, row: Row) -> Check:
+    low, high = call.metric.range
+    slack = 1e-9  # a ratio may round past its bound
+    largest = float(np.finfo(float).max)
+    return Check(view, row, low - slack, largest if high is None else high + slack, call.text)
+
+
+class Outcome(NamedTuple):
+    """What one batch of users adds to the sums."""
+
+    n_users: int
+    totals: Array  # object (n_groups + 1, n_sums, 2): whole numbers, see `fastrec.exact`
+    counts: Array  # int64 (n_groups + 1, n_views, 4)
+    facts: Array  # int64 (4,)
+    per_user: Array | None  # float64 (n_calls, n_users)
+
+
+def evaluate_log(
+    plan: Plan,
+    policies: Policies,
+    log: Log,
+    groups: Array,
+    weights: Array | None,
+    n_threads: int,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Outcome:
+    """Evaluate a batch of users. `groups` is int32 (n_groupings, n_users), 1-based; raises KernelFailure."""
+    n_users = len(log.rec_indptr) - 1
+    gains = log.gains
+    if gains is None and plan.needs_gains:
+        gains = np.ones(len(log.truth_items))
+    extent = Extent(_longest(log.rec_indptr), _longest(log.truth_indptr))
+    program = plan.program(extent, policies, graded=gains is not None, lowest=log.lowest)
+    n_groups = int(groups.max()) if groups.size else 0
+    given = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
+    batch = Batch(log, gains, Users(read_only(groups), read_only(given)), n_groups, n_threads)
+    report = progress or (lambda done, total: None)
+    outcome = _empty_outcome(plan, n_users, n_groups)
+    run = _run_formulas if plan.formulas else _run_direct
+    for done, part in run(plan, program, batch, outcome.per_user):
+        outcome.totals[...] += part.totals
+        outcome.counts[...] += part.counts
+        largest = max(outcome.facts[op.FACT_CATALOGUE], part.facts[op.FACT_CATALOGUE])
+        outcome.facts[...] += part.facts
+        outcome.facts[op.FACT_CATALOGUE] = largest
+        report(done, n_users)
+    return outcome
+
+
+class Batch(NamedTuple):
+    """The data of one call in the shape that kernels take."""
+
+    log: Log
+    gains: Array | None
+    users: Users
+    n_groups: int
+    n_threads: int
+
+
+class Part(NamedTuple):
+    totals: Array
+    counts: Array
+    facts: Array
+
+
+def _empty_outcome(plan: Plan, n_users: int, n_groups: int) -> Outcome:
+    return Outcome(
+        n_users,
+        np.zeros((n_groups + 1, len(plan.scales), 2), dtype=object),
+        np.zeros((n_groups + 1, len(plan.min_gains), 4), np.int64),
+        np.zeros(4, np.int64),
+        np.empty((len(plan.calls), n_users)) if plan.per_user else None,
+    )
+
+
+def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, Part]]:
+    """Everything in the kernel; several launches only for large inputs."""
+    log = kernel_log(batch.log)
+    stored = np.empty((plan.n_stored, 0)) if per_user is None else per_user
+    n_users = len(log.rec_indptr) - 1
+    for blocks in _launches(log):
+        totals = launch(log, _maybe(batch.gains), program, batch.users, stored, batch.n_groups, blocks, batch.n_threads)
+        _raise_failure(totals, plan.direct, 0)
+        yield min((int(blocks[-1]) + 1) * op.BLOCK, n_users), _part(plan, totals, None)
+
+
+def _run_formulas(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, Part]]:
+    """Kernel, formulas on arrays and sums for a few thousand users at a time, in threads of our own."""
+    array_program = plan.array_program()
+    n_users = len(batch.log.rec_indptr) - 1
+
+    def work(at: int) -> Part:
+        first, last = at * USERS_PER_FORMULA, min((at + 1) * USERS_PER_FORMULA, n_users)
+        log = kernel_log(batch.log, first, last)
+        users = Users(*(read_only(part[:, first:last]) for part in batch.users))
+        blocks = np.arange(-(-(last - first) // op.BLOCK))
+        stored = np.empty((plan.n_stored, last - first))
+        totals = launch(log, _maybe(batch.gains), program, users, stored, batch.n_groups, blocks, 1)
+        _raise_failure(totals, plan.direct, first)
+        given = _fill_formulas(plan, stored, users.given)
+        users = Users(users.groups, read_only(given))
+        more = launch(log, None, array_program, users, np.empty((0, 0)), batch.n_groups, blocks, 1)
+        _raise_failure(more, plan.arrays, first)
+        if per_user is not None:
+            per_user[:, first:last] = stored[: len(plan.calls)]
+        return _part(plan, totals, more)
+
+    tasks = -(-n_users // USERS_PER_FORMULA)
+    per_round = batch.n_threads * 16  # between rounds a call can be interrupted and reports progress
+    for start in range(0, tasks, per_round):
+        parts = run_in_threads(work, range(start, min(start + per_round, tasks)), batch.n_threads)
+        for at, part in enumerate(parts, start):
+            yield min((at + 1) * USERS_PER_FORMULA, n_users), part
+
+
+def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:
+    """Row 0: weights; then the values of each formula, 0 for users that it does not rule. Fills `stored` as well."""
+    n_users = stored.shape[1]
+    given = np.zeros((len(plan.formulas) + 1, n_users))
+    if weights.shape[1]:
+        given[0] = weights[0]
+    for i, formula in enumerate(plan.formulas):
+        where = {name: stored[at].view(Values) for name, at in formula.leaves}
+        statistics = Statistics(formula.call.k, plan.n_items, lambda row, where=where: where[identity(row)])
+        with np.errstate(all="ignore"):
+            values = np.asarray(formula.call.evaluate(statistics), dtype=float)
+        given[i + 1] = np.where(stored[formula.included] == 1.0, values, 0.0)
+        if plan.per_user:
+            stored[formula.position] = np.where(stored[formula.counted] == 1.0, given[i + 1], np.nan)
+    return given
+
+
+def _part(plan: Plan, totals: Totals, more: Totals | None) -> Part:
+    sums = sum_digits(totals.fixed, totals.general)
+    if more is not None:
+        sums = np.concatenate([sums, sum_digits(more.fixed, more.general)], axis=1)
+    facts = totals.facts.sum(axis=0)
+    facts[op.FACT_CATALOGUE] = totals.facts[:, op.FACT_CATALOGUE].max()
+    return Part(sums, totals.counts.sum(axis=0), facts)
+
+
+def _launches(log: KernelLog) -> Iterator[Array]:
+    """Blocks of users, as many at a time as one launch should take."""
+    n_blocks = -(-(len(log.rec_indptr) - 1) // op.BLOCK)
+    blocks = np.arange(n_blocks)
+    first = blocks * op.BLOCK
+    rows = log.rec_indptr[first] + log.truth_indptr[first]
+    yield from np.split(blocks, np.flatnonzero(np.diff(rows // ROWS_PER_LAUNCH)) + 1) if n_blocks else ()
+
+
+def _raise_failure(totals: Totals, sums: SumList, first: int) -> None:
+    """The failure of the first user that has one, whatever the number of threads."""
+    failed = totals.errors[totals.errors[:, 0] != op.FINE]
+    if len(failed):
+        code, user, detail, _ = failed[failed[:, 1].argmin()].tolist()
+        metric = sums.metric_of(Failure(code, user, detail)) if code in (op.OUT_OF_LIMITS, op.OVERFLOW) else ""
+        raise KernelFailure(Failure(code, user + first, detail), metric)
+
+
+def kernel_log(log: Log, first: int = 0, last: int | None = None) -> KernelLog:
+    """Users first..last-1 as the kernel's read-only arrays, so that every call has the same signature."""
+    stop = len(log.rec_indptr) if last is None else last + 1
+    parts = (log.rec_items, log.rec_indptr[first:stop], log.truth_items, log.truth_indptr[first:stop])
+    return KernelLog(*map(read_only, parts))
+
+
+def read_only(array: Array) -> Array:
+    """A contiguous view that cannot be written to."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _maybe(gains: Array | None) -> Array | None:
+    return None if gains is None else read_only(gains)
+
+
+def _longest(indptr: Array) -> int:
+    return int((indptr[1:] - indptr[:-1]).max()) if len(indptr) > 1 else 0

@@ -1,0 +1,85 @@
+"""Exact sums: what kernels add up, as whole numbers of Python, so that no order of adding or merging changes a bit.
+
+A kernel keeps a sum as a few int64 digits (two for values in [-1, 1], many for any double). Here the digits become
+one integer, counted in steps of 2^-scale; integers add and merge exactly, and are divided once, at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+__all__ = ["as_fraction", "combined_error", "mean_and_error", "sum_digits", "weighted_mean_and_error"]
+
+Array = np.ndarray[Any, Any]
+
+
+def sum_digits(fixed: Array, general: Array) -> Array:
+    """Whole numbers from the digits of one or several bins, object (n_groups, n_fixed + n_general, 2).
+
+    `fixed` is int64 (bins, groups, rows, 4): two digits of the sum, two of the sum of squares, in steps of
+    2^-FIXED_SCALE; `general` is int64 (bins, groups, rows, 2, digits), in steps of 2^-GENERAL_SCALE.
+    """
+    n_groups, n_fixed, n_general = fixed.shape[1], fixed.shape[2], general.shape[2]
+    totals = np.zeros((n_groups, n_fixed + n_general, 2), dtype=object)
+    for digits in fixed.astype(object):
+        totals[:, :n_fixed] += digits[:, :, ::2] * (1 << 32) + digits[:, :, 1::2]
+    for at, group, row, moment, digit in np.argwhere(general).tolist():
+        totals[group, n_fixed + row, moment] += int(general[at, group, row, moment, digit]) << (32 * digit)
+    return totals
+
+
+def as_fraction(total: int, scale: int) -> Fraction:
+    return Fraction(int(total), 1 << scale)
+
+
+def mean_and_error(n: int, total: int, squares: int, scale: int) -> tuple[float, float]:
+    """Mean and standard error (sample standard deviation / sqrt(n)) of n values; NaN where undefined."""
+    if n == 0:
+        return float("nan"), float("nan")
+    mean = total / (n << scale)
+    if n == 1:
+        return mean, float("nan")
+    # whole numbers all the way: the difference of nearly equal sums loses nothing
+    return mean, root((n * squares << scale) - total * total, (n * n * (n - 1)) << (2 * scale))
+
+
+def weighted_mean_and_error(
+    n: int, weight: Fraction, weight_squares: Fraction, total: Fraction, squares: Fraction, cross: Fraction
+) -> tuple[float, float]:
+    """Weighted mean and its standard error, sqrt(n / (n - 1) * sum w^2 (v - mean)^2) / sum w.
+
+    `total` = sum w v, `squares` = sum w^2 v^2, `cross` = sum w^2 v.
+    """
+    if n == 0 or weight == 0:
+        return float("nan"), float("nan")
+    mean = total / weight
+    if n == 1:
+        return float(mean), float("nan")
+    spread = squares - 2 * mean * cross + mean * mean * weight_squares
+    return float(mean), _root(spread * n / (n - 1) / (weight * weight))
+
+
+def combined_error(gradient: Sequence[Fraction | float], covariance: Sequence[Sequence[Fraction]]) -> float:
+    """Standard error by the delta method: sqrt(g' C g) for the covariance C of the means."""
+    slopes = [Fraction(slope) for slope in gradient]
+    terms = (a * c * b for a, line in zip(slopes, covariance, strict=True) for b, c in zip(slopes, line, strict=True))
+    return _root(sum(terms, Fraction(0)))
+
+
+def _root(variance: Fraction) -> float:
+    return root(variance.numerator, variance.denominator)
+
+
+def root(numerator: int, denominator: int) -> float:
+    """Square root of a variance, which rounded squares may have put a hair below 0."""
+    if numerator <= 0:
+        return 0.0
+    # scaled by a power of 4, so that neither tiny nor huge variances leave the range of a double
+    shift = (numerator.bit_length() - denominator.bit_length()) // 2
+    scaled = numerator / (denominator << 2 * shift) if shift >= 0 else (numerator << -2 * shift) / denominator
+    return math.ldexp(math.sqrt(scaled), shift)

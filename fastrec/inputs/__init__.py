@@ -1,0 +1,1 @@
+"""What a user has, turned into flat arrays with user pointers."""

@@ -1,0 +1,172 @@
+"""Lists and truth in any of the accepted forms, as flat arrays of the same users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.inputs.ids import check_ids
+from fastrec.ragged import Ragged, check_indptr
+
+__all__ = ["Side", "check_numbers", "read_pair", "read_side"]
+
+Array = np.ndarray[Any, Any]
+FORMS = (
+    "(items, indptr), (items, indptr, {extra}), a Ragged, a 2-D integer array padded with -1, a SciPy CSR matrix, "
+    "a list with one list of items per user, or dicts {{user: items}} on both sides"
+)
+
+
+class Side(NamedTuple):
+    """Lists or truth of all users, end to end."""
+
+    items: Array  # int32, int64, or object (texts)
+    indptr: Array  # int64 (n_users + 1,)
+    extra: Array | None  # scores of lists, gains of truth: float64 (n,)
+
+
+def read_pair(recs: Any, truth: Any, exclude: Any) -> tuple[Side, Side, Side | None, list[Any] | None]:
+    """All sides for the same users, and the users' keys if the sides are dicts."""
+    if isinstance(recs, Mapping) or isinstance(truth, Mapping):
+        return _read_dicts(recs, truth, exclude)
+    lists = read_side(recs, "recs", "scores")
+    held = read_side(truth, "truth", "gains")
+    seen = None if exclude is None else read_side(exclude, "exclude", "scores")
+    for side, name in ((held, "truth"), (seen, "exclude")):
+        if side is not None and len(side.indptr) != len(lists.indptr):
+            raise InputError(
+                f"recs and {name} must have the same users in the same order, "
+                f"found {len(lists.indptr) - 1} and {len(side.indptr) - 1}"
+            )
+    return lists, held, seen, None
+
+
+def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[Side, Side, Side | None, list[Any]]:
+    """Dicts are matched by key: users of the truth first, then those who have a list only."""
+    for side, name in ((recs, "recs"), (truth, "truth"), (exclude, "exclude")):
+        if not isinstance(side, Mapping) and not (name == "exclude" and side is None):
+            raise InputTypeError(f"recs and truth must both be dicts or neither, {name} is {_kind(side)}")
+    users = [*truth, *(user for user in recs if user not in truth)]
+    empty: tuple[Any, ...] = ()
+    lists = _read_rows([recs.get(user, empty) for user in users], "recs", "scores", users)
+    held = _read_rows([truth.get(user, empty) for user in users], "truth", "gains", users)
+    seen = None
+    if exclude is not None:
+        seen = _read_rows([exclude.get(user, empty) for user in users], "exclude", "scores", users)
+    return lists, held, seen, users
+
+
+def read_side(value: Any, name: str, extra: str) -> Side:
+    """One side in any form but a dict."""
+    if isinstance(value, Ragged):
+        return Side(check_ids(value.values, f"{name}.values"), value.indptr, None)
+    if isinstance(value, tuple):
+        return _read_tuple(value, name, extra)
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputTypeError(f"{name} must not be a masked array: pad with -1 instead")
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return _read_matrix(value, name)
+    if all(hasattr(value, part) for part in ("indptr", "indices", "data", "shape")):
+        return _read_csr(value, name, extra)
+    if hasattr(value, "tocsr"):
+        raise InputTypeError(f"{name} is a sparse matrix of another kind: pass {name}.tocsr()")
+    if isinstance(value, (list, np.ndarray)):
+        return _read_rows(list(value), name, extra, None)
+    raise InputTypeError(f"{name} must be {FORMS.format(extra=extra)}; found {_kind(value)}")
+
+
+def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> Side:
+    if len(value) not in (2, 3):
+        raise InputError(
+            f"{name} is a tuple of {len(value)}, wanted (items, indptr) or (items, indptr, {extra}); "
+            "lists of users go into a list, not a tuple"
+        )
+    items = check_ids(value[0], f"{name} items")
+    indptr = check_indptr(value[1], len(items), f"{name} indptr")
+    if len(value) == 2 or value[2] is None:
+        return Side(items, indptr, None)
+    return Side(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}"))
+
+
+def _read_matrix(value: Array, name: str) -> Side:
+    """A rectangular array of items; -1 pads the ends of short rows."""
+    if value.dtype.kind == "f":
+        raise InputTypeError(
+            f"{name} is a float array of shape {value.shape}: lists hold item ids, best first. From a matrix of scores "
+            f"take the k best per row, e.g. np.argsort(-scores, axis=1, kind='stable')[:, :k]"
+        )
+    if value.ndim != 2:
+        raise InputError(f"{name} is one array of shape {value.shape}: pass (items, indptr), or a 2-D array")
+    if value.dtype.kind not in "iu":
+        raise InputTypeError(f"{name} must hold integers when it is a 2-D array, found dtype {value.dtype}")
+    n_users, width = value.shape
+    flat = check_ids(value.reshape(-1), name)
+    if not flat.size or flat.min() >= 0:
+        return Side(flat, np.arange(n_users + 1, dtype=np.int64) * width, None)
+    rows = flat.reshape(n_users, width)
+    kept = rows != -1
+    broken = (kept[:, 1:] & ~kept[:, :-1]).any(axis=1)
+    if broken.any():
+        at = int(broken.argmax())
+        raise InputError(f"{name}[{at}] has an item after its padding of -1: {rows[at].tolist()}")
+    return Side(flat[kept.reshape(-1)], np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64), None)
+
+
+def _read_csr(value: Any, name: str, extra: str) -> Side:
+    if getattr(value, "format", "csr") != "csr":
+        raise InputTypeError(f"{name} is a sparse {value.format} matrix: pass {name}.tocsr()")
+    items = check_ids(value.indices, f"{name}.indices")
+    indptr = check_indptr(value.indptr, len(items), f"{name}.indptr")
+    return Side(items, indptr, check_numbers(value.data, len(items), f"{name}.data ({extra})"))
+
+
+def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> Side:
+    """One collection of items per user: a list, tuple, set or array, or a dict from item to score or gain."""
+    for at, row in enumerate(rows):
+        if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
+            label = at if users is None else users[at]
+            raise InputTypeError(f"{name}[{label!r}] must be a list of items, found {_kind(row)}")
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    weighted = [isinstance(row, Mapping) for row in rows]
+    if any(weighted) and not all(is_dict or not len(row) for is_dict, row in zip(weighted, rows, strict=True)):
+        raise InputTypeError(f"{name} must give {extra} for all users or for none: some rows are dicts, some are not")
+    items = _flat_items(rows, f"{name} items")
+    if not any(weighted):
+        return Side(items, indptr, None)
+    values = list(chain.from_iterable(row.values() for row in rows if isinstance(row, Mapping)))
+    return Side(items, indptr, check_numbers(values, len(items), f"{name} {extra}"))
+
+
+def _flat_items(rows: list[Any], name: str) -> Array:
+    """The items of all rows; integer arrays stay arrays."""
+    if rows and all(isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "iu" for row in rows):
+        return check_ids(np.concatenate(rows), name)
+    return check_ids(list(chain.from_iterable(rows)), name)
+
+
+def check_numbers(values: Any, n: int, name: str) -> Array:
+    """Finite or infinite numbers as a contiguous float64 array of n values; NaN is an error."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputTypeError(f"{name} must not be a masked array: fill it first")
+    array = np.asarray(values)
+    if array.shape != (n,):
+        raise InputError(f"{name} must have one number per item, {n}; found shape {array.shape}")
+    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
+        raise InputTypeError(f"{name} must be numbers of at most 64 bits, found dtype {array.dtype}")
+    out = np.ascontiguousarray(array, dtype=np.float64)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size and abs(out).max() > 2**53:
+        at = int(abs(out).argmax())
+        raise InputError(f"{name} holds an integer past 2**53, which would be rounded: {array[at]} at position {at}")
+    # NaN is the one value for which min() is NaN
+    if n and np.isnan(out.min()):
+        raise InputError(f"{name} must not be NaN, found NaN at position {int(np.isnan(out).argmax())}")
+    return out
+
+
+def _kind(value: Any) -> str:
+    return f"a {type(value).__module__}.{type(value).__name__}".replace("a builtins.", "a ")

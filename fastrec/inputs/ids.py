@@ -1,0 +1,115 @@
+"""Item ids: integers as they are, anything else encoded jointly and exactly. Never as float, never hashed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError
+
+__all__ = ["check_ids", "encode_texts", "integer_ids", "match_widths"]
+
+Array = np.ndarray[Any, Any]
+INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
+
+
+def check_ids(values: Any, name: str) -> Array:
+    """Ids as a 1-D array: int32 or int64 (no copy if they are), or an object array of texts.
+
+    Raises InputTypeError for floats, booleans, masked arrays and mixed types, InputError for integers past 2^63 - 1.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputTypeError(f"{name} must not be a masked array: fill it or drop the masked ids first")
+    array = values if isinstance(values, np.ndarray) else _array_of(values, name)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
+    if array.dtype.kind in "iu":
+        return integer_ids(array, name)
+    if array.dtype.kind in "UST":
+        return _texts(array.tolist(), name)
+    if array.dtype == object:
+        return _objects(array.tolist(), name)
+    if array.dtype.kind == "f":
+        if array.size == 0:
+            return np.zeros(0, np.int64)
+        raise InputTypeError(
+            f"{name} must be integers or texts, found {array.dtype}: floats cannot hold large ids; "
+            "convert them where they are made, e.g. ids.astype('int64')"
+        )
+    raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
+
+
+def _array_of(values: Any, name: str) -> Array:
+    """A list of ids as an array, without NumPy's own guesses about mixed types."""
+    rows = list(values)
+    if not rows:
+        return np.zeros(0, np.int64)
+    out = np.empty(len(rows), dtype=object)
+    out[:] = rows
+    return out
+
+
+def _objects(values: list[Any], name: str) -> Array:
+    kinds = set(map(type, values))
+    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+        return _python_integers(values, name)
+    if kinds <= {str} or kinds <= {bytes} or kinds <= {np.str_, str}:
+        return _texts(values, name)
+    if kinds & {float, np.float64, np.float32, np.float16}:
+        raise InputTypeError(f"{name} must be integers or texts, found a float at {_where(values, (float, np.floating))}")
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise InputTypeError(f"{name} must be all integers or all texts, found {names}")
+
+
+def _python_integers(values: list[Any], name: str) -> Array:
+    try:
+        return np.array(values, dtype=np.int64)
+    except OverflowError:
+        at = next(i for i, value in enumerate(values) if not INT64.min <= value <= INT64.max)
+        raise InputError(f"{name} must not exceed 2**63 - 1, found {values[at]} at position {at}") from None
+
+
+def _texts(values: list[Any], name: str) -> Array:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    if not all(isinstance(value, (str, bytes)) for value in values):
+        at = next(i for i, value in enumerate(values) if not isinstance(value, (str, bytes)))
+        raise InputTypeError(f"{name} must be all texts, found {values[at]!r} at position {at}")
+    return out
+
+
+def _where(values: Sequence[Any], kinds: Any) -> str:
+    at = next(i for i, value in enumerate(values) if isinstance(value, kinds))
+    return f"position {at}: {values[at]!r}"
+
+
+def integer_ids(array: Array, name: str) -> Array:
+    """Integers of any width and byte order as contiguous int32 or int64; exact, or an error."""
+    if array.dtype == np.uint64 and array.size and int(array.max()) > INT64.max:
+        at = int(array.argmax())
+        raise InputError(f"{name} must not exceed 2**63 - 1, found {array[at]} at position {at}")
+    small = array.dtype.itemsize < 4 or (array.dtype.kind == "i" and array.dtype.itemsize == 4)
+    return np.ascontiguousarray(array, dtype=np.int32 if small else np.int64)
+
+
+def match_widths(first: Array, second: Array) -> tuple[Array, Array]:
+    """Both integer arrays in one width; the shorter one is converted if its values allow it."""
+    if first.dtype == second.dtype:
+        return first, second
+    wide, narrow = (first, second) if first.dtype == np.int64 else (second, first)
+    if len(wide) < len(narrow) and (not len(wide) or (wide.min() >= INT32.min and wide.max() <= INT32.max)):
+        converted = wide.astype(np.int32)
+        return (converted, second) if wide is first else (first, converted)
+    return first.astype(np.int64, copy=False), second.astype(np.int64, copy=False)
+
+
+def encode_texts(sides: Iterable[Array]) -> tuple[list[Array], list[Any]]:
+    """Codes for several arrays of texts, in the order of the texts (by code point, as their UTF-8 bytes), and the texts."""
+    arrays = list(sides)
+    texts = sorted(set(chain.from_iterable(array.tolist() for array in arrays)))
+    codes = {text: code for code, text in enumerate(texts)}
+    dtype = np.int32 if len(texts) <= INT32.max else np.int64
+    return [np.fromiter(map(codes.__getitem__, array.tolist()), dtype, len(array)) for array in arrays], texts

@@ -1,0 +1,224 @@
+"""From what was passed in to what the engine takes: ids encoded, lists ordered, seen items and duplicates dealt with."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.engine import Log, read_only
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.inputs.arrays import Side, read_pair
+from fastrec.inputs.ids import encode_texts, match_widths
+from fastrec.inputs.users import check_user_ids
+from fastrec.launcher import run_in_threads
+
+__all__ = ["Names", "Prepared", "Settings", "prepare"]
+
+Array = np.ndarray[Any, Any]
+TIES_CHOICES = ("expected", "input", "worst", "best", "id_asc", "id_desc", "error")
+DUPLICATES_CHOICES = ("error", "first", "miss")
+USERS_PER_TASK = 16384
+
+
+class Names(NamedTuple):
+    """What users and items are called in errors."""
+
+    users: Array | None
+    texts: list[Any] | None
+
+    def user(self, u: int) -> str:
+        label = u if self.users is None else self.users[u]
+        return repr(label.item() if isinstance(label, np.generic) else label)
+
+    def item(self, code: int) -> str:
+        return repr(self.texts[code] if self.texts is not None else int(code))
+
+
+class Settings(NamedTuple):
+    """How lists are put right."""
+
+    ties: str
+    duplicates: str
+    min_gain: float | None
+    n_threads: int
+
+
+class Prepared(NamedTuple):
+    """Input that the engine can take, and what was changed on the way."""
+
+    log: Log
+    names: Names
+    facts: dict[str, int]
+
+
+def prepare(recs: Any, truth: Any, exclude: Any, user_ids: Any, settings: Settings) -> Prepared:
+    """Read all sides and put the lists right."""
+    lists, held, seen, keys = read_pair(recs, truth, exclude)
+    if keys is not None and user_ids is not None:
+        raise InputError("user_ids must not be given with dicts: their keys are the users")
+    users = check_user_ids(keys if keys is not None else user_ids, len(lists.indptr) - 1)
+    lists, held, seen, texts = _join_ids(lists, held, seen)
+    names = Names(users, texts)
+    ties, duplicates, n_threads = settings.ties, settings.duplicates, settings.n_threads
+    if held.extra is not None:
+        held = _check_gains(held)
+    facts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0}
+    if seen is not None:
+        lists, facts["excluded_items"] = _drop_seen(lists, seen, n_threads)
+    if duplicates != "error":
+        held, facts["duplicates_in_truth"] = _merge_copies(held, n_threads)
+    if lists.extra is not None:
+        lists = _order(lists, held, names, settings)
+    lowest = 0
+    if duplicates != "error":
+        _check_signs(lists, "recs", names)
+        lists, facts["duplicates_in_recs"] = _drop_copies(lists, n_threads, blank=duplicates == "miss")
+        lowest = -1 if duplicates == "miss" else 0
+    log = Log(lists.items, lists.indptr, held.items, held.indptr, held.extra, lowest)
+    return Prepared(log, names, facts)
+
+
+def _join_ids(lists: Side, held: Side, seen: Side | None) -> tuple[Side, Side, Side | None, list[Any] | None]:
+    """Ids of all sides in one width, or encoded together."""
+    sides = [lists, held] if seen is None else [lists, held, seen]
+    kinds = {_kind_of_ids(side) for side in sides} - {"none"}
+    if len(kinds) > 1:
+        found = ", ".join(
+            f"{name}: {_kind_of_ids(side)}" for name, side in zip(("recs", "truth", "exclude"), sides, strict=False)
+        )
+        raise InputTypeError(f"item ids must be of one type on all sides, found {found}")
+    texts = None
+    if kinds <= {"integers"}:
+        arrays = [side.items if side.items.dtype != object else np.zeros(0, np.int32) for side in sides]
+        first, second = match_widths(arrays[0], arrays[1])
+        arrays[:2] = first, second
+        if seen is not None:
+            arrays[2] = arrays[2].astype(np.int64)
+    else:
+        arrays, texts = encode_texts(np.zeros(0, object) if len(s.items) == 0 else s.items for s in sides)
+    joined = [side._replace(items=array) for side, array in zip(sides, arrays, strict=True)]
+    return joined[0], joined[1], joined[2] if seen is not None else None, texts
+
+
+def _kind_of_ids(side: Side) -> str:
+    if len(side.items) == 0:
+        return "none"
+    if side.items.dtype != object:
+        return "integers"
+    return "bytes" if isinstance(side.items[0], bytes) else "texts"
+
+
+def _check_gains(held: Side) -> Side:
+    """Gains that are finite; dropped where all are 1, which is what truth without gains means."""
+    gains = held.extra
+    assert gains is not None
+    if len(gains) == 0:
+        return held._replace(extra=None)
+    low, high = gains.min(), gains.max()
+    if not (np.isfinite(low) and np.isfinite(high)):
+        at = int(np.isinf(gains).argmax())
+        raise InputError(f"truth gains must be finite, found {gains[at]} at position {at}")
+    return held._replace(extra=None) if low == high == 1.0 else held
+
+
+def _check_signs(side: Side, name: str, names: Names) -> None:
+    """Negative ids, where a later step would take them for something else."""
+    if len(side.items) and side.items.min() < 0:
+        at = int((side.items < 0).argmax())
+        user = int(np.searchsorted(side.indptr, at, side="right")) - 1
+        raise InputError(
+            f"{name} of user {names.user(user)}: item ids must not be negative, "
+            f"found {side.items[at]} at rank {at - side.indptr[user] + 1}"
+        )
+
+
+@functools.cache
+def _entry(name: str, ids: str) -> Any:
+    from fastrec.kernels import lists
+    from fastrec.kernels.jit import entry
+
+    return entry(getattr(lists, name), f"{name}-{ids}")
+
+
+def _over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -> list[Any]:
+    """Do work(first, last) for ranges of users that cover all of them."""
+    tasks = range(-(-n_users // USERS_PER_TASK))
+    return run_in_threads(
+        lambda at: work(at * USERS_PER_TASK, min((at + 1) * USERS_PER_TASK, n_users)), tasks, n_threads
+    )
+
+
+def _drop_seen(lists: Side, seen: Side, n_threads: int) -> tuple[Side, int]:
+    keep = np.ones(len(lists.items), bool)
+    kernel = _entry("mark_seen", str(lists.items.dtype))
+    items, indptr = read_only(lists.items), read_only(lists.indptr)
+    known, known_indptr = read_only(seen.items.astype(np.int64)), read_only(seen.indptr)
+    _over_users(lambda a, b: kernel(items, indptr, known, known_indptr, keep, a, b), len(indptr) - 1, n_threads)
+    return _compact(lists, keep)
+
+
+def _merge_copies(held: Side, n_threads: int) -> tuple[Side, int]:
+    """Duplicates in the truth become one item with the largest gain."""
+    keep = np.ones(len(held.items), bool)
+    gains = np.zeros(0) if held.extra is None else held.extra.copy()
+    _mark_copies(held, gains, keep, n_threads)
+    return _compact(held._replace(extra=None if held.extra is None else gains), keep)
+
+
+def _drop_copies(lists: Side, n_threads: int, *, blank: bool) -> tuple[Side, int]:
+    """Later copies in a list close up, or stay as misses under the id -1."""
+    keep = np.ones(len(lists.items), bool)
+    _mark_copies(lists, np.zeros(0), keep, n_threads)
+    if not blank:
+        return _compact(lists, keep)
+    items = np.where(keep, lists.items, lists.items.dtype.type(-1))
+    return lists._replace(items=items), int(len(keep) - keep.sum())
+
+
+def _mark_copies(side: Side, values: Array, keep: Array, n_threads: int) -> None:
+    kernel = _entry("mark_copies", str(side.items.dtype))
+    items, indptr = read_only(side.items), read_only(side.indptr)
+    _over_users(lambda a, b: kernel(items, indptr, values, keep, a, b), len(indptr) - 1, n_threads)
+
+
+def _compact(side: Side, keep: Array) -> tuple[Side, int]:
+    """The side without the rows that `keep` leaves out, and how many those are."""
+    dropped = int(len(keep) - keep.sum())
+    if not dropped:
+        return side, 0
+    before = np.concatenate([[0], np.cumsum(keep)])
+    extra = None if side.extra is None else side.extra[keep]
+    return Side(side.items[keep], before[side.indptr].astype(np.int64), extra), dropped
+
+
+def _order(lists: Side, held: Side, names: Names, settings: Settings) -> Side:
+    """Lists in descending order of their scores."""
+    from fastrec.kernels import lists as kernels
+
+    assert lists.extra is not None
+    scores, items, indptr = read_only(lists.extra), read_only(lists.items), read_only(lists.indptr)
+    n_users, ties, n_threads = len(indptr) - 1, settings.ties, settings.n_threads
+    finder = _entry("find_unordered", "scores")
+    if max(_over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
+        return lists._replace(extra=None)
+    gains = np.ones(len(held.items)) if held.extra is None else held.extra
+    gains = np.where((gains > 0) & (gains >= (settings.min_gain or 0.0)), gains, 0.0)
+    mode = kernels.REFUSE if ties in ("expected", "error") else getattr(kernels, ties.upper())
+    out = np.empty(len(items), items.dtype)
+    kernel = _entry("order_lists", str(items.dtype))
+    truth = (read_only(held.items), read_only(held.indptr), read_only(gains))
+    refused = _over_users(lambda a, b: kernel(items, indptr, scores, *truth, mode, out, a, b), n_users, n_threads)
+    for user, first, second in refused:
+        if user >= 0:
+            row = slice(indptr[user], indptr[user + 1])
+            a, b = (names.item(items[row][at]) for at in (first, second))
+            wanted = "ties='expected' is not available for lists yet: " if ties == "expected" else ""
+            raise InputError(
+                f"recs of user {names.user(user)}: items {a} and {b} have the same score {scores[row][first]}; {wanted}"
+                "say what decides with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+            )
+    return lists._replace(items=out, extra=None)
+

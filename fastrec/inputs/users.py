@@ -1,0 +1,144 @@
+"""What is known of users besides their items: ids, groups, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError
+
+__all__ = ["SeenUsers", "check_groups", "check_user_ids", "check_weights"]
+
+Array = np.ndarray[Any, Any]
+
+
+def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
+    """User ids as an array of integers or texts (or objects, for mixed keys of dicts), each once."""
+    if user_ids is None:
+        return None
+    array = _labels(user_ids, "user_ids", n_users)
+    if array.dtype == object:
+        if len(set(array.tolist())) == n_users:
+            return array
+        ordered = sorted(array.tolist(), key=repr)
+    else:
+        ordered = np.sort(array)
+        if not (ordered[1:] == ordered[:-1]).any():
+            return array
+    twice = next(a for a, b in zip(ordered, ordered[1:], strict=False) if a == b)
+    raise InputError(f"user_ids must hold each user once, found {twice!r} twice")
+
+
+def _labels(values: Any, name: str, n_users: int) -> Array:
+    """A 1-D array of integers, texts or objects with one label per user."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputTypeError(f"{name} must not be a masked array: fill it first")
+    if isinstance(values, np.ndarray):
+        array = values
+    elif hasattr(values, "__array__"):
+        array = np.asarray(values)
+    else:
+        rows = list(values)
+        array = np.empty(len(rows), dtype=object)
+        for i, row in enumerate(rows):
+            array[i] = row
+    if array.shape != (n_users,):
+        raise InputError(f"{name} must have one label per user, {n_users}; found shape {array.shape}")
+    if array.dtype == object:
+        return _plain(array)
+    if array.dtype.kind == "T":
+        return np.asarray(array.tolist(), dtype=str)
+    if array.dtype.kind not in "iuUS":
+        raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
+    return array
+
+
+def _plain(array: Array) -> Array:
+    """An object array as integers or texts if all its elements are such."""
+    kinds = set(map(type, array.tolist()))
+    if kinds and all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+        try:
+            return array.astype(np.int64)
+        except OverflowError:
+            return array
+    # NumPy's fixed-width texts drop trailing NULs, so texts that end in one stay objects
+    if kinds and all(issubclass(kind, str) for kind in kinds) and not any(text.endswith("\0") for text in array.tolist()):
+        return array.astype(str)
+    return array
+
+
+def check_weights(user_weight: Any, n_users: int) -> Array | None:
+    """Weights as float64 (n_users,), finite and not negative."""
+    if user_weight is None:
+        return None
+    if isinstance(user_weight, np.ma.MaskedArray):
+        raise InputTypeError("user_weight must not be a masked array: fill it first")
+    array = np.asarray(user_weight)
+    if array.dtype.kind not in "iufb":
+        raise InputTypeError(f"user_weight must be numbers, found dtype {array.dtype}")
+    if array.shape != (n_users,):
+        raise InputError(f"user_weight must have one weight per user, {n_users}; found shape {array.shape}")
+    weights = np.ascontiguousarray(array, dtype=np.float64)
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(f"user_weight must be finite and not negative, found {weights[at]} at user {at}")
+    return weights
+
+
+def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str | int]]]:
+    """Groups as 1-based codes, int32 (n_groupings, n_users), and the (grouping, label) of each code."""
+    if groups is None:
+        return np.zeros((0, n_users), np.int32), []
+    groupings = groups if isinstance(groups, Mapping) else {"group": groups}
+    codes = np.zeros((len(groupings), n_users), np.int32)
+    keys: list[tuple[str, str | int]] = []
+    for row, (name, labels) in enumerate(groupings.items()):
+        if not isinstance(name, str):
+            raise InputTypeError(f"the names of groups must be texts, found {name!r}")
+        array = _labels(labels, f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups", n_users)
+        if array.dtype.kind not in "iuU":
+            raise InputTypeError(f"the labels of groups[{name!r}] must be all integers or all texts")
+        distinct, own = np.unique(array, return_inverse=True)
+        codes[row] = own + 1 + len(keys)
+        keys += [(name, label) for label in distinct.tolist()]
+    return codes, keys
+
+
+class SeenUsers:
+    """Ids of the users of several batches, to find one that comes twice.
+
+    Ids are kept in sorted runs of growing length, so that adding n users costs n log n in all.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Array] = []
+
+    def find(self, users: Array) -> Any:
+        """A user that was seen before, or None."""
+        for run in self._runs:
+            if run.dtype.kind != users.dtype.kind:
+                continue
+            at = np.minimum(np.searchsorted(run, users), len(run) - 1)
+            again = run[at] == users
+            if again.any():
+                return users[int(again.argmax())]
+        return None
+
+    def add(self, users: Array) -> None:
+        if not len(users):
+            return
+        run = np.sort(users)
+        while self._runs and len(self._runs[-1]) <= len(run) and self._runs[-1].dtype.kind == run.dtype.kind:
+            run = np.sort(np.concatenate([self._runs.pop(), run]))
+        self._runs.append(run)
+
+    def merge(self, other: SeenUsers) -> None:
+        for run in list(other._runs):
+            self.add(run)
+
+    def common(self, other: SeenUsers) -> Any:
+        """A user that both have seen, or None."""
+        return next((user for run in other._runs if (user := self.find(run)) is not None), None)

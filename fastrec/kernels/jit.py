@@ -1,0 +1,79 @@
+"""How kernels are compiled and where compiled code is kept. Options are policy, so they stand here once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding
+import numba
+from numba import config, njit
+
+from fastrec._version import __version__
+
+_lock = threading.Lock()
+
+
+def helper(function: Callable[..., Any]) -> Any:
+    """A function that other kernels call: compiled into its callers, never cached on its own."""
+    return njit(nogil=True, error_model="numpy")(function)
+
+
+def entry(function: Callable[..., Any], variant: str, *, parallel: bool = False) -> Any:
+    """A kernel that Python calls, with one signature per `variant` and its compiled code kept on disk.
+
+    Two signatures of one function in one cache folder can spoil each other when two processes start cold, so each
+    variant has a dispatcher and a folder of its own.
+    """
+    dispatcher = njit(nogil=True, error_model="numpy", parallel=parallel)(function)
+    _keep_on_disk(dispatcher, variant)
+    return dispatcher
+
+
+def _keep_on_disk(dispatcher: Any, variant: str) -> None:
+    """Switch the disk cache on if a folder can be had; without one the kernel compiles in each process."""
+    root = cache_root()
+    if root is None or not hasattr(dispatcher, "enable_caching"):
+        return
+    with _lock:
+        before = config.CACHE_DIR
+        try:
+            config.CACHE_DIR = str(root / _cache_key() / variant)
+            dispatcher.enable_caching()
+        except (OSError, RuntimeError):
+            return  # read-only install, no home, disk full: slower starts, same answers
+        finally:
+            config.CACHE_DIR = before
+
+
+def cache_root() -> Path | None:
+    """The folder for compiled code: FASTREC_CACHE_DIR, NUMBA_CACHE_DIR or the user's cache folder."""
+    if os.environ.get("FASTREC_CACHE", "1") == "0":
+        return None
+    for variable in ("FASTREC_CACHE_DIR", "NUMBA_CACHE_DIR"):
+        if folder := os.environ.get(variable):
+            return Path(folder) / "fastrec"
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+    elif sys.platform == "darwin":
+        base = os.path.expanduser("~/Library/Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if not base or base.startswith("~"):
+        return None
+    return Path(base) / "fastrec"
+
+
+def _cache_key() -> str:
+    """Names everything that Numba's own index does not look at: our sources, the processor, compiler switches."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    for switch in ("BOUNDSCHECK", "OPT", "DEBUG", "DEBUGINFO", "LOOP_VECTORIZE", "SLP_VECTORIZE", "CPU_NAME", "CPU_FEATURES"):
+        digest.update(f"{switch}={getattr(config, switch, None)}".encode())
+    return f"{__version__}-{digest.hexdigest()[:12]}-nb{numba.__version__}-{llvmlite.binding.get_host_cpu_name()}"

@@ -1,0 +1,174 @@
+"""Puts lists right before they are evaluated: order by score, seen items, duplicates.
+
+Only lists that ask for it come here. Each function works on a range of users, so that ranges can run in threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastrec.kernels.jit import helper
+
+# what decides between equal scores
+INPUT = 0
+WORST = 1
+BEST = 2
+ID_ASC = 3
+ID_DESC = 4
+REFUSE = 5
+
+
+@helper
+def comes_before(a, b, scores, ids, gains, ties):
+    """Whether position a must stand before the earlier position b."""
+    if scores[a] != scores[b]:
+        return scores[a] > scores[b]
+    if ties == ID_ASC:
+        return ids[a] < ids[b]
+    if ties == ID_DESC:
+        return ids[a] > ids[b]
+    if ties == WORST:
+        return gains[a] < gains[b]
+    if ties == BEST:
+        return gains[a] > gains[b]
+    return False
+
+
+@helper
+def sort_positions(order, spare, n, scores, ids, gains, ties):
+    """Stable merge sort of positions 0..n-1 into `order`: no quadratic case, whatever the input."""
+    for i in range(n):
+        order[i] = i
+    width = 1
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle = min(start + width, n)
+            end = min(start + 2 * width, n)
+            left = start
+            right = middle
+            for at in range(start, end):
+                take_right = right < end and (
+                    left >= middle or comes_before(order[right], order[left], scores, ids, gains, ties)
+                )
+                if take_right:
+                    spare[at] = order[right]
+                    right += 1
+                else:
+                    spare[at] = order[left]
+                    left += 1
+        for i in range(n):
+            order[i] = spare[i]
+        width *= 2
+
+
+@helper
+def sort_by_id(order, spare, row, none):
+    """Positions of `row` by ascending id, equal ids in the order of the list."""
+    n = len(row)
+    for i in range(n):
+        none[i] = 0.0
+    sort_positions(order, spare, n, none, row, none, ID_ASC)
+
+
+@helper
+def find(item, row, order, n):
+    """Position of an id in a row whose positions are ordered by id, or -1."""
+    low = 0
+    high = n
+    while low < high:
+        middle = (low + high) // 2
+        if row[order[middle]] < item:
+            low = middle + 1
+        else:
+            high = middle
+    if low < n and row[order[low]] == item:
+        return order[low]
+    return -1
+
+
+@helper
+def falls_strictly(scores):
+    for i in range(1, len(scores)):
+        if not scores[i - 1] > scores[i]:
+            return False
+    return True
+
+
+@helper
+def longest_row(indptr, first, last):
+    longest = 0
+    for u in range(first, last):
+        longest = max(longest, indptr[u + 1] - indptr[u])
+    return longest
+
+
+def find_unordered(indptr, scores, first, last):
+    """The first user from `first` on whose scores do not fall strictly, or -1."""
+    for u in range(first, last):
+        if not falls_strictly(scores[indptr[u] : indptr[u + 1]]):
+            return u
+    return -1
+
+
+def order_lists(items, indptr, scores, held, held_indptr, held_gains, ties, out, first, last):
+    """Write each list in descending order of its scores to `out`; returns (user, position) of a refused tie."""
+    n_list = longest_row(indptr, first, last)
+    n_held = longest_row(held_indptr, first, last)
+    order = np.empty(n_list, np.int64)
+    spare = np.empty(max(n_list, n_held), np.int64)
+    by_id = np.empty(n_held, np.int64)
+    none = np.empty(max(n_list, n_held))
+    gains = np.zeros(n_list)
+    for u in range(first, last):
+        row = items[indptr[u] : indptr[u + 1]]
+        own = scores[indptr[u] : indptr[u + 1]]
+        target = out[indptr[u] : indptr[u + 1]]
+        n = len(row)
+        if falls_strictly(own):
+            target[:] = row
+            continue
+        if ties == WORST or ties == BEST:
+            truth = held[held_indptr[u] : held_indptr[u + 1]]
+            sort_by_id(by_id, spare, truth, none)
+            for i in range(n):
+                at = find(row[i], truth, by_id, len(truth))
+                gains[i] = held_gains[held_indptr[u] + at] if at >= 0 else 0.0
+        sort_positions(order, spare, n, own, row, gains, ties)
+        for i in range(n):
+            target[i] = row[order[i]]
+            if ties == REFUSE and i > 0 and own[order[i]] == own[order[i - 1]]:
+                return u, order[i - 1], order[i]
+    return -1, 0, 0
+
+
+def mark_seen(items, indptr, seen, seen_indptr, keep, first, last):
+    """Clear `keep` where a list holds an item that its user has seen."""
+    n_seen = longest_row(seen_indptr, first, last)
+    order = np.empty(n_seen, np.int64)
+    spare = np.empty(n_seen, np.int64)
+    none = np.empty(n_seen)
+    for u in range(first, last):
+        known = seen[seen_indptr[u] : seen_indptr[u + 1]]
+        sort_by_id(order, spare, known, none)
+        for i in range(indptr[u], indptr[u + 1]):
+            keep[i] = find(items[i], known, order, len(known)) < 0
+
+
+def mark_copies(items, indptr, values, keep, first, last):
+    """Clear `keep` at later copies of an item of the same user; the first copy takes the largest of their values."""
+    n_list = longest_row(indptr, first, last)
+    order = np.empty(n_list, np.int64)
+    spare = np.empty(n_list, np.int64)
+    none = np.empty(n_list)
+    for u in range(first, last):
+        start = indptr[u]
+        row = items[start : indptr[u + 1]]
+        sort_by_id(order, spare, row, none)
+        original = 0
+        for i in range(1, len(row)):
+            if row[order[i]] == row[order[original]]:
+                keep[start + order[i]] = False
+                if len(values) > 0:
+                    values[start + order[original]] = max(values[start + order[original]], values[start + order[i]])
+            else:
+                original = i

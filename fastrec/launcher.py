@@ -1,0 +1,171 @@
+"""Runs kernels on one thread or several, whatever the process has been through.
+
+One place owns every parallel call, because two threading layers of Numba end the process when used at the wrong time:
+workqueue aborts when two Python threads launch, GNU OpenMP when a forked child does. Small inputs and forked children
+take the serial twin; on workqueue it runs in threads of our own.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.kernels import ranking
+from fastrec.kernels.jit import entry
+from fastrec.kernels.opcodes import BLOCK, DIGITS
+from fastrec.kernels.ranking import Log, Program, Totals, Users
+
+__all__ = ["launch", "resolve_threads", "run_in_threads"]
+
+Array = np.ndarray[Any, Any]
+SMALL_ROWS = 200_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
+HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this much more per row
+HEAVY_FACTOR = 16
+
+
+class _Process:
+    """What this process has been through."""
+
+    forked = False
+    lock = threading.Lock()
+
+
+def _after_fork_in_child() -> None:
+    _Process.forked = True
+    _Process.lock = threading.Lock()  # another thread of the parent may have held the old one
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def resolve_threads(n_threads: int | None) -> int:
+    """The number of threads to use: as asked, else FASTREC_NUM_THREADS, else what the machine grants this process."""
+    if n_threads is not None:
+        if isinstance(n_threads, bool) or not hasattr(n_threads, "__index__"):
+            raise InputTypeError(f"n_threads must be a whole number, found {n_threads!r}")
+        if n_threads < 1:
+            raise InputError(f"n_threads must be at least 1, found {n_threads}")
+        return int(n_threads)
+    wanted = os.environ.get("FASTREC_NUM_THREADS")
+    if wanted is not None:
+        if not wanted.isdigit() or int(wanted) < 1:
+            raise InputError(f"FASTREC_NUM_THREADS must be a whole number of at least 1, found {wanted!r}")
+        return int(wanted)
+    openmp = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(numba.config.NUMBA_NUM_THREADS, int(openmp) if openmp.isdigit() else 1 << 30, _quota()))
+
+
+@functools.cache
+def _quota() -> int:
+    """Processors that a control group grants; Numba looks at the affinity alone."""
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            quota, period = file.read().split()
+        return max(1, math.ceil(int(quota) / int(period)))
+    except (OSError, ValueError):
+        return 1 << 30
+
+
+@functools.cache
+def _entry(ids: str, graded: bool, parallel: bool) -> Any:
+    """The compiled kernel for one kind of ids and truth; each has one signature."""
+    function = ranking.evaluate_parallel if parallel else ranking.evaluate_serial
+    return entry(function, f"{function.__name__}-{ids}-{'graded' if graded else 'plain'}", parallel=parallel)
+
+
+def _may_launch() -> bool:
+    """Whether a parallel kernel may be launched from here and now."""
+    if _Process.forked:
+        return False
+    numba.get_num_threads()  # starts the threading layer, so that it has a name
+    return str(numba.threading_layer()) != "workqueue"
+
+
+def launch(
+    log: Log,
+    gains: Array | None,
+    program: Program,
+    users: Users,
+    stored: Array,
+    n_groups: int,
+    blocks: Array,
+    n_threads: int,
+) -> Totals:
+    """Evaluate some blocks of users and return the totals of all bins."""
+    costs = block_costs(log, blocks)
+    rows = int(costs.sum())
+    ids = str(log.rec_items.dtype)
+    n_bins = 1 if rows < SMALL_ROWS or len(blocks) < 2 else min(n_threads, len(blocks))
+    totals = new_totals(program, stored, n_groups, n_bins)
+    ordered, starts = fill_bins(blocks, costs, n_bins)
+    if n_bins > 1 and _may_launch():
+        _entry(ids, gains is not None, True)(log, gains, program, users, totals, ordered, starts)
+        return totals
+    serial = _entry(ids, gains is not None, False)
+
+    def run_bin(at: int) -> None:
+        own = Totals(*(part[at : at + 1] for part in totals[:-1]), stored=stored)
+        mine = ordered[starts[at] : starts[at + 1]]
+        serial(log, gains, program, users, own, mine, np.array([0, len(mine)]))
+
+    run_in_threads(run_bin, range(n_bins), n_bins)
+    return totals
+
+
+def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> list[Any]:
+    """Do all tasks, in threads made for this call alone: none outlives it, none is lost by a fork."""
+    if n_threads == 1 or len(tasks) == 1:
+        return [work(task) for task in tasks]
+    with ThreadPoolExecutor(min(n_threads, len(tasks))) as pool:
+        return list(pool.map(work, tasks))
+
+
+def block_costs(log: Log, blocks: Array) -> Array:
+    """Rows of each block, more for those with a user too large for the caches."""
+    first = blocks * BLOCK
+    last = np.minimum(first + BLOCK, len(log.rec_indptr) - 1)
+    rows = log.rec_indptr[last] - log.rec_indptr[first] + log.truth_indptr[last] - log.truth_indptr[first]
+    return rows + (HEAVY_FACTOR - 1) * np.maximum(rows - HEAVY_ROWS, 0) + BLOCK
+
+
+def fill_bins(blocks: Array, costs: Array, n_bins: int) -> tuple[Array, Array]:
+    """Share blocks out so that bins cost about the same: heavy ones first, then runs of neighbours."""
+    if n_bins == 1:
+        return blocks, np.array([0, len(blocks)])
+    target = costs.sum() / n_bins
+    heavy = np.flatnonzero(costs > target / 4)
+    light = np.flatnonzero(costs <= target / 4)
+    members: list[list[Array]] = [[] for _ in range(n_bins)]
+    load = np.zeros(n_bins)
+    for block in heavy[np.argsort(-costs[heavy], kind="stable")]:
+        least = int(load.argmin())
+        members[least].append(blocks[block : block + 1])
+        load[least] += costs[block]
+    room = np.maximum(costs.sum() / n_bins - load, 0)
+    edges = np.cumsum(room) / room.sum() * costs[light].sum() if room.sum() > 0 else np.zeros(n_bins)
+    cuts = np.searchsorted(np.cumsum(costs[light]), edges[:-1])
+    for own, run in zip(members, np.split(blocks[light], cuts), strict=True):
+        own.append(run)
+    runs = [np.sort(np.concatenate(own)) for own in members]
+    return np.concatenate(runs), np.cumsum([0, *map(len, runs)])
+
+
+def new_totals(program: Program, stored: Array, n_groups: int, n_bins: int) -> Totals:
+    return Totals(
+        fixed=np.zeros((n_bins, n_groups + 1, len(program.fixed_rows), 4), np.int64),
+        general=np.zeros((n_bins, n_groups + 1, len(program.general_rows), 2, DIGITS), np.int64),
+        counts=np.zeros((n_bins, n_groups + 1, len(program.min_gains), 4), np.int64),
+        facts=np.zeros((n_bins, 4), np.int64),
+        errors=np.zeros((n_bins, 4), np.int64),
+        stored=stored,
+    )

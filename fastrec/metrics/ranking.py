@@ -1,0 +1,402 @@
+"""Metrics of recommended lists against held-out truth: the one place where each is declared.
+
+A formula sees the statistics of every user's list at one cut-off, one number per user, and combines them with plain
+arithmetic, in which 0 / 0 is 0. Its keyword-only arguments are the metric's options; `min_gain` (the gain from which
+an item is relevant) is an option of all of them.
+
+In the docstrings `h` is the number of hits within k, `n_rel` the number of the user's relevant items, `n_rec` the
+length of the list, `g_r` the gain of the item at rank r (0 where it is not relevant), ranks count from 1. Without a
+cut-off nothing is cut, and where a formula divides by k alone it divides by `n_rec`. Values are float64, without unit.
+A user without relevant items, or without a list, follows the policies `no_truth` and `no_recs` of the call, tied
+scores its `ties`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from fastrec.registry import ABOVE_ZERO, FRACTION, TABLE, ranking_metric
+from fastrec.statistics import Combined, sqrt
+
+Table = Annotated[tuple[float, ...], TABLE]
+AboveZero = Annotated[float, ABOVE_ZERO]
+Fraction = Annotated[float, FRACTION]
+Gain = Literal["linear", "exp2"] | Table
+Discount = Literal["log2", "log2_flat2"] | Table
+Ideal = Literal["truth", "truth_uncut", "list", "list_at_k", "k"]
+Average = Literal["user", "pooled"]
+
+
+def pooled(numerator: Any, denominator: Any) -> Combined:
+    """Sum of one statistic over all users divided by the sum of another."""
+    return Combined(divide, lambda n, d: (divide(1, d), -divide(n, d * d)), (numerator, denominator))
+
+
+def divide(numerator: Any, denominator: Any) -> Any:
+    """numerator / denominator for rows, arrays and numbers; 0 / 0 is 0."""
+    if isinstance(denominator, (int, float)) or hasattr(denominator, "numerator"):
+        return numerator / denominator if denominator else 0
+    return numerator / denominator
+
+
+@ranking_metric(range=(0, None), formula="h", source="Salton & McGill 1983")
+def hits(s: Any) -> Any:
+    """Number of relevant items among the first k.
+
+    Formula: h.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2, 3]], [[3, 1, 9]], ["hits@3", "hits@2"])["hits@3"]
+    2.0
+    """
+    return s.hits
+
+
+@ranking_metric(range=(0, 1), formula="1 if h >= 1 else 0", source="Deshpande & Karypis 2004")
+def hit_rate(s: Any) -> Any:
+    """Share of users with at least one relevant item among the first k.
+
+    Formula: 1 if h >= 1, else 0. Where "hit rate" means hits / all held-out items, that is `recall(average=pooled)`.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2], [3, 4]], [[2], [9]], ["hit_rate@2"])["hit_rate@2"]
+    0.5
+    """
+    return np.minimum(s.hits, 1)
+
+
+@ranking_metric(range=(0, 1), formula="h / k", source="van Rijsbergen 1979, ch. 7")
+def precision(
+    s: Any,
+    *,
+    denominator: Literal["k", "min_k_n_rec", "min_k_n_rel"] = "k",
+    average: Average = "user",
+) -> Any:
+    """Share of the first k that is relevant.
+
+    Formula: h / denominator, with the denominator k (the default: a short list is not excused), min(k, n_rec) or
+    min(k, n_rel). With `average=pooled` the sum of hits over the sum of denominators of all counted users.
+
+    Examples
+    --------
+    A list of two at k = 4, one of them relevant:
+
+    >>> report = fastrec.evaluate([[1, 2]], [[2, 9]], ["precision@4", "precision(denominator=min_k_n_rec)@4"])
+    >>> report["precision@4"], report["precision(denominator=min_k_n_rec)@4"]
+    (0.25, 0.5)
+    """
+    denominators = {"k": s.k, "min_k_n_rec": s.within_k(s.n_rec), "min_k_n_rel": s.within_k(s.n_rel)}
+    return _averaged(s.hits, denominators[denominator], average)
+
+
+@ranking_metric(range=(0, 1), formula="h / n_rel", source="van Rijsbergen 1979, ch. 7")
+def recall(s: Any, *, denominator: Literal["n_rel", "min_k_n_rel"] = "n_rel", average: Average = "user") -> Any:
+    """Share of the user's relevant items that are among the first k.
+
+    Formula: h / n_rel, or h / min(k, n_rel), which a perfect list of k can always bring to 1. With `average=pooled`
+    the sum of hits over the sum of denominators of all counted users.
+
+    Examples
+    --------
+    Three hits in ten recommended, five relevant:
+
+    >>> report = fastrec.evaluate([list(range(10))], [[0, 4, 9, 20, 30]], ["recall", "precision", "f1"], k=10)
+    >>> report["recall@10"], report["precision@10"], round(report["f1@10"], 12)
+    (0.6, 0.3, 0.4)
+    """
+    return _averaged(s.hits, s.n_rel if denominator == "n_rel" else s.within_k(s.n_rel), average)
+
+
+def _averaged(numerator: Any, denominator: Any, average: str) -> Any:
+    return pooled(numerator, denominator) if average == "pooled" else numerator / denominator
+
+
+@ranking_metric(range=(0, 1), formula="(1 + b^2) P R / (b^2 P + R)", source="van Rijsbergen 1979, ch. 7")
+def f_beta(s: Any, *, beta: AboveZero = 1.0, average: Literal["user", "pooled", "means"] = "user") -> Any:
+    """Weighted harmonic mean of precision and recall.
+
+    Formula: (1 + beta^2) P R / (beta^2 P + R) = (1 + beta^2) h / (beta^2 n_rel + k) with P = h / k, R = h / n_rel;
+    0 where both are 0. `average=pooled` takes P and R pooled over all counted users, `means` their means over users.
+
+    Examples
+    --------
+    >>> round(fastrec.evaluate([[1, 2, 3, 4]], [[1, 9]], ["f_beta(beta=2)@4"])["f_beta(beta=2)@4"], 12)
+    0.416666666667
+    """
+    square = beta * beta
+    if average == "user":
+        return (1 + square) * s.hits / (square * s.n_rel + s.k)
+    if average == "pooled":
+        return pooled((1 + square) * s.hits, square * s.n_rel + s.k)
+
+    def value(p: Any, r: Any) -> Any:
+        return divide((1 + square) * p * r, square * p + r)
+
+    def gradient(p: Any, r: Any) -> tuple[Any, Any]:
+        total = square * p + r
+        return divide((1 + square) * r * r, total * total), divide((1 + square) * square * p * p, total * total)
+
+    return Combined(value, gradient, (s.hits / s.k, s.hits / s.n_rel))
+
+
+@ranking_metric(range=(0, 1), formula="2 P R / (P + R)", source="van Rijsbergen 1979, ch. 7")
+def f1(s: Any, *, average: Literal["user", "pooled", "means"] = "user") -> Any:
+    """Harmonic mean of precision and recall.
+
+    Formula: 2 P R / (P + R) = 2 h / (n_rel + k); 0 where both are 0. `average` as in `f_beta`.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2, 3]], [[1]], ["f1@3"])["f1@3"]
+    0.5
+    """
+    return f_beta(s, beta=1.0, average=average)
+
+
+@ranking_metric(range=(0, 1), formula="hits in the first n_rel ranks / n_rel", source="Buckley & Voorhees 2000")
+def r_precision(s: Any) -> Any:
+    """Precision at the rank that equals the number of relevant items.
+
+    Formula: hits in the first n_rel ranks / n_rel. With a cut-off the list is cut to k first.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2, 3, 4]], [[1, 4]], ["r_precision"])["r_precision"]
+    0.5
+    """
+    return s.hits_at_n_rel / s.n_rel
+
+
+@ranking_metric(range=(0, 1), formula="1 / rank of the first hit", source="Voorhees 1999")
+def mrr(s: Any) -> Any:
+    """Mean reciprocal rank: 1 / rank of the first relevant item within k.
+
+    Formula: 1 / min{r <= k : item at r is relevant}, 0 without one.
+
+    Examples
+    --------
+    First hits at ranks 3, 2 and 1:
+
+    >>> report = fastrec.evaluate([[7, 8, 1], [7, 1, 8], [1, 7, 8]], [[1], [1], [1]], ["mrr"])
+    >>> round(report["mrr"], 12)
+    0.611111111111
+    """
+    return s.first_reciprocal
+
+
+@ranking_metric(range=(0, None), formula="sum over hits of 1 / rank", source="Deshpande & Karypis 2004")
+def arhr(s: Any, *, denominator: Literal["one", "n_rel"] = "one") -> Any:
+    """Average reciprocal hit rank: 1 / rank summed over all hits within k.
+
+    Formula: sum over hits r <= k of 1 / r, divided by 1 or by n_rel (the mean inverse rank of all relevant items).
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2, 3, 4]], [[1, 4]], ["arhr@4"])["arhr@4"]
+    1.25
+    """
+    return s.hit_sum("reciprocal") / (s.one if denominator == "one" else s.n_rel)
+
+
+@ranking_metric(range=(0, 1), formula="sum over hits of precision@rank / min(k, n_rel)", source="Buckley & Voorhees 2000")
+def map(  # noqa: A001 - the field's name
+    s: Any, *, denominator: Literal["min_k_n_rel", "n_rel", "k", "hits", "min_n_rel_n_rec"] = "min_k_n_rel"
+) -> Any:
+    """Mean average precision: precision at the rank of each hit within k, added up and divided.
+
+    Formula: sum over hits r <= k of precision@r / denominator. Denominators: min(k, n_rel), which is n_rel without a
+    cut-off; n_rel; k; the hits within k; min(n_rel, n_rec). Tools differ in nothing more than in this choice.
+
+    Examples
+    --------
+    A list [miss, hit, hit] with two relevant items at k = 3:
+
+    >>> report = fastrec.evaluate([[7, 1, 2]], [[1, 2]], ["map@3", "map(denominator=k)@3"])
+    >>> round(report["map@3"], 12), round(report["map(denominator=k)@3"], 12)
+    (0.583333333333, 0.388888888889)
+    """
+    if denominator == "min_n_rel_n_rec":
+        return s.precision_sum / np.minimum(s.n_rel, s.n_rec)
+    denominators = {"min_k_n_rel": s.within_k(s.n_rel), "n_rel": s.n_rel, "k": s.k, "hits": s.hits}
+    return s.precision_sum / denominators[denominator]
+
+
+@ranking_metric(range=(0, None), formula="sum of g_r", source="Järvelin & Kekäläinen 2002")
+def cg(s: Any, *, gain: Gain = "linear") -> Any:
+    """Cumulative gain of the first k.
+
+    Formula: sum over r <= k of gain(g_r). `gain` is `linear` (g), `exp2` (2^g - 1) or a table `[0, ...]` with the
+    gain of the grades 0, 1, 2, ...
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2, 3]], [{1: 3.0, 3: 2.0}], ["cg@3", "cg(gain=exp2)@3"])["cg(gain=exp2)@3"]
+    10.0
+    """
+    return s.gain_sum(gain, "one")
+
+
+@ranking_metric(range=(0, None), formula="sum of g_r / log2(r + 1)", source="Järvelin & Kekäläinen 2002; the discount of Burges et al. 2005")
+def dcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2") -> Any:
+    """Discounted cumulative gain of the first k.
+
+    Formula: sum over r <= k of gain(g_r) * c(r). `gain` as in `cg`; the discount c is `log2` (1 / log2(r + 1)),
+    `log2_flat2` (1 / max(log2 r, 1): ranks 1 and 2 count in full) or a table with the weights of ranks 1, 2, ...,
+    0 past its end.
+
+    Examples
+    --------
+    Gains 2, 1, 0, 2 in the order of the list:
+
+    >>> report = fastrec.evaluate([[1, 2, 3, 4]], [{1: 2.0, 2: 1.0, 4: 2.0}], ["dcg@4"])
+    >>> round(report["dcg@4"], 12)
+    3.49228286972
+    """
+    return s.gain_sum(gain, discount)
+
+
+@ranking_metric(range=(0, 1), formula="dcg / ideal dcg", source="Järvelin & Kekäläinen 2002; the discount of Burges et al. 2005")
+def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: Ideal = "truth") -> Any:
+    """Normalised discounted cumulative gain: `dcg` over that of the best possible order.
+
+    Formula: dcg / ideal dcg, with `gain` and `discount` as in `dcg`. The ideal is the best order of all relevant
+    items cut at k (`truth`), of all of them uncut (`truth_uncut`), of all gains in the user's whole list cut at k
+    (`list`), of the first k's own gains (`list_at_k`), or k relevant items of gain 1 (`k`, for plain truth only).
+
+    Examples
+    --------
+    Gains 2, 1, 0, 2 in the order of the list:
+
+    >>> report = fastrec.evaluate([[1, 2, 3, 4]], [{1: 2.0, 2: 1.0, 4: 2.0}], ["ndcg@4", "ndcg(gain=exp2)@4"])
+    >>> round(report["ndcg@4"], 12), round(report["ndcg(gain=exp2)@4"], 12)
+    (0.928339525463, 0.9128781396)
+    """
+    return s.gain_sum(gain, discount) / s.ideal_sum(gain, discount, ideal)
+
+
+@ranking_metric(range=(0, None), formula="(1 - p) * sum of g_r p^(r - 1)", source="Moffat & Zobel 2008")
+def rbp(s: Any, *, p: Fraction = 0.8) -> Any:
+    """Rank-biased precision: the gain that a user finds who goes on to the next rank with probability p.
+
+    Formula: (1 - p) * sum over r <= k of g_r p^(r - 1).
+
+    Examples
+    --------
+    >>> round(fastrec.evaluate([[1, 2, 3]], [[1, 3]], ["rbp(p=0.5)"])["rbp(p=0.5)"], 12)
+    0.625
+    """
+    return s.gain_sum("linear", ("geometric", p))
+
+
+@ranking_metric(range=(0, 1), formula="sum of R_r / r * product of (1 - R_i), i < r", source="Chapelle et al. 2009")
+def err(s: Any, *, max_gain: AboveZero) -> Any:
+    """Expected reciprocal rank: 1 / rank at which a user stops who reads downwards.
+
+    Formula: sum over r <= k of R_r / r * product over i < r of (1 - R_i), with the stop probability
+    R = (2^g - 1) / 2^max_gain. `max_gain` must be given: a maximum taken from the data would not merge. A gain above
+    it is an error.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[7, 1]], [{1: 1.0}], ["err(max_gain=1)"])["err(max_gain=1)"]
+    0.25
+    """
+    return s.cascade(max_gain)
+
+
+@ranking_metric(range=(0, 1), formula="(TP + TN) / n_items", source="Gunawardana & Shani 2009")
+def accuracy(s: Any) -> Any:
+    """Share of the catalogue that the first k classify right: recommended and relevant, or neither.
+
+    Formula: (TP + TN) / n_items, with n = min(k, n_rec), TP = h, FP = n - h, FN = n_rel - h and
+    TN = n_items - n - FN. Needs `n_items`.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["accuracy@2"], n_items=10)["accuracy@2"]
+    0.8
+    """
+    return (s.n_items - _listed(s) - s.n_rel + s.hits + s.hits) / s.n_items
+
+
+@ranking_metric(range=(0, 1), formula="TN / (TN + FP)", source="Schein et al. 2002")
+def specificity(s: Any) -> Any:
+    """Share of the items that are not relevant and not among the first k.
+
+    Formula: TN / (TN + FP), counted as in `accuracy`. Needs `n_items`.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["specificity@2"], n_items=10)["specificity@2"]
+    0.875
+    """
+    return (s.n_items - s.n_rel - _listed(s) + s.hits) / (s.n_items - s.n_rel)
+
+
+@ranking_metric(range=(0, 1), formula="FP / (FP + TN)", source="Swets 1963", higher_is_better=False)
+def fallout(s: Any) -> Any:
+    """Share of the items that are not relevant but among the first k (false positive rate).
+
+    Formula: FP / (FP + TN), counted as in `accuracy`. Needs `n_items`.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["fallout@2"], n_items=10)["fallout@2"]
+    0.125
+    """
+    return (_listed(s) - s.hits) / (s.n_items - s.n_rel)
+
+
+@ranking_metric(
+    range=(-1, 1),
+    formula="(TP TN - FP FN) / sqrt((TP + FP)(TP + FN)(TN + FP)(TN + FN))",
+    source="Matthews 1975",
+)
+def mcc(s: Any) -> Any:
+    """Matthews correlation of "among the first k" and "relevant" over the catalogue.
+
+    Formula: (TP TN - FP FN) / sqrt((TP + FP)(TP + FN)(TN + FP)(TN + FN)), counted as in `accuracy`. Needs `n_items`.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["mcc@2"], n_items=10)["mcc@2"]
+    0.375
+    """
+    listed = _listed(s)
+    covariance = s.hits * s.n_items - listed * s.n_rel  # = TP TN - FP FN
+    return covariance / sqrt(listed * s.n_rel * (s.n_items - listed) * (s.n_items - s.n_rel))
+
+
+def _listed(s: Any) -> Any:
+    return s.within_k(s.n_rec)
+
+
+@ranking_metric(
+    range=(0, 1),
+    formula="ordered pairs / (n_rel (n_items - n_rel))",
+    source="Schröder, Thiele & Lehner 2011",
+)
+def limited_auc(s: Any, *, unseen: Literal["tail_mean", "list_only"] = "tail_mean") -> Any:
+    """Area under the ROC curve of the catalogue when only the first k of its order are known.
+
+    Formula: pairs (relevant, not relevant) that stand in the right order / all pairs. With `tail_mean` the relevant
+    items outside the list stand at the mean of the remaining ranks (needs `n_items`); with `list_only` the pairs are
+    those within the first k.
+
+    Examples
+    --------
+    >>> fastrec.evaluate([[1, 2]], [[2, 9]], ["limited_auc@2"], n_items=10)["limited_auc@2"]
+    0.65625
+    """
+    # the j-th hit, at rank r_j, has r_j - j items above it that are not relevant
+    above = s.hit_sum("rank") - s.hits * (s.hits + 1) / 2
+    misses = _listed(s) - s.hits
+    if unseen == "list_only":
+        return (s.hits * misses - above) / (s.hits * misses)
+    not_relevant = s.n_items - s.n_rel
+    below = (s.n_rel - s.hits) * (not_relevant - misses) / 2
+    return (s.hits * not_relevant - above + below) / (s.n_rel * not_relevant)

@@ -1,0 +1,261 @@
+"""Writes the row program that a kernel runs for a set of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import MetricError
+from fastrec.kernels import opcodes as op
+from fastrec.statistics import Row, Weight, rank_weights
+
+__all__ = ["Extent", "View", "Writer", "identity", "vanishes"]
+
+Array = np.ndarray[Any, Any]
+UNCUT = 1 << 62
+MOST_IDEAL_RANKS = 10_000_000
+MOST_KEPT_WEIGHTS = 1_000_000
+
+
+class Extent(NamedTuple):
+    """Longest list and longest truth of the data that a program is to run on."""
+
+    n_rec: int
+    n_rel: int
+
+
+class View(NamedTuple):
+    """Rows that look at the same relevant items."""
+
+    min_gain: float
+    rows: tuple[Row, ...]
+    checks: tuple[tuple[Row, float, float], ...] = ()
+
+
+def identity(row: Row) -> Hashable:
+    """Equal for rows that hold the same numbers by construction."""
+    return (row.key, *(identity(part) for part in row.parts))
+
+
+def walk(rows: Iterable[Row]) -> Iterator[Row]:
+    """Every row and all its parts."""
+    for row in rows:
+        yield from walk(row.parts)
+        yield row
+
+
+def is_leaf(row: Row) -> bool:
+    return isinstance(row.key, tuple)
+
+
+def vanishes(row: Row) -> bool:
+    """True if the row is surely 0 for a user without hits, whatever else is known of the user."""
+    if is_leaf(row):
+        return row.key[0] in ("hits", "series", "hits_at_n_rel") or row.key == ("constant", 0.0)
+    parts = [vanishes(part) for part in row.parts]
+    if row.key == op.MULTIPLY:
+        return any(parts) and all(map(is_leaf, row.parts))
+    if row.key in (op.DIVIDE, op.SELECT):
+        return parts[0] if row.key == op.DIVIDE else any(parts)
+    if row.key == op.MINIMUM:
+        return all(parts) or (any(parts) and all(map(_at_least_zero, row.parts)))
+    return all(parts)
+
+
+def _at_least_zero(row: Row) -> bool:
+    return is_leaf(row) and not (row.key[0] == "constant" and row.key[1] < 0)
+
+
+class Writer:
+    """The operations for some views, and the tables they read.
+
+    `graded` programs look at gains; plain ones take every truth item as gain 1, where ideals are table look-ups.
+    """
+
+    def __init__(self, views: list[View], *, graded: bool) -> None:
+        self.graded = graded
+        self._row_of: list[dict[Hashable, int]] = []
+        self._ops: list[tuple[int, int, int, int, int]] = []
+        self._weights: dict[Weight, int] = {"zero": 0}
+        self._gain_maps: dict[Hashable, int] = {"linear": 0}
+        self._limits: list[tuple[float, float]] = []
+        everything = list(walk(row for view in views for row in (*view.rows, *(c[0] for c in view.checks))))
+        leaves = [row for row in everything if is_leaf(row)]
+        self._constants = {
+            value: i for i, value in enumerate(dict.fromkeys(row.key[1] for row in leaves if row.key[0] == "constant"))
+        }
+        self._n_rows = len(self._constants)
+        self._measure(leaves)
+        self._min_gains = [view.min_gain for view in views]
+        self._view_ops = [0]
+        for view in views:
+            self._write_view(view)
+            self._view_ops.append(len(self._ops))
+        self._tables: tuple[Extent, Array, Array] | None = None
+
+    def _measure(self, leaves: list[Row]) -> None:
+        """Which cut-offs are asked for, and how far the tables must reach."""
+        cutoffs = {row.key[1] for row in leaves if row.key[0] in _CUT}
+        cutoffs |= {row.key[2] for row in leaves if row.key[0] == "ideal" and row.key[1] == op.FROM_CUT_LIST}
+        self._cutoffs = sorted(UNCUT if k is None else k for k in cutoffs)
+        limits = [row.parts[0] for row in leaves if row.key[0] in ("ideal", "cumulative")]
+        self._uncut = UNCUT in self._cutoffs or any(is_leaf(row) and row.key[0] != "constant" for row in limits)
+        self._largest_cutoff = max((k for k in self._cutoffs if k != UNCUT), default=0)
+        self._largest_ideal = max((int(row.key[1]) for row in limits if is_leaf(row) and row.key[0] == "constant"), default=0)
+        if self._largest_ideal > MOST_IDEAL_RANKS:
+            raise MetricError(f"ideal=k needs k <= {MOST_IDEAL_RANKS}, found k = {self._largest_ideal}")
+        self._ideal_weights = {row.key[-1] for row in leaves if row.key[0] in ("ideal", "cumulative")}
+
+    def row_number(self, view: int, row: Row) -> int:
+        return self._row_of[view][identity(row)]
+
+    def _write_view(self, view: View) -> None:
+        self._known: dict[Hashable, int] = {}
+        self._row_of.append(self._known)
+        wanted = [*view.rows, *(check[0] for check in view.checks)]
+        self._leaves = {identity(row): row for row in walk(wanted) if is_leaf(row)}
+        for row in wanted:
+            self._write(row)
+        for row, low, high in view.checks:
+            self._ops.append((op.CHECK, 0, self._known[identity(row)], len(self._limits), 0))
+            self._limits.append((low, high))
+
+    def _write(self, row: Row) -> int:
+        """The number of the row, after writing what it takes to fill it."""
+        name = identity(row)
+        if name in self._known:
+            return self._known[name]
+        if is_leaf(row):
+            self._write_leaf(row)
+        else:
+            parts = [self._write(part) for part in row.parts]
+            self._emit(row.key, name, parts[0], parts[1] if len(parts) > 1 else 0)
+        return self._known[name]
+
+    def _emit(self, code: int, name: Hashable, a: int = 0, b: int = 0) -> None:
+        self._known[name] = self._n_rows
+        self._ops.append((code, self._n_rows, a, b, 0))
+        self._n_rows += 1
+
+    def _write_leaf(self, row: Row) -> None:
+        kind, name = row.key[0], identity(row)
+        if kind == "constant":
+            self._known[name] = self._constants[row.key[1]]
+        elif kind == "series":
+            self._write_series(row.key[2:])
+        elif kind == "ideal" and self.graded:
+            self._write_ideals(row.key[1:3])
+        elif kind in ("ideal", "cumulative"):
+            self._emit(op.CUMULATIVE, name, self._weight(row.key[-1]), self._write(row.parts[0]))
+        elif kind in ("hits", "hits_at_n_rel"):
+            code = op.HITS if kind == "hits" else op.HITS_AT_N_REL
+            self._emit(code, name, self._cutoff(row.key[1]))
+        else:
+            self._emit(_PLAIN_LEAVES[kind], name, row.key[1] if kind == "given" else 0)
+
+    def _write_series(self, series: tuple[Any, ...]) -> None:
+        """One walk over the hits, and all its cut-offs read off it."""
+        kind, weight, gain = series
+        if kind == op.GAIN_WEIGHT and not self.graded:
+            kind = op.WEIGHT
+        self._ops.append((op.SERIES, 0, kind, self._weight(weight), self._gain_map(gain)))
+        for name, leaf in self._leaves.items():
+            if leaf.key[0] == "series" and leaf.key[2:] == series:
+                self._emit(op.READ, name, self._cutoff(leaf.key[1]))
+
+    def _write_ideals(self, source: tuple[int, int | None]) -> None:
+        """Sort the gains of a source once; one walk per gain and weight; read off every limit."""
+        leaves = [leaf for leaf in self._leaves.values() if leaf.key[0] == "ideal" and leaf.key[1:3] == source]
+        limits = {identity(leaf): self._write(leaf.parts[0]) for leaf in leaves}
+        cutoff = self._cutoff(source[1]) if source[0] == op.FROM_CUT_LIST else 0
+        self._ops.append((op.SORT_GAINS, 0, source[0], cutoff, 0))
+        for gain, weight in dict.fromkeys(leaf.key[3:] for leaf in leaves):
+            self._ops.append((op.SORTED_SERIES, 0, self._weight(weight), self._gain_map(gain), 0))
+            for leaf in leaves:
+                if leaf.key[3:] == (gain, weight):
+                    self._emit(op.READ_SORTED, identity(leaf), limits[identity(leaf)])
+
+    def _cutoff(self, k: int | None) -> int:
+        return self._cutoffs.index(UNCUT if k is None else k)
+
+    def _weight(self, weight: Weight) -> int:
+        return self._weights.setdefault(weight, len(self._weights))
+
+    def _gain_map(self, gain: Any) -> int:
+        return self._gain_maps.setdefault(gain, len(self._gain_maps))
+
+    @property
+    def has_general_gains(self) -> bool:
+        """Whether plain truth (gain 1) still needs a graded program."""
+        return any(isinstance(gain, tuple) for gain in self._gain_maps)
+
+    def arrays(self, extent: Extent) -> dict[str, Any]:
+        """The parts of a kernel's `Program` that follow from the rows."""
+        weights, ideals = self._weight_tables(extent)
+        gain_maps, gain_tables = self._gain_arrays()
+        return {
+            "ops": np.array(self._ops, np.int64).reshape(-1, op.OP_WIDTH),
+            "view_ops": np.array(self._view_ops, np.int64),
+            "min_gains": np.array(self._min_gains, float),
+            "cutoffs": np.array(self._cutoffs, np.int64),
+            "bucket": self._buckets(extent),
+            "weights": weights,
+            "ideals": ideals,
+            "gain_maps": gain_maps,
+            "gain_tables": gain_tables,
+            "constants": np.array(list(self._constants), float),
+            "limits": np.array(self._limits, float).reshape(-1, 2),
+            "n_rows": max(self._n_rows, 1),
+        }
+
+    def _buckets(self, extent: Extent) -> Array:
+        """The first cut-off that each rank is within; the last entry serves all ranks past the table."""
+        finite = [k for k in self._cutoffs if k != UNCUT]
+        longest = min(max(finite, default=0), extent.n_rec)
+        return np.searchsorted(self._cutoffs, np.arange(longest + 2)).astype(np.int32)
+
+    def _weight_tables(self, extent: Extent) -> tuple[Array, Array]:
+        """Weights and cumulative weights for the ranks that the data can ask for; kept while they are small."""
+        if self._tables is not None and max(self._tables[0]) >= max(extent):
+            return self._tables[1:]
+        longest = max(extent)
+        reach = longest if self._uncut else min(longest, self._largest_cutoff)
+        weights = np.zeros((len(self._weights), longest + 1))
+        ideals = np.zeros((len(self._weights), max(reach, self._largest_ideal) + 1))
+        for weight, i in self._weights.items():
+            weights[i, : reach + 1] = rank_weights(weight, reach)
+            if weight in self._ideal_weights:
+                np.cumsum(rank_weights(weight, ideals.shape[1] - 1), out=ideals[i])
+        if weights.size + ideals.size <= MOST_KEPT_WEIGHTS:
+            self._tables = (extent, weights, ideals)
+        return weights, ideals
+
+    def _gain_arrays(self) -> tuple[Array, Array]:
+        tables = [gain for gain in self._gain_maps if isinstance(gain, tuple) and gain[0] != "stop"]
+        width = max(map(len, tables), default=1)
+        gain_tables = np.zeros((max(len(tables), 1), width))
+        for i, table in enumerate(tables):
+            gain_tables[i, : len(table)] = table
+        kinds = {"linear": (op.LINEAR, 0.0), "exp2": (op.EXP2, 0.0)}
+        maps = []
+        for gain in self._gain_maps:
+            if isinstance(gain, str):
+                maps.append(kinds[gain])
+            elif gain[0] == "stop":
+                maps.append((op.STOP, gain[1]))
+            else:
+                maps.append((op.TABLE, float(tables.index(gain))))
+        return np.array(maps, float), gain_tables
+
+
+_CUT = ("hits", "series", "hits_at_n_rel")
+_PLAIN_LEAVES = {
+    "n_rec": op.N_REC,
+    "n_rel": op.N_REL,
+    "counted": op.COUNTED,
+    "included": op.INCLUDED,
+    "given": op.GIVEN,
+}
+

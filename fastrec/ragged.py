@@ -1,0 +1,88 @@
+"""The one internal shape: rows of different lengths, laid end to end."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError
+
+__all__ = ["Ragged"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Ragged:
+    """Rows of different lengths in one flat array: row ``u`` is ``values[indptr[u]:indptr[u + 1]]``.
+
+    This is the layout of a SciPy CSR matrix or an Arrow list array, without the column bound: no copy is made of
+    an ``int32`` or ``int64`` ``indptr`` that is already right, nor of ``values``.
+
+    Parameters
+    ----------
+    values : array (n,), any dtype
+        All rows, one after the other.
+    indptr : integer array (n_rows + 1,)
+        Where each row starts; ``indptr[0] == 0``, never decreasing, ``indptr[-1] == n``.
+
+    Raises
+    ------
+    InputTypeError
+        If ``indptr`` is not made of integers.
+    InputError
+        If it is empty, does not start at 0, decreases, or does not end at ``len(values)``.
+
+    Examples
+    --------
+    >>> rows = fastrec.Ragged([7, 8, 9], [0, 2, 2, 3])
+    >>> len(rows), rows[0].tolist(), rows[1].tolist()
+    (3, [7, 8], [])
+    """
+
+    __slots__ = ("indptr", "values")
+
+    def __init__(self, values: Any, indptr: Any, *, name: str = "indptr") -> None:
+        self.values: Array = np.asarray(values)
+        if self.values.ndim != 1:
+            raise InputError(f"{name}: the values must be 1-D, found shape {self.values.shape}")
+        self.indptr: Array = check_indptr(indptr, len(self.values), name)
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __getitem__(self, row: int) -> Array:
+        position = operator.index(row)
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"row {position} of a Ragged with {len(self)} rows")
+        position %= len(self)
+        return self.values[self.indptr[position] : self.indptr[position + 1]]
+
+    def __repr__(self) -> str:
+        return f"Ragged({len(self)} rows, {len(self.values)} values of {self.values.dtype})"
+
+
+def check_indptr(indptr: Any, n_values: int, name: str) -> Array:
+    """``indptr`` as a contiguous int64 array, or an error that says which element is wrong."""
+    if isinstance(indptr, np.ma.MaskedArray):
+        raise InputTypeError(f"{name} must not be a masked array: fill it first")
+    pointers = np.asarray(indptr)
+    if pointers.ndim != 1 or len(pointers) == 0:
+        raise InputError(f"{name} must be 1-D with one element more than there are users, found shape {pointers.shape}")
+    if pointers.dtype.kind not in "iu":
+        raise InputTypeError(f"{name} must hold integers, found dtype {pointers.dtype}")
+    if pointers.dtype == np.uint64 and int(pointers.max()) > np.iinfo(np.int64).max:
+        raise InputError(f"{name} must not exceed 2**63 - 1, found {int(pointers.max())}")
+    pointers = np.ascontiguousarray(pointers, dtype=np.int64)
+    if pointers[0] != 0:
+        raise InputError(f"{name} must start at 0, found {name}[0] = {pointers[0]}")
+    falls = pointers[1:] < pointers[:-1]
+    if falls.any():
+        at = int(falls.argmax())
+        raise InputError(
+            f"{name} must not decrease: {name}[{at}] = {pointers[at]} > {name}[{at + 1}] = {pointers[at + 1]}"
+        )
+    if pointers[-1] != n_values:
+        raise InputError(f"{name} must end at the number of values, {n_values}; found {name}[-1] = {pointers[-1]}")
+    return pointers

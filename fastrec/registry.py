@@ -1,0 +1,393 @@
+"""Metrics as declarations: what `@ranking_metric` records, and how `ndcg(gain=exp2)@10` is read and printed."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import math
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastrec.exceptions import MetricError
+
+__all__ = [
+    "ABOVE_ZERO",
+    "FRACTION",
+    "TABLE",
+    "Call",
+    "Metric",
+    "Option",
+    "catalogue",
+    "expand",
+    "parse",
+    "ranking_metric",
+]
+
+TABLE = "a table"
+ABOVE_ZERO = "a number above 0"
+FRACTION = "a number above 0 and below 1"
+_KINDS = (TABLE, ABOVE_ZERO, FRACTION)
+DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
+DEFAULT_K = 10
+LARGEST_K = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a metric: its default, and what values it takes."""
+
+    name: str
+    default: Any
+    required: bool
+    choices: tuple[str, ...]
+    kind: str | None
+
+    def check(self, value: Any, metric: str) -> Any:
+        """The value in its canonical form, or an error that names what is allowed."""
+        if isinstance(value, str) and value in self.choices:
+            return value
+        if self.kind == TABLE and isinstance(value, (list, tuple)):
+            return self._check_table(value, metric)
+        if self.kind in (ABOVE_ZERO, FRACTION) and isinstance(value, (int, float)) and not isinstance(value, bool):
+            if math.isfinite(value) and value > 0 and (self.kind == ABOVE_ZERO or value < 1):
+                return float(value)
+        wanted = [*self.choices, *([self.kind] if self.kind else [])]
+        raise MetricError(f"{metric}: {self.name}={_print(value)} must be {' or '.join(wanted)}{_nearest(value, wanted)}")
+
+    def _check_table(self, value: Iterable[Any], metric: str) -> tuple[float, ...]:
+        try:
+            table = tuple(float(number) for number in value)
+        except (TypeError, ValueError):
+            raise MetricError(f"{metric}: the table {self.name}={_print(value)} must hold numbers") from None
+        falling = self.name == "discount"
+        steps = list(zip(table, table[1:], strict=False))
+        if not table or not all(math.isfinite(number) and number >= 0 for number in table):
+            raise MetricError(f"{metric}: the table {self.name}={_print(value)} must hold finite numbers >= 0")
+        if falling and any(a < b for a, b in steps):
+            raise MetricError(f"{metric}: a discount table must not increase with the rank, found {_print(value)}")
+        if not falling and (table[0] != 0 or any(a > b for a, b in steps)):
+            raise MetricError(
+                f"{metric}: a gain table gives the gain of grades 0, 1, 2, ...; it must start with 0 and "
+                f"not decrease, found {_print(value)}"
+            )
+        return table
+
+
+_MIN_GAIN = Option("min_gain", None, False, (), ABOVE_ZERO)
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A declared metric: a formula over the statistics of a user's list."""
+
+    name: str
+    formula: Callable[..., Any]
+    options: Mapping[str, Option]
+    range: tuple[float, float | None]
+    expression: str
+    source: str
+    higher_is_better: bool
+    builtin: bool
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.formula) or ""
+
+    @property
+    def summary(self) -> str:
+        return self.doc.partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A metric with its options and cut-off: what the text `ndcg(gain=exp2)@10` means."""
+
+    metric: Metric
+    options: tuple[tuple[str, Any], ...]
+    k: int | None
+    min_gain: float | None
+
+    @property
+    def text(self) -> str:
+        """The canonical text: defaults left out, options in the order of the declaration."""
+        given = [f"{name}={_print(value)}" for name, value in self.options if value != self.metric.options[name].default]
+        if self.min_gain is not None:
+            given.append(f"min_gain={_print(self.min_gain)}")
+        options = f"({', '.join(given)})" if given else ""
+        return f"{self.metric.name}{options}{'' if self.k is None else f'@{self.k}'}"
+
+    def evaluate(self, statistics: Any) -> Any:
+        """The formula's value for these statistics."""
+        return self.metric.formula(statistics, **dict(self.options))
+
+
+_metrics: dict[str, Metric] = {}
+
+
+def ranking_metric(
+    *,
+    range: tuple[float, float | None],  # noqa: A002 - the word of the field
+    source: str = "",
+    formula: str = "",
+    higher_is_better: bool = True,
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a metric of lists against truth.
+
+    The decorated function takes the statistics of users' lists and returns one value per user, by arithmetic on
+    them; its keyword-only arguments are the metric's options. Everything else follows: parsing, printing,
+    `fastrec.catalogue()`, every cut-off, groups, weights, standard errors. 0 / 0 is 0. Statistics: `hits`, `k`,
+    `n_rel`, `n_rec`, `n_items`, `within_k(row)`, `first_reciprocal`, `precision_sum`, `hits_at_n_rel`,
+    `hit_sum(weight)`, `gain_sum(gain, weight)`, `ideal_sum(gain, weight, ideal)`.
+
+    Parameters
+    ----------
+    range : (low, high)
+        Bounds of a user's value; ``high`` may be None. Values of a metric of your own are checked against it.
+    source : str
+        Author, year, equation.
+    formula : str
+        For the catalogue; by default the function's name.
+    higher_is_better : bool
+        False for metrics where less is better.
+    name : str, optional
+        By default the function's name.
+
+    Raises
+    ------
+    MetricError
+        If the name is not lower snake case, or taken by a built-in metric, or an option is not declared well.
+
+    Examples
+    --------
+    >>> @fastrec.ranking_metric(range=(0, 1), source="our own")
+    ... def misses(s):
+    ...     \"\"\"Share of the first k that is not relevant.\"\"\"
+    ...     return 1 - s.hits / s.k
+    >>> fastrec.evaluate([[1, 2, 3, 4]], [[1]], ["misses@4"])["misses@4"]
+    0.75
+    """
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        metric = Metric(
+            name=name or function.__name__,
+            formula=function,
+            options=_options_of(function),
+            range=(float(range[0]), None if range[1] is None else float(range[1])),
+            expression=formula,
+            source=source,
+            higher_is_better=higher_is_better,
+            builtin=function.__module__.startswith("fastrec.metrics"),
+        )
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", metric.name):
+            raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
+        known = _metrics.get(metric.name)
+        if known is not None and known.builtin and not metric.builtin:
+            raise MetricError(f"{metric.name!r} is a metric of fastrec: choose another name")
+        _metrics[metric.name] = metric
+        parse.cache_clear()
+        return function
+
+    return declare
+
+
+def _options_of(function: Callable[..., Any]) -> dict[str, Option]:
+    """The keyword-only arguments of a formula as options; their Literal types are the choices."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    options = {}
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.name == "min_gain":
+            raise MetricError(f"{function.__name__}: the option {parameter.name!r} must be keyword-only and not min_gain")
+        choices, kind = _allowed(hints.get(parameter.name))
+        if not choices and kind is None:
+            raise MetricError(f"{function.__name__}: annotate the option {parameter.name!r} with a Literal")
+        required = parameter.default is inspect.Parameter.empty
+        default = None if required else parameter.default
+        if isinstance(default, int):
+            default = float(default)
+        options[parameter.name] = Option(parameter.name, default, required, choices, kind)
+    return options
+
+
+def _allowed(hint: Any) -> tuple[tuple[str, ...], str | None]:
+    """Choices and kind of number that an annotation such as `Literal["log2"] | Table` allows."""
+    if typing.get_origin(hint) is typing.Literal:
+        return typing.get_args(hint), None
+    if typing.get_origin(hint) is typing.Annotated:
+        kinds = [note for note in hint.__metadata__ if note in _KINDS]
+        return (), kinds[0] if kinds else None
+    choices: tuple[str, ...] = ()
+    kind = None
+    for part in typing.get_args(hint):
+        more, other = _allowed(part)
+        choices += more
+        kind = kind or other
+    return choices, kind
+
+
+def known_metrics() -> dict[str, Metric]:
+    """All declared metrics by name, in the order of declaration."""
+    import fastrec.metrics  # noqa: F401 - declares the built-in ones
+
+    return _metrics
+
+
+@functools.lru_cache(maxsize=4096)
+def parse(text: str) -> Call:
+    """Read a metric's text.
+
+    Raises MetricError, with the nearest known name, for what it does not know.
+
+    >>> from fastrec.registry import parse
+    >>> parse("ndcg( ideal=list, gain = exp2 ) @ 10").text
+    'ndcg(gain=exp2, ideal=list)@10'
+    """
+    if not isinstance(text, str):
+        raise MetricError(f"a metric is named by a text such as 'ndcg@10', found {text!r}")
+    match = re.fullmatch(r"\s*([^\s(@]+)\s*(?:\((.*)\))?\s*(?:@\s*(\S+)\s*)?", text, re.DOTALL)
+    if match is None:
+        raise MetricError(f"cannot read the metric {text!r}: write name(option=value)@k, as in 'ndcg(gain=exp2)@10'")
+    name, inside, k = match.groups()
+    metric = known_metrics().get(name)
+    if metric is None:
+        raise MetricError(f"unknown metric {name!r}{_nearest(name, list(known_metrics()))}")
+    given = _read_options(inside or "", metric, text)
+    return make_call(metric, given, _read_k(k, text))
+
+
+def make_call(metric: Metric, given: Mapping[str, Any], k: int | None) -> Call:
+    """Check options and put them in the order of the declaration."""
+    min_gain = _MIN_GAIN.check(given["min_gain"], metric.name) if "min_gain" in given else None
+    options = []
+    for option in metric.options.values():
+        if option.name in given:
+            options.append((option.name, option.check(given[option.name], metric.name)))
+        elif option.required:
+            raise MetricError(f"{metric.name} needs the option {option.name}, as in {metric.name}({option.name}=4)@10")
+        else:
+            options.append((option.name, option.default))
+    return Call(metric, tuple(options), k, min_gain)
+
+
+def _read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for part in split_outside_brackets(inside):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        allowed = [*metric.options, "min_gain"]
+        if not equals or not value:
+            raise MetricError(f"cannot read {part.strip()!r} in {text!r}: options are written name=value")
+        if name not in allowed:
+            raise MetricError(f"{metric.name} has no option {name!r}{_nearest(name, allowed)}")
+        if name in given:
+            raise MetricError(f"the option {name} stands twice in {text!r}")
+        given[name] = _read_value(value)
+    return given
+
+
+def _read_value(text: str) -> Any:
+    if text.startswith("[") and text.endswith("]"):
+        return [_read_value(part.strip()) for part in text[1:-1].split(",") if part.strip()]
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _read_k(k: str | None, text: str) -> int | None:
+    if k is None:
+        return None
+    if not k.isascii() or not k.isdigit():
+        raise MetricError(f"the cut-off in {text!r} must be a whole number, found {k!r}")
+    return check_k(int(k), f"the cut-off in {text!r}")
+
+
+def check_k(k: Any, name: str) -> int:
+    """A cut-off as an int of at least 1."""
+    if isinstance(k, bool) or not hasattr(k, "__index__"):
+        raise MetricError(f"{name} must be a whole number, found {k!r}")
+    if not 1 <= k.__index__() <= LARGEST_K:
+        raise MetricError(f"{name} must be from 1 to {LARGEST_K}, found {k!r}")
+    return int(k.__index__())
+
+
+def split_outside_brackets(text: str) -> list[str]:
+    """Split at commas that stand in no bracket; empty parts are left out."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+def expand(metrics: str | Call | Iterable[str | Call] | None, k: int | Iterable[int] | None = None) -> list[Call]:
+    """The calls that `metrics` and `k` ask for, each once: every metric without a cut-off of its own, at every k."""
+    if metrics is None:
+        metrics = DEFAULT_METRICS
+        k = DEFAULT_K if k is None else k
+    if isinstance(metrics, (str, Call)):
+        metrics = [metrics]
+    calls = [metric if isinstance(metric, Call) else parse(metric) for metric in metrics]
+    if not calls:
+        raise MetricError("metrics must name at least one metric")
+    if k is not None:
+        cutoffs = [check_k(value, "k") for value in (k if isinstance(k, Iterable) else [k])]
+        if not cutoffs:
+            raise MetricError("k must hold at least one cut-off")
+        calls = [
+            Call(call.metric, call.options, cutoff, call.min_gain)
+            for call in calls
+            for cutoff in ([call.k] if call.k is not None else cutoffs)
+        ]
+    return list({call.text: call for call in calls}.values())
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """Every metric as data: name, summary, formula, options, range, source.
+
+    >>> [metric["name"] for metric in fastrec.catalogue()][:3]
+    ['hits', 'hit_rate', 'precision']
+    """
+    return [
+        {
+            "name": metric.name,
+            "summary": metric.summary,
+            "formula": metric.expression,
+            "options": {option.name: _describe(option) for option in (*metric.options.values(), _MIN_GAIN)},
+            "range": metric.range,
+            "higher_is_better": metric.higher_is_better,
+            "source": metric.source,
+            "doc": metric.doc,
+        }
+        for metric in known_metrics().values()
+    ]
+
+
+def _describe(option: Option) -> dict[str, Any]:
+    kind = "choice" if option.choices else "table" if option.kind == TABLE else "number"
+    return {
+        "default": option.default,
+        "required": option.required,
+        "choices": list(option.choices),
+        "kind": f"{kind} or table" if option.choices and option.kind == TABLE else kind,
+    }
+
+
+def _print(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_print, value))}]"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def _nearest(found: Any, known: list[str]) -> str:
+    """A suggestion to end an error with."""
+    near = difflib.get_close_matches(str(found).lower(), known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"

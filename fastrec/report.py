@@ -1,0 +1,535 @@
+"""The result of an evaluation: `Report`, its numbers `Estimate`, and `load` for a saved one.
+
+A report is plain data. It is built from numbers that are final and knows nothing of how they were
+computed, so a loaded report is as good as a fresh one.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import NormalDist
+from typing import IO, Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
+from fastrec.registry import parse
+
+Label = str | int
+V = TypeVar("V")
+
+SCHEMA = 1
+FRAME_KINDS = ("pandas", "polars", "pyarrow")
+
+
+class Estimate(NamedTuple):
+    """The mean of a metric over users, and how sure it is.
+
+    mean : NaN when no user was counted.
+    std_error : standard error of the mean, NaN when fewer than two users were counted.
+    users : how many users were counted.
+    """
+
+    mean: float
+    std_error: float
+    users: int
+
+    def margin(self, level: float = 0.95) -> float:
+        """Half the width of the confidence interval: z * std_error, z the normal quantile of the level.
+
+        >>> round(Estimate(mean=0.5, std_error=0.1, users=40).margin(), 3)
+        0.196
+        """
+        if not 0 < level < 1:
+            raise InputError(f"level must lie between 0 and 1, both excluded, not {level!r}")
+        # The lower tail keeps all digits of a level close to 1, which (1 + level) / 2 rounds away.
+        return -NormalDist().inv_cdf((1 - level) / 2) * self.std_error
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The normal confidence interval: mean - margin, mean + margin. NaN when there is no standard error.
+
+        >>> low, high = Estimate(mean=0.5, std_error=0.1, users=40).interval(level=0.99)
+        >>> round(low, 3), round(high, 3)
+        (0.242, 0.758)
+        """
+        margin = self.margin(level)
+        return self.mean - margin, self.mean + margin
+
+
+class _ByMetric(dict[str, V]):
+    """A dict by canonical metric text in which indexing finds any spelling of the metric."""
+
+    def __missing__(self, name: str) -> V:
+        held = f"this report has {', '.join(self) or 'no metrics'}"
+        try:
+            text = parse(name).text
+        except MetricError as error:
+            raise MetricNotFoundError(f"{error}; {held}") from error
+        if text not in self:
+            raise MetricNotFoundError(f"{name!r} is not in this report; {held}")
+        return self[text]
+
+
+class Report(Mapping[str, float]):
+    """Every metric of one evaluation, with its uncertainty, counts, groups and per-user values.
+
+    A report is a read-only mapping from metric to mean, in the order in which they were asked for.
+
+    Attributes
+    ----------
+    estimates : {metric: Estimate}.
+    users : counts of users: "total", "evaluated", "no_truth" (no relevant item), "no_recs" (no list).
+    data : what was seen in the data: row counts, and the shares "truth_users_with_recs" and
+        "truth_items_in_recs" (NaN where there is nothing to share out).
+    settings : the options of the call.
+    groups : {grouping: {label: {metric: Estimate}}}, empty when no groups were given.
+    user_ids : array (n_users,), or None when users have no ids.
+    fastrec_version : the version that computed it.
+
+    Examples
+    --------
+    >>> import fastrec
+    >>> report = fastrec.evaluate([[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]], ["precision@2", "hits@2"])
+    >>> report
+    metric         mean  ± 95 %  users
+    precision@2  0.7500  0.4900      2
+    hits@2       1.5000  0.9800      2
+    2 of 2 users counted
+    >>> report["precision@2"]
+    0.75
+    >>> dict(report)
+    {'precision@2': 0.75, 'hits@2': 1.5}
+    """
+
+    def __init__(
+        self,
+        *,
+        estimates: Mapping[str, Estimate],
+        users: dict[str, int],
+        data: dict[str, int | float],
+        settings: dict[str, object],
+        groups: Mapping[str, Mapping[Label, Mapping[str, Estimate]]],
+        per_user: Mapping[str, NDArray[np.float64]] | None,
+        user_ids: NDArray[Any] | None,
+        fastrec_version: str,
+    ) -> None:
+        self.estimates = _ByMetric(estimates)
+        self.users = users
+        self.data = data
+        self.settings = settings
+        self.groups = {
+            grouping: {label: _ByMetric(estimates) for label, estimates in by_label.items()}
+            for grouping, by_label in groups.items()
+        }
+        self._per_user = None if per_user is None else _ByMetric(per_user)
+        self.user_ids = user_ids
+        self.fastrec_version = fastrec_version
+
+    # A Mapping compares its values, and NaN differs from itself: reports compare as objects instead.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __getitem__(self, name: str) -> float:
+        """The mean of a metric; any spelling of its name finds it.
+
+        >>> import fastrec
+        >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["ndcg@2"])
+        >>> report["ndcg(gain=linear)@2"] == report["ndcg@2"]
+        True
+        >>> "recall@2" in report
+        False
+        """
+        return self.estimates[name].mean
+
+    def __iter__(self) -> Iterator[str]:
+        """Canonical metric texts, in the order in which they were asked for."""
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        """How many metrics there are."""
+        return len(self.estimates)
+
+    @property
+    def per_user(self) -> dict[str, NDArray[np.float64]]:
+        """Each user's value of each metric: {metric: float64 (n_users,)}, NaN where not counted.
+
+        >>> import fastrec
+        >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], []]
+        >>> fastrec.evaluate(recs, truth, ["precision@2"], per_user=True).per_user["precision@2"]
+        array([0.5, nan])
+        """
+        if self._per_user is None:
+            raise InputError("per-user values were not kept: evaluate(..., per_user=True)")
+        return self._per_user
+
+    def std_error(self, name: str) -> float:
+        """The standard error of a metric's mean over users; NaN for fewer than two users.
+
+        >>> import fastrec
+        >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]]
+        >>> fastrec.evaluate(recs, truth, ["precision@2"]).std_error("precision@2")
+        0.25
+        """
+        return self.estimates[name].std_error
+
+    def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
+        """The normal confidence interval of a metric's mean: mean ± z * std_error.
+
+        >>> import fastrec
+        >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]]
+        >>> low, high = fastrec.evaluate(recs, truth, ["precision@2"]).interval("precision@2", level=0.8)
+        >>> round(low, 3), round(high, 3)
+        (0.43, 1.07)
+        """
+        return self.estimates[name].interval(level)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the numbers suspect, a sentence each; usually empty.
+
+        >>> import fastrec
+        >>> fastrec.evaluate([[1, 2, 3]], [[8, 9]], ["hits"]).warnings
+        ["no truth item is in its user's list: do the ids match?"]
+        """
+        # Without a shared user there can be no shared item: name only the cause.
+        if self.data["truth_users_with_recs"] == 0:
+            return ["no user with truth has a list: do the user ids match?"]
+        if self.data["truth_items_in_recs"] == 0:
+            return ["no truth item is in its user's list: do the ids match?"]
+        return []
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One dict per metric, then one per group and metric.
+
+        Keys: "metric", "mean", "std_error", "low", "high" (95 % interval), "users", and when there are
+        groups also "grouping" and "group", both None in the rows over all users.
+
+        >>> import fastrec
+        >>> report = fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"], groups=["new", "old"])
+        >>> for row in report.to_rows():
+        ...     print(row["grouping"], row["group"], row["metric"], row["mean"], row["users"])
+        None None hits@1 0.5 2
+        group new hits@1 1.0 1
+        group old hits@1 0.0 1
+        """
+        rows = _rows(self.estimates)
+        if not self.groups:
+            return rows
+        rows = [row | {"grouping": None, "group": None} for row in rows]
+        for grouping, by_label in self.groups.items():
+            for label, estimates in by_label.items():
+                rows += [row | {"grouping": grouping, "group": label} for row in _rows(estimates)]
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report without per-user values, as plain data that JSON can hold (schema 1).
+
+        NaN is None, an infinity is the text "Infinity" or "-Infinity", and group labels are text.
+
+        >>> import fastrec
+        >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_dict()["metrics"]
+        {'precision@2': {'mean': 0.5, 'std_error': None, 'users': 1}}
+        """
+        document = {
+            "schema": SCHEMA,
+            "fastrec": self.fastrec_version,
+            "metrics": self.estimates,
+            "users": self.users,
+            "data": self.data,
+            "groups": self.groups,
+            "settings": self.settings,
+        }
+        return {key: _plain(value) for key, value in document.items()}
+
+    def to_json(self, indent: int | None = None) -> str:
+        """`to_dict` as strict JSON text; floats keep all their digits.
+
+        >>> import fastrec, json
+        >>> text = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_json()
+        >>> json.loads(text)["metrics"]["precision@2"]["mean"]
+        0.5
+        """
+        return _json(self.to_dict(), indent=indent)
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """`to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed.
+
+        Group labels stay integers when all of them are; otherwise all are text.
+
+        >>> import fastrec
+        >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2", "hits@2"])
+        >>> report.to_frame("pyarrow").column("mean").to_pylist()
+        [0.5, 1.0]
+        """
+        if kind is not None and kind not in FRAME_KINDS:
+            raise InputError(f"kind must be one of {', '.join(FRAME_KINDS)}, not {kind!r}")
+        return _frame(_columns(self.to_rows()), kind or _first_installed(FRAME_KINDS))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole report, per-user values and ids included, to one file; `load` reads it.
+
+        The file is an .npz archive of JSON and arrays, without pickle. It appears at the path only when
+        it is complete; the name is taken as it is, no ending is added.
+
+        >>> import fastrec, pathlib, tempfile
+        >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     report.save(pathlib.Path(folder, "report.npz"))
+        ...     fastrec.load(pathlib.Path(folder, "report.npz"))["precision@2"]
+        0.5
+        """
+        members = self._members()
+        with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
+            for name, array in members.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+
+    def _members(self) -> dict[str, NDArray[Any]]:
+        """The arrays of a saved report.
+
+        "report" holds the bytes of a JSON document: `to_dict` and what that leaves out, the metrics with
+        per-user values ("per_user") and the group labels with their types ("labels"). "per_user_<i>" holds
+        the values of the i-th of these metrics; "user_ids" the ids as they are, or "user_ids_json" ids
+        that are Python objects.
+        """
+        per_user, ids = self._per_user, self.user_ids
+        document = self.to_dict() | {
+            "per_user": None if per_user is None else list(per_user),
+            "labels": {grouping: _plain(list(by_label)) for grouping, by_label in self.groups.items()},
+        }
+        members: dict[str, NDArray[Any]] = {"report": _json_array(document)}
+        if ids is not None and ids.dtype.kind in "biuUSmM":
+            members["user_ids"] = ids
+        elif ids is not None:
+            members["user_ids_json"] = _json_array(_savable_ids(ids))
+        for position, values in enumerate((per_user or {}).values()):
+            members[f"per_user_{position}"] = values
+        return members
+
+    def __repr__(self) -> str:
+        """An aligned table of the metrics, the users counted, and the warnings."""
+        table = self._table()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])])
+            for name, *numbers in table
+        ]
+        return "\n".join(lines + self._notes())
+
+    def _repr_html_(self) -> str:
+        """The same as the text form, as an HTML table for notebooks."""
+        head, *body = (
+            "".join(f"<{cell}>{html.escape(text)}</{cell}>" for text in row)
+            for cell, row in zip(["th"] + ["td"] * len(self), self._table(), strict=True)
+        )
+        rows = "".join(f"<tr>{row}</tr>" for row in body)
+        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._notes())
+        return f"<div><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</div>"
+
+    def _table(self) -> list[list[str]]:
+        """The cells of the shown table, its head first."""
+        return [
+            ["metric", "mean", "± 95 %", "users"],
+            *(
+                [name, _short(estimate.mean), _short(estimate.margin()), f"{estimate.users:,}"]
+                for name, estimate in self.estimates.items()
+            ),
+        ]
+
+    def _notes(self) -> list[str]:
+        """The lines under the shown table."""
+        users = [f"{self.users['evaluated']:,} of {self.users['total']:,} users counted"]
+        for policy, meaning in (("no_truth", "without a relevant item"), ("no_recs", "without a list")):
+            if self.users[policy]:
+                users.append(f"{self.users[policy]:,} {meaning} ({policy}={self.settings.get(policy)})")
+        notes = ["; ".join(users)]
+        if self.groups:
+            sizes = (f"{grouping} ({len(by_label):,})" for grouping, by_label in self.groups.items())
+            notes.append(f"groups: {', '.join(sizes)}")
+        return notes + [f"warning: {warning}" for warning in self.warnings]
+
+
+def load(path: str | os.PathLike[str]) -> Report:
+    """Read a report that `Report.save` wrote, equal to the saved one to the last bit.
+
+    Raises
+    ------
+    InputError : the file is damaged, is not a report, or was written by a newer fastrec.
+    OSError : the file cannot be opened.
+
+    Examples
+    --------
+    >>> import fastrec, pathlib, tempfile
+    >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"], per_user=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report.save(pathlib.Path(folder, "report.npz"))
+    ...     fastrec.load(pathlib.Path(folder, "report.npz")).per_user["precision@2"]
+    array([0.5])
+    """
+    with Path(path).open("rb") as file:
+        try:
+            return _read(file)
+        # A damaged or foreign file can fail in the zip, the array header, the text or the content.
+        except Exception as error:
+            raise InputError(f"{os.fspath(path)} is not a readable fastrec report: {error}") from error
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file that replaces `path` when the block ends, and leaves nothing behind when it fails."""
+    target = Path(path).resolve()
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write {os.fspath(path)}: the folder {target.parent} does not exist")
+    temporary = target.with_name(f".fastrec-{os.urandom(8).hex()}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _rows(estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
+    rows = []
+    for metric, estimate in estimates.items():
+        low, high = estimate.interval()
+        mean, std_error, users = estimate
+        rows.append(
+            {"metric": metric, "mean": mean, "std_error": std_error, "low": low, "high": high, "users": users}
+        )
+    return rows
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Rows turned into columns of one type each."""
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    labels = columns.get("group", [])
+    if not all(isinstance(label, int) for label in labels if label is not None):
+        columns["group"] = [None if label is None else str(label) for label in labels]
+    return columns
+
+
+def _first_installed(kinds: tuple[str, ...]) -> str:
+    for kind in kinds:
+        try:
+            require(kind, "frames")
+        except MissingExtraError:
+            continue
+        return kind
+    raise MissingExtraError(f"to_frame needs one of {', '.join(kinds)}: pip install 'fastrec[frames]'")
+
+
+def _frame(columns: dict[str, list[Any]], kind: str) -> Any:
+    library = require(kind, "frames", what=f"to_frame({kind!r})")
+    if kind == "pyarrow":
+        return library.table(columns)
+    if kind == "polars":
+        return library.DataFrame(columns)
+    if "group" in columns:
+        # A plain list with None in it would turn integer labels into floats.
+        columns = columns | {"group": library.array(columns["group"])}
+    return library.DataFrame(columns)
+
+
+def _short(number: float) -> str:
+    """A number for people: four decimals, or three digits where these would hide it."""
+    plain = number == 0 or 1e-3 <= abs(number) < 1e6
+    return f"{number:.4f}" if plain else f"{number:.2e}"
+
+
+def _plain(value: object) -> Any:
+    """Data that strict JSON can hold; see `Report.to_dict` for what becomes of NaN and infinities."""
+    if isinstance(value, Estimate):
+        value = value._asdict()
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, dict):
+        plain = {str(key): _plain(item) for key, item in value.items()}
+        if len(plain) < len(value):
+            raise InputError(f"two of these labels are the same text: {list(value)}")
+        return plain
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _number(value: Any) -> Any:
+    """The number that `_plain` wrote."""
+    if value is None:
+        return math.nan
+    return float(value) if isinstance(value, str) else value
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    return json.dumps(value, indent=indent, allow_nan=False)
+
+
+def _json_array(value: object) -> NDArray[np.uint8]:
+    return np.frombuffer(_json(value).encode(), dtype=np.uint8)
+
+
+def _savable_ids(ids: NDArray[Any]) -> list[Any]:
+    listed: list[Any] = ids.tolist()
+    other = {type(user_id).__name__ for user_id in listed if not isinstance(user_id, str | int)}
+    if other:
+        raise InputError(f"only text and integer user_ids can be saved, not {', '.join(sorted(other))}")
+    return listed
+
+
+def _read(file: IO[bytes]) -> Report:
+    if not zipfile.is_zipfile(file):
+        raise InputError("it is not a whole .npz archive")
+    with np.load(file, allow_pickle=False) as members:
+        return _from_members(members)
+
+
+def _from_members(members: Mapping[str, NDArray[Any]]) -> Report:
+    """The inverse of `Report._members`."""
+    document = json.loads(members["report"].tobytes())
+    if document["schema"] != SCHEMA:
+        raise InputError(
+            f"it has schema {document['schema']!r} of fastrec {document['fastrec']}, "
+            f"this version reads schema {SCHEMA}"
+        )
+    names = document["per_user"]
+    return Report(
+        estimates=_estimates(document["metrics"]),
+        users=document["users"],
+        data={name: _number(value) for name, value in document["data"].items()},
+        settings=document["settings"],
+        groups={
+            grouping: dict(zip(labels, map(_estimates, document["groups"][grouping].values()), strict=True))
+            for grouping, labels in document["labels"].items()
+        },
+        per_user=None if names is None else {name: members[f"per_user_{i}"] for i, name in enumerate(names)},
+        user_ids=_ids(members),
+        fastrec_version=document["fastrec"],
+    )
+
+
+def _estimates(metrics: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
+    return {
+        name: Estimate(_number(fields["mean"]), _number(fields["std_error"]), fields["users"])
+        for name, fields in metrics.items()
+    }
+
+
+def _ids(members: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
+    if "user_ids_json" not in members:
+        return members.get("user_ids")
+    listed = json.loads(members["user_ids_json"].tobytes())
+    ids = np.empty(len(listed), dtype=object)
+    ids[:] = listed
+    return ids

@@ -1,0 +1,131 @@
+"""What an evaluator has seen so far: exact sums that add up and merge in any order, and the estimates they give."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fastrec.engine import Outcome, Plan, Value
+from fastrec.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
+from fastrec.kernels import opcodes as op
+
+__all__ = ["GroupKey", "State"]
+
+Array = np.ndarray[Any, Any]
+GroupKey = tuple[str, str | int]
+
+
+class State:
+    """Sums over users, for all of them and for each group.
+
+    Everything kept is a whole number, so the result has the same bits for any order of adding and merging.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.n_users = 0
+        self._groups: dict[GroupKey, int] = {}
+        self._totals = np.zeros((1, len(plan.scales), 2), dtype=object)
+        self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
+        self.facts = np.zeros(4, np.int64)
+
+    @property
+    def groups(self) -> list[GroupKey]:
+        """Groups in an order that does not depend on when they were seen."""
+        return sorted(self._groups, key=lambda key: (key[0], isinstance(key[1], str), key[1]))
+
+    def add(self, outcome: Outcome, groups: list[GroupKey]) -> None:
+        """Add a batch whose groups 1, 2, ... are `groups`."""
+        self._add(outcome.n_users, outcome.totals, outcome.counts, outcome.facts, groups)
+
+    def merge(self, other: State) -> None:
+        """Add what another state with the same plan has seen."""
+        self._add(other.n_users, other._totals, other._counts, other.facts, list(other._groups))
+
+    def _add(self, n_users: int, totals: Array, counts: Array, facts: Array, groups: list[GroupKey]) -> None:
+        rows = [0, *(self._groups.setdefault(key, len(self._groups) + 1) for key in groups)]
+        self._totals = _grown(self._totals, len(self._groups) + 1)
+        self._counts = _grown(self._counts, len(self._groups) + 1)
+        self._totals[rows] += totals
+        self._counts[rows] += counts
+        largest = max(self.facts[op.FACT_CATALOGUE], facts[op.FACT_CATALOGUE])
+        self.facts = self.facts + facts
+        self.facts[op.FACT_CATALOGUE] = largest
+        self.n_users += n_users
+
+    def count(self, column: int) -> int:
+        """Users in a column of the counts, by the call's own `min_gain`."""
+        return int(self._counts[0, 0, column])
+
+    def estimate(self, value: Value, group: GroupKey | None = None) -> tuple[float, float, int]:
+        """Mean, standard error and users counted of a metric, for all users or one group."""
+        row = 0 if group is None else self._groups[group]
+        counts = self._counts[row, value.view]
+        n = int(counts[op.N_EVALUATED])
+        if counts[op.N_NAN]:
+            return math.nan, math.nan, n + int(counts[op.N_NAN])
+        if value.combined is not None:
+            return (*self._combined(value, row, n), n)
+        if self.plan.weighted:
+            return (*self._weighted(value, row, n), n)
+        position = self.plan.position(value, 0)
+        total, squares = self._totals[row, position]
+        return (*mean_and_error(n, total, squares, self.plan.scales[position]), n)
+
+    def _sum(self, row: int, position: int, moment: int = 0) -> Fraction:
+        return as_fraction(self._totals[row, position, moment], self.plan.scales[position])
+
+    def _weighted(self, value: Value, row: int, n: int) -> tuple[float, float]:
+        at = [self.plan.position(value, nth) for nth in range(2)]
+        weight = self.plan.weight_position(value.view)
+        return weighted_mean_and_error(
+            n,
+            weight=self._sum(row, weight),
+            weight_squares=self._sum(row, weight, 1),
+            total=self._sum(row, at[0]),
+            squares=self._sum(row, at[0], 1),
+            cross=self._sum(row, at[1]),
+        )
+
+    def _combined(self, value: Value, row: int, n: int) -> tuple[float, float]:
+        """A function of means and, by the delta method, its standard error."""
+        assert value.combined is not None
+        size = len(value.combined.rows)
+        weight, weight_squares = Fraction(n), Fraction(n)
+        if self.plan.weighted:
+            at = self.plan.weight_position(value.view)
+            weight, weight_squares = self._sum(row, at), self._sum(row, at, 1)
+        if n == 0 or weight == 0:
+            return math.nan, math.nan
+        first = [self._sum(row, self.plan.position(value, i)) for i in range(size)]
+        cross = first
+        if self.plan.weighted:
+            cross = [self._sum(row, self.plan.position(value, size + i)) for i in range(size)]
+        means = [total / weight for total in first]
+        mean = float(value.combined.function(*means))
+        if n == 1 or not any(means):
+            return mean, math.nan
+        after = size * (2 if self.plan.weighted else 1)
+        covariance = [[Fraction(0)] * size for _ in range(size)]
+        for i in range(size):
+            for j in range(i, size):
+                if i == j:
+                    product = self._sum(row, self.plan.position(value, i), 1)
+                else:
+                    product = self._sum(row, self.plan.position(value, after))
+                    after += 1
+                spread = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * weight_squares
+                covariance[i][j] = covariance[j][i] = spread * n / (n - 1) / (weight * weight)
+        return mean, combined_error(value.combined.gradient(*means), covariance)
+
+
+def _grown(array: Array, rows: int) -> Array:
+    """The array with at least `rows` rows, new ones zero."""
+    if len(array) >= rows:
+        return array
+    larger = np.zeros((max(rows, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,270 @@
+"""Statistics of a user's list, as a metric's formula sees them, and the programs that kernels run on them.
+
+A formula is called once with a `Statistics` whose attributes are `Row`s: they record what is done with them. What a
+formula asks for and does becomes a *row program*: a few operations on rows of numbers, one number per user, that a
+kernel runs over a block of users at a time. A formula that does more than arithmetic with its rows (`np.where`, a
+function of SciPy) is called again, on arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import MetricError
+from fastrec.kernels import opcodes as op
+
+__all__ = ["Combined", "Row", "Statistics", "Untraceable", "sqrt"]
+
+Array = np.ndarray[Any, Any]
+Gain = Any  # "linear", "exp2" or a table: a tuple of floats
+Weight = Any  # "one", "reciprocal", "rank", "log2", "log2_flat2", ("geometric", p) or a table: a tuple of floats
+
+
+class Untraceable(Exception):
+    """A formula did something with a row that a row program cannot do."""
+
+
+class Row:
+    """One number per user, not yet computed: a leaf (`key`) or arithmetic on other rows."""
+
+    __slots__ = ("key", "parts")
+    __array_priority__ = 1000
+
+    def __init__(self, key: Hashable, parts: tuple[Row, ...] = ()) -> None:
+        self.key = key
+        self.parts = parts
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Row:
+        code = _UFUNCS.get(ufunc)
+        if code is None or method != "__call__" or kwargs:
+            raise Untraceable(ufunc.__name__)
+        return _combine(code, *inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Row:
+        raise Untraceable(function.__name__)
+
+    def __bool__(self) -> bool:
+        raise Untraceable("a truth value")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Array:
+        raise Untraceable("a conversion to an array")
+
+    def __add__(self, other: Any) -> Row:
+        return _combine(op.ADD, self, other)
+
+    def __radd__(self, other: Any) -> Row:
+        return _combine(op.ADD, other, self)
+
+    def __sub__(self, other: Any) -> Row:
+        return _combine(op.SUBTRACT, self, other)
+
+    def __rsub__(self, other: Any) -> Row:
+        return _combine(op.SUBTRACT, other, self)
+
+    def __mul__(self, other: Any) -> Row:
+        return _combine(op.MULTIPLY, self, other)
+
+    def __rmul__(self, other: Any) -> Row:
+        return _combine(op.MULTIPLY, other, self)
+
+    def __truediv__(self, other: Any) -> Row:
+        return _combine(op.DIVIDE, self, other)
+
+    def __rtruediv__(self, other: Any) -> Row:
+        return _combine(op.DIVIDE, other, self)
+
+    def _untraceable(self, *args: Any) -> Any:
+        raise Untraceable("an operator other than + - * /")
+
+    __lt__ = __le__ = __gt__ = __ge__ = __pow__ = __rpow__ = __neg__ = __abs__ = __floordiv__ = __mod__ = _untraceable
+    __float__ = __int__ = __iter__ = __getitem__ = __and__ = __or__ = __invert__ = _untraceable
+
+
+def constant(value: float) -> Row:
+    """A row that holds one number for every user."""
+    return Row(("constant", float(value)))
+
+
+N_REC = Row(("n_rec",))
+N_REL = Row(("n_rel",))
+
+
+def _as_row(value: Any) -> Row:
+    if isinstance(value, Row):
+        return value
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return constant(float(value))
+    raise Untraceable(f"arithmetic with {type(value).__name__}")
+
+
+def _combine(code: int, *parts: Any) -> Row:
+    return Row(code, tuple(_as_row(part) for part in parts))
+
+
+_UFUNCS = {
+    np.add: op.ADD,
+    np.subtract: op.SUBTRACT,
+    np.multiply: op.MULTIPLY,
+    np.divide: op.DIVIDE,
+    np.minimum: op.MINIMUM,
+    np.maximum: op.MAXIMUM,
+    np.sqrt: op.SQUARE_ROOT,
+}
+
+
+def sqrt(value: Any) -> Any:
+    """The square root of a row, an array or a number."""
+    return np.sqrt(value) if isinstance(value, (Row, np.ndarray)) else math.sqrt(value)
+
+
+class Values(np.ndarray[Any, Any]):
+    """The rows of a block as arrays; like everywhere in a formula, 0 / 0 is 0."""
+
+    def __truediv__(self, other: Any) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotient = np.divide(self, other)
+        return np.where((np.asarray(self) == 0) & (np.asarray(other) == 0), 0.0, quotient).view(Values)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return np.broadcast_to(np.asarray(other, dtype=float), self.shape).view(Values) / self
+
+
+class Combined(NamedTuple):
+    """A metric whose mean is a function of several means, such as pooled recall: sum of hits / sum of relevant.
+
+    `function` takes the means (rows, arrays or numbers) and `gradient` gives its derivatives, for the standard error.
+    """
+
+    function: Callable[..., Any]
+    gradient: Callable[..., tuple[float, ...]]
+    rows: tuple[Any, ...]
+
+
+class Statistics:
+    """What is known of each user's list at one cut-off. Each attribute is a float row, one number per user.
+
+    `k` is None where nothing is cut.
+    """
+
+    __slots__ = ("_n_items", "_value_of", "cutoff")
+
+    def __init__(
+        self, cutoff: int | None, n_items: int | None, value_of: Callable[[Row], Any] = lambda row: row
+    ) -> None:
+        self.cutoff = cutoff
+        self._n_items = n_items
+        self._value_of = value_of
+
+    @property
+    def n_rec(self) -> Any:
+        """Length of the whole list."""
+        return self._value_of(N_REC)
+
+    @property
+    def n_rel(self) -> Any:
+        """Number of relevant items."""
+        return self._value_of(N_REL)
+
+    @property
+    def k(self) -> Any:
+        """The cut-off; the length of the list where there is none."""
+        return self._value_of(self._k)
+
+    @property
+    def one(self) -> Any:
+        """1 for every user."""
+        return self._value_of(constant(1.0))
+
+    @property
+    def n_items(self) -> float:
+        """Size of the catalogue, as given in the call."""
+        if self._n_items is None:
+            raise MetricError("needs the size of the catalogue: n_items=...")
+        return float(self._n_items)
+
+    @property
+    def hits(self) -> Any:
+        """Relevant items among the first k."""
+        return self._value_of(Row(("hits", self.cutoff)))
+
+    @property
+    def hits_at_n_rel(self) -> Any:
+        """Relevant items among the first n_rel ranks within k."""
+        return self._value_of(Row(("hits_at_n_rel", self.cutoff)))
+
+    @property
+    def first_reciprocal(self) -> Any:
+        """1 / rank of the first hit within k, 0 without one."""
+        return self._series(op.FIRST, "reciprocal")
+
+    @property
+    def precision_sum(self) -> Any:
+        """Sum over hits within k of precision at their rank."""
+        return self._series(op.PRECISION, "zero")
+
+    def within_k(self, row: Any) -> Any:
+        """min(k, row); `row` itself where nothing is cut."""
+        return row if self.cutoff is None else np.minimum(self.k, row)
+
+    def hit_sum(self, weight: Weight) -> Any:
+        """Sum over hits within k of the weight of their rank."""
+        return self._series(op.WEIGHT, weight)
+
+    def gain_sum(self, gain: Gain, weight: Weight) -> Any:
+        """Sum over hits within k of gain x weight of their rank."""
+        return self._series(op.GAIN_WEIGHT, weight, gain)
+
+    def cascade(self, max_gain: float) -> Any:
+        """Expected reciprocal rank at which a user stops who reads downwards."""
+        return self._series(op.CASCADE, "reciprocal", ("stop", float(max_gain)))
+
+    def ideal_sum(self, gain: Gain, weight: Weight, ideal: str) -> Any:
+        """The gain sum of the best possible order; see `ndcg` for the choices of `ideal`."""
+        if ideal == "k":
+            ones = self._value_of(Row(("cumulative", weight), (self._k,)))
+            return ones if isinstance(gain, str) else ones * (gain[1] if len(gain) > 1 else 0.0)
+        if ideal == "list_at_k":
+            key, limit = ("ideal", op.FROM_CUT_LIST, self.cutoff, gain, weight), Row(("hits", self.cutoff))
+        elif ideal == "list":
+            key, limit = ("ideal", op.FROM_LIST, None, gain, weight), self._at_most_k(Row(("hits", None)))
+        else:
+            limit = N_REL if ideal == "truth_uncut" else self._at_most_k(N_REL)
+            key = ("ideal", op.FROM_TRUTH, None, gain, weight)
+        return self._value_of(Row(key, (limit,)))
+
+    @property
+    def _k(self) -> Row:
+        return N_REC if self.cutoff is None else constant(float(self.cutoff))
+
+    def _at_most_k(self, row: Row) -> Row:
+        return row if self.cutoff is None else Row(op.MINIMUM, (self._k, row))
+
+    def _series(self, kind: int, weight: Weight, gain: Any = "linear") -> Any:
+        return self._value_of(Row(("series", self.cutoff, kind, weight, gain)))
+
+
+def rank_weights(weight: Weight, n_ranks: int) -> Array:
+    """Weights of ranks 0 (always 0) to n_ranks. Python's own functions: NumPy's logarithm differs between processors."""
+    ranks = range(1, n_ranks + 1)
+    out = np.zeros(n_ranks + 1)
+    if isinstance(weight, tuple) and weight and weight[0] == "geometric":
+        p = weight[1]
+        out[1:] = [(1.0 - p) * p ** (rank - 1) for rank in ranks]
+    elif isinstance(weight, tuple):
+        known = min(len(weight), n_ranks)
+        out[1 : known + 1] = weight[:known]
+    elif weight == "one":
+        out[1:] = 1.0
+    elif weight == "reciprocal":
+        out[1:] = 1.0 / np.arange(1, n_ranks + 1)
+    elif weight == "rank":
+        out[1:] = np.arange(1, n_ranks + 1)
+    elif weight == "log2":
+        out[1:] = 1.0 / np.fromiter(map(math.log2, range(2, n_ranks + 2)), float, n_ranks)
+    elif weight == "log2_flat2":
+        out[1:] = 1.0 / np.maximum(np.fromiter(map(math.log2, ranks), float, n_ranks), 1.0)
+    return out

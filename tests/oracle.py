@@ -1,0 +1,580 @@
+"""The naive evaluator that every fast path is tested against.
+
+Plain Python: lists, dicts, `fractions` and `math`; no NumPy and nothing of the package under test.
+It is meant to be read beside the definitions: one small function per metric, all of a metric's options
+in its signature, sums in `Fraction` or `math.fsum`. Speed is of no interest here.
+
+Fixed readings of the definitions:
+
+- An item is relevant if and only if its gain is > 0 and, when `min_gain` is given, at least `min_gain`.
+  Every other item has gain 0 everywhere: in the list, in the ideal, in `n_rel`.
+- `n_rec` is the length of the whole list (after `exclude` and `duplicates`), never of its first k.
+- Without a cut-off, k is infinite inside min(k, x), and `n_rec` where a formula divides by k alone.
+- 0/0 is 0.
+- A list is built in this order: seen items out, order by score, duplicates.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+Item = int | str
+Number = int | float | Fraction
+Table = Sequence[float]
+
+
+class Result(NamedTuple):
+    """What `evaluate` found.
+
+    `value` is the mean over the counted users, or the pooled form or form of means; NaN if nobody counted.
+    `std_error` is NaN for fewer than two users, and None where the delta method has no derivative (0/0).
+    `per_user` holds None where a user was not counted and NaN under the policy nan.
+    `users` is the number of users counted, that is of values that are not None.
+    `no_truth` and `no_recs` are numbers of users, whatever the policy.
+    """
+
+    value: float
+    std_error: float | None
+    users: int
+    per_user: list[float | None]
+    no_truth: int
+    no_recs: int
+
+
+class User(NamedTuple):
+    """A user as the metrics see them: gains by rank, gains of the relevant items (largest first), limits."""
+
+    gains: list[float]
+    truth: list[float]
+    k: int | None = None
+    n_items: int | None = None
+
+    @property
+    def n_rec(self) -> int:
+        return len(self.gains)
+
+    @property
+    def n_rel(self) -> int:
+        return len(self.truth)
+
+    @property
+    def top(self) -> list[float]:
+        """The gains of the first k ranks."""
+        return self.gains[: self.k]
+
+    @property
+    def hit_ranks(self) -> list[int]:
+        """The ranks up to k that hold a relevant item, counted from 1."""
+        return [rank for rank, gain in enumerate(self.top, start=1) if gain > 0]
+
+    @property
+    def n_hits(self) -> int:
+        return len(self.hit_ranks)
+
+    @property
+    def k_alone(self) -> int:
+        """k where a formula divides by it alone: the length of the list if there is no cut-off."""
+        return self.n_rec if self.k is None else self.k
+
+    def min_k(self, count: int) -> int:
+        """min(k, count), with an infinite k if there is no cut-off."""
+        return count if self.k is None else min(self.k, count)
+
+
+def ratio(numerator: Number, denominator: Number) -> Number:
+    """The quotient, and 0 for 0/0; exact if both are integers or fractions."""
+    if numerator == 0 and denominator == 0:
+        return 0
+    if isinstance(numerator, float) or isinstance(denominator, float):
+        return float(numerator) / float(denominator)
+    return Fraction(numerator) / Fraction(denominator)
+
+
+# Hits.
+
+
+def hits(u: User) -> Number:
+    """h_k."""
+    return u.n_hits
+
+
+def hit_rate(u: User) -> Number:
+    """1 if h_k >= 1."""
+    return 1 if u.n_hits >= 1 else 0
+
+
+def precision_denominator(u: User, denominator: str) -> int:
+    return {"k": u.k_alone, "min_k_n_rec": u.min_k(u.n_rec), "min_k_n_rel": u.min_k(u.n_rel)}[denominator]
+
+
+def precision(u: User, *, denominator: str = "k") -> Number:
+    """h_k / denominator."""
+    return ratio(u.n_hits, precision_denominator(u, denominator))
+
+
+def recall_denominator(u: User, denominator: str) -> int:
+    return {"n_rel": u.n_rel, "min_k_n_rel": u.min_k(u.n_rel)}[denominator]
+
+
+def recall(u: User, *, denominator: str = "n_rel") -> Number:
+    """h_k / denominator."""
+    return ratio(u.n_hits, recall_denominator(u, denominator))
+
+
+def f_beta(u: User, *, beta: float = 1) -> Number:
+    """(1+b²)h / (b² n_rel + k): the F of P = h/k and R = h/n_rel."""
+    return ratio(*f_beta_parts(u, beta))
+
+
+def f_beta_parts(u: User, beta: float) -> tuple[Fraction, Fraction]:
+    """Numerator and denominator of the user's F; their sums over users are those of the pooled F."""
+    square = Fraction(beta) ** 2
+    return (1 + square) * u.n_hits, square * u.n_rel + u.k_alone
+
+
+def f1(u: User) -> Number:
+    """f_beta with beta = 1."""
+    return f_beta(u, beta=1)
+
+
+def r_precision(u: User) -> Number:
+    """Hits in the first n_rel ranks of the list cut at k, divided by n_rel."""
+    return ratio(sum(rank <= u.n_rel for rank in u.hit_ranks), u.n_rel)
+
+
+# Ranks of hits.
+
+
+def mrr(u: User) -> Number:
+    """1 / rank of the first hit within k, else 0."""
+    return Fraction(1, u.hit_ranks[0]) if u.hit_ranks else 0
+
+
+def arhr(u: User, *, denominator: str = "one") -> Number:
+    """Sum of 1/rank over the hits within k, divided by 1 or by n_rel."""
+    return ratio(sum(Fraction(1, rank) for rank in u.hit_ranks), {"one": 1, "n_rel": u.n_rel}[denominator])
+
+
+def map_(u: User, *, denominator: str = "min_k_n_rel") -> Number:
+    """Sum of precision@r over the hits at r <= k, divided by the denominator."""
+    total = sum(Fraction(hits_so_far, rank) for hits_so_far, rank in enumerate(u.hit_ranks, start=1))
+    return ratio(
+        total,
+        {
+            "min_k_n_rel": u.min_k(u.n_rel),
+            "n_rel": u.n_rel,
+            "k": u.k_alone,
+            "hits": u.n_hits,
+            "min_n_rel_n_rec": min(u.n_rel, u.n_rec),
+        }[denominator],
+    )
+
+
+# Gains.
+
+
+def gain_of(grade: float, gain: str | Table) -> float:
+    """The grade itself, 2^grade - 1, or table[grade]; a table needs integer grades within it."""
+    if gain == "linear":
+        return grade
+    if gain == "exp2":
+        return math.pow(2, grade) - 1
+    if isinstance(gain, str):
+        raise TypeError(f"a gain is linear, exp2 or a table, not {gain}")
+    if gain[0] != 0 or list(gain) != sorted(gain):
+        raise ValueError(f"a gain table starts with 0 and does not decrease: {gain}")
+    if grade != int(grade) or not 0 <= grade < len(gain):
+        raise ValueError(f"grade {grade} is not in the gain table {gain}")
+    return gain[int(grade)]
+
+
+def with_gain(u: User, gain: str | Table) -> User:
+    """The user with every grade, in the list and in the truth, replaced by its gain."""
+    return u._replace(
+        gains=[gain_of(grade, gain) for grade in u.gains],
+        truth=sorted((gain_of(grade, gain) for grade in u.truth), reverse=True),
+    )
+
+
+def rank_weight(rank: int, discount: str | Table) -> float:
+    """c(rank); 0 past the end of a table."""
+    if discount == "log2":
+        return 1 / math.log2(rank + 1)
+    if discount == "log2_flat2":
+        return 1 / max(math.log2(rank), 1)
+    if isinstance(discount, str):
+        raise TypeError(f"a discount is log2, log2_flat2 or a table, not {discount}")
+    return discount[rank - 1] if rank <= len(discount) else 0.0
+
+
+def discounted(gains: Sequence[float], discount: str | Table) -> float:
+    """Sum of gain times weight, the first gain at rank 1."""
+    return math.fsum(gain * rank_weight(rank, discount) for rank, gain in enumerate(gains, start=1))
+
+
+def cg(u: User, *, gain: str | Table = "linear") -> Number:
+    """Sum of the gains within k."""
+    return math.fsum(with_gain(u, gain).top)
+
+
+def dcg(u: User, *, gain: str | Table = "linear", discount: str | Table = "log2") -> Number:
+    """Sum of gain times weight within k."""
+    return discounted(with_gain(u, gain).top, discount)
+
+
+def ndcg(
+    u: User, *, gain: str | Table = "linear", discount: str | Table = "log2", ideal: str = "truth"
+) -> Number:
+    """dcg over the ideal dcg, the ideal gains in descending order from rank 1.
+
+    `ideal="k"` fills all k positions (n_rec positions without a cut-off) with gain_of(1); other grades
+    than 1 are refused there.
+    """
+    if ideal == "k" and any(grade != 1 for grade in u.truth):
+        raise ValueError("ideal=k is for binary truth")
+    v = with_gain(u, gain)
+    if ideal == "truth":
+        best = v.truth[: v.k]
+    elif ideal == "truth_uncut":
+        best = v.truth
+    elif ideal == "list":
+        best = sorted(v.gains, reverse=True)[: v.k]
+    elif ideal == "list_at_k":
+        best = sorted(v.top, reverse=True)
+    elif ideal == "k":
+        best = [gain_of(1, gain)] * v.k_alone
+    else:
+        raise ValueError(f"unknown ideal {ideal}")
+    return ratio(discounted(v.top, discount), discounted(best, discount))
+
+
+def rbp(u: User, *, p: float = 0.8) -> Number:
+    """(1-p) * sum of gain * p^(rank-1) within k, linear gain."""
+    return (1 - p) * math.fsum(gain * p ** (rank - 1) for rank, gain in enumerate(u.top, start=1))
+
+
+def err(u: User, *, max_gain: float) -> Number:
+    """Sum over the ranks within k of 1/rank * stop * product of (1 - stop) of the ranks above.
+
+    stop = (2^gain - 1) / 2^max_gain; a gain above max_gain anywhere in the truth is refused.
+    """
+    if any(gain > max_gain for gain in u.truth):
+        raise ValueError(f"a gain is larger than max_gain={max_gain}")
+    stops = [(2.0**gain - 1) / 2.0**max_gain for gain in u.top]
+    reached = [math.prod(1 - stop for stop in stops[:above]) for above in range(len(stops))]
+    return math.fsum(
+        reach * stop / rank for rank, (stop, reach) in enumerate(zip(stops, reached, strict=True), start=1)
+    )
+
+
+# The catalogue.
+
+
+class Confusion(NamedTuple):
+    tp: int
+    fp: int
+    fn: int
+    tn: int
+
+
+def confusion(u: User) -> Confusion:
+    """The first n = min(k, n_rec) ranks against the whole catalogue."""
+    if u.n_items is None:
+        raise ValueError("n_items is needed")
+    n, h = u.min_k(u.n_rec), u.n_hits
+    table = Confusion(tp=h, fp=n - h, fn=u.n_rel - h, tn=u.n_items - n - u.n_rel + h)
+    if table.tn < 0:
+        raise ValueError("n_items is smaller than the number of recommended and relevant items")
+    return table
+
+
+def accuracy(u: User) -> Number:
+    """(TP + TN) / all."""
+    t = confusion(u)
+    return ratio(t.tp + t.tn, sum(t))
+
+
+def specificity(u: User) -> Number:
+    """TN / (TN + FP)."""
+    t = confusion(u)
+    return ratio(t.tn, t.tn + t.fp)
+
+
+def fallout(u: User) -> Number:
+    """FP / (FP + TN)."""
+    t = confusion(u)
+    return ratio(t.fp, t.fp + t.tn)
+
+
+def mcc(u: User) -> Number:
+    """(TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN))."""
+    t = confusion(u)
+    product = (t.tp + t.fp) * (t.tp + t.fn) * (t.tn + t.fp) * (t.tn + t.fn)
+    return ratio(t.tp * t.tn - t.fp * t.fn, math.sqrt(product))
+
+
+def limited_auc(u: User, *, unseen: str = "tail_mean") -> Number:
+    """Share of the pairs (relevant, not relevant) that are in the right order, by counting them.
+
+    The first min(k, n_rec) ranks are seen. `tail_mean` puts all other items of the catalogue together after
+    them, and a pair of two such items counts one half; `list_only` looks at pairs of seen items alone.
+    """
+    good = [(float(rank), 1) for rank in u.hit_ranks]
+    bad = [(float(rank), 1) for rank, gain in enumerate(u.top, start=1) if gain <= 0]
+    if unseen == "tail_mean":
+        # One entry stands for all unseen items of its kind: (rank, how many).
+        table = confusion(u)
+        good.append((math.inf, table.fn))
+        bad.append((math.inf, table.tn))
+    elif unseen != "list_only":
+        raise ValueError(f"unknown unseen {unseen}")
+    right = pairs = Fraction(0)
+    for good_rank, good_count in good:
+        for bad_rank, bad_count in bad:
+            pairs += good_count * bad_count
+            if good_rank < bad_rank:
+                right += good_count * bad_count
+            elif good_rank == bad_rank:
+                right += Fraction(good_count * bad_count, 2)
+    return ratio(right, pairs)
+
+
+METRICS: dict[str, Callable[..., Number]] = {
+    "hits": hits,
+    "hit_rate": hit_rate,
+    "precision": precision,
+    "recall": recall,
+    "f_beta": f_beta,
+    "f1": f1,
+    "r_precision": r_precision,
+    "mrr": mrr,
+    "arhr": arhr,
+    "map": map_,
+    "cg": cg,
+    "dcg": dcg,
+    "ndcg": ndcg,
+    "rbp": rbp,
+    "err": err,
+    "accuracy": accuracy,
+    "specificity": specificity,
+    "fallout": fallout,
+    "mcc": mcc,
+    "limited_auc": limited_auc,
+}
+
+
+# From logs to users.
+
+
+def truth_gains(
+    rows: Sequence[tuple[Item, float]], min_gain: float | None, duplicates: str
+) -> dict[Item, float]:
+    """Item -> gain of the relevant items; an item given twice is an error or has its largest gain."""
+    gains: dict[Item, float] = {}
+    for item, gain in rows:
+        if item in gains and duplicates == "error":
+            raise ValueError(f"item {item} is twice in the truth")
+        gains[item] = max(gain, gains.get(item, gain))
+    return {item: gain for item, gain in gains.items() if gain > 0 and (min_gain is None or gain >= min_gain)}
+
+
+def by_score(
+    pairs: list[tuple[Item, float]], relevant: Mapping[Item, float], ties: str
+) -> list[tuple[Item, float]]:
+    """The (item, score) pairs, highest score first.
+
+    Ties: as they came (input), by gain ascending (worst) or descending (best) with 0 for items that are not
+    relevant and then as they came, by id (id_asc, id_desc), or refused (error).
+    """
+    scores = [score for _, score in pairs]
+    if any(math.isnan(score) for score in scores):
+        raise ValueError("a score is NaN")
+    if ties == "error" and len(set(scores)) < len(scores):
+        raise ValueError("scores are tied")
+    # Sorting is stable, also in reverse, so the order made first survives among equal scores.
+    if ties in ("worst", "best"):
+        pairs = sorted(pairs, key=lambda pair: relevant.get(pair[0], 0.0), reverse=ties == "best")
+    elif ties in ("id_asc", "id_desc"):
+        pairs = sorted(pairs, key=lambda pair: pair[0], reverse=ties == "id_desc")
+    elif ties not in ("input", "error"):
+        raise ValueError(f"unknown ties {ties}")
+    return sorted(pairs, key=lambda pair: pair[1], reverse=True)
+
+
+def list_gains(items: Sequence[Item], relevant: Mapping[Item, float], duplicates: str) -> list[float]:
+    """The gain at each rank; later copies of an item are an error, closed up (first) or misses (miss)."""
+    if duplicates not in ("error", "first", "miss"):
+        raise ValueError(f"unknown duplicates {duplicates}")
+    gains: list[float] = []
+    seen: set[Item] = set()
+    for item in items:
+        if item not in seen:
+            gains.append(relevant.get(item, 0.0))
+        elif duplicates == "error":
+            raise ValueError(f"item {item} is twice in a list")
+        elif duplicates == "miss":
+            gains.append(0.0)
+        seen.add(item)
+    return gains
+
+
+def ruling(u: User, no_truth: str, no_recs: str) -> str:
+    """What happens to the user: "count", or the policy of the case they are."""
+    policy = no_truth if u.n_rel == 0 else no_recs if u.n_rec == 0 else "count"
+    if policy == "error":
+        raise ValueError("a user has no relevant item" if u.n_rel == 0 else "a user has no list")
+    if policy not in ("count", "skip", "zero", "nan"):
+        raise ValueError(f"unknown policy {policy}")
+    return policy
+
+
+# From users to one number.
+
+
+def weighted_mean(values: Sequence[Number], weights: Sequence[float]) -> float:
+    return math.fsum(w * float(v) for v, w in zip(values, weights, strict=True)) / math.fsum(weights)
+
+
+def error_of_mean(residuals: Sequence[float], weights: Sequence[float]) -> float:
+    """sqrt(n/(n-1) * sum(w² residual²)) / sum(w): without weights, standard deviation / sqrt(n)."""
+    n = len(residuals)
+    if n < 2:
+        return math.nan
+    squares = math.fsum((w * residual) ** 2 for residual, w in zip(residuals, weights, strict=True))
+    return math.sqrt(n / (n - 1) * squares) / math.fsum(weights)
+
+
+def mean_over_users(values: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+    mean = weighted_mean(values, weights)
+    return mean, error_of_mean([value - mean for value in values], weights)
+
+
+def pooled_ratio(
+    parts: Sequence[tuple[Number, Number]], weights: Sequence[float]
+) -> tuple[float, float | None]:
+    """Sum of numerators over sum of denominators.
+
+    Delta method: the ratio of the means A and B moves by (a - A/B * b) / B with a user (a, b). The variance
+    of that is (var a - 2 A/B cov ab + (A/B)² var b) / B².
+    """
+    mean_a = weighted_mean([a for a, _ in parts], weights)
+    mean_b = weighted_mean([b for _, b in parts], weights)
+    if mean_b == 0:
+        return 0.0, None
+    value = mean_a / mean_b
+    return value, error_of_mean([(float(a) - value * float(b)) / mean_b for a, b in parts], weights)
+
+
+def f_of_means(users: Sequence[User], weights: Sequence[float], beta: float) -> tuple[float, float | None]:
+    """F of the mean precision P and the mean recall R; delta method with dF/dP and dF/dR."""
+    precisions = [float(precision(u)) for u in users]
+    recalls = [float(recall(u)) for u in users]
+    p, r = weighted_mean(precisions, weights), weighted_mean(recalls, weights)
+    bottom = beta**2 * p + r
+    if bottom == 0:
+        return 0.0, None
+    by_p = (1 + beta**2) * r**2 / bottom**2
+    by_r = (1 + beta**2) * beta**2 * p**2 / bottom**2
+    residuals = [by_p * (a - p) + by_r * (b - r) for a, b in zip(precisions, recalls, strict=True)]
+    return (1 + beta**2) * p * r / bottom, error_of_mean(residuals, weights)
+
+
+def parts_of(metric: str, u: User, options: Mapping[str, Any]) -> tuple[Number, Number]:
+    """Numerator and denominator that a pooled metric adds up."""
+    if metric == "precision":
+        return u.n_hits, precision_denominator(u, options.get("denominator", "k"))
+    if metric == "recall":
+        return u.n_hits, recall_denominator(u, options.get("denominator", "n_rel"))
+    if metric in ("f_beta", "f1"):
+        return f_beta_parts(u, options.get("beta", 1))
+    raise ValueError(f"{metric} has no pooled form")
+
+
+def evaluate(
+    recs: Sequence[Sequence[Item]],
+    truth: Sequence[Sequence[tuple[Item, float]]],
+    metric: str,
+    *,
+    k: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    min_gain: float | None = None,
+    n_items: int | None = None,
+    no_truth: str = "skip",
+    no_recs: str = "zero",
+    duplicates: str = "error",
+    exclude: Sequence[Sequence[Item]] | None = None,
+    scores: Sequence[Sequence[float]] | None = None,
+    ties: str = "input",
+    weights: Sequence[float] | None = None,
+) -> Result:
+    """One metric, by its bare name, over all users; `options` are the metric's own.
+
+    `no_truth` is about users without a relevant item (whether they have a list or not), `no_recs` about the
+    others whose list is empty once `exclude` is applied: not counted (skip), value 0 for every metric (zero;
+    a pooled metric adds no hits and its denominators), NaN, also for the whole (nan), or ValueError (error).
+    `exclude` are the seen items of each user. `scores` are parallel to `recs` and order the lists, highest
+    first. `weights` are >= 0. A `min_gain` among the options goes before that of the call. Bad data is a
+    ValueError; an unknown name or option a ValueError, a KeyError or a TypeError.
+    """
+    options = dict(options or {})
+    min_gain = options.pop("min_gain", min_gain)
+    average = options.pop("average", "user")
+    users: list[User] = []
+    for i, (items, rows) in enumerate(zip(recs, truth, strict=True)):
+        relevant = truth_gains(rows, min_gain, duplicates)
+        user_scores = [0.0] * len(items) if scores is None else scores[i]
+        seen = set() if exclude is None else set(exclude[i])
+        pairs = [pair for pair in zip(items, user_scores, strict=True) if pair[0] not in seen]
+        if scores is not None:
+            pairs = by_score(pairs, relevant, ties)
+        gains = list_gains([item for item, _ in pairs], relevant, duplicates)
+        users.append(User(gains, sorted(relevant.values(), reverse=True), k, n_items))
+
+    rulings = [ruling(u, no_truth, no_recs) for u in users]
+    fixed = {"skip": None, "zero": 0.0, "nan": math.nan}
+    per_user = [
+        float(METRICS[metric](u, **options)) if rule == "count" else fixed[rule]
+        for u, rule in zip(users, rulings, strict=True)
+    ]
+    value, std_error = summarise(
+        metric, average, options=options, users=users, per_user=per_user, weights=weights
+    )
+    return Result(
+        value=value,
+        std_error=std_error,
+        users=sum(v is not None for v in per_user),
+        per_user=per_user,
+        no_truth=sum(u.n_rel == 0 for u in users),
+        no_recs=sum(u.n_rel > 0 and u.n_rec == 0 for u in users),
+    )
+
+
+def summarise(
+    metric: str,
+    average: str,
+    *,
+    options: Mapping[str, Any],
+    users: Sequence[User],
+    per_user: Sequence[float | None],
+    weights: Sequence[float] | None,
+) -> tuple[float, float | None]:
+    """Value and standard error over the counted users, in the form that `average` asks for."""
+    all_weights = [1.0] * len(users) if weights is None else weights
+    counted = [
+        (u, value, weight)
+        for u, value, weight in zip(users, per_user, all_weights, strict=True)
+        if value is not None
+    ]
+    values = [value for _, value, _ in counted]
+    kept_users = [u for u, _, _ in counted]
+    kept_weights = [weight for _, _, weight in counted]
+    if math.fsum(kept_weights) == 0 or any(math.isnan(value) for value in values):
+        return math.nan, math.nan
+    if average == "user":
+        return mean_over_users(values, kept_weights)
+    if average == "pooled":
+        return pooled_ratio([parts_of(metric, u, options) for u in kept_users], kept_weights)
+    if average == "means" and metric in ("f_beta", "f1"):
+        return f_of_means(kept_users, kept_weights, options.get("beta", 1))
+    raise ValueError(f"{metric} has no average={average}")

@@ -1,0 +1,602 @@
+"""The command line: what a person or a script gets from real files, on both streams and as exit code."""
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec import cli
+from fastrec.cli import program
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("duckdb")
+CliRunner = pytest.importorskip("click.testing").CliRunner
+
+# One relevant item each, at rank 1 and at rank 2; user 3 has a list and no truth, user 4 truth and no list.
+LISTS = "user_id,item_id,rank\n1,10,1\n1,11,2\n2,10,2\n2,12,1\n3,10,1\n"
+TRUTH = "user_id,item_id,gain,country\n1,10,1,NL\n2,10,3,BE\n4,12,2,NL\n"
+SECOND = 1 / math.log2(3)  # the discount of rank 2
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty current folder with the two files in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(fastrec.__file__).parents[1]))  # for processes of their own
+    (tmp_path / "recs.csv").write_text(LISTS)
+    (tmp_path / "truth.csv").write_text(TRUTH)
+    return tmp_path
+
+
+def run(*arguments):
+    """The command in this process."""
+    return CliRunner().invoke(program, [str(argument) for argument in arguments], prog_name="fastrec")
+
+
+def evaluate(*arguments):
+    return run("evaluate", "recs.csv", "truth.csv", *arguments)
+
+
+def means(*arguments):
+    """The means that a successful evaluation prints as JSON."""
+    result = run("evaluate", *arguments, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    return {name: found["mean"] for name, found in json.loads(result.stdout)["metrics"].items()}
+
+
+def command(*arguments, **options):
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "fastrec", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        **options,
+    )
+
+
+def assert_fails(result, message, *, folder=None, files=("recs.csv", "truth.csv")):
+    """Exit code 2, nothing on standard output, one line on standard error, and no file left behind."""
+    assert result.stdout == ""
+    assert result.stderr.startswith("fastrec: error: ") and result.stderr.endswith("\n")
+    assert result.stderr.count("\n") == 1
+    assert re.search(message, result.stderr), result.stderr
+    code = result.exit_code if hasattr(result, "exit_code") else result.returncode
+    assert code == 2
+    if folder is not None:
+        assert sorted(os.listdir(folder)) == sorted(files)
+
+
+# Values
+
+
+def test_hand_worked_values(folder):
+    found = means("recs.csv", "truth.csv", "-m", "ndcg@10,recall@1", "-m", "mrr@2")
+    assert found == {"ndcg@10": pytest.approx((1 + SECOND) / 3), "recall@1": 1 / 3, "mrr@2": 0.5}
+
+
+def test_policies_reach_the_evaluation(folder):
+    assert means("recs.csv", "truth.csv", "-m", "mrr", "--no-recs", "skip") == {"mrr": 0.75}
+    assert means("recs.csv", "truth.csv", "-m", "mrr", "--no-truth", "zero") == {"mrr": 0.375}
+    assert means("recs.csv", "truth.csv", "-m", "mrr", "--min-gain", "2") == {"mrr": 0.25}
+    assert means("recs.csv", "truth.csv", "-m", "accuracy@1", "--n-items", "4", "--no-recs", "skip") == {
+        "accuracy@1": 0.75
+    }
+
+
+def test_seen_items_are_taken_out(folder):
+    (folder / "seen.csv").write_text("user_id,item_id\n2,12\n7,10\n")
+    assert means("recs.csv", "truth.csv", "-m", "mrr", "--exclude", "seen.csv") == {
+        "mrr": pytest.approx(2 / 3)
+    }
+
+
+def test_duplicates(folder):
+    (folder / "recs.csv").write_text("user_id,item_id\n1,11\n1,11\n1,10\n")
+    assert_fails(evaluate(), "11", folder=folder)
+    assert means("recs.csv", "truth.csv", "-m", "mrr", "--duplicates", "first", "--no-recs", "skip") == {
+        "mrr": 0.5
+    }
+    found = means("recs.csv", "truth.csv", "-m", "mrr", "--duplicates", "miss", "--no-recs", "skip")
+    assert found == {"mrr": pytest.approx(1 / 3)}
+
+
+def test_ties_of_text_ids_follow_their_bytes(folder):
+    (folder / "recs.csv").write_text("user_id,item_id,score\na,Z,1\na,é,1\na,b,1\n")
+    (folder / "truth.csv").write_text("user_id,item_id\na,b\n")
+    for ties, mrr in (("id_asc", 1 / 2), ("id_desc", 1 / 2), ("input", 1 / 3), ("best", 1), ("worst", 1 / 3)):
+        assert means("recs.csv", "truth.csv", "-m", "mrr", "--ties", ties) == {"mrr": pytest.approx(mrr)}
+    (folder / "truth.csv").write_text("user_id,item_id\na,é\n")
+    assert means("recs.csv", "truth.csv", "-m", "mrr", "--ties", "id_desc") == {"mrr": 1}
+    assert_fails(evaluate("--ties", "error"), "items 'Z' and 'é' have the same score", folder=folder)
+
+
+def make_log(rng, n_users=200, n_items=50, length=20):
+    """Lists with scores, and graded truth, as flat arrays in shuffled order."""
+    users = np.repeat(np.arange(n_users), length)
+    items = np.concatenate([rng.permutation(n_items)[:length] for _ in range(n_users)])
+    scores = rng.random(len(items))
+    truth = rng.random((n_users, n_items)) < 0.1
+    truth_users, truth_items = np.nonzero(truth)
+    gains = rng.integers(0, 4, len(truth_users))
+    shuffled, mixed = rng.permutation(len(items)), rng.permutation(len(truth_items))
+    recs = {"user_id": users[shuffled], "item_id": items[shuffled], "score": scores[shuffled]}
+    return recs, {"user_id": truth_users[mixed], "item_id": truth_items[mixed], "gain": gains[mixed]}
+
+
+def as_dicts(recs, truth):
+    """The same log as dictionaries, users and items as they stand in the files."""
+    lists, relevant = {}, {}
+    for user, item, score in zip(*(column.tolist() for column in recs.values()), strict=True):
+        lists.setdefault(user, {})[item] = score
+    for user, item, gain in zip(*(column.tolist() for column in truth.values()), strict=True):
+        relevant.setdefault(user, {})[item] = gain
+    return lists, relevant
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("text_ids", [False, True])
+def test_files_give_what_arrays_give(folder, kind, text_ids):
+    recs, truth = make_log(np.random.default_rng(4))
+    metrics = ["ndcg@10", "ndcg(gain=exp2)@5", "recall@20", "map", "mrr@10"]
+    expected = fastrec.evaluate(*as_dicts(recs, truth), metrics)
+    if text_ids:
+        recs, truth = (
+            columns | {name: np.char.add("x00", columns[name].astype(str)) for name in ("user_id", "item_id")}
+            for columns in (recs, truth)
+        )
+    for name, columns in (("r", recs), ("t", truth)):
+        if kind == "parquet":
+            pq.write_table(pa.table(columns), f"{name}.parquet")
+        else:
+            with open(f"{name}.csv", "w", newline="") as stream:
+                csv.writer(stream).writerows([list(columns), *zip(*columns.values(), strict=True)])
+    found = means(f"r.{kind}", f"t.{kind}", *(part for metric in metrics for part in ("-m", metric)))
+    assert found == pytest.approx(dict(expected), abs=1e-12)
+
+
+def test_cut_offs_and_commas_in_brackets(folder):
+    found = means(
+        "recs.csv",
+        "truth.csv",
+        "-m",
+        "ndcg(gain=[0, 1, 3, 7], ideal=list),recall@3",
+        "-m",
+        "hits",
+        "-k",
+        "1, 2",
+        "-k",
+        "5",
+    )
+    name = "ndcg(gain=[0, 1, 3, 7], ideal=list)"
+    assert list(found) == [f"{name}@1", f"{name}@2", f"{name}@5", "recall@3", "hits@1", "hits@2", "hits@5"]
+
+
+def test_default_metrics(folder):
+    assert list(means("recs.csv", "truth.csv")) == [
+        f"{name}@10" for name in ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
+    ]
+
+
+def test_named_columns(folder):
+    name = '"; DROP TABLE x; --'
+    pq.write_table(pa.table({name: [1, 1], "it em": [5, 6], "place": [2, 1], "rank": [1, 2]}), "r.parquet")
+    pq.write_table(pa.table({name: [1], "it em": [5], "stars": [4], "a;b": ["[red]"]}), "t.parquet")
+    columns = ("--user-col", name, "--item-col", "it em", "--rank-col", "place", "--gain-col", "stars")
+    assert means("r.parquet", "t.parquet", "-m", "mrr,dcg", *columns) == {
+        "mrr": 0.5,
+        "dcg": pytest.approx(4 * SECOND),
+    }
+    result = run("evaluate", "r.parquet", "t.parquet", "-m", "mrr", *columns, "--by", "a;b")
+    assert result.exit_code == 0
+    assert "[red]" in result.stdout and "a;b" in result.stdout
+
+
+# Formats
+
+
+def test_the_table_for_people(folder):
+    result = evaluate("-m", "mrr@10,hits", "--by", "country")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["metric", "mean", "95", "%", "interval", "users"]
+    assert re.fullmatch(r"mrr@10 +0\.5000 +-0\.0658 – 1\.0658 +3", lines[2])
+    assert any(re.fullmatch(r"BE +1 +0\.5000 +1\.0000", line) for line in lines)
+    assert any(re.fullmatch(r"NL +2 +0\.5000 ±0\.9800 +0\.5000 ±0\.9800", line) for line in lines)
+    assert (
+        "4 users; 3 evaluated; 1 without a relevant item (left out); 1 without a list (counted as 0)"
+        in " ".join(lines)
+    )
+    assert "5 rows of lists; 3 of truth" in lines
+    assert "(none)" not in result.stdout
+    assert "\x1b" not in result.stdout
+    assert max(map(len, lines)) <= 80
+
+
+def test_json(folder):
+    result = evaluate("-m", "mrr", "--by", "country", "--format", "json")
+    found = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert found["schema"] == 1
+    assert found["fastrec"] == fastrec.__version__
+    assert found["metrics"] == {
+        "mrr": {"mean": 0.5, "std_error": pytest.approx(math.sqrt(1 / 12)), "users": 3}
+    }
+    assert found["users"] == {"total": 4, "evaluated": 3, "no_truth": 1, "no_recs": 1}
+    assert found["groups"]["country"]["BE"] == {"mrr": {"mean": 0.5, "std_error": None, "users": 1}}
+    assert found["settings"]["no_recs"] == "zero"
+    assert {"data", "groups"} <= set(found)
+
+
+def test_csv(folder):
+    rows = list(
+        csv.DictReader(io.StringIO(evaluate("-m", "mrr,hits", "--by", "country", "--format", "csv").stdout))
+    )
+    assert list(rows[0]) == ["metric", "mean", "std_error", "low", "high", "users", "grouping", "group"]
+    assert [(row["metric"], row["mean"], row["grouping"], row["group"]) for row in rows[:4]] == [
+        ("mrr", "0.5", "", ""),
+        ("hits", repr(2 / 3), "", ""),
+        ("mrr", "", "country", "(none)"),
+        ("hits", "", "country", "(none)"),
+    ]
+
+
+def test_markdown(folder):
+    (folder / "truth.csv").write_text(TRUTH.replace("NL", "N|L"))
+    lines = evaluate("-m", "mrr", "--by", "country", "--format", "md").stdout.splitlines()
+    assert lines[:3] == [
+        "| metric | mean | 95 % interval | users |",
+        "| --- | ---: | ---: | ---: |",
+        "| mrr | 0.5000 | -0.0658 – 1.0658 | 3 |",
+    ]
+    assert "| N\\|L | mrr | 0.5000 | -0.4800 – 1.4800 | 2 |" in lines
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.csv", "out.md", "out.txt"])
+def test_output_files(folder, name):
+    result = evaluate("-m", "mrr", "-o", name)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    text = (folder / name).read_text()
+    ending = name.partition(".")[2]
+    assert text == evaluate("-m", "mrr", "--format", "table" if ending == "txt" else ending).stdout
+    assert sorted(os.listdir(folder)) == sorted([name, "recs.csv", "truth.csv"])
+    evaluate("-m", "mrr", "-o", name, "--format", "json")
+    assert json.loads((folder / name).read_text())["schema"] == 1
+
+
+def test_a_device_as_output(folder):
+    assert evaluate("-o", os.devnull).exit_code == 0
+    assert not os.path.isfile(os.devnull)
+
+
+@pytest.mark.parametrize("name", ["users.csv", "users.PARQUET"])
+def test_values_of_each_user(folder, name):
+    result = evaluate("-m", "mrr,ndcg@10", "--by", "country", "--per-user", name)
+    assert result.exit_code == 0
+    if name.endswith("csv"):
+        with open(name, newline="") as stream:
+            rows = list(csv.reader(stream))
+        assert rows[0] == ["user_id", "country", "mrr", "ndcg@10"]
+        assert rows[1:] == [
+            ["1", "NL", "1", "1"],
+            ["2", "BE", "0.5", repr(SECOND)],
+            ["3", "(none)", "", ""],
+            ["4", "NL", "0", "0"],
+        ]
+    else:
+        table = pq.read_table(name)
+        assert table["user_id"].to_pylist() == [1, 2, 3, 4]
+        assert table["ndcg@10"].to_pylist() == [1.0, pytest.approx(SECOND), None, 0.0]
+
+
+def test_a_warning_when_nothing_matches(folder):
+    (folder / "truth.csv").write_text("user_id,item_id\n1,99\n2,98\n")
+    result = evaluate("-m", "mrr", "--format", "json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["metrics"]["mrr"]["mean"] == 0
+    assert result.stderr.startswith("fastrec: warning: ") and result.stderr.count("\n") == 1
+
+
+# Thresholds
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "code"),
+    [
+        (["mrr=0.5"], 0),
+        (["mrr=0.51"], 1),
+        (["mrr=.5", "recall@1=.9", "map(denominator=n_rel)@3=.9"], 1),
+        (["map( denominator = n_rel )@3=0.1", "ndcg(gain=linear)@10=.1"], 0),
+        (["recall@1=-1"], 0),
+    ],
+)
+def test_fail_under(folder, thresholds, code):
+    options = [part for threshold in thresholds for part in ("--fail-under", threshold)]
+    result = evaluate("-m", "mrr,recall@1,map(denominator=n_rel)@3,ndcg@10", "-o", "out.json", *options)
+    assert result.exit_code == code
+    assert (folder / "out.json").exists()
+    if code:
+        assert re.match(r"fastrec: \S+ = 0\.\d+, wanted at least 0\.\d+\n", result.stderr)
+
+
+def test_a_mean_that_does_not_exist_is_under_every_threshold(folder):
+    (folder / "truth.csv").write_text("user_id,item_id,gain\n1,10,0\n")
+    result = evaluate("-m", "mrr", "--fail-under", "mrr=0")
+    assert result.exit_code == 1
+    assert "mrr has no value, wanted at least 0" in result.stderr
+    assert "–" in result.stdout
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", "ndgc@10"], "unknown metric 'ndgc'; did you mean 'ndcg'"),
+        (["-m", "ndcg(gian=exp2)@10"], "no option 'gian'"),
+        (["-m", "ndcg@0"], "cut-off"),
+        (["-m", ","], "-m names no metric"),
+        (["-m", "ndcg(gain=[0,1@10"], "cannot read"),
+        (["-m", "err@10"], "max_gain"),
+        (["-m", "accuracy@10"], "n_items"),
+        (["-k", "5,x"], "whole numbers of at least 1 are wanted"),
+        (["-k", "0"], "whole numbers of at least 1 are wanted"),
+        (["-k", ""], "whole numbers of at least 1 are wanted"),
+        (["--ties", "random"], "--ties"),
+        (["--format", "xml"], "--format"),
+        (["--threads", "0"], "--threads"),
+        (["--n-items", "-1"], "--n-items"),
+        (["--min-gain", "x"], "--min-gain"),
+        (["--min-gain", "-1"], "min_gain"),
+        (["--colour"], "No such option"),
+        (["more"], "unexpected extra argument"),
+        (["--user-col", "user"], r"recs\.csv: no column 'user' \(did you mean 'user_id'\?\)"),
+        (["--gain-col", "stars"], r"truth\.csv: no column 'stars'; its columns are 'user_id'"),
+        (["--by", "state"], "neither truth.csv nor recs.csv has the column 'state'"),
+        (["--exclude", "seen.csv"], r"seen\.csv: no such file"),
+        (["--fail-under", "ndcg@10"], "a metric and a number are wanted"),
+        (["--fail-under", "ndcg(gain=exp2)"], "a metric and a number are wanted"),
+        (["--fail-under", "ndcg@10=nan"], "a metric and a number are wanted"),
+        (["--fail-under", "ndcg@11=0.1"], r"ndcg@11: not evaluated here; there is ndcg@10, recall@10"),
+        (["--fail-under", "ndgc@10=0.1"], "unknown metric 'ndgc'"),
+        (["-o", "none/out.json"], "there is no folder"),
+        (["-o", "."], "is a folder"),
+        (["-o", "./recs.csv"], r"\./recs\.csv would be written over recs\.csv"),
+        (["--per-user", "users.xlsx"], r"must end in \.csv or \.parquet"),
+        (["--per-user", "truth.csv"], r"would be written over truth\.csv"),
+        (["-o", "a.csv", "--per-user", "a.csv"], r"would be written over a\.csv"),
+    ],
+)
+def test_wrong_usage_is_one_line(folder, arguments, message):
+    assert_fails(evaluate("-o", "out.json", *arguments), message, folder=folder)
+
+
+BAD_LISTS = {
+    "empty": ("", "the file is empty"),
+    "zeros": ("user_id,item_id\n1,010\n", "item ids cannot be matched"),
+    "text": (
+        "user_id,item_id\nu1,10\n",
+        "user ids cannot be matched: truth.csv: column 'user_id' holds integers",
+    ),
+    "floats": ("user_id,item_id\n1,10.0\n", "write ids as integers"),
+    "null": ("user_id,item_id\n1,\n", r"column 'item_id' has no value \(null\) in row 1 of 1"),
+    "short": ("user_id,item_id\n1\n", "line 2: 2 columns expected, 1 found"),
+    "rank": ("user_id,item_id,rank\n1,10,1\n1,11,1\n", "holds a rank twice for one user"),
+    "score": ("user_id,item_id,score\n1,10,high\n", "row 1 holds 'high'"),
+    "binary": ("\0\1\2", "neither Parquet nor CSV"),
+    "escape": ("user_id,item_id,score\n1,10,\x1b[31m\n", r"\\x1b\[31m"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LISTS)
+def test_bad_files_are_one_line(folder, name):
+    content, message = BAD_LISTS[name]
+    (folder / "recs.csv").write_text(content)
+    assert_fails(evaluate("-o", "out.json", "--per-user", "users.csv"), message, folder=folder)
+
+
+def test_bad_and_missing_parquet_files(folder):
+    pq.write_table(pa.table({"user_id": [1], "item_id": [1]}), "recs.parquet")
+    whole = (folder / "recs.parquet").read_bytes()
+    (folder / "recs.parquet").write_bytes(whole[:-5])
+    assert_fails(run("evaluate", "recs.parquet", "truth.csv"), r"recs\.parquet: cannot be read as Parquet: ")
+    pq.write_table(pa.table({"user_id": ["1"], "item_id": [1]}), "recs.parquet")
+    pq.write_table(pa.table({"user_id": [1], "item_id": [1]}), "truth.parquet")
+    assert_fails(run("evaluate", "recs.parquet", "truth.parquet"), "user ids cannot be matched")
+    assert_fails(run("evaluate", "gone.parquet", "truth.csv"), r"gone\.parquet: no such file")
+    assert_fails(run("evaluate", "recs.parquet"), "Missing argument 'TRUTH'")
+
+
+def test_an_output_that_fails_late_leaves_nothing(folder, monkeypatch):
+    monkeypatch.setattr(
+        cli, "_render", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
+    assert_fails(evaluate("-o", "out.json"), "No space left on device", folder=folder)
+
+
+# Metrics
+
+
+def test_the_list_of_metrics():
+    result = run("metrics")
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    for metric in fastrec.catalogue():
+        assert re.search(rf"^{metric['name']} ", result.stdout, re.MULTILINE)
+    assert "k* | min_k_n_rec" in result.stdout
+    assert "0.8*" in result.stdout
+    assert "required" in result.stdout
+
+
+def test_one_metric():
+    for name in ("ndcg", "ndcg(gain=exp2)@10"):
+        result = run("metrics", name)
+        assert result.exit_code == 0
+        assert result.stdout.startswith("ndcg\n")
+        assert (
+            ">>> " in result.stdout and "truth_uncut" in result.stdout and "0 to 1, higher" in result.stdout
+        )
+
+
+def test_an_unknown_metric():
+    assert_fails(run("metrics", "ndgc"), "unknown metric 'ndgc'; did you mean 'ndcg'")
+
+
+def test_metrics_as_json():
+    listed = json.loads(run("metrics", "--format", "json").stdout)
+    assert [metric["name"] for metric in listed] == [metric["name"] for metric in fastrec.catalogue()]
+    one = json.loads(run("metrics", "rbp", "--format", "json").stdout)
+    assert one == next(metric for metric in listed if metric["name"] == "rbp")
+    assert one["options"]["p"]["default"] == 0.8
+
+
+# Demo, warm-up, program
+
+
+def test_the_demo(folder):
+    result = run("demo", "--users", "60", "--seed", "3", "-o", "my demo")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    assert sorted(os.listdir("my demo")) == ["neighbours.parquet", "popularity.parquet", "truth.parquet"]
+    assert max(map(len, result.stdout.splitlines()[:-1])) <= 80
+    assert re.search(r"^metric +popularity +neighbours +difference$", result.stdout, re.MULTILINE)
+    last = result.stdout.splitlines()[-1].strip()
+    assert last.startswith("fastrec evaluate 'my demo/neighbours.parquet' 'my demo/truth.parquet' ")
+    truth = pq.read_table("my demo/truth.parquet")
+    assert truth.column_names == ["user_id", "item_id", "gain", "segment"]
+    assert set(truth["gain"].to_pylist()) <= {1, 2, 3, 4, 5}
+    lists = pq.read_table("my demo/popularity.parquet")
+    assert lists.column_names == ["user_id", "item_id", "rank", "score"]
+    assert set(lists["rank"].to_pylist()) == set(range(1, 51))
+
+
+def test_the_demo_again_gives_the_same(folder):
+    for name in ("a", "b"):
+        assert run("demo", "--users", "30", "--output", name).exit_code == 0
+    for name in os.listdir("a"):
+        assert pq.read_table(f"a/{name}").equals(pq.read_table(f"b/{name}"))
+
+
+def test_the_demo_tells_its_recommenders_apart(folder):
+    run("demo", "--users", "1500")
+    found = {
+        name: means(f"fastrec-demo/{name}.parquet", "fastrec-demo/truth.parquet", "-m", "ndcg@10,recall@20")
+        for name in ("popularity", "neighbours")
+    }
+    assert found["neighbours"]["ndcg@10"] > 1.3 * found["popularity"]["ndcg@10"] > 0.1
+    assert found["neighbours"]["recall@20"] > 1.05 * found["popularity"]["recall@20"]
+
+
+def test_the_demo_where_a_file_is_in_the_way(folder):
+    assert_fails(run("demo", "--users", "5", "-o", "recs.csv"), "recs.csv", folder=folder)
+    assert_fails(run("demo", "--users", "0"), "--users", folder=folder)
+
+
+def test_warmup():
+    result = run("warmup")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"fastrec {fastrec.__version__}\n"
+    for arguments in (["--help"], ["evaluate", "--help"], ["metrics", "-h"]):
+        result = run(*arguments)
+        assert result.exit_code == 0 and result.stdout.startswith("Usage: fastrec")
+    result = run()
+    assert result.exit_code == 2 and result.stdout == "" and "Commands:" in result.stderr
+    assert_fails(run("evalute"), "No such command 'evalute'")
+
+
+def test_help_imports_nothing_slow():
+    code = (
+        "import sys; sys.argv = ['fastrec', '--help']\n"
+        "from fastrec.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print(*sys.modules, sep='\\n')"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numba", "duckdb", "rich", "pyarrow", "pandas", "polars"} & set(found.stdout.split())
+
+
+# Processes
+
+
+def test_a_process_of_its_own(folder):
+    result = command(
+        "evaluate",
+        "recs.csv",
+        "truth.csv",
+        "-m",
+        "mrr",
+        "--format",
+        "csv",
+        env=os.environ | {"FORCE_COLOR": "1"},
+    )
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert result.stdout.startswith("metric,mean,std_error,low,high,users\nmrr,0.5,")
+    assert_fails(command("evaluate", "recs.csv", "gone.csv"), r"gone\.csv: no such file", folder=folder)
+    result = command("evaluate", "recs.csv", "truth.csv", "--fail-under", "mrr@10=0.9")
+    assert result.returncode == 1
+    assert "\x1b" not in result.stdout + result.stderr
+
+
+def test_a_reader_that_goes_away(folder):
+    result = subprocess.run(
+        f"{sys.executable} -m fastrec metrics --format json | head -c 1; echo ${{PIPESTATUS[0]}}",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stderr == ""
+    assert result.stdout in ("[141\n", "[0\n")  # 0 where all of it fits into the pipe
+
+
+def test_a_full_disk(folder):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "fastrec", "metrics"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (result.returncode, result.stderr) == (2, "fastrec: error: No space left on device\n")
+
+
+def test_a_terminal_without_the_signs(folder):
+    result = command(
+        "evaluate", "recs.csv", "truth.csv", "-m", "mrr", env=os.environ | {"PYTHONIOENCODING": "ascii"}
+    )
+    assert result.returncode == 0
+    assert "-0.0658 ? 1.0658" in result.stdout
+
+
+def test_an_interrupt_is_quiet(folder):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastrec", "demo", "--users", "3000000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (130, b"", b"")

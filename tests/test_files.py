@@ -1,0 +1,528 @@
+"""Files: lists and truth from Parquet and CSV into arrays, and files that are never half written."""
+
+import os
+import stat
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, MissingExtraError
+from fastrec.files import NO_LABEL, Columns, output_file, read_logs
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+LISTS = "user_id,item_id\n1,5\n1,6\n2,7\n"
+TRUTH = "user_id,item_id\n1,6\n2,7\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a text as CSV, or a dict of columns as Parquet; the path as a text."""
+
+    def write_file(content, name=None):
+        path = tmp_path / (
+            name or f"file{len(os.listdir(tmp_path))}.{'csv' if isinstance(content, str) else 'parquet'}"
+        )
+        if isinstance(content, str):
+            path.write_bytes(content.encode())
+        else:
+            pq.write_table(pa.table(content), path)
+        return str(path)
+
+    return write_file
+
+
+@pytest.fixture
+def read(write):
+    """Write lists and truth, and read them."""
+
+    def read_both(recs, truth, *, exclude=None, **columns):
+        seen = None if exclude is None else write(exclude)
+        return read_logs(write(recs), write(truth), Columns(**columns), exclude=seen)
+
+    return read_both
+
+
+def rows(side):
+    """[(items, ...) of each user] as plain lists."""
+    values = [array.tolist() for array in (side[0], *side[2:])]
+    bounds = side[1].tolist()
+    return [tuple(column[start:end] for column in values) for start, end in pairwise(bounds)]
+
+
+def lists(side):
+    return [items[0] for items in rows(side)]
+
+
+# Users and items
+
+
+@pytest.mark.parametrize(
+    ("recs", "truth"),
+    [
+        (LISTS, TRUTH),
+        ({"user_id": [1, 1, 2], "item_id": [5, 6, 7]}, {"user_id": [1, 2], "item_id": [6, 7]}),
+        (LISTS, {"user_id": [1, 2], "item_id": [6, 7]}),
+        ({"user_id": [1, 1, 2], "item_id": [5, 6, 7]}, TRUTH),
+        (LISTS.replace(",", "\t"), TRUTH.replace(",", ";")),
+        (LISTS.replace("\n", "\r\n"), TRUTH.replace(",", "|").rstrip("\n")),
+        ("\ufeff" + LISTS, TRUTH + "\n\n"),
+    ],
+)
+def test_integers_stay_integers_in_every_kind_of_file(read, recs, truth):
+    logs = read(recs, truth)
+    assert lists(logs.recs) == [[5, 6], [7]]
+    assert lists(logs.truth) == [[6], [7]]
+    assert logs.user_ids.tolist() == [1, 2]
+    assert logs.recs[0].dtype == logs.truth[0].dtype == np.int32
+    assert logs.recs[1].dtype == np.int64
+    assert logs.groups == {} and logs.exclude is None
+
+
+def test_users_of_either_file_are_there_in_both(read):
+    logs = read("user_id,item_id\n9,5\n1,6\n9,7\n", "user_id,item_id\n4,1\n1,2\n4,3\n")
+    assert logs.user_ids.tolist() == [1, 4, 9]
+    assert lists(logs.recs) == [[6], [], [5, 7]]
+    assert lists(logs.truth) == [[2], [1, 3], []]
+
+
+def test_text_items_become_codes_in_the_order_of_their_bytes(read):
+    items = ["x", "é", "\U0001f600", "Z", "", "\uffff"]
+    logs = read(
+        {"user_id": ["ü", "z", "a", "a", "a"], "item_id": items[:5]}, {"user_id": ["z"], "item_id": items[5:]}
+    )
+    code = {item: code for code, item in enumerate(sorted(items, key=str.encode))}
+    assert logs.user_ids.tolist() == ["a", "z", "ü"]
+    assert lists(logs.recs) == [[code[item] for item in items[2:5]], [code["é"]], [code["x"]]]
+    assert lists(logs.truth) == [[], [code["\uffff"]], []]
+
+
+def test_text_ids_keep_their_zeros(read):
+    logs = read("user_id,item_id\n01,007\n1,7\n1,07\n", "user_id,item_id\n01,7\n1,007\n")
+    assert logs.user_ids.tolist() == ["01", "1"]
+    assert lists(logs.recs) == [[0], [2, 1]]  # 007, 07, 7
+    assert lists(logs.truth) == [[2], [0]]
+
+
+@pytest.mark.parametrize("truth", ["user_id,item_id\n1,7\n", {"user_id": [1], "item_id": [7]}])
+def test_text_with_zeros_is_never_matched_with_integers(read, truth):
+    with pytest.raises(
+        InputTypeError, match=r"item ids cannot be matched: .* integers, .* text such as '007'"
+    ):
+        read("user_id,item_id\n1,007\n1,012\n", truth)
+
+
+def test_digits_in_a_csv_are_text_where_the_other_file_has_text(read):
+    """An ISBN ends in a digit or in X; a file that happens to have only digits must still match."""
+    assert lists(read("user_id,item_id\n1,1234\n1,123X\n", "user_id,item_id\n1,1234\n").truth) == [[0]]
+    parquet = {"user_id": [1, 1], "item_id": ["123X", "1234"]}
+    assert lists(read(parquet, "user_id,item_id\n1,1234\n").truth) == [[0]]
+
+
+@pytest.mark.parametrize(("column", "other"), [("user_id", "item_id"), ("item_id", "user_id")])
+def test_integers_and_text_in_parquet_do_not_mix(write, column, other):
+    recs = write({column: ["1", "2"], other: [1, 2]}, "recs.parquet")
+    truth = write({column: [1, 2], other: [1, 2]}, "truth.parquet")
+    with pytest.raises(InputTypeError) as error:
+        read_logs(recs, truth)
+    message = str(error.value)
+    assert f"{truth}: column {column!r} holds integers" in message
+    assert f"{recs}: column {column!r} holds text" in message
+
+
+def test_ids_up_to_the_largest_int64(read):
+    largest = 2**63 - 1
+    unsigned = {"user_id": pa.array([2**63 - 1], pa.uint64()), "item_id": pa.array([largest], pa.uint64())}
+    logs = read(unsigned, f"user_id,item_id\n{2**63 - 1},{largest}\n")
+    assert logs.user_ids.tolist() == [largest]
+    assert lists(logs.recs) == lists(logs.truth) == [[largest]]
+    assert logs.recs[0].dtype == np.int64
+
+
+@pytest.mark.parametrize("column", ["user_id", "item_id"])
+def test_larger_unsigned_ids_are_an_error(read, column):
+    content = {"user_id": [1], "item_id": [1]} | {column: pa.array([2**63], pa.uint64())}
+    with pytest.raises(InputError, match=rf"column '{column}' holds {2**63}, above 2\^63 - 1"):
+        read(content, TRUTH)
+
+
+def test_numbers_too_long_for_an_integer_are_text_in_a_csv(read):
+    content = f"user_id,item_id\n1,{2**64}\n1,{2**64 + 1}\n1,5\n"
+    assert lists(read(content, content).truth) == [[0, 1, 2]]
+
+
+def test_negative_users_are_fine_and_negative_items_are_not(read):
+    assert read("user_id,item_id\n-3,5\n", "user_id,item_id\n-3,5\n").user_ids.tolist() == [-3]
+    with pytest.raises(InputError, match=r"column 'item_id' holds -4: item ids must not be negative"):
+        read({"user_id": [1, 1], "item_id": [7, -4]}, TRUTH)
+
+
+@pytest.mark.parametrize("ids", ["user_id", "item_id"])
+def test_float_ids_are_an_error_that_says_what_to_do(read, ids):
+    with pytest.raises(InputTypeError, match=rf"'{ids}' holds DOUBLE: write ids as integers"):
+        read({"user_id": [1, 2], "item_id": [1, 2]} | {ids: [1.0, 2.0]}, TRUTH)
+    other = "item_id" if ids == "user_id" else "user_id"
+    with pytest.raises(
+        InputTypeError, match=rf"'{ids}' holds decimal numbers such as '7.0': write ids as integers"
+    ):
+        read(LISTS, f"{ids},{other}\n7.0,1\n8,2\n")
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "found"),
+    [
+        (pa.list_(pa.int64()), [[5, 6]], r"BIGINT\[\]: one row per user and item"),
+        (pa.date32(), [0], "DATE: ids must be integers or text"),
+        (pa.bool_(), [True], "BOOLEAN: ids must be integers or text"),
+    ],
+)
+def test_other_types_of_ids_are_an_error(read, type_, values, found):
+    with pytest.raises(InputTypeError, match=rf"column 'item_id' holds {found}"):
+        read({"user_id": [1], "item_id": pa.array(values, type_)}, TRUTH)
+
+
+@pytest.mark.parametrize(
+    ("array", "found"),
+    [
+        (pa.array([1, 2], pa.int8()), [1, 2]),
+        (pa.array([1, 2], pa.uint32()), [1, 2]),
+        (pa.array([1, 2], pa.decimal128(38, 0)), [1, 2]),
+        (pa.array(["a", "b"]).dictionary_encode(), ["a", "b"]),
+        (pa.array(["a", "b"], pa.large_string()), ["a", "b"]),
+        (pa.array([b"a", b"b"]), ["a", "b"]),
+    ],
+)
+def test_users_in_other_types_that_are_integers_or_text(read, array, found):
+    content = {"user_id": array, "item_id": [1, 2]}
+    assert read(content, content).user_ids.tolist() == found
+
+
+# Order
+
+
+def test_the_order_of_the_file_without_rank_and_score(read):
+    logs = read("user_id,item_id\n2,9\n1,8\n2,3\n1,4\n2,6\n", TRUTH)
+    assert lists(logs.recs) == [[8, 4], [9, 3, 6]]
+    assert len(logs.recs) == 2
+
+
+@pytest.mark.parametrize("ranks", ["2,10,1", "2.5,1e1,-3", "007,10,1"])
+def test_ranks_order_as_numbers(read, ranks):
+    first, second, third = ranks.split(",")
+    logs = read(f"user_id,item_id,rank,score\n1,7,{first},1\n1,8,{second},1\n1,9,{third},1\n", TRUTH)
+    assert rows(logs.recs)[0] == ([9, 7, 8],)
+
+
+def test_large_integer_ranks_stay_apart(read):
+    big = 2**53
+    for content in (
+        f"user_id,item_id,rank\n1,7,{big + 1}\n1,8,{big}\n",
+        {"user_id": [1, 1], "item_id": [7, 8], "rank": [big + 1, big]},
+    ):
+        assert lists(read(content, "user_id,item_id\n1,7\n").recs) == [[8, 7]]
+
+
+def test_scores_are_passed_on_in_the_order_of_the_file(read):
+    logs = read("user_id,item_id,score\n2,9,1\n1,8,.5\n2,3,1e3\n1,4,-inf\n", TRUTH)
+    assert rows(logs.recs) == [([8, 4], [0.5, -np.inf]), ([9, 3], [1.0, 1000.0])]
+    assert logs.recs[2].dtype == np.float64
+    content = {"user_id": [1], "item_id": [7], "score": pa.array([0.1], pa.float32())}
+    assert read(content, TRUTH).recs[2].dtype == np.float32
+
+
+def test_which_column_orders_the_lists(read):
+    content = "user_id,item_id,rank,score,place,model\n1,7,1,2,9,0\n1,8,2,3,8,1\n"
+    truth = "user_id,item_id\n1,7\n"
+    assert rows(read(content, truth).recs) == [([7, 8],)]
+    assert rows(read(content, truth, rank="place").recs) == [([8, 7],)]
+    assert rows(read(content, truth, rank="place", score="model").recs) == [([8, 7],)]
+    assert rows(read(content, truth, score="model").recs) == [([7, 8], [0.0, 1.0])]
+
+
+def test_a_rank_twice_is_an_error_for_one_user_only(read):
+    recs = {"user_id": ["b", "a", "a"], "item_id": [1, 2, 3], "rank": [1, 1, 2]}
+    truth = {"user_id": ["a"], "item_id": [1]}
+    assert lists(read(recs, truth).recs) == [[2, 3], [1]]
+    with pytest.raises(InputError, match=r"column 'rank' holds a rank twice for one user: user 'a', rank 1 "):
+        read(recs | {"rank": [1, 1, 1]}, truth)
+
+
+def test_gains(read):
+    graded = "user_id,item_id,gain,stars\n1,6,2,5\n2,7,.5,4\n"
+    assert rows(read(LISTS, graded).truth) == [([6], [2.0]), ([7], [0.5])]
+    assert rows(read(LISTS, graded, gain="stars").truth) == [([6], [5.0]), ([7], [4.0])]
+    assert rows(read(LISTS, {"user_id": [1], "item_id": [6], "gain": [True]}).truth)[0] == ([6], [1.0])
+    assert len(read(LISTS, TRUTH).truth) == 2
+
+
+# Groups and seen items
+
+
+def test_groups_from_the_truth(read):
+    logs = read(LISTS, "user_id,item_id,country\n1,5,NL\n1,6,NL\n3,7,[red]\n", by=("country",))
+    assert logs.groups["country"].tolist() == ["NL", NO_LABEL, "[red]"]
+
+
+def test_groups_from_the_lists_and_from_both(read):
+    recs = "user_id,item_id,age,shop\n1,5,30,a\n2,6,4,b\n"
+    truth = "user_id,item_id,shop\n1,5,\n3,7,c\n"
+    logs = read(recs, truth, by=("age", "shop"))
+    assert logs.groups["shop"].tolist() == ["a", "b", "c"]
+    assert logs.groups["age"].tolist() == ["30", "4", NO_LABEL]
+    logs = read(recs, "user_id,item_id\n1,5\n", by=("age",))
+    assert logs.groups["age"].tolist() == [30, 4]
+
+
+def test_labels_with_zeros_are_text(read):
+    assert read(LISTS, "user_id,item_id,zip\n1,5,007\n2,5,12\n", by=("zip",)).groups["zip"].tolist() == [
+        "007",
+        "12",
+    ]
+
+
+def test_two_labels_for_a_user_are_an_error(read):
+    with pytest.raises(InputError, match=r"one value per user is wanted, but user 1 has 'BE' and 'NL'"):
+        read(LISTS, "user_id,item_id,country\n1,5,NL\n1,6,BE\n", by=("country",))
+    with pytest.raises(InputError, match=r"column 'x' and .*column 'x': one value per user"):
+        read("user_id,item_id,x\n1,5,a\n", "user_id,item_id,x\n1,5,b\n", by=("x",))
+
+
+def test_a_grouping_that_neither_file_has_is_an_error(read):
+    with pytest.raises(InputError, match=r"neither .* nor .* has the column 'country' to group by"):
+        read(LISTS, TRUTH, by=("country",))
+
+
+def test_seen_items(read):
+    logs = read(LISTS, TRUTH, exclude="item_id,user_id\n5,1\n7,9\n99,2\n")
+    assert lists(logs.exclude) == [[5], [99]]
+    text = "user_id,item_id\na,x\na,y\nb,z\n"
+    logs = read(text, text, exclude="user_id,item_id\nb,x\nb,unknown\nc,x\n")
+    assert lists(logs.exclude) == [[], [0]]
+
+
+# Names of columns and files
+
+STRANGE = [
+    '"; DROP TABLE x; --',
+    "item;id, 'of' the \"shop\"",
+    "rang\u00a0№",
+    "[score]",
+    "rowid",
+    "c0",
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("name", STRANGE)
+def test_any_column_name(read, kind, name):
+    columns = {"user_id": [1, 1], name: [5, 6], "Rank": [2, 1]}
+    if kind == "csv":
+        header = ",".join('"' + column.replace('"', '""') + '"' for column in columns)
+        columns = f"{header}\n1,5,2\n1,6,1\n"
+    logs = read(columns, columns, item=name, rank="Rank")
+    assert lists(logs.recs) == [[6, 5]]
+    logs = read(columns, columns, item=name, gain=name)
+    assert rows(logs.truth) == [([5, 6], [5.0, 6.0])]
+
+
+@pytest.mark.parametrize(
+    "name", ["a [1]*?.csv", "o'brien.csv", "~x.csv", "{a,b}.csv", "no ending", "day=2.parquet"]
+)
+def test_any_file_name(write, name):
+    write("user_id,item_id\n8,8\n", "a 1bb.csv")
+    path = write(
+        {"user_id": [1], "item_id": [5]} if name.endswith("parquet") else "user_id,item_id\n1,5\n", name
+    )
+    assert lists(read_logs(path, path).recs) == [[5]]
+
+
+def test_relative_paths_and_the_folder_stays_as_it_was(write, tmp_path, monkeypatch):
+    write(LISTS, "recs.csv")
+    write(TRUTH, "~truth.csv")
+    monkeypatch.chdir(tmp_path)
+    assert read_logs("recs.csv", "~truth.csv", n_threads=1).user_ids.tolist() == [1, 2]
+    assert sorted(os.listdir(tmp_path)) == ["recs.csv", "~truth.csv"]
+
+
+def test_a_csv_packed_with_gzip(tmp_path, write):
+    import gzip
+
+    path = tmp_path / "recs.csv.gz"
+    path.write_bytes(gzip.compress(LISTS.encode()))
+    assert lists(read_logs(path, write(TRUTH)).recs) == [[5, 6], [7]]
+
+
+def test_values_with_quotes_delimiters_and_line_ends(read):
+    text = 'user_id,item_id\n"a,b","x ""y"""\n#1,"two\nlines"\n'
+    logs = read(text, text)
+    assert logs.user_ids.tolist() == ["#1", "a,b"]
+    assert lists(logs.recs) == lists(logs.truth) == [[0], [1]]
+
+
+def test_names_of_csv_columns_may_differ_in_case_alone(read):
+    content = "user_id,User_Id,ITEM_ID,item_id\n1,2,3,4\n"
+    logs = read(content, content, user="User_Id", item="ITEM_ID")
+    assert logs.user_ids.tolist() == [2]
+    assert lists(logs.recs) == [[3]]
+
+
+def test_order_holds_in_a_file_of_many_blocks(read):
+    rng = np.random.default_rng(1)
+    n = 300_000
+    columns = {"user_id": rng.integers(0, 5_000, n), "item_id": np.arange(n), "score": rng.random(n)}
+    logs = read(columns, {"user_id": [1], "item_id": [5]})
+    order = np.argsort(columns["user_id"], kind="stable")
+    assert np.array_equal(logs.recs[0], order)
+    assert np.array_equal(logs.recs[2], columns["score"][order])
+
+
+# Bad input
+
+
+def test_empty_lists_are_fine_and_empty_truth_is_not(read):
+    assert lists(read("user_id,item_id\n", TRUTH).recs) == [[], []]
+    assert lists(read({"user_id": pa.nulls(0), "item_id": pa.array([], pa.float64())}, TRUTH).recs) == [
+        [],
+        [],
+    ]
+    with pytest.raises(InputError, match="no rows: there is nothing to compare"):
+        read(LISTS, "user_id,item_id\n")
+
+
+@pytest.mark.parametrize(
+    ("recs", "message"),
+    [
+        ("", "the file is empty, not even a header"),
+        ("\nuser_id,item_id\n1,2\n", "the first line is empty"),
+        (
+            "userId,movie\n1,2\n",
+            r"no column 'user_id' \(did you mean 'userId'\?\); its columns are 'userId', 'movie'",
+        ),
+        ("1,2\n3,4\n", "no column 'user_id'; its columns are '1', '2'"),
+        ("user_id,item_id,user_id\n1,2,3\n", "the header has the column 'user_id' 2 times"),
+        ("user_id,item_id\n1,2\n3\n", "cannot be read as CSV: line 3: 2 columns expected, 1 found"),
+        ("user_id,item_id\n1,2\n3,4,5\n", "cannot be read as CSV: line 3: 2 columns expected, 3 found"),
+        ('user_id,item_id\n"1,2\n3,4\n', "cannot be read as CSV: line 2: Value with unterminated quote"),
+        ("user_id,item_id\n1,\0\n", "neither Parquet nor CSV in UTF-8"),
+        (
+            "user_id,item_id\n1,5\n,6\n,7\n",
+            r"column 'user_id' has no value \(null\) in 2 rows, the first is row 2 of 3",
+        ),
+        ("user_id,item_id\n1,5\n2,\n", r"column 'item_id' has no value \(null\) in row 2 of 2"),
+        ("user_id,item_id,rank\n1,5,1\n1,6,\n", r"column 'rank' has no value \(null\) in row 2 of 2"),
+        ("user_id,item_id,rank\n1,5,first\n", "column 'rank' must hold numbers; row 1 holds 'first'"),
+        ("user_id,item_id,rank\n1,5,nan\n", "column 'rank' is NaN or infinite in 1 rows"),
+        (
+            "user_id,item_id,score\n1,5,1\n1,6,nan\n",
+            "column 'score' is NaN in 1 rows, the first is row 2 of 2",
+        ),
+        ("user_id,item_id,score\n1,5,\n", r"column 'score' has no value \(null\)"),
+        ({"user_id": [1], "item_id": [5], "score": [2**60]}, r"column 'score' holds integers above 2\^53"),
+        (
+            {"user_id": [1], "item_id": [5], "rank": [[1]]},
+            r"column 'rank' holds BIGINT\[\]: a rank must be a number",
+        ),
+        ({"user_id": [1, None], "item_id": [5, 6]}, r"column 'user_id' has no value \(null\) in row 2 of 2"),
+        ({"user_id": [1, 2], "item_id": pa.nulls(2)}, r"column 'item_id' has no value \(null\) in 2 rows"),
+        ({"user": [1], "item_id": [5]}, r"no column 'user_id' \(did you mean 'user'\?\)"),
+    ],
+)
+def test_bad_lists(write, recs, message):
+    path = write(recs)
+    with pytest.raises(FastrecError, match=message) as error:
+        read_logs(path, write(TRUTH))
+    assert path in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_bad_gains(read):
+    with pytest.raises(InputError, match="column 'gain' is NaN or infinite in 1 rows"):
+        read(LISTS, {"user_id": [1], "item_id": [5], "gain": [np.inf]})
+    with pytest.raises(InputError, match="no column 'grade'"):
+        read(LISTS, TRUTH, gain="grade")
+
+
+def test_bytes_that_are_not_utf8(tmp_path, write):
+    path = tmp_path / "latin.csv"
+    path.write_bytes("user_id,item_id\n1,café\n".encode("latin-1"))
+    with pytest.raises(InputError, match="neither Parquet nor CSV in UTF-8"):
+        read_logs(path, write(TRUTH))
+    path.write_bytes(b"user_id,item_id\n" + b"1,a\n" * 300_000 + "1,café\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"cannot be read as CSV: line 300002: .*not utf-8"):
+        read_logs(path, write(TRUTH))
+
+
+@pytest.mark.parametrize("cut", [4, 100, -1])
+def test_a_truncated_parquet_file(tmp_path, write, cut):
+    whole = write({"user_id": list(range(1000)), "item_id": list(range(1000))})
+    path = tmp_path / "cut.parquet"
+    with open(whole, "rb") as stream:
+        path.write_bytes(stream.read()[:cut])
+    with pytest.raises(InputError, match=r"cut\.parquet: cannot be read as Parquet: ") as error:
+        read_logs(path, write(TRUTH))
+    assert "\n" not in str(error.value)
+
+
+def test_paths_that_cannot_be_read(tmp_path, write):
+    truth = write(TRUTH)
+    os.mkfifo(tmp_path / "pipe")
+    for path, message in (
+        ("missing.csv", "missing.csv: no such file"),
+        (tmp_path, "is a folder; give one Parquet or CSV file"),
+        (tmp_path / "pipe", "is not a regular file"),
+        (write(LISTS, "recs.parquet"), r"not a Parquet file \(it does not begin with PAR1\)"),
+        (write(LISTS, "recs.jsonl"), r"\.jsonl files are not read"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_logs(path, truth)
+
+
+def test_without_duckdb_the_extra_is_named(write, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
+    with pytest.raises(MissingExtraError, match=r"reading files needs duckdb: pip install 'fastrec\[cli\]'"):
+        read_logs(write(LISTS), write(TRUTH))
+
+
+# Writing
+
+
+def test_an_output_file_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+
+    def stop_halfway():
+        with output_file(path) as stream:
+            stream.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop_halfway()
+    assert path.read_text() == "old"
+    with output_file(path) as stream:
+        stream.write(b"new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_a_link_keeps_leading_to_the_file(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    with output_file(tmp_path / "link") as stream:
+        stream.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_a_device_is_written_to_and_stays_a_device():
+    with output_file(os.devnull) as stream:
+        stream.write(b"gone")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_a_folder_is_no_output_file(tmp_path):
+    with pytest.raises(InputError, match="is a folder"), output_file(tmp_path):
+        pass

@@ -1,0 +1,580 @@
+"""The report: numbers, names, exports, saving; built from plain data, without any evaluation."""
+
+import io
+import json
+import math
+import os
+import pickle
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
+from fastrec.report import Estimate, Report, atomic_write, load
+
+NAN = math.nan
+Z95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution, from tables
+
+
+def make_report(**changes):
+    """A report of two metrics over four users, one of them not counted."""
+    fields = {
+        "estimates": {"ndcg@10": Estimate(0.5, 0.1, 3), "hits@5": Estimate(1.25, 0.25, 3)},
+        "users": {"total": 4, "evaluated": 3, "no_truth": 1, "no_recs": 0},
+        "data": {
+            "rec_rows": 40,
+            "truth_rows": 9,
+            "truth_rows_not_relevant": 0,
+            "duplicates_in_recs": 0,
+            "duplicates_in_truth": 0,
+            "excluded_items": 0,
+            "truth_users_with_recs": 1.0,
+            "truth_items_in_recs": 0.75,
+        },
+        "settings": {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "min_gain": None},
+        "groups": {},
+        "per_user": None,
+        "user_ids": None,
+        "fastrec_version": "0.1.0",
+    }
+    return Report(**(fields | changes))
+
+
+def make_grouped_report():
+    estimates = {"ndcg@10": Estimate(0.5, 0.1, 3)}
+    groups = {
+        "country": {"BE": {"ndcg@10": Estimate(0.2, NAN, 1)}, "NL": {"ndcg@10": Estimate(0.65, 0.05, 2)}},
+        "age": {18: {"ndcg@10": Estimate(0.5, 0.1, 3)}},
+    }
+    return make_report(estimates=estimates, groups=groups)
+
+
+# Numbers and names
+
+
+def test_a_report_is_a_mapping_from_metric_to_mean():
+    report = make_report()
+    assert report["ndcg@10"] == 0.5
+    assert list(report) == ["ndcg@10", "hits@5"]
+    assert len(report) == 2
+    assert dict(report) == {"ndcg@10": 0.5, "hits@5": 1.25}
+    assert report.get("recall@3") is None
+    assert report.std_error("hits@5") == 0.25
+
+
+def test_any_spelling_of_a_metric_finds_it():
+    values = np.array([0.5, 0.4, 0.6, NAN])
+    report = make_report(per_user={"ndcg@10": values})
+    assert report["ndcg(gain=linear, discount=log2)@10"] == 0.5
+    assert report.interval("ndcg(gain=linear)@10") == report.interval("ndcg@10")
+    assert report.per_user["ndcg(gain=linear)@10"] is values
+    assert "ndcg(gain=linear)@10" in report
+    assert "ndcg(gain=exp2)@10" not in report
+    grouped = make_grouped_report().groups["country"]["NL"]
+    assert grouped["ndcg(ideal=truth)@10"].mean == 0.65
+
+
+@pytest.mark.parametrize("name", ["recall@3", "no_such_metric", "ndcg@", 10, None])
+def test_an_absent_metric_says_what_is_there(name):
+    report = make_report()
+    assert name not in report
+    with pytest.raises(KeyError, match=r"this report has ndcg@10, hits@5$") as caught:
+        report[name]
+    assert isinstance(caught.value, MetricError)
+
+
+def test_two_reports_of_the_same_numbers_are_two_objects():
+    report = make_report()
+    assert report == report  # noqa: PLR0124 - the point of the test
+    assert report != make_report()
+    assert len({report, make_report()}) == 2
+
+
+def test_interval_by_hand():
+    report = make_report()
+    assert report.interval("ndcg@10") == pytest.approx((0.5 - 0.1 * Z95, 0.5 + 0.1 * Z95), abs=1e-15)
+    # The quantile of 90 % is 1.6448536269514722, that of 99 % is 2.5758293035489004.
+    assert report.interval("hits@5", 0.9)[0] == pytest.approx(1.25 - 0.25 * 1.6448536269514722, abs=1e-15)
+    assert report.interval("hits@5", level=0.99)[1] == pytest.approx(
+        1.25 + 0.25 * 2.5758293035489004, abs=1e-15
+    )
+
+
+def test_interval_at_levels_close_to_the_ends():
+    estimate = Estimate(0.0, 1.0, 9)
+    assert estimate.interval(1e-300) == (0.0, 0.0)
+    assert estimate.margin(math.nextafter(1, 0)) == pytest.approx(8.29, abs=0.01)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 95, NAN])
+def test_a_level_outside_0_to_1_is_an_error(level):
+    with pytest.raises(InputError, match="level must lie between 0 and 1"):
+        make_report().interval("ndcg@10", level)
+
+
+@pytest.mark.parametrize("estimate", [Estimate(NAN, NAN, 0), Estimate(0.5, NAN, 1)])
+def test_without_a_standard_error_there_is_no_interval(estimate):
+    assert all(map(math.isnan, estimate.interval()))
+
+
+def test_per_user_values_must_have_been_asked_for():
+    with pytest.raises(InputError, match=r"were not kept: evaluate\(\.\.\., per_user=True\)"):
+        _ = make_report().per_user
+
+
+# Warnings and text
+
+
+@pytest.mark.parametrize(
+    ("users", "items", "warnings"),
+    [
+        (1.0, 0.5, []),
+        (1.0, 0.0, ["no truth item is in its user's list: do the ids match?"]),
+        (0.0, 0.0, ["no user with truth has a list: do the user ids match?"]),
+        (NAN, NAN, []),
+    ],
+)
+def test_warnings(users, items, warnings):
+    data = make_report().data | {"truth_users_with_recs": users, "truth_items_in_recs": items}
+    report = make_report(data=data)
+    assert report.warnings == warnings
+    assert [line for line in repr(report).splitlines() if "warning" in line] == [
+        f"warning: {w}" for w in warnings
+    ]
+    assert ("warning" in report._repr_html_()) == bool(warnings)
+
+
+def test_repr_is_an_aligned_table():
+    estimates = {
+        "ndcg(gain=exp2)@10": Estimate(0.123456, 0.01, 1_000_000),
+        "cg": Estimate(2_500_000.0, NAN, 1),
+        "mrr": Estimate(0.0, 0.00001, 3),
+        "map": Estimate(NAN, NAN, 0),
+    }
+    policies = ["3 without a relevant item (no_truth=skip)", "2 without a list (no_recs=zero)"]
+    users = {"total": 1_000_003, "evaluated": 1_000_000, "no_truth": 3, "no_recs": 2}
+    assert repr(make_report(estimates=estimates, users=users)).splitlines() == [
+        "metric                  mean    ± 95 %      users",
+        "ndcg(gain=exp2)@10    0.1235    0.0196  1,000,000",
+        "cg                  2.50e+06       nan          1",
+        "mrr                   0.0000  1.96e-05          3",
+        "map                      nan       nan          0",
+        "; ".join(["1,000,000 of 1,000,003 users counted", *policies]),
+    ]
+
+
+def test_repr_names_the_groupings():
+    assert "groups: country (2), age (1)" in repr(make_grouped_report()).splitlines()
+
+
+def test_repr_of_an_empty_report():
+    assert repr(make_report(estimates={})).splitlines()[0].split() == [
+        "metric",
+        "mean",
+        "±",
+        "95",
+        "%",
+        "users",
+    ]
+
+
+class Tags(HTMLParser):
+    """The tags and attributes of an HTML text, and its words."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words = set(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_html_escapes_everything():
+    hostile = "<script>alert('1')</script>&\"<img src=x onerror=y>"
+    estimates = {hostile: Estimate(0.5, 0.1, 3)}
+    report = make_report(
+        estimates=estimates,
+        groups={hostile: {hostile: estimates}},
+        settings={"no_truth": hostile},
+    )
+    page = Tags(report._repr_html_())
+    assert page.tags == {"div", "table", "thead", "tbody", "tr", "th", "td"}
+    assert page.attributes == []
+    assert sum(hostile in word for word in page.words) == 3
+
+
+# Rows, dict, JSON
+
+
+def test_rows():
+    assert make_report().to_rows() == [
+        {
+            "metric": "ndcg@10",
+            "mean": 0.5,
+            "std_error": 0.1,
+            "low": pytest.approx(0.3040036015459946, abs=1e-15),
+            "high": pytest.approx(0.6959963984540054, abs=1e-15),
+            "users": 3,
+        },
+        {
+            "metric": "hits@5",
+            "mean": 1.25,
+            "std_error": 0.25,
+            "low": pytest.approx(0.7600090038649865, abs=1e-15),
+            "high": pytest.approx(1.7399909961350135, abs=1e-15),
+            "users": 3,
+        },
+    ]
+
+
+def test_rows_of_groups_follow_and_keep_the_type_of_labels():
+    rows = make_grouped_report().to_rows()
+    assert [(row["grouping"], row["group"], row["mean"]) for row in rows] == [
+        (None, None, 0.5),
+        ("country", "BE", 0.2),
+        ("country", "NL", 0.65),
+        ("age", 18, 0.5),
+    ]
+    assert len({tuple(row) for row in rows}) == 1
+
+
+def test_dict_is_schema_1():
+    report = make_grouped_report()
+    assert report.to_dict() == {
+        "schema": 1,
+        "fastrec": "0.1.0",
+        "metrics": {"ndcg@10": {"mean": 0.5, "std_error": 0.1, "users": 3}},
+        "users": {"total": 4, "evaluated": 3, "no_truth": 1, "no_recs": 0},
+        "data": report.data,
+        "groups": {
+            "country": {
+                "BE": {"ndcg@10": {"mean": 0.2, "std_error": None, "users": 1}},
+                "NL": {"ndcg@10": {"mean": 0.65, "std_error": 0.05, "users": 2}},
+            },
+            "age": {"18": {"ndcg@10": {"mean": 0.5, "std_error": 0.1, "users": 3}}},
+        },
+        "settings": {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "min_gain": None},
+    }
+
+
+def strict_json(text):
+    """Parse JSON as the standard has it, without Python's NaN and Infinity."""
+
+    def refuse(token):
+        raise AssertionError(f"{token} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_json_is_strict_and_keeps_all_digits():
+    report = make_report(
+        estimates={"map": Estimate(0.1 + 0.2, NAN, 1), "cg": Estimate(math.inf, -math.inf, 2)},
+        data=make_report().data | {"truth_items_in_recs": NAN},
+        settings={"gain": np.array([0.0, 1.5]), "n_items": np.int64(7), "k": (5, 10), "flag": np.True_},
+    )
+    document = strict_json(report.to_json(indent=2))
+    assert document == report.to_dict()
+    assert document["metrics"]["map"] == {"mean": 0.30000000000000004, "std_error": None, "users": 1}
+    assert document["metrics"]["cg"] == {"mean": "Infinity", "std_error": "-Infinity", "users": 2}
+    assert document["data"]["truth_items_in_recs"] is None
+    assert document["settings"] == {"gain": [0.0, 1.5], "n_items": 7, "k": [5, 10], "flag": True}
+    assert "\n" in report.to_json(indent=2)
+    assert "\n" not in report.to_json()
+
+
+def test_labels_that_are_the_same_text_are_refused_by_json():
+    estimates = {"ndcg@10": Estimate(0.5, 0.1, 3)}
+    with pytest.raises(InputError, match=r"the same text: \[1, '1'\]"):
+        make_report(groups={"g": {1: estimates, "1": estimates}}).to_dict()
+
+
+# Frames
+
+
+def column(frame, name):
+    """A column of any kind of frame as a list, missing values as None."""
+    if hasattr(frame, "to_pylist"):
+        return frame.column(name).to_pylist()
+    if hasattr(frame, "get_column"):
+        return frame.get_column(name).to_list()
+    return frame[name].astype(object).where(frame[name].notna(), None).tolist()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+class TestFrames:
+    def test_columns_and_values(self, kind):
+        pytest.importorskip(kind)
+        frame = make_report().to_frame(kind)
+        assert type(frame).__module__.startswith(kind)
+        rows = make_report().to_rows()
+        for name in ("metric", "mean", "std_error", "low", "high", "users"):
+            assert column(frame, name) == [row[name] for row in rows]
+
+    def test_labels_of_two_types_are_text(self, kind):
+        pytest.importorskip(kind)
+        frame = make_grouped_report().to_frame(kind)
+        assert column(frame, "group") == [None, "BE", "NL", "18"]
+        assert column(frame, "grouping") == [None, "country", "country", "age"]
+
+    def test_integer_labels_stay_exact(self, kind):
+        pytest.importorskip(kind)
+        estimates = {"ndcg@10": Estimate(0.5, 0.1, 3)}
+        frame = make_report(
+            estimates=estimates, groups={"cohort": {2**60 + 1: estimates, -3: estimates}}
+        ).to_frame(kind)
+        assert column(frame, "group") == [None, 2**60 + 1, -3]
+        assert "int64" in str(frame["group"].type if kind == "pyarrow" else frame["group"].dtype).lower()
+
+
+def test_the_first_installed_frame_library_is_taken(monkeypatch):
+    for kind in ("pandas", "polars", "pyarrow"):
+        pytest.importorskip(kind)
+    kinds = []
+    for missing in ("pandas", "polars", "pyarrow"):
+        kinds.append(type(make_report().to_frame()).__module__.partition(".")[0])
+        monkeypatch.setitem(sys.modules, missing, None)
+    assert kinds == ["pandas", "polars", "pyarrow"]
+    with pytest.raises(
+        MissingExtraError, match=r"one of pandas, polars, pyarrow: pip install 'fastrec\[frames\]'"
+    ):
+        make_report().to_frame()
+    with pytest.raises(MissingExtraError, match=r"^to_frame\('polars'\) needs polars: pip"):
+        make_report().to_frame("polars")
+
+
+def test_an_unknown_kind_of_frame_is_an_error():
+    with pytest.raises(InputError, match="kind must be one of pandas, polars, pyarrow, not 'spark'"):
+        make_report().to_frame("spark")
+
+
+def test_require_does_not_hide_the_error_of_a_broken_package(monkeypatch, tmp_path):
+    (tmp_path / "broken_package.py").write_text("import what_it_needs\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="what_it_needs") as caught:
+        require("broken_package", "cli")
+    assert not isinstance(caught.value, MissingExtraError)
+
+
+# Save and load
+
+
+def assert_same(report, other):
+    """Equal in every part, arrays to the bit and with their types."""
+    assert repr(other.estimates) == repr(report.estimates)
+    assert repr(other.groups) == repr(report.groups)
+    assert repr(other.data) == repr(report.data)
+    assert other.to_dict() == report.to_dict()
+    assert other.users == report.users
+    assert other.fastrec_version == report.fastrec_version
+    arrays = {"user_ids": (report.user_ids, other.user_ids)}
+    assert (report._per_user is None) == (other._per_user is None)
+    if report._per_user is not None:
+        assert list(report.per_user) == list(other.per_user)
+        arrays |= {name: (report.per_user[name], other.per_user[name]) for name in report.per_user}
+    for ours, theirs in arrays.values():
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            assert ours.dtype == theirs.dtype
+            same = (
+                ours.tolist() == theirs.tolist()
+                if ours.dtype.hasobject
+                else ours.tobytes() == theirs.tobytes()
+            )
+            assert same
+
+
+def saved_and_loaded(report, tmp_path):
+    report.save(tmp_path / "report.npz")
+    return load(tmp_path / "report.npz")
+
+
+@pytest.mark.parametrize(
+    "user_ids",
+    [
+        None,
+        np.array([3, 1, 2**62, -5]),
+        np.array([3, 1, 2**63, 5], dtype=np.uint64),
+        np.array(["anna", "böb", "", "c/d"]),
+        np.array(["anna", "böb\0", "\ud800", "c" * 1000], dtype=object),
+        np.array([7, "7", 2**80, ""], dtype=object),
+        np.array([], dtype=object),
+    ],
+)
+def test_save_and_load_are_exact(user_ids, tmp_path):
+    per_user = {
+        "hits@5": np.array([0.1 + 0.2, NAN, -0.0, 5e-324]),
+        "ndcg(gain=[0, 1, 3])@10": np.array([1.0, 0.0, NAN, 1 / 3]),
+    }
+    estimates = {
+        "hits@5": Estimate(0.1 + 0.2, 1 / 3, 3),
+        "cg": Estimate(math.inf, NAN, 1),
+        "ndcg(gain=[0, 1, 3])@10": Estimate(NAN, NAN, 0),
+    }
+    groups = {
+        "age": {18: estimates, -1: estimates},
+        "country": {"NL": estimates, "18": estimates, "": estimates},
+    }
+    report = make_report(
+        estimates=estimates,
+        groups=groups,
+        per_user=per_user,
+        user_ids=user_ids,
+        data=make_report().data | {"truth_items_in_recs": NAN, "truth_users_with_recs": 1 / 7},
+    )
+    assert_same(report, saved_and_loaded(report, tmp_path))
+
+
+@given(st.tuples(st.floats(), st.floats(), st.integers(0, 2**62)))
+def test_every_estimate_survives(tmp_path_factory, numbers):
+    report = make_report(estimates={"mrr": Estimate(*numbers)})
+    assert_same(report, saved_and_loaded(report, tmp_path_factory.getbasetemp()))
+
+
+def test_a_report_without_per_user_values_loads_without(tmp_path):
+    report = saved_and_loaded(make_report(), tmp_path)
+    assert_same(make_report(), report)
+    with pytest.raises(InputError, match="were not kept"):
+        _ = report.per_user
+
+
+def test_a_report_survives_pickle():
+    report = make_grouped_report()
+    assert_same(report, pickle.loads(pickle.dumps(report)))
+
+
+def test_the_path_is_taken_as_it_is(tmp_path):
+    make_report().save(str(tmp_path / "résumé of réports"))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["résumé of réports"]
+    assert_same(make_report(), load(str(tmp_path / "résumé of réports")))
+
+
+def test_saving_again_replaces_and_gives_the_same_bytes(tmp_path):
+    path = tmp_path / "report.npz"
+    path.write_bytes(b"an older file")
+    make_report().save(path)
+    first = path.read_bytes()
+    make_report().save(path)
+    assert path.read_bytes() == first
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions and links as POSIX has them")
+def test_a_saved_file_has_the_usual_permissions_and_links_are_followed(tmp_path):
+    (tmp_path / "plain").touch()
+    (tmp_path / "link").symlink_to("report.npz")
+    make_report().save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "report.npz").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("older", [None, b"an older file"])
+def test_a_failure_in_the_middle_leaves_nothing_behind(tmp_path, older):
+    path = tmp_path / "report.npz"
+    if older is not None:
+        path.write_bytes(older)
+    before = list(tmp_path.iterdir())
+    # The second array cannot be written without pickle: by then the first is in the file.
+    broken = make_report(per_user={"ndcg@10": np.zeros(100_000), "hits@5": np.array([object()])})
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        broken.save(path)
+    assert list(tmp_path.iterdir()) == before
+    assert older is None or path.read_bytes() == older
+
+
+def test_an_atomic_write_shows_nothing_until_it_is_complete(tmp_path):
+    with atomic_write(tmp_path / "text") as file:
+        file.write(b"half")
+        file.flush()
+        assert not (tmp_path / "text").exists()
+    assert (tmp_path / "text").read_bytes() == b"half"
+
+
+def test_saving_into_no_folder_is_an_error(tmp_path):
+    with pytest.raises(InputError, match=r"the folder .*absent does not exist"):
+        make_report().save(tmp_path / "absent" / "report.npz")
+
+
+def test_ids_that_json_cannot_hold_are_refused(tmp_path):
+    ids = np.empty(2, dtype=object)
+    ids[:] = [("a", 1), "b"]
+    with pytest.raises(InputError, match="only text and integer user_ids can be saved, not tuple"):
+        make_report(user_ids=ids).save(tmp_path / "report.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_truncated_file_is_an_error_at_every_length(tmp_path):
+    path = tmp_path / "report.npz"
+    make_report(per_user={"ndcg@10": np.arange(4.0)}, user_ids=np.arange(4)).save(path)
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 41):
+        path.write_bytes(whole[:size])
+        with pytest.raises(InputError, match=re.escape(f"{path} is not a readable fastrec report: ")):
+            load(path)
+
+
+def test_damaged_contents_are_an_error(tmp_path):
+    path = tmp_path / "report.npz"
+    make_report(per_user={"ndcg@10": np.arange(4.0)}).save(path)
+    whole = path.read_bytes()
+    for inside in (b'"metrics"', np.arange(4.0).tobytes()):
+        at = whole.index(inside) + 3
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(InputError, match="is not a readable fastrec report"):
+            load(path)
+
+
+def npy_bytes(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def write_members(path, **members):
+    np.savez(path, **{name: np.frombuffer(data, dtype=np.uint8) for name, data in members.items()})
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: path.write_text("metric,mean\n"),
+        lambda path: path.write_bytes(npy_bytes(np.arange(3))),
+        lambda path: np.savez(path, weights=np.arange(3)),
+        lambda path: np.savez(path, report=np.array([{"schema": 1}], dtype=object)),
+        lambda path: write_members(path, report=b"\xff not text"),
+        lambda path: write_members(path, report=b"not json"),
+        lambda path: write_members(path, report=b"[1, 2]"),
+        lambda path: write_members(path, report=b"{}"),
+        lambda path: write_members(path, report=b'{"schema": 1, "fastrec": "0.1.0"}'),
+        lambda path: write_members(path, report=b'{"schema": 1, "per_user": null, "metrics": {"mrr": 3}}'),
+    ],
+)
+def test_a_foreign_file_is_an_error(tmp_path, write):
+    path = tmp_path / "foreign.npz"
+    write(path)
+    with pytest.raises(InputError, match=r"foreign\.npz is not a readable fastrec report: "):
+        load(path)
+
+
+def test_a_newer_schema_is_named(tmp_path):
+    write_members(tmp_path / "new.npz", report=b'{"schema": 2, "fastrec": "9.1"}')
+    with pytest.raises(InputError, match=r"it has schema 2 of fastrec 9\.1, this version reads schema 1$"):
+        load(tmp_path / "new.npz")
+
+
+def test_a_file_that_is_not_there_is_not_a_bad_report(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "absent.npz")
+
+
+def test_the_message_of_an_absent_metric_is_a_sentence():
+    assert str(MetricNotFoundError("a sentence")) == "a sentence"
