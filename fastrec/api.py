@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.engine import Failure, KernelFailure, Outcome, Plan, Policies, evaluate_log, make_plan
+from fastrec.engine import Failure, KernelError, Outcome, Plan, Policies, evaluate_log, make_plan
 from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES_CHOICES, Prepared, Settings, prepare
 from fastrec.inputs.users import SeenUsers, check_groups, check_weights
 from fastrec.kernels import opcodes as op
 from fastrec.launcher import resolve_threads
-from fastrec.registry import Call, expand
+from fastrec.registry import expand
 from fastrec.report import Estimate, Report
 from fastrec.state import State
 
@@ -108,7 +108,15 @@ def evaluate(
         duplicates=duplicates,
         n_threads=n_threads,
     )
-    evaluator._update(recs, truth, user_ids, groups, user_weight, exclude, progress)
+    evaluator.update(
+        recs,
+        truth,
+        user_ids=user_ids,
+        groups=groups,
+        user_weight=user_weight,
+        exclude=exclude,
+        progress=progress,
+    )
     return evaluator.result()
 
 
@@ -173,17 +181,13 @@ class Evaluator:
         groups: Any = None,
         user_weight: Any = None,
         exclude: Any = None,
+        progress: Callable[[int, int], Any] | None = None,
     ) -> None:
         """Add a batch of users. An error leaves what was added before as it is.
 
         With ``user_ids`` (or dicts) a user who comes in a second batch is an error. Batches must agree in whether
         they have ids and weights.
         """
-        self._update(recs, truth, user_ids, groups, user_weight, exclude, None)
-
-    def _update(
-        self, recs: Any, truth: Any, user_ids: Any, groups: Any, user_weight: Any, exclude: Any, progress: Any
-    ) -> None:
         rules = self._settings
         settings = Settings(rules["ties"], rules["duplicates"], rules["min_gain"], self._n_threads)
         prepared = prepare(recs, truth, exclude, user_ids, settings)
@@ -197,7 +201,7 @@ class Evaluator:
         policies = Policies(rules["no_truth"], rules["no_recs"])
         try:
             outcome = evaluate_log(plan, policies, prepared.log, codes, weights, self._n_threads, progress)
-        except KernelFailure as error:
+        except KernelError as error:
             raise _explain(error.failure, error.metric, prepared) from None
         self._check_catalogue(int(outcome.facts[op.FACT_CATALOGUE]))
         self._keep(plan, outcome, keys, users, prepared)
@@ -397,7 +401,7 @@ def _explain(failure: Failure, metric: str, prepared: Prepared) -> InputError:
         item = log.truth_items[log.truth_indptr[user] + at]
         if code == op.DUPLICATE_TRUTH:
             return InputError(
-                f"truth of user {who}: item {names.item(item)} stands twice; duplicates='first' or 'miss' would merge it"
+                f"truth of user {who}: item {names.item(item)} stands twice; duplicates='first' or 'miss' would merge"
             )
         return InputError(f"truth of user {who}: item ids must not be negative, found {item} at position {at}")
     if code == op.USER_NO_TRUTH:

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-_PASSED_ON = ("min_gain", "n_items", "ties", "no_truth", "no_recs", "duplicates")
+PASSED_ON = ("min_gain", "n_items", "ties", "no_truth", "no_recs", "duplicates")
 FORMATS = ("table", "json", "csv", "md")
+WIDTH = 80
 DASH = "–"
 
 
@@ -60,7 +61,7 @@ class _Program(click.Group):
         except OSError as error:
             _abandon_stdout()
             reason = error.strerror or str(error)
-            return _fail(reason if error.filename is None else f"{error.filename}: {reason}")
+            return _fail(reason if not error.filename else f"{error.filename}: {reason}")
         except FastrecError as error:
             return _fail(str(error))
         except MemoryError as error:
@@ -104,9 +105,7 @@ def main() -> None:
     program(prog_name="fastrec")
 
 
-@click.group(
-    cls=_Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=_Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="fastrec %(version)s")
 @click.pass_context
 def program(ctx: click.Context, /) -> None:
@@ -176,18 +175,14 @@ _OPTIONS = (
         metavar="NAME",
         help="Column of item ids, in all files.",
     ),
-    click.option(
-        "--rank-col", metavar="NAME", help="Column of ranks in RECS, 1 the best.  [default: rank, if there]"
-    ),
+    click.option("--rank-col", metavar="NAME", help="Column of ranks in RECS, 1 the best.  [default: rank, if there]"),
     click.option(
         "--score-col",
         metavar="NAME",
         help="Column of scores in RECS, without ranks.  [default: score, if there]",
     ),
     click.option("--gain-col", metavar="NAME", help="Column of gains in TRUTH.  [default: gain, if there]"),
-    click.option(
-        "--by", multiple=True, metavar="NAME", help="Also by the values of this column; may be repeated."
-    ),
+    click.option("--by", multiple=True, metavar="NAME", help="Also by the values of this column; may be repeated."),
     click.option(
         "--ties",
         type=click.Choice(["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]),
@@ -222,18 +217,14 @@ _OPTIONS = (
         metavar="GAIN",
         help="Least gain of a relevant item.  [default: any above 0]",
     ),
-    click.option(
-        "--n-items", type=click.IntRange(min=1), metavar="N", help="Number of items in the catalogue."
-    ),
+    click.option("--n-items", type=click.IntRange(min=1), metavar="N", help="Number of items in the catalogue."),
     click.option(
         "--exclude",
         type=click.Path(),
         metavar="FILE",
         help="Seen items (user, item), taken out of the lists.",
     ),
-    click.option(
-        "--format", "format_", type=click.Choice(FORMATS), help="[default: by the ending of -o, else table]"
-    ),
+    click.option("--format", "format_", type=click.Choice(FORMATS), help="[default: by the ending of -o, else table]"),
     click.option(
         "-o",
         "--output",
@@ -254,9 +245,7 @@ _OPTIONS = (
         metavar="METRIC=NUMBER",
         help="Exit with 1 if the mean is below; may be repeated.",
     ),
-    click.option(
-        "--threads", type=click.IntRange(min=1), metavar="N", help="Threads to use.  [default: all cores]"
-    ),
+    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads to use.  [default: all cores]"),
 )
 
 
@@ -271,7 +260,7 @@ def _evaluate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("truth", type=click.Path())
 @_evaluate_options
 def evaluate(recs: str, truth: str, **options: Any) -> int:
-    r"""Compare the lists in RECS with what is relevant in TRUTH.
+    """Compare the lists in RECS with what is relevant in TRUTH.
 
     Both are Parquet or CSV files with one row per user and item. A list is ordered by the rank column, else
     by the score column, else as its rows stand in the file.
@@ -279,7 +268,7 @@ def evaluate(recs: str, truth: str, **options: Any) -> int:
     \b
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
     fastrec evaluate recs.csv truth.csv -m "ndcg(gain=exp2)@10" --by country
-    """
+    """  # noqa: D301 - click's mark for lines to keep, a backspace
     import fastrec
     from fastrec.files import Columns, read_logs
 
@@ -298,9 +287,8 @@ def evaluate(recs: str, truth: str, **options: Any) -> int:
         logs = read_logs(recs, truth, columns, exclude=options["exclude"], n_threads=options["threads"])
         stage("evaluating")
         with _item_names(logs.item_texts), warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", FastrecWarning
-            )  # the report has them too, and they are shown below
+            # The report holds these warnings too; they are shown below, after the result.
+            warnings.simplefilter("ignore", FastrecWarning)
             report = fastrec.evaluate(
                 logs.recs,
                 logs.truth,
@@ -311,7 +299,7 @@ def evaluate(recs: str, truth: str, **options: Any) -> int:
                 exclude=logs.exclude,
                 n_threads=options["threads"],
                 progress=progress,
-                **{name: options[name] for name in _PASSED_ON},
+                **{name: options[name] for name in PASSED_ON},
             )
     if options["per_user"] is not None:
         _write_per_user(options["per_user"], report, logs, columns.user)
@@ -331,9 +319,7 @@ def _item_names(texts: Any) -> Iterator[None]:
             raise
         message = re.sub(r"(?<=\bitem )\d+", lambda code: repr(texts[int(code[0])]), str(error))
         pair = r"(?<=\bitems )(\d+) and (\d+)"
-        message = re.sub(
-            pair, lambda both: " and ".join(repr(texts[int(code)]) for code in both.groups()), message
-        )
+        message = re.sub(pair, lambda both: " and ".join(repr(texts[int(code)]) for code in both.groups()), message)
         raise InputError(message) from None
 
 
@@ -348,9 +334,7 @@ def _plan(metrics: Sequence[str], cutoffs: Sequence[int], thresholds: Sequence[_
     known = [call.text for call in calls]
     for threshold in thresholds:
         if parse(threshold.metric).text not in known:
-            raise click.UsageError(
-                f"--fail-under {threshold.metric}: not evaluated here; there is {', '.join(known)}"
-            )
+            raise click.UsageError(f"--fail-under {threshold.metric}: not evaluated here; there is {', '.join(known)}")
     return calls
 
 
@@ -396,8 +380,8 @@ def _missed(report: Report, thresholds: Sequence[_Threshold]) -> int:
     for threshold in thresholds:
         mean = report[threshold.metric]
         if not mean >= threshold.least:
-            found = "has no value" if math.isnan(mean) else f"= {mean:.6g}"
-            click.echo(f"fastrec: {threshold.metric} {found}, wanted at least {threshold.least:g}", err=True)
+            found = "has no value" if math.isnan(mean) else f"= {mean!r}"
+            click.echo(f"fastrec: {threshold.metric} {found}, wanted at least {threshold.least!r}", err=True)
             code = 1
     return code
 
@@ -411,10 +395,11 @@ def _write_per_user(path: str, report: Report, logs: Logs, user_column: str) -> 
 
     from fastrec.files import output_file
 
-    columns = {user_column: pa.array(logs.user_ids)}
-    columns |= {name: pa.array(labels) for name, labels in logs.groups.items()}
-    columns |= {name: pa.array(values, from_pandas=True) for name, values in report.per_user.items()}
-    table = pa.table(columns)
+    columns = {user_column: logs.user_ids, **logs.groups}
+    arrays = [pa.array(values) for values in columns.values()]
+    arrays += [pa.array(values, from_pandas=True) for values in report.per_user.values()]
+    # Not from a dict: a column to group by may have the name of a metric.
+    table = pa.Table.from_arrays(arrays, names=[*columns, *report.per_user])
     with output_file(path) as stream:
         if path.lower().endswith(".csv"):
             pc.write_csv(table, stream)
@@ -446,11 +431,12 @@ def _emit(text: str | Callable[[Console], None], output: str | None) -> None:
 
 
 def _console(stream: IO[str]) -> Console:
-    """A console without colours unless the stream is a terminal, whatever the environment says."""
+    """A console; if the stream is no terminal, without colours and 80 wide whatever the environment says."""
     from rich.console import Console
 
-    is_terminal = stream.isatty()
-    return Console(file=stream, force_terminal=None if is_terminal else False, highlight=False, emoji=False)
+    if stream.isatty():
+        return Console(file=stream, highlight=False, emoji=False)
+    return Console(file=stream, highlight=False, emoji=False, force_terminal=False, width=WIDTH)
 
 
 def _render(report: Report, format_: str) -> str | Callable[[Console], None]:
@@ -475,18 +461,14 @@ def _as_csv(report: Report) -> str:
 def _as_markdown(report: Report) -> str:
     lines = _markdown_table(["metric", "mean", "95 % interval", "users"], _overall_rows(report))
     for grouping, by_label in report.groups.items():
-        rows = [
-            [str(label), *row] for label, estimates in by_label.items() for row in _estimate_rows(estimates)
-        ]
+        rows = [[str(label), *row] for label, estimates in by_label.items() for row in _estimate_rows(estimates)]
         lines += ["", *_markdown_table([grouping, "metric", "mean", "95 % interval", "users"], rows)]
-    return "\n".join([*lines, "", *_counts(report)]) + "\n"
+    return "\n".join([*lines, "", *(f"- {line}" for line in _counts(report))]) + "\n"
 
 
 def _markdown_table(head: list[str], rows: list[list[str]]) -> list[str]:
     rule = ["---:" if name in ("mean", "95 % interval", "users") else "---" for name in head]
-    cells = [
-        [_one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (head, *rows)
-    ]
+    cells = [[_one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (head, *rows)]
     return [f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])]
 
 
@@ -501,9 +483,7 @@ def _estimate_rows(estimates: dict[str, Estimate]) -> list[list[str]]:
 def _figures(estimate: Estimate, *numbers: float) -> list[str]:
     """Numbers with four decimals or, where these would hide the mean, with four digits."""
     plain = estimate.mean == 0 or 1e-3 <= abs(estimate.mean) < 1e6
-    return [
-        DASH if math.isnan(number) else f"{number:.4f}" if plain else f"{number:.3e}" for number in numbers
-    ]
+    return [DASH if math.isnan(number) else f"{number:.4f}" if plain else f"{number:.3e}" for number in numbers]
 
 
 def _mean(estimate: Estimate) -> str:
@@ -536,25 +516,24 @@ def _groups(report: Report) -> dict[str, dict[Any, Any]]:
 
 def _counts(report: Report) -> list[str]:
     """Who was counted and what was in the files, a line each."""
-    users, data, settings = report.users, report.data, report.settings
-    treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN", "error": "an error"}
-    parts = [f"{users['total']:,} users", f"{users['evaluated']:,} evaluated"]
+    users, data = report.users, report.data
+    treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN"}
+    lines = [f"{users['evaluated']:,} of {users['total']:,} users evaluated"]
     for reason, words in (("no_truth", "without a relevant item"), ("no_recs", "without a list")):
         if users[reason]:
-            parts.append(f"{users[reason]:,} {words} ({treated.get(str(settings.get(reason)), reason)})")
-    lines = ["; ".join(parts)]
+            lines.append(f"{users[reason]:,} {words}, {treated[str(report.settings[reason])]}")
     rows = [f"{data['rec_rows']:,} rows of lists", f"{data['truth_rows']:,} of truth"]
     for key, words in (
         ("truth_rows_not_relevant", "of these not relevant"),
-        ("duplicates_in_recs", "duplicates in lists"),
-        ("duplicates_in_truth", "duplicates in truth"),
+        ("duplicates_in_recs", "copies in lists"),
+        ("duplicates_in_truth", "copies in truth"),
         ("excluded_items", "seen items taken out"),
     ):
-        if data.get(key):
+        if data[key]:
             rows.append(f"{data[key]:,} {words}")
-    lines.append("; ".join(rows))
+    lines.append(", ".join(rows))
     if not math.isnan(data["truth_items_in_recs"]):
-        lines.append(f"{100 * data['truth_items_in_recs']:.1f} % of the truth is in the lists")
+        lines.append(f"{100 * data['truth_items_in_recs']:.1f} % of the relevant items are in the lists")
     return lines
 
 
@@ -567,9 +546,7 @@ def _table(*columns: str, left: int = 1) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for n, name in enumerate(columns):
         is_text = n < left
-        table.add_column(
-            Text(name), justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text
-        )
+        table.add_column(Text(name), justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
     return table
 
 
@@ -592,10 +569,7 @@ def _draw_grouping(console: Console, grouping: str, by_label: dict[Any, dict[str
     from rich.text import Text
 
     labels = [_one_line(str(label)) for label in by_label]
-    cells = {
-        name: [_with_margin(one[name]) for one in by_label.values()]
-        for name in next(iter(by_label.values()), {})
-    }
+    cells = {name: [_with_margin(one[name]) for one in by_label.values()] for name in next(iter(by_label.values()), {})}
     widths = {name: max(map(len, [name, *column])) + 3 for name, column in cells.items()}
     room = console.width - min(max(map(len, [grouping, *labels])), console.width // 2) - 12
     for shown in _fitting(widths, room):
@@ -603,9 +577,7 @@ def _draw_grouping(console: Console, grouping: str, by_label: dict[Any, dict[str
         for n, (label, estimates) in enumerate(zip(labels, by_label.values(), strict=True)):
             # Metrics with a min_gain of their own may count other users.
             counts = sorted({estimates[name].users for name in shown})
-            users = DASH.join(
-                f"{count:,}" for count in (counts[:1] if len(counts) == 1 else [counts[0], counts[-1]])
-            )
+            users = DASH.join(f"{count:,}" for count in (counts[:1] if len(counts) == 1 else [counts[0], counts[-1]]))
             table.add_row(Text(label), users, *(cells[name][n] for name in shown))
         console.print()
         console.print(table)
@@ -638,9 +610,7 @@ def metrics(name: str | None, format_: str) -> None:
 
         name = parse(name).metric.name
     if format_ == "json":
-        click.echo(
-            json.dumps(list(known.values()) if name is None else known[name], indent=2, ensure_ascii=False)
-        )
+        click.echo(json.dumps(list(known.values()) if name is None else known[name], indent=2, ensure_ascii=False))
     elif name is None:
         _emit(lambda console: _draw_metrics(console, list(known.values())), None)
     else:
@@ -693,9 +663,7 @@ def _draw_metric(console: Console, metric: dict[str, Any]) -> None:
     table = _table("", "", left=2)
     table.show_header = False
     table.add_row(Text("formula"), Text(metric["formula"]))
-    table.add_row(
-        Text("range"), Text(f"{bounds}, {'higher' if metric['higher_is_better'] else 'lower'} is better")
-    )
+    table.add_row(Text("range"), Text(f"{bounds}, {'higher' if metric['higher_is_better'] else 'lower'} is better"))
     table.add_row(Text("options"), _option_grid(metric))
     table.add_row(Text("source"), Text(metric["source"]))
     console.print(Text(metric["name"], style="bold"))
@@ -710,7 +678,7 @@ def _draw_metric(console: Console, metric: dict[str, Any]) -> None:
 @program.command()
 @click.option(
     "--users",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=10),
     default=20_000,
     show_default=True,
     metavar="N",
@@ -724,9 +692,7 @@ def _draw_metric(console: Console, metric: dict[str, Any]) -> None:
     metavar="S",
     help="The same seed gives the same files.",
 )
-@click.option(
-    "-o", "--output", default="fastrec-demo", show_default=True, metavar="DIR", help="Folder for the files."
-)
+@click.option("-o", "--output", default="fastrec-demo", show_default=True, metavar="DIR", help="Folder for the files.")
 def demo(users: int, seed: int, output: str) -> None:
     """Compare two recommenders on a made-up shop."""
     from fastrec.demo import evaluate_demo, write_demo
@@ -744,7 +710,8 @@ def _draw_demo(console: Console, reports: dict[str, Report], paths: dict[str, st
     from rich.text import Text
 
     (first, one), (second, other) = reports.items()
-    console.print(Text(f"Wrote {', '.join(paths.values())}\n"))
+    folder, names = os.path.dirname(paths[first]), [os.path.basename(path) for path in paths.values()]
+    console.print(Text(f"In {folder}: {', '.join(names)}\n"))
     table = _table("metric", first, second, "difference")
     for name in one:
         table.add_row(name, *_side_by_side(one.estimates[name], other.estimates[name]))
@@ -758,8 +725,8 @@ def _draw_demo(console: Console, reports: dict[str, Report], paths: dict[str, st
         console.print()
         console.print(table)
     console.print()
-    for name, report in reports.items():
-        console.print(Text(f"{name}: {_counts(report)[0]}", style="dim"))
+    for line in _counts(other)[:-2]:
+        console.print(Text(line, style="dim"))
     asked = "-m ndcg,recall -k 5,10,20 --by segment"
     command = f"fastrec evaluate {shlex.quote(paths[second])} {shlex.quote(paths['truth'])} {asked}"
     console.print("\nNext, try:")

@@ -62,8 +62,7 @@ def write_demo(folder: str | os.PathLike[str], *, n_users: int = 20_000, seed: i
     rng = np.random.default_rng(seed)
     shop = _make_shop(rng)
     blocks = [
-        _make_users(rng, shop, min(USERS_PER_BLOCK, n_users - start))
-        for start in range(0, n_users, USERS_PER_BLOCK)
+        _make_users(rng, shop, min(USERS_PER_BLOCK, n_users - start)) for start in range(0, n_users, USERS_PER_BLOCK)
     ]
     popularity = np.zeros(N_ITEMS, dtype=np.int64)
     for users in blocks:
@@ -137,16 +136,12 @@ def _largest(scores: Array, n: int) -> Array:
     return np.take_along_axis(top, order, axis=1)
 
 
-def _truth(
-    rng: np.random.Generator, shop: _Shop, users: _Users, affinity: Array, first_user: int
-) -> dict[str, Array]:
+def _truth(rng: np.random.Generator, shop: _Shop, users: _Users, affinity: Array, first_user: int) -> dict[str, Array]:
     rows, places = np.nonzero(users.after)
     items = users.taken[rows, places]
     liking = affinity[rows, items] + rng.normal(0, 0.8, len(rows))
     starts = np.array(list(SEGMENT_STARTS.values()))
-    segments = np.array(list(SEGMENT_STARTS))[
-        np.searchsorted(starts, users.before.sum(axis=1), side="right") - 1
-    ]
+    segments = np.array(list(SEGMENT_STARTS))[np.searchsorted(starts, users.before.sum(axis=1), side="right") - 1]
     return {
         "user_id": first_user + rows,
         "item_id": shop.item_ids[items],

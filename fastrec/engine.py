@@ -18,9 +18,9 @@ from fastrec.kernels.ranking import Program, Totals, Users
 from fastrec.launcher import launch, run_in_threads
 from fastrec.programs import Extent, View, Writer, identity, vanishes
 from fastrec.registry import Call
-from fastrec.statistics import Combined, Row, Statistics, Untraceable, Values, constant
+from fastrec.statistics import Combined, Row, Statistics, UntraceableError, Values, constant
 
-__all__ = ["Failure", "KernelFailure", "Log", "Outcome", "Plan", "Policies", "evaluate_log", "make_plan"]
+__all__ = ["Failure", "KernelError", "Log", "Outcome", "Plan", "Policies", "evaluate_log", "make_plan"]
 
 Array = np.ndarray[Any, Any]
 POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR}
@@ -49,7 +49,7 @@ class Failure(NamedTuple):
     detail: int
 
 
-class KernelFailure(Exception):
+class KernelError(Exception):
     """Carries a `Failure` up to where users and items have names."""
 
     def __init__(self, failure: Failure, metric: str = "") -> None:
@@ -63,8 +63,8 @@ class Sum(NamedTuple):
 
     view: int
     row: Row
-    fixed: bool
     metric: str
+    fixed: bool = False  # within [-1, 1]
 
 
 class Check(NamedTuple):
@@ -85,20 +85,24 @@ class SumList:
         self.checks: list[Check] = []
 
     def add(self, *sums: Sum) -> tuple[int, ...]:
+        """Add sums to the list; their places in it."""
         self.sums += sums
         return tuple(range(len(self.sums) - len(sums), len(self.sums)))
 
     def ordered(self) -> list[int]:
+        """The sums in the order of the totals."""
         return [i for fixed in (True, False) for i, each in enumerate(self.sums) if each.fixed is fixed]
 
-    def rows(self, writer: Writer, fixed: bool) -> Array:
+    def rows(self, writer: Writer, *, fixed: bool) -> Array:
         numbers = [writer.row_number(each.view, each.row) for each in self.sums if each.fixed is fixed]
         return np.array(numbers, np.int64)
 
     def scales(self) -> list[int]:
+        """The step of each sum, as a power of 1/2."""
         return [op.FIXED_SCALE if self.sums[i].fixed else op.GENERAL_SCALE for i in self.ordered()]
 
     def metric_of(self, failure: Failure) -> str:
+        """The metric whose value a kernel refused."""
         if failure.code == op.OUT_OF_LIMITS:
             return sorted(self.checks, key=lambda check: check.view)[failure.detail].metric
         return [each for each in self.sums if not each.fixed][failure.detail].metric
@@ -130,14 +134,14 @@ def make_plan(
     calls: tuple[Call, ...], *, min_gain: float | None, n_items: int | None, weighted: bool, per_user: bool
 ) -> Plan:
     """The plan for these metrics; kept, as most programs ask for the same metrics again and again."""
-    return _make_plan(calls, min_gain or 0.0, n_items, weighted, per_user)
+    return _make_plan(calls, min_gain or 0.0, n_items, weighted=weighted, per_user=per_user)
 
 
 class Plan:
     """Everything that follows from the metrics of a call, before any data is seen."""
 
     def __init__(
-        self, calls: tuple[Call, ...], min_gain: float, n_items: int | None, weighted: bool, per_user: bool
+        self, calls: tuple[Call, ...], min_gain: float, n_items: int | None, *, weighted: bool, per_user: bool
     ) -> None:
         self.calls = calls
         self.n_items = n_items
@@ -154,9 +158,9 @@ class Plan:
         self.weight_sums: tuple[int, ...] = ()
         if weighted:
             views = range(len(self.min_gains))
-            self.weight_sums = self.direct.add(*(Sum(v, _where(COUNTED, WEIGHT), False, "user_weight") for v in views))
+            self.weight_sums = self.direct.add(*(Sum(v, _where(COUNTED, WEIGHT), "user_weight") for v in views))
         self.values = [self._trace(i, call) for i, call in enumerate(calls)]
-        self.writers = {graded: self._write(graded) for graded in (False, True)}
+        self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
         self.array_writer = Writer([View(0.0, *_rows_and_checks(self.arrays, 0, []))], graded=False)
         order = self.direct.ordered()
         after = [len(order) + i for i in self.arrays.ordered()]
@@ -170,6 +174,7 @@ class Plan:
         return table[value.sums[nth]]
 
     def weight_position(self, view: int) -> int:
+        """Where the sum of weights of counted users stands."""
         return self._position[self.weight_sums[view]]
 
     def _trace(self, position: int, call: Call) -> Value:
@@ -177,7 +182,7 @@ class Plan:
         view = 0 if call.min_gain is None else self.min_gains.index(call.min_gain)
         try:
             result = call.evaluate(Statistics(call.k, self.n_items))
-        except Untraceable:
+        except UntraceableError:
             return self._plan_arrays(position, call, view)
         except MetricError as error:
             raise MetricError(f"{call.text} {error}") from None
@@ -199,9 +204,9 @@ class Plan:
         low, high = call.metric.range
         fixed = low >= -1.0 and high is not None and high <= 1.0
         if not self.weighted:
-            return [Sum(view, row, fixed, call.text)]
+            return [Sum(view, row, call.text, fixed=fixed)]
         weighted = Row(op.MULTIPLY, (WEIGHT, row))
-        return [Sum(view, each, False, call.text) for each in (weighted, Row(op.MULTIPLY, (WEIGHT, weighted)))]
+        return [Sum(view, each, call.text) for each in (weighted, Row(op.MULTIPLY, (WEIGHT, weighted)))]
 
     def _combined_sums(self, call: Call, view: int, rows: tuple[Row, ...]) -> list[Sum]:
         """Sums for a function of means: the rows, then w^2 x row where weighted, then products of pairs."""
@@ -210,7 +215,7 @@ class Plan:
             rows = tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows)
             wanted = (*rows, *(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows))
         products = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)]
-        return [Sum(view, row, False, call.text) for row in (*wanted, *products)]
+        return [Sum(view, row, call.text) for row in (*wanted, *products)]
 
     def _plan_arrays(self, position: int, call: Call, view: int) -> Value:
         """Find out which rows the formula asks for by running it on ones."""
@@ -229,7 +234,7 @@ class Plan:
         self.arrays.checks.append(_check(call, 0, given))
         return Value(call, view, None, self.arrays.add(*self._mean_sums(call, 0, given)), on_arrays=True)
 
-    def _write(self, graded: bool) -> Writer:
+    def _write(self, *, graded: bool) -> Writer:
         views = [
             View(min_gain, *_rows_and_checks(self.direct, i, self._stored)) for i, min_gain in enumerate(self.min_gains)
         ]
@@ -241,8 +246,8 @@ class Plan:
         stored = [(writer.row_number(view, row), view) for view, row in self._stored]
         return Program(
             **writer.arrays(extent),
-            fixed_rows=self.direct.rows(writer, True),
-            general_rows=self.direct.rows(writer, False),
+            fixed_rows=self.direct.rows(writer, fixed=True),
+            general_rows=self.direct.rows(writer, fixed=False),
             stored_rows=np.array(stored, np.int64).reshape(-1, 2),
             find=True,
             lowest=lowest,
@@ -255,8 +260,8 @@ class Plan:
         writer = self.array_writer
         return Program(
             **writer.arrays(Extent(0, 0)),
-            fixed_rows=self.arrays.rows(writer, True),
-            general_rows=self.arrays.rows(writer, False),
+            fixed_rows=self.arrays.rows(writer, fixed=True),
+            general_rows=self.arrays.rows(writer, fixed=False),
             stored_rows=np.zeros((0, 2), np.int64),
             find=False,
             lowest=0,
@@ -266,6 +271,7 @@ class Plan:
 
     @property
     def n_stored(self) -> int:
+        """Rows that the kernel stores per user."""
         return len(self._stored)
 
     @property
@@ -321,7 +327,7 @@ def evaluate_log(
     n_threads: int,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Outcome:
-    """Evaluate a batch of users. `groups` is int32 (n_groupings, n_users), 1-based; raises KernelFailure."""
+    """Evaluate a batch of users. `groups` is int32 (n_groupings, n_users), 1-based; raises KernelError."""
     n_users = len(log.rec_indptr) - 1
     gains = log.gains
     if gains is None and plan.needs_gains:
@@ -331,7 +337,6 @@ def evaluate_log(
     n_groups = int(groups.max()) if groups.size else 0
     given = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
     batch = Batch(log, gains, Users(read_only(groups), read_only(given)), n_groups, n_threads)
-    report = progress or (lambda done, total: None)
     outcome = _empty_outcome(plan, n_users, n_groups)
     run = _run_formulas if plan.formulas else _run_direct
     for done, part in run(plan, program, batch, outcome.per_user):
@@ -340,7 +345,8 @@ def evaluate_log(
         largest = max(outcome.facts[op.FACT_CATALOGUE], part.facts[op.FACT_CATALOGUE])
         outcome.facts[...] += part.facts
         outcome.facts[op.FACT_CATALOGUE] = largest
-        report(done, n_users)
+        if progress is not None:
+            progress(done, n_users)
     return outcome
 
 
@@ -378,7 +384,7 @@ def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | No
     for blocks in _launches(log):
         totals = launch(log, _maybe(batch.gains), program, batch.users, stored, batch.n_groups, blocks, batch.n_threads)
         _raise_failure(totals, plan.direct, 0)
-        yield min((int(blocks[-1]) + 1) * op.BLOCK, n_users), _part(plan, totals, None)
+        yield min((int(blocks[-1]) + 1) * op.BLOCK, n_users), _part(totals, None)
 
 
 def _run_formulas(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, Part]]:
@@ -400,7 +406,7 @@ def _run_formulas(plan: Plan, program: Program, batch: Batch, per_user: Array | 
         _raise_failure(more, plan.arrays, first)
         if per_user is not None:
             per_user[:, first:last] = stored[: len(plan.calls)]
-        return _part(plan, totals, more)
+        return _part(totals, more)
 
     tasks = -(-n_users // USERS_PER_FORMULA)
     per_round = batch.n_threads * 16  # between rounds a call can be interrupted and reports progress
@@ -418,7 +424,7 @@ def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:
         given[0] = weights[0]
     for i, formula in enumerate(plan.formulas):
         where = {name: stored[at].view(Values) for name, at in formula.leaves}
-        statistics = Statistics(formula.call.k, plan.n_items, lambda row, where=where: where[identity(row)])
+        statistics = Statistics(formula.call.k, plan.n_items, functools.partial(_look_up, where))
         with np.errstate(all="ignore"):
             values = np.asarray(formula.call.evaluate(statistics), dtype=float)
         given[i + 1] = np.where(stored[formula.included] == 1.0, values, 0.0)
@@ -427,7 +433,11 @@ def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:
     return given
 
 
-def _part(plan: Plan, totals: Totals, more: Totals | None) -> Part:
+def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
+    return where[identity(row)]
+
+
+def _part(totals: Totals, more: Totals | None) -> Part:
     sums = sum_digits(totals.fixed, totals.general)
     if more is not None:
         sums = np.concatenate([sums, sum_digits(more.fixed, more.general)], axis=1)
@@ -451,7 +461,7 @@ def _raise_failure(totals: Totals, sums: SumList, first: int) -> None:
     if len(failed):
         code, user, detail, _ = failed[failed[:, 1].argmin()].tolist()
         metric = sums.metric_of(Failure(code, user, detail)) if code in (op.OUT_OF_LIMITS, op.OVERFLOW) else ""
-        raise KernelFailure(Failure(code, user + first, detail), metric)
+        raise KernelError(Failure(code, user + first, detail), metric)
 
 
 def kernel_log(log: Log, first: int = 0, last: int | None = None) -> KernelLog:

@@ -34,6 +34,7 @@ def sum_digits(fixed: Array, general: Array) -> Array:
 
 
 def as_fraction(total: int, scale: int) -> Fraction:
+    """The sum that a whole number of steps of 2^-scale stands for."""
     return Fraction(int(total), 1 << scale)
 
 

@@ -145,6 +145,10 @@ def _connection(n_threads: int | None) -> Iterator[DuckDBPyConnection]:
     try:
         con.execute("SET enable_progress_bar = false")
         yield con
+    except (duckdb.InterruptException, RuntimeError) as error:
+        if "interrupt" not in str(error).lower():
+            raise
+        raise KeyboardInterrupt from None  # what DuckDB makes of it while a query runs
     except duckdb.OutOfMemoryException as error:
         raise FastrecError(f"the files do not fit in memory: {_first_sentence(error)}") from error
     finally:
@@ -217,16 +221,14 @@ def _load(con: DuckDBPyConnection, table: str, path: str, columns: Columns) -> _
         if is_csv:
             source, found = _csv_source(path, columns)
         else:
-            source = (
-                f"read_parquet({_text(_literal_path(path))}, binary_as_string=true, hive_partitioning=false)"
-            )
+            source = f"read_parquet({_text(_literal_path(path))}, binary_as_string=true, hive_partitioning=false)"
             rows = con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
             found = {name: (_name(name), type_) for name, type_, *_ in rows}
         names = _roles(table, path, list(found), columns)
         picked = ", ".join(f"{_readable(*found[name])} AS {_name(role)}" for role, name in names.items())
         con.execute(f"CREATE TEMP TABLE {_name(table)} AS SELECT {picked} FROM {source}")
         (rows_,) = _one(con, f"SELECT count(*) FROM {_name(table)}")
-    except duckdb.OutOfMemoryException:
+    except (duckdb.OutOfMemoryException, duckdb.InterruptException):
         raise
     except duckdb.Error as error:
         kind = "CSV" if is_csv else "Parquet"
@@ -327,9 +329,7 @@ def _csv_head(path: str) -> tuple[str, bool]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: damaged gzip file: {error}") from error
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: neither Parquet nor CSV in UTF-8: {error.reason}, byte {error.start}"
-        ) from error
+        raise InputError(f"{path}: neither Parquet nor CSV in UTF-8: {error.reason}, byte {error.start}") from error
     if "\0" in head:
         raise InputError(f"{path}: neither Parquet nor CSV in UTF-8: it has zero bytes")
     return head, packed
@@ -373,15 +373,11 @@ def _check_column(con: DuckDBPyConnection, file: _File, role: str) -> None:
     bad, first = _one(con, f"SELECT count(*), min(rowid) FROM {table} WHERE {wrong}")
     if bad:
         what = "NaN" if role == "score" else "NaN or infinite"
-        raise InputError(
-            f"{file.at(role)} is {what} in {bad} rows, the first is row {first + 1} of {file.rows}"
-        )
+        raise InputError(f"{file.at(role)} is {what} in {bad} rows, the first is row {first + 1} of {file.rows}")
     if role == "score" and _is_integer(file.types[role]):
         (largest,) = _one(con, f"SELECT max(abs({value})) FROM {table}")
         if largest > LARGEST_EXACT_FLOAT:
-            raise InputError(
-                f"{file.at(role)} holds integers above 2^53, which scores cannot hold: give a rank column"
-            )
+            raise InputError(f"{file.at(role)} holds integers above 2^53, which scores cannot hold: give a rank column")
 
 
 def _check_number_text(con: DuckDBPyConnection, file: _File, role: str) -> None:
@@ -464,9 +460,7 @@ def _check_id_range(con: DuckDBPyConnection, file: _File, role: str) -> None:
     if high > LARGEST_ID:
         raise InputError(f"{file.at(role)} holds {high}, above 2^63 - 1: write these ids as text")
     if low < 0 and role == "item":
-        raise InputError(
-            f"{file.at(role)} holds {low}: item ids must not be negative; write these ids as text"
-        )
+        raise InputError(f"{file.at(role)} holds {low}: item ids must not be negative; write these ids as text")
     if low < -LARGEST_ID:
         raise InputError(f"{file.at(role)} holds {low}, below -(2^63 - 1): write these ids as text")
 

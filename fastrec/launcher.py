@@ -22,7 +22,7 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.kernels import ranking
 from fastrec.kernels.jit import entry
 from fastrec.kernels.opcodes import BLOCK, DIGITS
-from fastrec.kernels.ranking import Log, Program, Totals, Users
+from fastrec.kernels.ranking import SLOTS_PER_ID, SMALL_TABLE, Log, Program, Scratch, Totals, Users
 
 __all__ = ["launch", "resolve_threads", "run_in_threads"]
 
@@ -62,7 +62,9 @@ def resolve_threads(n_threads: int | None) -> int:
             raise InputError(f"FASTREC_NUM_THREADS must be a whole number of at least 1, found {wanted!r}")
         return int(wanted)
     openmp = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(numba.config.NUMBA_NUM_THREADS, int(openmp) if openmp.isdigit() else 1 << 30, _quota()))
+    return max(
+        1, min(int(numba.config.NUMBA_NUM_THREADS), int(openmp) if openmp.isdigit() else 1 << 30, _quota())
+    )
 
 
 @functools.cache
@@ -77,9 +79,9 @@ def _quota() -> int:
 
 
 @functools.cache
-def _entry(ids: str, graded: bool, parallel: bool) -> Any:
+def _entry(ids: str, *, graded: bool, parallel: bool) -> Any:
     """The compiled kernel for one kind of ids and truth; each has one signature."""
-    function = ranking.evaluate_parallel if parallel else ranking.evaluate_serial
+    function = ranking.evaluate_parallel if parallel else ranking.evaluate_bin
     return entry(function, f"{function.__name__}-{ids}-{'graded' if graded else 'plain'}", parallel=parallel)
 
 
@@ -102,21 +104,20 @@ def launch(
     n_threads: int,
 ) -> Totals:
     """Evaluate some blocks of users and return the totals of all bins."""
-    costs = block_costs(log, blocks)
-    rows = int(costs.sum())
-    ids = str(log.rec_items.dtype)
-    n_bins = 1 if rows < SMALL_ROWS or len(blocks) < 2 else min(n_threads, len(blocks))
+    rows = block_rows(log, blocks)
+    graded = gains is not None
+    n_bins = 1 if int(rows.sum()) < SMALL_ROWS or len(blocks) < 2 else min(n_threads, len(blocks))
     totals = new_totals(program, stored, n_groups, n_bins)
-    ordered, starts = fill_bins(blocks, costs, n_bins)
+    scratch = new_scratch(log, program, blocks, n_bins, graded=graded)
+    ordered, starts = fill_bins(blocks, rows, n_bins)
+    compiled = functools.partial(_entry, str(log.rec_items.dtype), graded=graded)
     if n_bins > 1 and _may_launch():
-        _entry(ids, gains is not None, True)(log, gains, program, users, totals, ordered, starts)
+        compiled(parallel=True)(log, gains, program, users, totals, scratch, ordered, starts)
         return totals
-    serial = _entry(ids, gains is not None, False)
+    serial = compiled(parallel=False)
 
     def run_bin(at: int) -> None:
-        own = Totals(*(part[at : at + 1] for part in totals[:-1]), stored=stored)
-        mine = ordered[starts[at] : starts[at + 1]]
-        serial(log, gains, program, users, own, mine, np.array([0, len(mine)]))
+        serial(log, gains, program, users, totals, scratch, ordered[starts[at] : starts[at + 1]], at)
 
     run_in_threads(run_bin, range(n_bins), n_bins)
     return totals
@@ -130,18 +131,20 @@ def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> 
         return list(pool.map(work, tasks))
 
 
-def block_costs(log: Log, blocks: Array) -> Array:
-    """Rows of each block, more for those with a user too large for the caches."""
+def block_rows(log: Log, blocks: Array) -> Array:
+    """Rows of lists and truth in each block."""
     first = blocks * BLOCK
     last = np.minimum(first + BLOCK, len(log.rec_indptr) - 1)
-    rows = log.rec_indptr[last] - log.rec_indptr[first] + log.truth_indptr[last] - log.truth_indptr[first]
-    return rows + (HEAVY_FACTOR - 1) * np.maximum(rows - HEAVY_ROWS, 0) + BLOCK
+    rows: Array = log.rec_indptr[last] - log.rec_indptr[first] + log.truth_indptr[last] - log.truth_indptr[first]
+    return rows
 
 
-def fill_bins(blocks: Array, costs: Array, n_bins: int) -> tuple[Array, Array]:
+def fill_bins(blocks: Array, rows: Array, n_bins: int) -> tuple[Array, Array]:
     """Share blocks out so that bins cost about the same: heavy ones first, then runs of neighbours."""
     if n_bins == 1:
         return blocks, np.array([0, len(blocks)])
+    # a block with a user too large for the caches costs more per row
+    costs = rows + (HEAVY_FACTOR - 1) * np.maximum(rows - HEAVY_ROWS, 0) + BLOCK
     target = costs.sum() / n_bins
     heavy = np.flatnonzero(costs > target / 4)
     light = np.flatnonzero(costs <= target / 4)
@@ -169,3 +172,35 @@ def new_totals(program: Program, stored: Array, n_groups: int, n_bins: int) -> T
         errors=np.zeros((n_bins, 4), np.int64),
         stored=stored,
     )
+
+
+def new_scratch(log: Log, program: Program, blocks: Array, n_bins: int, *, graded: bool) -> Scratch:
+    """Working memory for the largest block; pages that no block touches are never backed by memory."""
+    first = blocks * BLOCK
+    last = np.minimum(first + BLOCK, len(log.rec_indptr) - 1)
+    n_truth = int((log.truth_indptr[last] - log.truth_indptr[first]).max()) if program.find else 0
+    n_list = _longest(log.rec_indptr) if program.find else 0
+    n_ids = n_list + _longest(log.truth_indptr) if program.find else 0
+    slots = 1 << max(SMALL_TABLE, (SLOTS_PER_ID * n_ids - 1).bit_length() if n_ids > ranking.SMALL_ROWS else 0)
+    n_events = n_truth + BLOCK
+    rows = np.empty((n_bins, program.n_rows, BLOCK))
+    rows[:, : len(program.constants)] = program.constants[:, None]
+    return Scratch(
+        table=np.zeros((n_bins, slots), np.int32),
+        base=np.ones(n_bins, np.int64),
+        positions=np.empty((n_bins, n_events), np.int32),
+        sources=np.empty((n_bins, n_events), np.int32),
+        marks=np.empty((n_bins, n_list + 1), np.int32),
+        status=np.zeros((n_bins, BLOCK), np.int64),
+        rows=rows,
+        bits=rows.view(np.int64),
+        ranks=np.empty((n_bins, 2, n_events), np.int32),
+        gains=np.empty((n_bins, 2, n_events if graded else 0)),
+        bounds=np.zeros((n_bins, 2, 4, BLOCK + 1), np.int64),
+        counts=np.empty((n_bins, len(program.cutoffs), BLOCK), np.int32),
+        sums=np.zeros((n_bins, 3, n_events)),
+    )
+
+
+def _longest(indptr: Array) -> int:
+    return int((indptr[1:] - indptr[:-1]).max()) if len(indptr) > 1 else 0

@@ -79,7 +79,7 @@ class Writer:
         self._row_of: list[dict[Hashable, int]] = []
         self._ops: list[tuple[int, int, int, int, int]] = []
         self._weights: dict[Weight, int] = {"zero": 0}
-        self._gain_maps: dict[Hashable, int] = {"linear": 0}
+        self._gain_maps: dict[Any, int] = {"linear": 0}
         self._limits: list[tuple[float, float]] = []
         everything = list(walk(row for view in views for row in (*view.rows, *(c[0] for c in view.checks))))
         leaves = [row for row in everything if is_leaf(row)]
@@ -103,12 +103,15 @@ class Writer:
         limits = [row.parts[0] for row in leaves if row.key[0] in ("ideal", "cumulative")]
         self._uncut = UNCUT in self._cutoffs or any(is_leaf(row) and row.key[0] != "constant" for row in limits)
         self._largest_cutoff = max((k for k in self._cutoffs if k != UNCUT), default=0)
-        self._largest_ideal = max((int(row.key[1]) for row in limits if is_leaf(row) and row.key[0] == "constant"), default=0)
+        self._largest_ideal = max(
+            (int(row.key[1]) for row in limits if is_leaf(row) and row.key[0] == "constant"), default=0
+        )
         if self._largest_ideal > MOST_IDEAL_RANKS:
             raise MetricError(f"ideal=k needs k <= {MOST_IDEAL_RANKS}, found k = {self._largest_ideal}")
         self._ideal_weights = {row.key[-1] for row in leaves if row.key[0] in ("ideal", "cumulative")}
 
     def row_number(self, view: int, row: Row) -> int:
+        """The number of a row that the program fills."""
         return self._row_of[view][identity(row)]
 
     def _write_view(self, view: View) -> None:
@@ -238,7 +241,7 @@ class Writer:
         gain_tables = np.zeros((max(len(tables), 1), width))
         for i, table in enumerate(tables):
             gain_tables[i, : len(table)] = table
-        kinds = {"linear": (op.LINEAR, 0.0), "exp2": (op.EXP2, 0.0)}
+        kinds: dict[str, tuple[int, float]] = {"linear": (op.LINEAR, 0.0), "exp2": (op.EXP2, 0.0)}
         maps = []
         for gain in self._gain_maps:
             if isinstance(gain, str):
@@ -258,4 +261,3 @@ _PLAIN_LEAVES = {
     "included": op.INCLUDED,
     "given": op.GIVEN,
 }
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import itertools
 import math
 import re
 import typing
@@ -17,6 +18,7 @@ from fastrec.exceptions import MetricError
 __all__ = [
     "ABOVE_ZERO",
     "FRACTION",
+    "NOT_NEGATIVE",
     "TABLE",
     "Call",
     "Metric",
@@ -29,8 +31,9 @@ __all__ = [
 
 TABLE = "a table"
 ABOVE_ZERO = "a number above 0"
+NOT_NEGATIVE = "a number of at least 0"
 FRACTION = "a number above 0 and below 1"
-_KINDS = (TABLE, ABOVE_ZERO, FRACTION)
+_KINDS = (TABLE, ABOVE_ZERO, NOT_NEGATIVE, FRACTION)
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
 DEFAULT_K = 10
 LARGEST_K = 2**31 - 1
@@ -52,11 +55,19 @@ class Option:
             return value
         if self.kind == TABLE and isinstance(value, (list, tuple)):
             return self._check_table(value, metric)
-        if self.kind in (ABOVE_ZERO, FRACTION) and isinstance(value, (int, float)) and not isinstance(value, bool):
-            if math.isfinite(value) and value > 0 and (self.kind == ABOVE_ZERO or value < 1):
-                return float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and self._allows(float(value)):
+            return float(value)
         wanted = [*self.choices, *([self.kind] if self.kind else [])]
-        raise MetricError(f"{metric}: {self.name}={_print(value)} must be {' or '.join(wanted)}{_nearest(value, wanted)}")
+        raise MetricError(
+            f"{metric}: {self.name}={_print(value)} must be {' or '.join(wanted)}{_nearest(value, wanted)}"
+        )
+
+    def _allows(self, number: float) -> bool:
+        if self.kind == NOT_NEGATIVE:
+            return math.isfinite(number) and number >= 0
+        return (
+            math.isfinite(number) and number > 0 and (self.kind == ABOVE_ZERO or (self.kind == FRACTION and number < 1))
+        )
 
     def _check_table(self, value: Iterable[Any], metric: str) -> tuple[float, ...]:
         try:
@@ -64,7 +75,7 @@ class Option:
         except (TypeError, ValueError):
             raise MetricError(f"{metric}: the table {self.name}={_print(value)} must hold numbers") from None
         falling = self.name == "discount"
-        steps = list(zip(table, table[1:], strict=False))
+        steps = list(itertools.pairwise(table))
         if not table or not all(math.isfinite(number) and number >= 0 for number in table):
             raise MetricError(f"{metric}: the table {self.name}={_print(value)} must hold finite numbers >= 0")
         if falling and any(a < b for a, b in steps):
@@ -77,7 +88,7 @@ class Option:
         return table
 
 
-_MIN_GAIN = Option("min_gain", None, False, (), ABOVE_ZERO)
+_MIN_GAIN = Option("min_gain", None, required=False, choices=(), kind=ABOVE_ZERO)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +106,12 @@ class Metric:
 
     @property
     def doc(self) -> str:
+        """The formula's docstring."""
         return inspect.getdoc(self.formula) or ""
 
     @property
     def summary(self) -> str:
+        """Its first line."""
         return self.doc.partition("\n")[0]
 
 
@@ -114,7 +127,9 @@ class Call:
     @property
     def text(self) -> str:
         """The canonical text: defaults left out, options in the order of the declaration."""
-        given = [f"{name}={_print(value)}" for name, value in self.options if value != self.metric.options[name].default]
+        given = [
+            f"{name}={_print(value)}" for name, value in self.options if value != self.metric.options[name].default
+        ]
         if self.min_gain is not None:
             given.append(f"min_gain={_print(self.min_gain)}")
         options = f"({', '.join(given)})" if given else ""
@@ -201,7 +216,9 @@ def _options_of(function: Callable[..., Any]) -> dict[str, Option]:
     options = {}
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.name == "min_gain":
-            raise MetricError(f"{function.__name__}: the option {parameter.name!r} must be keyword-only and not min_gain")
+            raise MetricError(
+                f"{function.__name__}: the option {parameter.name!r} must be keyword-only and not min_gain"
+            )
         choices, kind = _allowed(hints.get(parameter.name))
         if not choices and kind is None:
             raise MetricError(f"{function.__name__}: annotate the option {parameter.name!r} with a Literal")

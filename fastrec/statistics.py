@@ -9,7 +9,7 @@ function of SciPy) is called again, on arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,14 +17,14 @@ import numpy as np
 from fastrec.exceptions import MetricError
 from fastrec.kernels import opcodes as op
 
-__all__ = ["Combined", "Row", "Statistics", "Untraceable", "sqrt"]
+__all__ = ["Combined", "Row", "Statistics", "UntraceableError", "sqrt"]
 
 Array = np.ndarray[Any, Any]
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats
 Weight = Any  # "one", "reciprocal", "rank", "log2", "log2_flat2", ("geometric", p) or a table: a tuple of floats
 
 
-class Untraceable(Exception):
+class UntraceableError(Exception):
     """A formula did something with a row that a row program cannot do."""
 
 
@@ -34,24 +34,24 @@ class Row:
     __slots__ = ("key", "parts")
     __array_priority__ = 1000
 
-    def __init__(self, key: Hashable, parts: tuple[Row, ...] = ()) -> None:
+    def __init__(self, key: Any, parts: tuple[Row, ...] = ()) -> None:
         self.key = key
         self.parts = parts
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Row:
         code = _UFUNCS.get(ufunc)
         if code is None or method != "__call__" or kwargs:
-            raise Untraceable(ufunc.__name__)
+            raise UntraceableError(ufunc.__name__)
         return _combine(code, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Row:
-        raise Untraceable(function.__name__)
+        raise UntraceableError(function.__name__)
 
     def __bool__(self) -> bool:
-        raise Untraceable("a truth value")
+        raise UntraceableError("a truth value")
 
     def __array__(self, *args: Any, **kwargs: Any) -> Array:
-        raise Untraceable("a conversion to an array")
+        raise UntraceableError("a conversion to an array")
 
     def __add__(self, other: Any) -> Row:
         return _combine(op.ADD, self, other)
@@ -77,8 +77,8 @@ class Row:
     def __rtruediv__(self, other: Any) -> Row:
         return _combine(op.DIVIDE, other, self)
 
-    def _untraceable(self, *args: Any) -> Any:
-        raise Untraceable("an operator other than + - * /")
+    def _untraceable(self, *_: Any) -> Any:
+        raise UntraceableError("an operator other than + - * /")
 
     __lt__ = __le__ = __gt__ = __ge__ = __pow__ = __rpow__ = __neg__ = __abs__ = __floordiv__ = __mod__ = _untraceable
     __float__ = __int__ = __iter__ = __getitem__ = __and__ = __or__ = __invert__ = _untraceable
@@ -98,7 +98,7 @@ def _as_row(value: Any) -> Row:
         return value
     if isinstance(value, (int, float, np.integer, np.floating)):
         return constant(float(value))
-    raise Untraceable(f"arithmetic with {type(value).__name__}")
+    raise UntraceableError(f"arithmetic with {type(value).__name__}")
 
 
 def _combine(code: int, *parts: Any) -> Row:
@@ -248,7 +248,7 @@ class Statistics:
 
 
 def rank_weights(weight: Weight, n_ranks: int) -> Array:
-    """Weights of ranks 0 (always 0) to n_ranks. Python's own functions: NumPy's logarithm differs between processors."""
+    """Weights of ranks 0 (always 0) to n_ranks. By Python's logarithm: NumPy's differs between processors."""
     ranks = range(1, n_ranks + 1)
     out = np.zeros(n_ranks + 1)
     if isinstance(weight, tuple) and weight and weight[0] == "geometric":

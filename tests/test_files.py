@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, MissingExtraError
-from fastrec.files import NO_LABEL, Columns, output_file, read_logs
+from fastrec.files import NO_LABEL, Columns, _connection, output_file, read_logs
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -91,9 +91,7 @@ def test_users_of_either_file_are_there_in_both(read):
 
 def test_text_items_become_codes_in_the_order_of_their_bytes(read):
     items = ["x", "é", "\U0001f600", "Z", "", "\uffff"]
-    logs = read(
-        {"user_id": ["ü", "z", "a", "a", "a"], "item_id": items[:5]}, {"user_id": ["z"], "item_id": items[5:]}
-    )
+    logs = read({"user_id": ["ü", "z", "a", "a", "a"], "item_id": items[:5]}, {"user_id": ["z"], "item_id": items[5:]})
     code = {item: code for code, item in enumerate(sorted(items, key=str.encode))}
     assert logs.user_ids.tolist() == ["a", "z", "ü"]
     assert lists(logs.recs) == [[code[item] for item in items[2:5]], [code["é"]], [code["x"]]]
@@ -109,9 +107,7 @@ def test_text_ids_keep_their_zeros(read):
 
 @pytest.mark.parametrize("truth", ["user_id,item_id\n1,7\n", {"user_id": [1], "item_id": [7]}])
 def test_text_with_zeros_is_never_matched_with_integers(read, truth):
-    with pytest.raises(
-        InputTypeError, match=r"item ids cannot be matched: .* integers, .* text such as '007'"
-    ):
+    with pytest.raises(InputTypeError, match=r"item ids cannot be matched: .* integers, .* text such as '007'"):
         read("user_id,item_id\n1,007\n1,012\n", truth)
 
 
@@ -165,9 +161,7 @@ def test_float_ids_are_an_error_that_says_what_to_do(read, ids):
     with pytest.raises(InputTypeError, match=rf"'{ids}' holds DOUBLE: write ids as integers"):
         read({"user_id": [1, 2], "item_id": [1, 2]} | {ids: [1.0, 2.0]}, TRUTH)
     other = "item_id" if ids == "user_id" else "user_id"
-    with pytest.raises(
-        InputTypeError, match=rf"'{ids}' holds decimal numbers such as '7.0': write ids as integers"
-    ):
+    with pytest.raises(InputTypeError, match=rf"'{ids}' holds decimal numbers such as '7.0': write ids as integers"):
         read(LISTS, f"{ids},{other}\n7.0,1\n8,2\n")
 
 
@@ -328,14 +322,10 @@ def test_any_column_name(read, kind, name):
     assert rows(logs.truth) == [([5, 6], [5.0, 6.0])]
 
 
-@pytest.mark.parametrize(
-    "name", ["a [1]*?.csv", "o'brien.csv", "~x.csv", "{a,b}.csv", "no ending", "day=2.parquet"]
-)
+@pytest.mark.parametrize("name", ["a [1]*?.csv", "o'brien.csv", "~x.csv", "{a,b}.csv", "no ending", "day=2.parquet"])
 def test_any_file_name(write, name):
     write("user_id,item_id\n8,8\n", "a 1bb.csv")
-    path = write(
-        {"user_id": [1], "item_id": [5]} if name.endswith("parquet") else "user_id,item_id\n1,5\n", name
-    )
+    path = write({"user_id": [1], "item_id": [5]} if name.endswith("parquet") else "user_id,item_id\n1,5\n", name)
     assert lists(read_logs(path, path).recs) == [[5]]
 
 
@@ -451,7 +441,7 @@ def test_bytes_that_are_not_utf8(tmp_path, write):
     with pytest.raises(InputError, match="neither Parquet nor CSV in UTF-8"):
         read_logs(path, write(TRUTH))
     path.write_bytes(b"user_id,item_id\n" + b"1,a\n" * 300_000 + "1,café\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"cannot be read as CSV: line 300002: .*not utf-8"):
+    with pytest.raises(InputError, match=r"cannot be read as CSV: line 300002: Invalid unicode"):
         read_logs(path, write(TRUTH))
 
 
@@ -484,6 +474,13 @@ def test_without_duckdb_the_extra_is_named(write, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
     with pytest.raises(MissingExtraError, match=r"reading files needs duckdb: pip install 'fastrec\[cli\]'"):
         read_logs(write(LISTS), write(TRUTH))
+
+
+def test_an_interrupted_query_is_an_interrupt():
+    with pytest.raises(KeyboardInterrupt), _connection(None):
+        raise RuntimeError("Query interrupted")
+    with pytest.raises(RuntimeError, match="anything else"), _connection(None):
+        raise RuntimeError("anything else")
 
 
 # Writing

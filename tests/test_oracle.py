@@ -233,8 +233,7 @@ def twice(items: list[int]) -> bool:
 def test_logs_with_duplicates() -> None:
     def both(log: Log) -> bool:
         return any(
-            twice(items) and twice([i for i, _ in rows])
-            for items, rows in zip(log.recs, log.truth, strict=True)
+            twice(items) and twice([i for i, _ in rows]) for items, rows in zip(log.recs, log.truth, strict=True)
         )
 
     find(strategies.logs(duplicates=True), both)

@@ -100,9 +100,7 @@ def test_interval_by_hand():
     assert report.interval("ndcg@10") == pytest.approx((0.5 - 0.1 * Z95, 0.5 + 0.1 * Z95), abs=1e-15)
     # The quantile of 90 % is 1.6448536269514722, that of 99 % is 2.5758293035489004.
     assert report.interval("hits@5", 0.9)[0] == pytest.approx(1.25 - 0.25 * 1.6448536269514722, abs=1e-15)
-    assert report.interval("hits@5", level=0.99)[1] == pytest.approx(
-        1.25 + 0.25 * 2.5758293035489004, abs=1e-15
-    )
+    assert report.interval("hits@5", level=0.99)[1] == pytest.approx(1.25 + 0.25 * 2.5758293035489004, abs=1e-15)
 
 
 def test_interval_at_levels_close_to_the_ends():
@@ -143,9 +141,7 @@ def test_warnings(users, items, warnings):
     data = make_report().data | {"truth_users_with_recs": users, "truth_items_in_recs": items}
     report = make_report(data=data)
     assert report.warnings == warnings
-    assert [line for line in repr(report).splitlines() if "warning" in line] == [
-        f"warning: {w}" for w in warnings
-    ]
+    assert [line for line in repr(report).splitlines() if "warning" in line] == [f"warning: {w}" for w in warnings]
     assert ("warning" in report._repr_html_()) == bool(warnings)
 
 
@@ -329,9 +325,9 @@ class TestFrames:
     def test_integer_labels_stay_exact(self, kind):
         pytest.importorskip(kind)
         estimates = {"ndcg@10": Estimate(0.5, 0.1, 3)}
-        frame = make_report(
-            estimates=estimates, groups={"cohort": {2**60 + 1: estimates, -3: estimates}}
-        ).to_frame(kind)
+        frame = make_report(estimates=estimates, groups={"cohort": {2**60 + 1: estimates, -3: estimates}}).to_frame(
+            kind
+        )
         assert column(frame, "group") == [None, 2**60 + 1, -3]
         assert "int64" in str(frame["group"].type if kind == "pyarrow" else frame["group"].dtype).lower()
 
@@ -344,9 +340,7 @@ def test_the_first_installed_frame_library_is_taken(monkeypatch):
         kinds.append(type(make_report().to_frame()).__module__.partition(".")[0])
         monkeypatch.setitem(sys.modules, missing, None)
     assert kinds == ["pandas", "polars", "pyarrow"]
-    with pytest.raises(
-        MissingExtraError, match=r"one of pandas, polars, pyarrow: pip install 'fastrec\[frames\]'"
-    ):
+    with pytest.raises(MissingExtraError, match=r"one of pandas, polars, pyarrow: pip install 'fastrec\[frames\]'"):
         make_report().to_frame()
     with pytest.raises(MissingExtraError, match=r"^to_frame\('polars'\) needs polars: pip"):
         make_report().to_frame("polars")
@@ -385,11 +379,7 @@ def assert_same(report, other):
         assert (ours is None) == (theirs is None)
         if ours is not None:
             assert ours.dtype == theirs.dtype
-            same = (
-                ours.tolist() == theirs.tolist()
-                if ours.dtype.hasobject
-                else ours.tobytes() == theirs.tobytes()
-            )
+            same = ours.tolist() == theirs.tolist() if ours.dtype.hasobject else ours.tobytes() == theirs.tobytes()
             assert same
 
 

@@ -23,7 +23,7 @@ def check_ids(values: Any, name: str) -> Array:
     """
     if isinstance(values, np.ma.MaskedArray):
         raise InputTypeError(f"{name} must not be a masked array: fill it or drop the masked ids first")
-    array = values if isinstance(values, np.ndarray) else _array_of(values, name)
+    array = values if isinstance(values, np.ndarray) else _array_of(values)
     if array.ndim != 1:
         raise InputError(f"{name} must be 1-D, found shape {array.shape}")
     if array.dtype.kind in "iu":
@@ -42,7 +42,7 @@ def check_ids(values: Any, name: str) -> Array:
     raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
 
 
-def _array_of(values: Any, name: str) -> Array:
+def _array_of(values: Any) -> Array:
     """A list of ids as an array, without NumPy's own guesses about mixed types."""
     rows = list(values)
     if not rows:
@@ -59,7 +59,9 @@ def _objects(values: list[Any], name: str) -> Array:
     if kinds <= {str} or kinds <= {bytes} or kinds <= {np.str_, str}:
         return _texts(values, name)
     if kinds & {float, np.float64, np.float32, np.float16}:
-        raise InputTypeError(f"{name} must be integers or texts, found a float at {_where(values, (float, np.floating))}")
+        raise InputTypeError(
+            f"{name} must be integers or texts, found a float at {_where(values, (float, np.floating))}"
+        )
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise InputTypeError(f"{name} must be all integers or all texts, found {names}")
 
@@ -107,7 +109,7 @@ def match_widths(first: Array, second: Array) -> tuple[Array, Array]:
 
 
 def encode_texts(sides: Iterable[Array]) -> tuple[list[Array], list[Any]]:
-    """Codes for several arrays of texts, in the order of the texts (by code point, as their UTF-8 bytes), and the texts."""
+    """Codes for several arrays of texts, in the order of the texts (that of their UTF-8 bytes), and the texts."""
     arrays = list(sides)
     texts = sorted(set(chain.from_iterable(array.tolist() for array in arrays)))
     codes = {text: code for code, text in enumerate(texts)}

@@ -1,4 +1,4 @@
-"""From what was passed in to what the engine takes: ids encoded, lists ordered, seen items and duplicates dealt with."""
+"""From what was passed in to what the engine takes: ids encoded, lists ordered, seen items and copies dealt with."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ class Names(NamedTuple):
     texts: list[Any] | None
 
     def user(self, u: int) -> str:
+        """A user as written in an error."""
         label = u if self.users is None else self.users[u]
         return repr(label.item() if isinstance(label, np.generic) else label)
 
     def item(self, code: int) -> str:
+        """An item as written in an error."""
         return repr(self.texts[code] if self.texts is not None else int(code))
 
 
@@ -62,7 +64,7 @@ def prepare(recs: Any, truth: Any, exclude: Any, user_ids: Any, settings: Settin
     users = check_user_ids(keys if keys is not None else user_ids, len(lists.indptr) - 1)
     lists, held, seen, texts = _join_ids(lists, held, seen)
     names = Names(users, texts)
-    ties, duplicates, n_threads = settings.ties, settings.duplicates, settings.n_threads
+    duplicates, n_threads = settings.duplicates, settings.n_threads
     if held.extra is not None:
         held = _check_gains(held)
     facts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0}
@@ -221,4 +223,3 @@ def _order(lists: Side, held: Side, names: Names, settings: Settings) -> Side:
                 "say what decides with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
             )
     return lists._replace(items=out, extra=None)
-

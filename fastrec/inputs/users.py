@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,12 +23,13 @@ def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
     if array.dtype == object:
         if len(set(array.tolist())) == n_users:
             return array
-        ordered = sorted(array.tolist(), key=repr)
+        twice = next(user for user, times in Counter(array.tolist()).items() if times > 1)
     else:
         ordered = np.sort(array)
-        if not (ordered[1:] == ordered[:-1]).any():
+        again = ordered[1:] == ordered[:-1]
+        if not np.any(again):
             return array
-    twice = next(a for a, b in zip(ordered, ordered[1:], strict=False) if a == b)
+        twice = ordered[1:][again][0].item()
     raise InputError(f"user_ids must hold each user once, found {twice!r} twice")
 
 
@@ -64,7 +66,11 @@ def _plain(array: Array) -> Array:
         except OverflowError:
             return array
     # NumPy's fixed-width texts drop trailing NULs, so texts that end in one stay objects
-    if kinds and all(issubclass(kind, str) for kind in kinds) and not any(text.endswith("\0") for text in array.tolist()):
+    if (
+        kinds
+        and all(issubclass(kind, str) for kind in kinds)
+        and not any(text.endswith("\0") for text in array.tolist())
+    ):
         return array.astype(str)
     return array
 
@@ -128,6 +134,7 @@ class SeenUsers:
         return None
 
     def add(self, users: Array) -> None:
+        """Remember users."""
         if not len(users):
             return
         run = np.sort(users)
@@ -136,6 +143,7 @@ class SeenUsers:
         self._runs.append(run)
 
     def merge(self, other: SeenUsers) -> None:
+        """Remember what another has seen."""
         for run in list(other._runs):
             self.add(run)
 

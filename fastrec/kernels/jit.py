@@ -21,7 +21,7 @@ _lock = threading.Lock()
 
 def helper(function: Callable[..., Any]) -> Any:
     """A function that other kernels call: compiled into its callers, never cached on its own."""
-    return njit(nogil=True, error_model="numpy")(function)
+    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 def entry(function: Callable[..., Any], variant: str, *, parallel: bool = False) -> Any:
@@ -74,6 +74,15 @@ def _cache_key() -> str:
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
-    for switch in ("BOUNDSCHECK", "OPT", "DEBUG", "DEBUGINFO", "LOOP_VECTORIZE", "SLP_VECTORIZE", "CPU_NAME", "CPU_FEATURES"):
+    for switch in (
+        "BOUNDSCHECK",
+        "OPT",
+        "DEBUG",
+        "DEBUGINFO",
+        "LOOP_VECTORIZE",
+        "SLP_VECTORIZE",
+        "CPU_NAME",
+        "CPU_FEATURES",
+    ):
         digest.update(f"{switch}={getattr(config, switch, None)}".encode())
     return f"{__version__}-{digest.hexdigest()[:12]}-nb{numba.__version__}-{llvmlite.binding.get_host_cpu_name()}"

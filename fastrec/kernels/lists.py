@@ -88,6 +88,7 @@ def find(item, row, order, n):
 
 @helper
 def falls_strictly(scores):
+    """Whether each score is larger than the next."""
     for i in range(1, len(scores)):
         if not scores[i - 1] > scores[i]:
             return False
@@ -96,6 +97,7 @@ def falls_strictly(scores):
 
 @helper
 def longest_row(indptr, first, last):
+    """Length of the longest row of users first..last-1."""
     longest = 0
     for u in range(first, last):
         longest = max(longest, indptr[u + 1] - indptr[u])

@@ -15,11 +15,9 @@ from fastrec.kernels.jit import helper
 from fastrec.kernels.opcodes import (
     ADD,
     BLOCK,
-    CASCADE,
     CHECK,
     COUNTED,
     CUMULATIVE,
-    DIGITS,
     DIVIDE,
     DUPLICATE_REC,
     DUPLICATE_TRUTH,
@@ -56,7 +54,6 @@ from fastrec.kernels.opcodes import (
     OVERFLOW,
     PRECISION,
     READ,
-    READ_SORTED,
     SELECT,
     SERIES,
     SORT_GAINS,
@@ -74,6 +71,8 @@ Array = np.ndarray[Any, Any]
 GOLDEN = 0x9E3779B97F4A7C15
 SMALL_TABLE = 13  # log2 of the slots that serve lists and truth of up to SMALL_ROWS ids together
 SMALL_ROWS = 512
+SLOTS_PER_ID = 4  # for more ids
+LARGEST_BASE = 2**31 - 2
 FEW_HITS = 24  # up to here hits are put in rank order by insertion
 TOO_MANY_STEPS = 16  # steps per id before a user's ids are hashed again with another multiplier
 
@@ -144,8 +143,27 @@ class Events(NamedTuple):
     sorted_sums: Array  # float64 (n_sorted,)
 
 
+class Scratch(NamedTuple):
+    """Working memory, one set per bin; see `fastrec.launcher`."""
+
+    table: Array  # int32 (bins, slots), zeros
+    base: Array  # int64 (bins,), ones: what the positions of the next user are counted from in the table
+    positions: Array  # int32 (bins, n_events)
+    sources: Array  # int32 (bins, n_events)
+    marks: Array  # int32 (bins, longest list + 1)
+    status: Array  # int64 (bins, BLOCK), zeros
+    rows: Array  # float64 (bins, n_rows, BLOCK), constants filled in
+    bits: Array  # int64: `rows` as bits
+    ranks: Array  # int32 (bins, 2, n_events): events found, events kept by a view
+    gains: Array  # float64 (bins, 2, n_events), or no events where truth has no gains
+    bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): start, n_rel, n_rec, sorted start
+    counts: Array  # int32 (bins, n_cutoffs, BLOCK)
+    sums: Array  # float64 (bins, 3, n_events): running sums, sorted gains, their running sums
+
+
 @helper
 def slot_of(item, multiplier, shift):
+    """Multiply-shift hashing: the top bits of the product."""
     return (np.uint64(item) * multiplier) >> shift
 
 
@@ -276,65 +294,61 @@ def sink(values, root, n):
 
 
 @helper
-def map_gain(gain, kind, parameter, tables):
+def map_gain(gain, gain_map, tables):
+    """The gain of a grade; see the kinds of gain map."""
+    kind = gain_map[0]
     if kind == LINEAR:
         return gain
-    if kind == EXP2:
-        return 2.0**gain - 1.0
     if kind == TABLE:
-        return tables[np.int64(parameter), np.int64(gain)]
-    return (2.0**gain - 1.0) / 2.0**parameter
+        return tables[np.int64(gain_map[1]), np.int64(gain)]
+    grown = 2.0**gain - 1.0
+    return grown if kind == EXP2 else grown / 2.0 ** gain_map[1]
 
 
 @helper
-def table_bits(n_ids):
-    """log2 of the slots for one user: four per id, never fewer than fit the first cache."""
+def find_hits(row, held, lowest, table, bases, at, positions, sources):
+    """Ranks of the truth items in `row`; returns (code, position, hits)."""
+    rows = len(row) + len(held)
     bits = SMALL_TABLE
-    if n_ids > SMALL_ROWS:
-        while (1 << bits) < 4 * n_ids:
+    if rows > SMALL_ROWS:
+        while (1 << bits) < SLOTS_PER_ID * rows:
             bits += 1
-    return bits
-
-
-@helper
-def find_hits(row, held, lowest, table, base, positions, sources):
-    """Ranks of the truth items in `row`; returns (code, position, hits, base for the next user)."""
-    bits = table_bits(len(row) + len(held))
     slots = table[: 1 << bits]
     shift = np.uint64(64 - bits)
     multiplier = np.uint64(GOLDEN)
-    rows = len(row) + len(held)
     while True:
-        if base + rows > 2147483646:
-            table[:] = 0
-            base = 1
-        code, at = index_list(row, lowest, slots, base, multiplier, shift)
+        base = bases[at]
+        if base + rows > LARGEST_BASE:
+            for slot in range(len(table)):
+                table[slot] = 0
+            base = np.int64(1)
+        bases[at] = base + rows
+        code, position = index_list(row, lowest, slots, base, multiplier, shift)
         hits = 0
         if code == FINE:
-            code, at, hits = probe_truth(row, held, slots, base, multiplier, shift, positions, sources)
-        base += rows
+            code, position, hits = probe_truth(row, held, slots, base, multiplier, shift, positions, sources)
         if code != -1:
-            return code, at, hits, base
+            return code, position, hits
         multiplier = multiplier * np.uint64(6364136223846793005) + np.uint64(1442695040888963406)
 
 
 @helper
-def collect_block(log, gains, first, last, lowest, scratch, events, facts, errors):
+def collect_block(log, gains, first, last, lowest, scratch, at, events, facts, errors):
     """Fill `events` with the hits of users first..last-1 whose gain is positive; False on an error."""
-    table, base, positions, sources, marks = scratch
+    positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
     n_events = 0
     for u in range(first, last):
         i = u - first
         row = log.rec_items[log.rec_indptr[u] : log.rec_indptr[u + 1]]
         held_from = log.truth_indptr[u]
         held = log.truth_items[held_from : log.truth_indptr[u + 1]]
-        code, at, hits, base[0] = find_hits(row, held, lowest, table, base[0], positions, sources)
+        code, position, hits = find_hits(row, held, lowest, table, scratch.base, at, positions, sources)
         if code != FINE:
             errors[0] = code
             errors[1] = u
-            errors[2] = at
+            errors[2] = position
             return False
-        order_by_rank(positions, sources, hits, len(row), marks)
+        order_by_rank(positions, sources, hits, len(row), scratch.marks[at])
         events.start[i] = n_events
         events.ranks[n_events] = 0
         n_events += 1
@@ -386,17 +400,16 @@ def filter_block(source, target, log, gains, first, n, min_gain):
 
 
 @helper
-def count_hits(events, n, bucket):
+def count_hits(ranks, n_events, bucket, counts, n):
     """Hits of each user within each cut-off."""
-    counts = events.counts
     n_cutoffs = len(counts)
     for c in range(n_cutoffs):
         for i in range(n):
             counts[c, i] = 0
     last = np.int32(len(bucket) - 1)
     i = -1
-    for e in range(events.start[n]):
-        rank = events.ranks[e]
+    for e in range(n_events):
+        rank = ranks[e]
         if rank == 0:
             i += 1
         else:
@@ -409,17 +422,17 @@ def count_hits(events, n, bucket):
 
 
 @helper
-def judge_users(events, n, program, first, status, counts, groups, errors):
+def judge_users(n_rel, n_rec, rules, status, counts, groups, first, n, errors):
     """Which policy rules each user: 0 none, 1 counted as 0, 2 counted as NaN, 3 left out; counts them all."""
     for i in range(n):
         reason = 0
         policy = -1
-        if events.n_rel[i] == 0:
+        if n_rel[i] == 0:
             reason = N_NO_TRUTH
-            policy = program.no_truth
-        elif events.n_rec[i] == 0:
+            policy = rules[0]
+        elif n_rec[i] == 0:
             reason = N_NO_RECS
-            policy = program.no_recs
+            policy = rules[1]
         if policy == ERROR:
             errors[0] = USER_NO_TRUTH if reason == N_NO_TRUTH else USER_NO_RECS
             errors[1] = first + i
@@ -431,6 +444,7 @@ def judge_users(events, n, program, first, status, counts, groups, errors):
 
 @helper
 def add_count(counts, groups, u, reason, status):
+    """Count a user in all its groups."""
     for g in range(-1, len(groups)):
         group = counts[0] if g < 0 else counts[groups[g, u]]
         if reason != 0:
@@ -442,19 +456,19 @@ def add_count(counts, groups, u, reason, status):
 
 
 @helper
-def series(events, n, kind, weights, map_kind, parameter, tables):
-    """Running sums over the hits of each user, from its first hit; loops are long, so that they vectorise."""
+def series(kind, ranks, gains, weights, gain_map, tables, sums, n_events):
+    """Running sums over the hits of each user, from its first hit on."""
     total = 0.0
     nth = 0
     survival = 1.0
-    for e in range(events.start[n]):
-        rank = events.ranks[e]
+    for e in range(n_events):
+        rank = ranks[e]
         if rank == 0:
             total = 0.0
             nth = 0
             survival = 1.0
         elif kind == GAIN_WEIGHT:
-            total += map_gain(events.gains[e], map_kind, parameter, tables) * weights[rank]
+            total += map_gain(gains[e], gain_map, tables) * weights[rank]
         elif kind == PRECISION:
             nth += 1
             total += nth / rank
@@ -463,20 +477,20 @@ def series(events, n, kind, weights, map_kind, parameter, tables):
             if nth == 1:
                 total = weights[rank]
         else:
-            stop = map_gain(events.gains[e], map_kind, parameter, tables)
+            stop = map_gain(gains[e], gain_map, tables)
             total += survival * stop * weights[rank]
             survival *= 1.0 - stop
-        events.sums[e] = total
+        sums[e] = total
 
 
 @helper
-def weight_series(events, n, weights):
+def weight_series(ranks, weights, sums, n_events):
     """The series of kind WEIGHT, which most metrics use."""
     total = 0.0
-    for e in range(events.start[n]):
-        rank = events.ranks[e]
+    for e in range(n_events):
+        rank = ranks[e]
         total = (0.0 if rank == 0 else total) + weights[rank]
-        events.sums[e] = total
+        sums[e] = total
 
 
 @helper
@@ -501,30 +515,32 @@ def sort_gains(events, log, gains, first, n, source, cutoff, min_gain):
 
 
 @helper
-def sorted_series(events, n, weights, map_kind, parameter, tables):
+def sorted_series(events, n, weights, gain_map, tables):
+    """Running sums of mapped gains x weights over the sorted gains of each user."""
     for i in range(n):
         total = 0.0
         start = events.sorted_start[i]
         for j in range(start, events.sorted_start[i + 1]):
-            total += map_gain(events.sorted_gains[j], map_kind, parameter, tables) * weights[j - start + 1]
+            total += map_gain(events.sorted_gains[j], gain_map, tables) * weights[j - start + 1]
             events.sorted_sums[j] = total
 
 
 @helper
-def read_sorted(events, n, limits, out):
+def read_sorted(sums, starts, limits, out, n):
+    """The running sum of each user after limits[i] gains, or after all of them."""
     for i in range(n):
-        start = events.sorted_start[i]
-        length = min(events.sorted_start[i + 1] - start, np.int64(limits[i]))
-        out[i] = events.sorted_sums[start + length - 1] if length > 0 else 0.0
+        length = min(starts[i + 1] - starts[i], np.int64(limits[i]))
+        out[i] = sums[starts[i] + length - 1] if length > 0 else 0.0
 
 
 @helper
-def hits_at_n_rel(events, n, cutoff, out):
+def hits_at_n_rel(ranks, start, n_rel, cutoff, out, n):
+    """Hits within the first n_rel ranks and within the cut-off."""
     for i in range(n):
-        limit = min(events.n_rel[i], cutoff)
+        limit = min(n_rel[i], cutoff)
         hits = 0
-        for j in range(events.start[i] + 1, events.start[i + 1]):
-            hits += events.ranks[j] <= limit
+        for j in range(start[i] + 1, start[i + 1]):
+            hits += ranks[j] <= limit
         out[i] = hits
 
 
@@ -556,31 +572,24 @@ def combine(code, x, y, out, n):
 
 
 @helper
-def fill_leaf(code, a, b, events, program, users, status, first, n, out):
-    """Rows that come from the data alone."""
-    if code == N_REC:
-        for i in range(n):
-            out[i] = events.n_rec[i]
-    elif code == N_REL:
-        for i in range(n):
-            out[i] = events.n_rel[i]
-    elif code == COUNTED:
-        for i in range(n):
-            out[i] = 1.0 if status[i] < 2 else 0.0
-    elif code == INCLUDED:
-        for i in range(n):
-            out[i] = 1.0 if status[i] == 0 else 0.0
-    elif code == GIVEN:
-        for i in range(n):
-            out[i] = users.given[a, first + i]
-    elif code == HITS:
-        for i in range(n):
-            out[i] = events.counts[a, i]
-    elif code == HITS_AT_N_REL:
-        hits_at_n_rel(events, n, program.cutoffs[a], out)
-    elif code == READ:
-        for i in range(n):
-            out[i] = events.sums[events.start[i] + events.counts[a, i]]
+def fill_from_whole(values, out, n):
+    """Whole numbers as a row."""
+    for i in range(n):
+        out[i] = values[i]
+
+
+@helper
+def fill_status(status, highest, out, n):
+    """1 for users whose status is at most `highest`, else 0."""
+    for i in range(n):
+        out[i] = 1.0 if status[i] <= highest else 0.0
+
+
+@helper
+def read_sums(sums, start, counts, out, n):
+    """The running sum of each user after its first counts[i] hits."""
+    for i in range(n):
+        out[i] = sums[start[i] + counts[i]]
 
 
 @helper
@@ -590,14 +599,35 @@ def run_program(view, log, gains, program, users, events, status, rows, first, n
         op = program.ops[at]
         code, a, b, c = op[0], op[2], op[3], op[4]
         out = rows[op[1]]
-        if code <= HITS_AT_N_REL or code == READ:
-            fill_leaf(code, a, b, events, program, users, status, first, n, out)
+        if code == READ:
+            read_sums(events.sums, events.start, events.counts[a], out, n)
+        elif code == HITS:
+            fill_from_whole(events.counts[a], out, n)
+        elif code <= N_REL:
+            fill_from_whole(events.n_rec if code == N_REC else events.n_rel, out, n)
+        elif code <= INCLUDED:
+            fill_status(status, 1 if code == COUNTED else 0, out, n)
+        elif code == GIVEN:
+            for i in range(n):
+                out[i] = users.given[a, first + i]
+        elif code == HITS_AT_N_REL:
+            hits_at_n_rel(events.ranks, events.start, events.n_rel, program.cutoffs[a], out, n)
         elif code == SERIES:
+            n_events = events.start[n]
             if a == WEIGHT:
-                weight_series(events, n, program.weights[b])
+                weight_series(events.ranks, program.weights[b], events.sums, n_events)
             else:
-                gain_map = program.gain_maps[c]
-                series(events, n, a, program.weights[b], gain_map[0], gain_map[1], program.gain_tables)
+                weights, gain_map = program.weights[b], program.gain_maps[c]
+                series(
+                    a,
+                    events.ranks,
+                    events.gains,
+                    weights,
+                    gain_map,
+                    program.gain_tables,
+                    events.sums,
+                    n_events,
+                )
         elif code == CUMULATIVE:
             table = program.ideals[a]
             for i in range(n):
@@ -619,21 +649,20 @@ def run_program(view, log, gains, program, users, events, status, rows, first, n
             if code == SORT_GAINS:
                 sort_gains(events, log, gains, first, n, a, program.cutoffs[b], program.min_gains[view])
             elif code == SORTED_SERIES:
-                gain_map = program.gain_maps[b]
-                sorted_series(events, n, program.weights[a], gain_map[0], gain_map[1], program.gain_tables)
+                sorted_series(events, n, program.weights[a], program.gain_maps[b], program.gain_tables)
             else:
-                read_sorted(events, n, rows[a], out)
+                read_sorted(events.sorted_sums, events.sorted_start, rows[a], out, n)
     return True
 
 
 @helper
-def add_fixed(row, n, total):
+def add_fixed(row, first, last, total):
     """Add values in [-1, 1] and their squares as pairs of 32-bit digits: exact, in any order."""
     high = np.int64(0)
     low = np.int64(0)
     high2 = np.int64(0)
     low2 = np.int64(0)
-    for i in range(n):
+    for i in range(first, last):
         scaled = row[i] * 4294967296.0
         whole = np.int64(scaled)
         high += whole
@@ -683,107 +712,81 @@ def add_general(value, bits, total):
 
 
 @helper
-def add_rows(program, users, totals, at, rows, bits, first, n, errors):
+def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first, n, errors):
     """Add the rows of a block to the sums of all users and of each group; False on an overflow."""
-    fixed = totals.fixed[at]
-    general = totals.general[at]
-    for j in range(len(program.fixed_rows)):
-        add_fixed(rows[program.fixed_rows[j]], n, fixed[0, j])
-    for j in range(len(program.general_rows)):
-        r = program.general_rows[j]
+    for j in range(len(fixed_rows)):
+        add_fixed(rows[fixed_rows[j]], 0, n, fixed[0, j])
+    for j in range(len(general_rows)):
+        r = general_rows[j]
         for i in range(n):
             if not add_general(rows[r, i], bits[r, i], general[0, j]):
                 errors[0] = OVERFLOW
                 errors[1] = first + i
                 errors[2] = j
                 return False
-    for g in range(len(users.groups)):
+    for g in range(len(groups)):
         for i in range(n):
-            group = users.groups[g, first + i]
-            for j in range(len(program.fixed_rows)):
-                add_fixed(rows[program.fixed_rows[j], i : i + 1], 1, fixed[group, j])
-            for j in range(len(program.general_rows)):
-                r = program.general_rows[j]
+            group = groups[g, first + i]
+            for j in range(len(fixed_rows)):
+                add_fixed(rows[fixed_rows[j]], i, i + 1, fixed[group, j])
+            for j in range(len(general_rows)):
+                r = general_rows[j]
                 add_general(rows[r, i], bits[r, i], general[group, j])
     return True
 
 
 @helper
-def store_rows(program, totals, view, rows, status, first, n):
+def store_rows(stored_rows, stored, view, rows, status, first, n):
     """Per-user values of one view, NaN where the user was not counted."""
-    for j in range(len(program.stored_rows)):
-        if program.stored_rows[j, 1] == view:
-            row = rows[program.stored_rows[j, 0]]
-            out = totals.stored[j, first : first + n]
+    for j in range(len(stored_rows)):
+        if stored_rows[j, 1] == view:
+            row = rows[stored_rows[j, 0]]
+            out = stored[j, first : first + n]
             for i in range(n):
                 out[i] = np.nan if status[i] >= 2 else row[i]
 
 
 @helper
-def new_events(n_events, n_cutoffs, n_sorted, graded):
+def events_of(scratch, at, which):
+    """The events of a bin: 0 those found, 1 those that a view keeps."""
+    bounds = scratch.bounds[at, which]
     return Events(
-        np.empty(n_events, np.int32),
-        np.empty(n_events if graded else 0, np.float64),
-        np.zeros(BLOCK + 1, np.int64),
-        np.empty((n_cutoffs, BLOCK), np.int32),
-        np.zeros(BLOCK, np.int64),
-        np.zeros(BLOCK, np.int64),
-        np.zeros(n_events, np.float64),
-        np.empty(n_sorted, np.float64),
-        np.zeros(BLOCK + 1, np.int64),
-        np.empty(n_sorted, np.float64),
+        scratch.ranks[at, which],
+        scratch.gains[at, which],
+        bounds[0],
+        scratch.counts[at],
+        bounds[1],
+        bounds[2],
+        scratch.sums[at, 0],
+        scratch.sums[at, 1],
+        bounds[3],
+        scratch.sums[at, 2],
     )
 
 
 @helper
-def scratch_sizes(log, blocks, find):
-    """Largest needs of any block of a bin: events, truth rows, ids of one user, items of one list."""
-    n_events, n_truth, n_ids, n_list = BLOCK, 0, 0, 0
-    n_users = len(log.rec_indptr) - 1
-    for b in blocks:
-        if not find:
-            break
-        first = b * BLOCK
-        last = min(first + BLOCK, n_users)
-        events = last - first
-        for u in range(first, last):
-            n = log.rec_indptr[u + 1] - log.rec_indptr[u]
-            m = log.truth_indptr[u + 1] - log.truth_indptr[u]
-            events += min(n, m)
-            n_ids = max(n_ids, n + m)
-            n_list = max(n_list, n)
-        n_events = max(n_events, events)
-        n_truth = max(n_truth, log.truth_indptr[last] - log.truth_indptr[first])
-    return n_events, n_truth, n_ids, n_list
+def add_facts(n_rel, n_rec, n_events, n, facts):
+    """What the report says of the data: relevant items, those found, users with both sides."""
+    facts[FACT_HITS] += n_events - n
+    for i in range(n):
+        facts[FACT_RELEVANT] += n_rel[i]
+        if n_rel[i] > 0 and n_rec[i] > 0:
+            facts[FACT_LISTED] += 1
 
 
-@helper
-def evaluate_bin(log, gains, program, users, totals, blocks, at):
+def evaluate_bin(log, gains, program, users, totals, scratch, blocks, at):
     """Evaluate the users of `blocks` into bin `at` of the totals, or leave an error there."""
     n_users = len(log.rec_indptr) - 1
-    facts, errors = totals.facts[at], totals.errors[at]
-    n_events, n_truth, n_ids, n_list = scratch_sizes(log, blocks, program.find)
-    graded = gains is not None
-    several = len(program.min_gains) > 1 or program.min_gains[0] > 0.0
-    n_cutoffs = len(program.cutoffs)
-    found = new_events(n_events, n_cutoffs, n_truth if graded else 0, graded)
-    kept = found
-    if graded and several:
-        kept = new_events(n_events, n_cutoffs, n_truth, graded)
-    table = np.zeros(1 << table_bits(n_ids), np.int32)
-    base = np.ones(1, np.int64)
-    scratch = (table, base, np.empty(n_events, np.int32), np.empty(n_events, np.int32), np.empty(n_list + 1, np.int32))
-    status = np.zeros(BLOCK, np.int64)
-    rows = np.zeros((program.n_rows, BLOCK), np.float64)
-    for j in range(len(program.constants)):
-        rows[j, :] = program.constants[j]
-    bits = rows.view(np.int64)
+    facts, errors, status, rows = totals.facts[at], totals.errors[at], scratch.status[at], scratch.rows[at]
+    found = events_of(scratch, at, 0)
+    kept = events_of(scratch, at, 1)
     for b in blocks:
         first = b * BLOCK
         last = min(first + BLOCK, n_users)
         n = last - first
-        if program.find and not collect_block(log, gains, first, last, program.lowest, scratch, found, facts, errors):
-            return
+        if program.find:
+            if not collect_block(log, gains, first, last, program.lowest, scratch, at, found, facts, errors):
+                return
         for view in range(len(program.min_gains)):
             events = found
             if gains is not None:  # alone in its condition, so that Numba drops the branch for plain truth
@@ -791,39 +794,27 @@ def evaluate_bin(log, gains, program, users, totals, blocks, at):
                     filter_block(found, kept, log, gains, first, n, program.min_gains[view])
                     events = kept
             if program.find:
-                count_hits(events, n, program.bucket)
-                if not judge_users(events, n, program, first, status, totals.counts[at, :, view], users.groups, errors):
+                count_hits(events.ranks, events.start[n], program.bucket, events.counts, n)
+                n_rel, n_rec, counts = events.n_rel, events.n_rec, totals.counts[at, :, view]
+                rules = (program.no_truth, program.no_recs)
+                if not judge_users(n_rel, n_rec, rules, status, counts, users.groups, first, n, errors):
                     return
-            if program.find and view == 0:
-                add_facts(events, n, facts)
+                if view == 0:
+                    add_facts(n_rel, n_rec, events.start[n], n, facts)
             if not run_program(view, log, gains, program, users, events, status, rows, first, n, errors):
                 return
-            store_rows(program, totals, view, rows, status, first, n)
-        if not add_rows(program, users, totals, at, rows, bits, first, n, errors):
+            store_rows(program.stored_rows, totals.stored, view, rows, status, first, n)
+        fixed, general, bits = totals.fixed[at], totals.general[at], scratch.bits[at]
+        fixed_rows, general_rows = program.fixed_rows, program.general_rows
+        if not add_rows(fixed_rows, general_rows, users.groups, fixed, general, rows, bits, first, n, errors):
             return
 
 
-@helper
-def add_facts(events, n, facts):
-    facts[FACT_HITS] += events.start[n] - n
-    for i in range(n):
-        facts[FACT_RELEVANT] += events.n_rel[i]
-        if events.n_rel[i] > 0 and events.n_rec[i] > 0:
-            facts[FACT_LISTED] += 1
+evaluate_bin_inside = helper(evaluate_bin)
 
 
-def evaluate_serial(log, gains, program, users, totals, blocks, bin_starts):
-    """All bins, one after the other."""
-    for at in range(len(bin_starts) - 1):
-        evaluate_bin(log, gains, program, users, totals, blocks[bin_starts[at] : bin_starts[at + 1]], at)
-
-
-def evaluate_parallel(log, gains, program, users, totals, blocks, bin_starts):
+def evaluate_parallel(log, gains, program, users, totals, scratch, blocks, bin_starts):
     """All bins at once, each on a thread of its own."""
     for at in prange(len(bin_starts) - 1):
-        evaluate_bin(log, gains, program, users, totals, blocks[bin_starts[at] : bin_starts[at + 1]], at)
-
-
-def evaluate_one(log, gains, program, users, totals, blocks, at):
-    """One bin: for threads of our own where Numba's must not be launched."""
-    evaluate_bin(log, gains, program, users, totals, blocks, at)
+        own = blocks[bin_starts[at] : bin_starts[at + 1]]
+        evaluate_bin_inside(log, gains, program, users, totals, scratch, own, at)

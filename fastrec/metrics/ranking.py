@@ -17,11 +17,12 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from fastrec.registry import ABOVE_ZERO, FRACTION, TABLE, ranking_metric
+from fastrec.registry import ABOVE_ZERO, FRACTION, NOT_NEGATIVE, TABLE, ranking_metric
 from fastrec.statistics import Combined, sqrt
 
 Table = Annotated[tuple[float, ...], TABLE]
 AboveZero = Annotated[float, ABOVE_ZERO]
+NotNegative = Annotated[float, NOT_NEGATIVE]
 Fraction = Annotated[float, FRACTION]
 Gain = Literal["linear", "exp2"] | Table
 Discount = Literal["log2", "log2_flat2"] | Table
@@ -35,7 +36,7 @@ def pooled(numerator: Any, denominator: Any) -> Combined:
 
 
 def divide(numerator: Any, denominator: Any) -> Any:
-    """numerator / denominator for rows, arrays and numbers; 0 / 0 is 0."""
+    """Numerator / denominator for rows, arrays and numbers; 0 / 0 is 0."""
     if isinstance(denominator, (int, float)) or hasattr(denominator, "numerator"):
         return numerator / denominator if denominator else 0
     return numerator / denominator
@@ -116,7 +117,7 @@ def _averaged(numerator: Any, denominator: Any, average: str) -> Any:
 
 
 @ranking_metric(range=(0, 1), formula="(1 + b^2) P R / (b^2 P + R)", source="van Rijsbergen 1979, ch. 7")
-def f_beta(s: Any, *, beta: AboveZero = 1.0, average: Literal["user", "pooled", "means"] = "user") -> Any:
+def f_beta(s: Any, *, beta: NotNegative = 1.0, average: Literal["user", "pooled", "means"] = "user") -> Any:
     """Weighted harmonic mean of precision and recall.
 
     Formula: (1 + beta^2) P R / (beta^2 P + R) = (1 + beta^2) h / (beta^2 n_rel + k) with P = h / k, R = h / n_rel;
@@ -202,7 +203,9 @@ def arhr(s: Any, *, denominator: Literal["one", "n_rel"] = "one") -> Any:
     return s.hit_sum("reciprocal") / (s.one if denominator == "one" else s.n_rel)
 
 
-@ranking_metric(range=(0, 1), formula="sum over hits of precision@rank / min(k, n_rel)", source="Buckley & Voorhees 2000")
+@ranking_metric(
+    range=(0, 1), formula="sum over hits of precision@rank / min(k, n_rel)", source="Buckley & Voorhees 2000"
+)
 def map(  # noqa: A001 - the field's name
     s: Any, *, denominator: Literal["min_k_n_rel", "n_rel", "k", "hits", "min_n_rel_n_rec"] = "min_k_n_rel"
 ) -> Any:
@@ -240,7 +243,11 @@ def cg(s: Any, *, gain: Gain = "linear") -> Any:
     return s.gain_sum(gain, "one")
 
 
-@ranking_metric(range=(0, None), formula="sum of g_r / log2(r + 1)", source="Järvelin & Kekäläinen 2002; the discount of Burges et al. 2005")
+@ranking_metric(
+    range=(0, None),
+    formula="sum of g_r / log2(r + 1)",
+    source="Järvelin & Kekäläinen 2002; the discount of Burges et al. 2005",
+)
 def dcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2") -> Any:
     """Discounted cumulative gain of the first k.
 
@@ -254,12 +261,16 @@ def dcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2") -> Any:
 
     >>> report = fastrec.evaluate([[1, 2, 3, 4]], [{1: 2.0, 2: 1.0, 4: 2.0}], ["dcg@4"])
     >>> round(report["dcg@4"], 12)
-    3.49228286972
+    3.492282869718
     """
     return s.gain_sum(gain, discount)
 
 
-@ranking_metric(range=(0, 1), formula="dcg / ideal dcg", source="Järvelin & Kekäläinen 2002; the discount of Burges et al. 2005")
+@ranking_metric(
+    range=(0, 1),
+    formula="dcg / ideal dcg",
+    source="Järvelin & Kekäläinen 2002; the discount of Burges et al. 2005",
+)
 def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: Ideal = "truth") -> Any:
     """Normalised discounted cumulative gain: `dcg` over that of the best possible order.
 
@@ -273,7 +284,7 @@ def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: I
 
     >>> report = fastrec.evaluate([[1, 2, 3, 4]], [{1: 2.0, 2: 1.0, 4: 2.0}], ["ndcg@4", "ndcg(gain=exp2)@4"])
     >>> round(report["ndcg@4"], 12), round(report["ndcg(gain=exp2)@4"], 12)
-    (0.928339525463, 0.9128781396)
+    (0.928339525463, 0.91287813964)
     """
     return s.gain_sum(gain, discount) / s.ideal_sum(gain, discount, ideal)
 
