@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+SQUARE_BITS = 52  # a square is rounded to 53 bits
+
 __all__ = ["as_fraction", "combined_error", "mean_and_error", "sum_digits", "weighted_mean_and_error"]
 
 Array = np.ndarray[Any, Any]
@@ -45,8 +47,11 @@ def mean_and_error(n: int, total: int, squares: int, scale: int) -> tuple[float,
     mean = total / (n << scale)
     if n == 1:
         return mean, float("nan")
-    # whole numbers all the way: the difference of nearly equal sums loses nothing
-    return mean, root((n * squares << scale) - total * total, (n * n * (n - 1)) << (2 * scale))
+    # whole numbers all the way: the difference of nearly equal sums loses nothing but what each square was rounded by
+    spread = (n * squares << scale) - total * total
+    if abs(spread) <= (n * squares << scale) >> SQUARE_BITS:
+        return mean, 0.0
+    return mean, root(spread, (n * n * (n - 1)) << (2 * scale))
 
 
 def weighted_mean_and_error(

@@ -20,7 +20,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.kernels import ranking
-from fastrec.kernels.jit import entry
+from fastrec.kernels.jit import as_function, entry
 from fastrec.kernels.opcodes import BLOCK, DIGITS
 from fastrec.kernels.ranking import SLOTS_PER_ID, SMALL_TABLE, Log, Program, Scratch, Totals, Users
 
@@ -62,9 +62,7 @@ def resolve_threads(n_threads: int | None) -> int:
             raise InputError(f"FASTREC_NUM_THREADS must be a whole number of at least 1, found {wanted!r}")
         return int(wanted)
     openmp = os.environ.get("OMP_NUM_THREADS", "")
-    return max(
-        1, min(int(numba.config.NUMBA_NUM_THREADS), int(openmp) if openmp.isdigit() else 1 << 30, _quota())
-    )
+    return max(1, min(int(numba.config.NUMBA_NUM_THREADS), int(openmp) if openmp.isdigit() else 1 << 30, _quota()))
 
 
 @functools.cache
@@ -79,10 +77,19 @@ def _quota() -> int:
 
 
 @functools.cache
-def _entry(ids: str, *, graded: bool, parallel: bool) -> Any:
+def _serial(ids: str, *, graded: bool) -> Any:
     """The compiled kernel for one kind of ids and truth; each has one signature."""
-    function = ranking.evaluate_parallel if parallel else ranking.evaluate_bin
-    return entry(function, f"{function.__name__}-{ids}-{'graded' if graded else 'plain'}", parallel=parallel)
+    return entry(ranking.evaluate_bin, f"evaluate_bin-{ids}-{_truth(graded)}")
+
+
+@functools.cache
+def _parallel(ids: str, *, graded: bool) -> Any:
+    """The driver that runs that kernel on all bins at once."""
+    return entry(ranking.evaluate_bins, f"evaluate_bins-{ids}-{_truth(graded)}", parallel=True)
+
+
+def _truth(graded: bool) -> str:  # noqa: FBT001 - a name for one flag
+    return "graded" if graded else "plain"
 
 
 def _may_launch() -> bool:
@@ -110,11 +117,12 @@ def launch(
     totals = new_totals(program, stored, n_groups, n_bins)
     scratch = new_scratch(log, program, blocks, n_bins, graded=graded)
     ordered, starts = fill_bins(blocks, rows, n_bins)
-    compiled = functools.partial(_entry, str(log.rec_items.dtype), graded=graded)
+    ids = str(log.rec_items.dtype)
+    serial = _serial(ids, graded=graded)
     if n_bins > 1 and _may_launch():
-        compiled(parallel=True)(log, gains, program, users, totals, scratch, ordered, starts)
+        function = as_function(serial, log, gains, program, users, totals, scratch, ordered, 0)
+        _parallel(ids, graded=graded)(function, log, gains, program, users, totals, scratch, ordered, starts)
         return totals
-    serial = compiled(parallel=False)
 
     def run_bin(at: int) -> None:
         serial(log, gains, program, users, totals, scratch, ordered[starts[at] : starts[at + 1]], at)
@@ -197,7 +205,7 @@ def new_scratch(log: Log, program: Program, blocks: Array, n_bins: int, *, grade
         ranks=np.empty((n_bins, 2, n_events), np.int32),
         gains=np.empty((n_bins, 2, n_events if graded else 0)),
         bounds=np.zeros((n_bins, 2, 4, BLOCK + 1), np.int64),
-        counts=np.empty((n_bins, len(program.cutoffs), BLOCK), np.int32),
+        counts=np.empty((n_bins, len(program.cutoffs), BLOCK), np.int64),
         sums=np.zeros((n_bins, 3, n_events)),
     )
 

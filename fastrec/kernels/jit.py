@@ -12,7 +12,7 @@ from typing import Any
 
 import llvmlite.binding
 import numba
-from numba import config, njit
+from numba import config, njit, typeof, types
 
 from fastrec._version import __version__
 
@@ -33,6 +33,12 @@ def entry(function: Callable[..., Any], variant: str, *, parallel: bool = False)
     dispatcher = njit(nogil=True, error_model="numpy", parallel=parallel)(function)
     _keep_on_disk(dispatcher, variant)
     return dispatcher
+
+
+def as_function(dispatcher: Any, *arguments: Any) -> Any:
+    """The compiled code for these arguments as a value that other kernels can take and call."""
+    signature = types.none(*map(typeof, arguments))
+    return types.CompileResultWAP(dispatcher.get_compile_result(signature))
 
 
 def _keep_on_disk(dispatcher: Any, variant: str) -> None:

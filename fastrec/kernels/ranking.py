@@ -15,6 +15,7 @@ from fastrec.kernels.jit import helper
 from fastrec.kernels.opcodes import (
     ADD,
     BLOCK,
+    CASCADE,
     CHECK,
     COUNTED,
     CUMULATIVE,
@@ -31,7 +32,6 @@ from fastrec.kernels.opcodes import (
     FIRST,
     FROM_CUT_LIST,
     FROM_TRUTH,
-    GAIN_WEIGHT,
     GENERAL_SCALE,
     GIVEN,
     HITS,
@@ -73,6 +73,12 @@ SMALL_TABLE = 13  # log2 of the slots that serve lists and truth of up to SMALL_
 SMALL_ROWS = 512
 SLOTS_PER_ID = 4  # for more ids
 LARGEST_BASE = 2**31 - 2
+
+# rows of the bounds of a block's events
+START = 0  # where the events of each user start
+N_RELEVANT = 1
+N_LISTED = 2
+SORTED_START = 3  # where the sorted gains of each user start
 FEW_HITS = 24  # up to here hits are put in rank order by insertion
 TOO_MANY_STEPS = 16  # steps per id before a user's ids are hashed again with another multiplier
 
@@ -128,23 +134,11 @@ class Totals(NamedTuple):
     stored: Array  # float64 (n_stored, n_users)
 
 
-class Events(NamedTuple):
-    """The hits of a block of users in rank order; a rank 0 opens each user."""
-
-    ranks: Array  # int32 (n_events,)
-    gains: Array  # float64 (n_events,)
-    start: Array  # int64 (BLOCK + 1,)
-    counts: Array  # int32 (n_cutoffs, BLOCK): hits within each cut-off
-    n_rel: Array  # int64 (BLOCK,)
-    n_rec: Array  # int64 (BLOCK,)
-    sums: Array  # float64 (n_events,): the running sum of the latest series
-    sorted_gains: Array  # float64 (n_sorted,)
-    sorted_start: Array  # int64 (BLOCK + 1,)
-    sorted_sums: Array  # float64 (n_sorted,)
-
-
 class Scratch(NamedTuple):
-    """Working memory, one set per bin; see `fastrec.launcher`."""
+    """Working memory, one set per bin; see `fastrec.launcher`.
+
+    The hits of a block of users are its events, in rank order, with a rank 0 to open each user.
+    """
 
     table: Array  # int32 (bins, slots), zeros
     base: Array  # int64 (bins,), ones: what the positions of the next user are counted from in the table
@@ -156,8 +150,8 @@ class Scratch(NamedTuple):
     bits: Array  # int64: `rows` as bits
     ranks: Array  # int32 (bins, 2, n_events): events found, events kept by a view
     gains: Array  # float64 (bins, 2, n_events), or no events where truth has no gains
-    bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): start, n_rel, n_rec, sorted start
-    counts: Array  # int32 (bins, n_cutoffs, BLOCK)
+    bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
+    counts: Array  # int64 (bins, n_cutoffs, BLOCK)
     sums: Array  # float64 (bins, 3, n_events): running sums, sorted gains, their running sums
 
 
@@ -333,8 +327,8 @@ def find_hits(row, held, lowest, table, bases, at, positions, sources):
 
 
 @helper
-def collect_block(log, gains, first, last, lowest, scratch, at, events, facts, errors):
-    """Fill `events` with the hits of users first..last-1 whose gain is positive; False on an error."""
+def collect_block(log, gains, first, last, lowest, scratch, at, ranks, event_gains, bounds, facts, errors):
+    """Write down the hits of users first..last-1 whose gain is positive; False on an error."""
     positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
     n_events = 0
     for u in range(first, last):
@@ -349,14 +343,14 @@ def collect_block(log, gains, first, last, lowest, scratch, at, events, facts, e
             errors[2] = position
             return False
         order_by_rank(positions, sources, hits, len(row), scratch.marks[at])
-        events.start[i] = n_events
-        events.ranks[n_events] = 0
+        bounds[START, i] = n_events
+        ranks[n_events] = 0
         n_events += 1
         n_rel = len(held)
         kept = hits
         if gains is None:
             for j in range(hits):
-                events.ranks[n_events + j] = positions[j]
+                ranks[n_events + j] = positions[j]
             n_events += hits
         else:
             held_gains = gains[held_from : log.truth_indptr[u + 1]]
@@ -367,36 +361,36 @@ def collect_block(log, gains, first, last, lowest, scratch, at, events, facts, e
             for j in range(hits):
                 gain = held_gains[sources[j]]
                 if gain > 0:
-                    events.ranks[n_events] = positions[j]
-                    events.gains[n_events] = gain
+                    ranks[n_events] = positions[j]
+                    event_gains[n_events] = gain
                     n_events += 1
                     kept += 1
-        events.n_rel[i] = n_rel
-        events.n_rec[i] = len(row)
+        bounds[N_RELEVANT, i] = n_rel
+        bounds[N_LISTED, i] = len(row)
         facts[FACT_CATALOGUE] = max(facts[FACT_CATALOGUE], len(row) + n_rel - kept)
-    events.start[last - first] = n_events
+    bounds[START, last - first] = n_events
     return True
 
 
 @helper
-def filter_block(source, target, log, gains, first, n, min_gain):
-    """Copy the events of `source` whose gain is at least `min_gain`."""
+def filter_block(ranks, event_gains, bounds, truth_indptr, gains, first, n, min_gain):
+    """Copy the events found (row 0) whose gain is at least `min_gain` to the events kept (row 1)."""
     e = 0
     for i in range(n):
-        target.start[i] = e
-        target.ranks[e] = 0
+        bounds[1, START, i] = e
+        ranks[1, e] = 0
         e += 1
-        for j in range(source.start[i] + 1, source.start[i + 1]):
-            if source.gains[j] >= min_gain:
-                target.ranks[e] = source.ranks[j]
-                target.gains[e] = source.gains[j]
+        for j in range(bounds[0, START, i] + 1, bounds[0, START, i + 1]):
+            if event_gains[0, j] >= min_gain:
+                ranks[1, e] = ranks[0, j]
+                event_gains[1, e] = event_gains[0, j]
                 e += 1
         n_rel = 0
-        for j in range(log.truth_indptr[first + i], log.truth_indptr[first + i + 1]):
+        for j in range(truth_indptr[first + i], truth_indptr[first + i + 1]):
             n_rel += gains[j] >= min_gain
-        target.n_rel[i] = n_rel
-        target.n_rec[i] = source.n_rec[i]
-    target.start[n] = e
+        bounds[1, N_RELEVANT, i] = n_rel
+        bounds[1, N_LISTED, i] = bounds[0, N_LISTED, i]
+    bounds[1, START, n] = e
 
 
 @helper
@@ -415,7 +409,7 @@ def count_hits(ranks, n_events, bucket, counts, n):
         else:
             c = bucket[min(rank, last)]
             if c < n_cutoffs:
-                counts[c, i] += np.int32(1)
+                counts[c, i] += 1
     for c in range(1, n_cutoffs):
         for i in range(n):
             counts[c, i] += counts[c - 1, i]
@@ -456,30 +450,39 @@ def add_count(counts, groups, u, reason, status):
 
 
 @helper
-def series(kind, ranks, gains, weights, gain_map, tables, sums, n_events):
-    """Running sums over the hits of each user, from its first hit on."""
+def rank_series(kind, ranks, weights, sums, n_events):
+    """Running sums over the hits of each user of what follows from their ranks."""
     total = 0.0
     nth = 0
-    survival = 1.0
     for e in range(n_events):
         rank = ranks[e]
         if rank == 0:
             total = 0.0
             nth = 0
-            survival = 1.0
-        elif kind == GAIN_WEIGHT:
-            total += map_gain(gains[e], gain_map, tables) * weights[rank]
-        elif kind == PRECISION:
-            nth += 1
-            total += nth / rank
-        elif kind == FIRST:
-            nth += 1
-            if nth == 1:
-                total = weights[rank]
         else:
-            stop = map_gain(gains[e], gain_map, tables)
-            total += survival * stop * weights[rank]
-            survival *= 1.0 - stop
+            nth += 1
+            if kind == PRECISION:
+                total += nth / rank
+            elif nth == 1:
+                total = weights[rank]
+        sums[e] = total
+
+
+@helper
+def gain_series(kind, ranks, gains, weights, gain_map, tables, sums, n_events):
+    """Running sums over the hits of each user of what follows from their ranks and gains."""
+    total = 0.0
+    survival = 1.0
+    for e in range(n_events):
+        rank = ranks[e]
+        if rank == 0:
+            total = 0.0
+            survival = 1.0
+        else:
+            gain = map_gain(gains[e], gain_map, tables)
+            total += survival * gain * weights[rank]
+            if kind == CASCADE:
+                survival *= 1.0 - gain
         sums[e] = total
 
 
@@ -494,35 +497,34 @@ def weight_series(ranks, weights, sums, n_events):
 
 
 @helper
-def sort_gains(events, log, gains, first, n, source, cutoff, min_gain):
+def sort_gains(sorted_gains, bounds, ranks, event_gains, truth_indptr, gains, first, n, source, cutoff, min_gain):
     """Each user's gains in descending order, from the truth, the list or the first ranks of the list."""
     end = 0
     for i in range(n):
         start = end
-        events.sorted_start[i] = start
+        bounds[SORTED_START, i] = start
         if source == FROM_TRUTH:
-            for j in range(log.truth_indptr[first + i], log.truth_indptr[first + i + 1]):
+            for j in range(truth_indptr[first + i], truth_indptr[first + i + 1]):
                 if gains[j] > 0 and gains[j] >= min_gain:
-                    events.sorted_gains[end] = gains[j]
+                    sorted_gains[end] = gains[j]
                     end += 1
         else:
-            for j in range(events.start[i] + 1, events.start[i + 1]):
-                if source != FROM_CUT_LIST or events.ranks[j] <= cutoff:
-                    events.sorted_gains[end] = events.gains[j]
+            for j in range(bounds[START, i] + 1, bounds[START, i + 1]):
+                if source != FROM_CUT_LIST or ranks[j] <= cutoff:
+                    sorted_gains[end] = event_gains[j]
                     end += 1
-        sort_descending(events.sorted_gains[start:end])
-    events.sorted_start[n] = end
+        sort_descending(sorted_gains[start:end])
+    bounds[SORTED_START, n] = end
 
 
 @helper
-def sorted_series(events, n, weights, gain_map, tables):
+def sorted_series(sorted_gains, starts, n, weights, gain_map, tables, sums):
     """Running sums of mapped gains x weights over the sorted gains of each user."""
     for i in range(n):
         total = 0.0
-        start = events.sorted_start[i]
-        for j in range(start, events.sorted_start[i + 1]):
-            total += map_gain(events.sorted_gains[j], gain_map, tables) * weights[j - start + 1]
-            events.sorted_sums[j] = total
+        for j in range(starts[i], starts[i + 1]):
+            total += map_gain(sorted_gains[j], gain_map, tables) * weights[j - starts[i] + 1]
+            sums[j] = total
 
 
 @helper
@@ -593,41 +595,36 @@ def read_sums(sums, start, counts, out, n):
 
 
 @helper
-def run_program(view, log, gains, program, users, events, status, rows, first, n, errors):
+def run_program(
+    view, log, gains, program, given, ranks, event_gains, bounds, counts, sums, status, rows, first, n, errors
+):
     """Run the operations of one view over a block of users; False on an error."""
     for at in range(program.view_ops[view], program.view_ops[view + 1]):
         op = program.ops[at]
         code, a, b, c = op[0], op[2], op[3], op[4]
         out = rows[op[1]]
         if code == READ:
-            read_sums(events.sums, events.start, events.counts[a], out, n)
+            read_sums(sums[0], bounds[START], counts[a], out, n)
         elif code == HITS:
-            fill_from_whole(events.counts[a], out, n)
+            fill_from_whole(counts[a], out, n)
         elif code <= N_REL:
-            fill_from_whole(events.n_rec if code == N_REC else events.n_rel, out, n)
+            fill_from_whole(bounds[N_LISTED] if code == N_REC else bounds[N_RELEVANT], out, n)
         elif code <= INCLUDED:
             fill_status(status, 1 if code == COUNTED else 0, out, n)
         elif code == GIVEN:
             for i in range(n):
-                out[i] = users.given[a, first + i]
+                out[i] = given[a, first + i]
         elif code == HITS_AT_N_REL:
-            hits_at_n_rel(events.ranks, events.start, events.n_rel, program.cutoffs[a], out, n)
+            hits_at_n_rel(ranks, bounds[START], bounds[N_RELEVANT], program.cutoffs[a], out, n)
         elif code == SERIES:
-            n_events = events.start[n]
+            weights, n_events = program.weights[b], bounds[START, n]
             if a == WEIGHT:
-                weight_series(events.ranks, program.weights[b], events.sums, n_events)
-            else:
-                weights, gain_map = program.weights[b], program.gain_maps[c]
-                series(
-                    a,
-                    events.ranks,
-                    events.gains,
-                    weights,
-                    gain_map,
-                    program.gain_tables,
-                    events.sums,
-                    n_events,
-                )
+                weight_series(ranks, weights, sums[0], n_events)
+            elif a == PRECISION or a == FIRST:
+                rank_series(a, ranks, weights, sums[0], n_events)
+            elif gains is not None:
+                tables = program.gain_tables
+                gain_series(a, ranks, event_gains, weights, program.gain_maps[c], tables, sums[0], n_events)
         elif code == CUMULATIVE:
             table = program.ideals[a]
             for i in range(n):
@@ -646,12 +643,14 @@ def run_program(view, log, gains, program, users, events, status, rows, first, n
         elif code >= ADD:
             combine(code, rows[a], rows[b], out, n)
         elif gains is not None:
+            starts, tables = bounds[SORTED_START], program.gain_tables
             if code == SORT_GAINS:
-                sort_gains(events, log, gains, first, n, a, program.cutoffs[b], program.min_gains[view])
+                cutoff, least, indptr = program.cutoffs[b], program.min_gains[view], log.truth_indptr
+                sort_gains(sums[1], bounds, ranks, event_gains, indptr, gains, first, n, a, cutoff, least)
             elif code == SORTED_SERIES:
-                sorted_series(events, n, program.weights[a], program.gain_maps[b], program.gain_tables)
+                sorted_series(sums[1], starts, n, program.weights[a], program.gain_maps[b], tables, sums[2])
             else:
-                read_sorted(events.sorted_sums, events.sorted_start, rows[a], out, n)
+                read_sorted(sums[2], starts, rows[a], out, n)
     return True
 
 
@@ -715,7 +714,7 @@ def add_general(value, bits, total):
 def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first, n, errors):
     """Add the rows of a block to the sums of all users and of each group; False on an overflow."""
     for j in range(len(fixed_rows)):
-        add_fixed(rows[fixed_rows[j]], 0, n, fixed[0, j])
+        add_fixed(rows[fixed_rows[j]], np.int64(0), n, fixed[0, j])
     for j in range(len(general_rows)):
         r = general_rows[j]
         for i in range(n):
@@ -747,24 +746,6 @@ def store_rows(stored_rows, stored, view, rows, status, first, n):
 
 
 @helper
-def events_of(scratch, at, which):
-    """The events of a bin: 0 those found, 1 those that a view keeps."""
-    bounds = scratch.bounds[at, which]
-    return Events(
-        scratch.ranks[at, which],
-        scratch.gains[at, which],
-        bounds[0],
-        scratch.counts[at],
-        bounds[1],
-        bounds[2],
-        scratch.sums[at, 0],
-        scratch.sums[at, 1],
-        bounds[3],
-        scratch.sums[at, 2],
-    )
-
-
-@helper
 def add_facts(n_rel, n_rec, n_events, n, facts):
     """What the report says of the data: relevant items, those found, users with both sides."""
     facts[FACT_HITS] += n_events - n
@@ -777,44 +758,65 @@ def add_facts(n_rel, n_rec, n_events, n, facts):
 def evaluate_bin(log, gains, program, users, totals, scratch, blocks, at):
     """Evaluate the users of `blocks` into bin `at` of the totals, or leave an error there."""
     n_users = len(log.rec_indptr) - 1
-    facts, errors, status, rows = totals.facts[at], totals.errors[at], scratch.status[at], scratch.rows[at]
-    found = events_of(scratch, at, 0)
-    kept = events_of(scratch, at, 1)
+    facts, errors, status = totals.facts[at], totals.errors[at], scratch.status[at]
+    rows, bits, counts, sums = scratch.rows[at], scratch.bits[at], scratch.counts[at], scratch.sums[at]
+    ranks, event_gains, bounds = scratch.ranks[at], scratch.gains[at], scratch.bounds[at]
     for b in blocks:
         first = b * BLOCK
         last = min(first + BLOCK, n_users)
         n = last - first
         if program.find:
-            if not collect_block(log, gains, first, last, program.lowest, scratch, at, found, facts, errors):
+            found, found_gains, own = ranks[0], event_gains[0], bounds[0]
+            lowest = program.lowest
+            if not collect_block(log, gains, first, last, lowest, scratch, at, found, found_gains, own, facts, errors):
                 return
         for view in range(len(program.min_gains)):
-            events = found
+            which = 0
             if gains is not None:  # alone in its condition, so that Numba drops the branch for plain truth
                 if program.min_gains[view] > 0.0:
-                    filter_block(found, kept, log, gains, first, n, program.min_gains[view])
-                    events = kept
+                    which = 1
+                    least = program.min_gains[view]
+                    filter_block(ranks, event_gains, bounds, log.truth_indptr, gains, first, n, least)
+            own = bounds[which]
             if program.find:
-                count_hits(events.ranks, events.start[n], program.bucket, events.counts, n)
-                n_rel, n_rec, counts = events.n_rel, events.n_rec, totals.counts[at, :, view]
-                rules = (program.no_truth, program.no_recs)
-                if not judge_users(n_rel, n_rec, rules, status, counts, users.groups, first, n, errors):
+                count_hits(ranks[which], own[START, n], program.bucket, counts, n)
+                rules, people = (program.no_truth, program.no_recs), totals.counts[at, :, view]
+                if not judge_users(
+                    own[N_RELEVANT], own[N_LISTED], rules, status, people, users.groups, first, n, errors
+                ):
                     return
                 if view == 0:
-                    add_facts(n_rel, n_rec, events.start[n], n, facts)
-            if not run_program(view, log, gains, program, users, events, status, rows, first, n, errors):
+                    add_facts(own[N_RELEVANT], own[N_LISTED], own[START, n], n, facts)
+            if not run_program(
+                view,
+                log,
+                gains,
+                program,
+                users.given,
+                ranks[which],
+                event_gains[which],
+                own,
+                counts,
+                sums,
+                status,
+                rows,
+                first,
+                n,
+                errors,
+            ):
                 return
             store_rows(program.stored_rows, totals.stored, view, rows, status, first, n)
-        fixed, general, bits = totals.fixed[at], totals.general[at], scratch.bits[at]
         fixed_rows, general_rows = program.fixed_rows, program.general_rows
+        fixed, general = totals.fixed[at], totals.general[at]
         if not add_rows(fixed_rows, general_rows, users.groups, fixed, general, rows, bits, first, n, errors):
             return
 
 
-evaluate_bin_inside = helper(evaluate_bin)
+def evaluate_bins(evaluate, log, gains, program, users, totals, scratch, blocks, bin_starts):
+    """All bins at once, each on a thread of its own.
 
-
-def evaluate_parallel(log, gains, program, users, totals, scratch, blocks, bin_starts):
-    """All bins at once, each on a thread of its own."""
+    `evaluate` is the compiled `evaluate_bin`, passed in: called by name it would be compiled into the driver again.
+    """
     for at in prange(len(bin_starts) - 1):
         own = blocks[bin_starts[at] : bin_starts[at + 1]]
-        evaluate_bin_inside(log, gains, program, users, totals, scratch, own, at)
+        evaluate(log, gains, program, users, totals, scratch, own, np.int64(at))
