@@ -9,12 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.engine import Failure, KernelError, Outcome, Plan, Policies, evaluate_log, make_plan
+from fastrec.engine import Failure, KernelError, Log, Outcome, Plan, Policies, evaluate_log, make_plan
 from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES_CHOICES, Prepared, Settings, prepare
 from fastrec.inputs.users import SeenUsers, check_groups, check_weights
 from fastrec.kernels import opcodes as op
 from fastrec.launcher import resolve_threads
+from fastrec.ragged import longest_row
 from fastrec.registry import expand
 from fastrec.report import Estimate, Report
 from fastrec.state import State
@@ -25,6 +26,7 @@ Array = np.ndarray[Any, Any]
 Ties = Literal["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]
 Empty = Literal["skip", "zero", "nan", "error"]
 Duplicates = Literal["error", "first", "miss"]
+MOST_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 EMPTY_CHOICES = ("skip", "zero", "nan", "error")
 
 
@@ -197,7 +199,7 @@ class Evaluator:
         users = prepared.names.users
         self._check_batch(weights, users)
         plan = self._plan(weighted=weights is not None)
-        _check_gains_of(plan, prepared.log.gains)
+        _check_sizes(plan, prepared.log)
         policies = Policies(rules["no_truth"], rules["no_recs"])
         try:
             outcome = evaluate_log(plan, policies, prepared.log, codes, weights, self._n_threads, progress)
@@ -362,20 +364,30 @@ def _check_n_items(n_items: Any) -> int | None:
     return int(n_items)
 
 
-def _check_gains_of(plan: Plan, gains: Array | None) -> None:
+def _check_sizes(plan: Plan, log: Log) -> None:
+    """Users and gains that are too large, and gains that the asked metrics cannot take."""
+    lists, held = longest_row(log.rec_indptr), longest_row(log.truth_indptr)
+    if lists + held > MOST_ROWS_OF_USER:
+        raise InputError(f"a list and a truth hold at most {MOST_ROWS_OF_USER} items, found {lists} and {held}")
+    if log.gains is not None and len(log.gains):
+        _check_gains(plan, log.gains, held)
+
+
+def _check_gains(plan: Plan, gains: Array, longest: int) -> None:
     """Gains that the asked metrics cannot take."""
-    if gains is None or not len(gains):
-        return
+    largest = float(gains.max())
+    if largest > plan.max_gain:
+        raise InputError(f"truth gains must not exceed err's max_gain = {plan.max_gain}, found {largest}")
+    if plan.needs_exp2 and largest > np.finfo(float).maxexp - 1:
+        raise InputError(f"gain=exp2 takes gains of at most {np.finfo(float).maxexp - 1}, found {largest}")
+    if max(largest, 2.0**largest if plan.needs_exp2 else 0.0) > np.finfo(float).max / longest:
+        raise InputError(f"truth gains are too large to be added up: found {largest}")
     relevant = gains[gains > 0] if plan.needs_plain or plan.gain_tables else gains
     if plan.needs_plain and len(relevant) and (relevant != 1.0).any():
         raise MetricError(
             f"{plan.needs_plain[0]} takes truth without gains (or gains of 1) only, found a gain of "
             f"{relevant[relevant != 1.0][0]}"
         )
-    if gains.max() > plan.max_gain:
-        raise InputError(f"truth gains must not exceed err's max_gain = {plan.max_gain}, found {gains.max()}")
-    if plan.needs_exp2 and gains.max() > 1023:
-        raise InputError(f"gain=exp2 takes gains of at most 1023, found {gains.max()}")
     for table in plan.gain_tables:
         wrong = (relevant != np.floor(relevant)) | (relevant >= len(table))
         if wrong.any():

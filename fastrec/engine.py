@@ -17,6 +17,7 @@ from fastrec.kernels.ranking import Log as KernelLog
 from fastrec.kernels.ranking import Program, Totals, Users
 from fastrec.launcher import launch, run_in_threads
 from fastrec.programs import Extent, View, Writer, identity, vanishes
+from fastrec.ragged import longest_row
 from fastrec.registry import Call
 from fastrec.statistics import Combined, Row, Statistics, UntraceableError, Values, constant
 
@@ -332,7 +333,7 @@ def evaluate_log(
     gains = log.gains
     if gains is None and plan.needs_gains:
         gains = np.ones(len(log.truth_items))
-    extent = Extent(_longest(log.rec_indptr), _longest(log.truth_indptr))
+    extent = Extent(longest_row(log.rec_indptr), longest_row(log.truth_indptr))
     program = plan.program(extent, policies, graded=gains is not None, lowest=log.lowest)
     n_groups = int(groups.max()) if groups.size else 0
     given = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
@@ -480,7 +481,3 @@ def read_only(array: Array) -> Array:
 
 def _maybe(gains: Array | None) -> Array | None:
     return None if gains is None else read_only(gains)
-
-
-def _longest(indptr: Array) -> int:
-    return int((indptr[1:] - indptr[:-1]).max()) if len(indptr) > 1 else 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,6 +22,7 @@ from fastrec.kernels import ranking
 from fastrec.kernels.jit import as_function, entry
 from fastrec.kernels.opcodes import BLOCK, DIGITS
 from fastrec.kernels.ranking import SLOTS_PER_ID, SMALL_TABLE, Log, Program, Scratch, Totals, Users
+from fastrec.ragged import longest_row
 
 __all__ = ["launch", "resolve_threads", "run_in_threads"]
 
@@ -36,12 +36,10 @@ class _Process:
     """What this process has been through."""
 
     forked = False
-    lock = threading.Lock()
 
 
 def _after_fork_in_child() -> None:
     _Process.forked = True
-    _Process.lock = threading.Lock()  # another thread of the parent may have held the old one
 
 
 if hasattr(os, "register_at_fork"):
@@ -187,8 +185,8 @@ def new_scratch(log: Log, program: Program, blocks: Array, n_bins: int, *, grade
     first = blocks * BLOCK
     last = np.minimum(first + BLOCK, len(log.rec_indptr) - 1)
     n_truth = int((log.truth_indptr[last] - log.truth_indptr[first]).max()) if program.find else 0
-    n_list = _longest(log.rec_indptr) if program.find else 0
-    n_ids = n_list + _longest(log.truth_indptr) if program.find else 0
+    n_list = longest_row(log.rec_indptr) if program.find else 0
+    n_ids = n_list + longest_row(log.truth_indptr) if program.find else 0
     slots = 1 << max(SMALL_TABLE, (SLOTS_PER_ID * n_ids - 1).bit_length() if n_ids > ranking.SMALL_ROWS else 0)
     n_events = n_truth + BLOCK
     rows = np.empty((n_bins, program.n_rows, BLOCK))
@@ -208,7 +206,3 @@ def new_scratch(log: Log, program: Program, blocks: Array, n_bins: int, *, grade
         counts=np.empty((n_bins, len(program.cutoffs), BLOCK), np.int64),
         sums=np.zeros((n_bins, 3, n_events)),
     )
-
-
-def _longest(indptr: Array) -> int:
-    return int((indptr[1:] - indptr[:-1]).max()) if len(indptr) > 1 else 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
 
-__all__ = ["Ragged"]
+__all__ = ["Ragged", "check_indptr", "longest_row"]
 
 Array = np.ndarray[Any, Any]
 
@@ -61,6 +61,11 @@ class Ragged:
 
     def __repr__(self) -> str:
         return f"Ragged({len(self)} rows, {len(self.values)} values of {self.values.dtype})"
+
+
+def longest_row(indptr: Array) -> int:
+    """Length of the longest row; 0 if there are no rows."""
+    return int((indptr[1:] - indptr[:-1]).max()) if len(indptr) > 1 else 0
 
 
 def check_indptr(indptr: Any, n_values: int, name: str) -> Array:
