@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
@@ -119,7 +120,7 @@ def evaluate(
         exclude=exclude,
         progress=progress,
     )
-    return evaluator.result()
+    return evaluator._report(copy=False, stacklevel=3)  # noqa: SLF001 - spares a copy of per-user values
 
 
 class Evaluator:
@@ -190,6 +191,8 @@ class Evaluator:
         With ``user_ids`` (or dicts) a user who comes in a second batch is an error. Batches must agree in whether
         they have ids and weights.
         """
+        if progress is not None and not callable(progress):
+            raise InputTypeError(f"progress must be callable, found {progress!r}")
         rules = self._settings
         settings = Settings(rules["ties"], rules["duplicates"], rules["min_gain"], self._n_threads)
         prepared = prepare(recs, truth, exclude, user_ids, settings)
@@ -243,13 +246,15 @@ class Evaluator:
         if outcome.per_user is not None:
             self._values.append(outcome.per_user)
         if users is not None:
-            self._users.append(users)
+            self._users.append(users.copy())
             self._seen.add(users)
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Add what another evaluator with the same metrics and settings has seen; returns this one."""
         if not isinstance(other, Evaluator):
             raise InputTypeError(f"merge takes an Evaluator, found {type(other).__name__}")
+        if other is self:
+            raise InputError("an Evaluator cannot be merged with itself: its users would count twice")
         for name, mine, theirs in self._differences(other):
             if mine != theirs:
                 raise InputError(f"merge needs equal settings, but {name} is {mine!r} here and {theirs!r} there")
@@ -278,6 +283,9 @@ class Evaluator:
 
     def result(self) -> Report:
         """The report on all users so far; more may be added afterwards."""
+        return self._report(copy=True, stacklevel=3)
+
+    def _report(self, *, copy: bool, stacklevel: int) -> Report:
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         report = Report(
             estimates={value.call.text: Estimate(*state.estimate(value)) for value in state.plan.values},
@@ -285,12 +293,12 @@ class Evaluator:
             data=self._describe_data(state),
             settings={**self._settings, "weighted": state.plan.weighted},
             groups=_estimate_groups(state),
-            per_user=self._join_values(state.n_users),
+            per_user=self._join_values(state.n_users, copy=copy),
             user_ids=_join_ids(self._users),
             fastrec_version=__version__,
         )
         for line in report.warnings:
-            warnings.warn(line, FastrecWarning, stacklevel=3)
+            warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
         return report
 
     def _count_users(self, state: State) -> dict[str, int]:
@@ -314,13 +322,13 @@ class Evaluator:
             "truth_items_in_recs": facts[op.FACT_HITS] / relevant if relevant else float("nan"),
         }
 
-    def _join_values(self, n_users: int) -> dict[str, Array] | None:
+    def _join_values(self, n_users: int, *, copy: bool) -> dict[str, Array] | None:
         if not self._per_user:
             return None
         if len(self._values) > 1:
             self._values = [np.concatenate(self._values, axis=1)]
         values = self._values[0] if self._values else np.zeros((len(self._calls), n_users))
-        return {call.text: row for call, row in zip(self._calls, values, strict=True)}
+        return {call.text: row.copy() if copy else row for call, row in zip(self._calls, values, strict=True)}
 
 
 def _estimate_groups(state: State) -> dict[str, dict[str | int, dict[str, Estimate]]]:
@@ -336,7 +344,7 @@ def _join_ids(parts: Sequence[Array]) -> Array | None:
         return None
     if len({part.dtype.kind for part in parts}) > 1:
         return np.concatenate([part.astype(object) for part in parts])
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return np.concatenate(parts)
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -349,9 +357,13 @@ def _check_min_gain(min_gain: Any) -> float | None:
         return None
     if isinstance(min_gain, bool) or not isinstance(min_gain, (int, float, np.integer, np.floating)):
         raise InputTypeError(f"min_gain must be a number, found {min_gain!r}")
-    if not (np.isfinite(min_gain) and min_gain > 0):
+    try:
+        value = float(min_gain)
+    except OverflowError:
+        value = math.inf
+    if not (math.isfinite(value) and value > 0):
         raise InputError(f"min_gain must be finite and above 0, found {min_gain!r}")
-    return float(min_gain)
+    return value
 
 
 def _check_n_items(n_items: Any) -> int | None:

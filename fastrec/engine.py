@@ -187,36 +187,37 @@ class Plan:
             return self._plan_arrays(position, call, view)
         except MetricError as error:
             raise MetricError(f"{call.text} {error}") from None
+        weight = _where(COUNTED, WEIGHT)
         if isinstance(result, Combined):
             row = _where(INCLUDED, result.function(*result.rows))
             rows = tuple(_where(COUNTED, row) for row in result.rows)
-            value = Value(call, view, result, self.direct.add(*self._combined_sums(call, view, rows)))
+            value = Value(call, view, result, self.direct.add(*self._combined_sums(call, view, rows, weight)))
         else:
-            row = _where(INCLUDED, result if isinstance(result, Row) else constant(float(result)))
-            value = Value(call, view, None, self.direct.add(*self._mean_sums(call, view, row)))
+            row = _where(INCLUDED, result if isinstance(result, Row) else constant(_number(result, call)))
+            value = Value(call, view, None, self.direct.add(*self._mean_sums(call, view, row, weight)))
             if not call.metric.builtin:
                 self.direct.checks.append(_check(call, view, row))
         if self.per_user:
             self._stored[position] = (view, row)
         return value
 
-    def _mean_sums(self, call: Call, view: int, row: Row) -> list[Sum]:
-        """Sums for a mean over users: v; weighted: w v and w^2 v. Squares come along."""
+    def _mean_sums(self, call: Call, view: int, row: Row, weight: Row) -> list[Sum]:
+        """Sums for a mean over users: v; weighted: w v and w + w v. Squares come along, and with them products."""
         low, high = call.metric.range
         fixed = low >= -1.0 and high is not None and high <= 1.0
         if not self.weighted:
             return [Sum(view, row, call.text, fixed=fixed)]
-        weighted = Row(op.MULTIPLY, (WEIGHT, row))
-        return [Sum(view, each, call.text) for each in (weighted, Row(op.MULTIPLY, (WEIGHT, weighted)))]
+        weighted = Row(op.MULTIPLY, (weight, row))
+        return [Sum(view, each, call.text) for each in (weighted, Row(op.ADD, (weight, weighted)))]
 
-    def _combined_sums(self, call: Call, view: int, rows: tuple[Row, ...]) -> list[Sum]:
-        """Sums for a function of means: the rows, then w^2 x row where weighted, then products of pairs."""
+    def _combined_sums(self, call: Call, view: int, rows: tuple[Row, ...], weight: Row) -> list[Sum]:
+        """Sums for a function of means: the rows, then w + w row where weighted, then sums of pairs."""
         wanted = rows
         if self.weighted:
-            rows = tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows)
-            wanted = (*rows, *(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows))
-        products = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)]
-        return [Sum(view, row, call.text) for row in (*wanted, *products)]
+            rows = tuple(Row(op.MULTIPLY, (weight, row)) for row in rows)
+            wanted = (*rows, *(Row(op.ADD, (weight, row)) for row in rows))
+        pairs = [Row(op.ADD, pair) for pair in itertools.combinations(rows, 2)]
+        return [Sum(view, row, call.text) for row in (*wanted, *pairs)]
 
     def _plan_arrays(self, position: int, call: Call, view: int) -> Value:
         """Find out which rows the formula asks for by running it on ones."""
@@ -224,16 +225,17 @@ class Plan:
 
         def record(row: Row) -> Any:
             asked[identity(row)] = row
-            return np.ones(1).view(Values)
+            return np.ones(2).view(Values)
 
-        call.evaluate(Statistics(call.k, self.n_items, record))
+        call_on_arrays(call, Statistics(call.k, self.n_items, record), 2)
         start = len(self._stored)
         self._stored += [(view, row) for row in (*asked.values(), INCLUDED, COUNTED)]
         leaves = tuple((name, start + i) for i, name in enumerate(asked))
+        weight, given = (Row(("given", 2 * len(self.formulas) + i)) for i in range(2))
         self.formulas.append(ArrayFormula(call, position, leaves, start + len(asked), start + len(asked) + 1))
-        given = Row(("given", len(self.formulas)))
         self.arrays.checks.append(_check(call, 0, given))
-        return Value(call, view, None, self.arrays.add(*self._mean_sums(call, 0, given)), on_arrays=True)
+        sums = self._mean_sums(call, 0, given, weight)
+        return Value(call, view, None, self.arrays.add(*sums), on_arrays=True)
 
     def _write(self, *, graded: bool) -> Writer:
         views = [
@@ -289,6 +291,25 @@ class Policies(NamedTuple):
 
     no_truth: str
     no_recs: str
+
+
+def call_on_arrays(call: Call, statistics: Statistics, n_users: int) -> Array:
+    """The values of a formula that runs on arrays, one per user."""
+    try:
+        with np.errstate(all="ignore"):
+            values = np.asarray(call.evaluate(statistics))
+    except MetricError as error:
+        raise MetricError(f"{call.text} {error}") from None
+    if values.dtype.kind not in "fiub" or values.shape not in ((), (n_users,)):
+        found = f"shape {values.shape} of {values.dtype} for {n_users} users"
+        raise MetricError(f"the formula of {call.text} must give one number per user, found {found}")
+    return values.astype(float)
+
+
+def _number(result: Any, call: Call) -> float:
+    if isinstance(result, (int, float, np.integer, np.floating)):
+        return float(result)
+    raise MetricError(f"the formula of {call.text} must give one number per user, found {result!r}")
 
 
 def _rows_and_checks(sums: SumList, view: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any]:
@@ -418,19 +439,19 @@ def _run_formulas(plan: Plan, program: Program, batch: Batch, per_user: Array | 
 
 
 def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:
-    """Row 0: weights; then the values of each formula, 0 for users that it does not rule. Fills `stored` as well."""
+    """For each formula the weights of the users it counts and its values, 0 for others. Fills `stored` as well."""
     n_users = stored.shape[1]
-    given = np.zeros((len(plan.formulas) + 1, n_users))
-    if weights.shape[1]:
-        given[0] = weights[0]
+    given = np.zeros((2 * len(plan.formulas), n_users))
     for i, formula in enumerate(plan.formulas):
         where = {name: stored[at].view(Values) for name, at in formula.leaves}
         statistics = Statistics(formula.call.k, plan.n_items, functools.partial(_look_up, where))
-        with np.errstate(all="ignore"):
-            values = np.asarray(formula.call.evaluate(statistics), dtype=float)
-        given[i + 1] = np.where(stored[formula.included] == 1.0, values, 0.0)
+        counted = stored[formula.counted] == 1.0
+        if weights.shape[1]:
+            given[2 * i] = np.where(counted, weights[0], 0.0)
+        values = call_on_arrays(formula.call, statistics, n_users)
+        given[2 * i + 1] = np.where(stored[formula.included] == 1.0, values, 0.0)
         if plan.per_user:
-            stored[formula.position] = np.where(stored[formula.counted] == 1.0, given[i + 1], np.nan)
+            stored[formula.position] = np.where(counted, given[2 * i + 1], np.nan)
     return given
 
 

@@ -131,7 +131,7 @@ def launch(
 
 def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> list[Any]:
     """Do all tasks, in threads made for this call alone: none outlives it, none is lost by a fork."""
-    if n_threads == 1 or len(tasks) == 1:
+    if n_threads == 1 or len(tasks) <= 1:
         return [work(task) for task in tasks]
     with ThreadPoolExecutor(min(n_threads, len(tasks))) as pool:
         return list(pool.map(work, tasks))
@@ -171,7 +171,7 @@ def fill_bins(blocks: Array, rows: Array, n_bins: int) -> tuple[Array, Array]:
 
 def new_totals(program: Program, stored: Array, n_groups: int, n_bins: int) -> Totals:
     return Totals(
-        fixed=np.zeros((n_bins, n_groups + 1, len(program.fixed_rows), 4), np.int64),
+        fixed=np.zeros((n_bins, n_groups + 1, len(program.fixed_rows), 5), np.int64),
         general=np.zeros((n_bins, n_groups + 1, len(program.general_rows), 2, DIGITS), np.int64),
         counts=np.zeros((n_bins, n_groups + 1, len(program.min_gains), 4), np.int64),
         facts=np.zeros((n_bins, 4), np.int64),

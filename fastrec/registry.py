@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fastrec.exceptions import MetricError
+from fastrec.exceptions import InputTypeError, MetricError
 
 __all__ = [
     "ABOVE_ZERO",
@@ -188,6 +188,9 @@ def ranking_metric(
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        builtin = function.__module__.startswith("fastrec.metrics")
+        if not builtin:
+            known_metrics()  # so that no name of theirs can be taken
         metric = Metric(
             name=name or function.__name__,
             formula=function,
@@ -196,7 +199,7 @@ def ranking_metric(
             expression=formula,
             source=source,
             higher_is_better=higher_is_better,
-            builtin=function.__module__.startswith("fastrec.metrics"),
+            builtin=builtin,
         )
         if not re.fullmatch(r"[a-z][a-z0-9_]*", metric.name):
             raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
@@ -204,7 +207,7 @@ def ranking_metric(
         if known is not None and known.builtin and not metric.builtin:
             raise MetricError(f"{metric.name!r} is a metric of fastrec: choose another name")
         _metrics[metric.name] = metric
-        parse.cache_clear()
+        _parse.cache_clear()
         return function
 
     return declare
@@ -220,13 +223,19 @@ def _options_of(function: Callable[..., Any]) -> dict[str, Option]:
                 f"{function.__name__}: the option {parameter.name!r} must be keyword-only and not min_gain"
             )
         choices, kind = _allowed(hints.get(parameter.name))
-        if not choices and kind is None:
-            raise MetricError(f"{function.__name__}: annotate the option {parameter.name!r} with a Literal")
+        if (not choices and kind is None) or not all(isinstance(choice, str) for choice in choices):
+            raise MetricError(f"{function.__name__}: annotate the option {parameter.name!r} with a Literal of texts")
         required = parameter.default is inspect.Parameter.empty
         default = None if required else parameter.default
         if isinstance(default, int):
             default = float(default)
-        options[parameter.name] = Option(parameter.name, default, required, choices, kind)
+        option = Option(parameter.name, default, required, choices, kind)
+        if not required and default is not None:
+            try:
+                option.check(default, function.__name__)
+            except MetricError as error:
+                raise MetricError(f"the default of the option {parameter.name!r} cannot be: {error}") from None
+        options[parameter.name] = option
     return options
 
 
@@ -253,7 +262,6 @@ def known_metrics() -> dict[str, Metric]:
     return _metrics
 
 
-@functools.lru_cache(maxsize=4096)
 def parse(text: str) -> Call:
     """Read a metric's text.
 
@@ -263,8 +271,17 @@ def parse(text: str) -> Call:
     >>> parse("ndcg( ideal=list, gain = exp2 ) @ 10").text
     'ndcg(gain=exp2, ideal=list)@10'
     """
-    if not isinstance(text, str):
-        raise MetricError(f"a metric is named by a text such as 'ndcg@10', found {text!r}")
+    return _parse(_check_text(text))
+
+
+def _check_text(text: Any) -> str:
+    if isinstance(text, str):
+        return text
+    raise MetricError(f"a metric is named by a text such as 'ndcg@10', found {text!r}")
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(text: str) -> Call:
     match = re.fullmatch(r"\s*([^\s(@]+)\s*(?:\((.*)\))?\s*(?:@\s*(\S+)\s*)?", text, re.DOTALL)
     if match is None:
         raise MetricError(f"cannot read the metric {text!r}: write name(option=value)@k, as in 'ndcg(gain=exp2)@10'")
@@ -350,11 +367,13 @@ def expand(metrics: str | Call | Iterable[str | Call] | None, k: int | Iterable[
         k = DEFAULT_K if k is None else k
     if isinstance(metrics, (str, Call)):
         metrics = [metrics]
+    if not isinstance(metrics, Iterable):
+        raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {metrics!r}")
     calls = [metric if isinstance(metric, Call) else parse(metric) for metric in metrics]
     if not calls:
         raise MetricError("metrics must name at least one metric")
     if k is not None:
-        cutoffs = [check_k(value, "k") for value in (k if isinstance(k, Iterable) else [k])]
+        cutoffs = [check_k(value, "k") for value in _as_list(k)]
         if not cutoffs:
             raise MetricError("k must hold at least one cut-off")
         calls = [
@@ -363,6 +382,10 @@ def expand(metrics: str | Call | Iterable[str | Call] | None, k: int | Iterable[
             for cutoff in ([call.k] if call.k is not None else cutoffs)
         ]
     return list({call.text: call for call in calls}.values())
+
+
+def _as_list(k: Any) -> list[Any]:
+    return list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
 
 
 def catalogue() -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -78,48 +79,58 @@ class State:
     def _sum(self, row: int, position: int, moment: int = 0) -> Fraction:
         return as_fraction(self._totals[row, position, moment], self.plan.scales[position])
 
+    def _product(self, row: int, first: int, second: int, both: int) -> Fraction:
+        """Sum of a x b over users, from the sums of a^2, b^2 and (a + b)^2."""
+        squares = [self._sum(row, position, 1) for position in (first, second, both)]
+        return (squares[2] - squares[0] - squares[1]) / 2
+
     def _weighted(self, value: Value, row: int, n: int) -> tuple[float, float]:
-        at = [self.plan.position(value, nth) for nth in range(2)]
+        total, both = (self.plan.position(value, nth) for nth in range(2))
         weight = self.plan.weight_position(value.view)
         return weighted_mean_and_error(
             n,
             weight=self._sum(row, weight),
             weight_squares=self._sum(row, weight, 1),
-            total=self._sum(row, at[0]),
-            squares=self._sum(row, at[0], 1),
-            cross=self._sum(row, at[1]),
+            total=self._sum(row, total),
+            squares=self._sum(row, total, 1),
+            cross=self._product(row, weight, total, both),
         )
 
     def _combined(self, value: Value, row: int, n: int) -> tuple[float, float]:
         """A function of means and, by the delta method, its standard error."""
         assert value.combined is not None
         size = len(value.combined.rows)
-        weight, weight_squares = Fraction(n), Fraction(n)
+        weight = Fraction(n)
         if self.plan.weighted:
-            at = self.plan.weight_position(value.view)
-            weight, weight_squares = self._sum(row, at), self._sum(row, at, 1)
+            weight = self._sum(row, self.plan.weight_position(value.view))
         if n == 0 or weight == 0:
             return math.nan, math.nan
-        first = [self._sum(row, self.plan.position(value, i)) for i in range(size)]
-        cross = first
-        if self.plan.weighted:
-            cross = [self._sum(row, self.plan.position(value, size + i)) for i in range(size)]
-        means = [total / weight for total in first]
+        means = [self._sum(row, self.plan.position(value, i)) / weight for i in range(size)]
         mean = float(value.combined.function(*means))
         if n == 1 or not any(means):
             return mean, math.nan
-        after = size * (2 if self.plan.weighted else 1)
-        covariance = [[Fraction(0)] * size for _ in range(size)]
-        for i in range(size):
-            for j in range(i, size):
-                if i == j:
-                    product = self._sum(row, self.plan.position(value, i), 1)
-                else:
-                    product = self._sum(row, self.plan.position(value, after))
-                    after += 1
-                spread = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * weight_squares
-                covariance[i][j] = covariance[j][i] = spread * n / (n - 1) / (weight * weight)
+        spread = self._spread(value, row, means, n)
+        scale = Fraction(n, n - 1) / (weight * weight)
+        covariance = [[each * scale for each in line] for line in spread]
         return mean, combined_error(value.combined.gradient(*means), covariance)
+
+    def _spread(self, value: Value, row: int, means: list[Fraction], n: int) -> list[list[Fraction]]:
+        """Sums over users of w^2 (a - mean of a) (b - mean of b) for all pairs of the value's rows."""
+        size = len(means)
+        at = [self.plan.position(value, nth) for nth in range(len(value.sums))]
+        squares = Fraction(n)
+        cross = [self._sum(row, at[i]) for i in range(size)]
+        if self.plan.weighted:
+            weight = self.plan.weight_position(value.view)
+            squares = self._sum(row, weight, 1)
+            cross = [self._product(row, weight, at[i], at[size + i]) for i in range(size)]
+        pairs = dict(zip(itertools.combinations(range(size), 2), at[-size * (size - 1) // 2 :], strict=True))
+        spread = [[Fraction(0)] * size for _ in range(size)]
+        for i, j in itertools.combinations_with_replacement(range(size), 2):
+            product = self._sum(row, at[i], 1) if i == j else self._product(row, at[i], at[j], pairs[i, j])
+            centred = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * squares
+            spread[i][j] = spread[j][i] = centred
+        return spread
 
 
 def _grown(array: Array, rows: int) -> Array:

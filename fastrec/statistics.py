@@ -124,13 +124,12 @@ def sqrt(value: Any) -> Any:
 class Values(np.ndarray[Any, Any]):
     """The rows of a block as arrays; like everywhere in a formula, 0 / 0 is 0."""
 
-    def __truediv__(self, other: Any) -> Any:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            quotient = np.divide(self, other)
-        return np.where((np.asarray(self) == 0) & (np.asarray(other) == 0), 0.0, quotient).view(Values)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return np.broadcast_to(np.asarray(other, dtype=float), self.shape).view(Values) / self
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [np.asarray(part) if isinstance(part, Values) else part for part in inputs]
+        result = getattr(ufunc, method)(*plain, **kwargs)
+        if ufunc is np.divide and method == "__call__":
+            result = np.where((np.asarray(plain[0]) == 0) & (np.asarray(plain[1]) == 0), 0.0, result)
+        return result.view(Values) if isinstance(result, np.ndarray) else result
 
 
 class Combined(NamedTuple):

@@ -223,9 +223,7 @@ def dcg(u: User, *, gain: str | Table = "linear", discount: str | Table = "log2"
     return discounted(with_gain(u, gain).top, discount)
 
 
-def ndcg(
-    u: User, *, gain: str | Table = "linear", discount: str | Table = "log2", ideal: str = "truth"
-) -> Number:
+def ndcg(u: User, *, gain: str | Table = "linear", discount: str | Table = "log2", ideal: str = "truth") -> Number:
     """dcg over the ideal dcg, the ideal gains in descending order from rank 1.
 
     `ideal="k"` fills all k positions (n_rec positions without a cut-off) with gain_of(1); other grades
@@ -367,9 +365,7 @@ METRICS: dict[str, Callable[..., Number]] = {
 # From logs to users.
 
 
-def truth_gains(
-    rows: Sequence[tuple[Item, float]], min_gain: float | None, duplicates: str
-) -> dict[Item, float]:
+def truth_gains(rows: Sequence[tuple[Item, float]], min_gain: float | None, duplicates: str) -> dict[Item, float]:
     """Item -> gain of the relevant items; an item given twice is an error or has its largest gain."""
     gains: dict[Item, float] = {}
     for item, gain in rows:
@@ -379,9 +375,7 @@ def truth_gains(
     return {item: gain for item, gain in gains.items() if gain > 0 and (min_gain is None or gain >= min_gain)}
 
 
-def by_score(
-    pairs: list[tuple[Item, float]], relevant: Mapping[Item, float], ties: str
-) -> list[tuple[Item, float]]:
+def by_score(pairs: list[tuple[Item, float]], relevant: Mapping[Item, float], ties: str) -> list[tuple[Item, float]]:
     """The (item, score) pairs, highest score first.
 
     Ties: as they came (input), by gain ascending (worst) or descending (best) with 0 for items that are not
@@ -450,9 +444,7 @@ def mean_over_users(values: Sequence[float], weights: Sequence[float]) -> tuple[
     return mean, error_of_mean([value - mean for value in values], weights)
 
 
-def pooled_ratio(
-    parts: Sequence[tuple[Number, Number]], weights: Sequence[float]
-) -> tuple[float, float | None]:
+def pooled_ratio(parts: Sequence[tuple[Number, Number]], weights: Sequence[float]) -> tuple[float, float | None]:
     """Sum of numerators over sum of denominators.
 
     Delta method: the ratio of the means A and B moves by (a - A/B * b) / B with a user (a, b). The variance
@@ -537,9 +529,7 @@ def evaluate(
         float(METRICS[metric](u, **options)) if rule == "count" else fixed[rule]
         for u, rule in zip(users, rulings, strict=True)
     ]
-    value, std_error = summarise(
-        metric, average, options=options, users=users, per_user=per_user, weights=weights
-    )
+    value, std_error = summarise(metric, average, options=options, users=users, per_user=per_user, weights=weights)
     return Result(
         value=value,
         std_error=std_error,
@@ -562,9 +552,7 @@ def summarise(
     """Value and standard error over the counted users, in the form that `average` asks for."""
     all_weights = [1.0] * len(users) if weights is None else weights
     counted = [
-        (u, value, weight)
-        for u, value, weight in zip(users, per_user, all_weights, strict=True)
-        if value is not None
+        (u, value, weight) for u, value, weight in zip(users, per_user, all_weights, strict=True) if value is not None
     ]
     values = [value for _, value, _ in counted]
     kept_users = [u for u, _, _ in counted]

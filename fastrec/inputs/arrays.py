@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -127,7 +127,7 @@ def _read_csr(value: Any, name: str, extra: str) -> Side:
 def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> Side:
     """One collection of items per user: a list, tuple, set or array, or a dict from item to score or gain."""
     for at, row in enumerate(rows):
-        if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
+        if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
             label = at if users is None else users[at]
             raise InputTypeError(f"{name}[{label!r}] must be a list of items, found {_kind(row)}")
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
@@ -142,10 +142,17 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
     return Side(items, indptr, check_numbers(values, len(items), f"{name} {extra}"))
 
 
+def _is_scalar(row: Any) -> bool:
+    return isinstance(row, np.ndarray) and row.ndim == 0
+
+
 def _flat_items(rows: list[Any], name: str) -> Array:
-    """The items of all rows; integer arrays stay arrays."""
+    """The items of all rows; integer arrays of one kind stay arrays."""
+    rows = [row for row in rows if len(row)]
     if rows and all(isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "iu" for row in rows):
-        return check_ids(np.concatenate(rows), name)
+        joined = np.concatenate(rows)
+        if joined.dtype.kind in "iu":  # int64 with uint64 would have become float64
+            return check_ids(joined, name)
     return check_ids(list(chain.from_iterable(rows)), name)
 
 

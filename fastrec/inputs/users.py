@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,23 +37,38 @@ def _labels(values: Any, name: str, n_users: int) -> Array:
     """A 1-D array of integers, texts or objects with one label per user."""
     if isinstance(values, np.ma.MaskedArray):
         raise InputTypeError(f"{name} must not be a masked array: fill it first")
-    if isinstance(values, np.ndarray):
-        array = values
-    elif hasattr(values, "__array__"):
-        array = np.asarray(values)
-    else:
-        rows = list(values)
-        array = np.empty(len(rows), dtype=object)
-        for i, row in enumerate(rows):
-            array[i] = row
+    array = _array_of(values, name)
     if array.shape != (n_users,):
         raise InputError(f"{name} must have one label per user, {n_users}; found shape {array.shape}")
+    if array.size == 0:
+        return np.zeros(0, np.int64)
     if array.dtype == object:
+        at = next((i for i, label in enumerate(array) if not isinstance(label, Hashable)), None)
+        if at is not None:
+            kind = type(array[at]).__name__
+            raise InputTypeError(f"{name} must be integers or texts, found a {kind} at position {at}")
         return _plain(array)
     if array.dtype.kind == "T":
         return np.asarray(array.tolist(), dtype=str)
     if array.dtype.kind not in "iuUS":
         raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
+    if array.dtype.kind in "iu" and not (array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max):
+        return array.astype(np.int64)
+    return array
+
+
+def _array_of(values: Any, name: str) -> Array:
+    """Labels as an array, without NumPy's own guesses about mixed types."""
+    if isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InputTypeError(f"{name} must be one label per user, found a {type(values).__name__}: {values!r}")
+    rows = list(values)
+    array = np.empty(len(rows), dtype=object)
+    for i, row in enumerate(rows):
+        array[i] = row
     return array
 
 
@@ -116,37 +131,50 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
 class SeenUsers:
     """Ids of the users of several batches, to find one that comes twice.
 
-    Ids are kept in sorted runs of growing length, so that adding n users costs n log n in all.
+    Integers and texts are kept in sorted runs of growing length, so that adding n users costs n log n in all; other
+    keys of dicts in a set.
     """
 
     def __init__(self) -> None:
         self._runs: list[Array] = []
+        self._others: set[Any] = set()
 
     def find(self, users: Array) -> Any:
         """A user that was seen before, or None."""
+        if users.dtype == object:
+            return next((user for user in users.tolist() if user in self._others or self._in_runs(user)), None)
         for run in self._runs:
-            if run.dtype.kind != users.dtype.kind:
-                continue
-            at = np.minimum(np.searchsorted(run, users), len(run) - 1)
-            again = run[at] == users
-            if again.any():
-                return users[int(again.argmax())]
+            if run.dtype.kind == users.dtype.kind and len(users):
+                at = np.minimum(np.searchsorted(run, users), len(run) - 1)
+                again = run[at] == users
+                if again.any():
+                    return users[int(again.argmax())].item()
+        if self._others:
+            return next((user for user in users.tolist() if user in self._others), None)
         return None
+
+    def _in_runs(self, user: Any) -> bool:
+        kind = "U" if isinstance(user, str) else "i" if isinstance(user, int) else None
+        return kind is not None and any(run.dtype.kind == kind and user in run for run in self._runs)
 
     def add(self, users: Array) -> None:
         """Remember users."""
-        if not len(users):
+        if users.dtype == object:
+            self._others.update(users.tolist())
             return
         run = np.sort(users)
         while self._runs and len(self._runs[-1]) <= len(run) and self._runs[-1].dtype.kind == run.dtype.kind:
             run = np.sort(np.concatenate([self._runs.pop(), run]))
-        self._runs.append(run)
+        if len(run):
+            self._runs.append(run)
 
     def merge(self, other: SeenUsers) -> None:
         """Remember what another has seen."""
         for run in list(other._runs):
             self.add(run)
+        self._others |= other._others
 
     def common(self, other: SeenUsers) -> Any:
         """A user that both have seen, or None."""
-        return next((user for run in other._runs if (user := self.find(run)) is not None), None)
+        parts = [*other._runs, np.fromiter(other._others, dtype=object, count=len(other._others))]
+        return next((user for part in parts if (user := self.find(part)) is not None), None)

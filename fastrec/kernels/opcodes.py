@@ -84,5 +84,5 @@ DIGITS: Final = 136
 """Base 2^32 digits of a general sum: covers squares of all doubles."""
 GENERAL_SCALE: Final = 2208
 """A general sum counts in steps of 2^-GENERAL_SCALE."""
-FIXED_SCALE: Final = 64
+FIXED_SCALE: Final = 96
 """A fixed-point sum counts in steps of 2^-FIXED_SCALE."""

@@ -126,7 +126,7 @@ class Users(NamedTuple):
 class Totals(NamedTuple):
     """What comes out, one set per bin so that threads never share a line."""
 
-    fixed: Array  # int64 (bins, n_groups + 1, n_fixed, 4)
+    fixed: Array  # int64 (bins, n_groups + 1, n_fixed, 5)
     general: Array  # int64 (bins, n_groups + 1, n_general, 2, DIGITS)
     counts: Array  # int64 (bins, n_groups + 1, n_views, 4)
     facts: Array  # int64 (bins, 4)
@@ -656,11 +656,12 @@ def run_program(
 
 @helper
 def add_fixed(row, first, last, total):
-    """Add values in [-1, 1] and their squares as pairs of 32-bit digits: exact, in any order."""
+    """Add values in [-1, 1] and their squares, which may be very small, in 32-bit digits: exact, in any order."""
     high = np.int64(0)
     low = np.int64(0)
     high2 = np.int64(0)
     low2 = np.int64(0)
+    lowest2 = np.int64(0)
     for i in range(first, last):
         scaled = row[i] * 4294967296.0
         whole = np.int64(scaled)
@@ -669,11 +670,15 @@ def add_fixed(row, first, last, total):
         scaled2 = row[i] * row[i] * 4294967296.0
         whole2 = np.int64(scaled2)
         high2 += whole2
-        low2 += np.int64((scaled2 - whole2) * 4294967296.0)
+        rest2 = (scaled2 - whole2) * 4294967296.0
+        part2 = np.int64(rest2)
+        low2 += part2
+        lowest2 += np.int64((rest2 - part2) * 4294967296.0)
     total[0] += high
     total[1] += low
     total[2] += high2
     total[3] += low2
+    total[4] += lowest2
 
 
 @helper

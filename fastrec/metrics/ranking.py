@@ -79,8 +79,9 @@ def precision(
 ) -> Any:
     """Share of the first k that is relevant.
 
-    Formula: h / denominator, with the denominator k (the default: a short list is not excused), min(k, n_rec) or
-    min(k, n_rel). With `average=pooled` the sum of hits over the sum of denominators of all counted users.
+    Formula: h / denominator, with the denominator k (the default: a short list is not excused), min(k, n_rec)
+    (`min_k_n_rec`) or min(k, n_rel) (`min_k_n_rel`). With `average=pooled` the sum of hits over the sum of
+    denominators of all counted users.
 
     Examples
     --------
@@ -98,7 +99,8 @@ def precision(
 def recall(s: Any, *, denominator: Literal["n_rel", "min_k_n_rel"] = "n_rel", average: Average = "user") -> Any:
     """Share of the user's relevant items that are among the first k.
 
-    Formula: h / n_rel, or h / min(k, n_rel), which a perfect list of k can always bring to 1. With `average=pooled`
+    Formula: h / denominator, with the denominator n_rel or min(k, n_rel) (`min_k_n_rel`), which a perfect list of k
+    always brings to 1. With `average=pooled`
     the sum of hits over the sum of denominators of all counted users.
 
     Examples
@@ -193,7 +195,8 @@ def mrr(s: Any) -> Any:
 def arhr(s: Any, *, denominator: Literal["one", "n_rel"] = "one") -> Any:
     """Average reciprocal hit rank: 1 / rank summed over all hits within k.
 
-    Formula: sum over hits r <= k of 1 / r, divided by 1 or by n_rel (the mean inverse rank of all relevant items).
+    Formula: sum over hits r <= k of 1 / r, divided by the denominator, 1 (`one`) or n_rel (then the mean inverse rank
+    of all relevant items).
 
     Examples
     --------
@@ -212,7 +215,8 @@ def map(  # noqa: A001 - the field's name
     """Mean average precision: precision at the rank of each hit within k, added up and divided.
 
     Formula: sum over hits r <= k of precision@r / denominator. Denominators: min(k, n_rel), which is n_rel without a
-    cut-off; n_rel; k; the hits within k; min(n_rel, n_rec). Tools differ in nothing more than in this choice.
+    cut-off (`min_k_n_rel`); `n_rel`; `k`; the hits within k (`hits`); min(n_rel, n_rec) (`min_n_rel_n_rec`). Tools
+    differ in nothing more than in this choice.
 
     Examples
     --------
@@ -274,7 +278,8 @@ def dcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2") -> Any:
 def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: Ideal = "truth") -> Any:
     """Normalised discounted cumulative gain: `dcg` over that of the best possible order.
 
-    Formula: dcg / ideal dcg, with `gain` and `discount` as in `dcg`. The ideal is the best order of all relevant
+    Formula: dcg / ideal dcg, with `gain` (`linear`, `exp2`, a table) and `discount` (`log2`, `log2_flat2`, a table) as
+    in `dcg`. The ideal is the best order of all relevant
     items cut at k (`truth`), of all of them uncut (`truth_uncut`), of all gains in the user's whole list cut at k
     (`list`), of the first k's own gains (`list_at_k`), or k relevant items of gain 1 (`k`, for plain truth only).
 
@@ -394,9 +399,9 @@ def _listed(s: Any) -> Any:
 def limited_auc(s: Any, *, unseen: Literal["tail_mean", "list_only"] = "tail_mean") -> Any:
     """Area under the ROC curve of the catalogue when only the first k of its order are known.
 
-    Formula: pairs (relevant, not relevant) that stand in the right order / all pairs. With `tail_mean` the relevant
-    items outside the list stand at the mean of the remaining ranks (needs `n_items`); with `list_only` the pairs are
-    those within the first k.
+    Formula: pairs (relevant, not relevant) that stand in the right order / all pairs. With `unseen=tail_mean` the
+    relevant items outside the list stand at the mean of the remaining ranks (needs `n_items`); with `list_only` the
+    pairs are those within the first k.
 
     Examples
     --------

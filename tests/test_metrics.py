@@ -1,0 +1,276 @@
+"""Every metric, with every choice of its options, at several cut-offs, against the naive oracle.
+
+The matrix is generated from `fastrec.catalogue()`: a new metric or choice is tested as soon as the oracle knows it,
+and fails until then. All metrics of the matrix go through one call, so that what they share is shared here too.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import oracle
+import pytest
+import strategies
+import worked_cases
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import Log
+from worked_cases import Case, Refused
+
+import fastrec
+from fastrec.registry import parse
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+
+FAR = 50  # past the end of every list here
+CUTOFFS = [None, 1, 3, 10, FAR]
+MIN_GAINS = [None, 2.0]
+NUMBERS = {"beta": [0.5, 1.0, 2.0], "p": [0.8, 0.5], "max_gain": [4.0, 5.5]}
+TABLES = {"gain": [(0.0, 1.0, 3.0, 7.0, 15.0), (0.0, 0.0, 2.0, 2.0, 9.5)], "discount": [(1.0, 0.5, 0.5, 0.1)]}
+POLICIES = ["skip", "zero", "nan"]
+CI = settings(derandomize=True, deadline=None, database=None, max_examples=30, suppress_health_check=list(HealthCheck))
+
+
+class Ask(NamedTuple):
+    """A metric as both sides take it."""
+
+    text: str
+    name: str
+    options: dict[str, Any]
+    k: int | None
+
+    def allowed(self, kind: str) -> bool:
+        """Whether the metric takes truth of this kind."""
+        has_table = isinstance(self.options.get("gain"), tuple)
+        return not (kind == "graded" and has_table) and not (kind != "plain" and self.options.get("ideal") == "k")
+
+
+def samples(name: str, option: dict[str, Any]) -> list[Any]:
+    """Every choice of an option, and a few of its numbers or tables."""
+    values = list(option["choices"])
+    if option["kind"].endswith("table"):
+        values += TABLES[name]
+    if option["kind"] == "number":
+        values += NUMBERS[name]
+    return values
+
+
+def write(name: str, options: dict[str, Any], k: int | None) -> str:
+    """The text of a metric, defaults written out."""
+    inside = ", ".join(f"{key}={list(value) if isinstance(value, tuple) else value}" for key, value in options.items())
+    return f"{name}({inside})" + ("" if k is None else f"@{k}")
+
+
+def matrix() -> list[Ask]:
+    asks = []
+    for metric in fastrec.catalogue():
+        own = {name: option for name, option in metric["options"].items() if name != "min_gain"}
+        choices = [samples(name, option) for name, option in own.items()]
+        for values, k, min_gain in itertools.product(itertools.product(*choices), CUTOFFS, MIN_GAINS):
+            options = dict(zip(own, values, strict=True))
+            if min_gain is not None:
+                options["min_gain"] = min_gain
+            asks.append(Ask(write(metric["name"], options, k), metric["name"], options, k))
+    return asks
+
+
+MATRIX = matrix()
+
+
+def flat(rows: Sequence[Sequence[Any]], dtype: Any = np.int64) -> tuple[Any, Any]:
+    """Rows laid end to end, and their pointers."""
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return np.array([value for row in rows for value in row], dtype), indptr
+
+
+def recs_of(log: Log) -> tuple[Any, Any]:
+    return flat(log.recs)
+
+
+def truth_of(log: Log) -> tuple[Any, Any, Any]:
+    items, indptr = flat([[item for item, _ in rows] for rows in log.truth])
+    return items, indptr, flat([[gain for _, gain in rows] for rows in log.truth], np.float64)[0]
+
+
+def same(found: float, expected: float | None) -> bool:
+    """Equal to twelve digits, or both nothing."""
+    if expected is None or math.isnan(expected):
+        return math.isnan(found)
+    return math.isclose(found, expected, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def same_error(found: float, expected: oracle.Result) -> bool:
+    """As `same`; the squares that fastrec adds up are rounded, so less is known of a variance near 0."""
+    if expected.std_error is None or math.isnan(expected.std_error) or same(found, expected.std_error):
+        return same(found, expected.std_error)
+    largest = max(abs(value) for value in expected.per_user if value is not None)
+    return abs(found**2 - expected.std_error**2) <= 1e-15 * largest**2 + 2.0**-64
+
+
+def check_estimate(found: fastrec.Estimate, expected: oracle.Result, what: str) -> None:
+    assert same(found.mean, expected.value), f"{what}: mean {found.mean}, expected {expected.value}"
+    assert same_error(found.std_error, expected), f"{what}: std_error {found.std_error}, {expected.std_error}"
+    assert found.users == expected.users, f"{what}: users {found.users}, expected {expected.users}"
+
+
+def check_user_values(found: Any, expected: oracle.Result, what: str) -> None:
+    assert len(found) == len(expected.per_user), what
+    for user, (mine, theirs) in enumerate(zip(found.tolist(), expected.per_user, strict=True)):
+        assert same(mine, theirs), f"{what}: user {user} has {mine}, expected {theirs}"
+
+
+def check_call(
+    log: Log,
+    asks: list[Ask],
+    *,
+    groups: Sequence[str] | None = None,
+    weights: Sequence[float] | None = None,
+    **call: Any,
+) -> None:
+    """Every value, standard error, count and group of one call is that of the oracle."""
+    report = fastrec.evaluate(
+        recs_of(log),
+        truth_of(log),
+        [ask.text for ask in asks],
+        per_user=True,
+        groups=groups,
+        user_weight=weights,
+        **call,
+    )
+    members = {label: [u for u, own in enumerate(groups or ()) if own == label] for label in set(groups or ())}
+    assert set(report.groups.get("group", {})) == set(members)
+    for ask in asks:
+        name = parse(ask.text).text
+        everyone = {"k": ask.k, "options": ask.options, **call}
+        expected = oracle.evaluate(log.recs, log.truth, ask.name, weights=weights, **everyone)
+        check_estimate(report.estimates[name], expected, ask.text)
+        check_user_values(report.per_user[name], expected, ask.text)
+        for label, users in members.items():
+            recs, truth = [log.recs[u] for u in users], [log.truth[u] for u in users]
+            own = None if weights is None else [weights[u] for u in users]
+            expected = oracle.evaluate(recs, truth, ask.name, weights=own, **everyone)
+            check_estimate(report.groups["group"][label][name], expected, f"{ask.text} of group {label}")
+
+
+KINDS = {"plain": {"graded": False}, "integer": {"integer": True}, "graded": {}}
+
+
+def for_kind(kind: str) -> list[Ask]:
+    return [ask for ask in MATRIX if ask.allowed(kind)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@CI
+@given(data=st.data())
+def test_matrix_on_awkward_logs(kind: str, data: st.DataObject) -> None:
+    log = data.draw(strategies.logs(**KINDS[kind]))  # type: ignore[arg-type]
+    labels = st.lists(st.sampled_from("ab"), min_size=len(log.recs), max_size=len(log.recs))
+    check_call(
+        log,
+        for_kind(kind),
+        min_gain=data.draw(st.sampled_from([None, 1.0, 2.25])),
+        n_items=data.draw(st.sampled_from([2 * strategies.LONGEST, 10**9 + 7])),
+        no_truth=data.draw(st.sampled_from(POLICIES)),
+        no_recs=data.draw(st.sampled_from(POLICIES)),
+        weights=data.draw(st.none() | strategies.weights(log)),
+        groups=data.draw(st.none() | labels) or None,
+    )
+
+
+def random_log(kind: str, n_users: int, seed: int) -> Log:
+    """Users with short, long and no lists, and few, many or no relevant items."""
+    draw = np.random.default_rng(seed)
+    gains = {
+        "plain": [1.0],
+        "integer": [0.0, 1.0, 2.0, 3.0, 4.0, -1.0],
+        "graded": [0.5, 1.0, 2.25, 3.0, 0.0, -2.0],
+    }
+    recs, truth = [], []
+    for _ in range(n_users):
+        recs.append(draw.permutation(60)[: draw.choice([0, 2, 10, 12, 40])].tolist())
+        held = draw.permutation(60)[: draw.choice([0, 1, 3, 10, 45])].tolist()
+        truth.append([(item, float(draw.choice(gains[kind]))) for item in held])
+    return Log(recs, truth)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_matrix_on_a_random_batch(kind: str, weighted: bool) -> None:
+    n_users = 300
+    log = random_log(kind, n_users, seed=3)
+    draw = np.random.default_rng(5)
+    weights = draw.choice([0.0, 0.25, 1.0, 7.3], n_users).tolist() if weighted else None
+    check_call(
+        log,
+        for_kind(kind),
+        n_items=100,
+        weights=weights,
+        groups=draw.choice(["a", "b", "c"], n_users).tolist(),
+    )
+
+
+@pytest.mark.parametrize("name", ["accuracy", "specificity", "fallout", "mcc", "limited_auc"])
+@CI
+@given(log=strategies.logs(), k=strategies.cutoffs(), extra=st.sampled_from([0, 1, 2**40]))
+def test_smallest_and_large_catalogues(name: str, log: Log, k: int | None, extra: int) -> None:
+    sizes = [
+        len({*items, *(item for item, gain in rows if gain > 0)})
+        for items, rows in zip(log.recs, log.truth, strict=True)
+    ]
+    n_items = max([1, *sizes]) + extra
+    check_call(log, [Ask(write(name, {}, k and min(k, 2**31 - 1)), name, {}, k)], n_items=n_items)
+
+
+@CI
+@given(log=strategies.logs(), k=st.sampled_from([4, 7, 2**31 - 1]), min_gain=st.sampled_from([0.75, 1.5, 3.0]))
+def test_a_metrics_min_gain_goes_before_the_calls(log: Log, k: int, min_gain: float) -> None:
+    asks = [
+        Ask(write(name, {"min_gain": min_gain}, k), name, {"min_gain": min_gain}, k)
+        for name in ("hits", "recall", "map", "ndcg", "r_precision")
+    ]
+    check_call(log, [*asks, *(Ask(f"{ask.name}@{k}", ask.name, {}, k) for ask in asks)], min_gain=2.0)
+
+
+# Worked cases
+
+
+def run(case: Case | Refused) -> fastrec.Report:
+    """A worked case through fastrec."""
+    call = dict(case.call)
+    scores = call.pop("scores", None)
+    log = Log(case.recs, case.truth)
+    recs = recs_of(log) if scores is None else (*recs_of(log), flat(scores, np.float64)[0])
+    return fastrec.evaluate(recs, truth_of(log), [case.metric], user_weight=call.pop("weights", None), **call)
+
+
+def has_min_gain_below_zero(case: Case) -> bool:
+    return case.call.get("min_gain", 1) <= 0
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in worked_cases.CASES if not has_min_gain_below_zero(case)],
+    ids=lambda case: case.name,
+)
+def test_worked_case(case: Case) -> None:
+    report = run(case)
+    assert worked_cases.agrees(report[case.metric], case.expected, case.tolerance)
+    if case.std_error is not None:
+        assert worked_cases.agrees(report.std_error(case.metric), case.std_error, case.tolerance)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in worked_cases.CASES if has_min_gain_below_zero(case)], ids=lambda case: case.name
+)
+def test_min_gain_not_above_zero_is_refused(case: Case) -> None:
+    """The oracle takes such a `min_gain` as no limit at all; fastrec takes it for a mistake."""
+    with pytest.raises(fastrec.InputError, match="min_gain must be finite and above 0"):
+        run(case)
+
+
+@pytest.mark.parametrize("case", worked_cases.REFUSED, ids=lambda case: case.name)
+def test_refused(case: Refused) -> None:
+    with pytest.raises(fastrec.InputError):
+        run(case)
