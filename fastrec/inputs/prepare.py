@@ -142,7 +142,7 @@ def _entry(name: str, ids: str) -> Any:
     from fastrec.kernels import lists
     from fastrec.kernels.jit import entry
 
-    return entry(getattr(lists, name), f"{name}-{ids}")
+    return entry(getattr(lists, name), f"{name}-{ids}", allocates=True)
 
 
 def _over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -> list[Any]:
@@ -171,12 +171,14 @@ def _merge_copies(held: Side, n_threads: int) -> tuple[Side, int]:
 
 
 def _drop_copies(lists: Side, n_threads: int, *, blank: bool) -> tuple[Side, int]:
-    """Later copies in a list close up, or stay as misses under the id -1."""
+    """Later copies in a list close up, or stay as misses under a negative id."""
     keep = np.ones(len(lists.items), bool)
     _mark_copies(lists, np.zeros(0), keep, n_threads)
     if not blank:
         return _compact(lists, keep)
-    items = np.where(keep, lists.items, lists.items.dtype.type(-1))
+    # a negative id of its own for each, so that it matches nothing and is no copy of another
+    ranks = np.arange(len(keep)) - np.repeat(lists.indptr[:-1], np.diff(lists.indptr))
+    items = np.where(keep, lists.items, (-1 - ranks).astype(lists.items.dtype))
     return lists._replace(items=items), int(len(keep) - keep.sum())
 
 

@@ -17,20 +17,25 @@ from numba import config, njit, typeof, types
 from fastrec._version import __version__
 
 _lock = threading.Lock()
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def helper(function: Callable[..., Any]) -> Any:
-    """A function that other kernels call: compiled into its callers, never cached on its own."""
-    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    """A function that other kernels call: compiled into its callers, never cached on its own.
+
+    It allocates nothing, so references to arrays are not counted: for short rows the (atomic) counting of slices cost
+    more than the work on them.
+    """
+    return njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)(function)
 
 
-def entry(function: Callable[..., Any], variant: str, *, parallel: bool = False) -> Any:
+def entry(function: Callable[..., Any], variant: str, *, parallel: bool = False, allocates: bool = False) -> Any:
     """A kernel that Python calls, with one signature per `variant` and its compiled code kept on disk.
 
     Two signatures of one function in one cache folder can spoil each other when two processes start cold, so each
     variant has a dispatcher and a folder of its own.
     """
-    dispatcher = njit(nogil=True, error_model="numpy", parallel=parallel)(function)
+    dispatcher = njit(**_OPTIONS, parallel=parallel, _nrt=parallel or allocates)(function)
     _keep_on_disk(dispatcher, variant)
     return dispatcher
 

@@ -111,7 +111,7 @@ class Program(NamedTuple):
     stored_rows: Array  # int64 (n_stored, 2): row, view
     n_rows: int
     find: bool  # find hits, or work on given rows only
-    lowest: int  # smallest id allowed in a list: 0, or -1 where ranks have been blanked out
+    lowest: int  # 0, or -1 where ranks of a list have been blanked out by negative ids
     no_truth: int  # policies
     no_recs: int
 
@@ -162,29 +162,40 @@ def slot_of(item, multiplier, shift):
 
 
 @helper
+def first_negative(row):
+    """Position of the first id below 0."""
+    at = 0
+    while row[at] >= 0:
+        at += 1
+    return at
+
+
+@helper
 def index_list(row, lowest, table, base, multiplier, shift):
     """Put positions of `row` into the hash table as base + position; returns (code, position).
 
-    A slot below `base` is free: it belongs to an earlier user, so the table is never cleared between users.
+    A slot below `base` is free: it belongs to an earlier user, so the table is never cleared between users. What is
+    rare (a step to the next slot) carries the checks, what is done for every id is as little as can be.
     """
     top = np.uint64(len(table) - 1)
     one = np.uint64(1)
-    steps = 0
+    free_below = np.int32(base)
+    steps_left = TOO_MANY_STEPS * (len(row) + 64)
+    signs = np.int64(0)
     for j in range(len(row)):
         item = row[j]
-        if item < 0:
-            if item < lowest:
-                return NEGATIVE_REC, j
-            continue  # a blanked-out rank
+        signs |= item
         slot = slot_of(item, multiplier, shift)
-        while table[slot] >= base:
-            if row[np.uint64(table[slot] - base)] == item:
+        while table[slot] >= free_below:
+            if row[np.uint64(table[slot] - free_below)] == item:
                 return DUPLICATE_REC, j
             slot = (slot + one) & top
-            steps += 1
+            steps_left -= 1
+            if steps_left < 0:
+                return -1, j
         table[slot] = np.int32(base + j)
-        if steps > TOO_MANY_STEPS * (len(row) + 64):
-            return -1, j
+    if signs < 0 and lowest == 0:
+        return NEGATIVE_REC, first_negative(row)
     return FINE, 0
 
 
@@ -197,15 +208,16 @@ def probe_truth(row, held, table, base, multiplier, shift, positions, sources):
     n = len(row)
     top = np.uint64(len(table) - 1)
     one = np.uint64(1)
-    steps = 0
+    free_below = np.int32(base)
+    steps_left = TOO_MANY_STEPS * (n + len(held) + 64)
+    signs = np.int64(0)
     hits = 0
     for i in range(len(held)):
         item = held[i]
-        if item < 0:
-            return NEGATIVE_TRUTH, i, 0
+        signs |= item
         slot = slot_of(item, multiplier, shift)
-        while table[slot] >= base:
-            at = np.int64(table[slot] - base)
+        while table[slot] >= free_below:
+            at = np.int64(table[slot] - free_below)
             if at < n:
                 if row[np.uint64(at)] == item:
                     positions[hits] = np.int32(at + 1)
@@ -215,10 +227,12 @@ def probe_truth(row, held, table, base, multiplier, shift, positions, sources):
             elif held[np.uint64(at - n)] == item:
                 return DUPLICATE_TRUTH, i, 0
             slot = (slot + one) & top
-            steps += 1
+            steps_left -= 1
+            if steps_left < 0:
+                return -1, i, 0
         table[slot] = np.int32(base + n + i)
-        if steps > TOO_MANY_STEPS * (n + len(held) + 64):
-            return -1, i, 0
+    if signs < 0:
+        return NEGATIVE_TRUTH, first_negative(held), 0
     return FINE, 0, hits
 
 
