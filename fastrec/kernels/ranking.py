@@ -41,8 +41,6 @@ from fastrec.kernels.opcodes import (
     MAXIMUM,
     MINIMUM,
     MULTIPLY,
-    N_EVALUATED,
-    N_NAN,
     N_NO_RECS,
     N_NO_TRUTH,
     N_REC,
@@ -314,8 +312,8 @@ def map_gain(gain, gain_map, tables):
 
 
 @helper
-def find_hits(row, held, lowest, table, bases, at, positions, sources):
-    """Ranks of the truth items in `row`; returns (code, position, hits)."""
+def find_hits(row, held, lowest, table, base, positions, sources):
+    """Ranks of the truth items in `row`; returns (code, position, hits, base for the next user)."""
     rows = len(row) + len(held)
     bits = SMALL_TABLE
     if rows > SMALL_ROWS:
@@ -325,32 +323,35 @@ def find_hits(row, held, lowest, table, bases, at, positions, sources):
     shift = np.uint64(64 - bits)
     multiplier = np.uint64(GOLDEN)
     while True:
-        base = bases[at]
         if base + rows > LARGEST_BASE:
             for slot in range(len(table)):
                 table[slot] = 0
             base = np.int64(1)
-        bases[at] = base + rows
         code, position = index_list(row, lowest, slots, base, multiplier, shift)
         hits = 0
         if code == FINE:
             code, position, hits = probe_truth(row, held, slots, base, multiplier, shift, positions, sources)
+        base += rows
         if code != -1:
-            return code, position, hits
-        multiplier = multiplier * np.uint64(6364136223846793005) + np.uint64(1442695040888963406)
+            return code, position, hits, base
+        # ids that crowd under one multiplier spread under another; it must be odd to keep all bits
+        multiplier = (multiplier * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)) | np.uint64(1)
 
 
 @helper
 def collect_block(log, gains, first, last, lowest, scratch, at, ranks, event_gains, bounds, facts, errors):
     """Write down the hits of users first..last-1 whose gain is positive; False on an error."""
     positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
+    # what changes with every user stays in registers: bins share cache lines
+    base = scratch.base[at]
+    catalogue = 0
     n_events = 0
     for u in range(first, last):
         i = u - first
         row = log.rec_items[log.rec_indptr[u] : log.rec_indptr[u + 1]]
         held_from = log.truth_indptr[u]
         held = log.truth_items[held_from : log.truth_indptr[u + 1]]
-        code, position, hits = find_hits(row, held, lowest, table, scratch.base, at, positions, sources)
+        code, position, hits, base = find_hits(row, held, lowest, table, base, positions, sources)
         if code != FINE:
             errors[0] = code
             errors[1] = u
@@ -381,8 +382,10 @@ def collect_block(log, gains, first, last, lowest, scratch, at, ranks, event_gai
                     kept += 1
         bounds[N_RELEVANT, i] = n_rel
         bounds[N_LISTED, i] = len(row)
-        facts[FACT_CATALOGUE] = max(facts[FACT_CATALOGUE], len(row) + n_rel - kept)
+        catalogue = max(catalogue, len(row) + n_rel - kept)
     bounds[START, last - first] = n_events
+    scratch.base[at] = base
+    facts[FACT_CATALOGUE] = max(facts[FACT_CATALOGUE], catalogue)
     return True
 
 
@@ -431,7 +434,11 @@ def count_hits(ranks, n_events, bucket, counts, n):
 
 @helper
 def judge_users(n_rel, n_rec, rules, status, counts, groups, first, n, errors):
-    """Which policy rules each user: 0 none, 1 counted as 0, 2 counted as NaN, 3 left out; counts them all."""
+    """Which policy rules each user: 0 none, 1 counted as 0, 2 counted as NaN, 3 left out; counts them all.
+
+    The columns of the counts are N_EVALUATED, N_NAN, N_NO_TRUTH, N_NO_RECS.
+    """
+    tally = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
     for i in range(n):
         reason = 0
         policy = -1
@@ -446,21 +453,14 @@ def judge_users(n_rel, n_rec, rules, status, counts, groups, first, n, errors):
             errors[1] = first + i
             return False
         status[i] = 0 if policy == -1 else 1 if policy == 1 else 2 if policy == NAN else 3
-        add_count(counts, groups, first + i, reason, status[i])
+        one = (status[i] < 2, status[i] == 2, reason == N_NO_TRUTH, reason == N_NO_RECS)
+        tally = (tally[0] + one[0], tally[1] + one[1], tally[2] + one[2], tally[3] + one[3])
+        for g in range(len(groups)):
+            for column in range(4):
+                counts[groups[g, first + i], column] += one[column]
+    for column in range(4):
+        counts[0, column] += tally[column]
     return True
-
-
-@helper
-def add_count(counts, groups, u, reason, status):
-    """Count a user in all its groups."""
-    for g in range(-1, len(groups)):
-        group = counts[0] if g < 0 else counts[groups[g, u]]
-        if reason != 0:
-            group[reason] += 1
-        if status < 2:
-            group[N_EVALUATED] += 1
-        elif status == 2:
-            group[N_NAN] += 1
 
 
 @helper
