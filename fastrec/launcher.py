@@ -27,9 +27,9 @@ from fastrec.ragged import longest_row
 __all__ = ["launch", "resolve_threads", "run_in_threads"]
 
 Array = np.ndarray[Any, Any]
-SMALL_ROWS = 200_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
+SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
 HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this much more per row
-HEAVY_FACTOR = 16
+HEAVY_FACTOR = 6
 
 
 class _Process:

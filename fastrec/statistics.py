@@ -8,6 +8,7 @@ function of SciPy) is called again, on arrays.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -39,10 +40,10 @@ class Row:
         self.parts = parts
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Row:
-        code = _UFUNCS.get(ufunc)
-        if code is None or method != "__call__" or kwargs:
+        build = _UFUNCS.get(ufunc)
+        if build is None or method != "__call__" or kwargs:
             raise UntraceableError(ufunc.__name__)
-        return _combine(code, *inputs)
+        return build(*inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Row:
         raise UntraceableError(function.__name__)
@@ -60,10 +61,10 @@ class Row:
         return _combine(op.ADD, other, self)
 
     def __sub__(self, other: Any) -> Row:
-        return _combine(op.SUBTRACT, self, other)
+        return _difference(self, other)
 
     def __rsub__(self, other: Any) -> Row:
-        return _combine(op.SUBTRACT, other, self)
+        return _difference(other, self)
 
     def __mul__(self, other: Any) -> Row:
         return _combine(op.MULTIPLY, self, other)
@@ -105,14 +106,23 @@ def _combine(code: int, *parts: Any) -> Row:
     return Row(code, tuple(_as_row(part) for part in parts))
 
 
-_UFUNCS = {
-    np.add: op.ADD,
-    np.subtract: op.SUBTRACT,
-    np.multiply: op.MULTIPLY,
-    np.divide: op.DIVIDE,
-    np.minimum: op.MINIMUM,
-    np.maximum: op.MAXIMUM,
-    np.sqrt: op.SQUARE_ROOT,
+def _difference(first: Any, second: Any) -> Row:
+    return _combine(op.ADD, first, _negative(second))
+
+
+def _negative(value: Any) -> Row:
+    return _combine(op.MULTIPLY, -1.0, value)
+
+
+# the same bits as a difference and a maximum would give, with fewer operations for the kernel to know
+_UFUNCS: dict[np.ufunc, Callable[..., Row]] = {
+    np.add: functools.partial(_combine, op.ADD),
+    np.subtract: _difference,
+    np.multiply: functools.partial(_combine, op.MULTIPLY),
+    np.divide: functools.partial(_combine, op.DIVIDE),
+    np.minimum: functools.partial(_combine, op.MINIMUM),
+    np.maximum: lambda first, second: _negative(_combine(op.MINIMUM, _negative(first), _negative(second))),
+    np.sqrt: functools.partial(_combine, op.SQUARE_ROOT),
 }
 
 

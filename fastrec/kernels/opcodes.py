@@ -22,14 +22,12 @@ SORTED_SERIES: Final = 10  # running sum over sorted gains: weight table a, gain
 READ_SORTED: Final = 11  # out = that sum at position row a, or at the last one
 CUMULATIVE: Final = 12  # out = cumulative weights of table a at position row b
 ADD: Final = 13
-SUBTRACT: Final = 14
-MULTIPLY: Final = 15
-DIVIDE: Final = 16  # 0 / 0 is 0
-MINIMUM: Final = 17
-MAXIMUM: Final = 18
-SQUARE_ROOT: Final = 19
-SELECT: Final = 20  # out = row b where row a is not 0, else 0
-CHECK: Final = 21  # row a must be finite and within limits b
+MULTIPLY: Final = 14
+DIVIDE: Final = 15  # 0 / 0 is 0
+MINIMUM: Final = 16
+SQUARE_ROOT: Final = 17
+SELECT: Final = 18  # out = row b where row a is not 0, else 0
+CHECK: Final = 19  # row a must be finite and within limits b
 OP_WIDTH: Final = 5
 
 # kinds of SERIES: what a hit at rank r, the j-th of its user, adds

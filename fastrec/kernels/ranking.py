@@ -38,7 +38,6 @@ from fastrec.kernels.opcodes import (
     HITS_AT_N_REL,
     INCLUDED,
     LINEAR,
-    MAXIMUM,
     MINIMUM,
     MULTIPLY,
     N_NO_RECS,
@@ -57,7 +56,6 @@ from fastrec.kernels.opcodes import (
     SORT_GAINS,
     SORTED_SERIES,
     SQUARE_ROOT,
-    SUBTRACT,
     TABLE,
     USER_NO_RECS,
     USER_NO_TRUTH,
@@ -566,9 +564,6 @@ def combine(code, x, y, out, n):
     if code == ADD:
         for i in range(n):
             out[i] = x[i] + y[i]
-    elif code == SUBTRACT:
-        for i in range(n):
-            out[i] = x[i] - y[i]
     elif code == MULTIPLY:
         for i in range(n):
             out[i] = x[i] * y[i]
@@ -579,9 +574,6 @@ def combine(code, x, y, out, n):
     elif code == MINIMUM:
         for i in range(n):
             out[i] = min(x[i], y[i])
-    elif code == MAXIMUM:
-        for i in range(n):
-            out[i] = max(x[i], y[i])
     elif code == SELECT:
         for i in range(n):
             out[i] = y[i] if x[i] != 0.0 else 0.0

@@ -1,0 +1,78 @@
+"""Writes the README's table of speed from the results: `python -m bench.report [--check]`.
+
+With --check nothing is written; the exit code is 1 if the table is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.measure import BUSY, ROOT
+from bench.run import RESULTS
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- speed:begin -->", "<!-- speed:end -->"
+
+
+def check_results(results: dict[str, Any]) -> None:
+    """Only a whole, full-size run on a machine without other work is worth printing."""
+    if results.get("schema") != 1:
+        raise SystemExit("the results are not those of this version of `python -m bench.run`")
+    if results["quick"]:
+        raise SystemExit("the results come from a quick run: use `python -m bench.run --json FILE`")
+    busy = [row["name"] for row in results["rows"] if row["used_by_others"] > BUSY]
+    if busy:
+        raise SystemExit(f"other processes used the processors meanwhile, measure again: {'; '.join(busy)}")
+
+
+def table(results: dict[str, Any]) -> str:
+    """The table in Markdown."""
+    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    lines = ["| what | measured | promised |", "|---|---|---|"]
+    for row in results["rows"]:
+        promised = "" if row["target"] is None else f"≤ {row['target']:g}" + ("" if row["met"] else ", **missed**")
+        unit = {"x": " ×", "%": " %"}.get(row["unit"], f" {row['unit']}")
+        note = f" ({row['note']})" if row["note"] else ""
+        lines.append(f"| {tidy(row['name'] + note)} | {row['value']:.3g}{unit} | {promised} |")
+    lines += ["", f"Medians; ratios are of calls made in turns. {results['machine']}; {versions}."]
+    return "\n".join(lines)
+
+
+def tidy(text: str) -> str:
+    """Typography of a plain text."""
+    return text.replace(" x ", " × ").replace("->", "→").replace("|", "\\|")
+
+
+def fill(text: str, results: dict[str, Any]) -> str:
+    """The text with a fresh table between the markers."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise SystemExit(f"the text needs {BEGIN} and {END} once each")
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{table(results)}\n{END}{rest.split(END)[1]}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the table, or compare it."""
+    parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="only say whether the table is current")
+    parser.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
+    parser.add_argument("--readme", type=Path, default=README, metavar="FILE")
+    options = parser.parse_args(arguments)
+    results = json.loads(options.json.read_text(encoding="utf-8"))
+    check_results(results)
+    text = options.readme.read_text(encoding="utf-8")
+    fresh = fill(text, results)
+    if options.check:
+        print(f"{options.readme.name}: the table of speed is " + ("current" if fresh == text else "stale"))
+        return int(fresh != text)
+    options.readme.write_text(fresh, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

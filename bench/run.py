@@ -1,0 +1,369 @@
+"""Measures every promise of speed: `python -m bench.run [--quick] [--json FILE] [--only NAME] [--wait SECONDS]`.
+
+Times are ratios of calls made in turns, medians with quartiles; what stands below the ratio is named in each row.
+`floor` is the parallel index loop of `bench.floor` over the same arrays. All checks of the input are on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench import cases, rivals
+from bench.cases import Log
+from bench.measure import BUSY, ROOT, Others, Spread, Turns, describe_machine, run_python, seconds_of, wait_until_calm
+
+METRICS = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
+CUTOFFS = [1, 5, 10, 20, 100]
+RESULTS = ROOT / "bench" / "results.json"
+
+
+class Sizes(NamedTuple):
+    """How large everything is, and how often it is done."""
+
+    users: int  # with lists of 100
+    scale: tuple[int, int]  # users with lists of 20, few and many
+    giant: int  # rows of the one large user
+    calls: int  # of the smallest input in a row
+    rival_users: int
+    warm_up_users: int  # before memory is measured
+    rounds: int
+    fresh_rounds: int
+    empty_rounds: int  # with an empty cache; 0 takes the cache as it is
+
+
+FULL = Sizes(1_000_000, (100_000, 10_000_000), 1_000_000, 200, 100_000, 20_000, 15, 11, 5)
+QUICK = Sizes(100_000, (100_000, 1_000_000), 100_000, 100, 20_000, 20_000, 7, 5, 1)
+TINY = Sizes(300, (200, 400), 2_000, 2, 200, 200, 1, 1, 0)  # only to see that everything still runs
+
+
+class Row(NamedTuple):
+    """One line of the table: a value, smaller is better, and what was promised."""
+
+    name: str
+    spread: Spread
+    unit: str  # "x" for ratios
+    target: float | None = None
+    stretch: float | None = None
+    note: str = ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether others used the processors, so that nothing can be said."""
+        return self.spread.others > BUSY
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None without one, or where that cannot be said."""
+        return None if self.target is None or self.busy else self.spread.median <= self.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON, four digits of each number."""
+        value, low, high = (float(f"{number:.4g}") for number in self.spread[:3])
+        return {
+            "name": self.name,
+            "value": value,
+            "low": low,
+            "high": high,
+            "unit": self.unit,
+            "target": self.target,
+            "stretch": self.stretch,
+            "met": self.met,
+            "used_by_others": round(self.spread.others, 2),
+            "note": self.note,
+        }
+
+
+def evaluate(log: Log, metrics: Sequence[str] = METRICS, **options: Any) -> Any:
+    """All metrics at all cut-offs, all checks on."""
+    import fastrec
+
+    return fastrec.evaluate(log.recs, log.truth, metrics, k=CUTOFFS, **options)
+
+
+def compact(number: int) -> str:
+    """1000000 as 1M."""
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size and number % size == 0:
+            return f"{number // size}{letter}"
+    return str(number)
+
+
+def milliseconds(seconds: float) -> str:
+    """Seconds as text, in milliseconds."""
+    return f"{seconds * 1e3:.3g} ms"
+
+
+def check_equal(first: Any, second: Any) -> None:
+    """Two reports must agree in every bit of what both hold."""
+    common = [name for name in first if name in second]
+    if not common or any(first[name] != second[name] for name in common):
+        raise AssertionError("two ways to the same numbers differ")
+
+
+def bench_lists(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Lists of 100: against the floor, per user, with wide ids, one value."""
+    from bench import floor
+
+    log = cases.make_log(sizes.users, 100)
+    wide = cases.widen(log)
+    floor.check(log)
+    report = evaluate(log)
+    n_values = len(list(report))
+    for other in (evaluate(wide), evaluate(log, per_user=True), evaluate(log, ["ndcg@10"])):
+        check_equal(report, other)
+    del report, other
+    turns = Turns(
+        {
+            "floor": lambda: floor.index(log),
+            "slices": lambda: floor.slices(log),
+            "flat": lambda: floor.flat(log),
+            "means": lambda: evaluate(log),
+            "wide": lambda: evaluate(wide),
+            "one": lambda: evaluate(log, ["ndcg@10"]),
+            "ones": lambda: np.ones((n_values, sizes.users)),
+            "per user": lambda: evaluate(log, per_user=True),
+        },
+        sizes.rounds,
+    )
+    took = {name: milliseconds(turns.median(name)) for name in turns.seconds}
+    what = f"{compact(sizes.users)} users x 100 items, {n_values} values"
+    return [
+        Row(f"{what}: means / floor", turns.ratio("means", "floor"), "x", 4, 3, f"{took['means']} / {took['floor']}"),
+        Row(f"{what}: means / loop over slices", turns.ratio("means", "slices"), "x", note=f"loop {took['slices']}"),
+        Row(f"{what}: means / flat sum", turns.ratio("means", "flat"), "x", note=f"sum {took['flat']}"),
+        Row(f"{what}: per user / floor", turns.ratio("per user", "floor"), "x", 8, note=took["per user"]),
+        Row(f"{what}: np.ones of the per-user values / floor", turns.ratio("ones", "floor"), "x", note=took["ones"]),
+        Row(f"{what}: int64 ids to 2^62 / int32", turns.ratio("wide", "means"), "x", 1.5, note=took["wide"]),
+        Row(f"{what} / ndcg@10 alone", turns.ratio("means", "one"), "x", 2, note=f"alone {took['one']}"),
+    ]
+
+
+def bench_scale(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Time per user, many against few."""
+    few, many = (cases.make_log(n_users, 20) for n_users in sizes.scale)
+    turns = Turns({"few": lambda: evaluate(few), "many": lambda: evaluate(many)}, max(3, sizes.rounds // 2))
+    small, large = sizes.scale
+    per_user = [f"{turns.median(name) / n * 1e9:.3g} ns" for name, n in (("few", small), ("many", large))]
+    name = f"{compact(small)} -> {compact(large)} users x 20 items: time per user"
+    spread = turns.ratio("many", "few", small / large)
+    return [Row(name, spread, "x", 1.3, note=" -> ".join(per_user))]
+
+
+def bench_small_call(sizes: Sizes, _folder: Path) -> list[Row]:
+    """One user, three items: what a call costs beside the work."""
+    items, indptr, held = np.array([1, 2, 3]), np.array([0, 3]), np.array([1, 5, 3])
+    log = Log(items, indptr, held, indptr)
+
+    def default() -> None:
+        for _ in range(sizes.calls):
+            import fastrec
+
+            fastrec.evaluate([[1, 2, 3]], [[1, 5, 3]])
+
+    def many() -> None:
+        for _ in range(sizes.calls):
+            evaluate(log)
+
+    turns = Turns({"default": default, "many": many}, sizes.rounds)
+    spreads = {name: turns.each(name, 1e3 / sizes.calls) for name in turns.seconds}
+    return [
+        Row("one user, 3 items, default metrics: a call", spreads["default"], "ms", 0.5),
+        Row(f"one user, 3 items, {len(METRICS) * len(CUTOFFS)} values: a call", spreads["many"], "ms"),
+    ]
+
+
+def bench_giant(sizes: Sizes, _folder: Path) -> list[Row]:
+    """One user with as many rows as there are users."""
+    plain = cases.make_log(sizes.giant, (20, 100))
+    giant = cases.add_giant(plain, sizes.giant)
+    turns = Turns({"plain": lambda: evaluate(plain), "giant": lambda: evaluate(giant)}, sizes.rounds)
+    name = (
+        f"{compact(sizes.giant)} users x 20-100 items: with / without a user of {compact(sizes.giant)} items "
+        f"and {compact(sizes.giant)} relevant"
+    )
+    note = f"{milliseconds(turns.median('giant'))} / {milliseconds(turns.median('plain'))}"
+    return [Row(name, turns.ratio("giant", "plain"), "x", 1.3, note=note)]
+
+
+MEMORY_CODE = """
+import sys
+from pathlib import Path
+from bench import cases, run
+from bench.measure import memory, reset_peak_memory
+for name in ("tiny", "parallel", "lists"):  # the first two compile
+    log = cases.load(Path(sys.argv[1]) / name)
+    reset_peak_memory()
+    before = memory(peak=False)
+    run.evaluate(log)
+print(memory(peak=True) - before)
+"""
+
+
+def bench_memory(sizes: Sizes, folder: Path) -> list[Row]:
+    """Highest memory of a process during a call, beyond what it held before with its arrays loaded."""
+    for name, n_users in (("tiny", 10), ("parallel", sizes.warm_up_users), ("lists", sizes.users)):
+        log = cases.make_log(n_users, 100)
+        cases.save(log, folder / name)
+    extra = [int(run_python(MEMORY_CODE, str(folder))[1]) for _ in range(3)]
+    spread = Spread.of(np.array(extra) / log.nbytes * 100)
+    what = f"{compact(sizes.users)} users x 100 items, means: extra peak memory / input arrays"
+    return [Row(what, spread, "%", 25, note=f"{np.median(extra) / 1e6:.3g} of {log.nbytes / 1e6:.3g} MB")]
+
+
+NO_SCIPY = "import sys; sys.modules['scipy'] = None; "  # Numba loads it before its first kernel, where it is installed
+IMPORT_CODE = "import numpy, numba"
+THREE_CODE = "import fastrec; fastrec.evaluate([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1], [6, 5], [10]])"
+LOAD_CODE = """
+import sys
+from pathlib import Path
+from time import perf_counter
+from bench import cases
+start = perf_counter()
+log = cases.load(Path(sys.argv[1]))
+loading = perf_counter() - start
+import fastrec
+fastrec.evaluate(log.recs, log.truth, ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"], k=[1, 5, 10, 20, 100])
+print(loading)
+"""
+
+
+def bench_fresh(sizes: Sizes, folder: Path) -> list[Row]:
+    """Processes from start to exit, against one that only imports NumPy and Numba."""
+    warm = folder / "warm" if sizes.empty_rounds else None
+    rows = []
+    for without, code, target in (("", "", 2.3), (" without SciPy", NO_SCIPY, None)):
+        imports = functools.partial(run_python, code + IMPORT_CODE)
+        turns = Turns(
+            {"imports": imports, "three": functools.partial(run_python, code + THREE_CODE, cache=warm)},
+            sizes.fresh_rounds,
+        )
+        note = f"{milliseconds(turns.median('three'))} / {milliseconds(turns.median('imports'))}"
+        name = f"fresh process{without}, 3 users, warm cache / imports"
+        rows.append(Row(name, turns.ratio("three", "imports"), "x", target, note=note))
+    where = folder / "lists"
+    cases.save(cases.make_log(sizes.users, 100), where)
+    for name, code, target in (
+        ("3 users", THREE_CODE, 20),
+        (f"{compact(sizes.users)} users", LOAD_CODE, 35),
+    ):
+        spread, seconds = _with_empty_cache(code, where, folder, sizes.empty_rounds)
+        note = f"{seconds:.3g} s" + (", loading the data taken off" if code is LOAD_CODE else "")
+        rows.append(Row(f"fresh process, {name}, empty cache / imports", spread, "x", target, note=note))
+    return rows
+
+
+def _with_empty_cache(code: str, log: Path, folder: Path, rounds: int) -> tuple[Spread, float]:
+    """Seconds of a process that must compile over those of imports, and the median of the former."""
+    ratios, all_seconds = [], []
+    others = Others()
+    for _ in range(max(1, rounds)):
+        with tempfile.TemporaryDirectory(dir=folder) as empty:
+            imports = seconds_of(functools.partial(run_python, IMPORT_CODE))
+            seconds, printed = run_python(code, str(log), cache=Path(empty) if rounds else None)
+        seconds -= float(printed or 0)
+        ratios.append(seconds / imports)
+        all_seconds.append(seconds)
+    return Spread.of(ratios, others.share()), float(np.median(all_seconds))
+
+
+TIMED_IMPORT = "from time import perf_counter as t; s = t(); import {0}; print(t() - s)"
+NO_NUMBA = "; import sys; assert 'numba' not in sys.modules, 'import fastrec loads numba'"
+
+
+def bench_import(sizes: Sizes, _folder: Path) -> list[Row]:
+    """`import fastrec` must cost little more than NumPy, and not load Numba."""
+    seconds: dict[str, list[float]] = {"numpy": [], "fastrec": []}
+    others = Others()
+    for turn in range(sizes.fresh_rounds + 1):
+        for name, times in seconds.items():
+            code = TIMED_IMPORT.format(name) + (NO_NUMBA if name == "fastrec" else "")
+            printed = run_python(code)[1]
+            if turn:  # the first only fills the caches of the file system
+                times.append(float(printed))
+    spread = Spread.of(np.array(seconds["fastrec"]) / np.array(seconds["numpy"]), others.share())
+    note = f"{milliseconds(float(np.median(seconds['fastrec'])))}, no Numba loaded"
+    return [Row("import fastrec / import numpy, within fresh processes", spread, "x", 1.5, note=note)]
+
+
+def bench_rivals(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Others on the same data, equal results asserted first; those that are not installed are left out."""
+    log = cases.make_log(sizes.rival_users, 100)
+    rows = []
+    for result in rivals.compare(log, max(1, sizes.rounds // 5)):
+        name = f"{compact(result.users)} users x 100 items, {result.values} values: {result.name} / fastrec"
+        rows.append(Row(name, result.ratio, "x", note=f"{milliseconds(result.theirs)} / {milliseconds(result.ours)}"))
+    return rows
+
+
+BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
+    "lists": bench_lists,
+    "scale": bench_scale,
+    "small_call": bench_small_call,
+    "giant": bench_giant,
+    "memory": bench_memory,
+    "fresh": bench_fresh,
+    "import": bench_import,
+    "rivals": bench_rivals,
+}
+
+
+def measure(sizes: Sizes, names: Iterable[str], wait: float) -> list[Row]:
+    """Run the benchmarks of these names; what is written on the way is in a folder that is gone afterwards."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="fastrec-bench-") as folder:
+        for name in names:
+            wait_until_calm(wait)
+            print(f"measuring {name} ...", file=sys.stderr, flush=True)
+            rows += BENCHMARKS[name](sizes, Path(folder))
+    return rows
+
+
+def to_text(rows: Sequence[Row]) -> str:
+    """The table as plain text."""
+    lines = []
+    for row in rows:
+        promised = "" if row.target is None else f"<= {row.target:g}"
+        verdict = "machine busy" if row.busy else {None: "", True: "met", False: "MISSED"}[row.met]
+        if row.met and row.stretch is not None and row.spread.median <= row.stretch:
+            verdict = f"met, and <= {row.stretch:g}"
+        value, low, high = (f"{number:.3g}" for number in row.spread[:3])
+        lines.append((row.name, f"{value} {row.unit}", f"[{low}, {high}]", promised, verdict, row.note))
+    lines.insert(0, ("what", "measured", "quartiles", "promised", "", ""))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table, write the JSON; 1 if a promise is not kept."""
+    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smaller data and fewer rounds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there (bench/results.json)")
+    parser.add_argument("--wait", type=float, default=60, metavar="SECONDS", help="for a calm machine, at most, each")
+    parser.add_argument("--only", choices=BENCHMARKS, nargs="+", default=list(BENCHMARKS), metavar="NAME")
+    options = parser.parse_args(arguments)
+    machine = describe_machine()
+    print(f"{machine['machine']}; {machine['versions']}", file=sys.stderr)
+    rows = measure(QUICK if options.quick else FULL, options.only, options.wait)
+    print(to_text(rows))
+    if options.json is not None:
+        result = {
+            "schema": 1,
+            "quick": options.quick,
+            **machine,
+            "rows": [row.to_dict() for row in rows],
+        }
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return int(any(row.met is False for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,284 @@
+"""What may know of what: read from the sources, and from a fresh interpreter."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import fastrec
+
+PACKAGE = Path(fastrec.__file__).parent
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+# A module may import from its own line and from lines below.
+LAYERS = [
+    "__main__",
+    "cli",
+    "demo",
+    "files",
+    "api",
+    "report",
+    "inputs",
+    "engine",
+    "launcher",
+    "metrics",
+    "registry",
+    "programs",
+    "statistics",
+    "exact",
+    "kernels",
+    "ragged",
+    "exceptions",
+    "_version",
+]
+# Whoever asks for the known metrics must see the built-in ones.
+UPWARD = {("registry", "metrics")}
+
+PUBLIC = [
+    "Estimate",
+    "Evaluator",
+    "FastrecError",
+    "FastrecWarning",
+    "InputError",
+    "InputTypeError",
+    "MetricError",
+    "MetricNotFoundError",
+    "MissingExtraError",
+    "Ragged",
+    "Report",
+    "__version__",
+    "catalogue",
+    "evaluate",
+    "load",
+    "ranking_metric",
+    "warmup",
+]
+
+
+def module_of(path: Path) -> str:
+    """`fastrec.inputs.ids` for fastrec/inputs/ids.py."""
+    parts = ["fastrec", *path.relative_to(PACKAGE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def layer_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+class Import(NamedTuple):
+    module: str
+    line: int
+    runs_on_import: bool
+
+
+def is_for_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def imports_of(node: ast.AST, *, runs_on_import: bool = True) -> Iterator[Import]:
+    """Every import in a syntax tree, those in functions and for type checks too."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield Import(alias.name, node.lineno, runs_on_import)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "relative import"
+        for alias in node.names:
+            yield Import(f"{node.module}.{alias.name}", node.lineno, runs_on_import)
+    inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or is_for_types_only(node)
+    for child in ast.iter_child_nodes(node):
+        yield from imports_of(child, runs_on_import=runs_on_import and not inside)
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_every_module_has_a_layer() -> None:
+    assert {layer_of(module_of(path)) for path in SOURCES} == {*LAYERS, "__init__"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_imports_point_down(path: Path) -> None:
+    own = layer_of(module_of(path))
+    if own == "__init__":  # offers the public names of all layers
+        return
+    for found in imports_of(tree_of(path)):
+        if found.module.split(".")[0] != "fastrec":
+            continue
+        other = layer_of(found.module)
+        if other not in LAYERS:  # a name of the package itself
+            pytest.fail(f"line {found.line} imports {found.module}: import it from its module")
+        if (own, other) not in UPWARD:
+            assert LAYERS.index(own) <= LAYERS.index(other), f"line {found.line} imports {found.module}"
+
+
+def test_no_upward_import_is_allowed_in_vain() -> None:
+    used = {(layer_of(module_of(path)), layer_of(i.module)) for path in SOURCES for i in imports_of(tree_of(path))}
+    assert used >= UPWARD
+
+
+ON_IMPORT = {"numpy": set(LAYERS), "numba": {"kernels", "launcher"}, "llvmlite": {"kernels"}, "click": {"cli"}}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_only_what_is_always_installed_is_imported_on_import(path: Path) -> None:
+    """The command line alone may need click: it says itself what is missing, in `__main__`."""
+    for found in imports_of(tree_of(path)):
+        package = found.module.split(".")[0]
+        if found.runs_on_import and package != "fastrec" and package not in sys.stdlib_module_names:
+            own = layer_of(module_of(path))
+            assert own in ON_IMPORT.get(package, ()), f"line {found.line} imports {found.module}"
+
+
+def test_the_package_itself_imports_only_what_is_light() -> None:
+    found = {i.module.split(".")[1] for i in imports_of(tree_of(PACKAGE / "__init__.py")) if i.runs_on_import and "." in i.module}
+    assert found - {"abc"} <= {"_version", "exceptions", "ragged", "TYPE_CHECKING", "Any", "annotations"}
+
+
+COMPILERS = {"njit", "jit", "prange", "vectorize", "guvectorize", "cfunc", "generated_jit"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_only_kernels_are_compiled(path: Path) -> None:
+    if layer_of(module_of(path)) == "kernels":
+        return
+    used = {node.id for node in ast.walk(tree_of(path)) if isinstance(node, ast.Name)}
+    used |= {node.attr for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)}
+    assert not used & COMPILERS
+
+
+def test_the_kernels_are_where_we_look() -> None:
+    """Otherwise the test above would pass on anything."""
+    words = {w for path in (PACKAGE / "kernels").glob("*.py") for w in path.read_text().replace("(", " ").split()}
+    assert "njit" in words
+
+
+RUN_TEXT = {"eval", "exec", "compile", "__import__"}
+UNSAFE = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_nothing_runs_text_or_reads_pickles(path: Path) -> None:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in RUN_TEXT, f"line {node.lineno}"
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            assert isinstance(node.value, ast.Constant), f"line {node.lineno}"
+            assert node.value.value is False, f"line {node.lineno}"
+        if isinstance(node, ast.Attribute) and node.attr == "load" and ast.unparse(node.value) in ("np", "numpy"):
+            pytest.fail(f"line {node.lineno}: np.load can read pickles")
+    assert not {found.module.split(".")[0] for found in imports_of(tree_of(path))} & UNSAFE
+
+
+# In a fresh interpreter
+
+
+def run(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_importing_loads_numpy_and_nothing_else() -> None:
+    program = """
+import sys
+before = set(sys.modules)
+import fastrec
+new = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(sorted(new - set(sys.stdlib_module_names)))
+"""
+    assert run(program) == "['fastrec', 'numpy']"
+
+
+def test_importing_reads_no_metric_and_no_kernel() -> None:
+    program = "import sys, fastrec; print(sorted(name for name in sys.modules if name.startswith('fastrec')))"
+    assert run(program) == str(["fastrec", "fastrec._version", "fastrec.exceptions", "fastrec.ragged"])
+
+
+def test_the_catalogue_needs_no_compiler() -> None:
+    program = "import sys, fastrec; fastrec.catalogue(); fastrec.Report; print('numba' in sys.modules)"
+    assert run(program) == "False"
+
+
+def test_public_names_are_these() -> None:
+    assert sorted(fastrec.__all__) == sorted(PUBLIC)
+    assert sorted(dir(fastrec)) == sorted(PUBLIC)
+    with pytest.raises(AttributeError, match="'fastrec' has no attribute 'evalute'"):
+        fastrec.evalute  # noqa: B018
+
+
+def test_public_names_outlive_calls() -> None:
+    """Importing a submodule binds its name in the package: none may take the place of a function."""
+    program = f"""
+import fastrec, importlib, io, pkgutil, tempfile, types, warnings
+report = fastrec.evaluate([[1, 2]], [[2]], ["ndcg@2"])
+with tempfile.TemporaryDirectory() as folder:
+    report.save(folder + "/report.npz")
+    fastrec.load(folder + "/report.npz")
+fastrec.catalogue()
+for module in pkgutil.walk_packages(fastrec.__path__, "fastrec."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+for name in {PUBLIC}:
+    assert not isinstance(getattr(fastrec, name), types.ModuleType), name
+assert fastrec.load(__import__("os").devnull) if False else callable(fastrec.load)
+assert fastrec.evaluate([[1, 2]], [[2]], ["mrr"])["mrr"] == 0.5
+assert fastrec.Evaluator("mrr").merge(fastrec.Evaluator("mrr")).result().users["total"] == 0
+assert len(fastrec.Ragged([1], [0, 1])) == 1 and fastrec.catalogue() and isinstance(report, fastrec.Report)
+assert isinstance(report.estimates["ndcg@2"], fastrec.Estimate) and isinstance(fastrec.__version__, str)
+assert issubclass(fastrec.MetricNotFoundError, fastrec.MetricError) and callable(fastrec.warmup)
+print("all there")
+"""
+    assert run(program) == "all there"
+
+
+def test_errors_are_also_the_built_in_ones() -> None:
+    for error, builtin in [
+        (fastrec.InputError, ValueError),
+        (fastrec.InputTypeError, TypeError),
+        (fastrec.MetricError, ValueError),
+        (fastrec.MetricNotFoundError, KeyError),
+        (fastrec.MissingExtraError, ImportError),
+    ]:
+        assert issubclass(error, fastrec.FastrecError)
+        assert issubclass(error, builtin)
+    assert issubclass(fastrec.FastrecWarning, UserWarning)
+
+
+def test_the_arguments_of_evaluate_are_these() -> None:
+    parameters = inspect.signature(fastrec.evaluate).parameters
+    assert list(parameters) == [
+        "recs",
+        "truth",
+        "metrics",
+        "k",
+        "per_user",
+        "groups",
+        "user_weight",
+        "user_ids",
+        "min_gain",
+        "n_items",
+        "exclude",
+        "ties",
+        "no_truth",
+        "no_recs",
+        "duplicates",
+        "n_threads",
+        "progress",
+    ]
+    assert all(p.kind is p.KEYWORD_ONLY for name, p in parameters.items() if name not in ("recs", "truth", "metrics"))
+    defaults = {name: p.default for name, p in parameters.items() if isinstance(p.default, str)}
+    assert defaults == {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "duplicates": "error"}
+
+
+def test_an_evaluator_takes_what_evaluate_takes() -> None:
+    def parameters(function: object) -> dict[str, object]:
+        found = inspect.signature(function).parameters  # type: ignore[arg-type]
+        return {name: parameter.default for name, parameter in found.items() if name != "self"}
+
+    both = parameters(fastrec.Evaluator) | parameters(fastrec.Evaluator.update)
+    assert both == parameters(fastrec.evaluate)
+    assert not set(parameters(fastrec.Evaluator)) & set(parameters(fastrec.Evaluator.update))

@@ -1,0 +1,162 @@
+"""Benchmarks run at tiny size, so that they do not rot; the logs are what they claim; the README's table is current."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("bench", reason="benchmarks are not part of the source distribution")
+
+from bench import cases, floor, report, rivals, run
+from bench.measure import Spread
+
+
+@pytest.mark.parametrize("name", run.BENCHMARKS)
+def test_each_benchmark_runs(name, tmp_path):
+    rows = run.BENCHMARKS[name](run.TINY, tmp_path)
+    for row in rows:
+        assert np.isfinite(row.spread).all()
+        assert row.to_dict()["name"] in run.to_text(rows)
+        json.dumps(row.to_dict(), allow_nan=False)
+
+
+def rows_of(items, indptr):
+    return [row.tolist() for row in np.split(items, indptr[1:-1])]
+
+
+@pytest.mark.parametrize("length", [3, 20, 100, (20, 100)])
+def test_logs_have_no_duplicates_and_the_hits_asked_for(length):
+    log = cases.make_log(2_000, length, n_items=5_000, hit_share=0.15, seed=5)
+    lists, held = rows_of(*log.recs), rows_of(*log.truth)
+    assert all(len(set(row)) == len(row) for row in lists + held)
+    low, high = (length, length) if isinstance(length, int) else length
+    assert {len(row) for row in lists} <= set(range(low, high + 1))
+    assert 8 < np.mean([len(row) for row in held]) < 9.5
+    if low >= 20:
+        hits = sum(len(set(a) & set(b)) for a, b in zip(lists, held, strict=True))
+        assert 0.12 < hits / len(log.truth_items) < 0.17
+    counts = np.sort(np.bincount(log.rec_items, minlength=5_000))[::-1]
+    assert counts[:500].sum() > 2 * counts[-2_500:].sum()  # a long tail
+    assert log.rec_items.min() >= 0 and log.rec_items.max() < 5_000
+
+
+def test_chunks_leave_no_seam(monkeypatch):
+    monkeypatch.setattr(cases, "ROWS_PER_CHUNK", 1_000)
+    log = cases.make_log(500, 20)
+    assert all(len(set(row)) == 20 for row in rows_of(*log.recs))
+    assert log.rec_indptr[-1] == len(log.rec_items) and log.truth_indptr[-1] == len(log.truth_items)
+
+
+def test_the_same_seed_gives_the_same_log():
+    first, second, third = (cases.make_log(50, 20, seed=seed) for seed in (7, 7, 8))
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    assert not np.array_equal(first.rec_items, third.rec_items)
+
+
+def test_wide_ids_are_the_same_items():
+    log = cases.make_log(200, 20)
+    wide = cases.widen(log)
+    assert wide.rec_items.dtype == np.int64 and 2**60 < wide.rec_items.max() < 2**62
+    pairs = {*zip(log.rec_items.tolist(), wide.rec_items.tolist(), strict=True)}
+    pairs |= {*zip(log.truth_items.tolist(), wide.truth_items.tolist(), strict=True)}
+    assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)
+
+
+def test_the_giant_stands_in_the_middle():
+    log = cases.make_log(10, 20)
+    giant = cases.add_giant(log, 1_000)
+    assert np.diff(giant.rec_indptr).tolist() == [20] * 5 + [1_000] + [20] * 5
+    lists, held = rows_of(*giant.recs), rows_of(*giant.truth)
+    assert lists[:5] + lists[6:] == rows_of(*log.recs)
+    assert len(set(lists[5])) == len(set(held[5])) == 1_000
+    assert len(set(lists[5]) & set(held[5])) == 150
+
+
+def test_saved_logs_come_back(tmp_path):
+    log = cases.make_log(20, 20)
+    cases.save(log, tmp_path / "log")
+    assert all(np.array_equal(a, b) for a, b in zip(log, cases.load(tmp_path / "log"), strict=True))
+
+
+def test_the_floor_reads_everything():
+    log = cases.make_log(100, 20)
+    floor.check(log)
+    changed = log._replace(truth_items=np.append(log.truth_items[:-1], log.truth_items[-1] + 1))
+    assert floor.index(changed) == floor.index(log) + 1
+
+
+def test_a_rival_with_other_numbers_is_found_out():
+    with pytest.raises(AssertionError, match=r"differ in recall@5: 0\.5 and 0\.25"):
+        rivals.check_equal("theirs", {"recall@5": 0.5}, {"recall@5": 0.25})
+
+
+@pytest.fixture
+def results():
+    rows = [
+        run.Row("1M users x 100 items: means / floor", Spread(3.14159, 3.1, 3.2), "x", 4, 3, "100 ms / 30 ms"),
+        run.Row("a call", Spread(0.7, 0.6, 0.8), "ms", 0.5),
+        run.Row("something to compare with", Spread(2.0, 2.0, 2.0), "x"),
+    ]
+    return {
+        "schema": 1,
+        "quick": False,
+        "machine": "a machine",
+        "versions": {"fastrec": "1.2.3"},
+        "rows": [row.to_dict() for row in rows],
+    }
+
+
+def test_the_report_writes_and_checks(results, tmp_path, capsys):
+    readme, data = tmp_path / "README.md", tmp_path / "results.json"
+    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", encoding="utf-8")
+    data.write_text(json.dumps(results))
+    files = ["--json", str(data), "--readme", str(readme)]
+    assert report.main(["--check", *files]) == 1
+    assert "stale" in capsys.readouterr().out
+    assert report.main(files) == 0
+    assert report.main(["--check", *files]) == 0
+    text = readme.read_text(encoding="utf-8")
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "| 1M users × 100 items: means / floor (100 ms / 30 ms) | 3.14 × | ≤ 4 |" in text
+    assert "| a call | 0.7 ms | ≤ 0.5, **missed** |" in text
+    assert "| something to compare with | 2 × |  |" in text
+    data.write_text(json.dumps(results | {"machine": "another"}))
+    assert report.main(["--check", *files]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"quick": True}, "quick run"),
+        ({"schema": 2}, "not those of this version"),
+        ({"rows": [{"name": "lists", "used_by_others": 1.0}]}, "measure again: lists"),
+    ],
+)
+def test_results_that_say_little_are_refused(results, change, message):
+    with pytest.raises(SystemExit, match=message):
+        report.check_results(results | change)
+
+
+def test_the_table_of_the_readme_is_current(capsys):
+    if not run.RESULTS.exists():
+        pytest.skip("no results yet")
+    assert report.main(["--check"]) == 0, capsys.readouterr().out + ": run `python -m bench.report`"
+
+
+def test_on_a_busy_machine_nothing_is_met():
+    row = run.Row("it", Spread(1, 1, 1, others=0.9), "x", 2)
+    assert row.met is None
+    assert "machine busy" in run.to_text([row]) and "met" not in run.to_text([row])
+    assert run.Row("it", Spread(1, 1, 1, others=0.1), "x", 2).met
+
+
+def test_the_command_writes_what_the_report_reads(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run, "QUICK", run.TINY)
+    file = tmp_path / "results.json"
+    run.main(["--quick", "--only", "small_call", "--wait", "0", "--json", str(file)])
+    assert "one user, 3 items" in capsys.readouterr().out
+    results = json.loads(file.read_text()) | {"quick": False}
+    for row in results["rows"]:
+        row["used_by_others"] = 0.0
+    report.check_results(results)
+    assert "| one user, 3 items, 30 values: a call |" in report.table(results)
