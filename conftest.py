@@ -21,4 +21,4 @@ def _registry_as_before() -> Iterator[None]:
     yield
     metrics.clear()
     metrics.update(before)
-    registry._parse.cache_clear()
+    registry.forget_parsed()

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.engine import Failure, KernelError, Log, Outcome, Plan, Policies, evaluate_log, make_plan
-from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError
+from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES_CHOICES, Prepared, Settings, prepare
 from fastrec.inputs.users import SeenUsers, check_groups, check_weights
 from fastrec.kernels import opcodes as op
@@ -127,7 +127,8 @@ class Evaluator:
     """Evaluates users batch by batch, on one machine or many; batches add up and merge in any order.
 
     A user comes whole in one batch. The sums kept are exact, so the result has the same bits for any cut of the
-    users into batches, any order of merging and any number of threads. Arguments are those of `evaluate`.
+    users into batches, any order of merging and any number of threads. Arguments are those of `evaluate`. An
+    evaluator serves one thread at a time; threads of one's own have one each, merged at the end.
 
     Examples
     --------
@@ -194,7 +195,7 @@ class Evaluator:
         if progress is not None and not callable(progress):
             raise InputTypeError(f"progress must be callable, found {progress!r}")
         rules = self._settings
-        settings = Settings(rules["ties"], rules["duplicates"], rules["min_gain"], self._n_threads)
+        settings = Settings(rules["ties"], rules["duplicates"], self._n_threads)
         prepared = prepare(recs, truth, exclude, user_ids, settings)
         n_users = len(prepared.log.rec_indptr) - 1
         codes, keys = check_groups(groups, n_users)
@@ -207,8 +208,7 @@ class Evaluator:
         try:
             outcome = evaluate_log(plan, policies, prepared.log, codes, weights, self._n_threads, progress)
         except KernelError as error:
-            raise _explain(error.failure, error.metric, prepared) from None
-        self._check_catalogue(int(outcome.facts[op.FACT_CATALOGUE]))
+            raise _explain(error.failure, error.metric, prepared, rules["n_items"]) from None
         self._keep(plan, outcome, keys, users, prepared)
 
     def _plan(self, *, weighted: bool) -> Plan:
@@ -229,11 +229,6 @@ class Evaluator:
             raise InputError("user_ids must be given in every update or in none")
         if users is not None and (again := self._seen.find(users)) is not None:
             raise InputError(f"user {again!r} was in an earlier update: a user comes whole in one")
-
-    def _check_catalogue(self, largest: int) -> None:
-        n_items = self._settings["n_items"]
-        if n_items is not None and largest > n_items:
-            raise InputError(f"n_items = {n_items} is too small: one user's list and truth hold {largest} items")
 
     def _keep(self, plan: Plan, outcome: Outcome, keys: Any, users: Array | None, prepared: Prepared) -> None:
         """Everything went well: only now the state changes."""
@@ -277,6 +272,7 @@ class Evaluator:
 
     def _differences(self, other: Evaluator) -> Iterator[tuple[str, Any, Any]]:
         yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
+        yield "formulas", [c.metric.formula for c in self._calls], [c.metric.formula for c in other._calls]
         yield "per_user", self._per_user, other._per_user
         for name, value in self._settings.items():
             yield name, value, other._settings[name]
@@ -369,11 +365,12 @@ def _check_min_gain(min_gain: Any) -> float | None:
 def _check_n_items(n_items: Any) -> int | None:
     if n_items is None:
         return None
-    if isinstance(n_items, bool) or not hasattr(n_items, "__index__"):
+    number = whole_number(n_items)
+    if number is None:
         raise InputTypeError(f"n_items must be a whole number, found {n_items!r}")
-    if not 1 <= n_items <= 2**53:
+    if not 1 <= number <= 2**53:
         raise InputError(f"n_items must be from 1 to 2**53, found {n_items}")
-    return int(n_items)
+    return number
 
 
 def _check_sizes(plan: Plan, log: Log) -> None:
@@ -381,25 +378,20 @@ def _check_sizes(plan: Plan, log: Log) -> None:
     lists, held = longest_row(log.rec_indptr), longest_row(log.truth_indptr)
     if lists + held > MOST_ROWS_OF_USER:
         raise InputError(f"a list and a truth hold at most {MOST_ROWS_OF_USER} items, found {lists} and {held}")
-    if log.gains is not None and len(log.gains):
-        _check_gains(plan, log.gains, held)
+    if len(log.truth_items):
+        _check_grades(plan, np.ones(1) if log.gains is None else log.gains)
 
 
-def _check_gains(plan: Plan, gains: Array, longest: int) -> None:
+def _check_grades(plan: Plan, gains: Array) -> None:
     """Gains that the asked metrics cannot take."""
-    largest = float(gains.max())
-    if largest > plan.max_gain:
-        raise InputError(f"truth gains must not exceed err's max_gain = {plan.max_gain}, found {largest}")
-    if plan.needs_exp2 and largest > np.finfo(float).maxexp - 1:
-        raise InputError(f"gain=exp2 takes gains of at most {np.finfo(float).maxexp - 1}, found {largest}")
-    if max(largest, 2.0**largest if plan.needs_exp2 else 0.0) > np.finfo(float).max / longest:
-        raise InputError(f"truth gains are too large to be added up: found {largest}")
-    relevant = gains[gains > 0] if plan.needs_plain or plan.gain_tables else gains
-    if plan.needs_plain and len(relevant) and (relevant != 1.0).any():
-        raise MetricError(
-            f"{plan.needs_plain[0]} takes truth without gains (or gains of 1) only, found a gain of "
-            f"{relevant[relevant != 1.0][0]}"
-        )
+    if gains.max() > plan.max_gain:
+        raise InputError(f"truth gains must not exceed err's max_gain = {plan.max_gain}, found {gains.max()}")
+    if not (plan.needs_plain or plan.gain_tables):
+        return
+    relevant = gains[gains > 0]
+    if plan.needs_plain and (relevant != 1.0).any():
+        other = relevant[relevant != 1.0][0]
+        raise MetricError(f"{plan.needs_plain} takes truth without gains (or gains of 1) only, found a gain of {other}")
     for table in plan.gain_tables:
         wrong = (relevant != np.floor(relevant)) | (relevant >= len(table))
         if wrong.any():
@@ -408,7 +400,7 @@ def _check_gains(plan: Plan, gains: Array, longest: int) -> None:
             )
 
 
-def _explain(failure: Failure, metric: str, prepared: Prepared) -> InputError:
+def _explain(failure: Failure, metric: str, prepared: Prepared, n_items: int | None) -> InputError:
     """The error for what a kernel found, with the names of users and items."""
     code, user, at = failure
     log, names = prepared.log, prepared.names
@@ -432,7 +424,9 @@ def _explain(failure: Failure, metric: str, prepared: Prepared) -> InputError:
         return InputError(f"user {who} has no relevant item, and no_truth='error'")
     if code == op.USER_NO_RECS:
         return InputError(f"user {who} has no list, and no_recs='error'")
-    if code == op.OUT_OF_LIMITS:
+    if code == op.SMALL_CATALOGUE:
+        return InputError(f"n_items = {n_items} is too small: list and truth of user {who} hold {at} items")
+    if code in (op.OUT_OF_LIMITS, op.OUT_OF_RANGE):
         return InputError(f"{metric} of user {who} is not a number within the range that the metric declares")
     return InputError(f"{metric} of user {who} is too large for a double")
 

@@ -269,7 +269,7 @@ def evaluate(recs: str, truth: str, **options: Any) -> int:
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
     fastrec evaluate recs.csv truth.csv -m "ndcg(gain=exp2)@10" --by country
     """  # noqa: D301 - click's mark for lines to keep, a backspace
-    import fastrec
+    from fastrec import api
     from fastrec.files import Columns, read_logs
 
     calls = _plan(options["metrics"], options["cutoffs"], options["fail_under"])
@@ -289,7 +289,7 @@ def evaluate(recs: str, truth: str, **options: Any) -> int:
         with _item_names(logs.item_texts), warnings.catch_warnings():
             # The report holds these warnings too; they are shown below, after the result.
             warnings.simplefilter("ignore", FastrecWarning)
-            report = fastrec.evaluate(
+            report = api.evaluate(
                 logs.recs,
                 logs.truth,
                 [call.text for call in calls],
@@ -601,9 +601,9 @@ def _fitting(widths: dict[str, int], room: int) -> list[list[str]]:
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def metrics(name: str | None, format_: str) -> None:
     """List the metrics, or tell everything about one."""
-    import fastrec
+    from fastrec.registry import catalogue
 
-    known = {metric["name"]: metric for metric in fastrec.catalogue()}
+    known = {metric["name"]: metric for metric in catalogue()}
     if name is not None and name not in known:
         # Asking for "ndcg(gain=exp2)@10" is asking for ndcg; what is not known fails with a suggestion.
         from fastrec.registry import parse
@@ -744,8 +744,8 @@ def _gap(one: float, other: float) -> str:
 @program.command()
 def warmup() -> None:
     """Compile what the first evaluation needs."""
-    import fastrec
+    from fastrec import api
 
     with _progress() as (stage, _):
         stage("compiling")
-        fastrec.warmup()
+        api.warmup()

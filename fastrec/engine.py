@@ -27,8 +27,10 @@ Array = np.ndarray[Any, Any]
 POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR}
 ROWS_PER_LAUNCH = 1 << 27  # between launches a call can be interrupted and reports progress
 USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: a few MB, reused
+ANY_SIZE = 1 << 62
 INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
 WEIGHT = Row(("given", 0))
+REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
 
 
 class Log(NamedTuple):
@@ -106,7 +108,8 @@ class SumList:
         """The metric whose value a kernel refused."""
         if failure.code == op.OUT_OF_LIMITS:
             return sorted(self.checks, key=lambda check: check.view)[failure.detail].metric
-        return [each for each in self.sums if not each.fixed][failure.detail].metric
+        fixed = failure.code == op.OUT_OF_RANGE
+        return [each for each in self.sums if each.fixed is fixed][failure.detail].metric
 
 
 @dataclass(frozen=True)
@@ -149,10 +152,6 @@ class Plan:
         self.weighted = weighted
         self.per_user = per_user
         self.min_gains = list(dict.fromkeys([min_gain, *(c.min_gain for c in calls if c.min_gain is not None)]))
-        self.needs_exp2 = any(("gain", "exp2") in call.options for call in calls)
-        self.needs_plain = [call.text for call in calls if ("ideal", "k") in call.options]
-        self.max_gain = min((dict(call.options).get("max_gain", np.inf) for call in calls), default=np.inf)
-        self.gain_tables = [gain for call in calls if isinstance(gain := dict(call.options).get("gain"), tuple)]
         self.direct, self.arrays = SumList(), SumList()
         self.formulas: list[ArrayFormula] = []
         self._stored: list[tuple[int, Row]] = [(0, COUNTED)] * len(calls) if per_user else []
@@ -162,11 +161,16 @@ class Plan:
             self.weight_sums = self.direct.add(*(Sum(v, _where(COUNTED, WEIGHT), "user_weight") for v in views))
         self.values = [self._trace(i, call) for i, call in enumerate(calls)]
         self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
+        gains = [gain for gain in self.writers[True].gains if isinstance(gain, tuple)]
+        self.max_gain = min((gain[1] for gain in gains if gain[0] == "stop"), default=np.inf)
+        self.gain_tables = [gain for gain in gains if gain[0] != "stop"]
+        named = (call.text for call in calls if ("ideal", "k") in call.options)
+        self.needs_plain = next(named, "ideal=k") if self.writers[True].has_plain_ideal else None
+        self.needs_gains = bool(gains) or any(gain > 1 for gain in self.min_gains)
         self.array_writer = Writer([View(0.0, *_rows_and_checks(self.arrays, 0, []))], graded=False)
         order = self.direct.ordered()
-        after = [len(order) + i for i in self.arrays.ordered()]
         self._position = {i: at for at, i in enumerate(order)}
-        self._array_position = {i - len(order): len(order) + at for at, i in enumerate(after)}
+        self._array_position = {i: len(order) + at for at, i in enumerate(self.arrays.ordered())}
         self.scales = self.direct.scales() + self.arrays.scales()
 
     def position(self, value: Value, nth: int) -> int:
@@ -202,21 +206,21 @@ class Plan:
         return value
 
     def _mean_sums(self, call: Call, view: int, row: Row, weight: Row) -> list[Sum]:
-        """Sums for a mean over users: v; weighted: w v and w + w v. Squares come along, and with them products."""
+        """Sums for a mean over users: v; weighted: w v and w^2 v. Squares come along."""
         low, high = call.metric.range
         fixed = low >= -1.0 and high is not None and high <= 1.0
         if not self.weighted:
             return [Sum(view, row, call.text, fixed=fixed)]
         weighted = Row(op.MULTIPLY, (weight, row))
-        return [Sum(view, each, call.text) for each in (weighted, Row(op.ADD, (weight, weighted)))]
+        return [Sum(view, each, call.text) for each in (weighted, Row(op.MULTIPLY, (weight, weighted)))]
 
     def _combined_sums(self, call: Call, view: int, rows: tuple[Row, ...], weight: Row) -> list[Sum]:
-        """Sums for a function of means: the rows, then w + w row where weighted, then sums of pairs."""
+        """Sums for a function of means: the rows, then w^2 x row where weighted, then products of pairs."""
         wanted = rows
         if self.weighted:
             rows = tuple(Row(op.MULTIPLY, (weight, row)) for row in rows)
-            wanted = (*rows, *(Row(op.ADD, (weight, row)) for row in rows))
-        pairs = [Row(op.ADD, pair) for pair in itertools.combinations(rows, 2)]
+            wanted = (*rows, *(Row(op.MULTIPLY, (weight, row)) for row in rows))
+        pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)]
         return [Sum(view, row, call.text) for row in (*wanted, *pairs)]
 
     def _plan_arrays(self, position: int, call: Call, view: int) -> Value:
@@ -225,7 +229,7 @@ class Plan:
 
         def record(row: Row) -> Any:
             asked[identity(row)] = row
-            return np.ones(2).view(Values)
+            return np.full(2, row.key[1] if row.key[0] == "constant" else 1.0).view(Values)
 
         call_on_arrays(call, Statistics(call.k, self.n_items, record), 2)
         start = len(self._stored)
@@ -253,6 +257,7 @@ class Plan:
             general_rows=self.direct.rows(writer, fixed=False),
             stored_rows=np.array(stored, np.int64).reshape(-1, 2),
             find=True,
+            n_items=ANY_SIZE if self.n_items is None else self.n_items,
             lowest=lowest,
             no_truth=POLICIES[policies.no_truth],
             no_recs=POLICIES[policies.no_recs],
@@ -267,6 +272,7 @@ class Plan:
             general_rows=self.arrays.rows(writer, fixed=False),
             stored_rows=np.zeros((0, 2), np.int64),
             find=False,
+            n_items=ANY_SIZE,
             lowest=0,
             no_truth=op.SKIP,
             no_recs=op.SKIP,
@@ -277,13 +283,17 @@ class Plan:
         """Rows that the kernel stores per user."""
         return len(self._stored)
 
-    @property
-    def needs_gains(self) -> bool:
-        """Whether plain truth must be taken as truth of gain 1."""
-        return self.writers[False].has_general_gains or any(gain > 1 for gain in self.min_gains)
+    def __reduce__(self) -> Any:
+        """Pickled by what it was made of: formulas of means are functions within functions."""
+        arguments = (self.calls, self.min_gains[0], self.n_items)
+        return functools.partial(_make_plan, weighted=self.weighted, per_user=self.per_user), arguments
 
 
-_make_plan = functools.lru_cache(maxsize=64)(Plan)
+@functools.lru_cache(maxsize=64)
+def _make_plan(
+    calls: tuple[Call, ...], min_gain: float, n_items: int | None, *, weighted: bool, per_user: bool
+) -> Plan:
+    return Plan(calls, min_gain, n_items, weighted=weighted, per_user=per_user)
 
 
 class Policies(NamedTuple):
@@ -336,7 +346,7 @@ class Outcome(NamedTuple):
     n_users: int
     totals: Array  # object (n_groups + 1, n_sums, 2): whole numbers, see `fastrec.exact`
     counts: Array  # int64 (n_groups + 1, n_views, 4)
-    facts: Array  # int64 (4,)
+    facts: Array  # int64 (3,)
     per_user: Array | None  # float64 (n_calls, n_users)
 
 
@@ -364,9 +374,7 @@ def evaluate_log(
     for done, part in run(plan, program, batch, outcome.per_user):
         outcome.totals[...] += part.totals
         outcome.counts[...] += part.counts
-        largest = max(outcome.facts[op.FACT_CATALOGUE], part.facts[op.FACT_CATALOGUE])
         outcome.facts[...] += part.facts
-        outcome.facts[op.FACT_CATALOGUE] = largest
         if progress is not None:
             progress(done, n_users)
     return outcome
@@ -393,7 +401,7 @@ def _empty_outcome(plan: Plan, n_users: int, n_groups: int) -> Outcome:
         n_users,
         np.zeros((n_groups + 1, len(plan.scales), 2), dtype=object),
         np.zeros((n_groups + 1, len(plan.min_gains), 4), np.int64),
-        np.zeros(4, np.int64),
+        np.zeros(3, np.int64),
         np.empty((len(plan.calls), n_users)) if plan.per_user else None,
     )
 
@@ -443,7 +451,7 @@ def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:
     n_users = stored.shape[1]
     given = np.zeros((2 * len(plan.formulas), n_users))
     for i, formula in enumerate(plan.formulas):
-        where = {name: stored[at].view(Values) for name, at in formula.leaves}
+        where = {name: np.nan_to_num(stored[at]).view(Values) for name, at in formula.leaves}
         statistics = Statistics(formula.call.k, plan.n_items, functools.partial(_look_up, where))
         counted = stored[formula.counted] == 1.0
         if weights.shape[1]:
@@ -456,16 +464,19 @@ def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:
 
 
 def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
-    return where[identity(row)]
+    try:
+        return where[identity(row)]
+    except KeyError:
+        raise MetricError(
+            "asks for other statistics when it is called again: which ones must not depend on data"
+        ) from None
 
 
 def _part(totals: Totals, more: Totals | None) -> Part:
     sums = sum_digits(totals.fixed, totals.general)
     if more is not None:
         sums = np.concatenate([sums, sum_digits(more.fixed, more.general)], axis=1)
-    facts = totals.facts.sum(axis=0)
-    facts[op.FACT_CATALOGUE] = totals.facts[:, op.FACT_CATALOGUE].max()
-    return Part(sums, totals.counts.sum(axis=0), facts)
+    return Part(sums, totals.counts.sum(axis=0), totals.facts.sum(axis=0))
 
 
 def _launches(log: KernelLog) -> Iterator[Array]:
@@ -481,8 +492,8 @@ def _raise_failure(totals: Totals, sums: SumList, first: int) -> None:
     """The failure of the first user that has one, whatever the number of threads."""
     failed = totals.errors[totals.errors[:, 0] != op.FINE]
     if len(failed):
-        code, user, detail, _ = failed[failed[:, 1].argmin()].tolist()
-        metric = sums.metric_of(Failure(code, user, detail)) if code in (op.OUT_OF_LIMITS, op.OVERFLOW) else ""
+        code, user, detail = failed[failed[:, 1].argmin()].tolist()
+        metric = sums.metric_of(Failure(code, user, detail)) if code in REFUSED_VALUES else ""
         raise KernelError(Failure(code, user + first, detail), metric)
 
 

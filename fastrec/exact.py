@@ -23,14 +23,14 @@ Array = np.ndarray[Any, Any]
 def sum_digits(fixed: Array, general: Array) -> Array:
     """Whole numbers from the digits of one or several bins, object (n_groups, n_fixed + n_general, 2).
 
-    `fixed` is int64 (bins, groups, rows, 5): two digits of the sum, three of the sum of squares, base 2^32, after
+    `fixed` is int64 (bins, groups, rows, 6): three digits of the sum, three of the sum of squares, base 2^32, after
     the point; `general` is int64 (bins, groups, rows, 2, digits), in steps of 2^-GENERAL_SCALE.
     """
     n_groups, n_fixed, n_general = fixed.shape[1], fixed.shape[2], general.shape[2]
     totals = np.zeros((n_groups, n_fixed + n_general, 2), dtype=object)
     for digits in fixed.astype(object):
-        totals[:, :n_fixed, 0] += digits[:, :, 0] * (1 << 64) + digits[:, :, 1] * (1 << 32)
-        totals[:, :n_fixed, 1] += digits[:, :, 2] * (1 << 64) + digits[:, :, 3] * (1 << 32) + digits[:, :, 4]
+        places = digits.reshape(n_groups, n_fixed, 2, 3)
+        totals[:, :n_fixed] += places[..., 0] * (1 << 64) + places[..., 1] * (1 << 32) + places[..., 2]
     for at, group, row, moment, digit in np.argwhere(general).tolist():
         totals[group, n_fixed + row, moment] += int(general[at, group, row, moment, digit]) << (32 * digit)
     return totals

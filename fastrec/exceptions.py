@@ -7,7 +7,9 @@ A message says what was found, what was wanted and where.
 from __future__ import annotations
 
 import importlib
+import operator
 from types import ModuleType
+from typing import Any
 
 
 class FastrecError(Exception):
@@ -39,6 +41,16 @@ class FastrecWarning(UserWarning):
 
 class MissingExtraError(FastrecError, ImportError):
     """A feature needs an optional package that is not installed."""
+
+
+def whole_number(value: Any) -> int | None:
+    """The value as an int if it is a whole number of any library; None for anything else, True and False too."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def require(module: str, extra: str, *, what: str = "this") -> ModuleType:

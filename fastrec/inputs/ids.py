@@ -23,6 +23,8 @@ def check_ids(values: Any, name: str) -> Array:
     """
     if isinstance(values, np.ma.MaskedArray):
         raise InputTypeError(f"{name} must not be a masked array: fill it or drop the masked ids first")
+    if isinstance(values, (str, bytes)) or not isinstance(values, (np.ndarray, Iterable)):
+        raise InputTypeError(f"{name} must be items, found {values!r}")
     array = values if isinstance(values, np.ndarray) else _array_of(values)
     if array.ndim != 1:
         raise InputError(f"{name} must be 1-D, found shape {array.shape}")

@@ -44,7 +44,6 @@ class Settings(NamedTuple):
 
     ties: str
     duplicates: str
-    min_gain: float | None
     n_threads: int
 
 
@@ -66,9 +65,10 @@ def prepare(recs: Any, truth: Any, exclude: Any, user_ids: Any, settings: Settin
     names = Names(users, texts)
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if held.extra is not None:
-        held = _check_gains(held)
+        held = _finite_gains(held)
     facts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0}
     if seen is not None:
+        _check_signs(lists, "recs", names)
         lists, facts["excluded_items"] = _drop_seen(lists, seen, n_threads)
     if duplicates != "error":
         held, facts["duplicates_in_truth"] = _merge_copies(held, n_threads)
@@ -113,7 +113,7 @@ def _kind_of_ids(side: Side) -> str:
     return "bytes" if isinstance(side.items[0], bytes) else "texts"
 
 
-def _check_gains(held: Side) -> Side:
+def _finite_gains(held: Side) -> Side:
     """Gains that are finite; dropped where all are 1, which is what truth without gains means."""
     gains = held.extra
     assert gains is not None
@@ -209,7 +209,7 @@ def _order(lists: Side, held: Side, names: Names, settings: Settings) -> Side:
     if max(_over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
         return lists._replace(extra=None)
     gains = np.ones(len(held.items)) if held.extra is None else held.extra
-    gains = np.where((gains > 0) & (gains >= (settings.min_gain or 0.0)), gains, 0.0)
+    gains = np.maximum(gains, 0.0)
     mode = kernels.REFUSE if ties in ("expected", "error") else getattr(kernels, ties.upper())
     out = np.empty(len(items), items.dtype)
     kernel = _entry("order_lists", str(items.dtype))

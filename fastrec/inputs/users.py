@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
+from fastrec.ragged import as_array
 
 __all__ = ["SeenUsers", "check_groups", "check_user_ids", "check_weights"]
 
 Array = np.ndarray[Any, Any]
+LARGEST_WEIGHT = 1e100
 
 
 def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
@@ -50,6 +53,8 @@ def _labels(values: Any, name: str, n_users: int) -> Array:
         return _plain(array)
     if array.dtype.kind == "T":
         return np.asarray(array.tolist(), dtype=str)
+    if array.dtype.kind == "S":
+        return array.astype(object)
     if array.dtype.kind not in "iuUS":
         raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
     if array.dtype.kind in "iu" and not (array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max):
@@ -62,8 +67,8 @@ def _array_of(values: Any, name: str) -> Array:
     if isinstance(values, np.ndarray):
         return values
     if hasattr(values, "__array__"):
-        return np.asarray(values)
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        return as_array(values, name)
+    if isinstance(values, (str, bytes, AbstractSet)) or not isinstance(values, Iterable):
         raise InputTypeError(f"{name} must be one label per user, found a {type(values).__name__}: {values!r}")
     rows = list(values)
     array = np.empty(len(rows), dtype=object)
@@ -96,7 +101,7 @@ def check_weights(user_weight: Any, n_users: int) -> Array | None:
         return None
     if isinstance(user_weight, np.ma.MaskedArray):
         raise InputTypeError("user_weight must not be a masked array: fill it first")
-    array = np.asarray(user_weight)
+    array = as_array(user_weight, "user_weight")
     if array.dtype.kind not in "iufb":
         raise InputTypeError(f"user_weight must be numbers, found dtype {array.dtype}")
     if array.shape != (n_users,):
@@ -106,6 +111,11 @@ def check_weights(user_weight: Any, n_users: int) -> Array | None:
     if wrong.any():
         at = int(wrong.argmax())
         raise InputError(f"user_weight must be finite and not negative, found {weights[at]} at user {at}")
+    largest = weights.max(initial=0.0)
+    if largest > LARGEST_WEIGHT or (largest > 0 and weights[weights > 0].min() < 1 / LARGEST_WEIGHT):
+        raise InputError(
+            f"user_weight must be 0 or from {1 / LARGEST_WEIGHT} to {LARGEST_WEIGHT}, as squares are summed"
+        )
     return weights
 
 

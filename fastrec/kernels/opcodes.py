@@ -21,6 +21,7 @@ SORT_GAINS: Final = 9  # gains in descending order: source a, cut-off b
 SORTED_SERIES: Final = 10  # running sum over sorted gains: weight table a, gain map b
 READ_SORTED: Final = 11  # out = that sum at position row a, or at the last one
 CUMULATIVE: Final = 12  # out = cumulative weights of table a at position row b
+# from here on arithmetic, up to SELECT; the kernel tells leaves from it by the order of these numbers
 ADD: Final = 13
 MULTIPLY: Final = 14
 DIVIDE: Final = 15  # 0 / 0 is 0
@@ -64,6 +65,8 @@ USER_NO_TRUTH: Final = 5
 USER_NO_RECS: Final = 6
 OUT_OF_LIMITS: Final = 7
 OVERFLOW: Final = 8
+SMALL_CATALOGUE: Final = 10  # list and truth hold more items than the catalogue
+OUT_OF_RANGE: Final = 9  # a value that should be within [-1, 1]
 
 # columns of the counts kept per group and view
 N_EVALUATED: Final = 0
@@ -75,7 +78,6 @@ N_NO_RECS: Final = 3
 FACT_HITS: Final = 0  # relevant items found anywhere in the list of their user
 FACT_RELEVANT: Final = 1
 FACT_LISTED: Final = 2  # users with relevant items and a list
-FACT_CATALOGUE: Final = 3  # most distinct items that one user's list and truth hold (an upper bound)
 
 # exact sums
 DIGITS: Final = 136

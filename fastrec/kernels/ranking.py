@@ -24,7 +24,6 @@ from fastrec.kernels.opcodes import (
     DUPLICATE_TRUTH,
     ERROR,
     EXP2,
-    FACT_CATALOGUE,
     FACT_HITS,
     FACT_LISTED,
     FACT_RELEVANT,
@@ -48,11 +47,13 @@ from fastrec.kernels.opcodes import (
     NEGATIVE_REC,
     NEGATIVE_TRUTH,
     OUT_OF_LIMITS,
+    OUT_OF_RANGE,
     OVERFLOW,
     PRECISION,
     READ,
     SELECT,
     SERIES,
+    SMALL_CATALOGUE,
     SORT_GAINS,
     SORTED_SERIES,
     SQUARE_ROOT,
@@ -69,6 +70,7 @@ SMALL_TABLE = 13  # log2 of the slots that serve lists and truth of up to SMALL_
 SMALL_ROWS = 512
 SLOTS_PER_ID = 4  # for more ids
 LARGEST_BASE = 2**31 - 2
+LARGEST_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
 
 # rows of the bounds of a block's events
 START = 0  # where the events of each user start
@@ -89,7 +91,7 @@ class Log(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What to compute; see `fastrec.statistics` for how it is written."""
+    """What to compute; see `fastrec.programs` for how it is written."""
 
     ops: Array  # int64 (n_ops, 5)
     view_ops: Array  # int64 (n_views + 1,): the operations of each view
@@ -107,6 +109,7 @@ class Program(NamedTuple):
     stored_rows: Array  # int64 (n_stored, 2): row, view
     n_rows: int
     find: bool  # find hits, or work on given rows only
+    n_items: int  # size of the catalogue
     lowest: int  # 0, or -1 where ranks of a list have been blanked out by negative ids
     no_truth: int  # policies
     no_recs: int
@@ -122,11 +125,11 @@ class Users(NamedTuple):
 class Totals(NamedTuple):
     """What comes out, one set per bin so that threads never share a line."""
 
-    fixed: Array  # int64 (bins, n_groups + 1, n_fixed, 5)
+    fixed: Array  # int64 (bins, n_groups + 1, n_fixed, 6)
     general: Array  # int64 (bins, n_groups + 1, n_general, 2, DIGITS)
     counts: Array  # int64 (bins, n_groups + 1, n_views, 4)
-    facts: Array  # int64 (bins, 4)
-    errors: Array  # int64 (bins, 4): code, user, detail, detail
+    facts: Array  # int64 (bins, 3)
+    errors: Array  # int64 (bins, 3): code, user, detail
     stored: Array  # float64 (n_stored, n_users)
 
 
@@ -184,6 +187,8 @@ def index_list(row, lowest, table, base, multiplier, shift):
         slot = slot_of(item, multiplier, shift)
         while table[slot] >= free_below:
             if row[np.uint64(table[slot] - free_below)] == item:
+                if item < 0:
+                    return NEGATIVE_REC, first_negative(row)
                 return DUPLICATE_REC, j
             slot = (slot + one) & top
             steps_left -= 1
@@ -221,6 +226,8 @@ def probe_truth(row, held, table, base, multiplier, shift, positions, sources):
                     hits += 1
                     break
             elif held[np.uint64(at - n)] == item:
+                if item < 0:
+                    return NEGATIVE_TRUTH, first_negative(held), 0
                 return DUPLICATE_TRUTH, i, 0
             slot = (slot + one) & top
             steps_left -= 1
@@ -337,19 +344,18 @@ def find_hits(row, held, lowest, table, base, positions, sources):
 
 
 @helper
-def collect_block(log, gains, first, last, lowest, scratch, at, ranks, event_gains, bounds, facts, errors):
+def collect_block(log, gains, first, last, program, scratch, at, ranks, event_gains, bounds, errors):
     """Write down the hits of users first..last-1 whose gain is positive; False on an error."""
     positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
     # what changes with every user stays in registers: bins share cache lines
     base = scratch.base[at]
-    catalogue = 0
     n_events = 0
     for u in range(first, last):
         i = u - first
         row = log.rec_items[log.rec_indptr[u] : log.rec_indptr[u + 1]]
         held_from = log.truth_indptr[u]
         held = log.truth_items[held_from : log.truth_indptr[u + 1]]
-        code, position, hits, base = find_hits(row, held, lowest, table, base, positions, sources)
+        code, position, hits, base = find_hits(row, held, program.lowest, table, base, positions, sources)
         if code != FINE:
             errors[0] = code
             errors[1] = u
@@ -380,10 +386,13 @@ def collect_block(log, gains, first, last, lowest, scratch, at, ranks, event_gai
                     kept += 1
         bounds[N_RELEVANT, i] = n_rel
         bounds[N_LISTED, i] = len(row)
-        catalogue = max(catalogue, len(row) + n_rel - kept)
+        if len(row) + n_rel - kept > program.n_items:
+            errors[0] = SMALL_CATALOGUE
+            errors[1] = u
+            errors[2] = len(row) + n_rel - kept
+            return False
     bounds[START, last - first] = n_events
     scratch.base[at] = base
-    facts[FACT_CATALOGUE] = max(facts[FACT_CATALOGUE], catalogue)
     return True
 
 
@@ -662,29 +671,47 @@ def run_program(
 
 @helper
 def add_fixed(row, first, last, total):
-    """Add values in [-1, 1] and their squares, which may be very small, in 32-bit digits: exact, in any order."""
-    high = np.int64(0)
-    low = np.int64(0)
-    high2 = np.int64(0)
-    low2 = np.int64(0)
-    lowest2 = np.int64(0)
+    """Add values in [-1, 1] and their squares in three 32-bit digits each: exact, in any order.
+
+    Returns how many values are outside that range, or no numbers.
+    """
+    base = 4294967296.0
+    high, low, lowest = np.int64(0), np.int64(0), np.int64(0)
+    high2, low2, lowest2 = np.int64(0), np.int64(0), np.int64(0)
+    outside = np.int64(0)
     for i in range(first, last):
-        scaled = row[i] * 4294967296.0
+        value = row[i]
+        outside += not (abs(value) <= LARGEST_FIXED)
+        scaled = value * base
         whole = np.int64(scaled)
+        rest = (scaled - whole) * base
+        part = np.int64(rest)
         high += whole
-        low += np.int64((scaled - whole) * 4294967296.0)
-        scaled2 = row[i] * row[i] * 4294967296.0
-        whole2 = np.int64(scaled2)
-        high2 += whole2
-        rest2 = (scaled2 - whole2) * 4294967296.0
-        part2 = np.int64(rest2)
-        low2 += part2
-        lowest2 += np.int64((rest2 - part2) * 4294967296.0)
+        low += part
+        lowest += np.int64((rest - part) * base)
+        scaled = value * value * base
+        whole = np.int64(scaled)
+        rest = (scaled - whole) * base
+        part = np.int64(rest)
+        high2 += whole
+        low2 += part
+        lowest2 += np.int64((rest - part) * base)
     total[0] += high
     total[1] += low
-    total[2] += high2
-    total[3] += low2
-    total[4] += lowest2
+    total[2] += lowest
+    total[3] += high2
+    total[4] += low2
+    total[5] += lowest2
+    return outside
+
+
+@helper
+def first_outside(row):
+    """Position of the first value that is not within [-1, 1]."""
+    i = 0
+    while abs(row[i]) <= LARGEST_FIXED:
+        i += 1
+    return i
 
 
 @helper
@@ -725,7 +752,11 @@ def add_general(value, bits, total):
 def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first, n, errors):
     """Add the rows of a block to the sums of all users and of each group; False on an overflow."""
     for j in range(len(fixed_rows)):
-        add_fixed(rows[fixed_rows[j]], np.int64(0), n, fixed[0, j])
+        if add_fixed(rows[fixed_rows[j]], np.int64(0), n, fixed[0, j]) > 0:
+            errors[0] = OUT_OF_RANGE
+            errors[1] = first + first_outside(rows[fixed_rows[j]])
+            errors[2] = j
+            return False
     for j in range(len(general_rows)):
         r = general_rows[j]
         for i in range(n):
@@ -778,8 +809,7 @@ def evaluate_bin(log, gains, program, users, totals, scratch, blocks, at):
         n = last - first
         if program.find:
             found, found_gains, own = ranks[0], event_gains[0], bounds[0]
-            lowest = program.lowest
-            if not collect_block(log, gains, first, last, lowest, scratch, at, found, found_gains, own, facts, errors):
+            if not collect_block(log, gains, first, last, program, scratch, at, found, found_gains, own, errors):
                 return
         for view in range(len(program.min_gains)):
             which = 0

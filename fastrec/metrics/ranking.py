@@ -17,11 +17,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from fastrec.registry import ABOVE_ZERO, FRACTION, NOT_NEGATIVE, TABLE, ranking_metric
+from fastrec.registry import EXPONENT, FRACTION, NOT_NEGATIVE, TABLE, ranking_metric
 from fastrec.statistics import Combined, sqrt
 
 Table = Annotated[tuple[float, ...], TABLE]
-AboveZero = Annotated[float, ABOVE_ZERO]
+Exponent = Annotated[float, EXPONENT]
 NotNegative = Annotated[float, NOT_NEGATIVE]
 Fraction = Annotated[float, FRACTION]
 Gain = Literal["linear", "exp2"] | Table
@@ -309,7 +309,7 @@ def rbp(s: Any, *, p: Fraction = 0.8) -> Any:
 
 
 @ranking_metric(range=(0, 1), formula="sum of R_r / r * product of (1 - R_i), i < r", source="Chapelle et al. 2009")
-def err(s: Any, *, max_gain: AboveZero) -> Any:
+def err(s: Any, *, max_gain: Exponent) -> Any:
     """Expected reciprocal rank: 1 / rank at which a user stops who reads downwards.
 
     Formula: sum over r <= k of R_r / r * product over i < r of (1 - R_i), with the stop probability

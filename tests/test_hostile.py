@@ -1,0 +1,224 @@
+"""What a hostile or careless caller could do: each once crashed, read past an array, or gave a wrong number."""
+
+import math
+import pickle
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec.programs import Extent, View, Writer
+from fastrec.statistics import Statistics
+
+
+def declare(formula: Any, low: float = -1e300, high: float | None = None) -> None:
+    fastrec.ranking_metric(range=(low, high), name="mine")(formula)
+
+
+def test_a_ragged_whose_pointers_were_changed_is_checked_again():
+    indptr = np.array([0, 1000, 2000, 3000])
+    lists = fastrec.Ragged(np.arange(3000), indptr)
+    indptr[3] += 4_000_000
+    with pytest.raises(fastrec.InputError, match="must end at the number of values"):
+        fastrec.evaluate(lists, [[1], [1001], [2001]], "hits", exclude=[[], [], []])
+
+
+@pytest.mark.parametrize("text", ["cg(gain=[0])", "ndcg(gain=[0])", "ndcg(gain=[0], ideal=k)"])
+def test_plain_truth_must_be_in_a_gain_table_too(text):
+    with pytest.raises(fastrec.InputError, match="grades 0"):
+        fastrec.evaluate([[1, 2]], [[1, 2]], text)
+
+
+@pytest.mark.parametrize("grade", [1e12, 1e5, 1.5])
+def test_a_table_inside_a_formula_is_checked(grade):
+    declare(lambda s: s.gain_sum((0.0, 1.0, 3.0), "one"))
+    with pytest.raises(fastrec.InputError, match="gain table of 3"):
+        fastrec.evaluate([[1]], [{1: grade}], "mine")
+
+
+@pytest.mark.parametrize(
+    ("truth", "wanted"), [([[1, 2, 3]], 1 + 1 / math.log2(3)), ([{1: 5.0, 2: 1.0}], 5 + 1 / math.log2(3))]
+)
+def test_an_ideal_alone_reaches_as_far_as_its_cutoff(truth, wanted):
+    declare(lambda s: s.ideal_sum("linear", "log2", "truth"))
+    assert fastrec.evaluate([[1, 2]], truth, "mine@2")["mine@2"] == pytest.approx(wanted, rel=1e-15)
+
+
+def test_an_ideal_with_a_table_on_plain_truth():
+    declare(lambda s: s.ideal_sum([0, 5], "one", "truth"))
+    assert fastrec.evaluate([[1, 2]], [[1, 9]], "mine@2")["mine@2"] == 10
+
+
+def test_weight_tables_are_long_enough_for_every_thread():
+    statistics = Statistics(None, None)
+    writer = Writer([View(0.0, (statistics.gain_sum("linear", "log2"),))], graded=True)
+    short, failures = threading.Event(), []
+
+    def work(longest: int) -> None:
+        while not short.is_set() and not failures:
+            weights, _ = writer._weight_tables(Extent(longest, longest))
+            if weights.shape[1] < longest + 1:
+                failures.append(weights.shape)
+            writer._tables = None
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=work, args=(longest,)) for longest in (3, 6, 9, 12)]
+    for thread in threads:
+        thread.start()
+    short.wait(0.5)
+    short.set()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(before)
+    assert not failures
+
+
+def test_merging_after_groups_grew():
+    other = fastrec.Evaluator("hits")
+    other.update([[1], [1]], [[1], [1]], groups=["a", "b"])
+    other.update([[1]], [[1]], groups=["c"])
+    report = fastrec.Evaluator("hits").merge(other).result()
+    assert {label: row["hits"].users for label, row in report.groups["group"].items()} == {"a": 1, "b": 1, "c": 1}
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda s: (s.hits == 0) * 1.0,
+        lambda s: 1.0 - (s.hits != 0),
+        lambda s: np.where(s.hits == 0, 1.0, 0.0),
+    ],
+)
+def test_comparing_for_equality_compares_numbers(formula):
+    declare(formula)
+    assert fastrec.evaluate([[1], [2]], [[1], [9]], "mine", per_user=True).per_user["mine"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("ndcg(discount=[1e308, 1e308])", {1: 1.0, 2: 1.0}),
+        ("ndcg(discount=[1e300, 1])", {1: 1e10}),
+        ("ndcg(gain=[0, 1.7e308])@2", {1: 1.0, 2: 1.0}),
+        ("ndcg", {1: 1.7e308, 2: 1.7e308}),
+        ("dcg", {1: 1.7e308, 2: 1.7e308}),
+    ],
+)
+def test_a_value_that_is_no_number_is_refused_by_name(text, truth):
+    with pytest.raises(fastrec.InputError, match=r"of user 0 is (not a number|too large)"):
+        fastrec.evaluate([[1, 2]], [truth], text)
+
+
+@pytest.mark.parametrize("text", ["err(max_gain=1100)", "f_beta(beta=1e200)", "f_beta(beta=-1)"])
+def test_options_that_would_leave_the_doubles_are_refused(text):
+    with pytest.raises(fastrec.MetricError, match="number"):
+        fastrec.evaluate([[1]], [[1]], text)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e9, 1e16, 1e80])
+def test_weighted_standard_errors_at_every_scale(scale):
+    rng = np.random.default_rng(0)
+    gains, weights = (1 + rng.random(50)) * scale, 0.5 + rng.random(50)
+    report = fastrec.evaluate([[1]] * 50, [{1: gain} for gain in gains], "cg", user_weight=weights)
+    mean = (weights * gains).sum() / weights.sum()
+    wanted = math.sqrt(50 / 49 * (weights**2 * (gains - mean) ** 2).sum()) / weights.sum()
+    assert report.std_error("cg") == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:no truth item")
+def test_best_and_worst_follow_the_gain_whatever_the_min_gain():
+    scored = ([1, 2], [0, 2], [1.0, 1.0])
+    for ties, wanted in (("best", 1.0), ("worst", 0.5)):
+        report = fastrec.evaluate(scored, [{2: 2.0, 9: 3.0}], "mrr(min_gain=2)", min_gain=3, ties=ties)
+        assert report["mrr(min_gain=2)"] == wanted
+
+
+def test_sets_have_no_order():
+    with pytest.raises(fastrec.InputTypeError, match="a set has no order"):
+        fastrec.evaluate([{1, 2, 3}], [[1]], "mrr")
+    with pytest.raises(fastrec.InputTypeError, match="groups"):
+        fastrec.evaluate([[1], [2]], [[1], [2]], "mrr", groups={1, 2})
+    assert fastrec.evaluate([[1, 2, 3]], [{1}], "mrr")["mrr"] == 1
+
+
+def test_merging_tells_formulas_of_the_same_name_apart():
+    declare(lambda s: s.hits)
+    first = fastrec.Evaluator("mine")
+    declare(lambda s: s.hits * 100)
+    with pytest.raises(fastrec.InputError, match="formulas"):
+        first.merge(fastrec.Evaluator("mine"))
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda s: s.hit_sum("log"),
+        lambda s: s.gain_sum("exp", "log2"),
+        lambda s: s.ideal_sum("linear", "log2", "trth"),
+        lambda s: s.gain_sum("linear", [1.0, math.nan]),
+    ],
+)
+def test_a_formula_that_misspells_a_statistic(formula):
+    declare(formula)
+    with pytest.raises(fastrec.MetricError, match="mine has no"):
+        fastrec.evaluate([[1]], [[1]], "mine")
+
+
+def test_arrays_may_be_changed_in_place_by_a_formula():
+    def formula(s: Any) -> Any:
+        values = np.where(s.hits > 0, s.hits, 0.0)
+        values += 1
+        return np.divide(values, s.k, out=np.zeros_like(values), where=np.asarray(s.k) > 0)
+
+    declare(formula)
+    assert fastrec.evaluate([[1, 2]], [[1]], "mine@2")["mine@2"] == 1
+
+
+def test_a_masked_ragged_is_refused():
+    with pytest.raises(fastrec.InputTypeError, match="masked"):
+        fastrec.Ragged(np.ma.masked_array([1, 2], [0, 1]), [0, 2])
+
+
+def test_a_text_is_no_list_of_items():
+    with pytest.raises(fastrec.InputTypeError, match="recs items"):
+        fastrec.evaluate(("abc", [0, 3]), [["a"]], "hits")
+
+
+@pytest.mark.parametrize("lists", [[[1, -1, -1]], [[-5]]])
+def test_negative_ids_are_told_from_duplicates_and_never_dropped(lists):
+    with pytest.raises(fastrec.InputError, match="negative"):
+        fastrec.evaluate(lists, [[1]], "hits")
+    with pytest.raises(fastrec.InputError, match="negative"):
+        fastrec.evaluate(lists, [[1]], "hits", exclude=[[-1, -5]])
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ({"recs": (5, [0, 1])}, "recs items"),
+        ({"recs": ([1, 2], [[0], [1, 2]])}, "recs indptr"),
+        ({"recs": ([1, 2], [0, 2], [[1], [2, 3]])}, "recs scores"),
+        ({"user_weight": [[1], [2, 3]]}, "user_weight"),
+        ({"k": [np.array([1, 2])]}, "k must be"),
+        ({"n_items": np.array([1, 2])}, "n_items"),
+        ({"n_threads": np.array([1, 2])}, "n_threads"),
+        ({"metrics": "hits@" + "1" * 5000}, "cut-off"),
+    ],
+)
+def test_no_error_but_ours(call, error):
+    with pytest.raises(fastrec.FastrecError, match=error):
+        fastrec.evaluate(**{"recs": [[1]], "truth": [[1]], "metrics": "hits", **call})
+
+
+def test_an_evaluator_travels_to_another_process():
+    evaluator = fastrec.Evaluator(["recall(average=pooled)", "f1(average=means)@5", "ndcg"], per_user=True)
+    evaluator.update([[1, 2], [3]], [[1], [9]], groups=["a", "b"], user_weight=[1.0, 2.0], user_ids=[1, 2])
+    copy = pickle.loads(pickle.dumps(evaluator))
+    assert copy.result().to_dict() == evaluator.result().to_dict()
+    other = fastrec.Evaluator(["recall(average=pooled)", "f1(average=means)@5", "ndcg"], per_user=True)
+    other.update([[1]], [[1]], groups=["a"], user_weight=[1.0], user_ids=[3])
+    assert other.merge(copy).result().users["total"] == 3
