@@ -751,28 +751,25 @@ def add_general(value, bits, total):
 @helper
 def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first, n, errors):
     """Add the rows of a block to the sums of all users and of each group; False on an overflow."""
-    for j in range(len(fixed_rows)):
-        if add_fixed(rows[fixed_rows[j]], np.int64(0), n, fixed[0, j]) > 0:
-            errors[0] = OUT_OF_RANGE
-            errors[1] = first + first_outside(rows[fixed_rows[j]])
-            errors[2] = j
-            return False
-    for j in range(len(general_rows)):
-        r = general_rows[j]
-        for i in range(n):
-            if not add_general(rows[r, i], bits[r, i], general[0, j]):
-                errors[0] = OVERFLOW
-                errors[1] = first + i
-                errors[2] = j
-                return False
-    for g in range(len(groups)):
-        for i in range(n):
-            group = groups[g, first + i]
+    for g in range(-1, len(groups)):  # -1 for all users: the whole block at once, else one user at a time
+        step = n if g < 0 else 1
+        for i in range(0, n, step):
+            group = 0 if g < 0 else groups[g, first + i]
             for j in range(len(fixed_rows)):
-                add_fixed(rows[fixed_rows[j]], i, i + 1, fixed[group, j])
+                row = rows[fixed_rows[j]]
+                if add_fixed(row, i, i + step, fixed[group, j]) > 0:
+                    errors[0] = OUT_OF_RANGE
+                    errors[1] = first + first_outside(row)
+                    errors[2] = j
+                    return False
             for j in range(len(general_rows)):
                 r = general_rows[j]
-                add_general(rows[r, i], bits[r, i], general[group, j])
+                for u in range(i, i + step):
+                    if not add_general(rows[r, u], bits[r, u], general[group, j]):
+                        errors[0] = OVERFLOW
+                        errors[1] = first + u
+                        errors[2] = j
+                        return False
     return True
 
 
