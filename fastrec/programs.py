@@ -201,7 +201,7 @@ class Writer:
             "ops": np.array(self._ops, np.int64).reshape(-1, op.OP_WIDTH),
             "view_ops": np.array(self._view_ops, np.int64),
             "min_gains": np.array(self._min_gains, float),
-            "cutoffs": np.array(self._cutoffs, np.int64),
+            "cutoffs": np.array(self._cutoffs or [UNCUT], np.int64),  # never empty: an operation may name the first
             "bucket": self._buckets(extent),
             "weights": weights,
             "ideals": ideals,
