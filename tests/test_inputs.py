@@ -17,6 +17,7 @@ from strategies import Log
 from test_metrics import CI, Ask, check_estimate, check_user_values, flat, recs_of, truth_of, write
 
 import fastrec
+from fastrec.launcher import SMALL_ROWS
 
 RECS, TRUTH = [[1, 2, 3], [4, 5]], [[2], [4, 9]]
 ITEMS, POINTERS = np.array([1, 2, 3, 4, 5]), np.array([0, 3, 5])
@@ -335,7 +336,8 @@ def test_a_failed_update_changes_nothing(name: str) -> None:
         good["user_weight"] = [1.0]
     if "user_ids" in change or isinstance(change.get("recs"), dict):
         good["user_ids"] = ["eve"]
-    evaluator = fastrec.Evaluator(**{"metrics": ["recall", "cg"], "per_user": True} | settings)
+    arguments: dict[str, Any] = {"metrics": ["recall", "cg"], "per_user": True} | settings
+    evaluator = fastrec.Evaluator(**arguments)
     evaluator.update(**good)
     before = snapshot(evaluator)
     with pytest.raises(fastrec.FastrecError) as caught:
@@ -368,15 +370,16 @@ def test_ragged_says_what_is_wrong(name: str) -> None:
 
 def test_rows_of_a_ragged() -> None:
     rows = fastrec.Ragged(np.array([7, 8, 9], np.int32), np.array([0, 2, 2, 3]))
-    assert [row.tolist() for row in rows] == [[7, 8], [], [9]]
+    assert [rows[at].tolist() for at in range(len(rows))] == [[7, 8], [], [9]]
     assert rows[-1].tolist() == [9]
-    assert rows[np.int64(0)].dtype == np.int32
+    assert rows[0].dtype == np.int32
     for outside in (3, -4):
         with pytest.raises(IndexError, match=f"{outside}.*3 rows"):
             rows[outside]
 
 
 def many_rows() -> tuple[Any, Any]:
+    assert SMALL_ROWS < 4000 * 100 * 2
     return np.tile(np.arange(100), 4000), np.arange(4001) * 100
 
 
@@ -481,15 +484,18 @@ def test_an_evaluator_is_not_merged_with_itself() -> None:
 
 @pytest.mark.parametrize("name", ["user_ids", "user_weight"])
 def test_every_batch_has_it_or_none(name: str) -> None:
+    def argument(values: list[int], *, given: bool) -> dict[str, Any]:
+        return {name: values} if given else {}
+
     def fed(*, given: bool) -> fastrec.Evaluator:
         evaluator = fastrec.Evaluator("recall")
-        evaluator.update(RECS, TRUTH, **({name: [1, 2]} if given else {}))
+        evaluator.update(RECS, TRUTH, **argument([1, 2], given=given))
         return evaluator
 
     for given_first in (False, True):
         evaluator = fed(given=given_first)
         with pytest.raises(fastrec.InputError, match=name):
-            evaluator.update(RECS, TRUTH, **({} if given_first else {name: [3, 4]}))
+            evaluator.update(RECS, TRUTH, **argument([3, 4], given=not given_first))
         with pytest.raises(fastrec.InputError, match=name):
             evaluator.merge(fed(given=not given_first))
         assert evaluator.result().users["total"] == 2
@@ -648,8 +654,8 @@ def test_one_list_of_arrays_of_two_kinds() -> None:
 def test_texts_of_any_type() -> None:
     plain = [["a", "b"], ["c"]]
     items = ["a", "b", "c"]
-    forms = [np.array(items), np.array(items, object), np.array(items, np.dtypes.StringDType())]
-    forms += [[np.str_(item) for item in items]]
+    forms: list[Any] = [np.array(items), np.array(items, object), np.array(items, np.dtypes.StringDType())]
+    forms.append([np.str_(item) for item in items])
     for form in forms:
         report = fastrec.evaluate((form, [0, 2, 3]), plain, "recall")
         assert report["recall"] == 1
@@ -678,15 +684,15 @@ def test_cutoffs_in_any_collection(k: Any) -> None:
 
 
 def test_numpy_numbers_as_settings() -> None:
-    report = fastrec.evaluate(
-        RECS, TRUTH, "mcc", k=np.int32(2), n_items=np.int64(20), min_gain=np.float32(0.5), n_threads=np.int8(2)
-    )
+    numbers: dict[str, Any] = {"k": np.int32(2), "n_items": np.int64(20), "min_gain": np.float32(0.5)}
+    report = fastrec.evaluate(RECS, TRUTH, "mcc", n_threads=np.int8(2), **numbers)  # type: ignore[arg-type]
     assert list(report) == ["mcc@2"]
     assert (report.settings["n_items"], report.settings["min_gain"]) == (20, 0.5)
 
 
 def test_no_users_at_all() -> None:
-    for nothing in ([], np.zeros((0, 5), int), (np.zeros(0, int), [0]), {}):
+    forms: list[Any] = [[], np.zeros((0, 5), int), (np.zeros(0, int), [0]), {}]
+    for nothing in forms:
         report = fastrec.evaluate(nothing, nothing, ["ndcg", "recall(average=pooled)"], per_user=True)
         assert all(math.isnan(report[name]) for name in report)
         assert [len(values) for values in report.per_user.values()] == [0, 0]

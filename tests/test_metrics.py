@@ -20,6 +20,8 @@ from strategies import Log
 from worked_cases import Case, Refused
 
 import fastrec
+from fastrec.kernels.opcodes import BLOCK
+from fastrec.kernels.ranking import SMALL_ROWS
 from fastrec.registry import parse
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
@@ -27,8 +29,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarni
 FAR = 50  # past the end of every list here
 CUTOFFS = [None, 1, 3, 10, FAR]
 MIN_GAINS = [None, 2.0]
-NUMBERS = {"beta": [0.5, 1.0, 2.0], "p": [0.8, 0.5], "max_gain": [4.0, 5.5]}
-TABLES = {"gain": [(0.0, 1.0, 3.0, 7.0, 15.0), (0.0, 0.0, 2.0, 2.0, 9.5)], "discount": [(1.0, 0.5, 0.5, 0.1)]}
+NUMBERS: dict[str, list[Any]] = {"beta": [0.5, 1.0, 2.0], "p": [0.8, 0.5], "max_gain": [4.0, 5.5]}
+TABLES: dict[str, list[Any]] = {
+    "gain": [(0.0, 1.0, 3.0, 7.0, 15.0), (0.0, 0.0, 2.0, 2.0, 9.5)],
+    "discount": [(1.0, 0.5, 0.5, 0.1)],
+}
 POLICIES = ["skip", "zero", "nan"]
 CI = settings(derandomize=True, deadline=None, database=None, max_examples=30, suppress_health_check=list(HealthCheck))
 
@@ -49,7 +54,7 @@ class Ask(NamedTuple):
 
 def samples(name: str, option: dict[str, Any]) -> list[Any]:
     """Every choice of an option, and a few of its numbers or tables."""
-    values = list(option["choices"])
+    values: list[Any] = list(option["choices"])
     if option["kind"].endswith("table"):
         values += TABLES[name]
     if option["kind"] == "number":
@@ -154,7 +159,7 @@ def check_call(
             check_estimate(report.groups["group"][label][name], expected, f"{ask.text} of group {label}")
 
 
-KINDS = {"plain": {"graded": False}, "integer": {"integer": True}, "graded": {}}
+KINDS: dict[str, dict[str, Any]] = {"plain": {"graded": False}, "integer": {"integer": True}, "graded": {}}
 
 
 def for_kind(kind: str) -> list[Ask]:
@@ -165,7 +170,7 @@ def for_kind(kind: str) -> list[Ask]:
 @CI
 @given(data=st.data())
 def test_matrix_on_awkward_logs(kind: str, data: st.DataObject) -> None:
-    log = data.draw(strategies.logs(**KINDS[kind]))  # type: ignore[arg-type]
+    log = data.draw(strategies.logs(**KINDS[kind]))
     labels = st.lists(st.sampled_from("ab"), min_size=len(log.recs), max_size=len(log.recs))
     check_call(
         log,
@@ -211,6 +216,20 @@ def test_matrix_on_a_random_batch(kind: str, weighted: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_users_and_long_lists(kind: str) -> None:
+    """More users than a block of the kernels holds, and users with more ids than its small table serves."""
+    log = random_log(kind, 1100, seed=8)
+    draw = np.random.default_rng(13)
+    gains = [1.0] if kind == "plain" else [0.0, 1.0, 2.0, 3.0, 4.0]
+    for user, (n_rec, n_rel) in {0: (600, 5), 511: (3000, 700), 512: (5, 2000), 1099: (0, 900)}.items():
+        log.recs[user] = draw.permutation(4000)[:n_rec].tolist()
+        log.truth[user] = [(item, float(draw.choice(gains))) for item in draw.permutation(4000)[:n_rel].tolist()]
+    assert max(len(items) for items in log.recs) > SMALL_ROWS
+    assert len(log.recs) > 2 * BLOCK
+    check_call(log, for_kind(kind)[::17], n_items=5000)
+
+
 @pytest.mark.parametrize("name", ["accuracy", "specificity", "fallout", "mcc", "limited_auc"])
 @CI
 @given(log=strategies.logs(), k=strategies.cutoffs(), extra=st.sampled_from([0, 1, 2**40]))
@@ -246,7 +265,7 @@ def run(case: Case | Refused) -> fastrec.Report:
 
 
 def has_min_gain_below_zero(case: Case) -> bool:
-    return case.call.get("min_gain", 1) <= 0
+    return bool(case.call.get("min_gain", 1) <= 0)
 
 
 @pytest.mark.parametrize(

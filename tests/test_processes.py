@@ -1,6 +1,7 @@
 """What a process goes through: threads, forks, cold starts at once, folders that cannot be written. In subprocesses."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,22 @@ def test_no_home_and_nothing_to_write_to(tmp_path):
     check(run("print(few())", **settings), "0.5")
 
 
+def test_a_read_only_package_without_a_home(tmp_path):
+    site, locked = tmp_path / "site", tmp_path / "file"
+    locked.write_text("a file where a folder should be")
+    shutil.copytree(ROOT / "fastrec", site / "fastrec", ignore=shutil.ignore_patterns("__pycache__"))
+    files = sorted(site.rglob("*"))
+    for path in files:
+        path.chmod(path.stat().st_mode & ~0o222)
+    settings = {"HOME": None, "XDG_CACHE_HOME": str(locked), "NUMBA_CACHE_DIR": None, "FASTREC_CACHE_DIR": None}
+    code = "print(few(), fastrec.__file__)"
+    result = run(code, cwd=tmp_path, PYTHONPATH=str(site), PYTHONDONTWRITEBYTECODE="1", **settings)
+    for path in files:
+        path.chmod(path.stat().st_mode | 0o200)
+    check(result, f"0.5 {site / 'fastrec' / '__init__.py'}")
+    assert sorted(site.rglob("*")) == files, "nothing is written into the package"
+
+
 def test_cold_starts_at_once_share_an_empty_cache(tmp_path):
     code = MANY + "print(few(), many(n_threads=2)['recall@10'])"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
@@ -75,6 +92,27 @@ def test_several_python_threads_at_once(layer):
     check(result, "True True")
 
 
+MIXED = """
+from concurrent.futures import ThreadPoolExecutor
+weights, groups = np.arange(1, n + 1) % 5, np.arange(n) % 3
+def one(i):
+    gains = () if i % 2 else (np.arange(len(items)) % 4 + 1.0,)
+    report = fastrec.evaluate(
+        (items, indptr), (items, indptr, *gains), [f"ndcg@{i % 7 + 1}", f"map@{i % 5 + 1}", "dcg"],
+        user_weight=weights if i % 3 else None, groups=groups if i % 4 else None, n_threads=i % 3 + 1,
+    )
+    return repr(report.to_dict())
+alone = [one(i) for i in range(24)]
+with ThreadPoolExecutor(8) as pool:
+    print(list(pool.map(one, range(24))) == alone, len(set(alone)))
+"""
+
+
+@pytest.mark.parametrize("layer", ["workqueue", None])
+def test_different_calls_at_once_do_not_mix(layer):
+    check(run(MIXED, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"), "True 24")
+
+
 FORK = """
 import os, warnings
 warnings.simplefilter("ignore")
@@ -93,12 +131,14 @@ def test_a_forked_child_evaluates(layer):
 
 
 GLOBAL = """
-import numba, sys, threading
+import numba, os, sys, threading
 numba.set_num_threads(1)
-before = (numba.get_num_threads(), numba.config.CACHE_DIR, np.geterr(), threading.active_count())
+def state():
+    layers = (numba.threading_layer(), numba.config.THREADING_LAYER, numba.get_num_threads(), numba.config.CACHE_DIR)
+    return layers, np.geterr(), threading.active_count(), dict(os.environ)
+before = state()
 many(n_threads=2); few(); many(per_user=True, n_threads=1)
-after = (numba.get_num_threads(), numba.config.CACHE_DIR, np.geterr(), threading.active_count())
-print(before == after)
+print(before == state())
 """
 
 

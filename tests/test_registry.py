@@ -360,7 +360,7 @@ def test_a_formula_on_arrays_is_exact_whatever_the_cut() -> None:
     assert group_bits(merged) == group_bits(one)
     whole = fastrec.evaluate(RECS, TRUTH, "mine@5", per_user=True)
     values = [Fraction(value) for value in whole.per_user["mine@5"].tolist() if not math.isnan(value)]
-    error = abs(Fraction(whole["mine@5"]) - sum(values) / len(values))
+    error = abs(Fraction(whole["mine@5"]) - sum(values, Fraction(0)) / len(values))
     assert error <= Fraction(1, 2**60) + Fraction(math.ulp(whole["mine@5"])) / 2
 
 
@@ -471,7 +471,7 @@ def min_gain_of_its_own(s: Any, *, min_gain: Literal["k"] = "k") -> Any:
     return s.hits
 
 
-BAD_OPTIONS = [positional, anything, without_choices, without_annotation, numbers_for_choices]
+BAD_OPTIONS: list[Callable[..., Any]] = [positional, anything, without_choices, without_annotation, numbers_for_choices]
 BAD_OPTIONS += [default_not_a_choice, min_gain_of_its_own]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -51,10 +52,14 @@ def _keep_on_disk(dispatcher: Any, variant: str) -> None:
     root = cache_root()
     if root is None or not hasattr(dispatcher, "enable_caching"):
         return
+    folder = root / _cache_key() / variant
     with _lock:
         before = config.CACHE_DIR
         try:
-            config.CACHE_DIR = str(root / _cache_key() / variant)
+            # where Numba cannot write it goes on to folders of its own choice, that of the sources first
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+            config.CACHE_DIR = str(folder)
             dispatcher.enable_caching()
         except (OSError, RuntimeError):
             return  # read-only install, no home, disk full: slower starts, same answers
