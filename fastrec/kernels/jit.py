@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import sys
@@ -21,13 +22,32 @@ _lock = threading.Lock()
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
+class Helper:
+    """A function that kernels call; see `helper`. Its dispatcher is made when a kernel that calls it is compiled.
+
+    Dispatchers of a few dozen helpers cost more than loading a compiled kernel, which needs none of them.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @functools.cached_property
+    def _dispatcher(self) -> Any:
+        return njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)(self._function)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba takes this object for."""
+        return types.Dispatcher(self._dispatcher)
+
+
 def helper(function: Callable[..., Any]) -> Any:
     """A function that other kernels call: compiled into its callers, never cached on its own.
 
     It allocates nothing, so references to arrays are not counted: for short rows the (atomic) counting of slices cost
     more than the work on them.
     """
-    return njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)(function)
+    return function if config.DISABLE_JIT else Helper(function)
 
 
 def entry(function: Callable[..., Any], variant: str, *, parallel: bool = False, allocates: bool = False) -> Any:
