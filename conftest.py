@@ -16,7 +16,7 @@ def _doctest_names(doctest_namespace: dict[str, object]) -> None:
 @pytest.fixture(autouse=True)
 def _registry_as_before() -> Iterator[None]:
     """Metrics that a test or an example declares are gone after it."""
-    metrics = registry.known_metrics()
+    metrics = registry.ranking_metrics()
     before = dict(metrics)
     yield
     metrics.clear()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, rivals
+from bench import cases, rivals, scored
 from bench.cases import Log
 from bench.measure import BUSY, ROOT, Others, Spread, Turns, describe_machine, run_python, seconds_of, wait_until_calm
 
@@ -35,14 +35,15 @@ class Sizes(NamedTuple):
     calls: int  # of the smallest input in a row
     rival_users: int
     warm_up_users: int  # before memory is measured
+    scores: int  # of one global AUC
     rounds: int
     fresh_rounds: int
     empty_rounds: int  # with an empty cache; 0 takes the cache as it is
 
 
-FULL = Sizes(1_000_000, (100_000, 10_000_000), 1_000_000, 200, 100_000, 20_000, 15, 11, 5)
-QUICK = Sizes(100_000, (100_000, 1_000_000), 100_000, 100, 20_000, 20_000, 7, 5, 1)
-TINY = Sizes(300, (200, 400), 2_000, 2, 200, 200, 1, 1, 0)  # only to see that everything still runs
+FULL = Sizes(1_000_000, (100_000, 10_000_000), 1_000_000, 200, 100_000, 20_000, 100_000_000, 15, 11, 5)
+QUICK = Sizes(100_000, (100_000, 1_000_000), 100_000, 100, 20_000, 20_000, 10_000_000, 7, 5, 1)
+TINY = Sizes(300, (200, 400), 2_000, 2, 200, 200, 1_000, 1, 1, 0)  # only to see that everything still runs
 
 
 class Row(NamedTuple):
@@ -304,6 +305,31 @@ def bench_rivals(sizes: Sizes, _folder: Path) -> list[Row]:
     return rows
 
 
+def rows_of(promises: list[scored.Promise]) -> list[Row]:
+    """Ratios of scored rows as lines of the table."""
+    return [Row(each.name, each.spread, "x", each.target, each.stretch, each.note) for each in promises]
+
+
+def bench_gauc(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Grouped AUC and rankings from scores."""
+    return rows_of(scored.compare_gauc(sizes.users, max(1, sizes.rounds // 2)))
+
+
+def bench_errors(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Errors of predicted ratings."""
+    return rows_of(scored.compare_errors(sizes.users, max(1, sizes.rounds // 2)))
+
+
+def bench_auc(sizes: Sizes, _folder: Path) -> list[Row]:
+    """One AUC over all rows."""
+    return rows_of(scored.compare_auc(sizes.scores, max(1, sizes.rounds // 3)))
+
+
+def bench_score_rivals(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Others on the same scored rows."""
+    return rows_of(scored.compare_rivals(sizes.users, max(1, sizes.rounds // 5)))
+
+
 BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "lists": bench_lists,
     "scale": bench_scale,
@@ -313,6 +339,10 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "fresh": bench_fresh,
     "import": bench_import,
     "rivals": bench_rivals,
+    "gauc": bench_gauc,
+    "errors": bench_errors,
+    "auc": bench_auc,
+    "score_rivals": bench_score_rivals,
 }
 
 

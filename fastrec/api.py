@@ -10,25 +10,29 @@ from typing import Any, Literal
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.engine import Failure, KernelError, Log, Outcome, Plan, Policies, evaluate_log, make_plan
+from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
 from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError, whole_number
-from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES_CHOICES, Prepared, Settings, prepare
+from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, Names, Settings, prepare
+from fastrec.inputs.scores import Rows, read_rows
 from fastrec.inputs.users import SeenUsers, check_groups, check_weights
 from fastrec.kernels import opcodes as op
 from fastrec.launcher import resolve_threads
-from fastrec.ragged import longest_row
-from fastrec.registry import expand
+from fastrec.registry import DEFAULT_SCORE_METRICS, Call, expand
 from fastrec.report import Estimate, Report
-from fastrec.state import State
+from fastrec.rows import check_grades, check_row_metrics, collect_runs, make_source
+from fastrec.sources import Lists
+from fastrec.state import GroupKey, State
 
-__all__ = ["Evaluator", "evaluate", "warmup"]
+__all__ = ["Evaluator", "ScoreEvaluator", "evaluate", "evaluate_scores", "gauc", "mae", "mse", "rmse", "warmup"]
 
 Array = np.ndarray[Any, Any]
 Ties = Literal["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]
 Empty = Literal["skip", "zero", "nan", "error"]
 Duplicates = Literal["error", "first", "miss"]
+OneClass = Literal["drop", "half", "zero", "nan", "error"]
 MOST_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 EMPTY_CHOICES = ("skip", "zero", "nan", "error")
+ONE_CLASS_CHOICES = ("drop", "half", "zero", "nan", "error")
 
 
 def evaluate(
@@ -73,8 +77,8 @@ def evaluate(
     min_gain : the gain from which an item is relevant; by default any gain above 0
     n_items : size of the catalogue, for the metrics that need it
     exclude : items that a user has seen, in the forms of ``recs``: dropped from the lists, the gap closed
-    ties : what decides between equal scores: ``input``, ``worst``, ``best`` (by gain), ``id_asc``, ``id_desc``;
-        ``error`` and, for now, ``expected`` refuse them
+    ties : what decides between equal scores: ``expected`` (nothing: the mean over all orders of tied items, in closed
+        form), ``input``, ``worst``, ``best`` (by gain), ``id_asc``, ``id_desc``, or ``error``
     no_truth : users without relevant items: ``skip``, ``zero`` (count as 0), ``nan``, ``error``
     no_recs : users with relevant items and an empty list, likewise
     duplicates : an item twice in a list: ``error``, ``first`` (later copies are dropped, the gap closed), ``miss``
@@ -123,7 +127,137 @@ def evaluate(
     return evaluator._report(copy=False, stacklevel=3)  # noqa: SLF001 - spares a copy of per-user values
 
 
-class Evaluator:
+class _Evaluating:
+    """What evaluators of lists and of scored rows share: a plan, a state that adds up, a report."""
+
+    def __init__(self, calls: list[Call], settings: dict[str, Any], *, per_user: bool, n_threads: int | None) -> None:
+        self._calls = tuple(calls)
+        self._settings = settings
+        self._n_threads = resolve_threads(n_threads)
+        self._per_user = bool(per_user)
+        self._state: State | None = None
+        self._facts: dict[str, int] = {}
+        self._values: list[Array] = []
+        self._users: list[Array] = []
+        self._seen = SeenUsers()
+        self._plan(weighted=False)  # a metric that lacks something says so now
+
+    def _plan(self, *, weighted: bool) -> Plan:
+        rules = self._settings
+        asked = Asked(
+            min_gain=rules["min_gain"] or 0.0,
+            n_items=rules["n_items"],
+            weighted=weighted,
+            per_user=self._per_user,
+            expected=rules["ties"] == "expected",
+            one_class=rules.get("one_class", "drop"),
+        )
+        return make_plan(self._calls, asked)
+
+    def _check_batch(self, weights: Array | None, users: Array | None) -> None:
+        if self._state is None:
+            return
+        if self._state.plan.weighted != (weights is not None):
+            raise InputError("user_weight must be given in every update or in none")
+        if bool(self._users) != (users is not None):
+            raise InputError("user_ids must be given in every update or in none")
+        if users is not None and (again := self._seen.find(users)) is not None:
+            raise InputError(f"user {again!r} was in an earlier update: a user comes whole in one")
+
+    def _keep(
+        self, plan: Plan, outcome: Outcome, keys: list[GroupKey], users: Array | None, facts: dict[str, int]
+    ) -> State:
+        """Everything went well: only now the state changes."""
+        if self._state is None:
+            self._state = State(plan)
+        self._state.add(outcome, keys)
+        self._facts = {name: self._facts.get(name, 0) + count for name, count in facts.items()}
+        if outcome.per_user is not None:
+            self._values.append(outcome.per_user)
+        if users is not None:
+            self._users.append(users.copy())
+            self._seen.add(users)
+        return self._state
+
+    def _merge(self, other: _Evaluating) -> None:
+        """Add what another evaluator with the same metrics and settings has seen."""
+        if type(other) is not type(self):
+            raise InputTypeError(f"merge takes {_article(type(self).__name__)}, found {type(other).__name__}")
+        if other is self:
+            raise InputError(
+                f"{_article(type(self).__name__)} cannot be merged with itself: its users would count twice"
+            )
+        for name, mine, theirs in self._differences(other):
+            if mine != theirs:
+                raise InputError(f"merge needs equal settings, but {name} is {mine!r} here and {theirs!r} there")
+        if other._state is None:
+            return
+        if self._state is None:
+            self._state = State(other._state.plan)
+        elif self._state.plan.weighted != other._state.plan.weighted:
+            raise InputError("merge needs user_weight on both sides or on none")
+        elif bool(self._users) != bool(other._users):
+            raise InputError("merge needs user_ids on both sides or on none")
+        if (again := self._seen.common(other._seen)) is not None:
+            raise InputError(f"user {again!r} is on both sides: a user comes whole in one update")
+        self._state.merge(other._state)
+        self._facts = {name: self._facts.get(name, 0) + count for name, count in other._facts.items()}
+        self._values = [*self._values, *other._values]
+        self._users = [*self._users, *other._users]
+        self._seen.merge(other._seen)
+
+    def _differences(self, other: _Evaluating) -> Iterator[tuple[str, Any, Any]]:
+        yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
+        yield "formulas", [c.metric.formula for c in self._calls], [c.metric.formula for c in other._calls]
+        yield "per_user", self._per_user, other._per_user
+        for name, value in self._settings.items():
+            yield name, value, other._settings[name]
+        theirs = other._kind_of_batches()
+        yield from ((name, mine, theirs[name]) for name, mine in self._kind_of_batches().items() if name in theirs)
+
+    def _kind_of_batches(self) -> dict[str, bool]:
+        """What all batches have in common; empty before the first."""
+        return {}
+
+    def result(self) -> Report:
+        """The report on all users so far; more may be added afterwards."""
+        return self._report(copy=True, stacklevel=3)
+
+    def _report(self, *, copy: bool, stacklevel: int) -> Report:
+        state = self._state if self._state is not None else State(self._plan(weighted=False))
+        report = Report(
+            estimates={value.call.text: self._estimate(state, value) for value in state.plan.values},
+            users=self._count_users(state),
+            data=self._describe_data(state),
+            settings={**self._settings, "weighted": state.plan.weighted},
+            groups=_estimate_groups(state),
+            per_user=self._join_values(state.n_users, copy=copy),
+            user_ids=_join_ids(self._users),
+            fastrec_version=__version__,
+        )
+        for line in report.warnings:
+            warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
+        return report
+
+    def _estimate(self, state: State, value: Any) -> Estimate:
+        return Estimate(*state.estimate(value))
+
+    def _count_users(self, state: State) -> dict[str, int]:
+        raise NotImplementedError
+
+    def _describe_data(self, state: State) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _join_values(self, n_users: int, *, copy: bool) -> dict[str, Array] | None:
+        if not self._per_user:
+            return None
+        if len(self._values) > 1:
+            self._values = [np.concatenate(self._values, axis=1)]
+        values = self._values[0] if self._values else np.zeros((len(self._calls), n_users))
+        return {call.text: row.copy() if copy else row for call, row in zip(self._calls, values, strict=True)}
+
+
+class Evaluator(_Evaluating):
     """Evaluates users batch by batch, on one machine or many; batches add up and merge in any order.
 
     A user comes whole in one batch. The sums kept are exact, so the result has the same bits for any cut of the
@@ -154,12 +288,17 @@ class Evaluator:
         duplicates: Duplicates = "error",
         n_threads: int | None = None,
     ) -> None:
-        _check_choice("ties", ties, TIES_CHOICES)
+        _check_choice("ties", ties, tuple(TIES))
         _check_choice("no_truth", no_truth, EMPTY_CHOICES)
         _check_choice("no_recs", no_recs, EMPTY_CHOICES)
         _check_choice("duplicates", duplicates, DUPLICATES_CHOICES)
-        self._calls = tuple(expand(metrics, k))
-        self._settings: dict[str, Any] = {
+        calls = expand(metrics, k)
+        for call in calls:
+            if call.metric.kind == "scores":
+                raise MetricError(
+                    f"{call.text} takes scored, labelled rows: fastrec.evaluate_scores(labels, scores, ...)"
+                )
+        settings: dict[str, Any] = {
             "min_gain": _check_min_gain(min_gain),
             "n_items": _check_n_items(n_items),
             "ties": ties,
@@ -167,14 +306,7 @@ class Evaluator:
             "no_recs": no_recs,
             "duplicates": duplicates,
         }
-        self._n_threads = resolve_threads(n_threads)
-        self._per_user = bool(per_user)
-        self._state: State | None = None
-        self._facts: dict[str, int] = {}
-        self._values: list[Array] = []
-        self._users: list[Array] = []
-        self._seen = SeenUsers()
-        self._plan(weighted=False)  # a metric that lacks something says so now
+        super().__init__(calls, settings, per_user=per_user, n_threads=n_threads)
 
     def update(
         self,
@@ -192,110 +324,30 @@ class Evaluator:
         With ``user_ids`` (or dicts) a user who comes in a second batch is an error. Batches must agree in whether
         they have ids and weights.
         """
-        if progress is not None and not callable(progress):
-            raise InputTypeError(f"progress must be callable, found {progress!r}")
+        _check_progress(progress)
         rules = self._settings
         settings = Settings(rules["ties"], rules["duplicates"], self._n_threads)
         prepared = prepare(recs, truth, exclude, user_ids, settings)
-        n_users = len(prepared.log.rec_indptr) - 1
-        codes, keys = check_groups(groups, n_users)
-        weights = check_weights(user_weight, n_users)
-        users = prepared.names.users
-        self._check_batch(weights, users)
+        log, names = prepared.log, prepared.names
+        codes, keys = check_groups(groups, log.n_users)
+        weights = check_weights(user_weight, log.n_users)
+        self._check_batch(weights, names.users)
         plan = self._plan(weighted=weights is not None)
-        _check_sizes(plan, prepared.log)
+        _check_sizes(plan, log)
+        if log.gains is None and plan.needs_gains:
+            log = log._replace(gains=np.ones(len(log.truth_items)))
         policies = Policies(rules["no_truth"], rules["no_recs"])
         try:
-            outcome = evaluate_log(plan, policies, prepared.log, codes, weights, self._n_threads, progress)
+            outcome = evaluate_source(plan, policies, log, codes, weights, self._n_threads, progress)
         except KernelError as error:
-            raise _explain(error.failure, error.metric, prepared, rules["n_items"]) from None
-        self._keep(plan, outcome, keys, users, prepared)
-
-    def _plan(self, *, weighted: bool) -> Plan:
-        return make_plan(
-            self._calls,
-            min_gain=self._settings["min_gain"],
-            n_items=self._settings["n_items"],
-            weighted=weighted,
-            per_user=self._per_user,
-        )
-
-    def _check_batch(self, weights: Array | None, users: Array | None) -> None:
-        if self._state is None:
-            return
-        if self._state.plan.weighted != (weights is not None):
-            raise InputError("user_weight must be given in every update or in none")
-        if bool(self._users) != (users is not None):
-            raise InputError("user_ids must be given in every update or in none")
-        if users is not None and (again := self._seen.find(users)) is not None:
-            raise InputError(f"user {again!r} was in an earlier update: a user comes whole in one")
-
-    def _keep(self, plan: Plan, outcome: Outcome, keys: Any, users: Array | None, prepared: Prepared) -> None:
-        """Everything went well: only now the state changes."""
-        if self._state is None:
-            self._state = State(plan)
-        self._state.add(outcome, keys)
-        log = prepared.log
+            raise _explain(error, plan, names, rules, log) from None
         facts = {"rec_rows": len(log.rec_items), "truth_rows": len(log.truth_items), **prepared.facts}
-        self._facts = {name: self._facts.get(name, 0) + count for name, count in facts.items()}
-        if outcome.per_user is not None:
-            self._values.append(outcome.per_user)
-        if users is not None:
-            self._users.append(users.copy())
-            self._seen.add(users)
+        self._keep(plan, outcome, keys, names.users, facts)
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Add what another evaluator with the same metrics and settings has seen; returns this one."""
-        if not isinstance(other, Evaluator):
-            raise InputTypeError(f"merge takes an Evaluator, found {type(other).__name__}")
-        if other is self:
-            raise InputError("an Evaluator cannot be merged with itself: its users would count twice")
-        for name, mine, theirs in self._differences(other):
-            if mine != theirs:
-                raise InputError(f"merge needs equal settings, but {name} is {mine!r} here and {theirs!r} there")
-        if other._state is None:
-            return self
-        if self._state is None:
-            self._state = State(other._state.plan)
-        elif self._state.plan.weighted != other._state.plan.weighted:
-            raise InputError("merge needs user_weight on both sides or on none")
-        elif bool(self._users) != bool(other._users):
-            raise InputError("merge needs user_ids on both sides or on none")
-        if (again := self._seen.common(other._seen)) is not None:
-            raise InputError(f"user {again!r} is on both sides: a user comes whole in one update")
-        self._state.merge(other._state)
-        self._facts = {name: self._facts.get(name, 0) + count for name, count in other._facts.items()}
-        self._values = [*self._values, *other._values]
-        self._users = [*self._users, *other._users]
-        self._seen.merge(other._seen)
+        self._merge(other)
         return self
-
-    def _differences(self, other: Evaluator) -> Iterator[tuple[str, Any, Any]]:
-        yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
-        yield "formulas", [c.metric.formula for c in self._calls], [c.metric.formula for c in other._calls]
-        yield "per_user", self._per_user, other._per_user
-        for name, value in self._settings.items():
-            yield name, value, other._settings[name]
-
-    def result(self) -> Report:
-        """The report on all users so far; more may be added afterwards."""
-        return self._report(copy=True, stacklevel=3)
-
-    def _report(self, *, copy: bool, stacklevel: int) -> Report:
-        state = self._state if self._state is not None else State(self._plan(weighted=False))
-        report = Report(
-            estimates={value.call.text: Estimate(*state.estimate(value)) for value in state.plan.values},
-            users=self._count_users(state),
-            data=self._describe_data(state),
-            settings={**self._settings, "weighted": state.plan.weighted},
-            groups=_estimate_groups(state),
-            per_user=self._join_values(state.n_users, copy=copy),
-            user_ids=_join_ids(self._users),
-            fastrec_version=__version__,
-        )
-        for line in report.warnings:
-            warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
-        return report
 
     def _count_users(self, state: State) -> dict[str, int]:
         return {
@@ -318,13 +370,297 @@ class Evaluator:
             "truth_items_in_recs": facts[op.FACT_HITS] / relevant if relevant else float("nan"),
         }
 
-    def _join_values(self, n_users: int, *, copy: bool) -> dict[str, Array] | None:
-        if not self._per_user:
-            return None
-        if len(self._values) > 1:
-            self._values = [np.concatenate(self._values, axis=1)]
-        values = self._values[0] if self._values else np.zeros((len(self._calls), n_users))
-        return {call.text: row.copy() if copy else row for call, row in zip(self._calls, values, strict=True)}
+
+def evaluate_scores(
+    labels: Any,
+    scores: Any,
+    indptr: Any = None,
+    metrics: str | Iterable[str] | None = None,
+    *,
+    k: int | Iterable[int] | None = None,
+    user_ids: Any = None,
+    item_ids: Any = None,
+    sample_weight: Any = None,
+    per_user: bool = False,
+    groups: Any = None,
+    user_weight: Any = None,
+    min_gain: float | None = None,
+    n_items: int | None = None,
+    ties: Ties = "expected",
+    no_truth: Empty = "skip",
+    one_class: OneClass = "drop",
+    n_threads: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Report:
+    """Evaluate scored, labelled rows, such as an impression log: everything per user, grouped and over all rows.
+
+    Parameters
+    ----------
+    labels : array (n,), bool, integers or floats
+        1 for a positive row, 0 for others; or grades, of which ``min_gain`` says from where on a row is positive, and
+        which the graded metrics of lists take as gains; or targets, for mae, mse and rmse.
+    scores : array (n,), float32 or float64 (other numbers are converted)
+        Predictions. Infinities are scores like others, NaN is an error, -0.0 equals 0.0.
+    indptr : integers (n_users + 1,), optional
+        The rows of user u are ``indptr[u]:indptr[u + 1]``.
+    metrics : texts such as ``"gauc"``, ``"auc"``, ``"ndcg@10"`` or ``"precision(threshold=0.5)"``
+        By default auc, gauc, average_precision, log_loss, calibration and ndcg@10. Metrics of lists rank each user's
+        rows by their scores.
+    k : cut-offs for the metrics of lists that have none of their own
+    user_ids : with ``indptr`` one label per user; without it one key per row, rows in any order, or a tuple of several
+        such arrays where a user is a combination of keys. Without both, only metrics over all rows can be had.
+    item_ids : array (n,), for ``ties='id_asc'`` and ``'id_desc'``
+    sample_weight : array (n,), weights of rows, finite and not negative; metrics of lists take none
+    per_user : keep the value of every user, float64, NaN where a user has none
+    groups, user_weight : as in `evaluate`; where ``user_ids`` are keys of rows, one entry per row that agrees within a
+        user. A user's weight multiplies the weights of the user's rows, and the weight in gauc.
+    min_gain : the label from which a row is positive
+    n_items : size of the catalogue, for the metrics of lists that need it
+    ties : order of rows with equal scores in the metrics of lists: ``expected`` (the mean over all orders, in closed
+        form), ``input``, ``worst``, ``best``, ``id_asc``, ``id_desc``, or ``error``. Curve metrics (auc, gauc,
+        average_precision, ks) take equal scores as one threshold, whatever it says.
+    no_truth : users without a positive row, in the metrics of lists: ``skip``, ``zero``, ``nan``, ``error``
+    one_class : users with one class only, in gauc: ``drop``, ``half``, ``zero``, ``nan``, ``error``
+    n_threads, progress : as in `evaluate`
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If an argument is wrong; both say what was found, what was wanted, and where.
+    MetricError
+        If a metric or option is unknown, or a metric cannot be had from these arguments.
+
+    Examples
+    --------
+    >>> labels, scores = [1, 0, 1, 1, 0, 1, 0, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5, 0.9, 0.8, 0.7, 0.6]
+    >>> report = fastrec.evaluate_scores(labels, scores, [0, 5, 9], ["gauc", "auc", "ndcg@3"])
+    >>> {name: round(report[name], 4) for name in report}
+    {'gauc': 0.5926, 'auc': 0.575, 'ndcg@3': 0.6585}
+    """
+    evaluator = ScoreEvaluator(
+        metrics,
+        k=k,
+        per_user=per_user,
+        min_gain=min_gain,
+        n_items=n_items,
+        ties=ties,
+        no_truth=no_truth,
+        one_class=one_class,
+        n_threads=n_threads,
+    )
+    evaluator.update(
+        labels,
+        scores,
+        indptr,
+        user_ids=user_ids,
+        item_ids=item_ids,
+        sample_weight=sample_weight,
+        groups=groups,
+        user_weight=user_weight,
+        progress=progress,
+    )
+    return evaluator._report(copy=False, stacklevel=3)  # noqa: SLF001 - spares a copy of per-user values
+
+
+def gauc(
+    labels: Any,
+    scores: Any,
+    indptr: Any,
+    *,
+    weight: Literal["impressions", "positives", "negatives", "pairs", "equal"] = "impressions",
+    one_class: OneClass = "drop",
+    constant: Literal["half", "drop"] = "half",
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+) -> float:
+    """Grouped AUC: the weighted mean of the AUCs of users, as a float; see the metric `gauc` for the arguments.
+
+    `evaluate_scores` gives the same with its standard error, every user's AUC and the counts of users left out.
+
+    Examples
+    --------
+    >>> round(fastrec.gauc([1, 0, 1, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], [0, 2, 5]), 12)
+    1.0
+    """
+    metric = f"gauc(weight={weight}, constant={constant})"
+    report = evaluate_scores(
+        labels, scores, indptr, metric, sample_weight=sample_weight, one_class=one_class, n_threads=n_threads
+    )
+    return report[metric]
+
+
+def mae(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
+    """Mean absolute error over all rows, as a float; see the metric `mae`.
+
+    >>> fastrec.mae([4.0, 2.0], [3.5, 3.0])
+    0.75
+    """
+    return evaluate_scores(targets, predictions, metrics="mae", sample_weight=sample_weight, n_threads=n_threads)["mae"]
+
+
+def mse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
+    """Mean squared error over all rows, as a float; see the metric `mse`.
+
+    >>> fastrec.mse([4.0, 2.0], [3.5, 3.0])
+    0.625
+    """
+    return evaluate_scores(targets, predictions, metrics="mse", sample_weight=sample_weight, n_threads=n_threads)["mse"]
+
+
+def rmse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
+    """Root of the mean squared error over all rows, as a float; see the metric `rmse`.
+
+    >>> round(fastrec.rmse([4.0, 2.0], [3.5, 3.0]), 12)
+    0.790569415042
+    """
+    report = evaluate_scores(targets, predictions, metrics="rmse", sample_weight=sample_weight, n_threads=n_threads)
+    return report["rmse"]
+
+
+class ScoreEvaluator(_Evaluating):
+    """Evaluates scored, labelled rows batch by batch; batches add up and merge in any order.
+
+    A user comes whole in one batch. The sums kept are exact, and metrics over the order of all rows (auc,
+    average_precision, ks) keep sorted runs of distinct scores, so the result has the same bits for any cut of the
+    users into batches, any order of merging and any number of threads. Arguments are those of `evaluate_scores`.
+
+    Examples
+    --------
+    >>> first = fastrec.ScoreEvaluator(["auc"])
+    >>> first.update([1, 0], [0.9, 0.2])
+    >>> second = fastrec.ScoreEvaluator(["auc"])
+    >>> second.update([1, 0], [0.1, 0.5])
+    >>> first.merge(second).result()["auc"]
+    0.5
+    """
+
+    def __init__(
+        self,
+        metrics: str | Iterable[str] | None = None,
+        *,
+        k: int | Iterable[int] | None = None,
+        per_user: bool = False,
+        min_gain: float | None = None,
+        n_items: int | None = None,
+        ties: Ties = "expected",
+        no_truth: Empty = "skip",
+        one_class: OneClass = "drop",
+        n_threads: int | None = None,
+    ) -> None:
+        _check_choice("ties", ties, tuple(TIES))
+        _check_choice("no_truth", no_truth, EMPTY_CHOICES)
+        _check_choice("one_class", one_class, ONE_CLASS_CHOICES)
+        settings: dict[str, Any] = {
+            "min_gain": _check_min_gain(min_gain),
+            "n_items": _check_n_items(n_items),
+            "ties": ties,
+            "no_truth": no_truth,
+            "one_class": one_class,
+        }
+        calls = expand(metrics, k, DEFAULT_SCORE_METRICS)
+        super().__init__(calls, settings, per_user=per_user, n_threads=n_threads)
+        self._grouped: bool | None = None
+        self._row_weights: bool | None = None
+
+    def update(
+        self,
+        labels: Any,
+        scores: Any,
+        indptr: Any = None,
+        *,
+        user_ids: Any = None,
+        item_ids: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        user_weight: Any = None,
+        progress: Callable[[int, int], Any] | None = None,
+    ) -> None:
+        """Add a batch of users. An error leaves what was added before as it is.
+
+        With ``user_ids`` a user who comes in a second batch is an error. Batches must agree in whether they have
+        users, ids and weights.
+        """
+        _check_progress(progress)
+        rows = read_rows(
+            labels,
+            scores,
+            indptr,
+            user_ids=user_ids,
+            item_ids=item_ids,
+            sample_weight=sample_weight,
+            groups=groups,
+            user_weight=user_weight,
+        )
+        self._check_rows(rows)
+        users, rules = rows.users, self._settings
+        self._check_batch(users.weights, users.ids)
+        plan = self._plan(weighted=users.weights is not None)
+        check_row_metrics(plan, rows, rules["ties"])
+        source = make_source(plan, rows, TIES[rules["ties"]])
+        try:
+            outcome = evaluate_source(
+                plan,
+                Policies(rules["no_truth"], "zero"),
+                source,
+                users.groups,
+                users.weights,
+                self._n_threads,
+                progress,
+            )
+        except KernelError as error:
+            raise _explain(error, plan, Names(users.ids, None), rules, None) from None
+        runs = list(collect_runs(plan, rows, self._n_threads))
+        state = self._keep(plan, outcome, users.keys, users.ids, {"rows": len(rows.scores)})
+        state.add_runs(runs)
+        self._grouped, self._row_weights = rows.grouped, rows.weights is not None
+
+    def _check_rows(self, rows: Rows) -> None:
+        """Batches must be of one kind."""
+        if self._state is None or self._grouped is None:
+            return
+        if self._grouped != rows.grouped:
+            raise InputError("users (indptr or user_ids) must be given in every update or in none")
+        if self._row_weights != (rows.weights is not None):
+            raise InputError("sample_weight must be given in every update or in none")
+
+    def merge(self, other: ScoreEvaluator) -> ScoreEvaluator:
+        """Add what another evaluator with the same metrics and settings has seen; returns this one."""
+        self._merge(other)
+        if self._grouped is None:
+            self._grouped, self._row_weights = other._grouped, other._row_weights
+        return self
+
+    def _kind_of_batches(self) -> dict[str, bool]:
+        if self._grouped is None or self._row_weights is None:
+            return {}
+        return {"having users": self._grouped, "having sample_weight": self._row_weights}
+
+    def _estimate(self, state: State, value: Any) -> Estimate:
+        mean, error, users = state.estimate(value)
+        if self._grouped is False:  # sums over rows that belong to nobody know nothing of their spread
+            error, users = (error if value.over_rows is not None else math.nan), 0
+        return Estimate(mean, error, users)
+
+    def _count_users(self, state: State) -> dict[str, int]:
+        names = ("no_truth", "no_negatives", "constant_scores", "no_rows")
+        if self._grouped is False:
+            return {"total": 0, "evaluated": 0, **dict.fromkeys(names, 0)}
+        facts = [int(fact) for fact in state.facts]
+        return {
+            "total": state.n_users,
+            "evaluated": state.count(op.N_EVALUATED) + state.count(op.N_NAN),
+            "no_truth": facts[op.FACT_NO_POSITIVES],
+            "no_negatives": facts[op.FACT_NO_NEGATIVES],
+            "constant_scores": facts[op.FACT_CONSTANT],
+            "no_rows": facts[op.FACT_NO_ROWS],
+        }
+
+    def _describe_data(self, state: State) -> dict[str, Any]:
+        return {"rows": self._facts.get("rows", 0), "positive_rows": int(state.facts[op.FACT_RELEVANT])}
 
 
 def _estimate_groups(state: State) -> dict[str, dict[str | int, dict[str, Estimate]]]:
@@ -341,6 +677,15 @@ def _join_ids(parts: Sequence[Array]) -> Array | None:
     if len({part.dtype.kind for part in parts}) > 1:
         return np.concatenate([part.astype(object) for part in parts])
     return np.concatenate(parts)
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+
+
+def _check_progress(progress: Any) -> None:
+    if progress is not None and not callable(progress):
+        raise InputTypeError(f"progress must be callable, found {progress!r}")
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -373,38 +718,48 @@ def _check_n_items(n_items: Any) -> int | None:
     return number
 
 
-def _check_sizes(plan: Plan, log: Log) -> None:
+def _check_sizes(plan: Plan, log: Lists) -> None:
     """Users and gains that are too large, and gains that the asked metrics cannot take."""
-    lists, held = longest_row(log.rec_indptr), longest_row(log.truth_indptr)
+    lists, held = log.longest
     if lists + held > MOST_ROWS_OF_USER:
         raise InputError(f"a list and a truth hold at most {MOST_ROWS_OF_USER} items, found {lists} and {held}")
     if len(log.truth_items):
-        _check_grades(plan, np.ones(1) if log.gains is None else log.gains)
+        check_grades(plan, np.ones(1) if log.gains is None else log.gains)
 
 
-def _check_grades(plan: Plan, gains: Array) -> None:
-    """Gains that the asked metrics cannot take."""
-    if gains.max() > plan.max_gain:
-        raise InputError(f"truth gains must not exceed err's max_gain = {plan.max_gain}, found {gains.max()}")
-    if not (plan.needs_plain or plan.gain_tables):
-        return
-    relevant = gains[gains > 0]
-    if plan.needs_plain and (relevant != 1.0).any():
-        other = relevant[relevant != 1.0][0]
-        raise MetricError(f"{plan.needs_plain} takes truth without gains (or gains of 1) only, found a gain of {other}")
-    for table in plan.gain_tables:
-        wrong = (relevant != np.floor(relevant)) | (relevant >= len(table))
-        if wrong.any():
-            raise InputError(
-                f"a gain table of {len(table)} takes grades 0, 1, ..., {len(table) - 1}; found {relevant[wrong][0]}"
-            )
-
-
-def _explain(failure: Failure, metric: str, prepared: Prepared, n_items: int | None) -> InputError:
+def _explain(error: KernelError, plan: Plan, names: Names, rules: dict[str, Any], log: Lists | None) -> InputError:
     """The error for what a kernel found, with the names of users and items."""
-    code, user, at = failure
-    log, names = prepared.log, prepared.names
+    (code, user, at), metric = error.failure, error.metric
     who = names.user(user)
+    if log is not None and (wrong := _explain_item(error.failure, who, names, log)) is not None:
+        return wrong
+    if code == op.TIED:
+        return _explain_tie(who, plan, rules["ties"])
+    if code == op.USER_NO_TRUTH:
+        return InputError(f"user {who} has no relevant item, and no_truth='error'")
+    if code == op.USER_NO_RECS:
+        return InputError(f"user {who} has no list, and no_recs='error'")
+    if code == op.SMALL_CATALOGUE:
+        return InputError(f"n_items = {rules['n_items']} is too small: list and truth of user {who} hold {at} items")
+    if code == op.OUT_OF_LIMITS and " " in metric:
+        return InputError(f"user {who} {metric}")
+    if code in (op.OUT_OF_LIMITS, op.OUT_OF_RANGE):
+        return InputError(f"{metric} of user {who} is not a number within the range that the metric declares")
+    return InputError(f"{metric} of user {who} is too large for a double")
+
+
+def _explain_tie(who: str, plan: Plan, ties: str) -> InputError:
+    if ties == "error":
+        return InputError(f"user {who} has a relevant item whose score another item shares, and ties='error'")
+    return MetricError(
+        f"{plan.not_linear[0]} has no closed form for its mean over orders of tied scores, which user {who} has; say "
+        "what decides between them with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+    )
+
+
+def _explain_item(failure: Failure, who: str, names: Names, log: Lists) -> InputError | None:
+    """The error for an item that stands twice, or is negative."""
+    code, user, at = failure
     if code in (op.DUPLICATE_REC, op.NEGATIVE_REC):
         item = log.rec_items[log.rec_indptr[user] + at]
         if code == op.DUPLICATE_REC:
@@ -420,15 +775,7 @@ def _explain(failure: Failure, metric: str, prepared: Prepared, n_items: int | N
                 f"truth of user {who}: item {names.item(item)} stands twice; duplicates='first' or 'miss' would merge"
             )
         return InputError(f"truth of user {who}: item ids must not be negative, found {item} at position {at}")
-    if code == op.USER_NO_TRUTH:
-        return InputError(f"user {who} has no relevant item, and no_truth='error'")
-    if code == op.USER_NO_RECS:
-        return InputError(f"user {who} has no list, and no_recs='error'")
-    if code == op.SMALL_CATALOGUE:
-        return InputError(f"n_items = {n_items} is too small: list and truth of user {who} hold {at} items")
-    if code in (op.OUT_OF_LIMITS, op.OUT_OF_RANGE):
-        return InputError(f"{metric} of user {who} is not a number within the range that the metric declares")
-    return InputError(f"{metric} of user {who} is too large for a double")
+    return None
 
 
 def warmup() -> None:
@@ -446,4 +793,10 @@ def warmup() -> None:
             for gains in ((), (np.full(len(items), 2.0),)):
                 evaluate((items, indptr), (items, indptr, *gains))
         scored = (items, indptr, np.zeros(len(items)))
-        evaluate(scored, (items, indptr), ties="best", duplicates="first", exclude=(items[:0], indptr * 0))
+        for ties in ("best", "expected"):
+            evaluate(scored, (items, indptr), ties=ties, duplicates="first", exclude=(items[:0], indptr * 0))
+    for scores in (np.linspace(0, 1, len(lists), dtype=np.float32), np.linspace(0, 1, len(lists))):
+        for n_users in (1, users):
+            rows, indptr = n_users * 100, np.arange(n_users + 1) * 100
+            evaluate_scores(lists[:rows] < 5, scores[:rows], indptr)
+            evaluate_scores(lists[:rows] / 2, scores[:rows], metrics=["mae", "rmse"])

@@ -13,15 +13,24 @@ import numpy as np
 from fastrec.exact import sum_digits
 from fastrec.exceptions import MetricError
 from fastrec.kernels import opcodes as op
-from fastrec.kernels.ranking import Log as KernelLog
 from fastrec.kernels.ranking import Program, Totals, Users
-from fastrec.launcher import launch, run_in_threads
-from fastrec.programs import Extent, View, Writer, identity, vanishes
-from fastrec.ragged import longest_row
+from fastrec.launcher import Source, launch, run_in_threads
+from fastrec.programs import Extent, View, Writer, identity, is_linear, vanishes
 from fastrec.registry import Call
-from fastrec.statistics import Combined, Row, Statistics, UntraceableError, Values, constant
+from fastrec.sources import Lists, Scores, read_only
+from fastrec.statistics import (
+    Combined,
+    OverRows,
+    Ratio,
+    Row,
+    ScoreStatistics,
+    Statistics,
+    UntraceableError,
+    Values,
+    constant,
+)
 
-__all__ = ["Failure", "KernelError", "Log", "Outcome", "Plan", "Policies", "evaluate_log", "make_plan"]
+__all__ = ["Failure", "KernelError", "Outcome", "Plan", "Policies", "evaluate_source", "make_plan"]
 
 Array = np.ndarray[Any, Any]
 POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR}
@@ -31,17 +40,6 @@ ANY_SIZE = 1 << 62
 INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
 WEIGHT = Row(("given", 0))
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
-
-
-class Log(NamedTuple):
-    """Checked input: lists and truth of the same users; see `fastrec.kernels.ranking.Log`."""
-
-    rec_items: Array
-    rec_indptr: Array
-    truth_items: Array
-    truth_indptr: Array
-    gains: Array | None
-    lowest: int = 0
 
 
 class Failure(NamedTuple):
@@ -78,6 +76,7 @@ class Check(NamedTuple):
     low: float
     high: float
     metric: str
+    message: str = ""  # instead of "out of range"
 
 
 class SumList:
@@ -107,7 +106,8 @@ class SumList:
     def metric_of(self, failure: Failure) -> str:
         """The metric whose value a kernel refused."""
         if failure.code == op.OUT_OF_LIMITS:
-            return sorted(self.checks, key=lambda check: check.view)[failure.detail].metric
+            check = sorted(self.checks, key=lambda check: check.view)[failure.detail]
+            return check.message or check.metric
         fixed = failure.code == op.OUT_OF_RANGE
         return [each for each in self.sums if each.fixed is fixed][failure.detail].metric
 
@@ -121,6 +121,8 @@ class Value:
     combined: Combined | None
     sums: tuple[int, ...]  # in its SumList
     on_arrays: bool = False
+    ratio: Ratio | None = None
+    over_rows: OverRows | None = None
 
 
 @dataclass(frozen=True)
@@ -134,29 +136,38 @@ class ArrayFormula:
     counted: int
 
 
-def make_plan(
-    calls: tuple[Call, ...], *, min_gain: float | None, n_items: int | None, weighted: bool, per_user: bool
-) -> Plan:
+class Asked(NamedTuple):
+    """What a plan follows from, besides the metrics."""
+
+    min_gain: float = 0.0
+    n_items: int | None = None
+    weighted: bool = False
+    per_user: bool = False
+    expected: bool = False  # tied rows count with their mean over all orders
+    one_class: str = "drop"
+
+
+@functools.lru_cache(maxsize=64)
+def make_plan(calls: tuple[Call, ...], asked: Asked) -> Plan:
     """The plan for these metrics; kept, as most programs ask for the same metrics again and again."""
-    return _make_plan(calls, min_gain or 0.0, n_items, weighted=weighted, per_user=per_user)
+    return Plan(calls, asked)
 
 
 class Plan:
     """Everything that follows from the metrics of a call, before any data is seen."""
 
-    def __init__(
-        self, calls: tuple[Call, ...], min_gain: float, n_items: int | None, *, weighted: bool, per_user: bool
-    ) -> None:
+    def __init__(self, calls: tuple[Call, ...], asked: Asked) -> None:
         self.calls = calls
-        self.n_items = n_items
-        self.weighted = weighted
-        self.per_user = per_user
-        self.min_gains = list(dict.fromkeys([min_gain, *(c.min_gain for c in calls if c.min_gain is not None)]))
+        self.asked = asked
+        self.weighted, self.per_user = asked.weighted, asked.per_user
+        self.min_gains = list(dict.fromkeys([asked.min_gain, *(c.min_gain for c in calls if c.min_gain is not None)]))
+        self.not_linear: list[str] = []
         self.direct, self.arrays = SumList(), SumList()
         self.formulas: list[ArrayFormula] = []
-        self._stored: list[tuple[int, Row]] = [(0, COUNTED)] * len(calls) if per_user else []
+        self._stored: list[tuple[int, Row]] = [(0, COUNTED)] * len(calls) if asked.per_user else []
+        self._unruled: set[int] = set()  # stored rows that no policy of the call turns into NaN
         self.weight_sums: tuple[int, ...] = ()
-        if weighted:
+        if asked.weighted:
             views = range(len(self.min_gains))
             self.weight_sums = self.direct.add(*(Sum(v, _where(COUNTED, WEIGHT), "user_weight") for v in views))
         self.values = [self._trace(i, call) for i, call in enumerate(calls)]
@@ -186,24 +197,51 @@ class Plan:
         """Call the formula on rows, and plan its sums; or, if that cannot be, on arrays."""
         view = 0 if call.min_gain is None else self.min_gains.index(call.min_gain)
         try:
-            result = call.evaluate(Statistics(call.k, self.n_items))
+            result = call.evaluate(self._statistics(call))
         except UntraceableError:
             return self._plan_arrays(position, call, view)
         except MetricError as error:
             raise MetricError(f"{call.text} {error}") from None
+        if isinstance(result, (Ratio, OverRows)):
+            return self._plan_rows(position, call, view, result)
+        if not all(map(is_linear, result.rows if isinstance(result, Combined) else (_as_row(result, call),))):
+            self.not_linear.append(call.text)
         weight = _where(COUNTED, WEIGHT)
         if isinstance(result, Combined):
             row = _where(INCLUDED, result.function(*result.rows))
             rows = tuple(_where(COUNTED, row) for row in result.rows)
             value = Value(call, view, result, self.direct.add(*self._combined_sums(call, view, rows, weight)))
         else:
-            row = _where(INCLUDED, result if isinstance(result, Row) else constant(_number(result, call)))
+            row = _where(INCLUDED, _as_row(result, call))
             value = Value(call, view, None, self.direct.add(*self._mean_sums(call, view, row, weight)))
             if not call.metric.builtin:
                 self.direct.checks.append(_check(call, view, row))
         if self.per_user:
             self._stored[position] = (view, row)
         return value
+
+    def _statistics(self, call: Call, value_of: Callable[[Row], Any] | None = None) -> Statistics:
+        more = {} if value_of is None else {"value_of": value_of}
+        if call.metric.kind == "scores":
+            return ScoreStatistics(self.asked.one_class, **more)
+        return Statistics(call.k, self.asked.n_items, **more)
+
+    def _plan_rows(self, position: int, call: Call, view: int, result: Ratio | OverRows) -> Value:
+        """A metric of scored rows: it says itself which users count, whatever the policies of the call."""
+        if self.per_user:
+            self._stored[position] = (view, result.each)
+            self._unruled.add(position)
+        if isinstance(result, OverRows):
+            return Value(call, view, None, (), over_rows=result)
+        if result.refused is not None:
+            row, message = result.refused
+            self.direct.checks.append(Check(view, row, 0.0, 0.0, call.text, message))
+        rows = result.rows
+        if self.weighted:
+            rows = tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows)
+        pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)] if result.gradient else []
+        sums = (Sum(view, row, call.text) for row in (*rows, *pairs, result.counted))
+        return Value(call, view, None, self.direct.add(*sums), ratio=result)
 
     def _mean_sums(self, call: Call, view: int, row: Row, weight: Row) -> list[Sum]:
         """Sums for a mean over users: v; weighted: w v and w^2 v. Squares come along."""
@@ -231,7 +269,9 @@ class Plan:
             asked[identity(row)] = row
             return np.full(2, row.key[1] if row.key[0] == "constant" else 1.0).view(Values)
 
-        call_on_arrays(call, Statistics(call.k, self.n_items, record), 2)
+        call_on_arrays(call, self._statistics(call, record), 2)
+        if any(not is_linear(row) or _depends_on_order(row) for row in asked.values()):
+            self.not_linear.append(call.text)
         start = len(self._stored)
         self._stored += [(view, row) for row in (*asked.values(), INCLUDED, COUNTED)]
         leaves = tuple((name, start + i) for i, name in enumerate(asked))
@@ -245,23 +285,30 @@ class Plan:
         views = [
             View(min_gain, *_rows_and_checks(self.direct, i, self._stored)) for i, min_gain in enumerate(self.min_gains)
         ]
-        return Writer(views, graded=graded)
+        return Writer(views, graded=graded, expected=self.asked.expected)
 
     def program(self, extent: Extent, policies: Policies, *, graded: bool, lowest: int) -> Program:
         """The kernel's program for data of this extent."""
         writer = self.writers[graded]
-        stored = [(writer.row_number(view, row), view) for view, row in self._stored]
+        stored = [
+            (writer.row_number(view, row), view, at not in self._unruled) for at, (view, row) in enumerate(self._stored)
+        ]
         return Program(
             **writer.arrays(extent),
             fixed_rows=self.direct.rows(writer, fixed=True),
             general_rows=self.direct.rows(writer, fixed=False),
-            stored_rows=np.array(stored, np.int64).reshape(-1, 2),
+            stored_rows=np.array(stored, np.int64).reshape(-1, 3),
             find=True,
-            n_items=ANY_SIZE if self.n_items is None else self.n_items,
+            n_items=ANY_SIZE if self.asked.n_items is None else self.asked.n_items,
             lowest=lowest,
             no_truth=POLICIES[policies.no_truth],
             no_recs=POLICIES[policies.no_recs],
+            refuse_ties=self.asked.expected and bool(self.not_linear),
         )
+
+    def facts(self, *, graded: bool) -> tuple[Array, Array]:
+        """What to compute of scored rows, int64 (n_facts, FACT_WIDTH), and its parameters."""
+        return self.writers[graded].facts()
 
     def array_program(self) -> Program:
         """The program that sums what formulas on arrays gave."""
@@ -270,12 +317,13 @@ class Plan:
             **writer.arrays(Extent(0, 0)),
             fixed_rows=self.arrays.rows(writer, fixed=True),
             general_rows=self.arrays.rows(writer, fixed=False),
-            stored_rows=np.zeros((0, 2), np.int64),
+            stored_rows=np.zeros((0, 3), np.int64),
             find=False,
             n_items=ANY_SIZE,
             lowest=0,
             no_truth=op.SKIP,
             no_recs=op.SKIP,
+            refuse_ties=False,
         )
 
     @property
@@ -285,15 +333,7 @@ class Plan:
 
     def __reduce__(self) -> Any:
         """Pickled by what it was made of: formulas of means are functions within functions."""
-        arguments = (self.calls, self.min_gains[0], self.n_items)
-        return functools.partial(_make_plan, weighted=self.weighted, per_user=self.per_user), arguments
-
-
-@functools.lru_cache(maxsize=64)
-def _make_plan(
-    calls: tuple[Call, ...], min_gain: float, n_items: int | None, *, weighted: bool, per_user: bool
-) -> Plan:
-    return Plan(calls, min_gain, n_items, weighted=weighted, per_user=per_user)
+        return make_plan, (self.calls, self.asked)
 
 
 class Policies(NamedTuple):
@@ -316,9 +356,15 @@ def call_on_arrays(call: Call, statistics: Statistics, n_users: int) -> Array:
     return values.astype(float)
 
 
-def _number(result: Any, call: Call) -> float:
+def _depends_on_order(row: Row) -> bool:
+    return not is_linear(Row(op.MULTIPLY, (row, row)))
+
+
+def _as_row(result: Any, call: Call) -> Row:
+    if isinstance(result, Row):
+        return result
     if isinstance(result, (int, float, np.integer, np.floating)):
-        return float(result)
+        return constant(float(result))
     raise MetricError(f"the formula of {call.text} must give one number per user, found {result!r}")
 
 
@@ -346,45 +392,47 @@ class Outcome(NamedTuple):
     n_users: int
     totals: Array  # object (n_groups + 1, n_sums, 2): whole numbers, see `fastrec.exact`
     counts: Array  # int64 (n_groups + 1, n_views, 4)
-    facts: Array  # int64 (3,)
+    facts: Array  # int64 (N_FACTS,)
     per_user: Array | None  # float64 (n_calls, n_users)
 
 
-def evaluate_log(
+def evaluate_source(
     plan: Plan,
     policies: Policies,
-    log: Log,
+    source: Lists | Scores,
     groups: Array,
     weights: Array | None,
     n_threads: int,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Outcome:
     """Evaluate a batch of users. `groups` is int32 (n_groupings, n_users), 1-based; raises KernelError."""
-    n_users = len(log.rec_indptr) - 1
-    gains = log.gains
-    if gains is None and plan.needs_gains:
-        gains = np.ones(len(log.truth_items))
-    extent = Extent(longest_row(log.rec_indptr), longest_row(log.truth_indptr))
-    program = plan.program(extent, policies, graded=gains is not None, lowest=log.lowest)
+    graded, lowest = _kind_of(source)
+    program = plan.program(Extent(*source.longest), policies, graded=graded, lowest=lowest)
     n_groups = int(groups.max()) if groups.size else 0
     given = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
-    batch = Batch(log, gains, Users(read_only(groups), read_only(given)), n_groups, n_threads)
-    outcome = _empty_outcome(plan, n_users, n_groups)
+    batch = Batch(source, Users(read_only(groups), read_only(given)), n_groups, n_threads)
+    outcome = _empty_outcome(plan, source.n_users, n_groups)
     run = _run_formulas if plan.formulas else _run_direct
     for done, part in run(plan, program, batch, outcome.per_user):
         outcome.totals[...] += part.totals
         outcome.counts[...] += part.counts
         outcome.facts[...] += part.facts
         if progress is not None:
-            progress(done, n_users)
+            progress(done, source.n_users)
     return outcome
 
 
-class Batch(NamedTuple):
-    """The data of one call in the shape that kernels take."""
+def _kind_of(source: Lists | Scores) -> tuple[bool, int]:
+    """Whether gains differ, and the lowest id that stands for something."""
+    if isinstance(source, Scores):
+        return source.graded, 0
+    return source.gains is not None, source.lowest
 
-    log: Log
-    gains: Array | None
+
+class Batch(NamedTuple):
+    """The data of one call."""
+
+    source: Source
     users: Users
     n_groups: int
     n_threads: int
@@ -401,18 +449,18 @@ def _empty_outcome(plan: Plan, n_users: int, n_groups: int) -> Outcome:
         n_users,
         np.zeros((n_groups + 1, len(plan.scales), 2), dtype=object),
         np.zeros((n_groups + 1, len(plan.min_gains), 4), np.int64),
-        np.zeros(3, np.int64),
+        np.zeros(op.N_FACTS, np.int64),
         np.empty((len(plan.calls), n_users)) if plan.per_user else None,
     )
 
 
 def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, Part]]:
     """Everything in the kernel; several launches only for large inputs."""
-    log = kernel_log(batch.log)
+    source = batch.source
     stored = np.empty((plan.n_stored, 0)) if per_user is None else per_user
-    n_users = len(log.rec_indptr) - 1
-    for blocks in _launches(log):
-        totals = launch(log, _maybe(batch.gains), program, batch.users, stored, batch.n_groups, blocks, batch.n_threads)
+    n_users = source.n_users
+    for blocks in _launches(source):
+        totals = launch(source, program, batch.users, stored, batch.n_groups, blocks, batch.n_threads)
         _raise_failure(totals, plan.direct, 0)
         yield min((int(blocks[-1]) + 1) * op.BLOCK, n_users), _part(totals, None)
 
@@ -420,19 +468,19 @@ def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | No
 def _run_formulas(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, Part]]:
     """Kernel, formulas on arrays and sums for a few thousand users at a time, in threads of our own."""
     array_program = plan.array_program()
-    n_users = len(batch.log.rec_indptr) - 1
+    n_users = batch.source.n_users
 
     def work(at: int) -> Part:
         first, last = at * USERS_PER_FORMULA, min((at + 1) * USERS_PER_FORMULA, n_users)
-        log = kernel_log(batch.log, first, last)
+        source = batch.source.part(first, last)
         users = Users(*(read_only(part[:, first:last]) for part in batch.users))
         blocks = np.arange(-(-(last - first) // op.BLOCK))
         stored = np.empty((plan.n_stored, last - first))
-        totals = launch(log, _maybe(batch.gains), program, users, stored, batch.n_groups, blocks, 1)
+        totals = launch(source, program, users, stored, batch.n_groups, blocks, 1)
         _raise_failure(totals, plan.direct, first)
         given = _fill_formulas(plan, stored, users.given)
         users = Users(users.groups, read_only(given))
-        more = launch(log, None, array_program, users, np.empty((0, 0)), batch.n_groups, blocks, 1)
+        more = launch(_nothing(last - first), array_program, users, np.empty((0, 0)), batch.n_groups, blocks, 1)
         _raise_failure(more, plan.arrays, first)
         if per_user is not None:
             per_user[:, first:last] = stored[: len(plan.calls)]
@@ -452,7 +500,7 @@ def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:
     given = np.zeros((2 * len(plan.formulas), n_users))
     for i, formula in enumerate(plan.formulas):
         where = {name: np.nan_to_num(stored[at]).view(Values) for name, at in formula.leaves}
-        statistics = Statistics(formula.call.k, plan.n_items, functools.partial(_look_up, where))
+        statistics = Statistics(formula.call.k, plan.asked.n_items, functools.partial(_look_up, where))
         counted = stored[formula.counted] == 1.0
         if weights.shape[1]:
             given[2 * i] = np.where(counted, weights[0], 0.0)
@@ -479,13 +527,17 @@ def _part(totals: Totals, more: Totals | None) -> Part:
     return Part(sums, totals.counts.sum(axis=0), totals.facts.sum(axis=0))
 
 
-def _launches(log: KernelLog) -> Iterator[Array]:
+def _nothing(n_users: int) -> Lists:
+    """Users without rows, for programs that work on given numbers only."""
+    none = np.zeros(n_users + 1, np.int64)
+    return Lists(np.zeros(0, np.int32), none, np.zeros(0, np.int32), none, None)
+
+
+def _launches(source: Source) -> Iterator[Array]:
     """Blocks of users, as many at a time as one launch should take."""
-    n_blocks = -(-(len(log.rec_indptr) - 1) // op.BLOCK)
-    blocks = np.arange(n_blocks)
-    first = blocks * op.BLOCK
-    rows = log.rec_indptr[first] + log.truth_indptr[first]
-    yield from np.split(blocks, np.flatnonzero(np.diff(rows // ROWS_PER_LAUNCH)) + 1) if n_blocks else ()
+    blocks = np.arange(-(-source.n_users // op.BLOCK))
+    rows = source.rows_before(blocks * op.BLOCK)
+    yield from np.split(blocks, np.flatnonzero(np.diff(rows // ROWS_PER_LAUNCH)) + 1) if len(blocks) else ()
 
 
 def _raise_failure(totals: Totals, sums: SumList, first: int) -> None:
@@ -495,21 +547,3 @@ def _raise_failure(totals: Totals, sums: SumList, first: int) -> None:
         code, user, detail = failed[failed[:, 1].argmin()].tolist()
         metric = sums.metric_of(Failure(code, user, detail)) if code in REFUSED_VALUES else ""
         raise KernelError(Failure(code, user + first, detail), metric)
-
-
-def kernel_log(log: Log, first: int = 0, last: int | None = None) -> KernelLog:
-    """Users first..last-1 as the kernel's read-only arrays, so that every call has the same signature."""
-    stop = len(log.rec_indptr) if last is None else last + 1
-    parts = (log.rec_items, log.rec_indptr[first:stop], log.truth_items, log.truth_indptr[first:stop])
-    return KernelLog(*map(read_only, parts))
-
-
-def read_only(array: Array) -> Array:
-    """A contiguous view that cannot be written to."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-def _maybe(gains: Array | None) -> Array | None:
-    return None if gains is None else read_only(gains)

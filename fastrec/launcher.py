@@ -8,23 +8,22 @@ take the serial twin; on workqueue it runs in threads of our own.
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numba
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, whole_number
-from fastrec.kernels import ranking
 from fastrec.kernels.jit import as_function, entry
-from fastrec.kernels.opcodes import BLOCK, DIGITS
-from fastrec.kernels.ranking import SLOTS_PER_ID, SMALL_TABLE, Log, Program, Scratch, Totals, Users
-from fastrec.ragged import longest_row
+from fastrec.kernels.opcodes import BLOCK, DIGITS, N_FACTS
+from fastrec.kernels.ranking import Program, Totals, Users
 
-__all__ = ["launch", "resolve_threads", "run_in_threads"]
+__all__ = ["Kernel", "Source", "launch", "resolve_threads", "run_in_threads"]
 
 Array = np.ndarray[Any, Any]
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
@@ -75,20 +74,49 @@ def _quota() -> int:
         return 1 << 30
 
 
-@functools.cache
-def _serial(ids: str, *, graded: bool) -> Any:
-    """The compiled kernel for one kind of ids and truth; each has one signature."""
-    return entry(ranking.evaluate_bin, f"evaluate_bin-{ids}-{_truth(graded)}")
+class Kernel(NamedTuple):
+    """A kernel for one signature: what runs one bin, and the driver that runs that on all bins at once."""
+
+    module: str
+    name: str
+    variant: str
+
+    def serial(self) -> Any:
+        """What runs one bin."""
+        return _entry(self.module, f"{self.name}_bin", self.variant, parallel=False)
+
+    def parallel(self) -> Any:
+        """What runs all bins at once."""
+        return _entry(self.module, f"{self.name}_bins", self.variant, parallel=True)
 
 
 @functools.cache
-def _parallel(ids: str, *, graded: bool) -> Any:
-    """The driver that runs that kernel on all bins at once."""
-    return entry(ranking.evaluate_bins, f"evaluate_bins-{ids}-{_truth(graded)}", parallel=True)
+def _entry(module: str, name: str, variant: str, *, parallel: bool) -> Any:
+    function = getattr(importlib.import_module(f"fastrec.kernels.{module}"), name)
+    return entry(function, f"{name}-{variant}", parallel=parallel)
 
 
-def _truth(graded: bool) -> str:  # noqa: FBT001 - a name for one flag
-    return "graded" if graded else "plain"
+class Source(Protocol):
+    """Users and their rows, in the form that a kernel takes."""
+
+    @property
+    def n_users(self) -> int:
+        """Users."""
+
+    def rows_before(self, users: Array) -> Array:
+        """Rows of all users before each of the given ones."""
+
+    def part(self, first: int, last: int) -> Source:
+        """Users first..last-1."""
+
+    def kernel(self) -> Kernel:
+        """The kernel for this form and its dtypes."""
+
+    def arguments(self) -> tuple[Any, ...]:
+        """The leading arguments of the kernel."""
+
+    def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, Any]:
+        """Working memory for the largest block; pages that no block touches are never backed by memory."""
 
 
 def _may_launch() -> bool:
@@ -100,31 +128,30 @@ def _may_launch() -> bool:
 
 
 def launch(
-    log: Log,
-    gains: Array | None,
-    program: Program,
-    users: Users,
-    stored: Array,
-    n_groups: int,
-    blocks: Array,
-    n_threads: int,
+    source: Source, program: Program, users: Users, stored: Array, n_groups: int, blocks: Array, n_threads: int
 ) -> Totals:
     """Evaluate some blocks of users and return the totals of all bins."""
-    rows = block_rows(log, blocks)
-    graded = gains is not None
+    rows = block_rows(source, blocks)
     n_bins = 1 if int(rows.sum()) < SMALL_ROWS or len(blocks) < 2 else min(n_threads, len(blocks))
     totals = new_totals(program, stored, n_groups, n_bins)
-    scratch = new_scratch(log, program, blocks, n_bins, graded=graded)
     ordered, starts = fill_bins(blocks, rows, n_bins)
-    ids = str(log.rec_items.dtype)
-    serial = _serial(ids, graded=graded)
+    kernel, arguments = (
+        source.kernel(),
+        (
+            *source.arguments(),
+            program,
+            users,
+            totals,
+            *source.scratch(program, blocks, n_bins),
+        ),
+    )
+    serial = kernel.serial()
     if n_bins > 1 and _may_launch():
-        function = as_function(serial, log, gains, program, users, totals, scratch, ordered, 0)
-        _parallel(ids, graded=graded)(function, log, gains, program, users, totals, scratch, ordered, starts)
+        kernel.parallel()(as_function(serial, *arguments, ordered, 0), *arguments, ordered, starts)
         return totals
 
     def run_bin(at: int) -> None:
-        serial(log, gains, program, users, totals, scratch, ordered[starts[at] : starts[at + 1]], at)
+        serial(*arguments, ordered[starts[at] : starts[at + 1]], at)
 
     run_in_threads(run_bin, range(n_bins), n_bins)
     return totals
@@ -138,11 +165,11 @@ def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> 
         return list(pool.map(work, tasks))
 
 
-def block_rows(log: Log, blocks: Array) -> Array:
-    """Rows of lists and truth in each block."""
+def block_rows(source: Source, blocks: Array) -> Array:
+    """Rows in each block."""
     first = blocks * BLOCK
-    last = np.minimum(first + BLOCK, len(log.rec_indptr) - 1)
-    rows: Array = log.rec_indptr[last] - log.rec_indptr[first] + log.truth_indptr[last] - log.truth_indptr[first]
+    last = np.minimum(first + BLOCK, source.n_users)
+    rows: Array = source.rows_before(last) - source.rows_before(first)
     return rows
 
 
@@ -175,35 +202,7 @@ def new_totals(program: Program, stored: Array, n_groups: int, n_bins: int) -> T
         fixed=np.zeros((n_bins, n_groups + 1, len(program.fixed_rows), 6), np.int64),
         general=np.zeros((n_bins, n_groups + 1, len(program.general_rows), 2, DIGITS), np.int64),
         counts=np.zeros((n_bins, n_groups + 1, len(program.min_gains), 4), np.int64),
-        facts=np.zeros((n_bins, 3), np.int64),
+        facts=np.zeros((n_bins, N_FACTS), np.int64),
         errors=np.zeros((n_bins, 3), np.int64),
         stored=stored,
-    )
-
-
-def new_scratch(log: Log, program: Program, blocks: Array, n_bins: int, *, graded: bool) -> Scratch:
-    """Working memory for the largest block; pages that no block touches are never backed by memory."""
-    first = blocks * BLOCK
-    last = np.minimum(first + BLOCK, len(log.rec_indptr) - 1)
-    n_truth = int((log.truth_indptr[last] - log.truth_indptr[first]).max()) if program.find else 0
-    n_list = longest_row(log.rec_indptr) if program.find else 0
-    n_ids = n_list + longest_row(log.truth_indptr) if program.find else 0
-    slots = 1 << max(SMALL_TABLE, (SLOTS_PER_ID * n_ids - 1).bit_length() if n_ids > ranking.SMALL_ROWS else 0)
-    n_events = n_truth + BLOCK
-    rows = np.empty((n_bins, program.n_rows, BLOCK))
-    rows[:, : len(program.constants)] = program.constants[:, None]
-    return Scratch(
-        table=np.zeros((n_bins, slots), np.int32),
-        base=np.ones(n_bins, np.int64),
-        positions=np.empty((n_bins, n_events), np.int32),
-        sources=np.empty((n_bins, n_events), np.int32),
-        marks=np.empty((n_bins, n_list + 1), np.int32),
-        status=np.zeros((n_bins, BLOCK), np.int64),
-        rows=rows,
-        bits=rows.view(np.int64),
-        ranks=np.empty((n_bins, 2, n_events), np.int32),
-        gains=np.empty((n_bins, 2, n_events if graded else 0)),
-        bounds=np.zeros((n_bins, 2, 4, BLOCK + 1), np.int64),
-        counts=np.empty((n_bins, len(program.cutoffs), BLOCK), np.int64),
-        sums=np.zeros((n_bins, 3, n_events)),
     )

@@ -11,7 +11,7 @@ from fastrec.exceptions import MetricError
 from fastrec.kernels import opcodes as op
 from fastrec.statistics import Row, Weight, rank_weights
 
-__all__ = ["Extent", "View", "Writer", "identity", "vanishes"]
+__all__ = ["Extent", "View", "Writer", "identity", "is_linear", "vanishes"]
 
 Array = np.ndarray[Any, Any]
 UNCUT = 1 << 62
@@ -53,7 +53,7 @@ def is_leaf(row: Row) -> bool:
 def vanishes(row: Row) -> bool:
     """True if the row is surely 0 for a user without hits, whatever else is known of the user."""
     if is_leaf(row):
-        return row.key[0] in ("hits", "series", "hits_at_n_rel") or row.key == ("constant", 0.0)
+        return row.key[0] in _FROM_HITS or row.key == ("constant", 0.0)
     parts = [vanishes(part) for part in row.parts]
     if row.key == op.MULTIPLY:
         return any(parts) and all(map(is_leaf, row.parts))
@@ -62,6 +62,29 @@ def vanishes(row: Row) -> bool:
     if row.key == op.MINIMUM:
         return all(parts) or (any(parts) and all(map(_at_least_zero, row.parts)))
     return all(parts)
+
+
+def is_linear(row: Row) -> bool:
+    """True if the mean of the row over orders of tied rows follows from the means of its leaves."""
+    return _degree(row) <= 1
+
+
+def _degree(row: Row) -> int:
+    """0 for rows that no order of tied rows changes, 1 for linear functions of means, 2 for anything else."""
+    if is_leaf(row):
+        cut_ideal = row.key[0] == "ideal" and row.key[1] == op.FROM_CUT_LIST
+        return 2 if cut_ideal else 1 if row.key[0] in _FROM_HITS else 0
+    degrees = [_degree(part) for part in row.parts]
+    if not any(degrees):
+        return 0
+    if row.key == op.ADD:
+        return max(degrees)
+    if row.key == op.MULTIPLY:
+        return sum(degrees)
+    # a divisor, a mask, a minimum or a root must not depend on the order
+    linear = {op.DIVIDE: degrees[0], op.SELECT: degrees[-1], op.BLANK: degrees[-1]}
+    fixed = {op.DIVIDE: degrees[-1], op.SELECT: degrees[0], op.BLANK: degrees[0]}
+    return linear[row.key] if row.key in linear and fixed[row.key] == 0 else 2
 
 
 def _at_least_zero(row: Row) -> bool:
@@ -74,19 +97,22 @@ class Writer:
     `graded` programs look at gains; plain ones take every truth item as gain 1, where ideals are table look-ups.
     """
 
-    def __init__(self, views: list[View], *, graded: bool) -> None:
+    def __init__(self, views: list[View], *, graded: bool, expected: bool = False) -> None:
         self.graded = graded
+        self._expected = expected
         self._row_of: list[dict[Hashable, int]] = []
         self._ops: list[tuple[int, int, int, int, int]] = []
         self._weights: dict[Weight, int] = {"zero": 0}
         self._gain_maps: dict[Any, int] = {"linear": 0}
         self._limits: list[tuple[float, float]] = []
+        self._facts: list[tuple[int, float, int, int]] = []
         everything = list(walk(row for view in views for row in (*view.rows, *(c[0] for c in view.checks))))
         leaves = [row for row in everything if is_leaf(row)]
         self._constants = {
             value: i for i, value in enumerate(dict.fromkeys(row.key[1] for row in leaves if row.key[0] == "constant"))
         }
         self._n_rows = len(self._constants)
+        self._has_hits = any(row.key[0] in (*_FROM_HITS, "ideal") for row in leaves)
         self._measure(leaves)
         self._min_gains = [view.min_gain for view in views]
         self._view_ops = [0]
@@ -110,7 +136,7 @@ class Writer:
         )
         if self._largest_ideal > MOST_IDEAL_RANKS:
             raise MetricError(f"ideal=k needs k <= {MOST_IDEAL_RANKS}, found k = {self._largest_ideal}")
-        self.gains = {row.key[4] if row.key[0] == "series" else row.key[3] for row in leaves if row.key[0] in _GAINED}
+        self.gains = {row.key[4] if row.key[0] in _READ else row.key[3] for row in leaves if row.key[0] in _GAINED}
         self.has_plain_ideal = any(row.key[0] == "cumulative" for row in leaves)
         self._ideal_weights = {row.key[-1] for row in leaves if row.key[0] in ("ideal", "cumulative")}
 
@@ -150,15 +176,18 @@ class Writer:
         kind, name = row.key[0], identity(row)
         if kind == "constant":
             self._known[name] = self._constants[row.key[1]]
-        elif kind == "series":
+        elif kind in _READ:
             self._write_series(row.key[2:])
         elif kind == "ideal" and self.graded:
             self._write_ideals(row.key[1:3])
         elif kind in ("ideal", "cumulative"):
             self._emit(op.CUMULATIVE, name, self._weight(row.key[-1]), self._write(row.parts[0]))
-        elif kind in ("hits", "hits_at_n_rel"):
-            code = op.HITS if kind == "hits" else op.HITS_AT_N_REL
-            self._emit(code, name, self._cutoff(row.key[1]))
+        elif kind == "fact":
+            self._known[name] = self._n_rows
+            self._facts.append((row.key[1], row.key[2], len(self._row_of) - 1, self._n_rows))
+            self._n_rows += 1
+        elif kind in _COUNTED:
+            self._emit(_COUNTED[kind], name, self._cutoff(row.key[1]))
         else:
             self._emit(_PLAIN_LEAVES[kind], name, row.key[1] if kind == "given" else 0)
 
@@ -169,8 +198,8 @@ class Writer:
             kind = op.WEIGHT
         self._ops.append((op.SERIES, 0, kind, self._weight(weight), self._gain_map(gain)))
         for name, leaf in self._leaves.items():
-            if leaf.key[0] == "series" and leaf.key[2:] == series:
-                self._emit(op.READ, name, self._cutoff(leaf.key[1]))
+            if leaf.key[0] in _READ and leaf.key[2:] == series:
+                self._emit(_READ[leaf.key[0]], name, self._cutoff(leaf.key[1]))
 
     def _write_ideals(self, source: tuple[int, int | None]) -> None:
         """Sort the gains of a source once; one walk per gain and weight; read off every limit."""
@@ -192,6 +221,17 @@ class Writer:
 
     def _gain_map(self, gain: Any) -> int:
         return self._gain_maps.setdefault(gain, len(self._gain_maps))
+
+    def facts(self) -> tuple[Array, Array]:
+        """The facts of scored rows that the program reads: kind, parameter, view, row; and the parameters."""
+        table = [(kind, i, view, row) for i, (kind, _, view, row) in enumerate(self._facts)]
+        parameters = np.array([parameter for _, parameter, _, _ in self._facts], float)
+        return np.array(table, np.int64).reshape(-1, op.FACT_WIDTH), parameters
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the program reads anything that follows from the ranks of hits."""
+        return self._has_hits
 
     def arrays(self, extent: Extent) -> dict[str, Any]:
         """The parts of a kernel's `Program` that follow from the rows."""
@@ -229,7 +269,7 @@ class Writer:
         ideals = np.zeros((len(self._weights), max(reach, self._largest_ideal) + 1))
         for weight, i in self._weights.items():
             weights[i, : reach + 1] = rank_weights(weight, reach)
-            if weight in self._ideal_weights:
+            if self._expected or weight in self._ideal_weights:
                 with np.errstate(over="ignore"):  # the kernel refuses what is no number, by user and metric
                     np.cumsum(rank_weights(weight, ideals.shape[1] - 1), out=ideals[i])
         if weights.size + ideals.size <= MOST_KEPT_WEIGHTS:
@@ -254,8 +294,10 @@ class Writer:
         return np.array(maps, float), gain_tables
 
 
-_CUT = ("hits", "series", "hits_at_n_rel")
-_GAINED = ("series", "ideal")
+_COUNTED = {"hits": op.HITS, "hits_at_n_rel": op.HITS_AT_N_REL, "any_hit": op.ANY_HIT}
+_READ = {"series": op.READ, "mean_precision": op.READ_MEAN}
+_FROM_HITS = _CUT = (*_COUNTED, *_READ)
+_GAINED = (*_READ, "ideal")
 _PLAIN_LEAVES = {
     "n_rec": op.N_REC,
     "n_rel": op.N_REL,

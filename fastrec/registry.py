@@ -1,4 +1,4 @@
-"""Metrics as declarations: what `@ranking_metric` records, and how `ndcg(gain=exp2)@10` is read and printed."""
+"""Metrics as declarations: what `@ranking_metric` and `@score_metric` record, how `ndcg(gain=exp2)@10` is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from fastrec.exceptions import InputTypeError, MetricError, whole_number
 
 __all__ = [
     "ABOVE_ZERO",
+    "COUNT",
     "EXPONENT",
+    "FINITE",
     "FRACTION",
     "NOT_NEGATIVE",
     "TABLE",
@@ -29,6 +31,7 @@ __all__ = [
     "expand",
     "parse",
     "ranking_metric",
+    "score_metric",
 ]
 
 TABLE = "a table"
@@ -36,7 +39,10 @@ ABOVE_ZERO = "a number above 0"
 EXPONENT = "a number above 0, at most 1000"
 NOT_NEGATIVE = "a number from 0 to 1000"
 FRACTION = "a number above 0 and below 1"
-_KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION)
+FINITE = "a finite number"
+COUNT = "a whole number from 1 to 10000"
+_KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
+DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg@10")
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
 DEFAULT_K = 10
 LARGEST_K = 2**31 - 1
@@ -55,8 +61,8 @@ class Option:
 
     def check(self, value: Any, metric: str) -> Any:
         """The value in its canonical form, or an error that names what is allowed."""
-        if isinstance(value, str) and value in self.choices:
-            return value
+        if not isinstance(value, (list, tuple)) and _print(value) in self.choices:
+            return _print(value)  # choices such as 0 and nan are read as numbers
         if self.kind == TABLE and isinstance(value, (list, tuple)):
             return self._check_table(value, metric)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and self._allows(float(value)):
@@ -69,6 +75,10 @@ class Option:
     def _allows(self, number: float) -> bool:
         if self.kind == NOT_NEGATIVE:
             return 0 <= number <= MOST
+        if self.kind == FINITE:
+            return math.isfinite(number)
+        if self.kind == COUNT:
+            return number.is_integer() and 1 <= number <= 10_000
         largest = {ABOVE_ZERO: sys.float_info.max, EXPONENT: MOST, FRACTION: 1.0 - sys.float_info.epsilon / 2}
         return 0 < number <= largest.get(self.kind or "", -1.0)
 
@@ -96,7 +106,7 @@ _MIN_GAIN = Option("min_gain", None, required=False, choices=(), kind=ABOVE_ZERO
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A declared metric: a formula over the statistics of a user's list."""
+    """A declared metric: a formula over the statistics of a user's list, or of a user's scored rows."""
 
     name: str
     formula: Callable[..., Any]
@@ -106,6 +116,8 @@ class Metric:
     source: str
     higher_is_better: bool
     builtin: bool
+    kind: str = "ranking"  # or "scores"
+    needs: str = ""  # what labels and scores must be: "classes", "probabilities" or "targets"
 
     @property
     def doc(self) -> str:
@@ -144,6 +156,39 @@ class Call:
 
 
 _metrics: dict[str, Metric] = {}
+_score_metrics: dict[str, Metric] = {}
+Needs = typing.Literal["classes", "probabilities", "targets"]
+
+
+def score_metric(
+    *,
+    range: tuple[float, float | None],  # noqa: A002 - the word of the field
+    source: str,
+    formula: str,
+    needs: Needs,
+    higher_is_better: bool = True,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a metric of scored, labelled rows; its formula takes a `ScoreStatistics`.
+
+    Where a metric of lists has the same name, the option `threshold` tells the two apart.
+    """
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        _score_metrics[function.__name__] = Metric(
+            name=function.__name__,
+            formula=function,
+            options=_options_of(function),
+            range=range,
+            expression=formula,
+            source=source,
+            higher_is_better=higher_is_better,
+            builtin=True,
+            kind="scores",
+            needs=needs,
+        )
+        return function
+
+    return declare
 
 
 def ranking_metric(
@@ -212,7 +257,7 @@ def ranking_metric(
         )
         if not re.fullmatch(r"[a-z][a-z0-9_]*", str(metric.name)):
             raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
-        known = _metrics.get(metric.name)
+        known = _metrics.get(metric.name) or _score_metrics.get(metric.name)
         if known is not None and known.builtin and not metric.builtin:
             raise MetricError(f"{metric.name!r} is a metric of fastrec: choose another name")
         _metrics[metric.name] = metric
@@ -264,11 +309,25 @@ def _allowed(hint: Any) -> tuple[tuple[str, ...], str | None]:
     return choices, kind
 
 
-def known_metrics() -> dict[str, Metric]:
-    """All declared metrics by name, in the order of declaration."""
+def ranking_metrics() -> dict[str, Metric]:
+    """The metrics of lists by name, in the order of declaration."""
     import fastrec.metrics  # noqa: F401 - declares the built-in ones
 
     return _metrics
+
+
+def known_metrics() -> list[Metric]:
+    """All declared metrics, those of lists first."""
+    return [*ranking_metrics().values(), *_score_metrics.values()]
+
+
+def _find_metric(name: str, inside: str) -> Metric:
+    """The metric of a name; of two, that of scored rows if a threshold is given."""
+    known = known_metrics()
+    found = [metric for metric in known if metric.name == name]
+    if not found:
+        raise MetricError(f"unknown metric {name!r}{_nearest(name, [metric.name for metric in known])}")
+    return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0]
 
 
 def parse(text: str) -> Call:
@@ -295,10 +354,11 @@ def _parse(text: str) -> Call:
     if match is None:
         raise MetricError(f"cannot read the metric {text!r}: write name(option=value)@k, as in 'ndcg(gain=exp2)@10'")
     name, inside, k = match.groups()
-    metric = known_metrics().get(name)
-    if metric is None:
-        raise MetricError(f"unknown metric {name!r}{_nearest(name, list(known_metrics()))}")
+    metric = _find_metric(name, inside or "")
     given = _read_options(inside or "", metric, text)
+    if k is not None and metric.kind == "scores":
+        why = "a threshold and a cut-off exclude each other" if "threshold" in given else "it takes no cut-off"
+        raise MetricError(f"{text.strip()}: {metric.name} looks at all rows of a user, {why}")
     return make_call(metric, given, _read_k(k, text))
 
 
@@ -375,11 +435,15 @@ def split_outside_brackets(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def expand(metrics: str | Call | Iterable[str | Call] | None, k: int | Iterable[int] | None = None) -> list[Call]:
+def expand(
+    metrics: str | Call | Iterable[str | Call] | None,
+    k: int | Iterable[int] | None = None,
+    default: tuple[str, ...] | None = None,
+) -> list[Call]:
     """The calls that `metrics` and `k` ask for, each once: every metric without a cut-off of its own, at every k."""
     if metrics is None:
-        metrics = DEFAULT_METRICS
-        k = DEFAULT_K if k is None else k
+        metrics = default or DEFAULT_METRICS
+        k = DEFAULT_K if k is None and default is None else k
     if isinstance(metrics, (str, Call)):
         metrics = [metrics]
     if not isinstance(metrics, Iterable):
@@ -394,7 +458,7 @@ def expand(metrics: str | Call | Iterable[str | Call] | None, k: int | Iterable[
         calls = [
             Call(call.metric, call.options, cutoff, call.min_gain)
             for call in calls
-            for cutoff in ([call.k] if call.k is not None else cutoffs)
+            for cutoff in ([call.k] if call.k is not None or call.metric.kind == "scores" else cutoffs)
         ]
     return list({call.text: call for call in calls}.values())
 
@@ -413,6 +477,7 @@ def catalogue() -> list[dict[str, Any]]:
     return [
         {
             "name": metric.name,
+            "kind": metric.kind,
             "summary": metric.summary,
             "formula": metric.expression,
             "options": {option.name: _describe(option) for option in (*metric.options.values(), _MIN_GAIN)},
@@ -421,7 +486,7 @@ def catalogue() -> list[dict[str, Any]]:
             "source": metric.source,
             "doc": metric.doc,
         }
-        for metric in known_metrics().values()
+        for metric in known_metrics()
     ]
 
 

@@ -27,6 +27,13 @@ Label = str | int
 V = TypeVar("V")
 
 SCHEMA = 1
+NOTES = (
+    ("no_truth", "without a relevant item", "no_truth"),
+    ("no_recs", "without a list", "no_recs"),
+    ("no_negatives", "without a negative row", "one_class"),
+    ("constant_scores", "with equal scores only", ""),
+    ("no_rows", "without rows", ""),
+)
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 
 
@@ -86,8 +93,9 @@ class Report(Mapping[str, float]):
     Attributes
     ----------
     estimates : {metric: Estimate}.
-    users : counts of users: "total", "evaluated", "no_truth" (no relevant item), "no_recs" (no list).
-    data : what was seen in the data: row counts, and the shares "truth_users_with_recs" and
+    users : counts of users: "total", "evaluated", "no_truth" (no relevant item), "no_recs" (no list); of scored rows
+        also "no_negatives", "constant_scores" (both classes, one score), "no_rows".
+    data : what was seen in the data: row counts, and for lists the shares "truth_users_with_recs" and
         "truth_items_in_recs" (NaN where there is nothing to share out).
     settings : the options of the call.
     groups : {grouping: {label: {metric: Estimate}}}, empty when no groups were given.
@@ -200,9 +208,9 @@ class Report(Mapping[str, float]):
         []
         """
         # Without a shared user there can be no shared item: name only the cause.
-        if self.data["truth_users_with_recs"] == 0:
+        if self.data.get("truth_users_with_recs") == 0:
             return ["no user with truth has a list: do the user ids match?"]
-        if self.data["truth_items_in_recs"] == 0:
+        if self.data.get("truth_items_in_recs") == 0:
             return ["no truth item is in its user's list: do the ids match?"]
         return []
 
@@ -344,9 +352,16 @@ class Report(Mapping[str, float]):
     def _notes(self) -> list[str]:
         """The lines under the shown table."""
         users = [f"{self.users['evaluated']:,} of {self.users['total']:,} users counted"]
-        for policy, meaning in (("no_truth", "without a relevant item"), ("no_recs", "without a list")):
-            if self.users[policy]:
-                users.append(f"{self.users[policy]:,} {meaning} ({policy}={self.settings.get(policy)})")
+        if "rows" in self.data:
+            users = [
+                f"{self.data['rows']:,} rows of {self.users['total']:,} users"
+                if self.users["total"]
+                else f"{self.data['rows']:,} rows"
+            ]
+        for count, meaning, policy in NOTES:
+            if self.users.get(count):
+                rule = f" ({policy}={self.settings[policy]})" if policy in self.settings else ""
+                users.append(f"{self.users[count]:,} {meaning}{rule}")
         notes = ["; ".join(users)]
         if self.groups:
             sizes = (f"{grouping} ({len(by_label):,})" for grouping, by_label in self.groups.items())

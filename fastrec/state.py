@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from fastrec.curves import ScoreRuns
 from fastrec.engine import Outcome, Plan, Value
 from fastrec.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.kernels import opcodes as op
+from fastrec.statistics import Ratio
 
-__all__ = ["GroupKey", "State"]
+__all__ = ["GroupKey", "RunKey", "State"]
 
 Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
+RunKey = tuple[int, GroupKey | None]
 
 
 class State:
@@ -31,7 +35,9 @@ class State:
         self._groups: dict[GroupKey, int] = {}
         self._totals = np.zeros((1, len(plan.scales), 2), dtype=object)
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
-        self.facts = np.zeros(3, np.int64)
+        self.facts = np.zeros(op.N_FACTS, np.int64)
+        # the order of all rows, for metrics that need it: by position of the view and group
+        self.runs: dict[RunKey, ScoreRuns] = {}
 
     @property
     def groups(self) -> list[GroupKey]:
@@ -46,6 +52,12 @@ class State:
         """Add what another state with the same plan has seen."""
         rows = len(other._groups) + 1  # the arrays grow ahead of the groups
         self._add(other.n_users, other._totals[:rows], other._counts[:rows], other.facts, list(other._groups))
+        self.add_runs(other.runs.items())
+
+    def add_runs(self, found: Iterable[tuple[RunKey, ScoreRuns]]) -> None:
+        """Add sorted rows of views and groups."""
+        for key, runs in found:
+            self.runs.setdefault(key, ScoreRuns(weighted=runs.weighted)).merge(runs)
 
     def _add(self, n_users: int, totals: Array, counts: Array, facts: Array, groups: list[GroupKey]) -> None:
         rows = [0, *(self._groups.setdefault(key, len(self._groups) + 1) for key in groups)]
@@ -63,6 +75,10 @@ class State:
     def estimate(self, value: Value, group: GroupKey | None = None) -> tuple[float, float, int]:
         """Mean, standard error and users counted of a metric, for all users or one group."""
         row = 0 if group is None else self._groups[group]
+        if value.over_rows is not None:
+            return self._over_rows(value, group)
+        if value.ratio is not None:
+            return self._ratio(value, value.ratio, row)
         counts = self._counts[row, value.view]
         n = int(counts[op.N_EVALUATED])
         if counts[op.N_NAN]:
@@ -74,6 +90,34 @@ class State:
         position = self.plan.position(value, 0)
         total, squares = self._totals[row, position]
         return (*mean_and_error(n, total, squares, self.plan.scales[position]), n)
+
+    def _over_rows(self, value: Value, group: GroupKey | None) -> tuple[float, float, int]:
+        assert value.over_rows is not None
+        runs = self.runs.get((value.view, group))
+        users = self.n_users if group is None else int(self._counts[self._groups[group], 0].sum())
+        if runs is None:
+            return math.nan, math.nan, users
+        error = value.over_rows.std_error
+        return value.over_rows.value(runs), math.nan if error is None else error(runs), users
+
+    def _ratio(self, value: Value, ratio: Ratio, row: int) -> tuple[float, float, int]:
+        """A function of sums that does not change when they are all multiplied, and its standard error."""
+        size = len(ratio.rows)
+        at = [self.plan.position(value, nth) for nth in range(len(value.sums))]
+        n = int(self._sum(row, at[-1]))
+        if n == 0:
+            return math.nan, math.nan, 0
+        means = [self._sum(row, at[i]) / n for i in range(size)]
+        mean = float(ratio.function(*means))
+        if ratio.gradient is None or n == 1 or not math.isfinite(mean):
+            return mean, math.nan, n
+        pairs = dict(zip(itertools.combinations(range(size), 2), at[size:-1], strict=True))
+        scale = Fraction(n, n - 1) / (n * n)
+        covariance = [[Fraction(0)] * size for _ in range(size)]
+        for i, j in itertools.combinations_with_replacement(range(size), 2):
+            product = self._sum(row, at[i], 1) if i == j else self._sum(row, pairs[i, j])
+            covariance[i][j] = covariance[j][i] = (product - n * means[i] * means[j]) * scale
+        return mean, combined_error(ratio.gradient(*means), covariance), n
 
     def _sum(self, row: int, position: int, moment: int = 0) -> Fraction:
         return as_fraction(self._totals[row, position, moment], self.plan.scales[position])

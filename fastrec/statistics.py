@@ -18,7 +18,7 @@ import numpy as np
 from fastrec.exceptions import MetricError
 from fastrec.kernels import opcodes as op
 
-__all__ = ["Combined", "Row", "Statistics", "UntraceableError", "sqrt"]
+__all__ = ["Combined", "OverRows", "Ratio", "Row", "ScoreStatistics", "Statistics", "UntraceableError", "sqrt"]
 
 Array = np.ndarray[Any, Any]
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats
@@ -162,6 +162,31 @@ class Combined(NamedTuple):
     rows: tuple[Any, ...]
 
 
+class Ratio(NamedTuple):
+    """A metric of scored rows whose value is a function of several sums over users, such as gauc.
+
+    `function` takes the sums, each divided by one and the same number: it must not change when all are multiplied.
+    `gradient` gives its derivatives for the standard error, or is None where there is none. `each` is a user's own
+    value, NaN where the user has none; `counted` is 1 for users who count, else 0. `refused` is a row that must be 0
+    for every user, and what to say of a user for whom it is not.
+    """
+
+    function: Callable[..., Any]
+    gradient: Callable[..., tuple[float, ...]] | None
+    rows: tuple[Any, ...]
+    each: Any
+    counted: Any
+    refused: tuple[Any, str] | None = None
+
+
+class OverRows(NamedTuple):
+    """A metric that needs the order of all rows, whoever's they are; both functions take `ScoreRuns`."""
+
+    value: Callable[[Any], float]
+    std_error: Callable[[Any], float] | None
+    each: Any
+
+
 class Statistics:
     """What is known of each user's list at one cut-off. Each attribute is a float row, one number per user.
 
@@ -215,6 +240,11 @@ class Statistics:
         return self._value_of(Row(("hits_at_n_rel", self.cutoff)))
 
     @property
+    def any_hit(self) -> Any:
+        """1 with a relevant item among the first k, else 0."""
+        return self._value_of(Row(("any_hit", self.cutoff)))
+
+    @property
     def first_reciprocal(self) -> Any:
         """1 / rank of the first hit within k, 0 without one."""
         return self._series(op.FIRST, "reciprocal")
@@ -222,7 +252,12 @@ class Statistics:
     @property
     def precision_sum(self) -> Any:
         """Sum over hits within k of precision at their rank."""
-        return self._series(op.PRECISION, "zero")
+        return self._series(op.PRECISION, "reciprocal")
+
+    @property
+    def mean_precision(self) -> Any:
+        """Mean over hits within k of precision at their rank."""
+        return self._value_of(Row(("mean_precision", self.cutoff, op.PRECISION, "reciprocal", "linear")))
 
     def within_k(self, row: Any) -> Any:
         """min(k, row); `row` itself where nothing is cut."""
@@ -265,6 +300,109 @@ class Statistics:
 
     def _series(self, kind: int, weight: Weight, gain: Any = "linear") -> Any:
         return self._value_of(Row(("series", self.cutoff, kind, weight, gain)))
+
+
+class ScoreStatistics(Statistics):
+    """What is known of each user's scored, labelled rows: float rows, one number per user.
+
+    y is 1 for a positive row and 0 for others, w is the weight of a row, s its score; sums run over a user's rows.
+    """
+
+    __slots__ = ("one_class",)
+
+    def __init__(self, one_class: str, value_of: Callable[[Row], Any] = lambda row: row) -> None:
+        super().__init__(None, None, value_of)
+        self.one_class = one_class
+
+    def _fact(self, kind: int, parameter: float = 0.0) -> Any:
+        return self._value_of(Row(("fact", kind, float(parameter))))
+
+    @property
+    def rows(self) -> Any:
+        """Sum of w: the number of rows where they have no weights."""
+        return self._fact(op.WEIGHTS)
+
+    @property
+    def positives(self) -> Any:
+        """Sum of w y."""
+        return self._fact(op.POSITIVES)
+
+    @property
+    def negatives(self) -> Any:
+        """Sum of w (1 - y)."""
+        return self._fact(op.NEGATIVES)
+
+    @property
+    def twice_won(self) -> Any:
+        """Twice the pairs of a positive and a negative in which the positive has the higher score, ties half."""
+        return self._fact(op.TWICE_WON)
+
+    @property
+    def constant(self) -> Any:
+        """1 if all scores are equal, else 0."""
+        return self._fact(op.CONSTANT)
+
+    @property
+    def score_sum(self) -> Any:
+        """Sum of w s."""
+        return self._fact(op.SCORES)
+
+    @property
+    def log_loss_sum(self) -> Any:
+        """Sum of -w (y log s + (1 - y) log(1 - s)), s clipped to [eps, 1 - eps] of its dtype."""
+        return self._fact(op.LOG_LOSS)
+
+    @property
+    def brier_sum(self) -> Any:
+        """Sum of w (s - y)^2."""
+        return self._fact(op.BRIER)
+
+    @property
+    def squares(self) -> Any:
+        """Sum of w (s - label)^2."""
+        return self._fact(op.SQUARES)
+
+    @property
+    def absolutes(self) -> Any:
+        """Sum of w |s - label|."""
+        return self._fact(op.ABSOLUTES)
+
+    @property
+    def entropy(self) -> Any:
+        """Sum of w times the entropy of the user's base rate."""
+        return self._fact(op.ENTROPY)
+
+    def true_positives(self, threshold: float) -> Any:
+        """Sum of w y where s >= threshold."""
+        return self._fact(op.TRUE_POSITIVES, threshold)
+
+    def false_positives(self, threshold: float) -> Any:
+        """Sum of w (1 - y) where s >= threshold."""
+        return self._fact(op.FALSE_POSITIVES, threshold)
+
+    def gap(self, nth: int, bins: int) -> Any:
+        """Sum of w (s - y) in the nth of equally wide bins of [0, 1]."""
+        return self._fact(op.GAP, nth + (bins << op.BIN_BITS))
+
+    def gaps(self, bins: int, strategy: str) -> Any:
+        """Sum over bins of |sum of w (s - y)|; bins are equally wide (`uniform`) or equally full (`quantile`)."""
+        return self._fact(op.GAPS if strategy == "uniform" else op.QUANTILE_GAPS, bins)
+
+    def average_precision_sum(self, interpolation: str) -> Any:
+        """Area under precision-recall, times the positives."""
+        return self._fact(_AREAS[interpolation])
+
+    @property
+    def largest_distance(self) -> Any:
+        """Largest distance between the distributions of the scores of positives and negatives."""
+        return self._fact(op.KOLMOGOROV)
+
+    def where(self, mask: Any, row: Any) -> Any:
+        """The row, NaN where the mask is 0."""
+        return Row(op.BLANK, (_as_row(mask), _as_row(row)))
+
+
+_AREAS = {"step": op.STEP, "trapezoid": op.TRAPEZOID, "davis_goadrich": op.DAVIS_GOADRICH}
 
 
 def _checked(value: Any, names: tuple[str, ...], what: str) -> Any:

@@ -114,3 +114,66 @@ def weights(log: Log) -> st.SearchStrategy[list[float]]:
     """One positive weight per user."""
     n_users = len(log.recs)
     return st.lists(st.sampled_from([1.0, 0.5, 2.0, 3.25, 1e-3, 1e3]), min_size=n_users, max_size=n_users)
+
+
+@dataclass(frozen=True)
+class ScoredLog:
+    """Labels and scores of the rows of each user."""
+
+    labels: list[list[float]]
+    scores: list[list[float]]
+
+
+UNIT_SCORES = [0.0, -0.0, 0.25, 0.5, 0.5 + 2.0**-24, 0.5 + 2.0**-53, 1.0, 0.1, 0.3, 1 / 3, 2 / 15, 1.0 - 2.0**-53]
+FINITE_SCORES = [0.0, -0.0, 0.5, 0.25, 1.0, 1.0 + 2.0**-52, -3.0, 7.5, 1e-30, -1e6]
+SCORE_POOLS = {"unit": UNIT_SCORES, "finite": FINITE_SCORES, "any": SCORES}
+LABELS = {"binary": [0.0, 1.0], "integer": INTEGER_GAINS, "graded": GAINS}
+ROW_SHAPES = ["any", "any", "any", "any", "few scores", "few scores", "constant", "positive", "negative", "one", "none"]
+MOST_ROWS = 6  # all orders of so many tied rows can be tried
+
+
+@st.composite
+def scored_users(draw: st.DrawFn, pool: list[float], gains: list[float], longest: int) -> list[tuple[float, float]]:
+    """The (label, score) rows of one user, of a shape drawn first so that every shape is common."""
+    shape = draw(st.sampled_from(ROW_SHAPES))
+    if shape == "none":
+        return []
+    if shape == "constant":
+        pool = [draw(st.sampled_from(pool))]
+    if shape == "few scores":
+        pool = draw(st.lists(st.sampled_from(pool), min_size=2, max_size=3))
+    if shape == "positive":
+        gains = [1.0]
+    if shape == "negative":
+        gains = [0.0]
+    rows = st.tuples(st.sampled_from(gains), st.sampled_from(pool))
+    return draw(st.lists(rows, min_size=1, max_size=1 if shape == "one" else longest))
+
+
+@st.composite
+def scored_logs(
+    draw: st.DrawFn,
+    *,
+    labels: str = "binary",
+    scores: str = "any",
+    max_users: int = 5,
+    longest: int = MOST_ROWS,
+) -> ScoredLog:
+    """Scored rows with many ties, users of one class, of one row and of none.
+
+    `labels`: "binary", "integer" (-1 to 4) or "graded". `scores`: "unit" (0 to 1), "finite" or "any" (infinities too).
+    """
+    users = draw(st.lists(scored_users(SCORE_POOLS[scores], LABELS[labels], longest), max_size=max_users))
+    return ScoredLog([[label for label, _ in rows] for rows in users], [[score for _, score in rows] for rows in users])
+
+
+def row_weights(log: ScoredLog) -> st.SearchStrategy[list[list[float]]]:
+    """One weight per row, 0 at times, in fractions that doubles hold."""
+    own = st.sampled_from([1.0, 0.5, 2.0, 3.25, 0.0, 2.0**-10, 1000.0])
+    return st.tuples(*(st.lists(own, min_size=len(rows), max_size=len(rows)) for rows in log.labels)).map(list)
+
+
+def scored_user_weights(log: ScoredLog) -> st.SearchStrategy[list[float]]:
+    """One weight per user, 0 at times."""
+    n_users = len(log.labels)
+    return st.lists(st.sampled_from([1.0, 0.5, 2.0, 3.25, 0.0, 1e3]), min_size=n_users, max_size=n_users)

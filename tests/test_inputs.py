@@ -181,8 +181,17 @@ DATA: dict[str, Fault] = {
         Value,
         ["recs of user 'y'", "item 2", "rank 2"],
     ),
-    "tied": Fault(scores([3, 1, 1, 2, 1.0]), Value, ["recs of user 0", "items 2 and 3", "score 1.0", "'id_desc'"]),
-    "zeros tied": Fault(scores([3, 2, 1, -0.0, 0.0]), Value, ["recs of user 1", "items 4 and 5"]),
+    "tied": Fault(
+        scores([3, 1, 1, 2, 1.0]) | {"ties": "error"},
+        Value,
+        ["recs of user 0", "items 2 and 3", "score 1.0", "'expected'", "'id_desc'"],
+    ),
+    "zeros tied": Fault(scores([3, 2, 1, -0.0, 0.0]) | {"ties": "error"}, Value, ["recs of user 1", "items 4 and 5"]),
+    "tied, and no closed form": Fault(
+        scores([3, 1, 1, 2, 1.0]) | {"metrics": "ndcg(ideal=list_at_k)@2"},
+        Value,
+        ["ndcg(ideal=list_at_k)@2", "tied scores", "user 0", "'worst'"],
+    ),
     "tied texts": Fault(
         {"recs": [{"a": 1.0, "b": 1.0}, {}], "truth": [["a"], []], "user_ids": NAMES, "ties": "error"},
         Value,

@@ -70,7 +70,7 @@ def write(name: str, options: dict[str, Any], k: int | None) -> str:
 
 def matrix() -> list[Ask]:
     asks = []
-    for metric in fastrec.catalogue():
+    for metric in (metric for metric in fastrec.catalogue() if metric["kind"] == "ranking"):
         own = {name: option for name, option in metric["options"].items() if name != "min_gain"}
         choices = [samples(name, option) for name, option in own.items()]
         for values, k, min_gain in itertools.product(itertools.product(*choices), CUTOFFS, MIN_GAINS):

@@ -496,3 +496,283 @@ REFUSED: list[Refused] = [
     refused("gain above max_gain", "err(max_gain=1)", GRADES_4),
     refused("ideal=k graded", "ndcg(ideal=k)@3", GRADES_4),
 ]
+
+
+# Scored rows.
+
+
+class ScoredCase(NamedTuple):
+    """As `Case`, for labels and scores of the rows of each user; `call` has the names of `score_oracle.evaluate`."""
+
+    name: str
+    metric: str
+    labels: list[list[float]]
+    scores: list[list[float]]
+    expected: float
+    tolerance: float
+    call: dict[str, Any]
+    std_error: float | None = None
+
+
+ScoredUser = tuple[list[float], list[float]]
+
+
+def scored(
+    name: str,
+    metric: str,
+    users: list[ScoredUser],
+    expected: float,
+    *,
+    tolerance: float = 1e-12,
+    std_error: float | None = None,
+    **call: Any,
+) -> ScoredCase:
+    labels, scores = [u[0] for u in users], [u[1] for u in users]
+    return ScoredCase(name, metric, labels, scores, expected, tolerance, call, std_error)
+
+
+def repeated(user: ScoredUser, times: int) -> ScoredUser:
+    """Every negative row several times."""
+    rows = [row for row in zip(*user, strict=True) for _ in range(1 if row[0] else times)]
+    return [label for label, _ in rows], [score for _, score in rows]
+
+
+def as_scored(case: Case) -> ScoredCase | None:
+    """The same lists and truth as scored rows; None where a relevant item is in no list, or the call is about lists."""
+    call = dict(case.call)
+    scores = call.pop("scores", [[float(-rank) for rank in range(len(items))] for items in case.recs])
+    labels = [[dict(rows).get(item, 0.0) for item in items] for items, rows in zip(case.recs, case.truth, strict=True)]
+    for items, rows in zip(case.recs, case.truth, strict=True):
+        if not {item for item, gain in rows if gain > 0} <= set(items) or len(set(items)) < len(items):
+            return None
+    if set(call) & {"no_recs", "exclude", "duplicates"} or call.get("min_gain", 1) <= 0:
+        return None
+    if "scores" in case.call:
+        call |= {"item_ids": case.recs}
+    return ScoredCase(f"{case.name} scored", case.metric, labels, scores, case.expected, case.tolerance, call, None)
+
+
+# The numbered cases of the definitions.
+
+PAIRS: ScoredUser = ([0, 1, 1, 1, 0, 0, 1], [5, 4, 3, 3, 3, 2, 1])
+RARE: ScoredUser = ([1] + [0] * 999, [0.1] * 1000)
+TIED_ROWS: list[ScoredUser] = [([0, 1, 0, 1, 1], [3, 2, 2, 2, 1])]
+TWO_USERS: list[ScoredUser] = [([1, 0, 1, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5]), ([1, 0, 0, 1], [0.9, 0.8, 0.7, 0.6])]
+
+SCORED_DEFINED = [
+    # the positives beat 2, 1 1/2, 1 1/2 and 0 of 3 negatives: 5 of 12
+    scored("11", "auc", [PAIRS], 5 / 12),
+    scored("11 gauc", "gauc", [PAIRS], 5 / 12),
+    # all pairs are there 10 times
+    scored("13 auc", "auc", [repeated(PAIRS, 10)], 5 / 12, tolerance=0),
+    # 3 positives and 2 negatives reach 3
+    scored("13 precision before", "precision(threshold=3)", [PAIRS], 3 / 5),
+    # = 3 / (3 + 10 * 2)
+    scored("13 precision", "precision(threshold=3)", [repeated(PAIRS, 10)], 3 / 23),
+    scored("14 accuracy", "accuracy(threshold=0.5)", [RARE], 0.999),
+    scored("14 auc", "auc", [RARE], 0.5, tolerance=0),
+    # orders of the tied 1, 0, 1: hits at 2 3 5, 2 4 5, 3 4 5: (1/2 + 2/3 + 3/5 + 1/2 + 2/4 + 3/5 + 1/3 + 2/4 + 3/5)/9
+    scored("16 map", "map", TIED_ROWS, 0.5333333333333333),
+    # = (1/2 + 1/2 + 1/3) / 3
+    scored("16 mrr", "mrr", TIED_ROWS, 0.4444444444444444),
+    # = 2/3 (1/log2(3) + 1/log2(4)) / (1 + 1/log2(3) + 1/log2(4))
+    scored("16 ndcg", "ndcg@3", TIED_ROWS, 0.35381418265149556),
+    # the negative stands at rank 2 in one order of three
+    scored("16 hit_rate", "hit_rate@2", TIED_ROWS, 2 / 3),
+    # two halves of 6 pairs
+    scored("16 auc", "auc", TIED_ROWS, 1 / 6),
+    # hits at 2 3, at 2, at 3: ((1/2 + 2/3) / 2 + 1/2 + 1/3) / 3
+    scored("16 map over hits", "map(denominator=hits)@3", TIED_ROWS, 17 / 36),
+    # = ((1/4 + 1/12 + 1/40) + (1/4 + 1/16 + 1/40) + (1/6 + 1/16 + 1/40)) / 3
+    scored("16 err", "err(max_gain=1)", TIED_ROWS, 19 / 60),
+    # = (2/3 + 1) / (2 + 2)
+    scored("16 pooled", "precision(average=pooled)@2", [*TIED_ROWS, ([1], [0.5])], 5 / 12),
+    # P = (1/3 + 1/2) / 2, R = (2/9 + 1) / 2
+    scored("16 f1 of means", "f1(average=means)@2", [*TIED_ROWS, ([1], [0.5])], 55 / 111),
+    # = (2/3 + 1/2) / 2
+    scored("17 equal", "gauc(weight=equal)", TWO_USERS, 0.5833333333333333),
+    # = (5 * 2/3 + 4 * 1/2) / 9
+    scored("17 impressions", "gauc", TWO_USERS, 0.5925925925925926),
+    # = (3 * 2/3 + 2 * 1/2) / 5
+    scored("17 positives", "gauc(weight=positives)", TWO_USERS, 0.6),
+    # = (2 * 2/3 + 2 * 1/2) / 4
+    scored("17 negatives", "gauc(weight=negatives)", TWO_USERS, 7 / 12),
+    # = (4 + 2) / (6 + 4)
+    scored("17 pairs", "gauc(weight=pairs)", TWO_USERS, 3 / 5),
+]
+
+# A threshold of .6 ties a positive and a negative.
+FOUR: ScoredUser = ([1, 0, 1, 0], [0.8, 0.6, 0.6, 0.2])
+LIKED: ScoredUser = ([1, 1], [0.9, 0.1])
+FLAT: ScoredUser = ([1, 0, 0], [0.5, 0.5, 0.5])
+NOBODY: ScoredUser = ([], [])
+
+ORDERED_ROWS = [
+    # the positives beat 2 and 1 1/2 of 2; components 1, 3/4 and 3/4, 1, each of variance 1/32: sqrt(1/64 + 1/64)
+    scored("auc", "auc", [FOUR], 7 / 8, std_error=math.sqrt(1 / 32)),
+    # the same rows in two users are the same rows
+    scored("auc of rows", "auc", [([1], [0.8]), ([0, 1, 0], [0.6, 0.6, 0.2])], 7 / 8, std_error=math.sqrt(1 / 32)),
+    # from (0, 1/2) to (1/2, 1): area 3/8 between 1/8 and 1/2
+    scored("auc max_fpr", "auc(max_fpr=0.5)", [FOUR], 5 / 6),
+    # = (1 * (2 + 1) + 3 * (2 / 2 + 1)) / (4 * 3): weights 1, 3 of the positives, 2, 1 of the negatives
+    scored("auc weighted", "auc", [FOUR], 9 / 12, sample_weight=[[1, 2, 3, 1]]),
+    scored("auc of one class", "auc", [LIKED], math.nan, std_error=math.nan),
+    # one positive has no variance
+    scored("auc of one positive", "auc", [FLAT], 1 / 2, std_error=math.nan),
+    # gains 3 and 2 are positive, and the last is not: 1 of 2 pairs
+    scored("auc min_gain", "auc(min_gain=2)", [([3, 1, 2], [3, 2, 1])], 1 / 2),
+    # = 1/2 * 1 + 1/2 * 2/3
+    scored("average_precision", "average_precision", [FOUR], 5 / 6),
+    # = 1/2 * 1 + 1/2 * (1 + 2/3) / 2
+    scored("average_precision trapezoid", "average_precision(interpolation=trapezoid)", [FOUR], 11 / 12),
+    # = 1/2 * 1 + 1/2 * integral from 1 to 2 of x / (2x - 1) = 1/2 + 1/2 (1/2 + log(3) / 4)
+    scored(
+        "average_precision davis_goadrich",
+        "average_precision(interpolation=davis_goadrich)",
+        [FOUR],
+        3 / 4 + math.log(3) / 8,
+    ),
+    # = (5/6 + 1/3) / 2: the user without positives is left out
+    scored("average_precision of users", "average_precision(average=user)", [FOUR, ([0], [0.5]), FLAT], 7 / 12),
+    scored("average_precision of nothing", "average_precision", [([0, 0], [1, 2])], 0),
+    # at .8 it is 1/2 - 0, at .6 1 - 1/2
+    scored("ks", "ks", [FOUR], 1 / 2),
+    scored("ks of one class", "ks", [LIKED], math.nan),
+]
+
+GROUPED = [
+    # = (4 * 7/8 + 3 * 1/2) / 7; the user of one class and the one of none are dropped
+    scored("gauc", "gauc", [FOUR, LIKED, FLAT, NOBODY], 5 / 7),
+    # = 7/8 alone
+    scored("gauc constant", "gauc(constant=drop)", [FOUR, LIKED, FLAT], 7 / 8, std_error=math.nan),
+    # = (4 * 7/8 + 2 * 1/2 + 3 * 1/2) / 9
+    scored("gauc half", "gauc(one_class=half)", [FOUR, LIKED, FLAT], 2 / 3),
+    # = (4 * 7/8 + 0 + 3 * 1/2) / 9
+    scored("gauc zero", "gauc", [FOUR, LIKED, FLAT], 5 / 9, one_class="zero"),
+    scored("gauc nan", "gauc", [FOUR, LIKED, FLAT], math.nan, one_class="nan"),
+    # the metric's own policy goes before the call's
+    scored("gauc own policy", "gauc(one_class=drop)", [FOUR, LIKED, FLAT], 5 / 7, one_class="error"),
+    # = (4 * 7/8 + 4 * 3 * 1/2) / (4 + 12)
+    scored("gauc user weights", "gauc", [FOUR, FLAT], 19 / 32, weights=[1, 4]),
+    # w = 7, auc 9/12, and w = 3, auc 1/2: (7 * 3/4 + 3 * 1/2) / 10
+    scored("gauc weighted", "gauc", [FOUR, FLAT], 27 / 40, sample_weight=[[1, 2, 3, 1], [1, 1, 1]]),
+    # residuals 7/8 - 11/16 = 3/16 and -3/16: sqrt(2 * 2 * 9/256) / 2
+    scored("gauc error", "gauc(weight=equal)", [FOUR, FLAT], 11 / 16, std_error=3 / 16),
+    scored("gauc of nobody", "gauc", [LIKED], math.nan, std_error=math.nan),
+    # gains 1, 0, 2 at 3, 2, 1 with a limit of 2: 0 of 2 pairs
+    scored("gauc min_gain", "gauc", [([1, 0, 2], [3, 2, 1])], 0, min_gain=2),
+]
+
+CHANCES = [
+    # = -(log .8 + log .4 + log .6 + log .8) / 4
+    scored("log_loss", "log_loss", [FOUR], -math.log(0.8 * 0.4 * 0.6 * 0.8) / 4),
+    # the chances of a coin: log 2
+    scored("log_loss coin", "log_loss(average=user)", [FLAT, LIKED], (math.log(2) - math.log(0.09) / 2) / 2),
+    # clipped to 2^-52 of 1
+    scored("log_loss certain", "log_loss", [([0], [1.0])], 52 * math.log(2)),
+    scored("log_loss clipped", "log_loss", [([1, 0], [1.0, 0.0])], 2.0**-52, tolerance=1e-28),
+    # = (.2² + .6² + .4² + .2²) / 4
+    scored("brier", "brier", [FOUR], 0.15),
+    # = (1 * .04 + 2 * .36 + 3 * .16 + 1 * .04) / 7
+    scored("brier weighted", "brier", [FOUR], 1.28 / 7, sample_weight=[[1, 2, 3, 1]]),
+    # a user counts like one row of 4 and like one of 2: ((.04 + .36 + .16 + .04)/4 + (.01 + .81)/2) / 2
+    scored("brier of users", "brier(average=user)", [FOUR, LIKED, NOBODY], 0.28),
+    # log loss / log 2
+    scored("normalized_entropy", "normalized_entropy", [FOUR], -math.log(0.1536) / 4 / math.log(2)),
+    scored("normalized_entropy of one class", "normalized_entropy", [LIKED], math.nan),
+    # the user of one class is left out
+    scored("normalized_entropy of users", "normalized_entropy(average=user)", [LIKED, ([1, 0], [0.5, 0.5])], 1),
+    # = 2.2 / 2
+    scored("calibration", "calibration", [FOUR], 1.1),
+    # = (2.2 / 2 + 1.5 / 1) / 2
+    scored("calibration of users", "calibration(average=user)", [FOUR, FLAT, ([0], [0.3])], 1.3),
+    scored("calibration of no positives", "calibration", [([0], [0.3])], math.nan),
+    # gaps -.2 in [.8, 1], .2 in [.6, .8), .2 in [.2, .4)
+    scored("ece", "ece(bins=5)", [FOUR], 0.15),
+    # = |2.2 - 2| / 4
+    scored("ece of one bin", "ece(bins=1)", [FOUR], 0.05),
+    # .2 and the tied .6, whose first row is the second of 4, then .8: 1.4 - 0 and .8 - 1
+    scored("ece quantile", "ece(bins=2, strategy=quantile)", [([1, 0, 0, 0], [0.8, 0.6, 0.6, 0.2])], 0.4),
+    # the same weighed 1, 1, 1, 4: .2 holds the first half and more: (4 * .2 + |.6 + .6 + .8 - 1|) / 7
+    scored(
+        "ece quantile weighted",
+        "ece(bins=2, strategy=quantile)",
+        [([1, 0, 0, 0], [0.8, 0.6, 0.6, 0.2])],
+        1.8 / 7,
+        sample_weight=[[1, 1, 1, 4]],
+    ),
+]
+
+# At .6: TP 2, FP 1, FN 0, TN 1; LIKED: TP 1, FN 1; FLAT: FN 1, TN 2.
+THRESHOLDS = [
+    scored("threshold precision", "precision(threshold=0.6)", [FOUR], 2 / 3),
+    scored("threshold recall", "recall(threshold=0.6)", [FOUR, LIKED], 3 / 4),
+    scored("threshold specificity", "specificity(threshold=0.6)", [FOUR], 1 / 2),
+    scored("threshold fpr", "fpr(threshold=0.6)", [FOUR], 1 / 2),
+    scored("threshold accuracy", "accuracy(threshold=0.6)", [FOUR], 3 / 4),
+    # = 2 * 2 / (2 * 2 + 0 + 1)
+    scored("threshold f1", "f1(threshold=0.6)", [FOUR], 4 / 5),
+    # = 5 * 2 / (5 * 2 + 4 * 0 + 1)
+    scored("threshold f_beta", "f_beta(threshold=0.6, beta=2)", [FOUR], 10 / 11),
+    # = (2 * 1 - 1 * 0) / sqrt(3 * 2 * 2 * 1)
+    scored("threshold mcc", "mcc(threshold=0.6)", [FOUR], 1 / math.sqrt(3)),
+    # = (1 + 3) / (1 + 3 + 2)
+    scored("threshold weighted", "precision(threshold=0.6)", [FOUR], 2 / 3, sample_weight=[[1, 2, 3, 1]]),
+    # = 2 * 1 / (2 * 1 + 2): FOUR has half the weight of 4 rows at .8 only
+    scored("threshold above", "f1(threshold=0.7)", [FOUR], 2 / 3),
+    scored("threshold of nothing", "precision(threshold=0.95)", [FOUR], 0),
+    scored("threshold zero_division", "precision(threshold=0.95, zero_division=1)", [FOUR], 1),
+    scored("threshold nan", "precision(threshold=0.95, zero_division=nan)", [FOUR], math.nan),
+    # = (2/3 + 1 + 0) / 3
+    scored("threshold of users", "precision(threshold=0.6, average=user)", [FOUR, LIKED, FLAT], 5 / 9),
+    # = (2/3 + 1) / 2
+    scored(
+        "threshold left out", "precision(threshold=0.6, average=user, zero_division=nan)", [FOUR, LIKED, FLAT], 5 / 6
+    ),
+    # = (1 * 2 + 3 * 1) / (1 * 3 + 3 * 1)
+    scored("threshold user weights", "precision(threshold=0.6)", [FOUR, LIKED], 5 / 6, weights=[1, 3]),
+]
+
+RATED: list[ScoredUser] = [([3, 1], [2, 1.5]), ([5], [2]), NOBODY]
+
+RATINGS = [
+    # = (1 + .5 + 3) / 3
+    scored("mae", "mae", RATED, 1.5),
+    # = (.75 + 3) / 2; deviations 9/8: sqrt(2 * 2 * 81/64) / 2
+    scored("mae of users", "mae(average=user)", RATED, 1.875, std_error=9 / 8),
+    # = (1 + .25 + 9) / 3
+    scored("mse", "mse", RATED, 10.25 / 3),
+    scored("mse of users", "mse(average=user)", RATED, (0.625 + 9) / 2),
+    scored("rmse", "rmse", RATED, math.sqrt(10.25 / 3)),
+    scored("rmse of users", "rmse(average=user)", RATED, (math.sqrt(0.625) + 3) / 2),
+    # = (1 * 1 + 2 * .5 + 4 * 3) / 7
+    scored("mae weighted", "mae", RATED, 2, sample_weight=[[1, 2], [4], []]),
+    # = (1 * 1.5 + 3 * 3) / (1 * 2 + 3 * 1)
+    scored("mae user weights", "mae", RATED, 2.1, weights=[1, 3, 1]),
+    scored("rmse of nothing", "rmse", [NOBODY], math.nan),
+]
+
+SCORED_CASES: list[ScoredCase] = [
+    *SCORED_DEFINED,
+    *ORDERED_ROWS,
+    *GROUPED,
+    *CHANCES,
+    *THRESHOLDS,
+    *RATINGS,
+    *filter(None, map(as_scored, CASES)),
+]
+
+SCORED_REFUSED: list[ScoredCase] = [
+    scored("label 2", "auc", [([1, 2, 0], [1, 2, 3])], math.nan),
+    scored("label 0.5", "log_loss", [([1, 0.5], [0.1, 0.2])], math.nan),
+    scored("weights of rows in a ranking", "ndcg", [FOUR], math.nan, sample_weight=[[1, 1, 1, 1]]),
+    scored("NaN score, auc", "auc", [([1, 0], [math.nan, 1])], math.nan),
+    scored("NaN score, ranking", "ndcg", [([1, 0], [math.nan, 1])], math.nan),
+    scored("score above 1", "log_loss", [([1, 0], [1.5, 0])], math.nan),
+    scored("score below 0", "brier", [([1, 0], [0.5, -0.5])], math.nan),
+    scored("infinite chance", "ece", [([1, 0], [0.5, math.inf])], math.nan),
+    scored("one class", "gauc", [FOUR, LIKED], math.nan, one_class="error"),
+    scored("one class of the metric", "gauc(one_class=error)", [FOUR, LIKED], math.nan),
+    scored("tied rows", "mrr", TIED_ROWS, math.nan, ties="error"),
+    scored("no relevant row", "mrr", [([0], [1])], math.nan, no_truth="error"),
+]

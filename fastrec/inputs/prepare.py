@@ -8,17 +8,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.engine import Log, read_only
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrays import Side, read_pair
 from fastrec.inputs.ids import encode_texts, match_widths
 from fastrec.inputs.users import check_user_ids
+from fastrec.kernels import opcodes as op
 from fastrec.launcher import run_in_threads
+from fastrec.sources import Lists, read_only
 
-__all__ = ["Names", "Prepared", "Settings", "prepare"]
+__all__ = ["DUPLICATES_CHOICES", "TIES", "Names", "Prepared", "Settings", "prepare"]
 
 Array = np.ndarray[Any, Any]
-TIES_CHOICES = ("expected", "input", "worst", "best", "id_asc", "id_desc", "error")
+TIES = {
+    "expected": op.EXPECTED,
+    "input": op.INPUT,
+    "worst": op.WORST,
+    "best": op.BEST,
+    "id_asc": op.ID_ASC,
+    "id_desc": op.ID_DESC,
+    "error": op.REFUSE,
+}
 DUPLICATES_CHOICES = ("error", "first", "miss")
 USERS_PER_TASK = 16384
 
@@ -50,7 +59,7 @@ class Settings(NamedTuple):
 class Prepared(NamedTuple):
     """Input that the engine can take, and what was changed on the way."""
 
-    log: Log
+    log: Lists
     names: Names
     facts: dict[str, int]
 
@@ -79,7 +88,7 @@ def prepare(recs: Any, truth: Any, exclude: Any, user_ids: Any, settings: Settin
         _check_signs(lists, "recs", names)
         lists, facts["duplicates_in_recs"] = _drop_copies(lists, n_threads, blank=duplicates == "miss")
         lowest = -1 if duplicates == "miss" else 0
-    log = Log(lists.items, lists.indptr, held.items, held.indptr, held.extra, lowest)
+    log = Lists(lists.items, lists.indptr, held.items, held.indptr, held.extra, lowest, _find_blocks(lists, n_threads))
     return Prepared(log, names, facts)
 
 
@@ -199,9 +208,7 @@ def _compact(side: Side, keep: Array) -> tuple[Side, int]:
 
 
 def _order(lists: Side, held: Side, names: Names, settings: Settings) -> Side:
-    """Lists in descending order of their scores."""
-    from fastrec.kernels import lists as kernels
-
+    """Lists in descending order of their scores; these are kept where some are tied and no rule decides."""
     assert lists.extra is not None
     scores, items, indptr = read_only(lists.extra), read_only(lists.items), read_only(lists.indptr)
     n_users, ties, n_threads = len(indptr) - 1, settings.ties, settings.n_threads
@@ -210,18 +217,27 @@ def _order(lists: Side, held: Side, names: Names, settings: Settings) -> Side:
         return lists._replace(extra=None)
     gains = np.ones(len(held.items)) if held.extra is None else held.extra
     gains = np.maximum(gains, 0.0)
-    mode = kernels.REFUSE if ties in ("expected", "error") else getattr(kernels, ties.upper())
     out = np.empty(len(items), items.dtype)
+    ordered = np.empty(len(items) if ties == "expected" else 0)
     kernel = _entry("order_lists", str(items.dtype))
-    truth = (read_only(held.items), read_only(held.indptr), read_only(gains))
-    refused = _over_users(lambda a, b: kernel(items, indptr, scores, *truth, mode, out, a, b), n_users, n_threads)
+    truth = (read_only(held.items), read_only(held.indptr), read_only(gains), TIES[ties], out, ordered)
+    refused = _over_users(lambda a, b: kernel(items, indptr, scores, *truth, a, b), n_users, n_threads)
     for user, first, second in refused:
         if user >= 0:
             row = slice(indptr[user], indptr[user + 1])
             a, b = (names.item(items[row][at]) for at in (first, second))
-            wanted = "ties='expected' is not available for lists yet: " if ties == "expected" else ""
             raise InputError(
-                f"recs of user {names.user(user)}: items {a} and {b} have the same score {scores[row][first]}; {wanted}"
-                "say what decides with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+                f"recs of user {names.user(user)}: items {a} and {b} have the same score {scores[row][first]}; "
+                "say what decides with ties='expected', 'input', 'worst', 'best', 'id_asc' or 'id_desc'"
             )
-    return lists._replace(items=out, extra=None)
+    return lists._replace(items=out, extra=ordered if len(ordered) else None)
+
+
+def _find_blocks(lists: Side, n_threads: int) -> Array | None:
+    """For each row of the ordered lists the rows with a higher score and those with the same; None without ties."""
+    if lists.extra is None:
+        return None
+    blocks = np.empty((2, len(lists.items)), np.int32)
+    kernel, scores, indptr = _entry("find_blocks", "scores"), read_only(lists.extra), read_only(lists.indptr)
+    _over_users(lambda a, b: kernel(indptr, scores, blocks, a, b), len(indptr) - 1, n_threads)
+    return blocks if blocks[1].max(initial=1) > 1 else None

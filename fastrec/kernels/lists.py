@@ -8,14 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastrec.kernels.jit import helper
-
-# what decides between equal scores
-INPUT = 0
-WORST = 1
-BEST = 2
-ID_ASC = 3
-ID_DESC = 4
-REFUSE = 5
+from fastrec.kernels.opcodes import BEST, ID_ASC, ID_DESC, REFUSE, WORST
 
 
 @helper
@@ -112,8 +105,11 @@ def find_unordered(indptr, scores, first, last):
     return -1
 
 
-def order_lists(items, indptr, scores, held, held_indptr, held_gains, ties, out, first, last):
-    """Write each list in descending order of its scores to `out`; returns (user, position) of a refused tie."""
+def order_lists(items, indptr, scores, held, held_indptr, held_gains, ties, out, ordered, first, last):
+    """Write each list in descending order of its scores to `out`; returns (user, position, position) of a refused tie.
+
+    `ordered` takes the scores in that order, unless it is empty.
+    """
     n_list = longest_row(indptr, first, last)
     n_held = longest_row(held_indptr, first, last)
     order = np.empty(n_list, np.int64)
@@ -128,6 +124,8 @@ def order_lists(items, indptr, scores, held, held_indptr, held_gains, ties, out,
         n = len(row)
         if falls_strictly(own):
             target[:] = row
+            if len(ordered) > 0:
+                ordered[indptr[u] : indptr[u + 1]] = own
             continue
         if ties == WORST or ties == BEST:
             truth = held[held_indptr[u] : held_indptr[u + 1]]
@@ -140,7 +138,21 @@ def order_lists(items, indptr, scores, held, held_indptr, held_gains, ties, out,
             target[i] = row[order[i]]
             if ties == REFUSE and i > 0 and own[order[i]] == own[order[i - 1]]:
                 return u, order[i - 1], order[i]
+            if len(ordered) > 0:
+                ordered[indptr[u] + i] = own[order[i]]
     return -1, 0, 0
+
+
+def find_blocks(indptr, scores, blocks, first, last):
+    """For rows in descending order of their scores the rows of their user with a higher score, and with the same."""
+    for u in range(first, last):
+        start = indptr[u]
+        for i in range(indptr[u] + 1, indptr[u + 1] + 1):
+            if i == indptr[u + 1] or scores[i] != scores[start]:
+                for j in range(start, i):
+                    blocks[0, j] = start - indptr[u]
+                    blocks[1, j] = i - start
+                start = i
 
 
 def mark_seen(items, indptr, seen, seen_indptr, keep, first, last):

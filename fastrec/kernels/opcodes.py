@@ -15,21 +15,30 @@ INCLUDED: Final = 3  # out = 1 where the user counts with a value of its own (no
 GIVEN: Final = 4  # out = row a of the matrix handed in
 HITS: Final = 5  # out = hits within cut-off a
 HITS_AT_N_REL: Final = 6  # out = hits within the first min(n_rel, cut-off a) ranks
-SERIES: Final = 7  # running sum over hits: kind a, weight table b, gain map c
-READ: Final = 8  # out = running sum at cut-off a
-SORT_GAINS: Final = 9  # gains in descending order: source a, cut-off b
-SORTED_SERIES: Final = 10  # running sum over sorted gains: weight table a, gain map b
-READ_SORTED: Final = 11  # out = that sum at position row a, or at the last one
-CUMULATIVE: Final = 12  # out = cumulative weights of table a at position row b
-# from here on arithmetic, up to SELECT; the kernel tells leaves from it by the order of these numbers
-ADD: Final = 13
-MULTIPLY: Final = 14
-DIVIDE: Final = 15  # 0 / 0 is 0
-MINIMUM: Final = 16
-SQUARE_ROOT: Final = 17
-SELECT: Final = 18  # out = row b where row a is not 0, else 0
-CHECK: Final = 19  # row a must be finite and within limits b
+ANY_HIT: Final = 7  # out = 1 with a hit within cut-off a, else 0
+SERIES: Final = 8  # running sum over hits: kind a, weight table b, gain map c
+READ: Final = 9  # out = running sum at cut-off a
+READ_MEAN: Final = 10  # out = running sum at cut-off a / hits
+SORT_GAINS: Final = 11  # gains in descending order: source a, cut-off b
+SORTED_SERIES: Final = 12  # running sum over sorted gains: weight table a, gain map b
+READ_SORTED: Final = 13  # out = that sum at position row a, or at the last one
+CUMULATIVE: Final = 14  # out = cumulative weights of table a at position row b
+# from here on arithmetic, up to BLANK; the kernel tells leaves from it by the order of these numbers
+ADD: Final = 15
+MULTIPLY: Final = 16
+DIVIDE: Final = 17  # 0 / 0 is 0
+MINIMUM: Final = 18
+SQUARE_ROOT: Final = 19
+SELECT: Final = 20  # out = row b where row a is not 0, else 0
+BLANK: Final = 21  # out = row b where row a is not 0, else NaN
+CHECK: Final = 22  # row a must be finite and within limits b
 OP_WIDTH: Final = 5
+
+# rows of the bounds of a block's events
+START: Final = 0  # where the events of each user start
+N_RELEVANT: Final = 1
+N_LISTED: Final = 2
+SORTED_START: Final = 3  # where the sorted gains of each user start
 
 # kinds of SERIES: what a hit at rank r, the j-th of its user, adds
 WEIGHT: Final = 0  # weight[r]
@@ -55,6 +64,42 @@ ZERO: Final = 1
 NAN: Final = 2
 ERROR: Final = 3
 
+# what is computed of a user's scored rows (facts); y is 1 for a positive row, w the weight of a row, s its score
+WEIGHTS: Final = 0  # sum of w
+POSITIVES: Final = 1  # sum of w y
+NEGATIVES: Final = 2  # sum of w (1 - y)
+SCORES: Final = 3  # sum of w s
+LOG_LOSS: Final = 4  # sum of w x cross entropy, s clipped to parameter from 0 and 1
+BRIER: Final = 5  # sum of w (s - y)^2
+SQUARES: Final = 6  # sum of w (s - label)^2
+ABSOLUTES: Final = 7  # sum of w |s - label|
+TRUE_POSITIVES: Final = 8  # sum of w y where s >= parameter
+FALSE_POSITIVES: Final = 9  # sum of w (1 - y) where s >= parameter
+ENTROPY: Final = 10  # cross entropy of the base rate x sum of w
+GAP: Final = 11  # sum of w (s - y) in one of equally wide bins: parameter = bin + (bins << BIN_BITS)
+GAPS: Final = 12  # sum over bins of |gap|: parameter = bins
+# facts that follow from the order of a user's rows
+TWICE_WON: Final = 13  # 2 x pairs (positive, negative) in the right order, ties counting as half
+CONSTANT: Final = 14  # 1 if all scores are equal
+STEP: Final = 15  # average precision x sum of w y, without interpolation
+TRAPEZOID: Final = 16
+DAVIS_GOADRICH: Final = 17
+KOLMOGOROV: Final = 18  # largest distance of the two distributions
+QUANTILE_GAPS: Final = 19  # sum of |gap| over bins of equal weight: parameter = bins
+FIRST_ORDER_FACT: Final = 13
+FACT_WIDTH: Final = 4
+BIN_BITS: Final = 20
+"""A parameter of GAP holds the bin in its lowest bits, above them the number of bins."""
+
+# what decides between equal scores
+INPUT: Final = 0
+WORST: Final = 1
+BEST: Final = 2
+ID_ASC: Final = 3
+ID_DESC: Final = 4
+REFUSE: Final = 5
+EXPECTED: Final = 6
+
 # how a block ended
 FINE: Final = 0
 DUPLICATE_REC: Final = 1
@@ -67,6 +112,7 @@ OUT_OF_LIMITS: Final = 7
 OVERFLOW: Final = 8
 SMALL_CATALOGUE: Final = 10  # list and truth hold more items than the catalogue
 OUT_OF_RANGE: Final = 9  # a value that should be within [-1, 1]
+TIED: Final = 11  # tied scores, and a metric without a closed form for their mean
 
 # columns of the counts kept per group and view
 N_EVALUATED: Final = 0
@@ -78,6 +124,11 @@ N_NO_RECS: Final = 3
 FACT_HITS: Final = 0  # relevant items found anywhere in the list of their user
 FACT_RELEVANT: Final = 1
 FACT_LISTED: Final = 2  # users with relevant items and a list
+FACT_NO_ROWS: Final = 3  # of scored rows: users without rows
+FACT_NO_POSITIVES: Final = 4  # users with rows, none of them positive
+FACT_NO_NEGATIVES: Final = 5
+FACT_CONSTANT: Final = 6  # users with both classes and equal scores
+N_FACTS: Final = 7
 
 # exact sums
 DIGITS: Final = 136

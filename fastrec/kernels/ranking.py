@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import prange
 
+from fastrec.kernels.gains import map_gain
 from fastrec.kernels.jit import helper
 from fastrec.kernels.opcodes import (
     ADD,
+    ANY_HIT,
+    BLANK,
     BLOCK,
     CASCADE,
     CHECK,
@@ -23,7 +26,6 @@ from fastrec.kernels.opcodes import (
     DUPLICATE_REC,
     DUPLICATE_TRUTH,
     ERROR,
-    EXP2,
     FACT_HITS,
     FACT_LISTED,
     FACT_RELEVANT,
@@ -36,13 +38,14 @@ from fastrec.kernels.opcodes import (
     HITS,
     HITS_AT_N_REL,
     INCLUDED,
-    LINEAR,
     MINIMUM,
     MULTIPLY,
+    N_LISTED,
     N_NO_RECS,
     N_NO_TRUTH,
     N_REC,
     N_REL,
+    N_RELEVANT,
     NAN,
     NEGATIVE_REC,
     NEGATIVE_TRUTH,
@@ -51,16 +54,30 @@ from fastrec.kernels.opcodes import (
     OVERFLOW,
     PRECISION,
     READ,
+    READ_MEAN,
     SELECT,
     SERIES,
     SMALL_CATALOGUE,
     SORT_GAINS,
     SORTED_SERIES,
+    SORTED_START,
     SQUARE_ROOT,
-    TABLE,
+    START,
+    TIED,
     USER_NO_RECS,
     USER_NO_TRUTH,
     WEIGHT,
+)
+from fastrec.kernels.ties import (
+    Ties,
+    expected_series,
+    find_cuts,
+    find_tied_users,
+    read_expected_any,
+    read_expected_hits,
+    read_expected_hits_at_n_rel,
+    read_expected_mean_precision,
+    read_expected_series,
 )
 
 Array = np.ndarray[Any, Any]
@@ -72,11 +89,6 @@ SLOTS_PER_ID = 4  # for more ids
 LARGEST_BASE = 2**31 - 2
 LARGEST_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
 
-# rows of the bounds of a block's events
-START = 0  # where the events of each user start
-N_RELEVANT = 1
-N_LISTED = 2
-SORTED_START = 3  # where the sorted gains of each user start
 FEW_HITS = 24  # up to here hits are put in rank order by insertion
 TOO_MANY_STEPS = 16  # steps per id before a user's ids are hashed again with another multiplier
 
@@ -106,13 +118,14 @@ class Program(NamedTuple):
     limits: Array  # float64 (n_limits, 2)
     fixed_rows: Array  # int64 (n_fixed,): rows to sum that stay within [-1, 1]
     general_rows: Array  # int64 (n_general,): rows to sum with any values
-    stored_rows: Array  # int64 (n_stored, 2): row, view
+    stored_rows: Array  # int64 (n_stored, 3): row, view, whether the policies of the call rule it
     n_rows: int
     find: bool  # find hits, or work on given rows only
     n_items: int  # size of the catalogue
     lowest: int  # 0, or -1 where ranks of a list have been blanked out by negative ids
     no_truth: int  # policies
     no_recs: int
+    refuse_ties: bool  # a metric has no closed form for tied scores
 
 
 class Users(NamedTuple):
@@ -131,6 +144,16 @@ class Totals(NamedTuple):
     facts: Array  # int64 (bins, 3)
     errors: Array  # int64 (bins, 3): code, user, detail
     stored: Array  # float64 (n_stored, n_users)
+
+
+class TieScratch(NamedTuple):
+    """Working memory for tie blocks, one set per bin; see `fastrec.kernels.ties`."""
+
+    above: Array  # int32 (bins, 2, n_events): of events found, of events kept by a view
+    tied: Array  # int32 (bins, 2, n_events)
+    users: Array  # int32 (bins, BLOCK)
+    cuts: Array  # int32 (bins, n_cutoffs, 2, BLOCK)
+    products: Array  # float64 (bins, longest list + 1)
 
 
 class Scratch(NamedTuple):
@@ -305,18 +328,6 @@ def sink(values, root, n):
 
 
 @helper
-def map_gain(gain, gain_map, tables):
-    """The gain of a grade; see the kinds of gain map."""
-    kind = gain_map[0]
-    if kind == LINEAR:
-        return gain
-    if kind == TABLE:
-        return tables[np.int64(gain_map[1]), np.int64(gain)]
-    grown = 2.0**gain - 1.0
-    return grown if kind == EXP2 else grown / 2.0 ** gain_map[1]
-
-
-@helper
 def find_hits(row, held, lowest, table, base, positions, sources):
     """Ranks of the truth items in `row`; returns (code, position, hits, base for the next user)."""
     rows = len(row) + len(held)
@@ -344,7 +355,14 @@ def find_hits(row, held, lowest, table, base, positions, sources):
 
 
 @helper
-def collect_block(log, gains, first, last, program, scratch, at, ranks, event_gains, bounds, errors):
+def rank_in_blocks(ranks, above, first, last):
+    """Ranks of a user's events when the relevant rows of each tie block come first."""
+    for e in range(first, last):
+        ranks[e] = ranks[e - 1] + 1 if e > first and above[e] == above[e - 1] else above[e] + 1
+
+
+@helper
+def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, at, ranks, event_gains, bounds, errors):
     """Write down the hits of users first..last-1 whose gain is positive; False on an error."""
     positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
     # what changes with every user stays in registers: bins share cache lines
@@ -384,6 +402,12 @@ def collect_block(log, gains, first, last, program, scratch, at, ranks, event_ga
                     event_gains[n_events] = gain
                     n_events += 1
                     kept += 1
+        if list_blocks is not None:
+            above, tied = ties.above[at, 0], ties.tied[at, 0]
+            for e in range(n_events - kept, n_events):
+                above[e] = list_blocks[0, log.rec_indptr[u] + ranks[e] - 1]
+                tied[e] = list_blocks[1, log.rec_indptr[u] + ranks[e] - 1]
+            rank_in_blocks(ranks, above, n_events - kept, n_events)
         bounds[N_RELEVANT, i] = n_rel
         bounds[N_LISTED, i] = len(row)
         if len(row) + n_rel - kept > program.n_items:
@@ -397,8 +421,11 @@ def collect_block(log, gains, first, last, program, scratch, at, ranks, event_ga
 
 
 @helper
-def filter_block(ranks, event_gains, bounds, truth_indptr, gains, first, n, min_gain):
-    """Copy the events found (row 0) whose gain is at least `min_gain` to the events kept (row 1)."""
+def filter_block(ranks, event_gains, ties, bounds, truth_indptr, gains, first, n, min_gain):
+    """Copy the events found (row 0) whose gain is at least `min_gain` to the events kept (row 1).
+
+    `ties` is None or (above, tied) of both rows.
+    """
     e = 0
     for i in range(n):
         bounds[1, START, i] = e
@@ -408,7 +435,12 @@ def filter_block(ranks, event_gains, bounds, truth_indptr, gains, first, n, min_
             if event_gains[0, j] >= min_gain:
                 ranks[1, e] = ranks[0, j]
                 event_gains[1, e] = event_gains[0, j]
+                if ties is not None:
+                    ties[0][1, e] = ties[0][0, j]
+                    ties[1][1, e] = ties[1][0, j]
                 e += 1
+        if ties is not None:
+            rank_in_blocks(ranks[1], ties[0][1], bounds[1, START, i] + 1, e)
         n_rel = 0
         for j in range(truth_indptr[first + i], truth_indptr[first + i + 1]):
             n_rel += gains[j] >= min_gain
@@ -586,6 +618,9 @@ def combine(code, x, y, out, n):
     elif code == SELECT:
         for i in range(n):
             out[i] = y[i] if x[i] != 0.0 else 0.0
+    elif code == BLANK:
+        for i in range(n):
+            out[i] = y[i] if x[i] != 0.0 else np.nan
 
 
 @helper
@@ -610,18 +645,90 @@ def read_sums(sums, start, counts, out, n):
 
 
 @helper
+def read_means(sums, start, counts, out, n):
+    """The same, divided by that number of hits."""
+    for i in range(n):
+        out[i] = sums[start[i] + counts[i]] / counts[i] if counts[i] > 0 else 0.0
+
+
+@helper
+def fill_any(counts, out, n):
+    """1 for users with a hit, else 0."""
+    for i in range(n):
+        out[i] = 1.0 if counts[i] > 0 else 0.0
+
+
+@helper
 def run_program(
-    view, log, gains, program, given, ranks, event_gains, bounds, counts, sums, status, rows, first, n, errors
+    view,
+    truth_indptr,
+    gains,
+    program,
+    given,
+    ranks,
+    event_gains,
+    bounds,
+    counts,
+    sums,
+    status,
+    rows,
+    ties,
+    first,
+    n,
+    errors,
 ):
-    """Run the operations of one view over a block of users; False on an error."""
+    """Run the operations of one view over a block of users; False on an error.
+
+    `ties` is None, or the tie blocks of the events: then users with ties that matter get expected values.
+    """
+    kind, weight, gain_map, n_tied, graded = WEIGHT, np.int64(0), np.int64(0), np.int64(0), gains is not None
+    if ties is not None:
+        n_tied = find_tied_users(bounds, event_gains, graded, ties, n)
+        if n_tied > 0 and program.refuse_ties:
+            errors[0] = TIED
+            errors[1] = first + ties.users[0]
+            return False
+        if n_tied > 0:
+            find_cuts(program.cutoffs, bounds, counts, n_tied, ties)
     for at in range(program.view_ops[view], program.view_ops[view + 1]):
         op = program.ops[at]
         code, a, b, c = op[0], op[2], op[3], op[4]
         out = rows[op[1]]
         if code == READ:
             read_sums(sums[0], bounds[START], counts[a], out, n)
+            if ties is not None:
+                read_expected_series(
+                    kind,
+                    ties.cuts[a],
+                    program.cutoffs[a],
+                    bounds,
+                    counts[a],
+                    n_tied,
+                    ties,
+                    event_gains,
+                    graded,
+                    program.gain_maps[gain_map],
+                    program.gain_tables,
+                    program.weights[weight],
+                    program.ideals[weight],
+                    sums,
+                    out,
+                )
         elif code == HITS:
             fill_from_whole(counts[a], out, n)
+            if ties is not None:
+                read_expected_hits(ties.cuts[a], program.cutoffs[a], bounds, n_tied, ties, out)
+        elif code == ANY_HIT:
+            fill_any(counts[a], out, n)
+            if ties is not None:
+                read_expected_any(ties.cuts[a], program.cutoffs[a], bounds, n_tied, ties, out)
+        elif code == READ_MEAN:
+            read_means(sums[0], bounds[START], counts[a], out, n)
+            if ties is not None:
+                cut, harmonic = ties.cuts[a], program.ideals[weight]
+                read_expected_mean_precision(
+                    cut, program.cutoffs[a], bounds, counts[a], n_tied, ties, harmonic, sums[0], out
+                )
         elif code <= N_REL:
             fill_from_whole(bounds[N_LISTED] if code == N_REC else bounds[N_RELEVANT], out, n)
         elif code <= INCLUDED:
@@ -631,7 +738,10 @@ def run_program(
                 out[i] = given[a, first + i]
         elif code == HITS_AT_N_REL:
             hits_at_n_rel(ranks, bounds[START], bounds[N_RELEVANT], program.cutoffs[a], out, n)
+            if ties is not None:
+                read_expected_hits_at_n_rel(program.cutoffs[a], bounds, bounds[N_RELEVANT], n_tied, ties, out)
         elif code == SERIES:
+            kind, weight, gain_map = a, b, c
             weights, n_events = program.weights[b], bounds[START, n]
             if a == WEIGHT:
                 weight_series(ranks, weights, sums[0], n_events)
@@ -640,6 +750,20 @@ def run_program(
             elif gains is not None:
                 tables = program.gain_tables
                 gain_series(a, ranks, event_gains, weights, program.gain_maps[c], tables, sums[0], n_events)
+            if ties is not None:
+                expected_series(
+                    a,
+                    bounds,
+                    n_tied,
+                    ties,
+                    event_gains,
+                    graded,
+                    program.gain_maps[c],
+                    program.gain_tables,
+                    weights,
+                    program.ideals[b],
+                    sums,
+                )
         elif code == CUMULATIVE:
             table = program.ideals[a]
             for i in range(n):
@@ -660,8 +784,8 @@ def run_program(
         elif gains is not None:
             starts, tables = bounds[SORTED_START], program.gain_tables
             if code == SORT_GAINS:
-                cutoff, least, indptr = program.cutoffs[b], program.min_gains[view], log.truth_indptr
-                sort_gains(sums[1], bounds, ranks, event_gains, indptr, gains, first, n, a, cutoff, least)
+                cutoff, least = program.cutoffs[b], program.min_gains[view]
+                sort_gains(sums[1], bounds, ranks, event_gains, truth_indptr, gains, first, n, a, cutoff, least)
             elif code == SORTED_SERIES:
                 sorted_series(sums[1], starts, n, program.weights[a], program.gain_maps[b], tables, sums[2])
             else:
@@ -781,7 +905,7 @@ def store_rows(stored_rows, stored, view, rows, status, first, n):
             row = rows[stored_rows[j, 0]]
             out = stored[j, first : first + n]
             for i in range(n):
-                out[i] = np.nan if status[i] >= 2 else row[i]
+                out[i] = np.nan if status[i] >= 2 and stored_rows[j, 2] else row[i]
 
 
 @helper
@@ -794,19 +918,77 @@ def add_facts(n_rel, n_rec, n_events, n, facts):
             facts[FACT_LISTED] += 1
 
 
-def evaluate_bin(log, gains, program, users, totals, scratch, blocks, at):
-    """Evaluate the users of `blocks` into bin `at` of the totals, or leave an error there."""
+@helper
+def ties_of(scratch, at, which):
+    """The tie blocks of the events found, or of those kept by a view."""
+    return Ties(
+        scratch.above[at, which], scratch.tied[at, which], scratch.users[at], scratch.cuts[at], scratch.products[at]
+    )
+
+
+@helper
+def evaluate_view(view, ties, truth_indptr, gains, program, users, totals, scratch, at, which, first, n):
+    """Count users and run the operations of one view on its events; False on an error."""
+    errors, status, bounds = totals.errors[at], scratch.status[at], scratch.bounds[at, which]
+    ranks, counts = scratch.ranks[at, which], scratch.counts[at]
+    if program.find:
+        count_hits(ranks, bounds[START, n], program.bucket, counts, n)
+        rules, people = (program.no_truth, program.no_recs), totals.counts[at, :, view]
+        if not judge_users(bounds[N_RELEVANT], bounds[N_LISTED], rules, status, people, users.groups, first, n, errors):
+            return False
+        if view == 0:
+            add_facts(bounds[N_RELEVANT], bounds[N_LISTED], bounds[START, n], n, totals.facts[at])
+    event_gains, rows, sums = scratch.gains[at, which], scratch.rows[at], scratch.sums[at]
+    if not run_program(
+        view,
+        truth_indptr,
+        gains,
+        program,
+        users.given,
+        ranks,
+        event_gains,
+        bounds,
+        counts,
+        sums,
+        status,
+        rows,
+        ties,
+        first,
+        n,
+        errors,
+    ):
+        return False
+    store_rows(program.stored_rows, totals.stored, view, rows, status, first, n)
+    return True
+
+
+@helper
+def add_block(program, users, totals, scratch, at, first, n):
+    """Add the rows of a block to the sums of bin `at`; False on an overflow."""
+    rows, bits, fixed, general = scratch.rows[at], scratch.bits[at], totals.fixed[at], totals.general[at]
+    errors = totals.errors[at]
+    return add_rows(
+        program.fixed_rows, program.general_rows, users.groups, fixed, general, rows, bits, first, n, errors
+    )
+
+
+def evaluate_bin(log, list_blocks, gains, program, users, totals, scratch, tie_scratch, blocks, at):
+    """Evaluate the users of `blocks` into bin `at` of the totals, or leave an error there.
+
+    `tie_scratch` and `list_blocks` are None, or a `TieScratch` and int32 (2, n_rec_rows) where scores of a list are
+    tied: how many rows have a higher score, how many have this one.
+    """
     n_users = len(log.rec_indptr) - 1
-    facts, errors, status = totals.facts[at], totals.errors[at], scratch.status[at]
-    rows, bits, counts, sums = scratch.rows[at], scratch.bits[at], scratch.counts[at], scratch.sums[at]
     ranks, event_gains, bounds = scratch.ranks[at], scratch.gains[at], scratch.bounds[at]
     for b in blocks:
         first = b * BLOCK
         last = min(first + BLOCK, n_users)
         n = last - first
         if program.find:
-            found, found_gains, own = ranks[0], event_gains[0], bounds[0]
-            if not collect_block(log, gains, first, last, program, scratch, at, found, found_gains, own, errors):
+            found = (ranks[0], event_gains[0], bounds[0])
+            if not collect_block(
+                log, list_blocks, gains, first, last, program, scratch, tie_scratch, at, *found, totals.errors[at]
+            ):
                 return
         for view in range(len(program.min_gains)):
             which = 0
@@ -814,47 +996,28 @@ def evaluate_bin(log, gains, program, users, totals, scratch, blocks, at):
                 if program.min_gains[view] > 0.0:
                     which = 1
                     least = program.min_gains[view]
-                    filter_block(ranks, event_gains, bounds, log.truth_indptr, gains, first, n, least)
-            own = bounds[which]
-            if program.find:
-                count_hits(ranks[which], own[START, n], program.bucket, counts, n)
-                rules, people = (program.no_truth, program.no_recs), totals.counts[at, :, view]
-                if not judge_users(
-                    own[N_RELEVANT], own[N_LISTED], rules, status, people, users.groups, first, n, errors
-                ):
-                    return
-                if view == 0:
-                    add_facts(own[N_RELEVANT], own[N_LISTED], own[START, n], n, facts)
-            if not run_program(
-                view,
-                log,
-                gains,
-                program,
-                users.given,
-                ranks[which],
-                event_gains[which],
-                own,
-                counts,
-                sums,
-                status,
-                rows,
-                first,
-                n,
-                errors,
+                    if list_blocks is not None:
+                        pairs = (tie_scratch.above[at], tie_scratch.tied[at])
+                    else:
+                        pairs = None
+                    filter_block(ranks, event_gains, pairs, bounds, log.truth_indptr, gains, first, n, least)
+            if list_blocks is not None:
+                ties = ties_of(tie_scratch, at, which)
+            else:
+                ties = None
+            if not evaluate_view(
+                view, ties, log.truth_indptr, gains, program, users, totals, scratch, at, which, first, n
             ):
                 return
-            store_rows(program.stored_rows, totals.stored, view, rows, status, first, n)
-        fixed_rows, general_rows = program.fixed_rows, program.general_rows
-        fixed, general = totals.fixed[at], totals.general[at]
-        if not add_rows(fixed_rows, general_rows, users.groups, fixed, general, rows, bits, first, n, errors):
+        if not add_block(program, users, totals, scratch, at, first, n):
             return
 
 
-def evaluate_bins(evaluate, log, gains, program, users, totals, scratch, blocks, bin_starts):
+def evaluate_bins(evaluate, log, list_blocks, gains, program, users, totals, scratch, tie_scratch, blocks, bin_starts):
     """All bins at once, each on a thread of its own.
 
     `evaluate` is the compiled `evaluate_bin`, passed in: called by name it would be compiled into the driver again.
     """
     for at in prange(len(bin_starts) - 1):
         own = blocks[bin_starts[at] : bin_starts[at + 1]]
-        evaluate(log, gains, program, users, totals, scratch, own, np.int64(at))
+        evaluate(log, list_blocks, gains, program, users, totals, scratch, tie_scratch, own, np.int64(at))

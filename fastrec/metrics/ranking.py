@@ -67,7 +67,7 @@ def hit_rate(s: Any) -> Any:
     >>> fastrec.evaluate([[1, 2], [3, 4]], [[2], [9]], ["hit_rate@2"])["hit_rate@2"]
     0.5
     """
-    return np.minimum(s.hits, 1)
+    return s.any_hit
 
 
 @ranking_metric(range=(0, 1), formula="h / k", source="van Rijsbergen 1979, ch. 7")
@@ -228,7 +228,9 @@ def map(  # noqa: A001 - the field's name
     """
     if denominator == "min_n_rel_n_rec":
         return s.precision_sum / np.minimum(s.n_rel, s.n_rec)
-    denominators = {"min_k_n_rel": s.within_k(s.n_rel), "n_rel": s.n_rel, "k": s.k, "hits": s.hits}
+    if denominator == "hits":
+        return s.mean_precision
+    denominators = {"min_k_n_rel": s.within_k(s.n_rel), "n_rel": s.n_rel, "k": s.k}
     return s.precision_sum / denominators[denominator]
 
 

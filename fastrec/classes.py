@@ -1,0 +1,665 @@
+"""Predicted classes against true ones: confusion matrices of scores at thresholds, and counts of several classes."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.kernels import confusion
+from fastrec.kernels.jit import entry
+from fastrec.launcher import resolve_threads, run_in_threads
+from fastrec.ragged import as_array, check_indptr
+
+__all__ = [
+    "ClassCounts",
+    "Confusion",
+    "check_labels",
+    "check_sample_weight",
+    "check_scores",
+    "confusion_matrix",
+    "count_classes",
+]
+
+Array = np.ndarray[Any, Any]
+Floats = NDArray[np.float64]
+NUMBER = (int, float, np.integer, np.floating)
+LARGEST_WEIGHT = 1e100
+LARGEST_INTEGER = 1 << 53  # beyond, doubles skip some
+LARGEST_BETA = 1000.0
+MOST_THRESHOLDS = 1 << 24
+MOST_CELLS = 1 << 28  # of a matrix of classes: 2 GB
+ROWS_PER_BLOCK = 1 << 16
+MOST_BLOCKS = 64
+MOST_BLOCK_CELLS = 1 << 22  # blocks times thresholds
+SMALL_TABLE = 1 << 16  # cells that are cheaper to clear than anything is to sort
+AVERAGES = ("macro", "micro", "weighted", "none")
+SHOWN = 20  # rows of a table that is shown
+
+
+class Confusion:
+    """Rows counted by label and by whether their score reaches a threshold; what `confusion_matrix` returns.
+
+    Attributes
+    ----------
+    thresholds : float64 (T,), as they were given.
+    tp, fp, fn, tn : int64 (T,), or (n_users, T) where users were given; float64 sums of weights with `sample_weight`.
+        `tp` are the rows with label 1 and score >= threshold, `fp` those with label 0, `fn` and `tn` the rows below
+        the threshold with labels 1 and 0.
+
+    Every method returns a float64 array of the shape of `tp`; where its denominator is 0 the value is
+    `zero_division`: 0, 1 or nan.
+
+    Examples
+    --------
+    >>> fastrec.confusion_matrix([1, 0, 1, 0], [0.9, 0.8, 0.4, 0.1], [0.5, 0.25])
+    threshold  tp  fp  fn  tn  precision  recall
+          0.5   1   1   1   1     0.5000  0.5000
+         0.25   2   1   0   1     0.6667  1.0000
+    """
+
+    __slots__ = ("fn", "fp", "thresholds", "tn", "tp")
+
+    def __init__(self, thresholds: Floats, tp: Array, fp: Array, fn: Array, tn: Array) -> None:
+        self.thresholds = thresholds
+        self.tp = tp
+        self.fp = fp
+        self.fn = fn
+        self.tn = tn
+
+    def precision(self, zero_division: float = 0.0) -> Floats:
+        """Share of the rows at or above the threshold that are positive: tp / (tp + fp)."""
+        return _ratio(self.tp, self.tp + self.fp, zero_division)
+
+    def recall(self, zero_division: float = 0.0) -> Floats:
+        """Share of the positives that are at or above the threshold: tp / (tp + fn)."""
+        return _ratio(self.tp, self.tp + self.fn, zero_division)
+
+    def specificity(self, zero_division: float = 0.0) -> Floats:
+        """Share of the negatives that are below the threshold: tn / (tn + fp)."""
+        return _ratio(self.tn, self.tn + self.fp, zero_division)
+
+    def fpr(self, zero_division: float = 0.0) -> Floats:
+        """False positive rate, the share of the negatives at or above the threshold: fp / (fp + tn)."""
+        return _ratio(self.fp, self.fp + self.tn, zero_division)
+
+    def accuracy(self, zero_division: float = 0.0) -> Floats:
+        """Share of the rows that are on the right side of the threshold: (tp + tn) / (tp + fp + fn + tn)."""
+        right = self.tp + self.tn
+        return _ratio(right, right + self.fp + self.fn, zero_division)
+
+    def f_beta(self, beta: float = 1.0, zero_division: float = 0.0) -> Floats:
+        """Weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7).
+
+        (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp), with beta from 0 to 1000.
+        """
+        return _f_of_counts(self.tp, self.fp, self.fn, beta, zero_division)
+
+    def mcc(self, zero_division: float = 0.0) -> Floats:
+        """Correlation of label and prediction (Matthews 1975).
+
+        (tp tn - fp fn) / sqrt((tp + fp) (tp + fn) (tn + fp) (tn + fn)).
+        """
+        tp, fp, fn, tn = (counts.astype(np.float64) for counts in (self.tp, self.fp, self.fn, self.tn))
+        # two roots, as the product of four sums could leave the doubles; paired so that 1 and -1 are exact
+        right = np.sqrt((tp + fp) * (tp + fn)) * np.sqrt((tn + fp) * (tn + fn))
+        wrong = np.sqrt((tp + fp) * (tn + fp)) * np.sqrt((tp + fn) * (tn + fn))
+        scale = np.where(tp * tn >= fp * fn, right, wrong)
+        value: Floats = np.clip(_ratio(tp * tn - fp * fn, scale, zero_division), -1.0, 1.0)
+        return value
+
+    def __repr__(self) -> str:
+        """An aligned table of the thresholds; one line where there is a table for each user."""
+        if self.tp.ndim == 2:
+            return f"Confusion({len(self.tp):,} users, {len(self.thresholds):,} thresholds)"
+        columns = (self.thresholds, self.tp, self.fp, self.fn, self.tn, self.precision(), self.recall())
+        lines = [
+            [f"{threshold:g}", *map(_shown_count, counts), f"{precision:.4f}", f"{recall:.4f}"]
+            for threshold, *counts, precision, recall in zip(*(c[:SHOWN].tolist() for c in columns), strict=True)
+        ]
+        table = _table([["threshold", "tp", "fp", "fn", "tn", "precision", "recall"], *lines], left=0)
+        return "\n".join([*table, *_more(len(self.thresholds), "thresholds")])
+
+
+def confusion_matrix(
+    labels: Any,
+    scores: Any,
+    thresholds: Any,
+    *,
+    indptr: Any = None,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+) -> Confusion:
+    """Count rows by label and by whether `score >= threshold`, at all thresholds in one pass over the rows.
+
+    Scores are compared as they are: the float32 nearest to 0.1 is a little more than the double 0.1 and reaches it, the
+    float32 nearest to 0.7 is a little less than the double 0.7 and does not (it reaches `np.float32(0.7)`).
+
+    Parameters
+    ----------
+    labels : array (n,), bool or numbers
+        1 for a positive, 0 for a negative row.
+    scores : array (n,), float32 or float64
+        Other numbers are converted, integers up to 2^53. Infinities are scores, -0.0 equals 0.0.
+    thresholds : array (T,) of numbers, or one number
+        In any order; infinities are allowed, -inf is reached by every score.
+    indptr : integer array (n_users + 1,), optional
+        Rows of user u are `indptr[u]:indptr[u + 1]`; the counts are then of each user, (n_users, T).
+    sample_weight : array (n,) of numbers, optional
+        Rows are weighed instead of counted; 0, or from 1e-100 to 1e100.
+    n_threads : int, optional
+        The result has the same bits for any number of threads.
+
+    Returns
+    -------
+    Confusion
+        `thresholds`, `tp`, `fp`, `fn`, `tn`, and `precision()`, `recall()`, `specificity()`, `fpr()`, `accuracy()`,
+        `f_beta()`, `mcc()`. A user without rows has zeros everywhere.
+
+    Raises
+    ------
+    InputError
+        If a label is not 0 or 1, a score or threshold is NaN, there is no threshold, a weight is negative or not
+        finite, or lengths differ.
+    InputTypeError
+        If any of them is not made of numbers.
+
+    Examples
+    --------
+    >>> table = fastrec.confusion_matrix([1, 0, 1, 0], [0.9, 0.8, 0.4, 0.1], [0.5, 0.25], indptr=[0, 2, 4])
+    >>> table.tp.tolist()
+    [[1, 1], [0, 1]]
+    >>> table.recall().tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    positive, values = check_labels(labels), check_scores(scores)
+    _check_lengths(positive, values, "scores")
+    limits = _check_thresholds(thresholds)
+    weights = check_sample_weight(sample_weight, len(values))
+    users = None if indptr is None else check_indptr(indptr, len(values), "indptr")
+    order = np.argsort(limits, kind="stable")
+    rows = _blocks(len(values), len(limits)) if users is None else users
+    counts = _run_kernel(positive, values, weights, rows, _as_scores(limits[order], values.dtype), order, n_threads)
+    if users is None:  # blocks in their order, so that sums of weights have one value
+        counts = [of_blocks.sum(axis=0) for of_blocks in counts]
+    return Confusion(limits, *counts)
+
+
+class ClassCounts:
+    """Rows counted by true and predicted class; what `count_classes` returns.
+
+    Attributes
+    ----------
+    classes : array (C,), sorted
+        The classes that occur in labels or predictions.
+    tp, fp, fn, support : int64 (C,), float64 sums of weights with `sample_weight`
+        Of each class the rows that are of it and predicted as it, predicted as it and not of it, of it and not
+        predicted as it, of it (tp + fn).
+    pairs : (true, predicted, count)
+        The pairs of classes that occur, as positions in `classes`, and how many rows each has.
+
+    Methods average over classes by
+
+    - `macro`: the mean over the classes that occur in labels or predictions;
+    - `micro`: one value from the counts pooled over classes, which is the accuracy;
+    - `weighted`: the mean weighted by support;
+    - `none`: no mean, float64 (C,).
+
+    A class whose denominator is 0 has the value `zero_division` (0, 1 or nan), nan leaves it out of the means; so has
+    a mean over nothing.
+
+    Examples
+    --------
+    >>> fastrec.count_classes(["cat", "cat", "dog", "eel"], ["cat", "dog", "dog", "dog"])
+    class     precision  recall      f1  support
+    cat          1.0000  0.5000  0.6667        2
+    dog          0.3333  1.0000  0.5000        1
+    eel          0.0000  0.0000  0.0000        1
+    macro        0.4444  0.5000  0.3889        4
+    weighted     0.5833  0.5000  0.4583        4
+    accuracy 0.5000
+    """
+
+    def __init__(self, classes: Array, true: Array, predicted: Array, count: Array) -> None:
+        def total(of: Array, where: Array) -> Array:
+            # by float64, which is exact for counts below 2^53
+            return np.bincount(of[where], count[where], len(classes)).astype(count.dtype, copy=False)
+
+        right = true == predicted
+        self.classes = classes
+        self.pairs = true, predicted, count
+        self.tp = total(true, right)
+        self.fp = total(predicted, ~right)
+        self.fn = total(true, ~right)
+        self.support = self.tp + self.fn
+
+    @functools.cached_property
+    def matrix(self) -> Array:
+        """Rows of each true class (first axis) predicted as each class (second axis), (C, C).
+
+        Raises
+        ------
+        InputError : it would have more than 2^28 cells; `pairs` holds the same counts without the zeros.
+        """
+        n = len(self.classes)
+        if n * n > MOST_CELLS:
+            raise InputError(
+                f"a matrix of {n:,} x {n:,} classes would take {n * n * 8 / 1e9:,.1f} GB: see `pairs` for the counts "
+                "that are not 0"
+            )
+        true, predicted, count = self.pairs
+        matrix = np.zeros((n, n), count.dtype)
+        matrix[true, predicted] = count
+        return matrix
+
+    def precision(self, average: str = "macro", zero_division: float = 0.0) -> Any:
+        """Share of the rows predicted as a class that are of it: tp / (tp + fp)."""
+        _check_average(average)
+        if average == "micro":
+            return _ratio_of_sums(self.tp, self.tp + self.fp, zero_division)
+        return self._mean(_ratio(self.tp, self.tp + self.fp, zero_division), average, zero_division)
+
+    def recall(self, average: str = "macro", zero_division: float = 0.0) -> Any:
+        """Share of the rows of a class that are predicted as it: tp / (tp + fn)."""
+        _check_average(average)
+        if average == "micro":
+            return _ratio_of_sums(self.tp, self.support, zero_division)
+        return self._mean(_ratio(self.tp, self.support, zero_division), average, zero_division)
+
+    def f_beta(self, beta: float = 1.0, average: str = "macro", of: str = "classes", zero_division: float = 0.0) -> Any:
+        """Weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7), beta from 0 to 1000.
+
+        `of="classes"`: the mean of the classes' own values, (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp).
+        `of="means"`: (1 + beta^2) P R / (beta^2 P + R) of the averages P of precision and R of recall, 0 where both
+        are 0. Texts call either macro F1; the second is never the smaller one (Opitz & Burst 2019).
+        """
+        _check_average(average)
+        if of == "means":
+            return self._f_of_means(beta, average, zero_division)
+        if of != "classes":
+            raise InputError(f"of must be classes or means, found {of!r}")
+        if average == "micro":
+            tp, fp, fn = (counts.sum(keepdims=True) for counts in (self.tp, self.fp, self.fn))
+            return float(_f_of_counts(tp, fp, fn, beta, zero_division)[0])
+        return self._mean(_f_of_counts(self.tp, self.fp, self.fn, beta, zero_division), average, zero_division)
+
+    def accuracy(self, zero_division: float = 0.0) -> float:
+        """Share of the rows whose class is predicted."""
+        return _ratio_of_sums(self.tp, self.support, zero_division)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One dict per class: class, precision, recall, f1, support, tp, fp, fn; plain Python values."""
+        columns = {
+            "class": self.classes,
+            "precision": self.precision("none"),
+            "recall": self.recall("none"),
+            "f1": self.f_beta(average="none"),
+            "support": self.support,
+            "tp": self.tp,
+            "fp": self.fp,
+            "fn": self.fn,
+        }
+        return [
+            dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)
+        ]
+
+    def _f_of_means(self, beta: float, average: str, zero_division: float) -> float:
+        if average == "none":
+            raise InputError("of='means' needs an average: macro, micro or weighted")
+        square = _check_beta(beta) ** 2
+        p, r = self.precision(average, zero_division), self.recall(average, zero_division)
+        return float((1 + square) * p * r / (square * p + r)) if square * p + r != 0 else 0.0
+
+    def _mean(self, values: Floats, average: str, zero_division: float) -> Any:
+        if average == "none":
+            return values
+        weights = np.where(np.isnan(values), 0.0, self.support if average == "weighted" else 1.0)
+        return _ratio_of_sums(weights * np.nan_to_num(values), weights, zero_division)
+
+    def __repr__(self) -> str:
+        """An aligned table of the classes and their means."""
+        shown = slice(SHOWN)
+        measures = (self.precision, self.recall, functools.partial(self.f_beta, 1.0))
+        columns = [self.classes, *(of("none") for of in measures), self.support]
+        lines = [
+            [str(name), *(f"{value:.4f}" for value in values), _shown_count(support)]
+            for name, *values, support in zip(*(column[shown].tolist() for column in columns), strict=True)
+        ]
+        rows = _shown_count(self.support.sum().item())
+        means = [[name, *(f"{of(name):.4f}" for of in measures), rows] for name in ("macro", "weighted")]
+        table = _table([["class", "precision", "recall", "f1", "support"], *lines, *means], left=1)
+        table[len(lines) + 1 : len(lines) + 1] = _more(len(self.classes), "classes")
+        return "\n".join([*table, f"accuracy {self.accuracy():.4f}"])
+
+
+def count_classes(labels: Any, predictions: Any, *, sample_weight: Any = None) -> ClassCounts:
+    """Count rows by true and predicted class, for precision, recall and F of several classes.
+
+    Parameters
+    ----------
+    labels : array (n,) of integers, bools or texts
+        The true class of each row.
+    predictions : array (n,) of the same kind
+        The predicted class.
+    sample_weight : array (n,) of numbers, optional
+        Rows are weighed instead of counted; 0, or from 1e-100 to 1e100.
+
+    Returns
+    -------
+    ClassCounts
+        `classes`, `tp`, `fp`, `fn`, `support`, `matrix`, and `precision()`, `recall()`, `f_beta()`, `accuracy()`. A row
+        of weight 0 makes its classes occur.
+
+    Raises
+    ------
+    InputTypeError
+        If classes are neither integers nor texts, or texts in one argument and integers in the other.
+    InputError
+        If lengths differ, or a weight is negative or not finite.
+
+    Examples
+    --------
+    >>> counts = fastrec.count_classes([0, 1, 2, 2], [0, 2, 2, 2])
+    >>> counts.matrix.tolist()
+    [[1, 0, 0], [0, 0, 1], [0, 0, 2]]
+    >>> counts.recall("none").tolist(), counts.accuracy()
+    ([1.0, 0.0, 1.0], 0.75)
+    >>> round(counts.f_beta(), 12), round(counts.f_beta(of="means"), 12)
+    (0.6, 0.606060606061)
+    """
+    true, predicted = _as_classes(labels, "labels"), _as_classes(predictions, "predictions")
+    _check_lengths(true, predicted, "predictions")
+    weights = check_sample_weight(sample_weight, len(true))
+    classes, codes = _encode(true, predicted)
+    return ClassCounts(classes, *_count_pairs(codes[: len(true)], codes[len(true) :], weights, len(classes)))
+
+
+# Checks of rows
+
+
+def check_labels(labels: Any) -> NDArray[np.uint8]:
+    """Labels as 0 and 1, contiguous."""
+    array = _numbers(labels, "labels")
+    if array.dtype == np.bool_:
+        return np.ascontiguousarray(array).view(np.uint8)
+    positive: NDArray[np.bool_] = array == 1
+    wrong = ~(positive | (array == 0))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(f"labels must be 0 or 1, found {array[at]} at row {at}")
+    return positive.view(np.uint8)
+
+
+def check_scores(scores: Any) -> Array:
+    """Scores as float32 or float64, contiguous, none of them NaN."""
+    array = _numbers(scores, "scores")
+    if array.dtype.kind in "iu" and max(-int(array.min()), int(array.max())) > LARGEST_INTEGER:
+        raise InputError("scores must not hold an integer past 2**53, which would be rounded")
+    small = array.dtype in (np.dtype(np.float16), np.dtype(np.float32))
+    array = np.ascontiguousarray(array, dtype=np.float32 if small else np.float64)
+    _refuse_nan(array, "scores", "row")
+    return array
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> Floats | None:
+    """Weights as float64, finite and not negative, one per row; None if there are none."""
+    if sample_weight is None:
+        return None
+    array = _numbers(sample_weight, "sample_weight")
+    if len(array) != n_rows:
+        raise InputError(f"sample_weight must have one weight per row, {n_rows}; found {len(array)}")
+    weights = np.ascontiguousarray(array, dtype=np.float64)
+    wrong = ~((weights == 0) | ((weights >= 1 / LARGEST_WEIGHT) & (weights <= LARGEST_WEIGHT)))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(
+            f"sample_weight must be 0 or from {1 / LARGEST_WEIGHT} to {LARGEST_WEIGHT}, found {weights[at]} at row {at}"
+        )
+    return weights
+
+
+def _numbers(values: Any, name: str) -> Array:
+    array = as_array(values, name)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
+    if array.dtype.kind not in "iufb" and len(array):
+        raise InputTypeError(f"{name} must be numbers, found dtype {array.dtype}")
+    return array if len(array) else array.astype(np.float64)
+
+
+def _refuse_nan(array: Array, name: str, where: str) -> None:
+    with np.errstate(invalid="ignore"):
+        if not len(array) or not np.isnan(array.min()):  # the minimum with a NaN is NaN
+            return
+    raise InputError(f"{name} must not be NaN, found one at {where} {int(np.isnan(array).argmax())}")
+
+
+def _check_lengths(labels: Array, others: Array, name: str) -> None:
+    if len(labels) != len(others):
+        raise InputError(f"labels and {name} must have the same length, found {len(labels)} and {len(others)}")
+
+
+def _check_thresholds(thresholds: Any) -> Floats:
+    array = as_array(thresholds, "thresholds")
+    limits = np.ascontiguousarray(_numbers(array[None] if array.ndim == 0 else array, "thresholds"), dtype=np.float64)
+    if not 0 < len(limits) <= MOST_THRESHOLDS:
+        raise InputError(f"thresholds must be from 1 to {MOST_THRESHOLDS:,} numbers, found {len(limits):,}")
+    _refuse_nan(limits, "thresholds", "position")
+    return limits
+
+
+def _check_zero_division(value: Any) -> float:
+    if not isinstance(value, NUMBER) or not (value in {0, 1} or math.isnan(value)):
+        raise InputError(f"zero_division must be 0, 1 or nan, found {value!r}")
+    return float(value)
+
+
+def _check_beta(beta: Any) -> float:
+    if not isinstance(beta, NUMBER) or not 0 <= beta <= LARGEST_BETA:
+        raise InputError(f"beta must be a number from 0 to {LARGEST_BETA:g}, found {beta!r}")
+    return float(beta)
+
+
+def _check_average(average: Any) -> None:
+    if average not in AVERAGES:
+        raise InputError(f"average must be one of {', '.join(AVERAGES)}, found {average!r}")
+
+
+# Thresholds
+
+
+def _as_scores(limits: Floats, dtype: np.dtype[Any]) -> Array:
+    """Thresholds in the type of the scores: the smallest such number that is not below each, reached by the same."""
+    if dtype == np.float64:
+        return limits
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = limits.astype(np.float32)
+        return np.where(rounded < limits, np.nextafter(rounded, np.float32(np.inf)), rounded)
+
+
+def _blocks(n_rows: int, n_thresholds: int) -> NDArray[np.int64]:
+    """Where blocks of rows start and end: never by the number of threads, on which a sum must not depend."""
+    n_blocks = max(1, min(n_rows // ROWS_PER_BLOCK, MOST_BLOCKS, MOST_BLOCK_CELLS // n_thresholds))
+    return np.arange(n_blocks + 1, dtype=np.int64) * n_rows // n_blocks
+
+
+def _run_kernel(
+    labels: Array,
+    scores: Array,
+    weights: Floats | None,
+    indptr: Array,
+    thresholds: Array,
+    order: Array,
+    n_threads: int | None,
+) -> list[Array]:
+    """tp, fp, fn and tn of each user, (n_users, T), ranges of users in threads."""
+    threads = resolve_threads(n_threads)
+    shape = len(indptr) - 1, len(thresholds)
+    counts = [np.empty(shape, np.int64 if weights is None else np.float64) for _ in range(4)]
+    rows = [labels, scores, indptr] if weights is None else [labels, scores, weights, indptr]
+    arguments = [_read_only(array) for array in (*rows, thresholds, order)]
+    kernel = _kernel(str(scores.dtype), weighted=weights is not None)
+    cost = indptr + np.arange(len(indptr)) * len(thresholds)
+    n_ranges = 1 if cost[-1] < ROWS_PER_BLOCK else min(4 * threads, shape[0])
+    cuts = np.searchsorted(cost, cost[-1] * np.arange(n_ranges + 1) // n_ranges)
+    run_in_threads(lambda at: kernel(*arguments, *counts, cuts[at], cuts[at + 1]), range(n_ranges), threads)
+    return counts
+
+
+@functools.cache
+def _kernel(scores: str, *, weighted: bool) -> Any:
+    function = confusion.weigh_users if weighted else confusion.count_users
+    return entry(function, f"{function.__name__}-{scores}", allocates=True)
+
+
+def _read_only(array: Array) -> Array:
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+# Ratios
+
+
+def _ratio(numerator: Array, denominator: Array, zero_division: Any) -> Floats:
+    value = np.full(denominator.shape, _check_zero_division(zero_division))
+    np.divide(numerator, denominator, out=value, where=denominator != 0)
+    return value
+
+
+def _ratio_of_sums(numerator: Array, denominator: Array, zero_division: Any) -> float:
+    return float(_ratio(numerator.sum(keepdims=True), denominator.sum(keepdims=True), zero_division)[0])
+
+
+def _f_of_counts(tp: Array, fp: Array, fn: Array, beta: Any, zero_division: Any) -> Floats:
+    square = _check_beta(beta) ** 2
+    return _ratio((1 + square) * tp, (1 + square) * tp + square * fn + fp, zero_division)
+
+
+# Classes
+
+
+def _as_classes(values: Any, name: str) -> Array:
+    """Classes as a 1-D array of integers, bools or (object) texts."""
+    array = _one_kind(values, name) if isinstance(values, (list, tuple)) else as_array(values, name)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
+    if array.dtype == object:
+        array = _one_kind(array.tolist(), name)
+    if array.dtype.kind == "T":
+        return array.astype(object)
+    if array.dtype.kind not in "iubUO":
+        raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
+    return array
+
+
+def _one_kind(values: Iterable[Any], name: str) -> Array:
+    """An array of Python values that are all integers, all bools or all texts; NumPy would make texts of a mixture."""
+    values = list(values)
+    kinds = set(map(type, values))
+    if all(issubclass(kind, str) for kind in kinds):
+        texts = np.empty(len(values), object)
+        texts[:] = values
+        return texts
+    if kinds <= {bool, np.bool_}:
+        return np.array(values, np.bool_)
+    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+        try:
+            return np.array(values, np.int64)
+        except OverflowError:
+            return _unsigned(values, name)
+    if all(issubclass(kind, (list, tuple, np.ndarray)) for kind in kinds):
+        raise InputError(f"{name} must be 1-D, found rows of several values")
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise InputTypeError(f"{name} must be all integers or all texts, found {names}")
+
+
+def _unsigned(values: list[Any], name: str) -> Array:
+    try:
+        return np.array(values, np.uint64)
+    except OverflowError:
+        raise InputError(f"{name} must fit 64 bits, found {max(values, key=abs)}") from None
+
+
+def _encode(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]]:
+    """The sorted classes of both, and the position of each row's class in them, labels first."""
+    if not len(labels):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    texts = [array.dtype.kind in "UO" for array in (labels, predictions)]
+    if texts[0] != texts[1]:
+        found = " and ".join("texts" if is_text else "integers" for is_text in texts)
+        raise InputTypeError(f"labels and predictions must be of one kind, found {found}")
+    if texts[0]:
+        return _encode_texts(labels.tolist() + predictions.tolist())
+    if labels.dtype == predictions.dtype == np.bool_:
+        classes, codes = _encode_integers(labels.view(np.uint8), predictions.view(np.uint8))
+        return classes.astype(np.bool_), codes
+    return _encode_integers(labels, predictions)
+
+
+def _encode_texts(values: list[str]) -> tuple[Array, NDArray[np.int64]]:
+    classes = sorted(set(values))
+    position = {name: at for at, name in enumerate(classes)}
+    return np.array(classes, np.str_), np.fromiter(map(position.__getitem__, values), np.int64, len(values))
+
+
+def _encode_integers(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]]:
+    lowest = min(int(labels.min()), int(predictions.min()))
+    highest = max(int(labels.max()), int(predictions.max()))
+    if highest > np.iinfo(np.int64).max:
+        if lowest < 0:
+            raise InputError(f"labels and predictions must fit 64 bits together, found {lowest} and {highest}")
+        values = np.concatenate([labels.astype(np.uint64), predictions.astype(np.uint64)])
+    else:
+        values = np.concatenate([labels.astype(np.int64), predictions.astype(np.int64)])
+    span = highest - lowest + 1
+    if span > len(values) + SMALL_TABLE:
+        classes, codes = np.unique(values, return_inverse=True)
+        return classes, codes
+    offsets = (values - values.dtype.type(lowest)).astype(np.int64)
+    occurs = np.zeros(span, np.bool_)
+    occurs[offsets] = True
+    classes = np.flatnonzero(occurs).astype(values.dtype) + values.dtype.type(lowest)
+    return classes, (np.cumsum(occurs) - 1)[offsets]
+
+
+def _count_pairs(
+    true: NDArray[np.int64], predicted: NDArray[np.int64], weights: Floats | None, n_classes: int
+) -> tuple[Array, Array, Array]:
+    """The pairs of classes that occur, sorted, and the rows or the weight of each."""
+    pairs = true * n_classes + predicted
+    if n_classes * n_classes <= len(pairs) + SMALL_TABLE:
+        counts = np.bincount(pairs, weights)
+        found = np.flatnonzero(counts)
+        count = counts[found]
+    elif weights is None:
+        found, count = np.unique(pairs, return_counts=True)
+    else:
+        found, at = np.unique(pairs, return_inverse=True)
+        count = np.bincount(at, weights)
+    n = max(n_classes, 1)
+    return found // n, found % n, count.astype(np.int64 if weights is None else np.float64, copy=False)
+
+
+# Tables
+
+
+def _table(lines: list[list[str]], *, left: int) -> list[str]:
+    """Lines of aligned cells, the first `left` columns to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join([*map(str.ljust, line[:left], widths), *map(str.rjust, line[left:], widths[left:])]) for line in lines
+    ]
+
+
+def _shown_count(count: float) -> str:
+    return f"{count:,}" if isinstance(count, int) else f"{count:,.6g}"
+
+
+def _more(n: int, what: str) -> list[str]:
+    return [f"... {n - SHOWN:,} more {what}"] if n > SHOWN else []

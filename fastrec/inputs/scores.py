@@ -1,0 +1,224 @@
+"""Scored, labelled rows as flat arrays, grouped by user."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.inputs.ids import check_ids
+from fastrec.inputs.users import check_groups, check_user_ids, check_weights
+from fastrec.ragged import as_array, check_indptr
+
+__all__ = ["Rows", "User", "read_rows"]
+
+Array = np.ndarray[Any, Any]
+ROWS_WITHOUT_USERS = 4096  # rows that belong to nobody are summed this many at a time
+INT8 = np.iinfo(np.int8)
+
+
+class User(NamedTuple):
+    """What is known of users: ids, groups, weights."""
+
+    ids: Array | None
+    groups: Array  # int32 (n_groupings, n_users)
+    keys: list[tuple[str, str | int]]
+    weights: Array | None
+
+
+class Rows(NamedTuple):
+    """Checked rows of users, end to end."""
+
+    labels: Array  # int8 or float64 (n_rows,)
+    scores: Array  # float32 or float64 (n_rows,)
+    indptr: Array  # int64 (n_users + 1,)
+    weights: Array | None
+    items: Array | None  # int64 (n_rows,): ids in order, or None
+    users: User
+    grouped: bool  # whether rows belong to users at all
+
+
+def read_rows(
+    labels: Any,
+    scores: Any,
+    indptr: Any,
+    *,
+    user_ids: Any,
+    item_ids: Any,
+    sample_weight: Any,
+    groups: Any,
+    user_weight: Any,
+) -> Rows:
+    """Check all arguments; rows that are not sorted by user come out sorted, in their order within a user."""
+    values = check_scores(scores, "scores")
+    grades = check_labels(labels, len(values))
+    weights = None if sample_weight is None else check_row_weights(sample_weight, len(values))
+    items = None if item_ids is None else _check_items(item_ids, len(values))
+    if indptr is not None:
+        pointers = check_indptr(indptr, len(values), "indptr")
+        n_users = len(pointers) - 1
+        codes, keys = check_groups(groups, n_users)
+        users = User(check_user_ids(user_ids, n_users), codes, keys, check_weights(user_weight, n_users))
+        return Rows(grades, values, pointers, weights, items, users, grouped=True)
+    if user_ids is None:
+        if groups is not None or user_weight is not None:
+            raise InputError("groups and user_weight belong to users: give indptr, or user_ids with one key per row")
+        pointers = np.append(np.arange(0, len(values), ROWS_WITHOUT_USERS, dtype=np.int64), len(values))
+        codes, keys = check_groups(None, len(pointers) - 1)
+        return Rows(grades, values, pointers, weights, items, User(None, codes, keys, None), grouped=False)
+    return _group_rows(grades, values, weights, items, user_ids, groups, user_weight)
+
+
+def _group_rows(
+    labels: Array,
+    scores: Array,
+    weights: Array | None,
+    items: Array | None,
+    user_ids: Any,
+    groups: Any,
+    user_weight: Any,
+) -> Rows:
+    """Rows of one or several keys each, put together by key."""
+    n = len(scores)
+    ids, codes = _encode_keys(user_ids, n)
+    order = None
+    if n and (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+    pointers = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(ids)))]).astype(np.int64)
+    first = pointers[:-1] if order is None else order[pointers[:-1]]
+    row_groups, keys = check_groups(groups, n)
+    row_weights = check_weights(user_weight, n)
+    for at, row in enumerate(row_groups):
+        _check_agreement(row, row[first], codes, ids, "groups" if at == 0 else f"groups[{keys[row[0] - 1][0]!r}]")
+    if row_weights is not None:
+        _check_agreement(row_weights, row_weights[first], codes, ids, "user_weight")
+    users = User(
+        ids, np.ascontiguousarray(row_groups[:, first]), keys, None if row_weights is None else row_weights[first]
+    )
+
+    def sort(array: Array | None) -> Any:
+        return array if array is None or order is None else array[order]
+
+    return Rows(sort(labels), sort(scores), pointers, sort(weights), sort(items), users, grouped=True)
+
+
+def _encode_keys(user_ids: Any, n: int) -> tuple[Array, Array]:
+    """Distinct keys in ascending order, and the number of each row's key."""
+    if not isinstance(user_ids, tuple):
+        return _encode_key(user_ids, "user_ids", n)
+    if not user_ids:
+        raise InputError("user_ids must hold at least one key per row, found an empty tuple")
+    parts = [_encode_key(part, f"user_ids[{at}]", n) for at, part in enumerate(user_ids)]
+    codes = parts[0][1]
+    size = len(parts[0][0])
+    for distinct, own in parts[1:]:
+        if size * len(distinct) >= 2**63:
+            raise InputError("user_ids: too many combinations of keys")
+        # codes are made small again after each key, so that their product fits
+        present, codes = np.unique(codes * np.int64(len(distinct)) + own, return_inverse=True)
+        size = len(present)
+    order = np.argsort(codes, kind="stable")
+    _, at = np.unique(codes[order], return_index=True)
+    ids = np.empty(len(at), dtype=object)
+    ids[:] = list(zip(*(distinct[own[order[at]]].tolist() for distinct, own in parts), strict=True))
+    return ids, codes
+
+
+def _encode_key(values: Any, name: str, n: int) -> tuple[Array, Array]:
+    array = check_ids(values, name)
+    if len(array) != n:
+        raise InputError(f"{name} must have one key per row, {n}; found {len(array)}")
+    if array.dtype == object:
+        array = array.astype(str) if all(isinstance(key, str) and key[-1:] != "\0" for key in array) else array
+    if len(array) and array.dtype != object and (array[1:] >= array[:-1]).all():
+        starts = np.concatenate([[True], array[1:] != array[:-1]])
+        return array[starts], np.cumsum(starts) - 1
+    distinct, codes = np.unique(array, return_inverse=True)
+    return distinct, codes.astype(np.int64)
+
+
+def _check_agreement(values: Array, of_user: Array, codes: Array, ids: Array, name: str) -> None:
+    wrong = values != of_user[codes]
+    if wrong.any():
+        at = int(wrong.argmax())
+        who = ids[codes[at]]
+        raise InputError(
+            f"{name} must agree within a user, but rows of user {who.item() if isinstance(who, np.generic) else who!r} "
+            f"differ, row {at} from the user's first"
+        )
+
+
+def check_scores(scores: Any, name: str) -> Array:
+    """Scores as contiguous float32 or float64; NaN is an error."""
+    array = as_array(scores, name)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
+    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
+        raise InputTypeError(f"{name} must be numbers of at most 64 bits, found dtype {array.dtype}")
+    _check_rounding(array, name)
+    single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    out = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+    # NaN is the one value for which min() is NaN
+    if len(out) and np.isnan(out.min()):
+        raise InputError(f"{name} must not be NaN, found NaN at row {int(np.isnan(out).argmax())}")
+    return out
+
+
+def _check_rounding(array: Array, name: str) -> None:
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        largest = max(abs(int(array.min())), abs(int(array.max())))
+        if largest > 2**53:
+            raise InputError(f"{name} holds an integer past 2**53, which would be rounded: {largest}")
+
+
+def check_labels(labels: Any, n: int) -> Array:
+    """Labels as int8 where they are small whole numbers, else as float64; finite."""
+    array = as_array(labels, "labels")
+    if array.shape != (n,):
+        raise InputError(f"labels must have one label per score, {n}; found shape {array.shape}")
+    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
+        raise InputTypeError(f"labels must be numbers of at most 64 bits, found dtype {array.dtype}")
+    if array.dtype == bool:
+        return np.ascontiguousarray(array).view(np.int8)
+    if array.dtype == np.int8:
+        return np.ascontiguousarray(array)
+    if n == 0:
+        return np.zeros(0, np.int8)
+    low, high = array.min(), array.max()
+    if not (np.isfinite(low) and np.isfinite(high)):
+        at = int((~np.isfinite(array)).argmax())
+        raise InputError(f"labels must be finite, found {array[at]} at row {at}")
+    if low >= INT8.min and high <= INT8.max:
+        small: Array = array.astype(np.int8)
+        if array.dtype.kind in "iu" or np.array_equal(small, array):
+            return small
+    _check_rounding(array, "labels")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def check_row_weights(sample_weight: Any, n: int) -> Array:
+    """Weights of rows as float64; finite, not negative, not all 0."""
+    weights = as_array(sample_weight, "sample_weight")
+    if weights.shape != (n,):
+        raise InputError(f"sample_weight must have one weight per row, {n}; found shape {weights.shape}")
+    if weights.dtype.kind not in "iufb":
+        raise InputTypeError(f"sample_weight must be numbers, found dtype {weights.dtype}")
+    out = np.ascontiguousarray(weights, dtype=np.float64)
+    wrong = ~((out >= 0) & (out <= 1e100)) | ((out > 0) & (out < 1e-100))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(f"sample_weight must be 0 or from 1e-100 to 1e100, found {out[at]} at row {at}")
+    if n and not out.any():
+        raise InputError("sample_weight must not be 0 for all rows")
+    return out
+
+
+def _check_items(item_ids: Any, n: int) -> Array:
+    """Ids of items as int64 in the order of the ids."""
+    items = check_ids(item_ids, "item_ids")
+    if len(items) != n:
+        raise InputError(f"item_ids must have one item per row, {n}; found {len(items)}")
+    if items.dtype == object:
+        return np.unique(items, return_inverse=True)[1].astype(np.int64)
+    return items.astype(np.int64)

@@ -1,0 +1,358 @@
+"""The order of all rows: scores as whole numbers that sort alike, tied rows counted class by class.
+
+A float's bits become an unsigned *key* that orders like the float: -0.0 is 0.0, infinities stand at the ends. The
+top bits of a key name its *bin*; neighbouring bins make a *bucket*, small enough to be sorted inside the caches.
+What is written out is `key << 1 | label` without the key's top bit, which all keys of a bucket share.
+
+Counts are whole numbers of any size: a sum of products is kept as `(high, low)`, meaning `high << 20 | low`,
+which holds for up to 2^40 rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastrec.kernels.jit import helper
+
+LOW_BITS = 20
+LOW_MASK = (1 << LOW_BITS) - 1
+ROWS_PER_CARRY = 1 << 20  # rows below 2^41 each: their sum stays below 2^61
+SHORT_TIE = 64  # longer ties of weights are sorted by NumPy
+
+
+@helper
+def fill_keys(bits, keys):
+    """The keys of some floats, given as bits. Returns the largest bits without their sign: those of a NaN are highest.
+
+    A loop of its own without branches, so that it works on many rows at a time; signs come in no order to be guessed.
+    """
+    kind = keys.dtype.type
+    sign = kind(1) << kind(8 * keys.itemsize - 1)
+    largest = kind(0)
+    for i in range(len(bits)):
+        row = bits[i]
+        key = kind(~row) if row > sign else kind(row | sign)  # -0.0, the sign alone, is 0.0
+        keys[i] = key
+        largest = max(largest, kind(row & kind(sign - kind(1))))
+    return largest
+
+
+@helper
+def first_nan(bits, infinity):
+    """Where the first NaN stands, its bits without the sign being above those of infinity."""
+    magnitude = (np.uint64(1) << np.uint64(8 * bits.itemsize - 1)) - np.uint64(1)
+    for i in range(len(bits)):
+        if np.uint64(bits[i]) & magnitude > np.uint64(infinity):
+            return i
+    return -1
+
+
+@helper
+def extremes(keys):
+    """The lowest and the highest of some keys, many at a time."""
+    kind = keys.dtype.type
+    lowest = keys[0]
+    highest = keys[0]
+    for i in range(len(keys)):
+        lowest = min(lowest, kind(keys[i]))
+        highest = max(highest, kind(keys[i]))
+    return np.uint64(lowest), np.uint64(highest)
+
+
+def count_bins(bits, infinity, shift, counts, block):
+    """Count rows by bin; `block` is room for some keys. Returns where the first NaN stands, or -1."""
+    shift = np.uint64(shift)
+    for start in range(0, len(bits), len(block)):
+        rows = bits[start : start + len(block)]
+        if fill_keys(rows, block) > infinity:
+            return start + first_nan(rows, infinity)
+        for i in range(len(rows)):
+            counts[np.uint64(block[i]) >> shift] += 1
+    return -1
+
+
+def count_classes_by_bin(bits, labels, infinity, shift, counts, span, block):
+    """Count rows by bin and class, `counts[2 * bin + label]`; bins met widen `span`. Where a NaN stands, or -1."""
+    shift = np.uint64(shift)
+    one = np.uint64(1)
+    lowest = np.uint64(span[0])
+    end = np.uint64(span[1])
+    for start in range(0, len(bits), len(block)):
+        rows = bits[start : start + len(block)]
+        own = labels[start : start + len(block)]
+        if fill_keys(rows, block) > infinity:
+            return start + first_nan(rows, infinity)
+        least, most = extremes(block[: len(rows)])
+        lowest = min(lowest, least >> shift)
+        end = max(end, (most >> shift) + one)
+        for i in range(len(rows)):
+            counts[(np.uint64(block[i]) >> shift) << one | (np.uint64(own[i]) & one)] += 1
+    span[0] = lowest
+    span[1] = end
+    return -1
+
+
+def scatter(bits, labels, shift, bucket_of, places, keys, block):
+    """Write `key << 1 | label` of each row to the next place of its bucket."""
+    shift = np.uint64(shift)
+    one = np.uint64(1)
+    for start in range(0, len(bits), len(block)):
+        rows = bits[start : start + len(block)]
+        own = labels[start : start + len(block)]
+        fill_keys(rows, block)
+        for i in range(len(rows)):
+            key = np.uint64(block[i])
+            bucket = bucket_of[key >> shift]
+            place = places[bucket]
+            places[bucket] = place + 1
+            keys[place] = key << one | (np.uint64(own[i]) & one)
+
+
+def scatter_narrow(bits, labels, weights, shift, bucket_of, places, keys, block):
+    """Write `key << 32 | label << 31 | weight` of each float32 row with a float32 weight (given as its bits)."""
+    shift = np.uint64(shift)
+    one = np.uint64(1)
+    for start in range(0, len(bits), len(block)):
+        rows = bits[start : start + len(block)]
+        own = labels[start : start + len(block)]
+        weigh = weights[start : start + len(block)]
+        fill_keys(rows, block)
+        for i in range(len(rows)):
+            key = np.uint64(block[i])
+            bucket = bucket_of[key >> shift]
+            place = places[bucket]
+            places[bucket] = place + 1
+            payload = (np.uint64(own[i]) & one) << np.uint64(31) | np.uint64(weigh[i])
+            keys[place] = key << np.uint64(32) | payload
+
+
+def scatter_wide(bits, labels, weights, shift, bucket_of, places, keys, payload, block):
+    """Write keys and, beside them, `label << 63 | weight` of rows with float64 weights (given as bits)."""
+    shift = np.uint64(shift)
+    one = np.uint64(1)
+    for start in range(0, len(bits), len(block)):
+        rows = bits[start : start + len(block)]
+        own = labels[start : start + len(block)]
+        weigh = weights[start : start + len(block)]
+        fill_keys(rows, block)
+        for i in range(len(rows)):
+            key = np.uint64(block[i])
+            bucket = bucket_of[key >> shift]
+            place = places[bucket]
+            places[bucket] = place + 1
+            keys[place] = key
+            payload[place] = (np.uint64(own[i]) & one) << np.uint64(63) | np.uint64(weigh[i])
+
+
+def count_pairs(keys):
+    """Ordered pairs of sorted rows, those of a tie counting half, all twice: (high, low, positives).
+
+    Inside a tie negatives stand before positives, so when a positive comes, twice the negatives below it and once
+    those tied with it are the negatives so far plus the negatives before its tie.
+    """
+    one = keys.dtype.type(1)
+    before = np.int64(0)  # negatives before this tie
+    negatives = np.int64(0)
+    high = np.int64(0)
+    low = np.int64(0)
+    previous = keys[0] >> one if len(keys) > 0 else one
+    for start in range(0, len(keys), ROWS_PER_CARRY):
+        part = keys[start : start + ROWS_PER_CARRY]
+        for i in range(len(part)):
+            score = part[i] >> one
+            positive = np.int64(part[i] & one)
+            before = negatives if score != previous else before
+            low += -positive & (negatives + before)
+            negatives += 1 - positive
+            previous = score
+        high += low >> LOW_BITS
+        low &= LOW_MASK
+    return high, low, len(keys) - negatives
+
+
+def sum_pairs(positives, negatives):
+    """As `count_pairs`, from counts by ascending score; and pairs inside ties: (high, low, tied high, tied low)."""
+    below = np.int64(0)
+    high = np.int64(0)
+    low = np.int64(0)
+    tied_high = np.int64(0)
+    tied_low = np.int64(0)
+    for i in range(len(positives)):
+        rest = positives[i] & LOW_MASK
+        whole = positives[i] >> LOW_BITS
+        pairs = 2 * below + negatives[i]
+        low += rest * pairs
+        high += whole * pairs + (low >> LOW_BITS)
+        low &= LOW_MASK
+        tied_low += rest * negatives[i]
+        tied_high += whole * negatives[i] + (tied_low >> LOW_BITS)
+        tied_low &= LOW_MASK
+        below += negatives[i]
+    return high, low, tied_high, tied_low
+
+
+def write_runs(keys, scores, positives, negatives):
+    """Distinct keys of sorted rows, `key >> 1`, with the counts of both classes. Returns how many there are."""
+    one = keys.dtype.type(1)
+    at = -1
+    for i in range(len(keys)):
+        score = np.uint64(keys[i] >> one)
+        if at < 0 or score != scores[at]:
+            at += 1
+            scores[at] = score
+            positives[at] = 0
+            negatives[at] = 0
+        positive = np.int64(keys[i] & one)
+        positives[at] += positive
+        negatives[at] += 1 - positive
+    return at + 1
+
+
+def merge_runs(
+    scores, positives, negatives, other_scores, other_positives, other_negatives, to_scores, to_positives, to_negatives
+):
+    """Merge two lists of runs with ascending scores; equal scores become one run. Returns how many there are."""
+    i = 0
+    j = 0
+    at = 0
+    while i < len(scores) or j < len(other_scores):
+        left = j >= len(other_scores) or (i < len(scores) and scores[i] <= other_scores[j])
+        right = i >= len(scores) or (j < len(other_scores) and other_scores[j] <= scores[i])
+        to_scores[at] = scores[i] if left else other_scores[j]
+        positive = np.int64(0)
+        negative = np.int64(0)
+        if left:
+            positive += positives[i]
+            negative += negatives[i]
+            i += 1
+        if right:
+            positive += other_positives[j]
+            negative += other_negatives[j]
+            j += 1
+        to_positives[at] = positive
+        to_negatives[at] = negative
+        at += 1
+    return at
+
+
+def number_rows(keys, payload, lowest, spare, room):
+    """Make a key its distance from the lowest, then the first `spare` bits of the payload, then `room` of its position.
+
+    What of the payload has no place is put right by `take_rows`.
+    """
+    lowest = np.uint64(lowest)
+    room = np.uint64(room)
+    shift = np.uint64(spare) + room
+    cut = np.uint64(63) - np.uint64(spare)
+    for i in range(len(keys)):
+        first = payload[i] >> np.uint64(1) >> cut
+        keys[i] = (keys[i] - lowest) << shift | first << room | np.uint64(i)
+
+
+def take_rows(keys, lowest, spare, room, payload, taken, starts, ends):
+    """After numbered keys were sorted: their keys again, and their payload, which ties have in ascending order.
+
+    Without room for numbers, keys and payload are in order already, but for ties. Ties too long for this go to
+    `starts` and `ends`. Returns how many they are.
+    """
+    lowest = np.uint64(lowest)
+    shift = np.uint64(spare) + np.uint64(room)
+    mask = (np.uint64(1) << np.uint64(room)) - np.uint64(1)
+    numbered = room > 0
+    n_long = 0
+    start = 0
+    for i in range(len(keys)):
+        found = payload[np.int64(keys[i] & mask) if numbered else i]
+        key = (keys[i] >> shift) + lowest
+        keys[i] = key
+        if i > start and key != keys[start]:
+            if i - start > SHORT_TIE:
+                starts[n_long] = start
+                ends[n_long] = i
+                n_long += 1
+            start = i
+        j = i
+        if i - start < SHORT_TIE:
+            while j > start and taken[j - 1] > found:
+                taken[j] = taken[j - 1]
+                j -= 1
+        taken[j] = found
+    if len(keys) - start > SHORT_TIE:
+        starts[n_long] = start
+        ends[n_long] = len(keys)
+        n_long += 1
+    return n_long
+
+
+@helper
+def two_sum(total, value):
+    """A sum and what rounding took from it (Knuth)."""
+    new = total + value
+    back = new - total
+    return new, (total - (new - back)) + (value - back)
+
+
+def write_weighted_runs(
+    keys, shift, signed, step, scale, scores, positives, negatives, positive_squares, negative_squares, sizes
+):
+    """Distinct keys of sorted rows, `key >> shift`, with sums of weights and of their squares by class.
+
+    `signed[step * i]` is the weight of row i, below 0 for a positive row. `sizes` (2,)
+    counts negatives and positives that have a weight. Returns how many runs there are.
+    """
+    shift = np.uint64(shift)
+    n = len(keys)
+    at = 0
+    i = 0
+    while i < n:
+        score = keys[i] >> shift
+        negative = 0.0
+        negative_rest = 0.0
+        positive = 0.0
+        positive_rest = 0.0
+        negative_square = 0.0
+        positive_square = 0.0
+        while i < n and keys[i] >> shift == score:
+            own = np.float64(signed[step * i])
+            weight = abs(own) * scale
+            if own < 0:
+                positive, lost = two_sum(positive, weight)
+                positive_rest += lost
+                positive_square += weight * weight
+                sizes[1] += 1
+            else:
+                negative, lost = two_sum(negative, weight)
+                negative_rest += lost
+                negative_square += weight * weight
+                sizes[0] += weight > 0
+            i += 1
+        scores[at] = score
+        negatives[at] = negative + negative_rest
+        positives[at] = positive + positive_rest
+        negative_squares[at] = negative_square
+        positive_squares[at] = positive_square
+        at += 1
+    return at
+
+
+def sum_weighted_pairs(positives, negatives, sums):
+    """Add runs, by ascending score, to `sums`: negatives, positives, ordered pairs twice; each with its error."""
+    below = sums[0]
+    below_rest = sums[1]
+    above = sums[2]
+    above_rest = sums[3]
+    pairs = sums[4]
+    pairs_rest = sums[5]
+    for i in range(len(positives)):
+        pairs, lost = two_sum(pairs, positives[i] * (2.0 * (below + below_rest) + negatives[i]))
+        pairs_rest += lost
+        below, lost = two_sum(below, negatives[i])
+        below_rest += lost
+        above, lost = two_sum(above, positives[i])
+        above_rest += lost
+    sums[0] = below
+    sums[1] = below_rest
+    sums[2] = above
+    sums[3] = above_rest
+    sums[4] = pairs
+    sums[5] = pairs_rest

@@ -1,0 +1,734 @@
+"""Scored, labelled rows: rank each user's positives, without sorting where that is faster, then go on as for lists.
+
+What a positive needs is how many rows of its user have a higher score (`above`) and how many the same (`tied`). Both
+are counted by comparing it with every row, many at a time, while the counted class is small; other users are sorted.
+Counts are whole numbers, so the pairs won are exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import prange
+
+from fastrec.kernels.jit import helper
+from fastrec.kernels.lists import sort_positions
+from fastrec.kernels.opcodes import (
+    ABSOLUTES,
+    BIN_BITS,
+    BLOCK,
+    BRIER,
+    CONSTANT,
+    ENTROPY,
+    EXPECTED,
+    FACT_CONSTANT,
+    FACT_NO_NEGATIVES,
+    FACT_NO_POSITIVES,
+    FACT_NO_ROWS,
+    FALSE_POSITIVES,
+    FIRST_ORDER_FACT,
+    GAP,
+    GAPS,
+    INPUT,
+    KOLMOGOROV,
+    N_LISTED,
+    N_RELEVANT,
+    NEGATIVES,
+    POSITIVES,
+    QUANTILE_GAPS,
+    REFUSE,
+    SCORES,
+    SMALL_CATALOGUE,
+    SQUARES,
+    START,
+    STEP,
+    TIED,
+    TRAPEZOID,
+    TRUE_POSITIVES,
+    TWICE_WON,
+    WEIGHTS,
+)
+from fastrec.kernels.ranking import add_block, evaluate_view, filter_block, rank_in_blocks, ties_of
+
+Array = np.ndarray[Any, Any]
+
+LANES = 16  # rows are padded to a multiple of this
+MOST_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
+FEW_EVENTS = 24  # up to here events are put in order by insertion
+RADIX_BITS = 11
+DIGITS_OF_RADIX = 1 << RADIX_BITS
+
+
+class ScoreLog(NamedTuple):
+    """Rows of all users, end to end."""
+
+    labels: Array  # int8 or float64 (n_rows,)
+    scores: Array  # float32 or float64 (n_rows,), no NaN
+    bits: Array  # uint32 or uint64 (n_rows,): the same as bits
+    indptr: Array  # int64 (n_users + 1,)
+
+
+class Extra(NamedTuple):
+    """What is asked of rows."""
+
+    ids: Array  # int64 (n_rows,): what breaks ties by id, else empty
+    bars: Array  # as labels (n_views + 1,): the label from which a row is positive in each view, and in any
+    facts: Array  # int64 (n_facts, FACT_WIDTH): kind, parameter, view, row to fill
+    parameters: Array  # float64
+    ties: int
+    order: bool  # whether pairs won or another fact of the order is needed
+    walk: bool  # whether facts need the order of all rows
+
+
+class ScoreScratch(NamedTuple):
+    """Working memory, one set per bin; the first fields are those of `fastrec.kernels.ranking.Scratch`."""
+
+    status: Array
+    rows: Array
+    bits: Array
+    ranks: Array
+    gains: Array
+    bounds: Array
+    counts: Array
+    sums: Array
+    padded: Array  # as scores (bins, longest row + LANES): the scores of a user
+    chosen: Array  # as scores (bins, longest row + 4): those of one class
+    places: Array  # int32 (bins, 3, longest row + 1): rows of one class, `above` and `tied` of each
+    marks: Array  # int32 (bins, longest row + 2, at least DIGITS_OF_RADIX)
+    keys: Array  # as bits (bins, 2, longest row that is sorted)
+    order: Array  # int32 (bins, 2, longest row that is sorted)
+
+
+@helper
+def choose(labels, scores, bar, wanted, chosen, places):
+    """Scores and positions of the rows of one class (1 for positives); how many there are."""
+    n = 0
+    for j in range(len(labels)):
+        chosen[n] = scores[j]
+        places[n] = np.int32(j)
+        n += (labels[j] >= bar) == wanted
+    return n
+
+
+@helper
+def count_positives(labels, bar):
+    """Positive rows of a user."""
+    n = np.int32(0)
+    for j in range(len(labels)):
+        n = np.int32(n + np.int32(labels[j] >= bar))
+    return np.int64(n)
+
+
+@helper
+def pad(scores, padded):
+    """Copy a row and fill it up with NaN, which is neither smaller than anything nor equal; returns its length."""
+    n = len(scores)
+    length = (n + LANES - 1) // LANES * LANES
+    for j in range(n):
+        padded[j] = scores[j]
+    for j in range(n, length):
+        padded[j] = np.nan
+    return length
+
+
+@helper
+def count_both(row, chosen, n):
+    """Sum over the chosen scores of the rows below each and of the rows not above it, four scores at a time."""
+    total = np.int64(0)
+    for j in range(n, n + 3):
+        chosen[j] = np.nan
+    for first in range(0, n, 4):
+        a, b, c, d = chosen[first], chosen[first + 1], chosen[first + 2], chosen[first + 3]
+        in_a, in_b, in_c, in_d = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
+        for j in range(len(row)):
+            x = row[j]
+            in_a = np.int32(in_a + np.int32(np.int32(x < a) + np.int32(x <= a)))
+            in_b = np.int32(in_b + np.int32(np.int32(x < b) + np.int32(x <= b)))
+            in_c = np.int32(in_c + np.int32(np.int32(x < c) + np.int32(x <= c)))
+            in_d = np.int32(in_d + np.int32(np.int32(x < d) + np.int32(x <= d)))
+        total += np.int64(in_a) + np.int64(in_b) + np.int64(in_c) + np.int64(in_d)
+    return total
+
+
+@helper
+def count_each(row, chosen, n, n_rows, above, tied):
+    """For each chosen score the rows above it and the rows that share it, two scores at a time."""
+    chosen[n] = np.nan
+    for first in range(0, n, 2):
+        a, b = chosen[first], chosen[first + 1]
+        below_a, below_b, upto_a, upto_b = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
+        for j in range(len(row)):
+            x = row[j]
+            below_a = np.int32(below_a + np.int32(x < a))
+            upto_a = np.int32(upto_a + np.int32(x <= a))
+            below_b = np.int32(below_b + np.int32(x < b))
+            upto_b = np.int32(upto_b + np.int32(x <= b))
+        above[first], tied[first] = n_rows - upto_a, upto_a - below_a
+        above[first + 1], tied[first + 1] = n_rows - upto_b, upto_b - below_b
+
+
+@helper
+def order_events(places, n, n_rows, marks, labels, above, tied, gains):
+    """Write the events of a user in the order of their blocks; `places` holds row, above and tied of each."""
+    for j in range(n_rows + 1 if n > FEW_EVENTS else 0):
+        marks[j] = 0
+    if n > FEW_EVENTS:
+        for i in range(n):
+            marks[places[1, i] + 1] += np.int32(1)
+        for j in range(1, n_rows + 1):
+            marks[j] += marks[j - 1]
+    for i in range(n):
+        own = places[1, i]
+        if n > FEW_EVENTS:
+            at = np.int64(marks[own])
+            marks[own] += np.int32(1)
+        else:
+            at = np.int64(i)
+            while at > 0 and above[at - 1] > own:
+                above[at] = above[at - 1]
+                tied[at] = tied[at - 1]
+                if len(gains) > 0:
+                    gains[at] = gains[at - 1]
+                at -= 1
+        above[at] = own
+        tied[at] = places[2, i]
+        if len(gains) > 0:
+            gains[at] = labels[places[0, i]]
+
+
+@helper
+def fill_keys(scores, bits, keys, order):
+    """Keys that sort a row from its largest score to its smallest, 0.0 and -0.0 alike."""
+    top = np.uint64(1) << np.uint64(8 * keys.itemsize - 1)
+    for j in range(len(scores)):
+        own = np.uint64(0) if scores[j] == 0 else np.uint64(bits[j])
+        keys[j] = own if own & top else (top - np.uint64(1)) ^ own
+        order[j] = np.int32(j)
+
+
+@helper
+def radix_sort(keys, order, marks, n):
+    """Stable sort of n keys and their rows by digits, lowest first; returns which copy of the two holds them."""
+    source = 0
+    if n < 2:
+        return source
+    mask = np.uint64(DIGITS_OF_RADIX - 1)
+    for shift in range(0, 8 * keys.itemsize, RADIX_BITS):
+        low = np.uint64(shift)
+        for d in range(DIGITS_OF_RADIX):
+            marks[d] = 0
+        for j in range(n):
+            marks[(np.uint64(keys[source, j]) >> low) & mask] += np.int32(1)
+        if marks[(np.uint64(keys[source, 0]) >> low) & mask] == n:
+            continue  # all keys share this digit
+        place = np.int32(0)
+        for d in range(DIGITS_OF_RADIX):
+            size = marks[d]
+            marks[d] = place
+            place = np.int32(place + size)
+        target = 1 - source
+        for j in range(n):
+            key = keys[source, j]
+            digit = (np.uint64(key) >> low) & mask
+            at = np.uint64(marks[digit])
+            marks[digit] += np.int32(1)
+            keys[target, at] = key
+            order[target, at] = order[source, j]
+        source = target
+    return source
+
+
+@helper
+def sort_rows(labels, scores, bits, ids, ties, keys, order, marks):
+    """Rows of a user from the largest score to the smallest, equal ones by the rule; returns the copy to read."""
+    n = len(scores)
+    if ties in (EXPECTED, INPUT, REFUSE):
+        fill_keys(scores, bits, keys[0], order[0])
+        return radix_sort(keys, order, marks, n)
+    sort_positions(order[0], order[1], n, scores, ids, labels, ties)
+    return 0
+
+
+@helper
+def events_of_order(order, labels, scores, bar, ranks, above, tied, gains):
+    """Write the events of a user whose rows are in order; returns whether two rows of one score count."""
+    n = len(order)
+    n_events = 0
+    start = 0
+    shared = False
+    for i in range(1, n + 1):
+        if i == n or scores[order[i]] != scores[order[start]]:
+            for j in range(start, i):
+                if labels[order[j]] >= bar:
+                    ranks[n_events] = np.int32(j + 1)
+                    above[n_events] = np.int32(start)
+                    tied[n_events] = np.int32(i - start)
+                    if len(gains) > 0:
+                        gains[n_events] = labels[order[j]]
+                    n_events += 1
+                    shared = shared or i - start > 1
+            start = i
+    return shared
+
+
+@helper
+def collect_user(labels, scores, bits, ids, ties, bar, scratch, at, ranks, above, tied, gains):
+    """Write the events of one user; returns how many, and whether ties are refused."""
+    n = len(scores)
+    places, marks = scratch.places[at], scratch.marks[at]
+    n_events = choose(labels, scores, bar, 1, scratch.chosen[at], places[0])
+    counted = n_events <= MOST_COUNTED
+    if counted:
+        row = scratch.padded[at, : pad(scores, scratch.padded[at])]
+        count_each(row, scratch.chosen[at], n_events, n, places[1], places[2])
+        order_events(places, n_events, n, marks, labels, above, tied, gains)
+        shared = False
+        for e in range(n_events):
+            shared = shared or tied[e] > 1
+            ranks[e] = above[e] + 1
+        if not shared or ties == EXPECTED:
+            if shared:
+                rank_in_blocks(ranks, above, 0, n_events)
+            return n_events, False
+    else:
+        shared = True
+    if shared:
+        keys, order = scratch.keys[at], scratch.order[at]
+        copy = sort_rows(labels, scores, bits, ids, ties, keys, order, marks)
+        shared = events_of_order(order[copy, :n], labels, scores, bar, ranks, above, tied, gains)
+        if ties == EXPECTED:
+            rank_in_blocks(ranks, above, 0, n_events)
+        else:
+            for e in range(n_events):  # a rule has put the rows in order: nothing is tied any more
+                above[e] = ranks[e] - 1
+                tied[e] = 1
+    return n_events, shared and ties == REFUSE
+
+
+@helper
+def collect_scores(log, extra, first, last, n_items, scratch, ties, at, errors):
+    """Write down the positives of users first..last-1 in rank order, or only how many; False on an error."""
+    ranks, gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
+    bar = extra.bars[len(extra.bars) - 1]
+    n_events = 0
+    for u in range(first, last):
+        span = slice(log.indptr[u], log.indptr[u + 1])
+        n_rows = log.indptr[u + 1] - log.indptr[u]
+        i = u - first
+        bounds[START, i] = n_events
+        ranks[n_events] = 0
+        n_events += 1
+        refused = False
+        if ties is None:
+            n_rel = count_positives(log.labels[span], bar)
+        else:
+            n_rel, refused = collect_user(
+                log.labels[span],
+                log.scores[span],
+                log.bits[span],
+                extra.ids[span] if len(extra.ids) > 0 else extra.ids,
+                extra.ties,
+                bar,
+                scratch,
+                at,
+                ranks[n_events:],
+                ties.above[at, 0, n_events:],
+                ties.tied[at, 0, n_events:],
+                gains[n_events:],
+            )
+            n_events += n_rel
+        if refused or n_rows > n_items:
+            errors[0] = TIED if refused else SMALL_CATALOGUE
+            errors[1] = u
+            errors[2] = n_rows
+            return False
+        bounds[N_RELEVANT, i] = n_rel
+        bounds[N_LISTED, i] = n_rows
+    bounds[START, last - first] = n_events
+    return True
+
+
+@helper
+def weight_of(weights, j):
+    """The weight of a row, 1 without weights."""
+    if weights is None:
+        return 1.0
+    else:
+        return weights[j]
+
+
+@helper
+def sum_over_rows(kind, parameter, labels, scores, weights, bar):
+    """One sum over the rows of a user; see the kinds of facts."""
+    total = 0.0
+    n = len(scores)
+    if kind == WEIGHTS:
+        for j in range(n):
+            total += weight_of(weights, j)
+    elif kind == POSITIVES:
+        for j in range(n):
+            total += weight_of(weights, j) if labels[j] >= bar else 0.0
+    elif kind == NEGATIVES:
+        for j in range(n):
+            total += 0.0 if labels[j] >= bar else weight_of(weights, j)
+    elif kind == SCORES:
+        for j in range(n):
+            total += weight_of(weights, j) * np.float64(scores[j])
+    elif kind == BRIER:
+        for j in range(n):
+            gap = np.float64(scores[j]) - (1.0 if labels[j] >= bar else 0.0)
+            total += weight_of(weights, j) * (gap * gap)
+    elif kind == TRUE_POSITIVES:
+        for j in range(n):
+            total += weight_of(weights, j) if labels[j] >= bar and scores[j] >= parameter else 0.0
+    elif kind == FALSE_POSITIVES:
+        for j in range(n):
+            total += weight_of(weights, j) if not (labels[j] >= bar) and scores[j] >= parameter else 0.0
+    else:
+        for j in range(n):
+            clipped = min(max(np.float64(scores[j]), parameter), 1.0 - parameter)
+            total -= weight_of(weights, j) * np.log(clipped if labels[j] >= bar else 1.0 - clipped)
+    return total
+
+
+@helper
+def sum_errors(kind, labels, scores, weights):
+    """Sum of squared or absolute differences, in four parts so that no addition waits for the one before."""
+    n = len(scores)
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for j in range(0, n - 3, 4):
+        a += error_of(kind, labels[j], scores[j]) * weight_of(weights, j)
+        b += error_of(kind, labels[j + 1], scores[j + 1]) * weight_of(weights, j + 1)
+        c += error_of(kind, labels[j + 2], scores[j + 2]) * weight_of(weights, j + 2)
+        d += error_of(kind, labels[j + 3], scores[j + 3]) * weight_of(weights, j + 3)
+    for j in range(n - n % 4, n):
+        a += error_of(kind, labels[j], scores[j]) * weight_of(weights, j)
+    return (a + b) + (c + d)
+
+
+@helper
+def error_of(kind, label, score):
+    """Squared or absolute difference."""
+    gap = np.float64(score) - np.float64(label)
+    return gap * gap if kind == SQUARES else abs(gap)
+
+
+@helper
+def bin_of(score, bins):
+    """The bin of a probability among equally wide ones, the last one closed."""
+    return min(np.int64(np.float64(score) * bins), bins - 1)
+
+
+@helper
+def sum_gaps(kind, parameter, labels, scores, weights, bar):
+    """Sum of w (s - y) in one of equally wide bins, or the sum over bins of its absolute value."""
+    bins = np.int64(parameter) >> BIN_BITS if kind == GAP else np.int64(parameter)
+    wanted = np.int64(parameter) & ((1 << BIN_BITS) - 1)
+    total = 0.0
+    for b in range(wanted if kind == GAP else 0, wanted + 1 if kind == GAP else bins):
+        gap = 0.0
+        for j in range(len(scores)):
+            if bin_of(scores[j], bins) == b:
+                gap += weight_of(weights, j) * (np.float64(scores[j]) - (1.0 if labels[j] >= bar else 0.0))
+        total += gap if kind == GAP else abs(gap)
+    return total
+
+
+@helper
+def entropy(positives, negatives):
+    """Cross entropy of always predicting the base rate, times the rows."""
+    rows = positives + negatives
+    if positives == 0.0 or negatives == 0.0:
+        return 0.0
+    return -(positives * np.log(positives / rows) + negatives * np.log(negatives / rows))
+
+
+@helper
+def fact_of_rows(kind, parameter, labels, scores, weights, bar):
+    """A fact that does not depend on the order of rows."""
+    if kind == SQUARES or kind == ABSOLUTES:
+        return sum_errors(kind, labels, scores, weights)
+    if kind == GAP or kind == GAPS:
+        return sum_gaps(kind, parameter, labels, scores, weights, bar)
+    if kind == ENTROPY:
+        positives = sum_over_rows(POSITIVES, 0.0, labels, scores, weights, bar)
+        return entropy(positives, sum_over_rows(NEGATIVES, 0.0, labels, scores, weights, bar))
+    return sum_over_rows(kind, parameter, labels, scores, weights, bar)
+
+
+@helper
+def area_of_block(kind, hits, others, more_hits, more_others):
+    """What a block adds to the area under precision-recall, in units of positives.
+
+    `hits` and `others` are the positives and negatives above it, the rest its own. Davis & Goadrich (2006) move
+    between two points as if positives and negatives were spread evenly over the block.
+    """
+    if more_hits == 0.0:
+        return 0.0
+    after = (hits + more_hits) / (hits + more_hits + others + more_others)
+    if kind == STEP:
+        return more_hits * after
+    if kind == TRAPEZOID:
+        before = hits / (hits + others) if hits + others > 0.0 else after
+        return more_hits * (before + after) / 2.0
+    slope = 1.0 + more_others / more_hits
+    base = others - more_others / more_hits * hits
+    area = more_hits / slope
+    low, high = slope * hits + base, slope * (hits + more_hits) + base
+    return area - base / (slope * slope) * np.log(high / low) if base != 0.0 and low > 0.0 else area
+
+
+@helper
+def distance(positives, negatives, hits, others):
+    """Distance of the two distributions after some positives and negatives."""
+    return abs(hits / positives - others / negatives)
+
+
+@helper
+def fact_of_events(kind, above, tied, first, last, n_rows, n_rel):
+    """A fact of the order of an unweighted user, from the blocks that hold positives."""
+    if kind == CONSTANT:
+        return 1.0 if last > first and tied[first] == n_rows else 0.0
+    negatives = n_rows - n_rel
+    twice = np.int64(0)
+    value = 0.0
+    e = first
+    while e < last:
+        stop = e + 1
+        while stop < last and above[stop] == above[e]:
+            stop += 1
+        hits, c = e - first, stop - e
+        others = above[e] - hits
+        more = tied[e] - c
+        if kind == TWICE_WON:
+            twice += c * (2 * (negatives - others - more) + more)
+        elif kind == KOLMOGOROV:
+            if negatives > 0:
+                total, rest = np.float64(n_rel), np.float64(negatives)
+                value = max(value, distance(total, rest, hits, others))
+                value = max(value, distance(total, rest, hits + c, others + more))
+        else:
+            value += area_of_block(kind, np.float64(hits), np.float64(others), np.float64(c), np.float64(more))
+        e = stop
+    return np.float64(twice) if kind == TWICE_WON else value
+
+
+@helper
+def fact_of_order(kind, parameter, order, labels, scores, weights, bar):
+    """A fact of the order of a user whose rows are sorted, with weights."""
+    n = len(order)
+    positives = sum_over_rows(POSITIVES, 0.0, labels, scores, weights, bar)
+    negatives = sum_over_rows(NEGATIVES, 0.0, labels, scores, weights, bar)
+    if kind == CONSTANT:
+        return 1.0 if n > 0 and scores[order[0]] == scores[order[n - 1]] else 0.0
+    if kind == QUANTILE_GAPS:
+        return sum_quantile_gaps(parameter, order, labels, scores, weights, bar, positives + negatives)
+    hits, others = 0.0, 0.0
+    value = 0.0
+    start = 0
+    for i in range(1, n + 1):
+        if i == n or scores[order[i]] != scores[order[start]]:
+            more_hits, more_others = 0.0, 0.0
+            for j in range(start, i):
+                if labels[order[j]] >= bar:
+                    more_hits += weight_of(weights, order[j])
+                else:
+                    more_others += weight_of(weights, order[j])
+            if kind == TWICE_WON:
+                # a negative wins nothing: each loses to the positives above it, and half to those of its block
+                value += more_others * (2.0 * hits + more_hits)
+            elif kind == KOLMOGOROV:
+                if positives > 0.0 and negatives > 0.0:
+                    value = max(value, distance(positives, negatives, hits + more_hits, others + more_others))
+            else:
+                value += area_of_block(kind, hits, others, more_hits, more_others)
+            hits += more_hits
+            others += more_others
+            start = i
+    return value
+
+
+@helper
+def sum_quantile_gaps(parameter, order, labels, scores, weights, bar, total):
+    """Sum over bins of |sum of w (s - y)|; rows from the smallest score, tied ones in the bin of the first."""
+    bins = np.int64(parameter)
+    n = len(order)
+    value, gap, before = 0.0, 0.0, 0.0
+    current = np.int64(0)
+    stop = n
+    while stop > 0:
+        start = stop - 1
+        while start > 0 and scores[order[start - 1]] == scores[order[stop - 1]]:
+            start -= 1
+        own = min(np.int64(before * bins / total), bins - 1) if total > 0.0 else np.int64(0)
+        if own != current:
+            value += abs(gap)
+            gap = 0.0
+            current = own
+        for j in range(start, stop):
+            row = order[j]
+            gap += weight_of(weights, row) * (np.float64(scores[row]) - (1.0 if labels[row] >= bar else 0.0))
+            before += weight_of(weights, row)
+        stop = start
+    return value + abs(gap)
+
+
+@helper
+def twice_won(labels, scores, bar, scratch, at):
+    """Twice the pairs won by a user's positives, by counting the smaller class against all rows."""
+    n = np.int64(len(scores))
+    positives = count_positives(labels, bar)
+    negatives = n - positives
+    if positives == 0 or negatives == 0:
+        return np.int64(0)
+    few = min(positives, negatives)
+    chosen = scratch.chosen[at]
+    choose(labels, scores, bar, int(positives <= negatives), chosen, scratch.places[at, 0])
+    row = scratch.padded[at, : pad(scores, scratch.padded[at])]
+    # pairs within the class add few^2, whatever its scores
+    won = count_both(row, chosen, few) - few * few
+    return won if positives <= negatives else 2 * positives * negatives - won
+
+
+@helper
+def all_equal(scores):
+    """Whether a user has one score only."""
+    for j in range(1, len(scores)):
+        if scores[j] != scores[0]:
+            return False
+    return True
+
+
+@helper
+def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, rows):
+    """Fill the rows of facts that follow from the order of rows."""
+    bar, ranked = extra.bars[view], ties is not None
+    bounds = scratch.bounds[at, which]
+    for i in range(n):
+        span = slice(log.indptr[first + i], log.indptr[first + i + 1])
+        labels, scores = log.labels[span], log.scores[span]
+        n_rows = len(scores)
+        few = False
+        copy = -1
+        if ties is None and not extra.walk:
+            positives = bounds[N_RELEVANT, i] if len(extra.bars) == 2 else count_positives(labels, bar)
+            few = min(positives, n_rows - positives) <= MOST_COUNTED
+        if extra.walk or not (ranked or few):
+            copy = sort_rows(
+                labels, scores, log.bits[span], labels, EXPECTED, scratch.keys[at], scratch.order[at], scratch.marks[at]
+            )
+        for f in range(len(extra.facts)):
+            kind, parameter = extra.facts[f, 0], extra.parameters[extra.facts[f, 1]]
+            if kind < FIRST_ORDER_FACT or extra.facts[f, 2] != view:
+                continue
+            if copy >= 0:
+                order = scratch.order[at, copy, :n_rows]
+                if weights is None:
+                    value = fact_of_order(kind, parameter, order, labels, scores, None, bar)
+                else:
+                    value = fact_of_order(kind, parameter, order, labels, scores, weights[span], bar)
+            elif few:
+                if kind == TWICE_WON:
+                    value = np.float64(twice_won(labels, scores, bar, scratch, at))
+                else:
+                    value = 1.0 if n_rows > 0 and all_equal(scores) else 0.0
+            elif ties is not None:
+                above, tied = ties.above[at, which], ties.tied[at, which]
+                events = (bounds[START, i] + 1, bounds[START, i + 1])
+                value = fact_of_events(kind, above, tied, events[0], events[1], n_rows, bounds[N_RELEVANT, i])
+            else:
+                value = np.nan  # does not happen: without events users are counted or sorted
+            rows[extra.facts[f, 3], i] = value
+
+
+@helper
+def row_facts(view, log, weights, extra, first, n, rows):
+    """Fill the rows of facts that are sums over the rows of a user."""
+    for f in range(len(extra.facts)):
+        kind, parameter = extra.facts[f, 0], extra.parameters[extra.facts[f, 1]]
+        if kind >= FIRST_ORDER_FACT or extra.facts[f, 2] != view:
+            continue
+        out = rows[extra.facts[f, 3]]
+        for i in range(n):
+            span = slice(log.indptr[first + i], log.indptr[first + i + 1])
+            labels, scores = log.labels[span], log.scores[span]
+            if weights is None:
+                if kind == WEIGHTS:
+                    out[i] = len(scores)
+                elif kind == POSITIVES:
+                    out[i] = count_positives(labels, extra.bars[view])
+                elif kind == NEGATIVES:
+                    out[i] = len(scores) - count_positives(labels, extra.bars[view])
+                else:
+                    out[i] = fact_of_rows(kind, parameter, labels, scores, None, extra.bars[view])
+            else:
+                out[i] = fact_of_rows(kind, parameter, labels, scores, weights[span], extra.bars[view])
+
+
+@helper
+def add_classes(bounds, log, first, n, facts):
+    """Count the users that have no rows or one class only."""
+    for i in range(n):
+        n_rows, n_rel = bounds[N_LISTED, i], bounds[N_RELEVANT, i]
+        facts[FACT_NO_ROWS] += n_rows == 0
+        facts[FACT_NO_POSITIVES] += n_rows > 0 and n_rel == 0
+        facts[FACT_NO_NEGATIVES] += n_rows > 0 and n_rel == n_rows
+        if 0 < n_rel < n_rows:
+            facts[FACT_CONSTANT] += all_equal(log.scores[log.indptr[first + i] : log.indptr[first + i + 1]])
+
+
+def evaluate_score_bin(log, weights, extra, gains, program, users, totals, scratch, tie_scratch, blocks, at):
+    """Evaluate the users of `blocks` into bin `at` of the totals, or leave an error there.
+
+    `weights` is None or float64 (n_rows,); `gains` is None where all relevant rows are worth the same, else the labels;
+    `tie_scratch` is None where the ranks of positives are not needed.
+    """
+    n_users = len(log.indptr) - 1
+    rows = scratch.rows[at]
+    for b in blocks:
+        first = b * BLOCK
+        last = min(first + BLOCK, n_users)
+        n = last - first
+        if not collect_scores(log, extra, first, last, program.n_items, scratch, tie_scratch, at, totals.errors[at]):
+            return
+        for view in range(len(program.min_gains)):
+            which = 0
+            if gains is not None:  # alone in its condition, so that Numba drops the branch
+                if program.min_gains[view] > 0.0:
+                    which = 1
+                    pairs = (tie_scratch.above[at], tie_scratch.tied[at])
+                    least = program.min_gains[view]
+                    filter_block(
+                        scratch.ranks[at],
+                        scratch.gains[at],
+                        pairs,
+                        scratch.bounds[at],
+                        log.indptr,
+                        gains,
+                        first,
+                        n,
+                        least,
+                    )
+            if view == 0:
+                add_classes(scratch.bounds[at, which], log, first, n, totals.facts[at])
+            row_facts(view, log, weights, extra, first, n, rows)
+            if extra.order:
+                order_facts(view, log, weights, extra, first, n, scratch, tie_scratch, at, which, rows)
+            if tie_scratch is not None:
+                ties = ties_of(tie_scratch, at, which)
+            else:
+                ties = None
+            if not evaluate_view(view, ties, log.indptr, gains, program, users, totals, scratch, at, which, first, n):
+                return
+        if not add_block(program, users, totals, scratch, at, first, n):
+            return
+
+
+def evaluate_score_bins(
+    evaluate, log, weights, extra, gains, program, users, totals, scratch, tie_scratch, blocks, bin_starts
+):
+    """All bins at once, each on a thread of its own; `evaluate` is the compiled `evaluate_score_bin`."""
+    for at in prange(len(bin_starts) - 1):
+        own = blocks[bin_starts[at] : bin_starts[at + 1]]
+        evaluate(log, weights, extra, gains, program, users, totals, scratch, tie_scratch, own, np.int64(at))

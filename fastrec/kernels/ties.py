@@ -1,0 +1,407 @@
+"""Expected values over all orders of tied items, in closed form (McSherry & Najork 2008; blocks of equal scores).
+
+A block has `above` rows before it, `tied` rows and, among them, some relevant ones: consecutive events with the same
+`above`. An event is a hit of a user, in rank order, the relevant ones of a block first; event 0 of a user opens it.
+A block is whole within a cut-off k when above + tied <= k; the one that k cuts lends min(tied, k - above) slots.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.kernels.gains import map_gain
+from fastrec.kernels.jit import helper
+from fastrec.kernels.opcodes import CASCADE, FIRST, GAIN_WEIGHT, PRECISION, START
+
+Array = np.ndarray[Any, Any]
+
+
+class Ties(NamedTuple):
+    """The tie blocks of a block of users."""
+
+    above: Array  # int32 (n_events,): rows with a higher score
+    tied: Array  # int32 (n_events,): rows with this score
+    users: Array  # int32 (BLOCK,): tied users, those for whom the order of ties matters; then anything
+    cuts: Array  # int32 (n_cutoffs, 2, BLOCK): of each tied user the block that a cut-off cuts: first event (0 for
+    # none, as event 0 opens a user) and relevant rows
+    products: Array  # float64 (longest row + 1,): working memory of `cascade_in_slots`
+
+
+@helper
+def block_end(above, e, end):
+    """One past the last event of the block that event e belongs to."""
+    stop = e + 1
+    while stop < end and above[stop] == above[e]:
+        stop += 1
+    return stop
+
+
+@helper
+def find_tied_users(bounds, gains, graded, ties, n):
+    """Write down users with a block whose order matters: not all of its rows are relevant with one gain."""
+    found = 0
+    for i in range(n):
+        e = bounds[START, i] + 1
+        end = bounds[START, i + 1]
+        while e < end:
+            stop = e + 1
+            if ties.tied[e] > 1:
+                stop = block_end(ties.above, e, end)
+                matters = stop - e < ties.tied[e]
+                if graded:
+                    for j in range(e + 1, stop):
+                        matters = matters or gains[j] != gains[e]
+                if matters:
+                    ties.users[found] = i
+                    found += 1
+                    break
+            e = stop
+    return found
+
+
+@helper
+def precision_in_slots(above, tied, slots, c, hits_above, harmonic):
+    """The part of a block's expected sum of precisions that its first `slots` ranks hold."""
+    if tied == 1:
+        return (hits_above + 1.0) / (above + 1.0)
+    share = (c - 1.0) / (tied - 1.0)
+    spread = harmonic[np.uint64(above + slots)] - harmonic[np.uint64(above)]
+    return c / tied * (slots * share + (1.0 + hits_above - (above + 1.0) * share) * spread)
+
+
+@helper
+def weight_in_slots(above, tied, slots, total, weights, cumulative):
+    """The expected gain x weight that the first `slots` ranks of a block hold; `total` is the gain of its rows."""
+    if tied == 1:
+        return total * weights[np.uint64(above + 1)]
+    return total / tied * (cumulative[np.uint64(above + slots)] - cumulative[np.uint64(above)])
+
+
+@helper
+def first_in_slots(above, tied, slots, c, weights):
+    """The expected weight of the first relevant rank of a block, if it is within the first `slots`."""
+    chance = c / tied
+    value = 0.0
+    for j in range(1, min(tied - c + 1, slots) + 1):
+        value += chance * weights[np.uint64(above + j)]
+        chance *= (tied - j - c + 1.0) / (tied - j) if tied > j else 0.0
+    return value
+
+
+@helper
+def cascade_in_slots(above, tied, slots, first, stop, gains, gain_map, tables, weights, products):
+    """The expected reciprocal rank at which a user stops within the first `slots` ranks who reached the block.
+
+    For each relevant row, products[m] is the mean over all choices of m of the other rows of the product of
+    their probabilities to go on: a mean elementary symmetric polynomial, built up row by row.
+    """
+    value = 0.0
+    for e in range(first, stop):
+        same = 0
+        for j in range(first, e):
+            same += gains[j] == gains[e]
+        if same > 0:
+            continue  # done with an earlier row of the same gain
+        for m in range(slots):
+            products[m] = 1.0
+        size = tied - (stop - first)
+        for j in range(first, stop):
+            if j == e:
+                continue
+            if gains[j] == gains[e]:
+                same += 1
+            going_on = 1.0 - map_gain(gains[j], gain_map, tables)
+            size += 1
+            for m in range(min(slots - 1, size), 0, -1):
+                products[m] = products[m] * ((size - m) / size) + products[m - 1] * (m / size) * going_on
+        chance = (same + 1.0) * map_gain(gains[e], gain_map, tables) / tied
+        for m in range(slots):
+            value += chance * products[m] * weights[np.uint64(above + m + 1)]
+    return value
+
+
+@helper
+def find_cuts(cutoffs, bounds, counts, n_tied, ties):
+    """Write down which block of each tied user each cut-off cuts."""
+    for c in range(len(cutoffs)):
+        first, relevant = ties.cuts[c, 0], ties.cuts[c, 1]
+        for at in range(n_tied):
+            i = ties.users[at]
+            start = bounds[START, i]
+            e = start + counts[c, i]  # the last event within the cut-off
+            first[at] = 0
+            if e > start and np.int64(ties.above[e]) + np.int64(ties.tied[e]) > cutoffs[c]:
+                stop = block_end(ties.above, e, bounds[START, i + 1])
+                while e - 1 > start and ties.above[e - 1] == ties.above[e]:
+                    e -= 1
+                first[at] = e
+                relevant[at] = stop - e
+
+
+@helper
+def gain_of_block(first, stop, gains, gained, gain_map, tables):
+    """The gain of a block's relevant rows, or their number where gains do not count."""
+    if not gained:
+        return np.float64(stop - first)
+    total = 0.0
+    for e in range(first, stop):
+        total += map_gain(gains[e], gain_map, tables)
+    return total
+
+
+@helper
+def expected_weights(bounds, n_tied, ties, gains, gained, gain_map, tables, weights, cumulative, sums):
+    """Running sums of gain x weight of tied users: at the last event of a block the expected sum up to its end."""
+    last = np.int64(len(cumulative) - 1)  # past the largest cut-off nothing is read
+    for at in range(n_tied):
+        i = ties.users[at]
+        e, end = bounds[START, i] + 1, bounds[START, i + 1]
+        total = 0.0
+        while e < end:
+            above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
+            stop = block_end(ties.above, e, end)
+            slots = min(tied, last - above)
+            if slots > 0:
+                gain = gain_of_block(e, stop, gains, gained, gain_map, tables)
+                total += weight_in_slots(above, tied, slots, gain, weights, cumulative)
+            sums[stop - 1] = total
+            e = stop
+
+
+@helper
+def read_expected_weights(
+    cut, cutoff, bounds, counts, n_tied, ties, gains, gained, gain_map, tables, weights, cumulative, sums, out
+):
+    """The expected sum of gain x weight within a cut-off, for tied users."""
+    for at in range(n_tied):
+        i = ties.users[at]
+        first = np.int64(cut[0, at])
+        if first == 0:
+            out[i] = sums[bounds[START, i] + counts[i]]
+        else:
+            above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
+            gain = gain_of_block(first, first + cut[1, at], gains, gained, gain_map, tables)
+            out[i] = sums[first - 1] + weight_in_slots(above, tied, cutoff - above, gain, weights, cumulative)
+
+
+@helper
+def expected_precisions(bounds, n_tied, ties, harmonic, sums):
+    """Running sums of precision at hits of tied users: at the last event of a block the expected sum up to its end."""
+    last = np.int64(len(harmonic) - 1)
+    for at in range(n_tied):
+        i = ties.users[at]
+        start, end = bounds[START, i], bounds[START, i + 1]
+        e = start + 1
+        total = 0.0
+        while e < end:
+            above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
+            stop = block_end(ties.above, e, end)
+            slots = min(tied, last - above)
+            if slots > 0:
+                hits_above = np.float64(e - start - 1)
+                total += precision_in_slots(above, tied, slots, np.float64(stop - e), hits_above, harmonic)
+            sums[stop - 1] = total
+            e = stop
+
+
+@helper
+def read_expected_precisions(cut, cutoff, bounds, counts, n_tied, ties, harmonic, sums, out):
+    """The expected sum of precisions at hits within a cut-off, for tied users."""
+    for at in range(n_tied):
+        i = ties.users[at]
+        start, first = bounds[START, i], np.int64(cut[0, at])
+        if first == 0:
+            out[i] = sums[start + counts[i]]
+        else:
+            above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
+            c, hits_above = np.float64(cut[1, at]), np.float64(first - start - 1)
+            out[i] = sums[first - 1] + precision_in_slots(above, tied, cutoff - above, c, hits_above, harmonic)
+
+
+@helper
+def read_expected_first(cutoff, bounds, counts, n_tied, ties, weights, out):
+    """The expected weight of the rank of the first hit within a cut-off, for tied users."""
+    for at in range(n_tied):
+        i = ties.users[at]
+        e = bounds[START, i] + 1
+        out[i] = 0.0
+        if counts[i] > 0:
+            above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
+            c = block_end(ties.above, e, bounds[START, i + 1]) - e
+            out[i] = first_in_slots(above, tied, min(tied, cutoff - above), c, weights)
+
+
+@helper
+def expected_cascade(bounds, n_tied, ties, gains, gain_map, tables, weights, sums, ends):
+    """Running expected reciprocal ranks at which a user stops; `ends` takes the chance to get past each block."""
+    last = np.int64(len(weights) - 1)
+    for at in range(n_tied):
+        i = ties.users[at]
+        start, end = bounds[START, i], bounds[START, i + 1]
+        e = start + 1
+        total = 0.0
+        survival = 1.0
+        ends[start] = survival
+        while e < end:
+            above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
+            stop = block_end(ties.above, e, end)
+            slots = min(tied, last - above)
+            if slots > 0:
+                total += survival * cascade_in_slots(
+                    above, tied, slots, e, stop, gains, gain_map, tables, weights, ties.products
+                )
+            for j in range(e, stop):
+                survival *= 1.0 - map_gain(gains[j], gain_map, tables)
+            sums[stop - 1] = total
+            ends[stop - 1] = survival
+            e = stop
+
+
+@helper
+def read_expected_cascade(cut, cutoff, bounds, counts, n_tied, ties, gains, gain_map, tables, weights, sums, ends, out):
+    """The expected reciprocal rank at which a user stops within a cut-off, for tied users."""
+    for at in range(n_tied):
+        i = ties.users[at]
+        first = np.int64(cut[0, at])
+        if first == 0:
+            out[i] = sums[bounds[START, i] + counts[i]]
+        else:
+            above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
+            stop, slots = first + cut[1, at], cutoff - above
+            out[i] = sums[first - 1] + ends[first - 1] * cascade_in_slots(
+                above, tied, slots, first, stop, gains, gain_map, tables, weights, ties.products
+            )
+
+
+@helper
+def expected_series(kind, bounds, n_tied, ties, gains, graded, gain_map, tables, weights, cumulative, sums):
+    """The running sums of one series, for tied users; sums[0] takes them, sums[2] is working memory."""
+    if kind == PRECISION:
+        expected_precisions(bounds, n_tied, ties, cumulative, sums[0])
+    elif kind == CASCADE:
+        if graded:
+            expected_cascade(bounds, n_tied, ties, gains, gain_map, tables, weights, sums[0], sums[2])
+    elif kind != FIRST:
+        gained = graded and kind == GAIN_WEIGHT
+        expected_weights(bounds, n_tied, ties, gains, gained, gain_map, tables, weights, cumulative, sums[0])
+
+
+@helper
+def read_expected_series(
+    kind, cut, cutoff, bounds, counts, n_tied, ties, gains, graded, gain_map, tables, weights, cumulative, sums, out
+):
+    """The expected sum of one series within a cut-off, for tied users."""
+    if kind == PRECISION:
+        read_expected_precisions(cut, cutoff, bounds, counts, n_tied, ties, cumulative, sums[0], out)
+    elif kind == FIRST:
+        read_expected_first(cutoff, bounds, counts, n_tied, ties, weights, out)
+    elif kind == CASCADE:
+        if graded:
+            read_expected_cascade(
+                cut, cutoff, bounds, counts, n_tied, ties, gains, gain_map, tables, weights, sums[0], sums[2], out
+            )
+    else:
+        gained, running = graded and kind == GAIN_WEIGHT, sums[0]
+        read_expected_weights(
+            cut,
+            cutoff,
+            bounds,
+            counts,
+            n_tied,
+            ties,
+            gains,
+            gained,
+            gain_map,
+            tables,
+            weights,
+            cumulative,
+            running,
+            out,
+        )
+
+
+@helper
+def read_expected_hits(cut, cutoff, bounds, n_tied, ties, out):
+    """The expected number of hits within a cut-off, for tied users; others are in place."""
+    for at in range(n_tied):
+        i = ties.users[at]
+        first = np.int64(cut[0, at])
+        if first > 0:
+            slots = cutoff - np.int64(ties.above[first])
+            out[i] = (first - bounds[START, i] - 1) + cut[1, at] * slots / ties.tied[first]
+
+
+@helper
+def read_expected_any(cut, cutoff, bounds, n_tied, ties, out):
+    """The chance of a hit within a cut-off, for tied users; it is less than 1 only in the first block."""
+    for at in range(n_tied):
+        i = ties.users[at]
+        first = np.int64(cut[0, at])
+        if first == bounds[START, i] + 1:
+            tied = np.int64(ties.tied[first])
+            slots = cutoff - np.int64(ties.above[first])
+            miss = 1.0
+            for j in range(cut[1, at]):
+                miss *= max(np.int64(0), tied - slots - j) / (tied - j)
+            out[i] = 1.0 - miss
+
+
+@helper
+def read_expected_hits_at_n_rel(cutoff, bounds, n_rel, n_tied, ties, out):
+    """The expected hits within the first n_rel ranks and within a cut-off, for tied users."""
+    for at in range(n_tied):
+        i = ties.users[at]
+        e, end = bounds[START, i] + 1, bounds[START, i + 1]
+        limit = min(n_rel[i], cutoff)
+        hits = 0.0
+        while e < end and ties.above[e] < limit:
+            stop = block_end(ties.above, e, end)
+            tied = np.int64(ties.tied[e])
+            hits += (stop - e) * min(tied, limit - ties.above[e]) / tied
+            e = stop
+        out[i] = hits
+
+
+@helper
+def read_expected_mean_precision(cut, cutoff, bounds, counts, n_tied, ties, harmonic, sums, out):
+    """The expected sum of precisions over hits within a cut-off, for tied users: over x hits in the cut block."""
+    for at in range(n_tied):
+        i = ties.users[at]
+        start, first = bounds[START, i], np.int64(cut[0, at])
+        if first == 0:
+            out[i] = sums[start + counts[i]] / counts[i] if counts[i] > 0 else 0.0
+        else:
+            above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
+            c = np.int64(cut[1, at])
+            out[i] = mean_over_hits(above, tied, cutoff - above, c, first - start - 1, sums[first - 1], harmonic)
+
+
+@helper
+def mean_over_hits(above, tied, slots, c, hits_above, before, harmonic):
+    """Mean of precision sum / hits over the hypergeometric number x of hits in the slots of a block."""
+    low, high = max(np.int64(0), slots - (tied - c)), min(c, slots)
+    mode = min(max(((slots + 1) * (c + 1)) // (tied + 2), low), high)
+    value = 0.0
+    norm = 0.0
+    for side in range(2):  # from the mode downwards, then upwards: chances relative to that of the mode
+        chance = 1.0
+        x = mode
+        while low <= x <= high and chance > 0.0:
+            if x != mode or side == 0:
+                norm += chance
+                if hits_above + x > 0:
+                    inside = 0.0
+                    if x > 0:
+                        inside = precision_in_slots(
+                            above, slots, slots, np.float64(x), np.float64(hits_above), harmonic
+                        )
+                    value += chance * (before + inside) / (hits_above + x)
+            if side == 0:
+                chance *= (x * (tied - c - slots + x)) / ((c - x + 1.0) * (slots - x + 1.0))
+                x -= 1
+            else:
+                chance *= ((c - x) * np.float64(slots - x)) / ((x + 1.0) * (tied - c - slots + x + 1.0))
+                x += 1
+    return value / norm

@@ -1,0 +1,86 @@
+"""Errors of predicted ratings: labels are the targets, scores the predictions, any finite numbers.
+
+`average=row` looks at all rows at once, `average=user` is the mean over users of each user's own value; sums are
+weighted by `sample_weight`. Values are float64 in the unit of the ratings (its square for `mse`), NaN without rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastrec.metrics.scores import Average, averaged, over, user_mean
+from fastrec.registry import score_metric
+from fastrec.statistics import Ratio, sqrt
+
+
+@score_metric(
+    range=(0, None),
+    formula="mean of |prediction - target|",
+    source="Gauss 1809; Herlocker et al. 2004",
+    needs="targets",
+    higher_is_better=False,
+)
+def mae(s: Any, *, average: Average = "row") -> Any:
+    """Mean absolute error.
+
+    Formula: sum of w |prediction - target| / sum of w.
+
+    Examples
+    --------
+    >>> fastrec.evaluate_scores([4.0, 2.0], [3.5, 3.0], metrics="mae")["mae"]
+    0.75
+    """
+    return averaged(s, s.absolutes, s.rows, average)
+
+
+@score_metric(
+    range=(0, None),
+    formula="mean of (prediction - target)^2",
+    source="Gauss 1809; Herlocker et al. 2004",
+    needs="targets",
+    higher_is_better=False,
+)
+def mse(s: Any, *, average: Average = "row") -> Any:
+    """Mean squared error.
+
+    Formula: sum of w (prediction - target)^2 / sum of w.
+
+    Examples
+    --------
+    >>> fastrec.evaluate_scores([4.0, 2.0], [3.5, 3.0], metrics="mse")["mse"]
+    0.625
+    """
+    return averaged(s, s.squares, s.rows, average)
+
+
+@score_metric(
+    range=(0, None),
+    formula="square root of the mean of (prediction - target)^2",
+    source="Gauss 1809; Herlocker et al. 2004",
+    needs="targets",
+    higher_is_better=False,
+)
+def rmse(s: Any, *, average: Average = "row") -> Any:
+    """Root of the mean squared error.
+
+    Formula: sqrt(sum of w (prediction - target)^2 / sum of w), over all rows, or the mean of the users' own.
+
+    Examples
+    --------
+    >>> round(fastrec.evaluate_scores([4.0, 2.0], [3.5, 3.0], metrics="rmse")["rmse"], 12)
+    0.790569415042
+    """
+    own = sqrt(s.squares / s.rows)
+    has_rows = s.rows / s.rows
+    if average == "user":
+        return user_mean(s, own, has_rows)
+    return Ratio(_root, _root_gradient, (s.squares, s.rows), s.where(has_rows, own), has_rows)
+
+
+def _root(squares: Any, rows: Any) -> float:
+    return float(sqrt(over(squares, rows)))
+
+
+def _root_gradient(squares: Any, rows: Any) -> tuple[float, float]:
+    root, total = _root(squares, rows), float(rows)
+    return (1 / (2 * root * total), -root / (2 * total)) if root else (0.0, 0.0)

@@ -1,0 +1,513 @@
+"""Metrics of scored, labelled rows (impression logs): the one place where each is declared.
+
+A row is positive where its label is 1, or at least `min_gain` if that is given. In the docstrings P and N are the
+positive and negative rows, y is 1 for a positive row and 0 for others, s a row's score, w its weight (1 without
+`sample_weight`); all sums are weighted. `average=row` looks at all rows at once, `average=user` takes the mean over
+users of each user's own value; users without a value of their own are left out and the report says how many counted.
+Tied scores are one threshold, whatever the `ties` of the call. Where a value over all rows has no meaning (no rows,
+one class only) it is NaN. Values are float64, without unit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from fastrec.registry import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
+from fastrec.statistics import OverRows, Ratio, sqrt
+
+Average = Literal["row", "user"]
+OneClass = Literal["call", "drop", "half", "zero", "nan", "error"]
+Weight = Literal["impressions", "positives", "negatives", "pairs", "equal"]
+Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
+ZeroDivision = Literal["0", "1", "nan"]
+Bins = Annotated[float, COUNT]
+Finite = Annotated[float, FINITE]
+MaxFpr = Annotated[float, FRACTION]
+NotNegative = Annotated[float, NOT_NEGATIVE]
+
+
+def over(numerator: Any, denominator: Any) -> Any:
+    """Numerator / denominator of sums over users; NaN for a denominator of 0."""
+    return numerator / denominator if denominator else math.nan
+
+
+def over_gradient(numerator: Any, denominator: Any) -> tuple[Any, Any]:
+    """The derivatives of a ratio."""
+    return 1 / denominator, -numerator / (denominator * denominator)
+
+
+def row_mean(s: Any, numerator: Any, denominator: Any) -> Ratio:
+    """A ratio of sums over all rows; a user's own value is the ratio of its rows."""
+    has_rows = s.rows / s.rows
+    own = s.where(denominator / denominator, numerator / denominator)
+    return Ratio(over, over_gradient, (numerator, denominator), own, has_rows)
+
+
+def user_mean(s: Any, value: Any, counted: Any) -> Ratio:
+    """The mean of a value over the users who count."""
+    return Ratio(over, over_gradient, (value * counted, counted), s.where(counted, value), counted)
+
+
+def averaged(s: Any, numerator: Any, denominator: Any, average: str) -> Ratio:
+    """Numerator / denominator over all rows, or its mean over users."""
+    if average == "row":
+        return row_mean(s, numerator, denominator)
+    return user_mean(s, numerator / denominator, denominator / denominator)
+
+
+def over_all_rows(s: Any, value: Any, std_error: Any = None, each: Any = None) -> OverRows:
+    """A metric that needs the order of all rows; users have no value of their own unless `each` is given."""
+    return OverRows(value, std_error, s.where(0.0, 0.0) if each is None else each)
+
+
+@score_metric(
+    range=(0, 1),
+    formula="P(score of a positive > score of a negative) + P(equal) / 2",
+    source="Hanley & McNeil 1982; DeLong et al. 1988; McClish 1989",
+    needs="classes",
+)
+def auc(s: Any, *, max_fpr: MaxFpr | None = None) -> Any:
+    """Area under the ROC curve of all rows, whoever's they are.
+
+    Formula: pairs (positive, negative) with the higher score on the positive, equal scores counting as half, over all
+    pairs; exact, from whole counts. It is 1 - ranking loss and the trapezoidal area under the ROC curve. `max_fpr`
+    takes the part of the curve up to that false positive rate and scales it to .5 for chance and 1 for perfection
+    (McClish). The standard error is that of DeLong, rows taken as independent.
+
+    Examples
+    --------
+    >>> fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="auc")["auc"]
+    0.875
+    """
+    if max_fpr is None:
+        return over_all_rows(s, lambda runs: runs.auc(), lambda runs: runs.auc_std_error())
+    return over_all_rows(s, lambda runs: runs.auc(max_fpr=max_fpr))
+
+
+@score_metric(
+    range=(0, 1),
+    formula="sum of w_u AUC_u / sum of w_u",
+    source="Zhou et al. 2018 (DIN); He & McAuley 2016",
+    needs="classes",
+)
+def gauc(
+    s: Any,
+    *,
+    weight: Weight = "impressions",
+    one_class: OneClass = "call",
+    constant: Literal["half", "drop"] = "half",
+) -> Any:
+    """Grouped AUC: the mean of every user's own AUC, weighted.
+
+    Formula: sum over users of w_u AUC_u / sum of w_u. The weight w_u is the number of the user's rows
+    (`impressions`), of positive rows, of negative rows, of pairs of the two, or 1 (`equal`). `one_class` says what
+    users without positives or without negatives do: nothing (`drop`), count with .5 or 0, make the value NaN, or be
+    an error; `call` is what `one_class` of the call says. A user whose scores are all equal has AUC .5, or is left
+    out (`constant=drop`). The standard error is that of a ratio of sums over users (delta method).
+
+    Examples
+    --------
+    Users with AUC 2/3 and 1/2:
+
+    >>> labels, scores = [1, 0, 1, 1, 0, 1, 0, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5, 0.9, 0.8, 0.7, 0.6]
+    >>> report = fastrec.evaluate_scores(labels, scores, [0, 5, 9], ["gauc", "gauc(weight=equal)"])
+    >>> round(report["gauc"], 12), round(report["gauc(weight=equal)"], 12)
+    (0.592592592593, 0.583333333333)
+    """
+    policy = s.one_class if one_class == "call" else one_class
+    pairs = s.positives * s.negatives
+    both, has_rows = pairs / pairs, s.rows / s.rows
+    value = s.twice_won / (2 * pairs)
+    counted = has_rows if policy in ("half", "zero") else both
+    if policy == "half":
+        value = value + 0.5 * (has_rows - both)
+    if constant == "drop":
+        counted = counted - both * s.constant
+    weights = {
+        "impressions": s.rows,
+        "positives": s.positives,
+        "negatives": s.negatives,
+        "pairs": pairs,
+        "equal": has_rows,
+    }
+    counting = counted * weights[weight]
+    rows = (counting * value, counting)
+    each = s.where(counted, value)
+    if policy == "nan":
+        return Ratio(_nan_if_any, _nan_if_any_gradient, (*rows, has_rows - both), each, counted)
+    refused = (has_rows - both, "has rows of one class only, and one_class='error'") if policy == "error" else None
+    return Ratio(over, over_gradient, rows, each, counted, refused)
+
+
+def _nan_if_any(numerator: Any, denominator: Any, excluded: Any) -> Any:
+    return math.nan if excluded else over(numerator, denominator)
+
+
+def _nan_if_any_gradient(numerator: Any, denominator: Any, _: Any) -> tuple[Any, ...]:
+    return *over_gradient(numerator, denominator), 0
+
+
+@score_metric(
+    range=(0, 1),
+    formula="sum over thresholds of precision x gain of recall",
+    source="Buckley & Voorhees 2000; Davis & Goadrich 2006; Keilwagen et al. 2014",
+    needs="classes",
+)
+def average_precision(s: Any, *, interpolation: Interpolation = "step", average: Average = "row") -> Any:
+    """Area under the precision-recall curve, a point per distinct score.
+
+    Formula: sum over distinct scores, from the largest, of (R_i - R_(i-1)) p, where p is the precision P_i (`step`,
+    as scikit-learn), (P_(i-1) + P_i) / 2 (`trapezoid`, which flatters; the first point is repeated at recall 0, as in
+    Spark) or the mean over the path on which positives and negatives of a step are spread evenly
+    (`davis_goadrich`, as XGBoost). 0 without a positive row; such users are left out with `average=user`.
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.8, 0.7], metrics="average_precision")
+    >>> round(report["average_precision"], 12)
+    0.833333333333
+    """
+    counted = s.positives / s.positives
+    value = s.average_precision_sum(interpolation) / s.positives
+    if average == "user":
+        return user_mean(s, value, counted)
+    return over_all_rows(s, lambda runs: runs.average_precision(interpolation), each=s.where(counted, value))
+
+
+@score_metric(
+    range=(0, None),
+    formula="mean of -(y log s + (1 - y) log(1 - s))",
+    source="Good 1952",
+    needs="probabilities",
+    higher_is_better=False,
+)
+def log_loss(s: Any, *, average: Average = "row") -> Any:
+    """Cross entropy of the scores, read as probabilities, with the labels; in nats.
+
+    Formula: sum of -w (y ln s + (1 - y) ln(1 - s)) / sum of w, scores clipped to [eps, 1 - eps] with the machine
+    epsilon of their dtype (1.2e-7 for float32, 2.2e-16 for float64), as in scikit-learn.
+
+    Examples
+    --------
+    >>> round(fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="log_loss")["log_loss"], 12)
+    0.36698458754
+    """
+    return averaged(s, s.log_loss_sum, s.rows, average)
+
+
+@score_metric(
+    range=(0, 1), formula="mean of (s - y)^2", source="Brier 1950", needs="probabilities", higher_is_better=False
+)
+def brier(s: Any, *, average: Average = "row") -> Any:
+    """Mean squared difference between the scores, read as probabilities, and the classes.
+
+    Formula: sum of w (s - y)^2 / sum of w.
+
+    Examples
+    --------
+    >>> round(fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="brier")["brier"], 12)
+    0.1
+    """
+    return averaged(s, s.brier_sum, s.rows, average)
+
+
+@score_metric(
+    range=(0, None),
+    formula="log loss / entropy of the base rate",
+    source="He et al. 2014",
+    needs="probabilities",
+    higher_is_better=False,
+)
+def normalized_entropy(s: Any, *, average: Average = "row") -> Any:
+    """Log loss relative to that of always predicting the base rate: below 1 the scores know something.
+
+    Formula: log loss / -(b ln b + (1 - b) ln(1 - b)) with the base rate b = P / (P + N), clipped as in `log_loss`.
+    Users of one class have no entropy and are left out with `average=user`.
+
+    Examples
+    --------
+    >>> round(fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="normalized_entropy")["normalized_entropy"], 12)
+    0.529446844527
+    """
+    own = s.log_loss_sum / s.entropy
+    counted = s.entropy / s.entropy
+    if average == "user":
+        return user_mean(s, own, counted)
+    sums = (s.log_loss_sum, s.positives, s.negatives)
+    return Ratio(_relative_entropy, _relative_entropy_gradient, sums, s.where(counted, own), s.rows / s.rows)
+
+
+def _entropy(positives: float, negatives: float) -> float:
+    rows = positives + negatives
+    if positives == 0 or negatives == 0:
+        return 0.0
+    return -(positives * math.log(positives / rows) + negatives * math.log(negatives / rows))
+
+
+def _relative_entropy(loss: Any, positives: Any, negatives: Any) -> float:
+    return float(over(float(loss), _entropy(float(positives), float(negatives))))
+
+
+def _relative_entropy_gradient(loss: Any, positives: Any, negatives: Any) -> tuple[float, ...]:
+    loss, p, n = float(loss), float(positives), float(negatives)
+    entropy = _entropy(p, n)
+    slope = loss / (entropy * entropy)
+    return 1 / entropy, slope * math.log(p / (p + n)), slope * math.log(n / (p + n))
+
+
+@score_metric(range=(0, None), formula="sum of s / sum of y", source="He et al. 2014", needs="classes")
+def calibration(s: Any, *, average: Average = "row") -> Any:
+    """Predicted over observed positives: 1 is right on average, above 1 promises too much.
+
+    Formula: sum of w s / sum of w y. Users without positive rows are left out with `average=user`.
+
+    Examples
+    --------
+    >>> round(fastrec.evaluate_scores([1, 0], [0.8, 0.4], metrics="calibration")["calibration"], 12)
+    1.2
+    """
+    return averaged(s, s.score_sum, s.positives, average)
+
+
+@score_metric(
+    range=(0, 1),
+    formula="sum over bins of |sum of (s - y)| / rows",
+    source="Naeini et al. 2015; Guo et al. 2017",
+    needs="probabilities",
+    higher_is_better=False,
+)
+def ece(
+    s: Any, *, bins: Bins = 15, strategy: Literal["uniform", "quantile"] = "uniform", average: Average = "row"
+) -> Any:
+    """Expected calibration error: distance of predicted and observed share of positives, bin by bin of the scores.
+
+    Formula: sum over bins of |sum of w (s - y)| / sum of w. `uniform` bins are equally wide, closed on the left
+    (scores of click models crowd in the first one); `quantile` bins hold equal weight: rows in ascending order of
+    score, cut at each multiple of the total weight / bins, tied scores in the bin of the first of them.
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.9, 0.2, 0.4], metrics="ece(bins=2)")
+    >>> round(report["ece(bins=2)"], 12)
+    0.3
+    """
+    n_bins = int(bins)
+    has_rows = s.rows / s.rows
+    own = s.gaps(n_bins, strategy) / s.rows
+    if average == "user":
+        return user_mean(s, own, has_rows)
+    if strategy == "quantile":
+        return over_all_rows(s, lambda runs: runs.ece_quantile(n_bins), each=s.where(has_rows, own))
+    gaps = [s.gap(nth, n_bins) for nth in range(n_bins)]
+    return Ratio(_sum_of_gaps, None, (*gaps, s.rows), s.where(has_rows, own), has_rows)
+
+
+def _sum_of_gaps(*sums: Any) -> Any:
+    *gaps, rows = sums
+    return over(sum(abs(gap) for gap in gaps), rows)
+
+
+@score_metric(
+    range=(0, 1),
+    formula="largest |true positive rate - false positive rate|",
+    source="Kolmogorov 1933; Smirnov 1948",
+    needs="classes",
+)
+def ks(s: Any, *, average: Average = "row") -> Any:
+    """Kolmogorov-Smirnov distance between the scores of positive and of negative rows.
+
+    Formula: the largest difference between true and false positive rate at any threshold. Users of one class are left
+    out with `average=user`.
+
+    Examples
+    --------
+    >>> fastrec.evaluate_scores([0, 1, 0, 1], [0.1, 0.3, 0.3, 0.8], metrics="ks")["ks"]
+    0.5
+    """
+    pairs = s.positives * s.negatives
+    if average == "user":
+        return user_mean(s, s.largest_distance, pairs / pairs)
+    return over_all_rows(s, lambda runs: runs.ks(), each=s.where(pairs / pairs, s.largest_distance))
+
+
+def at_threshold(s: Any, numerator: Any, denominator: Any, average: str, zero_division: str) -> Ratio:
+    """A ratio of cells of the confusion matrix; `zero_division` is its value where the denominator is 0."""
+    defined, has_rows = denominator / denominator, s.rows / s.rows
+    instead = 1.0 if zero_division == "1" else 0.0
+    value = numerator / denominator + instead * (has_rows - defined)
+    counted = defined if zero_division == "nan" else has_rows
+    if average == "user":
+        return user_mean(s, value, counted)
+    instead = float(zero_division)
+
+    def function(n: Any, d: Any) -> Any:
+        return n / d if d else instead
+
+    def gradient(n: Any, d: Any) -> tuple[Any, Any]:
+        return over_gradient(n, d) if d else (0, 0)
+
+    return Ratio(function, gradient, (numerator, denominator), s.where(counted, value), has_rows)
+
+
+@score_metric(range=(0, 1), formula="TP / (TP + FP)", source="van Rijsbergen 1979, ch. 7", needs="classes")
+def precision(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+    """Share of the rows with a score of at least `threshold` that are positive.
+
+    Formula: TP / (TP + FP), counted over all rows or as a mean over users. `zero_division` is the value where no row
+    reaches the threshold: 0, 1 or nan (with `average=user` such users are then left out).
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="precision(threshold=0.5)")
+    >>> report["precision(threshold=0.5)"]
+    0.5
+    """
+    tp, fp = s.true_positives(threshold), s.false_positives(threshold)
+    return at_threshold(s, tp, tp + fp, average, zero_division)
+
+
+@score_metric(range=(0, 1), formula="TP / P", source="van Rijsbergen 1979, ch. 7", needs="classes")
+def recall(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+    """Share of the positive rows that have a score of at least `threshold` (sensitivity).
+
+    Formula: TP / (TP + FN); `zero_division` where there is no positive row, as in `precision`.
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="recall(threshold=0.5)")
+    >>> report["recall(threshold=0.5)"]
+    0.5
+    """
+    return at_threshold(s, s.true_positives(threshold), s.positives, average, zero_division)
+
+
+@score_metric(range=(0, 1), formula="TN / N", source="Swets 1963", needs="classes")
+def specificity(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+    """Share of the negative rows that have a score below `threshold`.
+
+    Formula: TN / (TN + FP); `zero_division` where there is no negative row, as in `precision`.
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 0, 0], [0.9, 0.6, 0.2], metrics="specificity(threshold=0.5)")
+    >>> report["specificity(threshold=0.5)"]
+    0.5
+    """
+    return at_threshold(s, s.negatives - s.false_positives(threshold), s.negatives, average, zero_division)
+
+
+@score_metric(range=(0, 1), formula="FP / N", source="Swets 1963", needs="classes", higher_is_better=False)
+def fpr(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+    """False positive rate: share of the negative rows that have a score of at least `threshold`.
+
+    Formula: FP / (TN + FP); `zero_division` where there is no negative row, as in `precision`.
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 0, 0], [0.9, 0.6, 0.2], metrics="fpr(threshold=0.5)")
+    >>> report["fpr(threshold=0.5)"]
+    0.5
+    """
+    return at_threshold(s, s.false_positives(threshold), s.negatives, average, zero_division)
+
+
+@score_metric(range=(0, 1), formula="(TP + TN) / (P + N)", source="Swets 1963", needs="classes")
+def accuracy(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+    """Share of the rows on the right side of `threshold`.
+
+    Formula: (TP + TN) / (P + N); `zero_division` where there is no row.
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="accuracy(threshold=0.5)")
+    >>> report["accuracy(threshold=0.5)"]
+    0.75
+    """
+    right = s.true_positives(threshold) + s.negatives - s.false_positives(threshold)
+    return at_threshold(s, right, s.rows, average, zero_division)
+
+
+@score_metric(range=(0, 1), formula="(1 + b^2) P R / (b^2 P + R)", source="van Rijsbergen 1979, ch. 7", needs="classes")
+def f_beta(
+    s: Any,
+    *,
+    threshold: Finite,
+    beta: NotNegative = 1.0,
+    average: Average = "row",
+    zero_division: ZeroDivision = "0",
+) -> Any:
+    """Weighted harmonic mean of precision and recall at `threshold`.
+
+    Formula: (1 + beta^2) TP / (beta^2 (TP + FN) + TP + FP); `zero_division` where no row is positive or reaches the
+    threshold, as in `precision`.
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="f_beta(threshold=0.5, beta=2)")
+    >>> report["f_beta(threshold=0.5, beta=2)"]
+    0.5
+    """
+    square = beta * beta
+    tp, fp = s.true_positives(threshold), s.false_positives(threshold)
+    return at_threshold(s, (1 + square) * tp, square * s.positives + tp + fp, average, zero_division)
+
+
+@score_metric(range=(0, 1), formula="2 TP / (P + TP + FP)", source="van Rijsbergen 1979, ch. 7", needs="classes")
+def f1(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+    """Harmonic mean of precision and recall at `threshold`; see `f_beta`.
+
+    Formula: 2 TP / (2 TP + FP + FN).
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 0, 1], [0.9, 0.6, 0.2], metrics="f1(threshold=0.5)")
+    >>> report["f1(threshold=0.5)"]
+    0.5
+    """
+    return f_beta(s, threshold=threshold, average=average, zero_division=zero_division)
+
+
+@score_metric(
+    range=(-1, 1),
+    formula="(TP TN - FP FN) / sqrt((TP + FP) P N (TN + FN))",
+    source="Matthews 1975",
+    needs="classes",
+)
+def mcc(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+    """Matthews correlation of the class with reaching `threshold`.
+
+    Formula: (TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)); `zero_division` where a factor is 0.
+    No standard error is given for the value over all rows.
+
+    Examples
+    --------
+    >>> report = fastrec.evaluate_scores([1, 0, 0, 1], [0.9, 0.6, 0.2, 0.7], metrics="mcc(threshold=0.5)")
+    >>> round(report["mcc(threshold=0.5)"], 12)
+    0.57735026919
+    """
+    tp, fp = s.true_positives(threshold), s.false_positives(threshold)
+    sums = (tp, fp, s.positives, s.negatives)
+    covariance, spread = _covariance(*sums), _spread(*sums)
+    defined, has_rows = spread / spread, s.rows / s.rows
+    value = covariance / sqrt(spread) + (1.0 if zero_division == "1" else 0.0) * (has_rows - defined)
+    counted = defined if zero_division == "nan" else has_rows
+    if average == "user":
+        return user_mean(s, value, counted)
+
+    def function(*cells: Any) -> Any:
+        return _covariance(*cells) / sqrt(_spread(*cells)) if _spread(*cells) else float(zero_division)
+
+    return Ratio(function, None, sums, s.where(counted, value), has_rows)
+
+
+def _covariance(tp: Any, fp: Any, p: Any, n: Any) -> Any:
+    return tp * n - fp * p  # = TP TN - FP FN
+
+
+def _spread(tp: Any, fp: Any, p: Any, n: Any) -> Any:
+    # sums of weights may leave less than 0 of what is 0
+    below = p + n - tp - fp
+    return (tp + fp) * p * n * (np.maximum(below, 0.0) if not hasattr(below, "numerator") else max(below, 0))

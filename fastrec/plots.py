@@ -1,0 +1,273 @@
+"""Pictures of scored rows: ROC, precision-recall and calibration curves, on matplotlib (extra `plot`)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrec.classes import check_labels, check_sample_weight, check_scores
+from fastrec.curves import pr_curve, roc_curve
+from fastrec.exceptions import InputError, InputTypeError, require, whole_number
+
+__all__ = ["plot_calibration", "plot_pr", "plot_roc"]
+
+Array = np.ndarray[Any, Any]
+Floats = NDArray[np.float64]
+# told apart with any kind of colour vision (Okabe & Ito 2008)
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)))  # seen in print, and where curves lie on each other
+COLUMNS = 2000  # more than a picture has across
+CURVE = "fastrec curve"  # marks what is ours on axes that may hold more
+STRATEGIES = ("uniform", "quantile")
+MOST_BINS = 1 << 20
+SMALLEST_MARKER, LARGEST_MARKER = 12.0, 90.0  # areas, in square points
+
+
+def plot_roc(labels: Any, scores: Any, *, ax: Any = None, label: str | None = None, sample_weight: Any = None) -> Any:
+    """Draw the ROC curve: true positive rate against false positive rate, with its area in the legend.
+
+    Parameters
+    ----------
+    labels, scores, sample_weight : arrays (n,)
+        As in `roc_curve`.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default. Several curves can be drawn on one.
+    label : str, optional
+        A name for the legend, before the area.
+
+    Returns
+    -------
+    The axes.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    InputError, InputTypeError
+        As `roc_curve`; if only one class has rows; if `ax` or `label` is something else.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> ax = fastrec.plot_roc([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1], label="model")
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['chance', 'model (AUC 0.7500)']
+    """
+    _check_target(ax, label, "plot_roc")
+    curve = roc_curve(labels, scores, sample_weight=sample_weight, thin=True)
+    if math.isnan(curve.area):
+        raise InputError("a ROC curve needs rows of both classes, found at most one class")
+    ax = _axes(ax)
+    _draw_reference(ax, [0, 1], [0, 1], "chance")
+    _draw_curve(ax, *_visible(curve.fpr, curve.tpr), _named(label, f"AUC {curve.area:.4f}"))
+    return _finish(ax, "False positive rate", "True positive rate", "lower right")
+
+
+def plot_pr(labels: Any, scores: Any, *, ax: Any = None, label: str | None = None, sample_weight: Any = None) -> Any:
+    """Draw the precision-recall curve in steps, with the average precision in the legend.
+
+    The dotted line is the share of positives: the precision of a random order.
+
+    Parameters, result and errors are those of `plot_roc`; rows of one class are an error only if there is no positive.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> ax = fastrec.plot_pr([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['base rate 0.5000', 'AP 0.8333']
+    """
+    _check_target(ax, label, "plot_pr")
+    curve = pr_curve(labels, scores, sample_weight=sample_weight, thin=True)
+    if not curve.true_positives[0] > 0:
+        raise InputError("a precision-recall curve needs a positive row, found none")
+    rate = float(curve.precision[0])  # of the lowest threshold, which all rows reach
+    ax = _axes(ax)
+    _draw_reference(ax, [0, 1], [rate, rate], f"base rate {rate:.4f}")
+    x, y = _visible(curve.recall[::-1], curve.precision[::-1])
+    _draw_curve(ax, x, y, _named(label, f"AP {curve.area:.4f}"), steps=True)
+    return _finish(ax, "Recall", "Precision", "best")
+
+
+class Bins(NamedTuple):
+    """Rows by score, empty bins left out."""
+
+    mean_score: Floats
+    positive_share: Floats
+    rows: NDArray[np.int64]
+    ece: float
+
+
+def plot_calibration(
+    labels: Any,
+    scores: Any,
+    *,
+    ax: Any = None,
+    bins: int = 15,
+    strategy: str = "uniform",
+    label: str | None = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw the share of positives against the mean score, bin by bin, with the expected calibration error.
+
+    A marker's area grows with the number of rows in its bin; a bin without rows has none. Where the scores of a log
+    crowd near 0, `strategy="quantile"` and `ax.set_xlim` show more.
+
+    Parameters
+    ----------
+    labels, scores, sample_weight : arrays (n,)
+        Labels 0 or 1, scores in [0, 1], weights of rows.
+    ax, label
+        As in `plot_roc`.
+    bins : int
+        The number of bins.
+    strategy : {"uniform", "quantile"}
+        Bins of the same width, bin b holding scores in [b / bins, (b + 1) / bins) and the last one 1 too; or of the
+        same weight, cut where rows in the order of their scores pass each multiple of W / bins, equal scores together
+        in the bin of the first.
+
+    Returns
+    -------
+    The axes. The legend gives ECE = sum over bins of |sum of w (score - label)| / sum of w.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    InputError, InputTypeError
+        If labels are not 0 or 1, scores not in [0, 1], lengths differ, no row has weight; or an option is unknown.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> ax = fastrec.plot_calibration([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9], bins=2)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['perfect', 'ECE 0.1750']
+    """
+    _check_target(ax, label, "plot_calibration")
+    found = bin_scores(labels, scores, bins=bins, strategy=strategy, sample_weight=sample_weight)
+    ax = _axes(ax)
+    _draw_reference(ax, [0, 1], [0, 1], "perfect")
+    colour = _draw_curve(ax, found.mean_score, found.positive_share, _named(label, f"ECE {found.ece:.4f}"), width=1.1)
+    areas = SMALLEST_MARKER + (LARGEST_MARKER - SMALLEST_MARKER) * found.rows / found.rows.max()
+    ax.scatter(
+        found.mean_score, found.positive_share, s=areas, color=colour, edgecolors="white", linewidths=0.6, zorder=3
+    )
+    x_label = "Mean score of bin (marker area: rows in bin)"
+    return _finish(ax, x_label, "Share of positives in bin", "upper left")
+
+
+def bin_scores(labels: Any, scores: Any, *, bins: int, strategy: str, sample_weight: Any = None) -> Bins:
+    """Mean score, share of positives and number of rows of each bin with weight; arguments as `plot_calibration`."""
+    positive, values = check_labels(labels), check_scores(scores).astype(np.float64)
+    if len(positive) != len(values):
+        raise InputError(f"labels and scores must have the same length, found {len(positive)} and {len(values)}")
+    outside = (values < 0) | (values > 1)
+    if outside.any():
+        at = int(outside.argmax())
+        raise InputError(f"scores must lie in [0, 1] to be calibrated, found {values[at]} at row {at}")
+    weights = check_sample_weight(sample_weight, len(values))
+    weights = np.ones(len(values)) if weights is None else weights
+    if not weights.any():
+        raise InputError("labels must have at least one row with weight, found none")
+    bin_of = _bin_of_rows(values, weights, _check_bins(bins), strategy)
+    weight, score, hits, gap = (
+        np.bincount(bin_of, weights * part, bins) for part in (1.0, values, positive, values - positive)
+    )
+    full = weight > 0
+    ece = float(np.abs(gap).sum() / weight.sum())
+    return Bins(score[full] / weight[full], hits[full] / weight[full], np.bincount(bin_of, minlength=bins)[full], ece)
+
+
+def _bin_of_rows(scores: Floats, weights: Floats, bins: int, strategy: str) -> NDArray[np.int64]:
+    if strategy == "uniform":
+        return np.searchsorted(np.arange(1, bins) / bins, scores, side="right")
+    if strategy != "quantile":
+        raise InputError(f"strategy must be {' or '.join(STRATEGIES)}, found {strategy!r}")
+    order = np.argsort(scores)
+    ordered = scores[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    before = np.r_[0.0, np.cumsum(weights[order])]
+    of_block = np.minimum(before[starts] * bins // before[-1], bins - 1).astype(np.int64)
+    bin_of = np.empty(len(scores), np.int64)
+    bin_of[order] = np.repeat(of_block, np.diff(np.r_[starts, len(scores)]))
+    return bin_of
+
+
+def _check_bins(bins: Any) -> int:
+    number = whole_number(bins)
+    if number is None or not 1 <= number <= MOST_BINS:
+        raise InputError(f"bins must be a whole number from 1 to {MOST_BINS:,}, found {bins!r}")
+    return number
+
+
+# Drawing
+
+
+def _check_target(ax: Any, label: Any, what: str) -> None:
+    """What can be refused before there is any work."""
+    if label is not None and not isinstance(label, str):
+        raise InputTypeError(f"label must be a text, found {type(label).__name__}")
+    require("matplotlib.pyplot", "plot", what=what)
+    if ax is not None and not hasattr(ax, "get_lines"):
+        raise InputTypeError(f"ax must be one matplotlib axes, found {type(ax).__name__}")
+
+
+def _axes(ax: Any) -> Any:
+    """The axes to draw on, made if there are none."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(5.4, 5.0), layout="constrained")[1]
+
+
+def _named(label: str | None, value: str) -> str:
+    return value if label is None else f"{label} ({value})"
+
+
+def _draw_curve(ax: Any, x: Array, y: Array, label: str, *, steps: bool = False, width: float = 1.8) -> str:
+    """Draw a curve in the next colour of ours, which is returned."""
+    before = sum(line.get_gid() == CURVE for line in ax.get_lines())
+    colour = COLOURS[before % len(COLOURS)]
+    style = STYLES[before % len(STYLES)]
+    drawstyle = "steps-pre" if steps else "default"
+    ax.plot(x, y, linestyle=style, color=colour, linewidth=width, label=label, gid=CURVE, drawstyle=drawstyle)
+    return colour
+
+
+def _draw_reference(ax: Any, x: list[float], y: list[float], label: str) -> None:
+    """Draw a line to compare with, once."""
+    if all(line.get_label() != label for line in ax.get_lines()):
+        ax.plot(x, y, ":", color="0.45", linewidth=1.3, label=label, zorder=1)
+
+
+def _finish(ax: Any, x_label: str, y_label: str, legend: str) -> Any:
+    ax.set(xlabel=x_label, ylabel=y_label, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
+    ax.set_aspect("equal")
+    ax.grid(visible=True, color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.legend(loc=legend, fontsize="small")
+    return ax
+
+
+def _visible(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The points of a curve, x monotone, that a picture can show: in each column the first, last, lowest and highest.
+
+    The picture is the same as of all points (Jugel et al. 2014, M4).
+    """
+    column = np.floor(x * COLUMNS)
+    starts = np.flatnonzero(np.r_[True, column[1:] != column[:-1]])
+    lengths = np.diff(np.r_[starts, len(x)])
+    kept = [starts, starts + lengths - 1]
+    for extreme in (np.minimum, np.maximum):
+        at = np.flatnonzero(y == np.repeat(extreme.reduceat(y, starts), lengths))
+        kept.append(at[np.r_[True, column[at[1:]] != column[at[:-1]]]])
+    points = np.unique(np.concatenate(kept))
+    return x[points], y[points]

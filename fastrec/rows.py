@@ -1,0 +1,166 @@
+"""From checked rows to what the engine takes, and the order of all rows for the metrics that need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fastrec.curves import ScoreRuns
+from fastrec.engine import Plan
+from fastrec.exceptions import InputError, MetricError
+from fastrec.inputs.scores import Rows
+from fastrec.kernels import opcodes as op
+from fastrec.registry import Call
+from fastrec.sources import Scores
+from fastrec.state import RunKey
+
+__all__ = ["check_grades", "check_row_metrics", "collect_runs", "make_source"]
+
+Array = np.ndarray[Any, Any]
+
+
+def check_grades(plan: Plan, gains: Array) -> None:
+    """Gains that the asked metrics cannot take."""
+    if gains.max() > plan.max_gain:
+        raise InputError(f"truth gains must not exceed err's max_gain = {plan.max_gain}, found {gains.max()}")
+    if not (plan.needs_plain or plan.gain_tables):
+        return
+    relevant = gains[gains > 0]
+    if plan.needs_plain and (relevant != 1.0).any():
+        other = relevant[relevant != 1.0][0]
+        raise MetricError(f"{plan.needs_plain} takes truth without gains (or gains of 1) only, found a gain of {other}")
+    for table in plan.gain_tables:
+        wrong = (relevant != np.floor(relevant)) | (relevant >= len(table))
+        if wrong.any():
+            raise InputError(
+                f"a gain table of {len(table)} takes grades 0, 1, ..., {len(table) - 1}; found {relevant[wrong][0]}"
+            )
+
+
+def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
+    """Labels, scores and weights that the asked metrics cannot take."""
+    lists = [call for call in plan.calls if call.metric.kind == "ranking"]
+    if not rows.grouped:
+        _check_without_users(plan)
+    if lists and rows.weights is not None:
+        names = ", ".join(call.text for call in lists)
+        raise MetricError(f"sample_weight weighs rows, which metrics of lists do not have: leave out {names}")
+    if lists and ties in ("id_asc", "id_desc") and rows.items is None:
+        raise InputError(f"ties={ties!r} needs item_ids")
+    if lists and len(rows.labels):
+        check_grades(plan, rows.labels)
+    for call in plan.calls:
+        if call.metric.needs in ("classes", "probabilities"):
+            _check_classes(call, plan, rows.labels)
+        if call.metric.needs == "probabilities":
+            _check_probabilities(call, rows.scores)
+    if any(call.metric.needs == "targets" for call in plan.calls):
+        _check_predictions(rows.scores)
+
+
+def _check_without_users(plan: Plan) -> None:
+    for value in plan.values:
+        of_users = value.call.metric.kind == "ranking" or value.call.metric.name == "gauc"
+        if of_users or ("average", "user") in value.call.options:
+            raise InputError(f"{value.call.text} needs users: give indptr, or user_ids with one key per row")
+    if plan.per_user:
+        raise InputError("per_user=True needs users: give indptr, or user_ids with one key per row")
+
+
+def _check_classes(call: Call, plan: Plan, labels: Array) -> None:
+    """Labels must be 0 or 1 unless it is said from where on they are positive."""
+    if call.min_gain is not None or plan.asked.min_gain > 0 or not len(labels):
+        return
+    if labels.min() < 0 or labels.max() > 1 or (labels.dtype != np.int8 and ((labels != 0) & (labels != 1)).any()):
+        at = int(((labels != 0) & (labels != 1)).argmax())
+        raise InputError(
+            f"labels must be 0 or 1 for {call.text}, found {labels[at]} at row {at}; min_gain=... says from which "
+            "label a row is positive"
+        )
+
+
+def _check_probabilities(call: Call, scores: Array) -> None:
+    if len(scores) and not (scores.min() >= 0 and scores.max() <= 1):
+        at = int(((scores < 0) | (scores > 1)).argmax())
+        raise InputError(f"scores must be probabilities for {call.text}, found {scores[at]} at row {at}")
+
+
+def _check_predictions(scores: Array) -> None:
+    if len(scores) and not (np.isfinite(scores.min()) and np.isfinite(scores.max())):
+        at = int((~np.isfinite(scores)).argmax())
+        raise InputError(f"predictions must be finite, found {scores[at]} at row {at}")
+
+
+def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
+    """The rows in the form that kernels take, with what to compute of them."""
+    labels = rows.labels
+    ranked = plan.writers[True].ranks or any(call.metric.kind == "ranking" for call in plan.calls)
+    graded = ranked and bool(len(labels)) and bool(labels.max() > 1 or _has_fractions(labels) or plan.needs_gains)
+    facts, parameters = plan.facts(graded=graded)
+    parameters[facts[:, 0] == op.LOG_LOSS] = np.finfo(rows.scores.dtype).eps
+    rank = ranked or bool(np.isin(facts[:, 0], _FROM_POSITIVES).any())
+    if labels.dtype == np.int8 and max(plan.min_gains) > np.iinfo(np.int8).max:
+        labels = labels.astype(np.float64)
+    bars = [_bar(least, labels.dtype) for least in plan.min_gains]
+    return Scores(
+        labels=labels,
+        scores=rows.scores,
+        indptr=rows.indptr,
+        weights=rows.weights,
+        ids=np.zeros(0, np.int64) if rows.items is None or ties not in (op.ID_ASC, op.ID_DESC) else rows.items,
+        graded=graded,
+        facts=facts,
+        parameters=parameters,
+        bars=np.array([*bars, min(bars) if rank else bars[0]], labels.dtype),
+        ties=ties,
+        rank=rank,
+    )
+
+
+_FROM_POSITIVES = (op.STEP, op.TRAPEZOID, op.DAVIS_GOADRICH, op.KOLMOGOROV)
+
+
+def _has_fractions(labels: Array) -> bool:
+    return labels.dtype.kind == "f" and bool(((labels > 0) & (labels != 1)).any())
+
+
+def _bar(least: float, dtype: Any) -> float:
+    """The smallest label of this dtype that is above 0 and at least `least`."""
+    if dtype == np.int8:
+        return max(1, int(np.ceil(least)))
+    smallest = float(np.finfo(dtype).smallest_subnormal)
+    bar = dtype.type(max(least, smallest))
+    return float(bar if float(bar) >= least else np.nextafter(bar, dtype.type(np.inf)))
+
+
+def collect_runs(plan: Plan, rows: Rows, n_threads: int) -> Iterator[tuple[RunKey, ScoreRuns]]:
+    """The sorted runs of all rows, and of those of each group, for the views that need them."""
+    views = sorted({value.view for value in plan.values if value.over_rows is not None})
+    if not views:
+        return
+    lengths = np.diff(rows.indptr)
+    weights = rows.weights
+    if rows.users.weights is not None:
+        of_rows = np.repeat(rows.users.weights, lengths)
+        weights = of_rows if weights is None else weights * of_rows
+    for view in views:
+        positive = rows.labels >= np.asarray(_bar(plan.min_gains[view], rows.labels.dtype), rows.labels.dtype)
+        yield (view, None), _runs(positive, rows.scores, weights, None, n_threads)
+        for codes in rows.users.groups:
+            of_rows = np.repeat(codes, lengths)
+            for code in np.unique(codes).tolist():
+                yield (
+                    (view, rows.users.keys[code - 1]),
+                    _runs(positive, rows.scores, weights, of_rows == code, n_threads),
+                )
+
+
+def _runs(positive: Array, scores: Array, weights: Array | None, chosen: Array | None, n_threads: int) -> ScoreRuns:
+    runs = ScoreRuns(weighted=weights is not None)
+    if chosen is None:
+        runs.add(positive, scores, weights, n_threads=n_threads)
+    else:
+        runs.add(positive[chosen], scores[chosen], None if weights is None else weights[chosen], n_threads=n_threads)
+    return runs

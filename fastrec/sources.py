@@ -1,0 +1,215 @@
+"""The two forms of checked input that kernels take: lists with truth, and scored rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.kernels import opcodes as op
+from fastrec.kernels import ranking
+from fastrec.kernels.ranking import Program, Scratch, TieScratch
+from fastrec.launcher import Kernel
+from fastrec.ragged import longest_row
+
+__all__ = ["Lists", "Scores", "read_only"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Lists(NamedTuple):
+    """Lists and truth of the same users; see `fastrec.kernels.ranking.Log`."""
+
+    rec_items: Array
+    rec_indptr: Array
+    truth_items: Array
+    truth_indptr: Array
+    gains: Array | None
+    lowest: int = 0
+    blocks: Array | None = None  # int32 (2, n_rec_rows): rows of a list with a higher score, and with the same
+
+    @property
+    def n_users(self) -> int:
+        """Users."""
+        return len(self.rec_indptr) - 1
+
+    @property
+    def longest(self) -> tuple[int, int]:
+        """Longest list and longest truth."""
+        return longest_row(self.rec_indptr), longest_row(self.truth_indptr)
+
+    def rows_before(self, users: Array) -> Array:
+        """Rows of all users before each of the given ones."""
+        rows: Array = self.rec_indptr[users] + self.truth_indptr[users]
+        return rows
+
+    def part(self, first: int, last: int) -> Lists:
+        """Users first..last-1."""
+        users = slice(first, last + 1)
+        return self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users])
+
+    def kernel(self) -> Kernel:
+        """The kernel for these dtypes."""
+        truth = "plain" if self.gains is None else "graded"
+        tied = "" if self.blocks is None else "-tied"
+        return Kernel("ranking", "evaluate", f"{self.rec_items.dtype}-{truth}{tied}")
+
+    def arguments(self) -> tuple[Any, ...]:
+        """The leading arguments of the kernel."""
+        log = ranking.Log(*map(read_only, (self.rec_items, self.rec_indptr, self.truth_items, self.truth_indptr)))
+        return log, _maybe(self.blocks), _maybe(self.gains)
+
+    def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Scratch, TieScratch | None]:
+        """Working memory for the largest block; pages that no block touches are never backed by memory."""
+        first, last = _edges(blocks, self.n_users)
+        n_truth = int((self.truth_indptr[last] - self.truth_indptr[first]).max()) if program.find else 0
+        n_list, n_held = self.longest if program.find else (0, 0)
+        n_ids = n_list + n_held
+        large = (ranking.SLOTS_PER_ID * n_ids - 1).bit_length() if n_ids > ranking.SMALL_ROWS else 0
+        n_events = n_truth + op.BLOCK
+        rows = _rows(program, n_bins)
+        return Scratch(
+            table=np.zeros((n_bins, 1 << max(ranking.SMALL_TABLE, large)), np.int32),
+            base=np.ones(n_bins, np.int64),
+            positions=np.empty((n_bins, n_events), np.int32),
+            sources=np.empty((n_bins, n_events), np.int32),
+            marks=np.empty((n_bins, n_list + 1), np.int32),
+            status=np.zeros((n_bins, op.BLOCK), np.int64),
+            rows=rows,
+            bits=rows.view(np.int64),
+            ranks=np.empty((n_bins, 2, n_events), np.int32),
+            gains=np.empty((n_bins, 2, 0 if self.gains is None else n_events)),
+            bounds=np.zeros((n_bins, 2, 4, op.BLOCK + 1), np.int64),
+            counts=np.empty((n_bins, len(program.cutoffs), op.BLOCK), np.int64),
+            sums=np.zeros((n_bins, 3, n_events)),
+        ), None if self.blocks is None else _tie_scratch(program, n_bins, n_events, n_list)
+
+
+class Scores(NamedTuple):
+    """Scored, labelled rows of users; see `fastrec.kernels.scores`."""
+
+    labels: Array  # int8 or float64 (n_rows,)
+    scores: Array  # float32 or float64 (n_rows,)
+    indptr: Array  # int64 (n_users + 1,)
+    weights: Array | None  # float64 (n_rows,)
+    ids: Array  # int64 (n_rows,), or empty
+    graded: bool
+    facts: Array
+    parameters: Array
+    bars: Array
+    ties: int
+    rank: bool
+
+    @property
+    def n_users(self) -> int:
+        """Users."""
+        return len(self.indptr) - 1
+
+    @property
+    def longest(self) -> tuple[int, int]:
+        """Most rows of a user, in both places of a list and a truth."""
+        rows = longest_row(self.indptr)
+        return rows, rows
+
+    def rows_before(self, users: Array) -> Array:
+        """Rows of all users before each of the given ones."""
+        rows: Array = self.indptr[users]
+        return rows
+
+    def part(self, first: int, last: int) -> Scores:
+        """Users first..last-1."""
+        return self._replace(indptr=self.indptr[first : last + 1])
+
+    def kernel(self) -> Kernel:
+        """The kernel for these dtypes."""
+        asked = "graded" if self.graded else "ranks" if self.rank else "facts"
+        parts = [str(self.labels.dtype), str(self.scores.dtype), asked]
+        return Kernel("scores", "evaluate_score", "-".join(parts + ["weighted"] * (self.weights is not None)))
+
+    def arguments(self) -> tuple[Any, ...]:
+        """The leading arguments of the kernel."""
+        from fastrec.kernels.scores import Extra, ScoreLog
+
+        scores = read_only(self.scores)
+        bits = scores.view(np.uint32 if scores.dtype == np.float32 else np.uint64)
+        kinds = self.facts[:, 0]
+        extra = Extra(
+            ids=read_only(self.ids),
+            bars=read_only(self.bars),
+            facts=read_only(self.facts),
+            parameters=read_only(self.parameters),
+            ties=self.ties,
+            order=bool((kinds >= op.FIRST_ORDER_FACT).any()),
+            walk=self._walk,
+        )
+        labels = read_only(self.labels)
+        log = ScoreLog(labels, scores, bits, read_only(self.indptr))
+        return log, _maybe(self.weights), extra, labels if self.graded else None
+
+    @property
+    def _walk(self) -> bool:
+        """Whether a fact follows from the order of all rows, not just from counts of positives."""
+        kinds = self.facts[:, 0]
+        ordered = bool((kinds >= op.FIRST_ORDER_FACT).any())
+        return bool((kinds == op.QUANTILE_GAPS).any()) or (ordered and self.weights is not None)
+
+    def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, TieScratch | None]:
+        """Working memory for the largest block."""
+        from fastrec.kernels.scores import DIGITS_OF_RADIX, LANES, MOST_COUNTED, ScoreScratch
+
+        first, last = _edges(blocks, self.n_users)
+        n_rows = int((self.indptr[last] - self.indptr[first]).max(initial=0))
+        longest = longest_row(self.indptr)
+        decided = self.rank and self.ties != op.EXPECTED
+        sorts = self._walk or decided or longest > MOST_COUNTED
+        n_events = (n_rows if self.rank else 0) + op.BLOCK
+        rows = _rows(program, n_bins)
+        key = np.uint32 if self.scores.dtype == np.float32 else np.uint64
+        return ScoreScratch(
+            status=np.zeros((n_bins, op.BLOCK), np.int64),
+            rows=rows,
+            bits=rows.view(np.int64),
+            ranks=np.empty((n_bins, 2, n_events), np.int32),
+            gains=np.empty((n_bins, 2, n_events if self.graded else 0)),
+            bounds=np.zeros((n_bins, 2, 4, op.BLOCK + 1), np.int64),
+            counts=np.empty((n_bins, len(program.cutoffs), op.BLOCK), np.int64),
+            sums=np.zeros((n_bins, 3, max(n_events, n_rows if self.graded else 0))),
+            padded=np.empty((n_bins, longest + LANES), self.scores.dtype),
+            chosen=np.empty((n_bins, longest + 4), self.scores.dtype),
+            places=np.empty((n_bins, 3, longest + 1), np.int32),
+            marks=np.empty((n_bins, max(longest + 2, DIGITS_OF_RADIX)), np.int32),
+            keys=np.empty((n_bins, 2, longest if sorts else 0), key),
+            order=np.empty((n_bins, 2, longest if sorts else 0), np.int32),
+        ), _tie_scratch(program, n_bins, n_events, longest) if self.rank else None
+
+
+def read_only(array: Array) -> Array:
+    """A contiguous view that cannot be written to, so that every call of a kernel has the same signature."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _maybe(array: Array | None) -> Array | None:
+    return None if array is None else read_only(array)
+
+
+def _edges(blocks: Array, n_users: int) -> tuple[Array, Array]:
+    first = blocks * op.BLOCK
+    return first, np.minimum(first + op.BLOCK, n_users)
+
+
+def _rows(program: Program, n_bins: int) -> Array:
+    rows = np.empty((n_bins, program.n_rows, op.BLOCK))
+    rows[:, : len(program.constants)] = program.constants[:, None]
+    return rows
+
+
+def _tie_scratch(program: Program, n_bins: int, n_events: int, longest: int) -> TieScratch:
+    return TieScratch(
+        above=np.empty((n_bins, 2, n_events), np.int32),
+        tied=np.empty((n_bins, 2, n_events), np.int32),
+        users=np.empty((n_bins, op.BLOCK), np.int32),
+        cuts=np.empty((n_bins, len(program.cutoffs), 2, op.BLOCK), np.int32),
+        products=np.empty((n_bins, longest + 1)),
+    )
