@@ -646,13 +646,14 @@ class ScoreEvaluator(_Evaluating):
         return Estimate(mean, error, users)
 
     def _count_users(self, state: State) -> dict[str, int]:
-        names = ("no_truth", "no_negatives", "constant_scores", "no_rows")
-        if self._grouped is False:
-            return {"total": 0, "evaluated": 0, **dict.fromkeys(names, 0)}
-        facts = [int(fact) for fact in state.facts]
+        facts = [0 if self._grouped is False else int(fact) for fact in state.facts]
+        total = 0 if self._grouped is False else state.n_users
+        if all(call.metric.needs == "targets" for call in self._calls):
+            no_rows = facts[op.FACT_NO_ROWS]
+            return {"total": total, "evaluated": total - no_rows, "no_rows": no_rows}
         return {
-            "total": state.n_users,
-            "evaluated": state.count(op.N_EVALUATED) + state.count(op.N_NAN),
+            "total": total,
+            "evaluated": state.count(op.N_EVALUATED) + state.count(op.N_NAN) if total else 0,
             "no_truth": facts[op.FACT_NO_POSITIVES],
             "no_negatives": facts[op.FACT_NO_NEGATIVES],
             "constant_scores": facts[op.FACT_CONSTANT],
@@ -660,7 +661,10 @@ class ScoreEvaluator(_Evaluating):
         }
 
     def _describe_data(self, state: State) -> dict[str, Any]:
-        return {"rows": self._facts.get("rows", 0), "positive_rows": int(state.facts[op.FACT_RELEVANT])}
+        rows = {"rows": self._facts.get("rows", 0)}
+        if all(call.metric.needs == "targets" for call in self._calls):
+            return rows
+        return {**rows, "positive_rows": int(state.facts[op.FACT_RELEVANT])}
 
 
 def _estimate_groups(state: State) -> dict[str, dict[str | int, dict[str, Estimate]]]:
@@ -724,7 +728,7 @@ def _check_sizes(plan: Plan, log: Lists) -> None:
     if lists + held > MOST_ROWS_OF_USER:
         raise InputError(f"a list and a truth hold at most {MOST_ROWS_OF_USER} items, found {lists} and {held}")
     if len(log.truth_items):
-        check_grades(plan, np.ones(1) if log.gains is None else log.gains)
+        check_grades(plan, np.ones(1) if log.gains is None else log.gains, "truth gains")
 
 
 def _explain(error: KernelError, plan: Plan, names: Names, rules: dict[str, Any], log: Lists | None) -> InputError:

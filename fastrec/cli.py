@@ -1,4 +1,4 @@
-"""The command line: arguments in, text out. What it computes, `fastrec.evaluate` computes.
+"""The command line: arguments in, text out. `fastrec.evaluate` and `fastrec.evaluate_scores` compute.
 
 Results go to standard output; progress, warnings and errors to standard error. The exit code is 0, or 1 when
 a `--fail-under` is not met, or 2 for wrong usage and bad data (one line, no traceback). Whatever is slow to
@@ -17,11 +17,12 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from fastrec._version import __version__
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, require
@@ -30,13 +31,17 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from fastrec.files import Logs
+    from fastrec.files import ScoredLog
     from fastrec.registry import Call
     from fastrec.report import Estimate, Report
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-PASSED_ON = ("min_gain", "n_items", "ties", "no_truth", "no_recs", "duplicates")
+PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
+OF_LISTS = ("rank_col", "gain_col", "no_recs", "duplicates", "exclude")
+OF_LOGS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")
+RATING_METRICS = ("mae", "rmse", "mse")
+KINDS = {"ranking": "lists", "scores": "scored rows"}
 FORMATS = ("table", "json", "csv", "md")
 WIDTH = 80
 DASH = "–"
@@ -163,25 +168,26 @@ _OPTIONS = (
     ),
     click.option(
         "--user-col",
-        default="user_id",
-        show_default=True,
+        multiple=True,
         metavar="NAME",
-        help="Column of user ids, in all files.",
+        help="Column of user ids, in all files. In a LOG, several make a user together.  [default: user_id]",
     ),
     click.option(
         "--item-col",
-        default="item_id",
-        show_default=True,
         metavar="NAME",
-        help="Column of item ids, in all files.",
+        help="Column of item ids, in all files. In a LOG, for ties by id only.  [default: item_id]",
     ),
     click.option("--rank-col", metavar="NAME", help="Column of ranks in RECS, 1 the best.  [default: rank, if there]"),
     click.option(
         "--score-col",
         metavar="NAME",
-        help="Column of scores in RECS, without ranks.  [default: score, if there]",
+        help="Column of scores in RECS, without ranks, or in LOG.  [default: score]",
     ),
     click.option("--gain-col", metavar="NAME", help="Column of gains in TRUTH.  [default: gain, if there]"),
+    click.option("--label-col", metavar="NAME", help="Column of labels in LOG.  [default: label]"),
+    click.option("--target-col", metavar="NAME", help="Column of true ratings in LOG.  [default: target]"),
+    click.option("--prediction-col", metavar="NAME", help="Column of predicted ratings in LOG.  [default: prediction]"),
+    click.option("--weight-col", metavar="NAME", help="Column of weights of rows in LOG."),
     click.option("--by", multiple=True, metavar="NAME", help="Also by the values of this column; may be repeated."),
     click.option(
         "--ties",
@@ -205,6 +211,13 @@ _OPTIONS = (
         help="Users with relevant items and no list.",
     ),
     click.option(
+        "--one-class",
+        type=click.Choice(["drop", "half", "zero", "nan", "error"]),
+        default="drop",
+        show_default=True,
+        help="Users with labels of one class only, in gauc.",
+    ),
+    click.option(
         "--duplicates",
         type=click.Choice(["error", "first", "miss"]),
         default="error",
@@ -215,7 +228,7 @@ _OPTIONS = (
         "--min-gain",
         type=float,
         metavar="GAIN",
-        help="Least gain of a relevant item.  [default: any above 0]",
+        help="Least gain or label of a relevant item.  [default: any above 0; in LOG, label 1]",
     ),
     click.option("--n-items", type=click.IntRange(min=1), metavar="N", help="Number of items in the catalogue."),
     click.option(
@@ -239,6 +252,12 @@ _OPTIONS = (
         help="Also write each user's values: .csv or .parquet.",
     ),
     click.option(
+        "--curves",
+        type=click.Path(),
+        metavar="FILE",
+        help="Also write the ROC and precision-recall curves of LOG: .csv or .json.",
+    ),
+    click.option(
         "--fail-under",
         callback=_read_thresholds,
         multiple=True,
@@ -256,27 +275,67 @@ def _evaluate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @program.command()
-@click.argument("recs", type=click.Path())
-@click.argument("truth", type=click.Path())
+@click.argument("recs", type=click.Path(), metavar="RECS|LOG")
+@click.argument("truth", type=click.Path(), required=False)
 @_evaluate_options
-def evaluate(recs: str, truth: str, **options: Any) -> int:
-    """Compare the lists in RECS with what is relevant in TRUTH.
+@click.pass_context
+def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
+    """Compare the lists in RECS with what is relevant in TRUTH; or evaluate a LOG.
 
-    Both are Parquet or CSV files with one row per user and item. A list is ordered by the rank column, else
-    by the score column, else as its rows stand in the file.
+    RECS and TRUTH have one row per user and item. A list is ordered by the rank column, else by the score
+    column, else as its rows stand in the file. A LOG has one row per impression, with a label and a score, or per
+    rating, with what it is and what was predicted; users are optional. All files are Parquet or CSV.
 
     \b
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
     fastrec evaluate recs.csv truth.csv -m "ndcg(gain=exp2)@10" --by country
+    fastrec evaluate log.parquet --label-col clicked -m auc,gauc,ndcg@10
+    fastrec evaluate ratings.csv --target-col stars --prediction-col guess
     """  # noqa: D301 - click's mark for lines to keep, a backspace
+    _check_kind(ctx, is_log=truth is None)
+    result = _evaluate_log(recs, options) if truth is None else _evaluate_lists(recs, truth, options)
+    if options["per_user"] is not None:
+        _write_per_user(options["per_user"], result)
+    if options["curves"] is not None:
+        _emit(result.curves, options["curves"])
+    _emit(_render(result.report, _format_of(options["format_"], options["output"])), options["output"])
+    for warning in (*result.report.warnings, *result.warnings):
+        _warn(warning)
+    return _missed(result.report, options["fail_under"])
+
+
+def _check_kind(ctx: click.Context, *, is_log: bool) -> None:
+    """Options of lists have no meaning for a log, nor those of a log for lists."""
+    others, where = (OF_LISTS, "lists: give TRUTH") if is_log else (OF_LOGS, "a LOG: leave out TRUTH")
+    for param in ctx.command.params:
+        if param.name in others and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{param.opts[0]} is for {where}")
+
+
+@dataclass(frozen=True)
+class _Result:
+    report: Report
+    users: dict[str, Any]  # column -> value of each user
+    groups: dict[str, Any]  # column -> label of each user
+    curves: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> _Result:
     from fastrec import api
     from fastrec.files import Columns, read_logs
 
-    calls = _plan(options["metrics"], options["cutoffs"], options["fail_under"])
-    _check_outputs([recs, truth, options["exclude"]], options["output"], options["per_user"])
+    calls = _plan(options, None)
+    for call in calls:
+        if call.metric.kind != "ranking":
+            raise click.UsageError(f"{call.text} is a metric of scored rows: give a LOG and leave out TRUTH")
+    users = options["user_col"] or ("user_id",)
+    if len(users) > 1:
+        raise click.UsageError("several --user-col are for a LOG: leave out TRUTH")
+    _check_outputs([recs, truth, options["exclude"]], options)
     columns = Columns(
-        user=options["user_col"],
-        item=options["item_col"],
+        user=users[0],
+        item=options["item_col"] or "item_id",
         rank=options["rank_col"],
         score=options["score_col"],
         gain=options["gain_col"],
@@ -287,7 +346,7 @@ def evaluate(recs: str, truth: str, **options: Any) -> int:
         logs = read_logs(recs, truth, columns, exclude=options["exclude"], n_threads=options["threads"])
         stage("evaluating")
         with _item_names(logs.item_texts), warnings.catch_warnings():
-            # The report holds these warnings too; they are shown below, after the result.
+            # The report holds these warnings too; they are shown after the result.
             warnings.simplefilter("ignore", FastrecWarning)
             report = api.evaluate(
                 logs.recs,
@@ -299,14 +358,151 @@ def evaluate(recs: str, truth: str, **options: Any) -> int:
                 exclude=logs.exclude,
                 n_threads=options["threads"],
                 progress=progress,
-                **{name: options[name] for name in PASSED_ON},
+                **{name: options[name] for name in (*PASSED_ON, "no_recs", "duplicates")},
             )
-    if options["per_user"] is not None:
-        _write_per_user(options["per_user"], report, logs, columns.user)
-    _emit(_render(report, _format_of(options["format_"], options["output"])), options["output"])
-    for warning in report.warnings:
-        _warn(warning)
-    return _missed(report, options["fail_under"])
+    return _Result(report, {columns.user: logs.user_ids}, logs.groups)
+
+
+def _evaluate_log(path: str, options: dict[str, Any]) -> _Result:
+    from fastrec import api
+
+    calls = _plan(options, _usual_metrics(options))
+    _check_outputs([path], options)
+    with _progress() as (stage, progress):
+        stage("reading")
+        log = _read_log(path, options, calls)
+        if not options["metrics"]:
+            calls = [call for call in calls if log.indptr is not None or not _needs_users(call)]
+            _check_thresholds(options["fail_under"], calls)
+        stage("evaluating")
+        with _words_of(log):
+            report = api.evaluate_scores(
+                log.labels,
+                log.scores,
+                log.indptr,
+                [call.text for call in calls],
+                user_ids=log.user_ids,
+                item_ids=log.items,
+                sample_weight=log.weights,
+                groups=log.groups or None,
+                per_user=options["per_user"] is not None,
+                n_threads=options["threads"],
+                progress=progress,
+                **{name: options[name] for name in (*PASSED_ON, "one_class")},
+            )
+            curves, lacking = _curves_of(log, options) if options["curves"] is not None else ("", ())
+    return _Result(report, log.users, log.groups, curves, lacking)
+
+
+def _usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
+    """What is evaluated in a log if no metric is named; without users, less."""
+    from fastrec.registry import DEFAULT_SCORE_METRICS, parse
+
+    if _has_ratings(options):
+        return RATING_METRICS
+    return tuple(
+        name.partition("@")[0] if options["cutoffs"] else name
+        for name in DEFAULT_SCORE_METRICS
+        if options["weight_col"] is None or parse(name).metric.kind == "scores"
+    )
+
+
+def _has_ratings(options: dict[str, Any]) -> bool:
+    return options["target_col"] is not None or options["prediction_col"] is not None
+
+
+def _needs_users(call: Call) -> bool:
+    return call.metric.kind == "ranking" or call.metric.name == "gauc" or ("average", "user") in call.options
+
+
+def _read_log(path: str, options: dict[str, Any], calls: list[Call]) -> ScoredLog:
+    """The log with what the metrics need of it; an error says which option names a column that is missing."""
+    from fastrec.files import ColumnError, ScoreColumns, read_scores
+
+    ratings, ties = _has_ratings(options), options["ties"]
+    if ratings and (options["label_col"] is not None or options["score_col"] is not None):
+        raise click.UsageError("a LOG has labels and scores, or targets and predictions: name columns of one kind")
+    needing = [call.text for call in calls if options["metrics"] and _needs_users(call)]
+    needing += [name for name, value in (("--by", options["by"]), ("--per-user", options["per_user"])) if value]
+    columns = ScoreColumns(
+        label=(options["target_col"] or "target") if ratings else options["label_col"] or "label",
+        score=(options["prediction_col"] or "prediction") if ratings else options["score_col"] or "score",
+        ratings=ratings,
+        users=tuple(dict.fromkeys(options["user_col"])) or (("user_id",) if needing else None),
+        item=options["item_col"] or ("item_id" if ties in ("id_asc", "id_desc") else None),
+        weight=options["weight_col"],
+        by=tuple(dict.fromkeys(options["by"])),
+    )
+    try:
+        return read_scores(path, columns, n_threads=options["threads"])
+    except ColumnError as error:
+        hints = {
+            "label": "lists need a second file, TRUTH; a log needs labels and scores (--label-col, --score-col), or "
+            "true and predicted ratings (--target-col, --prediction-col)",
+            "score": "--score-col names the column of scores",
+            "target": "--target-col names the column of true ratings",
+            "prediction": "--prediction-col names the column of predicted ratings",
+            "user": f"{needing[0]} needs users: --user-col names their column" if needing else "",
+            "item": "" if options["item_col"] else f"--ties {ties} needs items: --item-col names their column",
+            "by": "with several --user-col, each combination of their values is a user",
+        }
+        hint = hints.get(error.role)
+        raise InputError(f"{error}; {hint}" if hint else str(error)) from None
+
+
+@contextlib.contextmanager
+def _words_of(log: ScoredLog) -> Iterator[None]:
+    """Errors about rows name the column and the row of the file."""
+    try:
+        yield
+    except InputError as error:
+        label, score = ("target", "prediction") if "target" in log.columns else ("label", "score")
+        roles = {"labels": label, "truth gains": label, "scores": score, "sample_weight": "weight"}
+
+        def name_column(found: re.Match[str]) -> str:
+            role = roles[found[1]]
+            return f"{log.path}: column {log.columns[role]!r}: {role}s"
+
+        message = re.sub(rf"^({'|'.join(roles)})\b(?= must\b)", name_column, str(error))
+        message = re.sub(r"\bat (?:row|position) (\d+)", lambda at: f"in row {log.row(int(at[1]))}", message)
+        message = message.replace("min_gain=...", "--min-gain")
+        if "must be 0 or 1, found" in message:
+            message += "; --min-gain says from which label a row is positive"
+        raise InputError(message) from None
+
+
+def _curves_of(log: ScoredLog, options: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """The ROC and the precision-recall curve, thinned, as JSON or CSV; and what to warn of."""
+    from fastrec.curves import pr_curve, roc_curve
+
+    labels = log.labels if options["min_gain"] is None else log.labels >= options["min_gain"]
+    roc = roc_curve(labels, log.scores, sample_weight=log.weights, thin=True)
+    pr = pr_curve(labels, log.scores, sample_weight=log.weights, thin=True)
+    lacking = (f"{log.path}: rows of one class only, so --curves lack rates",) if math.isnan(roc.area) else ()
+    limits = [*pr.thresholds, math.nan]  # the last point, without rows, has no threshold
+    columns: dict[str, dict[str, Any]] = {
+        "roc": {"threshold": roc.thresholds, "fpr": roc.fpr, "tpr": roc.tpr},
+        "pr": {"threshold": limits, "recall": pr.recall, "precision": pr.precision},
+    }
+    if options["curves"].lower().endswith(".csv"):
+        rows = (
+            {"curve": curve} | dict(zip(values, map(float, point), strict=True))
+            for curve, values in columns.items()
+            for point in zip(*values.values(), strict=True)
+        )
+        return _csv_text(["curve", "threshold", "fpr", "tpr", "recall", "precision"], rows), lacking
+    document: dict[str, Any] = {"schema": 1, "fastrec": __version__}
+    for (curve, values), area in zip(columns.items(), (roc.area, pr.area), strict=True):
+        points = {name: [_json_number(value) for value in column] for name, column in values.items()}
+        document[curve] = {"area": _json_number(area), **points}
+    return json.dumps(document, allow_nan=False) + "\n", lacking
+
+
+def _json_number(number: float) -> float | str | None:
+    """As in the JSON of a report: NaN is null, an infinity a text."""
+    if math.isfinite(number):
+        return float(number)
+    return None if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
 @contextlib.contextmanager
@@ -323,27 +519,39 @@ def _item_names(texts: Any) -> Iterator[None]:
         raise InputError(message) from None
 
 
-def _plan(metrics: Sequence[str], cutoffs: Sequence[int], thresholds: Sequence[_Threshold]) -> list[Call]:
+def _plan(options: dict[str, Any], default: tuple[str, ...] | None) -> list[Call]:
     """The metrics to compute. Unknown names and thresholds on other metrics fail here, before any reading."""
-    from fastrec.registry import expand, parse, split_outside_brackets
+    from fastrec.registry import expand, split_outside_brackets
 
-    names = [name for text in metrics for name in split_outside_brackets(text)]
-    if metrics and not names:
+    names = [name for text in options["metrics"] for name in split_outside_brackets(text)]
+    if options["metrics"] and not names:
         raise click.UsageError("-m names no metric")
-    calls = expand(names or None, cutoffs or None)
+    calls = expand(names or None, options["cutoffs"] or None, default)
+    lists = [call.text for call in calls if call.metric.kind == "ranking"]
+    if options["weight_col"] is not None and lists:
+        raise click.UsageError(f"--weight-col weighs rows, which metrics of lists cannot: leave out {lists[0]}")
+    _check_thresholds(options["fail_under"], calls)
+    return calls
+
+
+def _check_thresholds(thresholds: Sequence[_Threshold], calls: list[Call]) -> None:
+    from fastrec.registry import parse
+
     known = [call.text for call in calls]
     for threshold in thresholds:
         if parse(threshold.metric).text not in known:
             raise click.UsageError(f"--fail-under {threshold.metric}: not evaluated here; there is {', '.join(known)}")
-    return calls
 
 
-def _check_outputs(inputs: Sequence[str | None], output: str | None, per_user: str | None) -> None:
+def _check_outputs(inputs: Sequence[str | None], options: dict[str, Any]) -> None:
     """Fail before the work rather than after it, and never write over an input."""
-    if per_user is not None and not per_user.lower().endswith((".csv", ".parquet")):
-        raise click.UsageError(f"--per-user {per_user}: the name must end in .csv or .parquet")
+    for option, endings in (("per_user", (".csv", ".parquet")), ("curves", (".csv", ".json"))):
+        path = options[option]
+        if path is not None and not path.lower().endswith(endings):
+            name = option.replace("_", "-")
+            raise click.UsageError(f"--{name} {path}: the name must end in {' or '.join(endings)}")
     taken = {os.path.realpath(path): path for path in inputs if path is not None}
-    for path in (output, per_user):
+    for path in (options["output"], options["per_user"], options["curves"]):
         if path is None:
             continue
         real = os.path.realpath(path)
@@ -386,7 +594,7 @@ def _missed(report: Report, thresholds: Sequence[_Threshold]) -> int:
     return code
 
 
-def _write_per_user(path: str, report: Report, logs: Logs, user_column: str) -> None:
+def _write_per_user(path: str, result: _Result) -> None:
     """One row per user: id, groups, and each metric's value, empty (null) where the user was not counted."""
     require("pyarrow", "cli", what="--per-user")
     import pyarrow as pa
@@ -395,11 +603,11 @@ def _write_per_user(path: str, report: Report, logs: Logs, user_column: str) -> 
 
     from fastrec.files import output_file
 
-    columns = {user_column: logs.user_ids, **logs.groups}
+    columns = {**result.users, **result.groups}
     arrays = [pa.array(values) for values in columns.values()]
-    arrays += [pa.array(values, from_pandas=True) for values in report.per_user.values()]
+    arrays += [pa.array(values, from_pandas=True) for values in result.report.per_user.values()]
     # Not from a dict: a column to group by may have the name of a metric.
-    table = pa.Table.from_arrays(arrays, names=[*columns, *report.per_user])
+    table = pa.Table.from_arrays(arrays, names=[*columns, *result.report.per_user])
     with output_file(path) as stream:
         if path.lower().endswith(".csv"):
             pc.write_csv(table, stream)
@@ -451,15 +659,20 @@ def _render(report: Report, format_: str) -> str | Callable[[Console], None]:
 
 def _as_csv(report: Report) -> str:
     rows = report.to_rows()
+    return _csv_text(list(rows[0]), rows)
+
+
+def _csv_text(columns: list[str], rows: Iterable[dict[str, Any]]) -> str:
+    """Rows as CSV; NaN is empty."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows({key: "" if value != value else value for key, value in row.items()} for row in rows)  # noqa: PLR0124
     return text.getvalue()
 
 
 def _as_markdown(report: Report) -> str:
-    lines = _markdown_table(["metric", "mean", "95 % interval", "users"], _overall_rows(report))
+    lines = _markdown_table(_head(report), _overall_rows(report))
     for grouping, by_label in report.groups.items():
         rows = [[str(label), *row] for label, estimates in by_label.items() for row in _estimate_rows(estimates)]
         lines += ["", *_markdown_table([grouping, "metric", "mean", "95 % interval", "users"], rows)]
@@ -472,8 +685,13 @@ def _markdown_table(head: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])]
 
 
+def _head(report: Report) -> list[str]:
+    """The columns of the main table; rows that belong to nobody have no number of users."""
+    return ["metric", "mean", "95 % interval", *(["users"] if report.users["total"] else [])]
+
+
 def _overall_rows(report: Report) -> list[list[str]]:
-    return _estimate_rows(report.estimates)
+    return [row[: len(_head(report))] for row in _estimate_rows(report.estimates)]
 
 
 def _estimate_rows(estimates: dict[str, Estimate]) -> list[list[str]]:
@@ -517,6 +735,8 @@ def _groups(report: Report) -> dict[str, dict[Any, Any]]:
 def _counts(report: Report) -> list[str]:
     """Who was counted and what was in the files, a line each."""
     users, data = report.users, report.data
+    if "rows" in data:
+        return _counts_of_log(report)
     treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN"}
     lines = [f"{users['evaluated']:,} of {users['total']:,} users evaluated"]
     for reason, words in (("no_truth", "without a relevant item"), ("no_recs", "without a list")):
@@ -537,6 +757,31 @@ def _counts(report: Report) -> list[str]:
     return lines
 
 
+def _counts_of_log(report: Report) -> list[str]:
+    """How many rows there are, and the users whom a policy treats, a line each."""
+    from fastrec.registry import parse
+
+    users, data, settings = report.users, report.data, report.settings
+    calls = [parse(name) for name in report]
+    ratings = all(call.metric.needs == "targets" for call in calls)
+    positive = "" if ratings else f" ({data['positive_rows']:,} positive)"
+    whose = f" of {users['total']:,} users" if users["total"] else ""
+    lines = [f"{data['rows']:,} rows{positive}{whose}"]
+    treated = {"skip": "left out of", "drop": "left out of", "zero": "0 in", "half": "0.5 in", "nan": "NaN in"}
+    if users.get("no_truth") and any(call.metric.kind == "ranking" for call in calls):
+        how = treated[str(settings["no_truth"])]
+        lines.append(f"{users['no_truth']:,} without a positive row, {how} metrics of lists")
+    if not any(call.metric.name == "gauc" for call in calls):
+        return lines
+    if one_class := users["no_truth"] + users["no_negatives"]:
+        own = any(("one_class", "call") not in call.options for call in calls if call.metric.name == "gauc")
+        how = "" if own else f", {treated[str(settings['one_class'])]} gauc"
+        lines.append(f"{one_class:,} with rows of one class only{how}")
+    if users["constant_scores"]:
+        lines.append(f"{users['constant_scores']:,} with rows of both classes and one score")
+    return lines
+
+
 def _table(*columns: str, left: int = 1) -> Table:
     """An empty table; the first `left` columns hold text, the others numbers."""
     from rich import box
@@ -553,7 +798,7 @@ def _table(*columns: str, left: int = 1) -> Table:
 def _draw_report(console: Console, report: Report) -> None:
     from rich.text import Text
 
-    table = _table("metric", "mean", "95 % interval", "users")
+    table = _table(*_head(report))
     for row in _overall_rows(report):
         table.add_row(*(Text(_one_line(cell)) for cell in row))
     console.print(table)
@@ -600,35 +845,48 @@ def _fitting(widths: dict[str, int], room: int) -> list[list[str]]:
 @click.argument("name", required=False)
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def metrics(name: str | None, format_: str) -> None:
-    """List the metrics, or tell everything about one."""
-    from fastrec.registry import catalogue
+    """List the metrics, or tell everything about one.
 
-    known = {metric["name"]: metric for metric in catalogue()}
-    if name is not None and name not in known:
-        # Asking for "ndcg(gain=exp2)@10" is asking for ndcg; what is not known fails with a suggestion.
-        from fastrec.registry import parse
+    A name that lists and scored rows share, such as precision, is told about twice.
+    """
+    from fastrec.registry import catalogue, parse
 
-        name = parse(name).metric.name
+    known = catalogue()
+    if name is not None:
+        found = [metric for metric in known if metric["name"] == name]
+        if not found:
+            # Asking for "ndcg(gain=exp2)@10" is asking for ndcg; what is not known fails with a suggestion.
+            asked = parse(name).metric
+            found = [metric for metric in known if (metric["name"], metric["kind"]) == (asked.name, asked.kind)]
+        known = found
     if format_ == "json":
-        click.echo(json.dumps(list(known.values()) if name is None else known[name], indent=2, ensure_ascii=False))
+        shown = known[0] if name is not None and len(known) == 1 else known
+        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     elif name is None:
-        _emit(lambda console: _draw_metrics(console, list(known.values())), None)
+        _emit(lambda console: _draw_metrics(console, known), None)
     else:
-        _emit(lambda console: _draw_metric(console, known[name]), None)
+        _emit(lambda console: _draw_each(console, known), None)
 
 
 def _draw_metrics(console: Console, known: list[dict[str, Any]]) -> None:
+    """A table for each kind of metrics, and what all of the kind have in common."""
     from rich.text import Text
 
-    table = _table("metric", "formula, source", "options, the default marked *", left=3)
-    for metric in known:
-        formula = Text(metric["formula"]).append(f"\n{metric['source']}", style="dim")
-        table.add_row(Text(metric["name"], style="bold"), formula, _option_grid(metric, leave_out="min_gain"))
-    console.print(table)
-    console.print(
-        "\nEvery metric takes a cut-off and min_gain, the least gain of a relevant item:\n"
-        "ndcg(gain=exp2, min_gain=3)@10. Everything about one: fastrec metrics ndcg"
-    )
+    notes = {
+        "ranking": "Each takes a cut-off and min_gain, the least gain of a relevant item:\n"
+        "ndcg(gain=exp2, min_gain=3)@10. In a scored log, scores rank the rows of a user.",
+        "scores": "Each takes min_gain, the least label of a positive row, and no cut-off.\n"
+        "Everything about one: fastrec metrics ndcg",
+    }
+    for kind, note in notes.items():
+        table = _table("metric", "formula, source", "options, the default marked *", left=3)
+        for metric in known:
+            if metric["kind"] == kind:
+                formula = Text(metric["formula"]).append(f"\n{metric['source']}", style="dim")
+                table.add_row(Text(metric["name"], style="bold"), formula, _option_grid(metric, leave_out="min_gain"))
+        console.print(Text(f"{KINDS[kind]}\n".capitalize(), style="bold"))
+        console.print(table)
+        console.print(f"\n{note}" + "\n" * (kind == "ranking"))
 
 
 def _option_grid(metric: dict[str, Any], leave_out: str = "") -> Table:
@@ -654,6 +912,13 @@ def _option_grid(metric: dict[str, Any], leave_out: str = "") -> Table:
     return grid
 
 
+def _draw_each(console: Console, known: list[dict[str, Any]]) -> None:
+    for n, metric in enumerate(known):
+        if n:
+            console.print()
+        _draw_metric(console, metric)
+
+
 def _draw_metric(console: Console, metric: dict[str, Any]) -> None:
     """Everything the catalogue knows about one metric."""
     from rich.text import Text
@@ -662,6 +927,7 @@ def _draw_metric(console: Console, metric: dict[str, Any]) -> None:
     bounds = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
     table = _table("", "", left=2)
     table.show_header = False
+    table.add_row(Text("of"), Text(KINDS[metric["kind"]]))
     table.add_row(Text("formula"), Text(metric["formula"]))
     table.add_row(Text("range"), Text(f"{bounds}, {'higher' if metric['higher_is_better'] else 'lower'} is better"))
     table.add_row(Text("options"), _option_grid(metric))

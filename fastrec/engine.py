@@ -232,7 +232,7 @@ class Plan:
             self._stored[position] = (view, result.each)
             self._unruled.add(position)
         if isinstance(result, OverRows):
-            return Value(call, view, None, (), over_rows=result)
+            return Value(call, view, None, self.direct.add(Sum(view, result.counted, call.text)), over_rows=result)
         if result.refused is not None:
             row, message = result.refused
             self.direct.checks.append(Check(view, row, 0.0, 0.0, call.text, message))
@@ -240,7 +240,8 @@ class Plan:
         if self.weighted:
             rows = tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows)
         pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)] if result.gradient else []
-        sums = (Sum(view, row, call.text) for row in (*rows, *pairs, result.counted))
+        spoils = [] if result.spoils is None else [result.spoils]
+        sums = (Sum(view, row, call.text) for row in (*rows, *pairs, *spoils, result.counted))
         return Value(call, view, None, self.direct.add(*sums), ratio=result)
 
     def _mean_sums(self, call: Call, view: int, row: Row, weight: Row) -> list[Sum]:
@@ -303,6 +304,7 @@ class Plan:
             lowest=lowest,
             no_truth=POLICIES[policies.no_truth],
             no_recs=POLICIES[policies.no_recs],
+            expected=self.asked.expected,
             refuse_ties=self.asked.expected and bool(self.not_linear),
         )
 
@@ -323,6 +325,7 @@ class Plan:
             lowest=0,
             no_truth=op.SKIP,
             no_recs=op.SKIP,
+            expected=False,
             refuse_ties=False,
         )
 

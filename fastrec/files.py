@@ -1,9 +1,9 @@
-"""Reads lists and truth from Parquet and CSV files, and writes files that are never half there.
+"""Reads lists, truth and scored logs from Parquet and CSV files, and writes files that are never half there.
 
 A file is long: one row per user and item. DuckDB reads it, matches the users of both sides and orders the
 rows; NumPy arrays come out. Ids are matched exactly: integers with integers, text with text, and a text id
 keeps every character, so "007" is not 7. Text ids leave here as integer codes in the byte order of the texts,
-which keeps `ties="id_desc"` meaningful.
+which keeps `ties="id_desc"` meaningful. Rows are counted from 1 in messages, a header not counted.
 """
 
 from __future__ import annotations
@@ -41,6 +41,14 @@ HEADER_BYTES = 1 << 20
 OTHER_ENDINGS = (".json", ".jsonl", ".ndjson", ".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
 
 
+class ColumnError(InputError):
+    """A file lacks a column, or has one that cannot be used; `role` is what the column was to be."""
+
+    def __init__(self, message: str, role: str) -> None:
+        super().__init__(message)
+        self.role = role
+
+
 @dataclass(frozen=True)
 class Columns:
     """Which column holds what. `None` takes `rank`, `score`, `gain` where a file has a column of that name.
@@ -56,6 +64,77 @@ class Columns:
     gain: str | None = None
     by: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> set[str]:
+        """Every column that may be read."""
+        return {*filter(None, (self.user, self.item, self.rank, self.score, self.gain)), *self.by}
+
+    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
+        """{role: column} for the roles that `table` needs, of the columns found in the file."""
+        wanted = {"user": self.user, "item": self.item}
+        if table == "recs":
+            wanted |= self._order(found)
+        if table == "truth" and (self.gain is not None or "gain" in found):
+            wanted["gain"] = self.gain if self.gain is not None else "gain"
+        _check_found(wanted, path, found)
+        if table != "seen":
+            wanted |= {f"by{n}": name for n, name in enumerate(self.by) if name in found}
+        return wanted
+
+    def _order(self, found: Sequence[str]) -> dict[str, str]:
+        """The column that orders the lists, if there is one."""
+        if self.rank is not None:
+            return {"rank": self.rank}
+        if self.score is not None:
+            return {"score": self.score}
+        return next(({name: name} for name in ("rank", "score") if name in found), {})
+
+
+@dataclass(frozen=True)
+class ScoreColumns:
+    """Which column of a scored log holds what.
+
+    `users` may be several columns: each combination of their values is then a user. `None` takes `user_id` if there
+    is such a column, and no users otherwise. With `ratings` the two main columns are targets and predictions.
+    """
+
+    label: str = "label"
+    score: str = "score"
+    ratings: bool = False
+    users: tuple[str, ...] | None = None
+    item: str | None = None
+    weight: str | None = None
+    by: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> set[str]:
+        """Every column that may be read."""
+        users = ("user_id",) if self.users is None else self.users
+        return {*filter(None, (self.label, self.score, *users, self.item, self.weight)), *self.by}
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """The roles of the two main columns."""
+        return ("target", "prediction") if self.ratings else ("label", "score")
+
+    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - as in Columns
+        """{role: column} of the columns found in the file."""
+        users = self.users
+        if users is None:  # labels to group by belong to users
+            users = ("user_id",) if "user_id" in found or self.by else ()
+        wanted = dict(zip(self.values, (self.label, self.score), strict=True))
+        wanted |= {f"user{n}": name for n, name in enumerate(users)}
+        wanted |= {role: name for role, name in (("item", self.item), ("weight", self.weight)) if name is not None}
+        wanted |= {f"by{n}": name for n, name in enumerate(self.by)}
+        _check_found(wanted, path, found)
+        return wanted
+
+
+def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:
+    for role, name in wanted.items():
+        if name not in found:
+            raise ColumnError(f"{path}: no column {name!r}{_suggest(name, found)}", role.rstrip("0123456789"))
+
 
 class Logs(NamedTuple):
     """What the files hold, as `evaluate` takes it: everywhere the same users, in ascending order of ids."""
@@ -66,6 +145,38 @@ class Logs(NamedTuple):
     groups: dict[str, Array]  # column -> label of each user
     exclude: tuple[Array, ...] | None  # items, indptr
     item_texts: Array | None  # the text of each item code; None where items are integers
+
+
+class ScoredLog(NamedTuple):
+    """What a scored log holds, as `evaluate_scores` takes it: rows by user in ascending order, else as in the file."""
+
+    path: str
+    columns: Mapping[str, str]  # role -> column
+    labels: Array  # or targets
+    scores: Array  # or predictions
+    weights: Array | None
+    items: Array | None  # int64
+    indptr: Array | None  # None without users
+    users: dict[str, Array]  # column -> value of each user, int64 or text
+    groups: dict[str, Array]  # column -> label of each user
+    places: Array | None  # where in the file each row stands, from 0; None where that is its position here
+
+    @property
+    def user_ids(self) -> Array | None:
+        """The id of each user: a tuple where several columns make one."""
+        if len(self.users) < 2:
+            return next(iter(self.users.values()), None)
+        return _as_tuples(list(self.users.values()))
+
+    def row(self, position: int) -> int:
+        """The number in the file, from 1, of the row at a position."""
+        return 1 + (position if self.places is None else int(self.places[position]))
+
+
+def _as_tuples(columns: list[Array]) -> Array:
+    ids = np.empty(len(columns[0]), dtype=object)
+    ids[:] = list(zip(*(column.tolist() for column in columns), strict=True))
+    return ids
 
 
 @dataclass(frozen=True)
@@ -126,6 +237,35 @@ def read_logs(
             groups=groups,
             exclude=_fetch(con, files["seen"], len(user_ids), item_kind) if "seen" in files else None,
             item_texts=item_texts,
+        )
+
+
+def read_scores(
+    path: str | os.PathLike[str], columns: ScoreColumns | None = None, *, n_threads: int | None = None
+) -> ScoredLog:
+    """Labels and scores (or targets and predictions) from one file, whole."""
+    columns = columns or ScoreColumns()
+    path = os.fspath(path)
+    _check_path(path)
+    with _connection(n_threads) as con:
+        file = _load(con, "log", path, columns)
+        if not file.rows:
+            raise InputError(f"{path}: no rows: there is nothing to evaluate")
+        users = _number_users(con, file)
+        ids = _as_tuples(list(users.values())) if len(users) > 1 else next(iter(users.values()), np.zeros(0))
+        rows = _fetch_rows(con, file, columns.values)
+        codes = rows.get("user_code")
+        return ScoredLog(
+            path=path,
+            columns=file.names,
+            labels=rows[columns.values[0]],
+            scores=rows[columns.values[1]],
+            weights=rows.get("weight"),
+            items=rows.get("item"),
+            indptr=None if codes is None else _pointers(codes, len(ids)),
+            users=users,
+            groups={name: _labels_of_log(con, file, f"by{n}", ids) for n, name in enumerate(columns.by)},
+            places=rows.get("place"),
         )
 
 
@@ -212,19 +352,19 @@ def _is_parquet(path: str) -> bool:
     return magic
 
 
-def _load(con: DuckDBPyConnection, table: str, path: str, columns: Columns) -> _File:
+def _load(con: DuckDBPyConnection, table: str, path: str, columns: Columns | ScoreColumns) -> _File:
     """Copy the wanted columns into a table named `table`, its columns named by role, and check them."""
     import duckdb
 
     is_csv = not _is_parquet(path)
     try:
         if is_csv:
-            source, found = _csv_source(path, columns)
+            source, found = _csv_source(path, columns.names)
         else:
             source = f"read_parquet({_text(_literal_path(path))}, binary_as_string=true, hive_partitioning=false)"
             rows = con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
             found = {name: (_name(name), type_) for name, type_, *_ in rows}
-        names = _roles(table, path, list(found), columns)
+        names = columns.roles(table, path, list(found))
         picked = ", ".join(f"{_readable(*found[name])} AS {_name(role)}" for role, name in names.items())
         con.execute(f"CREATE TEMP TABLE {_name(table)} AS SELECT {picked} FROM {source}")
         (rows_,) = _one(con, f"SELECT count(*) FROM {_name(table)}")
@@ -260,28 +400,6 @@ def _is_number(type_: str) -> bool:
     return _is_integer(type_) or type_ in ("FLOAT", "DOUBLE", "BOOLEAN") or type_.startswith("DECIMAL")
 
 
-def _roles(table: str, path: str, found: list[str], columns: Columns) -> dict[str, str]:
-    """{role: column} for the roles this table needs."""
-    wanted = {"user": columns.user, "item": columns.item}
-    if table == "recs":
-        if columns.rank is not None:
-            wanted["rank"] = columns.rank
-        elif columns.score is not None:
-            wanted["score"] = columns.score
-        elif "rank" in found:
-            wanted["rank"] = "rank"
-        elif "score" in found:
-            wanted["score"] = "score"
-    if table == "truth" and (columns.gain is not None or "gain" in found):
-        wanted["gain"] = columns.gain if columns.gain is not None else "gain"
-    for name in wanted.values():
-        if name not in found:
-            raise InputError(f"{path}: no column {name!r}{_suggest(name, found)}")
-    if table != "seen":
-        wanted |= {f"by{n}": name for n, name in enumerate(columns.by) if name in found}
-    return wanted
-
-
 def _suggest(name: str, found: Sequence[str]) -> str:
     lowered = {other.lower(): other for other in found}
     near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
@@ -297,7 +415,7 @@ def _check_groupings(files: Mapping[str, _File], columns: Columns) -> None:
             raise InputError(f"neither {both} has the column {name!r} to group by")
 
 
-def _csv_source(path: str, columns: Columns) -> tuple[str, dict[str, tuple[str, str]]]:
+def _csv_source(path: str, wanted: set[str]) -> tuple[str, dict[str, tuple[str, str]]]:
     """The SQL that reads the file with every column as text, and {name: (column in the SQL, type)}.
 
     Nothing is left to DuckDB's sniffer: it would take "007" for 7, a row that begins with "#" for a comment
@@ -305,8 +423,7 @@ def _csv_source(path: str, columns: Columns) -> tuple[str, dict[str, tuple[str, 
     Columns are named by position, for SQL names ignore case and header names do not.
     """
     head, packed = _csv_head(path)
-    names, delimiter = _csv_header(path, head, columns)
-    wanted = {columns.user, columns.item, columns.rank, columns.score, columns.gain, *columns.by}
+    names, delimiter = _csv_header(path, head, wanted)
     for name in names:
         if name in wanted and names.count(name) > 1:
             raise InputError(f"{path}: the header has the column {name!r} {names.count(name)} times")
@@ -335,9 +452,8 @@ def _csv_head(path: str) -> tuple[str, bool]:
     return head, packed
 
 
-def _csv_header(path: str, head: str, columns: Columns) -> tuple[list[str], str]:
+def _csv_header(path: str, head: str, wanted: set[str]) -> tuple[list[str], str]:
     """Names and delimiter: the one that finds most of the wanted names, among equals most columns."""
-    wanted = {columns.user, columns.item, columns.rank, columns.score, columns.gain, *columns.by}
     best: tuple[tuple[int, int], list[str], str] | None = None
     for delimiter in ",\t;|":
         try:
@@ -362,7 +478,7 @@ def _check_column(con: DuckDBPyConnection, file: _File, role: str) -> None:
     if empty:
         rows = f"in {empty} rows, the first is row {first + 1}" if empty > 1 else f"in row {first + 1}"
         raise InputError(f"{file.at(role)} has no value (null) {rows} of {file.rows}")
-    if role in ("user", "item"):
+    if role.startswith("user") or role == "item":
         return
     if _is_text(file.types[role]):
         _check_number_text(con, file, role)
@@ -374,10 +490,11 @@ def _check_column(con: DuckDBPyConnection, file: _File, role: str) -> None:
     if bad:
         what = "NaN" if role == "score" else "NaN or infinite"
         raise InputError(f"{file.at(role)} is {what} in {bad} rows, the first is row {first + 1} of {file.rows}")
-    if role == "score" and _is_integer(file.types[role]):
+    if role in ("score", "label", "target", "prediction") and _is_integer(file.types[role]):
         (largest,) = _one(con, f"SELECT max(abs({value})) FROM {table}")
         if largest > LARGEST_EXACT_FLOAT:
-            raise InputError(f"{file.at(role)} holds integers above 2^53, which scores cannot hold: give a rank column")
+            advice = "give a rank column" if file.table == "recs" else "they would be rounded"
+            raise InputError(f"{file.at(role)} holds integers above 2^53, which {role}s cannot hold: {advice}")
 
 
 def _check_number_text(con: DuckDBPyConnection, file: _File, role: str) -> None:
@@ -476,17 +593,18 @@ def _make_codes(
         type_ = "BIGINT" if kind == "integer" else "VARCHAR"
         for file in files.values():
             con.execute(f"ALTER TABLE {_name(file.table)} ALTER {_name(role)} TYPE {type_}")
-    user_ids = _number_ids(con, "user")
-    item_texts = _number_ids(con, "item") if item_kind == "text" else None
+    user_ids = _number_ids(con, "user", ("recs", "truth"))
+    item_texts = _number_ids(con, "item", ("recs", "truth")) if item_kind == "text" else None
     return user_ids.astype(np.int64 if user_kind == "integer" else np.str_), item_texts
 
 
-def _number_ids(con: DuckDBPyConnection, role: str) -> Array:
-    """Make the table `users` or `items`; the ids in the order of their codes."""
+def _number_ids(con: DuckDBPyConnection, role: str, tables: Sequence[str]) -> Array:
+    """Make the table `users` or `items` of the ids in some tables; the ids in the order of their codes."""
     # Text compares by bytes here: no collation is set.
+    union = " UNION ALL ".join(f"SELECT {_name(role)} AS id FROM {_name(table)}" for table in tables)
     con.execute(
         f"CREATE TEMP TABLE {role}s AS SELECT id, row_number() OVER (ORDER BY id) - 1 AS code FROM "
-        f"(SELECT {_name(role)} AS id FROM recs UNION SELECT {_name(role)} FROM truth)"
+        f"(SELECT DISTINCT id FROM ({union}))"
     )
     return np.asarray(con.execute(f"SELECT id FROM {role}s ORDER BY code").fetchnumpy()["id"])
 
@@ -510,10 +628,15 @@ def _fetch(
         f'SELECT {picked} FROM {_name(file.table)} AS t JOIN users ON users.id = t."user"{join} '
         f"ORDER BY users.code{', ' + order if order else ''}"
     ).fetchnumpy()
-    indptr = np.zeros(n_users + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows["user_code"], minlength=n_users), out=indptr[1:])
-    arrays = (_narrow(np.asarray(rows["item"], dtype=np.int64)), indptr)
+    arrays = (_narrow(np.asarray(rows["item"], dtype=np.int64)), _pointers(rows["user_code"], n_users))
     return (*arrays, np.asarray(rows["value"])) if "value" in rows else arrays
+
+
+def _pointers(codes: Array, n_users: int) -> Array:
+    """Where the rows of each user begin and end; the codes of users ascend."""
+    indptr = np.zeros(n_users + 1, dtype=np.int64)
+    np.cumsum(np.bincount(codes, minlength=n_users), out=indptr[1:])
+    return indptr
 
 
 def _narrow(items: Array) -> Array:
@@ -523,8 +646,10 @@ def _narrow(items: Array) -> Array:
 
 
 def _number(con: DuckDBPyConnection, file: _File, role: str) -> str:
-    """SQL for a column of numbers: ranks are BIGINT or DOUBLE, scores and gains FLOAT or DOUBLE."""
+    """SQL for a column of numbers: ranks are BIGINT or DOUBLE, labels TINYINT if small, others FLOAT or DOUBLE."""
     column, type_ = f"t.{_name(role)}", file.types[role]
+    if role == "label" and type_ in ("BOOLEAN", "TINYINT"):
+        return f"CAST({column} AS TINYINT)"
     if role != "rank":
         return column if type_ == "FLOAT" else f"CAST({column} AS DOUBLE)"
     if _is_text(type_):
@@ -570,13 +695,19 @@ def _labels(con: DuckDBPyConnection, files: Mapping[str, _File], role: str, user
         "SELECT min(label) AS low, max(label) AS high "
         f'FROM users LEFT JOIN ({rows}) AS t ON users.id = t."user" GROUP BY users.code ORDER BY users.code'
     ).fetchnumpy()
+    return _one_label_each(found, user_ids, " and ".join(file.at(role) for file in having))
+
+
+def _one_label_each(found: Mapping[str, Array], user_ids: Array, where: str) -> Array:
+    """The lowest label of each user, which must be the highest too."""
     low, high = (np.ma.filled(np.ma.asarray(found[name]), NO_LABEL) for name in ("low", "high"))
     differ = np.flatnonzero(low != high)
     if differ.size:
-        user = user_ids[differ[0]].item()
-        raise InputError(
-            f"{' and '.join(file.at(role) for file in having)}: one value per user is wanted, but user "
-            f"{user!r} has {_short(low[differ[0]])} and {_short(high[differ[0]])} ({differ.size} such users)"
+        user = user_ids[differ[0] : differ[0] + 1].tolist()[0]
+        raise ColumnError(
+            f"{where}: one value per user is wanted, but user {user!r} has {_short(low[differ[0]])} and "
+            f"{_short(high[differ[0]])} ({differ.size} such users)",
+            "by",
         )
     labels = low.astype(np.str_)
     try:
@@ -584,6 +715,70 @@ def _labels(con: DuckDBPyConnection, files: Mapping[str, _File], role: str, user
     except (ValueError, OverflowError):
         return labels
     return integers if np.array_equal(integers.astype(np.str_), labels) else labels
+
+
+# Scored logs
+
+
+def _user_roles(file: _File) -> list[str]:
+    return [role for role in file.names if role.startswith("user")]
+
+
+def _number_users(con: DuckDBPyConnection, file: _File) -> dict[str, Array]:
+    """Make the table `users` of the combinations of user columns, with codes in ascending order; their values."""
+    roles = _user_roles(file)
+    if not roles:
+        return {}
+    kinds = [_set_kind(con, file, role) for role in roles]
+    listed = ", ".join(map(_name, roles))
+    con.execute(
+        f"CREATE TEMP TABLE users AS SELECT {listed}, row_number() OVER (ORDER BY {listed}) - 1 AS code "
+        f"FROM (SELECT DISTINCT {listed} FROM log)"
+    )
+    found = con.execute(f"SELECT {listed} FROM users ORDER BY code").fetchnumpy()
+    types = (np.int64 if kind == "integer" else np.str_ for kind in kinds)
+    return {file.names[role]: np.asarray(found[role]).astype(type_) for role, type_ in zip(roles, types, strict=True)}
+
+
+def _set_kind(con: DuckDBPyConnection, file: _File, role: str) -> str:
+    """Make integers or text of the ids of a role; which of the two."""
+    kind = _joint_kind(con, role, [file])
+    type_ = "BIGINT" if kind == "integer" else "VARCHAR"
+    con.execute(f"ALTER TABLE {_name(file.table)} ALTER {_name(role)} TYPE {type_}")
+    return kind
+
+
+def _join_users(file: _File) -> str:
+    return "JOIN users ON " + " AND ".join(f"users.{_name(role)} = t.{_name(role)}" for role in _user_roles(file))
+
+
+def _fetch_rows(con: DuckDBPyConnection, file: _File, values: tuple[str, str]) -> dict[str, Array]:
+    """The columns of a scored log: its values, weight and item; with users also user_code and place, by user."""
+    picked = {role: _number(con, file, role) for role in (*values, "weight") if role in file.names}
+    joins, order = "", ""
+    if "item" in file.names:
+        picked["item"] = 't."item"'
+        if _set_kind(con, file, "item") == "text":
+            _number_ids(con, "item", ("log",))
+            picked["item"], joins = "items.code", ' JOIN items ON items.id = t."item"'
+    if _user_roles(file):
+        picked |= {"user_code": "users.code", "place": "t.rowid"}
+        joins, order = f"{joins} {_join_users(file)}", "ORDER BY users.code, t.rowid"
+    elif joins:
+        order = "ORDER BY t.rowid"
+    columns = ", ".join(f"{value} AS {_name(name)}" for name, value in picked.items())
+    rows = con.execute(f"SELECT {columns} FROM log AS t{joins} {order}").fetchnumpy()
+    return {name: np.asarray(column) for name, column in rows.items()}
+
+
+def _labels_of_log(con: DuckDBPyConnection, file: _File, role: str, user_ids: Array) -> Array:
+    """One label per user from a column of a scored log; "(none)" where a user has none."""
+    label = f"CAST(t.{_name(role)} AS VARCHAR)"
+    found = con.execute(
+        f"SELECT min({label}) AS low, max({label}) AS high FROM log AS t {_join_users(file)} "
+        "GROUP BY users.code ORDER BY users.code"
+    ).fetchnumpy()
+    return _one_label_each(found, user_ids, file.at(role))
 
 
 @contextlib.contextmanager

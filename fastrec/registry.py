@@ -42,7 +42,7 @@ FRACTION = "a number above 0 and below 1"
 FINITE = "a finite number"
 COUNT = "a whole number from 1 to 10000"
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
-DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg@10")
+DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
 DEFAULT_K = 10
 LARGEST_K = 2**31 - 1
@@ -375,7 +375,12 @@ def make_call(metric: Metric, given: Mapping[str, Any], k: int | None) -> Call:
         if option.name in given:
             options.append((option.name, option.check(given[option.name], metric.name)))
         elif option.required:
-            raise MetricError(f"{metric.name} needs the option {option.name}, as in {metric.name}({option.name}=4)@10")
+            example = (
+                f"{metric.name}({option.name}=4)@10"
+                if metric.kind == "ranking"
+                else f"{metric.name}({option.name}=0.5)"
+            )
+            raise MetricError(f"{metric.name} needs the option {option.name}, as in {example}")
         else:
             options.append((option.name, option.default))
     return Call(metric, tuple(options), k, min_gain)
@@ -443,7 +448,7 @@ def expand(
     """The calls that `metrics` and `k` ask for, each once: every metric without a cut-off of its own, at every k."""
     if metrics is None:
         metrics = default or DEFAULT_METRICS
-        k = DEFAULT_K if k is None and default is None else k
+        k = DEFAULT_K if k is None else k
     if isinstance(metrics, (str, Call)):
         metrics = [metrics]
     if not isinstance(metrics, Iterable):

@@ -28,11 +28,11 @@ V = TypeVar("V")
 
 SCHEMA = 1
 NOTES = (
-    ("no_truth", "without a relevant item", "no_truth"),
-    ("no_recs", "without a list", "no_recs"),
-    ("no_negatives", "without a negative row", "one_class"),
-    ("constant_scores", "with equal scores only", ""),
-    ("no_rows", "without rows", ""),
+    ("no_truth", "without a relevant item", ("no_truth", "one_class")),
+    ("no_recs", "without a list", ("no_recs",)),
+    ("no_negatives", "without a negative row", ("one_class",)),
+    ("constant_scores", "with equal scores only", ()),
+    ("no_rows", "without rows", ()),
 )
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 
@@ -358,10 +358,10 @@ class Report(Mapping[str, float]):
                 if self.users["total"]
                 else f"{self.data['rows']:,} rows"
             ]
-        for count, meaning, policy in NOTES:
+        for count, meaning, policies in NOTES:
             if self.users.get(count):
-                rule = f" ({policy}={self.settings[policy]})" if policy in self.settings else ""
-                users.append(f"{self.users[count]:,} {meaning}{rule}")
+                rules = ", ".join(f"{policy}={self.settings[policy]}" for policy in policies if policy in self.settings)
+                users.append(f"{self.users[count]:,} {meaning}{f' ({rules})' if rules else ''}")
         notes = ["; ".join(users)]
         if self.groups:
             sizes = (f"{grouping} ({len(by_label):,})" for grouping, by_label in self.groups.items())

@@ -21,10 +21,10 @@ __all__ = ["check_grades", "check_row_metrics", "collect_runs", "make_source"]
 Array = np.ndarray[Any, Any]
 
 
-def check_grades(plan: Plan, gains: Array) -> None:
+def check_grades(plan: Plan, gains: Array, name: str) -> None:
     """Gains that the asked metrics cannot take."""
     if gains.max() > plan.max_gain:
-        raise InputError(f"truth gains must not exceed err's max_gain = {plan.max_gain}, found {gains.max()}")
+        raise InputError(f"{name} must not exceed err's max_gain = {plan.max_gain}, found {gains.max()}")
     if not (plan.needs_plain or plan.gain_tables):
         return
     relevant = gains[gains > 0]
@@ -50,14 +50,14 @@ def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
     if lists and ties in ("id_asc", "id_desc") and rows.items is None:
         raise InputError(f"ties={ties!r} needs item_ids")
     if lists and len(rows.labels):
-        check_grades(plan, rows.labels)
+        check_grades(plan, rows.labels, "labels")
     for call in plan.calls:
         if call.metric.needs in ("classes", "probabilities"):
-            _check_classes(call, plan, rows.labels)
+            _check_classes(call, plan, rows)
         if call.metric.needs == "probabilities":
-            _check_probabilities(call, rows.scores)
+            _check_probabilities(call, rows)
     if any(call.metric.needs == "targets" for call in plan.calls):
-        _check_predictions(rows.scores)
+        _check_predictions(rows)
 
 
 def _check_without_users(plan: Plan) -> None:
@@ -69,40 +69,41 @@ def _check_without_users(plan: Plan) -> None:
         raise InputError("per_user=True needs users: give indptr, or user_ids with one key per row")
 
 
-def _check_classes(call: Call, plan: Plan, labels: Array) -> None:
+def _check_classes(call: Call, plan: Plan, rows: Rows) -> None:
     """Labels must be 0 or 1 unless it is said from where on they are positive."""
+    labels = rows.labels
     if call.min_gain is not None or plan.asked.min_gain > 0 or not len(labels):
         return
     if labels.min() < 0 or labels.max() > 1 or (labels.dtype != np.int8 and ((labels != 0) & (labels != 1)).any()):
         at = int(((labels != 0) & (labels != 1)).argmax())
         raise InputError(
-            f"labels must be 0 or 1 for {call.text}, found {labels[at]} at row {at}; min_gain=... says from which "
-            "label a row is positive"
+            f"labels must be 0 or 1 for {call.text}, found {labels[at]} at row {rows.where(at)}; min_gain says from "
+            "which label a row is positive"
         )
 
 
-def _check_probabilities(call: Call, scores: Array) -> None:
+def _check_probabilities(call: Call, rows: Rows) -> None:
+    scores = rows.scores
     if len(scores) and not (scores.min() >= 0 and scores.max() <= 1):
         at = int(((scores < 0) | (scores > 1)).argmax())
-        raise InputError(f"scores must be probabilities for {call.text}, found {scores[at]} at row {at}")
+        raise InputError(f"scores must be probabilities for {call.text}, found {scores[at]} at row {rows.where(at)}")
 
 
-def _check_predictions(scores: Array) -> None:
+def _check_predictions(rows: Rows) -> None:
+    scores = rows.scores
     if len(scores) and not (np.isfinite(scores.min()) and np.isfinite(scores.max())):
         at = int((~np.isfinite(scores)).argmax())
-        raise InputError(f"predictions must be finite, found {scores[at]} at row {at}")
+        raise InputError(f"predictions must be finite, found {scores[at]} at row {rows.where(at)}")
 
 
 def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
     """The rows in the form that kernels take, with what to compute of them."""
-    labels = rows.labels
-    ranked = plan.writers[True].ranks or any(call.metric.kind == "ranking" for call in plan.calls)
-    graded = ranked and bool(len(labels)) and bool(labels.max() > 1 or _has_fractions(labels) or plan.needs_gains)
+    labels = _wide_enough(plan, rows.labels)
+    rank = plan.writers[True].ranks or bool(np.isin(plan.facts(graded=True)[0][:, 0], _FROM_POSITIVES).any())
+    # one walk over the positives serves labels of 0 and 1; where gains differ, each view has positives of its own
+    graded = rank and bool(len(labels)) and bool(labels.max() > 1 or _has_fractions(labels) or plan.needs_gains)
     facts, parameters = plan.facts(graded=graded)
     parameters[facts[:, 0] == op.LOG_LOSS] = np.finfo(rows.scores.dtype).eps
-    rank = ranked or bool(np.isin(facts[:, 0], _FROM_POSITIVES).any())
-    if labels.dtype == np.int8 and max(plan.min_gains) > np.iinfo(np.int8).max:
-        labels = labels.astype(np.float64)
     bars = [_bar(least, labels.dtype) for least in plan.min_gains]
     return Scores(
         labels=labels,
@@ -120,6 +121,12 @@ def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
 
 
 _FROM_POSITIVES = (op.STEP, op.TRAPEZOID, op.DAVIS_GOADRICH, op.KOLMOGOROV)
+
+
+def _wide_enough(plan: Plan, labels: Array) -> Array:
+    """The labels in a type that can hold every `min_gain`."""
+    wide = labels.dtype == np.int8 and max(plan.min_gains) > np.iinfo(np.int8).max
+    return labels.astype(np.float64) if wide else labels
 
 
 def _has_fractions(labels: Array) -> bool:
@@ -141,12 +148,12 @@ def collect_runs(plan: Plan, rows: Rows, n_threads: int) -> Iterator[tuple[RunKe
     if not views:
         return
     lengths = np.diff(rows.indptr)
-    weights = rows.weights
+    labels, weights = _wide_enough(plan, rows.labels), rows.weights
     if rows.users.weights is not None:
         of_rows = np.repeat(rows.users.weights, lengths)
         weights = of_rows if weights is None else weights * of_rows
     for view in views:
-        positive = rows.labels >= np.asarray(_bar(plan.min_gains[view], rows.labels.dtype), rows.labels.dtype)
+        positive = labels >= np.asarray(_bar(plan.min_gains[view], labels.dtype), labels.dtype)
         yield (view, None), _runs(positive, rows.scores, weights, None, n_threads)
         for codes in rows.users.groups:
             of_rows = np.repeat(codes, lengths)

@@ -76,7 +76,7 @@ class State:
         """Mean, standard error and users counted of a metric, for all users or one group."""
         row = 0 if group is None else self._groups[group]
         if value.over_rows is not None:
-            return self._over_rows(value, group)
+            return self._over_rows(value, row, group)
         if value.ratio is not None:
             return self._ratio(value, value.ratio, row)
         counts = self._counts[row, value.view]
@@ -91,10 +91,10 @@ class State:
         total, squares = self._totals[row, position]
         return (*mean_and_error(n, total, squares, self.plan.scales[position]), n)
 
-    def _over_rows(self, value: Value, group: GroupKey | None) -> tuple[float, float, int]:
+    def _over_rows(self, value: Value, row: int, group: GroupKey | None) -> tuple[float, float, int]:
         assert value.over_rows is not None
         runs = self.runs.get((value.view, group))
-        users = self.n_users if group is None else int(self._counts[self._groups[group], 0].sum())
+        users = int(self._sum(row, self.plan.position(value, 0)))
         if runs is None:
             return math.nan, math.nan, users
         error = value.over_rows.std_error
@@ -105,19 +105,22 @@ class State:
         size = len(ratio.rows)
         at = [self.plan.position(value, nth) for nth in range(len(value.sums))]
         n = int(self._sum(row, at[-1]))
-        if n == 0:
-            return math.nan, math.nan, 0
+        if n == 0 or (ratio.spoils is not None and self._sum(row, at[-2])):
+            return math.nan, math.nan, n
         means = [self._sum(row, at[i]) / n for i in range(size)]
         mean = float(ratio.function(*means))
         if ratio.gradient is None or n == 1 or not math.isfinite(mean):
             return mean, math.nan, n
-        pairs = dict(zip(itertools.combinations(range(size), 2), at[size:-1], strict=True))
+        slopes = ratio.gradient(*means)
+        if slopes is None:
+            return mean, math.nan, n
+        pairs = dict(zip(itertools.combinations(range(size), 2), at[size:-1], strict=False))
         scale = Fraction(n, n - 1) / (n * n)
         covariance = [[Fraction(0)] * size for _ in range(size)]
         for i, j in itertools.combinations_with_replacement(range(size), 2):
             product = self._sum(row, at[i], 1) if i == j else self._sum(row, pairs[i, j])
             covariance[i][j] = covariance[j][i] = (product - n * means[i] * means[j]) * scale
-        return mean, combined_error(ratio.gradient(*means), covariance), n
+        return mean, combined_error(slopes, covariance), n
 
     def _sum(self, row: int, position: int, moment: int = 0) -> Fraction:
         return as_fraction(self._totals[row, position, moment], self.plan.scales[position])

@@ -166,25 +166,30 @@ class Ratio(NamedTuple):
     """A metric of scored rows whose value is a function of several sums over users, such as gauc.
 
     `function` takes the sums, each divided by one and the same number: it must not change when all are multiplied.
-    `gradient` gives its derivatives for the standard error, or is None where there is none. `each` is a user's own
-    value, NaN where the user has none; `counted` is 1 for users who count, else 0. `refused` is a row that must be 0
-    for every user, and what to say of a user for whom it is not.
+    `gradient` gives its derivatives for the standard error; it is or gives None where there is none. `each` is a
+    user's own value, NaN where the user has none; `counted` is 1 for users who count, else 0. `refused` is a row that
+    must be 0 for every user, and what to say of a user for whom it is not; `spoils` one that makes the value NaN.
     """
 
     function: Callable[..., Any]
-    gradient: Callable[..., tuple[float, ...]] | None
+    gradient: Callable[..., tuple[float, ...] | None] | None
     rows: tuple[Any, ...]
     each: Any
     counted: Any
     refused: tuple[Any, str] | None = None
+    spoils: Any = None
 
 
 class OverRows(NamedTuple):
-    """A metric that needs the order of all rows, whoever's they are; both functions take `ScoreRuns`."""
+    """A metric that needs the order of all rows, whoever's they are; both functions take `ScoreRuns`.
+
+    `each` and `counted` are as in `Ratio`.
+    """
 
     value: Callable[[Any], float]
     std_error: Callable[[Any], float] | None
     each: Any
+    counted: Any
 
 
 class Statistics:
@@ -380,6 +385,10 @@ class ScoreStatistics(Statistics):
         """Sum of w (1 - y) where s >= threshold."""
         return self._fact(op.FALSE_POSITIVES, threshold)
 
+    def below(self, threshold: float) -> Any:
+        """Sum of w where s < threshold."""
+        return self._fact(op.BELOW, threshold)
+
     def gap(self, nth: int, bins: int) -> Any:
         """Sum of w (s - y) in the nth of equally wide bins of [0, 1]."""
         return self._fact(op.GAP, nth + (bins << op.BIN_BITS))
@@ -396,6 +405,10 @@ class ScoreStatistics(Statistics):
     def largest_distance(self) -> Any:
         """Largest distance between the distributions of the scores of positives and negatives."""
         return self._fact(op.KOLMOGOROV)
+
+    def only(self, mask: Any, row: Any) -> Any:
+        """The row, 0 where the mask is 0, whatever the row is there."""
+        return Row(op.SELECT, (_as_row(mask), _as_row(row)))
 
     def where(self, mask: Any, row: Any) -> Any:
         """The row, NaN where the mask is 0."""

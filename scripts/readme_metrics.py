@@ -1,15 +1,19 @@
-"""Writes the README's table of metrics from the registry; with --check it only says whether the table is current."""
+"""Writes the README's generated tables of metrics; with --check it only says whether they are current.
+
+The metrics come from the registry, how to get the GAUC of other tools from gauc_of_tools.toml.
+"""
 
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import fastrec
 
 README = Path(__file__).parent.parent / "README.md"
-BEGIN, END = "<!-- metrics:begin -->", "<!-- metrics:end -->"
+GAUC_OF_TOOLS = Path(__file__).with_name("gauc_of_tools.toml")
 
 
 def option_text(name: str, option: dict[str, Any]) -> str:
@@ -18,27 +22,47 @@ def option_text(name: str, option: dict[str, Any]) -> str:
     if option["kind"].endswith("table"):
         choices.append("table")
     if option["kind"] == "number":
-        choices.append("required" if option["required"] else f"**{option['default']:g}**")
+        default = option["default"]
+        choices.append("required" if option["required"] else "a number" if default is None else f"**{default:g}**")
     return f"`{name}=`" + " \\| ".join(choices)
 
 
-def table() -> str:
-    """The table in Markdown."""
-    lines = ["| metric | value of a user | options (default in **bold**) | source |", "|---|---|---|---|"]
+def metrics_table(kind: str, value: str) -> str:
+    """The metrics of a kind; `value` is the title of the column with their formulas."""
+    lines = [f"| metric | {value} | options (default in **bold**) | source |", "|---|---|---|---|"]
     for metric in fastrec.catalogue():
-        options = [option_text(name, option) for name, option in metric["options"].items() if name != "min_gain"]
-        lines.append(f"| `{metric['name']}` | {metric['formula']} | {'; '.join(options)} | {metric['source']} |")
+        if metric["kind"] == kind:
+            options = [option_text(name, option) for name, option in metric["options"].items() if name != "min_gain"]
+            formula = metric["formula"].replace("|", "\\|")
+            lines.append(f"| `{metric['name']}` | {formula} | {'; '.join(options)} | {metric['source']} |")
     return "\n".join(lines)
 
 
+def gauc_table() -> str:
+    """How to get each tool's GAUC, or why it cannot be had."""
+    lines = ["| tool | its name | weight of a user | users of one class | here | notes |", "|---|---|---|---|---|---|"]
+    for number in tomllib.loads(GAUC_OF_TOOLS.read_text(encoding="utf-8"))["number"]:
+        call = f"`{number['call']}`" if number["call"] else "cannot be had"
+        cells = (number["tool"], number["name"], number["weight"], number["one_class"], call, number["note"])
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    """The text with the table between the marks of this name."""
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}"
+
+
 def main() -> int:
-    """Write the table, or compare it."""
+    """Write the tables, or compare them."""
     text = README.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    fresh = f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    fresh = with_table(text, "metrics", metrics_table("ranking", "value of a user"))
+    fresh = with_table(fresh, "score-metrics", metrics_table("scores", "value"))
+    fresh = with_table(fresh, "gauc", gauc_table())
     if "--check" in sys.argv:
-        print("README.md: the table of metrics is " + ("current" if fresh == text else "stale: run this script"))
+        print("README.md: the generated tables are " + ("current" if fresh == text else "stale: run this script"))
         return int(fresh != text)
     README.write_text(fresh, encoding="utf-8")
     return 0

@@ -9,8 +9,9 @@ Fixed readings of the definitions:
 
 - A row of weight 0 is no row: it adds nothing, and makes no class present and no score different.
 - A user without rows (of weight above 0) has no value: it is left out of means, and of `gauc` as `drop` would.
-- What is undefined is NaN over rows and leaves a user out, except that `average_precision` over rows without
-  positives is 0, and that `zero_division` rules metrics of classes at a threshold.
+- What is undefined is NaN over rows and leaves a user out, except that `average_precision` over rows is 0 without
+  positives, and that `zero_division` rules metrics of classes at a threshold (of no rows at all they are NaN).
+- A user whose AUC is NaN under `one_class=nan` makes `gauc` NaN, unless of weight 0, and is not counted.
 - Edges of uniform bins are the doubles b / bins; thresholds are doubles too.
 - The standard error of a value over rows is that of a ratio of sums over users (delta method), for `auc` DeLong's;
   values that are no such ratio have none.
@@ -429,22 +430,27 @@ def twice_won(labels: Sequence[float], scores: Sequence[float]) -> int:
 
 
 def delong_error(rows: Rows) -> float:
-    """Standard error of `auc` of rows of equal weight (DeLong et al. 1988), from its structural components."""
-    good, bad = [row.score for row in positives(rows)], [row.score for row in negatives(rows)]
+    """Standard error of `auc` (DeLong et al. 1988), from the placement of each row among those of the other class.
+
+    For each class P / (P - 1) * sum of w² (placement - auc)² / (sum of w)², over its P rows; the root of their sum.
+    """
+    good, bad = positives(rows), negatives(rows)
     if len(good) < 2 or len(bad) < 2:
         return math.nan
+    area = all_pairs(rows)
+    assert area is not None
 
-    def won(p: float, n: float) -> Fraction:
-        return Fraction(1) if p > n else HALF if p == n else Fraction(0)
+    def won(p: Row, n: Row) -> Fraction:
+        return Fraction(1) if p.score > n.score else HALF if p.score == n.score else Fraction(0)
 
-    of_good = [mean_of([won(p, n) for n in bad]) for p in good]
-    of_bad = [mean_of([won(p, n) for p in good]) for n in bad]
-    return math.sqrt(sample_variance(of_good) / len(good) + sample_variance(of_bad) / len(bad))
+    of_good = [weighted(bad, lambda n, p=p: won(p, n)) / weight_of(bad) - area for p in good]  # type: ignore[misc]
+    of_bad = [weighted(good, lambda p, n=n: won(p, n)) / weight_of(good) - area for n in bad]  # type: ignore[misc]
+    return math.sqrt(spread_of_mean(of_good, good) + spread_of_mean(of_bad, bad))
 
 
-def sample_variance(values: Sequence[Number]) -> Number:
-    middle = mean_of(values)
-    return total([(value - middle) ** 2 for value in values]) / (len(values) - 1)
+def spread_of_mean(residuals: Sequence[Number], rows: Sequence[Row]) -> Number:
+    squares = total([(row.weight * residual) ** 2 for row, residual in zip(rows, residuals, strict=True)])
+    return Fraction(len(rows), len(rows) - 1) * squares / weight_of(rows) ** 2
 
 
 def average_precision(rows: Rows, *, interpolation: str = "step") -> Number | None:
@@ -785,8 +791,9 @@ def averaged(
         if weight > 0
     )
     found = kind.value(everything) if everything else None
-    value = float(found) if found is not None else kind.over_rows if everything else math.nan
     present = [(rows, weight) for rows, weight in zip(users, weights, strict=True) if rows]
+    instead = kind.over_rows if present or metric == "average_precision" else math.nan
+    value = instead if found is None else float(found)
     return Result(
         value,
         error_over_rows(metric, kind, present, everything),
@@ -800,8 +807,7 @@ def averaged(
 def error_over_rows(metric: str, kind: Kind, users: Sequence[tuple[Rows, float]], everything: Rows) -> float | None:
     """The standard error of a value over rows; None where the delta method has no derivative."""
     if metric == "auc":
-        one_weight = len({row.weight for row in everything}) == 1
-        return delong_error(everything) if one_weight and kind.value is auc else math.nan
+        return delong_error(everything) if kind.value is auc else math.nan
     if kind.parts is None or not everything:
         return math.nan
     parts = [kind.parts(rows, everything) for rows, _ in users]
@@ -856,8 +862,10 @@ def grouped_auc(
         for value, rows, own in zip(per_user, users, user_weights, strict=True)
         if value is not None
     ]
+    is_nan = any(math.isnan(value) and own > 0 for value, own in counted)
+    counted = [(value, own) for value, own in counted if not math.isnan(value)]
     values, weights = [value for value, _ in counted], [own for _, own in counted]
-    if any(math.isnan(value) for value in values) or math.fsum(weights) == 0:
+    if is_nan or math.fsum(weights) == 0:
         return Result(math.nan, math.nan, len(counted), per_user, 0, 0)
     return Result(*oracle.mean_over_users(values, weights), len(counted), per_user, 0, 0)
 

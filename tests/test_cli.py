@@ -370,6 +370,13 @@ def test_a_mean_that_does_not_exist_is_under_every_threshold(folder):
         (["--gain-col", "stars"], r"truth\.csv: no column 'stars'; its columns are 'user_id'"),
         (["--by", "state"], "neither truth.csv nor recs.csv has the column 'state'"),
         (["--exclude", "seen.csv"], r"seen\.csv: no such file"),
+        (["-m", "ndcg@10,auc"], "auc is a metric of scored rows: give a LOG and leave out TRUTH"),
+        (["--label-col", "x"], "--label-col is for a LOG: leave out TRUTH"),
+        (["--prediction-col", "x"], "--prediction-col is for a LOG"),
+        (["--one-class", "half"], "--one-class is for a LOG"),
+        (["--weight-col", "x"], "--weight-col is for a LOG"),
+        (["--curves", "c.json"], "--curves is for a LOG"),
+        (["--user-col", "user_id", "--user-col", "item_id"], "several --user-col are for a LOG"),
         (["--fail-under", "ndcg@10"], "a metric and a number are wanted"),
         (["--fail-under", "ndcg(gain=exp2)"], "a metric and a number are wanted"),
         (["--fail-under", "ndcg@10=nan"], "a metric and a number are wanted"),
@@ -420,12 +427,297 @@ def test_bad_and_missing_parquet_files(folder):
     pq.write_table(pa.table({"user_id": [1], "item_id": [1]}), "truth.parquet")
     assert_fails(run("evaluate", "recs.parquet", "truth.parquet"), "user ids cannot be matched")
     assert_fails(run("evaluate", "gone.parquet", "truth.csv"), r"gone\.parquet: no such file")
-    assert_fails(run("evaluate", "recs.parquet"), "Missing argument 'TRUTH'")
+    assert_fails(run("evaluate", "recs.parquet"), r"no column 'label'; .* lists need a second file, TRUTH")
+    assert_fails(run("evaluate"), r"Missing argument 'RECS\|LOG'")
 
 
 def test_an_output_that_fails_late_leaves_nothing(folder, monkeypatch):
     monkeypatch.setattr(cli, "_render", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert_fails(evaluate("-o", "out.json"), "No space left on device", folder=folder)
+
+
+# Scored logs
+
+# Users 1 and 2 have AUC 2/3 and 1/2; user 3 has no positive row. The rows of a user do not stand together.
+LOG = """user_id,item_id,label,score,country,position,w
+2,21,1,.9,BE,1,1
+1,11,1,.9,NL,1,2
+1,12,0,.8,NL,1,1
+2,22,0,.8,BE,1,1
+1,13,1,.7,NL,2,1
+1,14,1,.6,NL,2,1
+2,23,0,.7,BE,2,1
+2,24,1,.6,BE,2,3
+1,15,0,.5,NL,2,1
+3,31,0,.5,NL,1,1
+"""
+RATINGS = "user_id,stars,guess,target,prediction\n1,5,4.5,1,1\n1,3,3.5,1,1\n2,4,4,1,1\n2,1,3,1,2\n"
+
+
+@pytest.fixture
+def logs(tmp_path, monkeypatch):
+    """An empty current folder with a scored log and a file of ratings in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(fastrec.__file__).parents[1]))
+    (tmp_path / "log.csv").write_text(LOG)
+    (tmp_path / "ratings.csv").write_text(RATINGS)
+    return tmp_path
+
+
+def assert_log_fails(result, message, *, folder=None):
+    assert_fails(result, message, folder=folder, files=("log.csv", "ratings.csv"))
+
+
+def column_of(name, text=LOG):
+    return [row[name] for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_a_scored_log(logs):
+    found = means("log.csv", "-m", "gauc,gauc(weight=equal),auc,ndcg@3")
+    arrays = [1, 0, 1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.9, 0.8, 0.7, 0.6, 0.5], [0, 5, 9, 10]
+    assert found == dict(fastrec.evaluate_scores(*arrays, ["gauc", "gauc(weight=equal)", "auc", "ndcg@3"]))
+    assert found["gauc"] == pytest.approx((5 * 2 / 3 + 4 / 2) / 9)
+
+
+def test_policies_of_a_log_reach_the_evaluation(logs):
+    assert means("log.csv", "-m", "gauc(weight=equal)", "--one-class", "half") == {
+        "gauc(weight=equal)": pytest.approx(5 / 9)
+    }
+    assert means("log.csv", "-m", "mrr", "--no-truth", "zero") == {"mrr": pytest.approx(2 / 3)}
+    assert means("log.csv", "-m", "accuracy@1", "--n-items", "10") == {"accuracy@1": pytest.approx(0.85)}
+    labels, scores = ([float(text) for text in column_of(name)] for name in ("label", "score"))
+    weights = [float(text) for text in column_of("w")]
+    assert means("log.csv", "-m", "auc", "--weight-col", "w") == {
+        "auc": fastrec.auc(labels, scores, sample_weight=weights)
+    }
+
+
+def test_graded_labels(logs):
+    (logs / "log.csv").write_text(LOG.replace("11,1,", "11,3,").replace("24,1,", "24,3,"))
+    assert means("log.csv", "-m", "gauc", "--min-gain", "2")["gauc"] == pytest.approx((5 * 1 + 4 * 0) / 9)
+    assert means("log.csv", "-m", "dcg@1") == {"dcg@1": 2.0}
+    result = run("evaluate", "log.csv", "-m", "ndcg,auc")
+    assert_log_fails(
+        result,
+        r"log\.csv: column 'label': labels must be 0 or 1 for auc, found 3 in row 2; --min-gain says",
+        folder=logs,
+    )
+
+
+def test_several_user_columns_make_a_user(logs):
+    options = ("-m", "gauc", "--user-col", "user_id", "--user-col", "position", "--by", "position")
+    result = run("evaluate", "log.csv", *options, "--format", "json", "--per-user", "users.csv")
+    found = json.loads(result.stdout)
+    assert found["users"]["total"] == 5
+    assert found["metrics"]["gauc"]["mean"] == pytest.approx((2 * 1 + 2 * 1 + 3 * 1 + 2 * 0) / 9)
+    assert found["groups"]["position"]["2"]["gauc"]["mean"] == pytest.approx(3 / 5)
+    lines = (logs / "users.csv").read_text().splitlines()
+    assert lines == ['"user_id","position","gauc"', "1,1,1", "1,2,1", "2,1,1", "2,2,0", "3,1,"]
+    result = run("evaluate", "log.csv", "-m", "gauc", "--by", "position")
+    assert_log_fails(result, "column 'position': one value per user .* with several --user-col, each combination")
+
+
+def test_values_of_each_user_of_a_log(logs):
+    (logs / "log.csv").write_text(re.sub(r"(?m)^(\d),", r"u\1,", LOG))
+    run("evaluate", "log.csv", "-m", "gauc,log_loss(average=user)", "--by", "country", "--per-user", "users.parquet")
+    table = pq.read_table("users.parquet")
+    assert table.column_names == ["user_id", "country", "gauc", "log_loss(average=user)"]
+    assert table["user_id"].to_pylist() == ["u1", "u2", "u3"]
+    assert table["country"].to_pylist() == ["NL", "BE", "NL"]
+    assert table["gauc"].to_pylist() == [pytest.approx(2 / 3), 0.5, None]
+
+
+def test_a_log_without_users(logs):
+    (logs / "log.csv").write_text(LOG.replace("user_id", "session"))
+    assert list(means("log.csv")) == ["auc", "average_precision", "log_loss", "calibration"]
+    lines = run("evaluate", "log.csv", "-m", "auc").stdout.splitlines()
+    assert lines[0].split() == ["metric", "mean", "95", "%", "interval"]
+    assert lines[-1] == "10 rows (5 positive)"
+    assert run("evaluate", "log.csv", "-m", "auc", "--format", "md").stdout.startswith("| metric | mean | 95 % int")
+    for options, message in (
+        (["-m", "auc,gauc"], r"no column 'user_id' .*; gauc needs users: --user-col names"),
+        (["-m", "ndcg@3"], r"ndcg@3 needs users: --user-col names their column"),
+        (["-m", "mae(average=user)"], r"mae\(average=user\) needs users"),
+        (["--by", "country"], "--by needs users"),
+        (["--per-user", "users.csv"], "--per-user needs users"),
+        (["--fail-under", "gauc=0.5"], r"gauc: not evaluated here; there is auc, average_precision"),
+    ):
+        assert_log_fails(run("evaluate", "log.csv", *options), message, folder=logs)
+
+
+def test_the_table_of_a_log_for_people(logs):
+    result = run("evaluate", "log.csv", "--by", "country")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[2:8]] == [
+        *("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg@10")
+    ]
+    assert lines[-3:] == [
+        "10 rows (5 positive) of 3 users",
+        "1 without a positive row, left out of metrics of lists",
+        "1 with rows of one class only, left out of gauc",
+    ]
+    assert any(re.match(r"BE +1 +0\.5000", line) for line in lines)
+    assert "1 with rows of one class only, 0.5 in gauc" in run("evaluate", "log.csv", "--one-class", "half").stdout
+
+
+def test_cut_offs_of_the_usual_metrics(logs):
+    assert list(means("log.csv", "-k", "2,3"))[-2:] == ["ndcg@2", "ndcg@3"]
+    assert list(means("log.csv", "--weight-col", "w"))[-1] == "calibration"
+
+
+def test_ties_by_id_in_a_log(logs):
+    text = "user_id,label,score,sku,item_id\na,0,1,x,2\na,1,1,B,3\na,0,1,é,1\n"
+    (logs / "log.csv").write_text(text)
+    for options, mrr in (
+        (["--ties", "id_asc", "--item-col", "sku"], 1),
+        (["--ties", "id_desc", "--item-col", "sku"], 1 / 3),
+        (["--ties", "id_asc"], 1 / 3),
+        (["--ties", "id_desc"], 1),
+        (["--ties", "input"], 1 / 2),
+        ([], 11 / 18),
+    ):
+        assert means("log.csv", "-m", "mrr", *options) == {"mrr": pytest.approx(mrr)}
+    assert_log_fails(run("evaluate", "log.csv", "-m", "mrr", "--ties", "error"), "user 'a' .* ties='error'")
+    (logs / "log.csv").write_text(text.replace("item_id", "item"))
+    result = run("evaluate", "log.csv", "-m", "mrr", "--ties", "id_asc")
+    assert_log_fails(result, r"no column 'item_id' .*; --ties id_asc needs items: --item-col names their column")
+
+
+def test_ratings(logs):
+    found = means("ratings.csv", "--target-col", "stars", "--prediction-col", "guess")
+    assert found == {"mae": 0.75, "rmse": pytest.approx(math.sqrt(1.125)), "mse": 1.125}
+    assert means("ratings.csv", "--target-col", "target", "-m", "mae(average=user)") == {"mae(average=user)": 0.25}
+    assert means("ratings.csv", "--prediction-col", "prediction", "-m", "mae") == {"mae": 0.25}
+    lines = run("evaluate", "ratings.csv", "--target-col", "stars", "--prediction-col", "guess").stdout.splitlines()
+    assert lines[-1] == "4 rows of 2 users"
+    assert "auc" in means("ratings.csv", "--target-col=stars", "--prediction-col=guess", "-mauc", "--min-gain=4")
+    for options, message in (
+        (["--target-col", "nope"], "no column 'nope'.*; --target-col names the column of true ratings"),
+        (["--prediction-col", "nope"], "no column 'nope'.*; --prediction-col names"),
+        (["--target-col", "stars", "--label-col", "x"], "labels and scores, or targets and predictions"),
+        (["--target-col", "stars", "-m", "auc"], "column 'stars': targets must be 0 or 1 for auc, found 5 in row 1"),
+    ):
+        assert_log_fails(run("evaluate", "ratings.csv", *options), message, folder=logs)
+
+
+@pytest.mark.parametrize("name", ["curves.json", "curves.CSV"])
+def test_curves(logs, name):
+    result = run("evaluate", "log.csv", "-m", "auc,average_precision", "--format", "json", "--curves", name)
+    assert result.exit_code == 0, result.stderr
+    metrics = json.loads(result.stdout)["metrics"]
+    if name.endswith("json"):
+        found = json.loads((logs / name).read_text(), parse_constant=pytest.fail)
+        assert found["schema"] == 1
+        assert found["roc"]["area"] == metrics["auc"]["mean"]
+        assert found["pr"]["area"] == metrics["average_precision"]["mean"]
+        assert found["roc"]["threshold"][0] == "Infinity" and found["pr"]["threshold"][-1] is None
+        roc, pr = found["roc"], found["pr"]
+    else:
+        rows = list(csv.DictReader(io.StringIO((logs / name).read_text())))
+        assert list(rows[0]) == ["curve", "threshold", "fpr", "tpr", "recall", "precision"]
+        roc, pr = (
+            {axis: [float(row[axis]) for row in rows if row["curve"] == curve] for axis in axes}
+            for curve, axes in (("roc", ("fpr", "tpr")), ("pr", ("recall", "precision")))
+        )
+    assert np.trapezoid(roc["tpr"], roc["fpr"]) == pytest.approx(metrics["auc"]["mean"], abs=1e-12)
+    recall, precision = np.array(pr["recall"]), np.array(pr["precision"])
+    area = (-np.diff(recall) * precision[:-1]).sum()
+    assert area == pytest.approx(metrics["average_precision"]["mean"], abs=1e-12)
+
+
+def test_curves_of_graded_weighed_and_lacking_classes(logs):
+    (logs / "log.csv").write_text(LOG.replace("11,1,", "11,3,"))
+    result = run("evaluate", "log.csv", "-m", "ndcg", "--curves", "c.json")
+    assert_log_fails(result, r"column 'label': labels must be 0 or 1, found 3.* in row 2; --min-gain", folder=logs)
+    options = ("--min-gain", "2", "--weight-col", "w", "-m", "auc", "--format", "json", "--curves", "c.json")
+    result = run("evaluate", "log.csv", *options)
+    area = json.loads((logs / "c.json").read_text())["roc"]["area"]
+    assert area == pytest.approx(json.loads(result.stdout)["metrics"]["auc"]["mean"], abs=1e-12)
+    (logs / "log.csv").write_text("label,score\n0,.1\n0,.2\n")
+    result = run("evaluate", "log.csv", "-m", "auc", "--curves", "c.json")
+    assert result.exit_code == 0
+    assert result.stderr == "fastrec: warning: log.csv: rows of one class only, so --curves lack rates\n"
+    assert json.loads((logs / "c.json").read_text())["roc"]["area"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", "fpr"], "needs the option threshold"),
+        (["-m", "auc@10"], "it takes no cut-off"),
+        (["--label-col", "clicked"], r"no column 'clicked'; .*labels and scores \(--label-col, --score-col\)"),
+        (["--score-col", "scor"], r"no column 'scor' \(did you mean 'score'\?\).*; --score-col names the column"),
+        (["--user-col", "user"], r"no column 'user' \(did you mean 'user_id'\?\)"),
+        (["--weight-col", "weight"], "no column 'weight'"),
+        (["--weight-col", "w", "-m", "auc,ndcg@3"], "--weight-col weighs rows, which .* leave out ndcg@3"),
+        (["--by", "state"], "no column 'state'"),
+        (["--score-col", "country"], "column 'country' must hold numbers; row 1 holds 'BE'"),
+        (["--rank-col", "position"], "--rank-col is for lists: give TRUTH"),
+        (["--gain-col", "label"], "--gain-col is for lists"),
+        (["--exclude", "log.csv"], "--exclude is for lists"),
+        (["--duplicates", "miss"], "--duplicates is for lists"),
+        (["--no-recs", "zero"], "--no-recs is for lists"),
+        (["--curves", "c.xlsx"], r"--curves c\.xlsx: the name must end in \.csv or \.json"),
+        (["--curves", "./out.json"], r"would be written over out\.json"),
+        (["--curves", "no/c.json"], "there is no folder"),
+        (["-m", "gauc", "--one-class", "error"], "user 3 has rows of one class only"),
+        (["-m", "mrr", "--no-truth", "error"], "user 3 has no relevant item"),
+        (["-m", "err(max_gain=1)", "--label-col", "position"], "column 'position': labels must not exceed"),
+        (["-m", "brier", "--score-col", "position"], "column 'position': scores must be probabilities .* in row 5"),
+        (["--fail-under", "auc=high"], "a metric and a number are wanted"),
+    ],
+)
+def test_wrong_usage_with_a_log_is_one_line(logs, arguments, message):
+    assert_log_fails(run("evaluate", "log.csv", "-o", "out.json", *arguments), message, folder=logs)
+
+
+def test_rows_are_counted_as_in_the_file(logs):
+    lines = LOG.splitlines(keepends=True)
+    assert lines[9].startswith("1,15,0,.5")  # data row 9, the fifth of user 1
+    for old, new, options, message in (
+        ("15,0,.5", "15,0,5", ["-m", "log_loss"], "column 'score': scores must be .* found 5.0 in row 9"),
+        ("15,0,", "15,7,", ["-m", "gauc"], "column 'label': labels must be .* found 7 in row 9"),
+        ("15,0,", "15,,", ["-m", "gauc"], r"column 'label' has no value \(null\) in row 9 of 10"),
+        ("15,0,.5", "15,0,nan", ["-m", "gauc"], "column 'score' is NaN in 1 rows, the first is row 9 of 10"),
+        ("2,1\n3,", "2,-1\n3,", ["-m", "auc", "--weight-col", "w"], "column 'w': weights must be .* in row 9"),
+    ):
+        assert old in LOG
+        (logs / "log.csv").write_text(LOG.replace(old, new))
+        assert_log_fails(run("evaluate", "log.csv", *options), message)
+
+
+def test_a_log_under_a_threshold(logs):
+    result = run("evaluate", "log.csv", "-m", "gauc", "--fail-under", "gauc=0.9")
+    assert result.exit_code == 1
+    assert re.match(r"fastrec: gauc = 0\.59\d+, wanted at least 0\.9\n", result.stderr)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_logs_give_what_arrays_give(logs, kind):
+    rng = np.random.default_rng(5)
+    n = 3000
+    users, positions = rng.integers(0, 200, n), rng.integers(1, 4, n)
+    labels, scores = (rng.random(n) < 0.3).astype(np.int8), rng.integers(1, 40, n).astype(np.float32) / 40
+    columns = {"u": users, "position": positions, "clicked": labels, "p": scores}
+    if kind == "parquet":
+        pq.write_table(pa.table(columns), "l.parquet")
+    else:
+        with open("l.csv", "w", newline="") as stream:
+            csv.writer(stream).writerows([list(columns), *zip(*map(np.ndarray.tolist, columns.values()), strict=True)])
+    metrics = ["gauc", "auc", "ndcg@2", "precision(threshold=0.5, average=user)", "log_loss", "map"]
+    expected = fastrec.evaluate_scores(labels, scores, user_ids=(users, positions), metrics=metrics)
+    named = ("--label-col", "clicked", "--score-col", "p", "--user-col", "u", "--user-col", "position")
+    found = means(f"l.{kind}", *named, *(part for metric in metrics for part in ("-m", metric)))
+    assert found == pytest.approx(dict(expected), abs=1e-12)
+
+
+def test_a_log_in_a_process_of_its_own(logs):
+    result = command("evaluate", "log.csv", "-m", "gauc", "--format", "csv", "--curves", "c.csv")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("metric,mean,std_error,low,high,users\ngauc,0.59259259")
+    assert (logs / "c.csv").read_text().startswith("curve,threshold,fpr,tpr,recall,precision\nroc,inf,0.0,0.0,,\n")
 
 
 # Metrics
@@ -435,8 +727,11 @@ def test_the_list_of_metrics():
     result = run("metrics")
     assert result.exit_code == 0
     assert max(map(len, result.stdout.splitlines())) <= 80
+    lists, rows = result.stdout.split("\nScored rows\n")
+    assert lists.startswith("Lists\n")
     for metric in fastrec.catalogue():
-        assert re.search(rf"^{metric['name']} ", result.stdout, re.MULTILINE)
+        shown = {"ranking": lists, "scores": rows}[metric["kind"]]
+        assert len(re.findall(rf"^{metric['name']} ", shown, re.MULTILINE)) == 1
     assert "k* | min_k_n_rec" in result.stdout
     assert "0.8*" in result.stdout
     assert "required" in result.stdout
@@ -448,6 +743,18 @@ def test_one_metric():
         assert result.exit_code == 0
         assert result.stdout.startswith("ndcg\n")
         assert ">>> " in result.stdout and "truth_uncut" in result.stdout and "0 to 1, higher" in result.stdout
+
+
+def test_a_name_with_two_metrics():
+    shown = run("metrics", "precision").stdout
+    assert len(re.findall(r"^precision$", shown, re.MULTILINE)) == 2
+    assert "h / k" in shown and "TP / (TP + FP)" in shown
+    shown = run("metrics", "precision(threshold=0.5)").stdout
+    assert shown.count("van Rijsbergen") == 1 and "TP / (TP + FP)" in shown
+    assert "h / k" in run("metrics", "precision@5").stdout
+    listed = json.loads(run("metrics", "mcc", "--format", "json").stdout)
+    assert [metric["kind"] for metric in listed] == ["ranking", "scores"]
+    assert json.loads(run("metrics", "auc", "--format", "json").stdout)["kind"] == "scores"
 
 
 def test_an_unknown_metric():
@@ -515,7 +822,7 @@ def test_version_and_help():
         result = run(*arguments)
         assert result.exit_code == 0 and result.stdout.startswith("Usage: fastrec")
     examples = [line for line in run("evaluate", "--help").stdout.splitlines() if line.startswith("  fastrec ")]
-    assert len(examples) == 2
+    assert len(examples) == 4
     result = run()
     assert result.exit_code == 2 and result.stdout == "" and "Commands:" in result.stderr
     assert_fails(run("evalute"), "No such command 'evalute'")

@@ -1,4 +1,4 @@
-"""Files: lists and truth from Parquet and CSV into arrays, and files that are never half written."""
+"""Files: lists, truth and scored logs from Parquet and CSV into arrays, and files that are never half written."""
 
 import os
 import stat
@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, MissingExtraError
-from fastrec.files import NO_LABEL, Columns, _connection, output_file, read_logs
+from fastrec.files import (
+    NO_LABEL,
+    ColumnError,
+    Columns,
+    ScoreColumns,
+    _connection,
+    output_file,
+    read_logs,
+    read_scores,
+)
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -295,6 +304,131 @@ def test_seen_items(read):
     text = "user_id,item_id\na,x\na,y\nb,z\n"
     logs = read(text, text, exclude="user_id,item_id\nb,x\nb,unknown\nc,x\n")
     assert lists(logs.exclude) == [[], [0]]
+
+
+# Scored logs
+
+LOG = "user_id,item_id,label,score\n2,5,0,.5\n1,6,1,.25\n2,7,1,-inf\n"
+
+
+@pytest.fixture
+def read_log(write):
+    def read_one(content, **columns):
+        return read_scores(write(content), ScoreColumns(**columns))
+
+    return read_one
+
+
+def test_rows_of_a_log_come_by_user_in_the_order_of_the_file(read_log):
+    log = read_log(LOG)
+    assert log.labels.tolist() == [1, 0, 1]
+    assert log.scores.tolist() == [0.25, 0.5, -np.inf]
+    assert log.indptr.tolist() == [0, 1, 3] and log.indptr.dtype == np.int64
+    assert log.user_ids.tolist() == [1, 2] and log.user_ids.dtype == np.int64
+    assert [log.row(position) for position in range(3)] == [2, 1, 3]
+    assert log.weights is None and log.items is None and log.groups == {}
+
+
+def test_a_log_without_users_stays_as_it_is(read_log):
+    log = read_log(LOG.replace("user_id", "session"))
+    assert log.labels.tolist() == [0, 1, 1]
+    assert log.indptr is None and log.user_ids is None and log.users == {}
+    assert [log.row(position) for position in range(3)] == [1, 2, 3]
+
+
+def test_several_columns_make_a_user(read_log):
+    content = "u,p,label,score,c\nb,10,1,.1,x\na,2,0,.2,y\nb,2,1,.3,\na,2,1,.4,y\n"
+    log = read_log(content, users=("u", "p"), by=("c", "p"))
+    assert log.user_ids.tolist() == [("a", 2), ("b", 2), ("b", 10)]
+    assert {name: values.tolist() for name, values in log.users.items()} == {"u": ["a", "b", "b"], "p": [2, 2, 10]}
+    assert log.indptr.tolist() == [0, 2, 3, 4]
+    assert log.scores.tolist() == [0.2, 0.4, 0.3, 0.1]
+    assert log.groups["c"].tolist() == ["y", NO_LABEL, "x"]
+    assert log.groups["p"].tolist() == [2, 2, 10]
+    with pytest.raises(ColumnError, match=r"column 'p': one value per user is wanted, but user 'b' has '10' and '2'"):
+        read_log(content, users=("u",), by=("p",))
+
+
+@pytest.mark.parametrize(
+    ("array", "dtype"),
+    [
+        (pa.array([True, False]), np.int8),
+        (pa.array([1, 0], pa.int8()), np.int8),
+        (pa.array([1, 0], pa.int64()), np.float64),
+        (pa.array([1, 0], pa.float32()), np.float32),
+        (pa.array(["1", "0.0"]), np.float64),
+    ],
+)
+def test_labels_in_any_type_of_numbers(read_log, array, dtype):
+    log = read_log({"label": array, "score": [0.5, 0.25]})
+    assert log.labels.tolist() == [1, 0] and log.labels.dtype == dtype
+
+
+def test_scores_keep_their_type(read_log):
+    for type_ in (pa.float32(), pa.float64()):
+        log = read_log({"label": [1], "score": pa.array([0.1], type_)})
+        assert log.scores.dtype == type_.to_pandas_dtype()
+    assert read_log({"label": [1], "score": [3]}).scores.tolist() == [3.0]
+
+
+def test_items_of_a_log_become_codes_in_the_order_of_their_bytes(read_log):
+    content = "label,score,item_id,user_id\n0,1,é,2\n1,1,Z,1\n1,1,b,2\n"
+    assert read_log(content, item="item_id").items.tolist() == [0, 2, 1]
+    assert read_log(content.replace("user_id", "u"), item="item_id").items.tolist() == [2, 0, 1]
+    assert read_log(LOG, item="item_id").items.tolist() == [6, 5, 7]
+
+
+def test_weights_and_ratings(read_log):
+    content = "user_id,stars,guess,w\n2,5,4.5,1\n1,3,3.5,.5\n"
+    log = read_log(content, label="stars", score="guess", ratings=True, weight="w")
+    assert log.labels.tolist() == [3, 5] and log.scores.tolist() == [3.5, 4.5] and log.weights.tolist() == [0.5, 1]
+    assert log.columns == {"target": "stars", "prediction": "guess", "user0": "user_id", "weight": "w"}
+
+
+def test_users_that_are_text_keep_their_zeros(read_log):
+    log = read_log("user_id,label,score\n01,1,1\n1,0,2\n01,0,3\n")
+    assert log.user_ids.tolist() == ["01", "1"] and log.indptr.tolist() == [0, 2, 3]
+
+
+def test_order_holds_in_a_log_of_many_blocks(read_log):
+    rng = np.random.default_rng(2)
+    users, n = rng.integers(0, 3_000, 300_000), 300_000
+    log = read_log({"user_id": users, "label": np.arange(n) % 2, "score": np.arange(n)})
+    order = np.argsort(users, kind="stable")
+    assert np.array_equal(log.places, order) and np.array_equal(log.scores, order)
+    log = read_log({"label": np.arange(n) % 2, "score": np.arange(n)})
+    assert np.array_equal(log.scores, np.arange(n))
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "message", "role"),
+    [
+        (LOG, {"label": "clicked"}, r"no column 'clicked'; its columns are 'user_id', 'item_id'", "label"),
+        (LOG, {"score": "scores"}, r"no column 'scores' \(did you mean 'score'\?\)", "score"),
+        (LOG, {"users": ("user_id", "place")}, "no column 'place'", "user"),
+        (LOG, {"label": "x", "ratings": True}, "no column 'x'", "target"),
+        (LOG, {"item": "x"}, "no column 'x'", "item"),
+        (LOG, {"by": ("x",)}, "no column 'x'", "by"),
+        (LOG.replace("user_id", "u"), {"by": ("u",)}, "no column 'user_id'", "user"),
+        (LOG, {"weight": "x"}, "no column 'x'", "weight"),
+        ("label,score\n", {}, "no rows: there is nothing to evaluate", None),
+        ("label,score\n1,\n", {}, r"column 'score' has no value \(null\) in row 1 of 1", None),
+        ("label,score\n1,1\n,2\n", {}, r"column 'label' has no value \(null\) in row 2 of 2", None),
+        ("label,score\n1,nan\n", {}, "column 'score' is NaN in 1 rows, the first is row 1 of 1", None),
+        ("label,score\ninf,1\n", {}, "column 'label' is NaN or infinite in 1 rows", None),
+        ("label,score\nyes,1\n", {}, "column 'label' must hold numbers; row 1 holds 'yes'", None),
+        ("label,score\n1,inf\n", {"ratings": True}, "column 'score' is NaN or infinite in 1 rows", None),
+        ("user_id,label,score\n,1,1\n", {}, r"column 'user_id' has no value \(null\) in row 1", None),
+        ({"user_id": [1.5], "label": [1], "score": [1]}, {}, "column 'user_id' holds DOUBLE: write ids as", None),
+        ({"label": [2**60], "score": [1]}, {}, r"'label' holds integers above 2\^53, which labels cannot", None),
+        ({"label": [[1]], "score": [1]}, {}, r"holds BIGINT\[\]: a label must be a number", None),
+    ],
+)
+def test_bad_logs(read_log, content, columns, message, role):
+    with pytest.raises(FastrecError, match=message) as error:
+        read_log(content, **columns)
+    assert getattr(error.value, "role", None) == role
+    assert "\n" not in str(error.value)
 
 
 # Names of columns and files

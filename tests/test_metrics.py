@@ -14,7 +14,7 @@ import oracle
 import pytest
 import strategies
 import worked_cases
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from strategies import Log
 from worked_cases import Case, Refused
@@ -35,7 +35,16 @@ TABLES: dict[str, list[Any]] = {
     "discount": [(1.0, 0.5, 0.5, 0.1)],
 }
 POLICIES = ["skip", "zero", "nan"]
-CI = settings(derandomize=True, deadline=None, database=None, max_examples=30, suppress_health_check=list(HealthCheck))
+# to explain a failure takes many times as long as to find and shrink it
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink]
+CI = settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=30,
+    phases=PHASES,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 class Ask(NamedTuple):

@@ -18,7 +18,7 @@ from score_oracle import Row
 from strategies import ScoredLog
 from worked_cases import ScoredCase
 
-FEW = settings(derandomize=True, deadline=None, database=None, max_examples=60)
+FEW = settings(derandomize=True, deadline=None, database=None, max_examples=40)
 
 
 def run(text: str, log: ScoredLog, **call: Any) -> oracle.Result:
@@ -215,7 +215,7 @@ def test_weights_are_repetitions(data: st.DataObject, log: ScoredLog) -> None:
 # scikit-learn
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_scikit_learn(seed: int) -> None:
     rivals = pytest.importorskip("score_rivals")
     labels, scores, weights = rivals.awkward_rows(seed)

@@ -37,6 +37,11 @@ class Rows(NamedTuple):
     items: Array | None  # int64 (n_rows,): ids in order, or None
     users: User
     grouped: bool  # whether rows belong to users at all
+    order: Array | None = None  # where each row was passed, if rows had to be sorted by user
+
+    def where(self, row: int) -> int:
+        """Where a row was passed."""
+        return row if self.order is None else int(self.order[row])
 
 
 def read_rows(
@@ -100,7 +105,8 @@ def _group_rows(
     def sort(array: Array | None) -> Any:
         return array if array is None or order is None else array[order]
 
-    return Rows(sort(labels), sort(scores), pointers, sort(weights), sort(items), users, grouped=True)
+    parts = (sort(labels), sort(scores), pointers, sort(weights), sort(items))
+    return Rows(*parts, users, grouped=True, order=order)
 
 
 def _encode_keys(user_ids: Any, n: int) -> tuple[Array, Array]:

@@ -78,15 +78,16 @@ FALSE_POSITIVES: Final = 9  # sum of w (1 - y) where s >= parameter
 ENTROPY: Final = 10  # cross entropy of the base rate x sum of w
 GAP: Final = 11  # sum of w (s - y) in one of equally wide bins: parameter = bin + (bins << BIN_BITS)
 GAPS: Final = 12  # sum over bins of |gap|: parameter = bins
+BELOW: Final = 13  # sum of w where s < parameter
 # facts that follow from the order of a user's rows
-TWICE_WON: Final = 13  # 2 x pairs (positive, negative) in the right order, ties counting as half
-CONSTANT: Final = 14  # 1 if all scores are equal
-STEP: Final = 15  # average precision x sum of w y, without interpolation
-TRAPEZOID: Final = 16
-DAVIS_GOADRICH: Final = 17
-KOLMOGOROV: Final = 18  # largest distance of the two distributions
-QUANTILE_GAPS: Final = 19  # sum of |gap| over bins of equal weight: parameter = bins
-FIRST_ORDER_FACT: Final = 13
+TWICE_WON: Final = 14  # 2 x pairs (positive, negative) in the right order, ties counting as half
+CONSTANT: Final = 15  # 1 if all scores are equal
+STEP: Final = 16  # average precision x sum of w y, without interpolation
+TRAPEZOID: Final = 17
+DAVIS_GOADRICH: Final = 18
+KOLMOGOROV: Final = 19  # largest distance of the two distributions
+QUANTILE_GAPS: Final = 20  # sum of |gap| over bins of equal weight: parameter = bins
+FIRST_ORDER_FACT: Final = 14
 FACT_WIDTH: Final = 4
 BIN_BITS: Final = 20
 """A parameter of GAP holds the bin in its lowest bits, above them the number of bins."""

@@ -125,6 +125,7 @@ class Program(NamedTuple):
     lowest: int  # 0, or -1 where ranks of a list have been blanked out by negative ids
     no_truth: int  # policies
     no_recs: int
+    expected: bool  # tied rows count with their mean over all orders
     refuse_ties: bool  # a metric has no closed form for tied scores
 
 
@@ -421,10 +422,10 @@ def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, 
 
 
 @helper
-def filter_block(ranks, event_gains, ties, bounds, truth_indptr, gains, first, n, min_gain):
+def filter_block(ranks, event_gains, ties, at, expected, bounds, truth_indptr, gains, first, n, min_gain):
     """Copy the events found (row 0) whose gain is at least `min_gain` to the events kept (row 1).
 
-    `ties` is None or (above, tied) of both rows.
+    `ties` is None or a `TieScratch`. Where no rule decides, the events kept come first in their blocks again.
     """
     e = 0
     for i in range(n):
@@ -436,11 +437,12 @@ def filter_block(ranks, event_gains, ties, bounds, truth_indptr, gains, first, n
                 ranks[1, e] = ranks[0, j]
                 event_gains[1, e] = event_gains[0, j]
                 if ties is not None:
-                    ties[0][1, e] = ties[0][0, j]
-                    ties[1][1, e] = ties[1][0, j]
+                    ties.above[at, 1, e] = ties.above[at, 0, j]
+                    ties.tied[at, 1, e] = ties.tied[at, 0, j]
                 e += 1
         if ties is not None:
-            rank_in_blocks(ranks[1], ties[0][1], bounds[1, START, i] + 1, e)
+            if expected:
+                rank_in_blocks(ranks[1], ties.above[at, 1], bounds[1, START, i] + 1, e)
         n_rel = 0
         for j in range(truth_indptr[first + i], truth_indptr[first + i + 1]):
             n_rel += gains[j] >= min_gain
@@ -683,7 +685,8 @@ def run_program(
     """
     kind, weight, gain_map, n_tied, graded = WEIGHT, np.int64(0), np.int64(0), np.int64(0), gains is not None
     if ties is not None:
-        n_tied = find_tied_users(bounds, event_gains, graded, ties, n)
+        if program.expected:
+            n_tied = find_tied_users(bounds, event_gains, graded, ties, n)
         if n_tied > 0 and program.refuse_ties:
             errors[0] = TIED
             errors[1] = first + ties.users[0]
@@ -996,11 +999,8 @@ def evaluate_bin(log, list_blocks, gains, program, users, totals, scratch, tie_s
                 if program.min_gains[view] > 0.0:
                     which = 1
                     least = program.min_gains[view]
-                    if list_blocks is not None:
-                        pairs = (tie_scratch.above[at], tie_scratch.tied[at])
-                    else:
-                        pairs = None
-                    filter_block(ranks, event_gains, pairs, bounds, log.truth_indptr, gains, first, n, least)
+                    expected, indptr = program.expected, log.truth_indptr
+                    filter_block(ranks, event_gains, tie_scratch, at, expected, bounds, indptr, gains, first, n, least)
             if list_blocks is not None:
                 ties = ties_of(tie_scratch, at, which)
             else:

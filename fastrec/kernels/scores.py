@@ -16,6 +16,7 @@ from fastrec.kernels.jit import helper
 from fastrec.kernels.lists import sort_positions
 from fastrec.kernels.opcodes import (
     ABSOLUTES,
+    BELOW,
     BIN_BITS,
     BLOCK,
     BRIER,
@@ -57,6 +58,7 @@ LANES = 16  # rows are padded to a multiple of this
 MOST_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
 FEW_EVENTS = 24  # up to here events are put in order by insertion
 RADIX_BITS = 11
+LOG_SERIES = 1e-3  # below, the series of the logarithm is exact and nothing cancels
 DIGITS_OF_RADIX = 1 << RADIX_BITS
 
 
@@ -299,10 +301,6 @@ def collect_user(labels, scores, bits, ids, ties, bar, scratch, at, ranks, above
         shared = events_of_order(order[copy, :n], labels, scores, bar, ranks, above, tied, gains)
         if ties == EXPECTED:
             rank_in_blocks(ranks, above, 0, n_events)
-        else:
-            for e in range(n_events):  # a rule has put the rows in order: nothing is tied any more
-                above[e] = ranks[e] - 1
-                tied[e] = 1
     return n_events, shared and ties == REFUSE
 
 
@@ -382,6 +380,9 @@ def sum_over_rows(kind, parameter, labels, scores, weights, bar):
     elif kind == TRUE_POSITIVES:
         for j in range(n):
             total += weight_of(weights, j) if labels[j] >= bar and scores[j] >= parameter else 0.0
+    elif kind == BELOW:
+        for j in range(n):
+            total += weight_of(weights, j) if scores[j] < parameter else 0.0
     elif kind == FALSE_POSITIVES:
         for j in range(n):
             total += weight_of(weights, j) if not (labels[j] >= bar) and scores[j] >= parameter else 0.0
@@ -416,8 +417,11 @@ def error_of(kind, label, score):
 
 @helper
 def bin_of(score, bins):
-    """The bin of a probability among equally wide ones, the last one closed."""
-    return min(np.int64(np.float64(score) * bins), bins - 1)
+    """The bin of a probability among equally wide ones, from b / bins to below (b + 1) / bins, the last one closed."""
+    b = min(np.int64(np.float64(score) * bins), bins - 1)
+    if score < b / bins:  # the product was rounded up
+        return b - 1
+    return b + 1 if b + 1 < bins and score >= (b + 1) / bins else b
 
 
 @helper
@@ -472,11 +476,18 @@ def area_of_block(kind, hits, others, more_hits, more_others):
     if kind == TRAPEZOID:
         before = hits / (hits + others) if hits + others > 0.0 else after
         return more_hits * (before + after) / 2.0
-    slope = 1.0 + more_others / more_hits
-    base = others - more_others / more_hits * hits
-    area = more_hits / slope
-    low, high = slope * hits + base, slope * (hits + more_hits) + base
-    return area - base / (slope * slope) * np.log(high / low) if base != 0.0 and low > 0.0 else area
+    rows, new = hits + others, more_hits + more_others
+    if rows == 0.0:
+        return more_hits * (more_hits / new)
+    share = new / rows
+    log = log_series(share) if share < LOG_SERIES else np.log1p(share) / share
+    return more_hits * ((1.0 - log) * (more_hits / new) + log * (hits / rows))
+
+
+@helper
+def log_series(x):
+    """The first terms of log(1 + x) / x."""
+    return 1.0 + x * (-1 / 2 + x * (1 / 3 + x * (-1 / 4 + x * (1 / 5 + x * (-1 / 6)))))
 
 
 @helper
@@ -515,13 +526,25 @@ def fact_of_events(kind, above, tied, first, last, n_rows, n_rel):
 
 
 @helper
+def one_score(order, scores, weights):
+    """1 if all rows that have weight have the same score, else 0."""
+    first = -1
+    for j in range(len(order)):
+        if weight_of(weights, order[j]) > 0.0:
+            if first >= 0 and scores[order[j]] != scores[order[first]]:
+                return 0.0
+            first = j
+    return 1.0 if first >= 0 else 0.0
+
+
+@helper
 def fact_of_order(kind, parameter, order, labels, scores, weights, bar):
     """A fact of the order of a user whose rows are sorted, with weights."""
     n = len(order)
     positives = sum_over_rows(POSITIVES, 0.0, labels, scores, weights, bar)
     negatives = sum_over_rows(NEGATIVES, 0.0, labels, scores, weights, bar)
     if kind == CONSTANT:
-        return 1.0 if n > 0 and scores[order[0]] == scores[order[n - 1]] else 0.0
+        return one_score(order, scores, weights)
     if kind == QUANTILE_GAPS:
         return sum_quantile_gaps(parameter, order, labels, scores, weights, bar, positives + negatives)
     hits, others = 0.0, 0.0
@@ -697,18 +720,10 @@ def evaluate_score_bin(log, weights, extra, gains, program, users, totals, scrat
             if gains is not None:  # alone in its condition, so that Numba drops the branch
                 if program.min_gains[view] > 0.0:
                     which = 1
-                    pairs = (tie_scratch.above[at], tie_scratch.tied[at])
-                    least = program.min_gains[view]
+                    ranks, event_gains, bounds = scratch.ranks[at], scratch.gains[at], scratch.bounds[at]
+                    least, expected = program.min_gains[view], program.expected
                     filter_block(
-                        scratch.ranks[at],
-                        scratch.gains[at],
-                        pairs,
-                        scratch.bounds[at],
-                        log.indptr,
-                        gains,
-                        first,
-                        n,
-                        least,
+                        ranks, event_gains, tie_scratch, at, expected, bounds, log.indptr, gains, first, n, least
                     )
             if view == 0:
                 add_classes(scratch.bounds[at, which], log, first, n, totals.facts[at])

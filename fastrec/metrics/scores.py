@@ -13,8 +13,6 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-import numpy as np
-
 from fastrec.registry import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
 from fastrec.statistics import OverRows, Ratio, sqrt
 
@@ -48,7 +46,7 @@ def row_mean(s: Any, numerator: Any, denominator: Any) -> Ratio:
 
 def user_mean(s: Any, value: Any, counted: Any) -> Ratio:
     """The mean of a value over the users who count."""
-    return Ratio(over, over_gradient, (value * counted, counted), s.where(counted, value), counted)
+    return Ratio(over, over_gradient, (s.only(counted, value), counted), s.where(counted, value), counted)
 
 
 def averaged(s: Any, numerator: Any, denominator: Any, average: str) -> Ratio:
@@ -60,7 +58,7 @@ def averaged(s: Any, numerator: Any, denominator: Any, average: str) -> Ratio:
 
 def over_all_rows(s: Any, value: Any, std_error: Any = None, each: Any = None) -> OverRows:
     """A metric that needs the order of all rows; users have no value of their own unless `each` is given."""
-    return OverRows(value, std_error, s.where(0.0, 0.0) if each is None else each)
+    return OverRows(value, std_error, s.where(0.0, 0.0) if each is None else each, s.rows / s.rows)
 
 
 @score_metric(
@@ -136,18 +134,9 @@ def gauc(
     counting = counted * weights[weight]
     rows = (counting * value, counting)
     each = s.where(counted, value)
-    if policy == "nan":
-        return Ratio(_nan_if_any, _nan_if_any_gradient, (*rows, has_rows - both), each, counted)
     refused = (has_rows - both, "has rows of one class only, and one_class='error'") if policy == "error" else None
-    return Ratio(over, over_gradient, rows, each, counted, refused)
-
-
-def _nan_if_any(numerator: Any, denominator: Any, excluded: Any) -> Any:
-    return math.nan if excluded else over(numerator, denominator)
-
-
-def _nan_if_any_gradient(numerator: Any, denominator: Any, _: Any) -> tuple[Any, ...]:
-    return *over_gradient(numerator, denominator), 0
+    spoils = has_rows - both if policy == "nan" else None
+    return Ratio(over, over_gradient, rows, each, counted, refused, spoils)
 
 
 @score_metric(
@@ -346,8 +335,8 @@ def at_threshold(s: Any, numerator: Any, denominator: Any, average: str, zero_di
     def function(n: Any, d: Any) -> Any:
         return n / d if d else instead
 
-    def gradient(n: Any, d: Any) -> tuple[Any, Any]:
-        return over_gradient(n, d) if d else (0, 0)
+    def gradient(n: Any, d: Any) -> tuple[Any, Any] | None:
+        return over_gradient(n, d) if d else None
 
     return Ratio(function, gradient, (numerator, denominator), s.where(counted, value), has_rows)
 
@@ -489,7 +478,7 @@ def mcc(s: Any, *, threshold: Finite, average: Average = "row", zero_division: Z
     0.57735026919
     """
     tp, fp = s.true_positives(threshold), s.false_positives(threshold)
-    sums = (tp, fp, s.positives, s.negatives)
+    sums = (tp, fp, s.positives, s.negatives, s.below(threshold))
     covariance, spread = _covariance(*sums), _spread(*sums)
     defined, has_rows = spread / spread, s.rows / s.rows
     value = covariance / sqrt(spread) + (1.0 if zero_division == "1" else 0.0) * (has_rows - defined)
@@ -503,11 +492,9 @@ def mcc(s: Any, *, threshold: Finite, average: Average = "row", zero_division: Z
     return Ratio(function, None, sums, s.where(counted, value), has_rows)
 
 
-def _covariance(tp: Any, fp: Any, p: Any, n: Any) -> Any:
+def _covariance(tp: Any, fp: Any, p: Any, n: Any, _: Any) -> Any:
     return tp * n - fp * p  # = TP TN - FP FN
 
 
-def _spread(tp: Any, fp: Any, p: Any, n: Any) -> Any:
-    # sums of weights may leave less than 0 of what is 0
-    below = p + n - tp - fp
-    return (tp + fp) * p * n * (np.maximum(below, 0.0) if not hasattr(below, "numerator") else max(below, 0))
+def _spread(tp: Any, fp: Any, p: Any, n: Any, below: Any) -> Any:
+    return (tp + fp) * p * n * below
