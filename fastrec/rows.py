@@ -77,8 +77,8 @@ def _check_classes(call: Call, plan: Plan, rows: Rows) -> None:
     if labels.min() < 0 or labels.max() > 1 or (labels.dtype != np.int8 and ((labels != 0) & (labels != 1)).any()):
         at = int(((labels != 0) & (labels != 1)).argmax())
         raise InputError(
-            f"labels must be 0 or 1 for {call.text}, found {labels[at]} at row {rows.where(at)}; min_gain says from "
-            "which label a row is positive"
+            f"labels must be 0 or 1 for {call.text}, found {labels[at]} at row {rows.where(at)}; "
+            "min_gain=... says from which label a row is positive"
         )
 
 

@@ -11,7 +11,7 @@ Fixed readings of the definitions:
 - A user without rows (of weight above 0) has no value: it is left out of means, and of `gauc` as `drop` would.
 - What is undefined is NaN over rows and leaves a user out, except that `average_precision` over rows is 0 without
   positives, and that `zero_division` rules metrics of classes at a threshold (of no rows at all they are NaN).
-- A user whose AUC is NaN under `one_class=nan` makes `gauc` NaN, unless of weight 0, and is not counted.
+- A user whose AUC is NaN under `one_class=nan` makes `gauc` NaN, whatever its weight, and is not counted.
 - Edges of uniform bins are the doubles b / bins; thresholds are doubles too.
 - The standard error of a value over rows is that of a ratio of sums over users (delta method), for `auc` DeLong's;
   values that are no such ratio have none.
@@ -857,13 +857,12 @@ def grouped_auc(
     """Weighted mean of the users' AUCs; its error by the delta method for a ratio of sums."""
     policy = policy if one_class == "call" else one_class
     per_user = [user_auc(rows, policy, constant) for rows in users]
+    is_nan = any(value is not None and math.isnan(value) for value in per_user)
     counted = [
         (value, float(gauc_weight(rows, weight)) * own)
         for value, rows, own in zip(per_user, users, user_weights, strict=True)
-        if value is not None
+        if value is not None and not math.isnan(value)
     ]
-    is_nan = any(math.isnan(value) and own > 0 for value, own in counted)
-    counted = [(value, own) for value, own in counted if not math.isnan(value)]
     values, weights = [value for value, _ in counted], [own for _, own in counted]
     if is_nan or math.fsum(weights) == 0:
         return Result(math.nan, math.nan, len(counted), per_user, 0, 0)
