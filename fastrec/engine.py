@@ -85,11 +85,18 @@ class SumList:
     def __init__(self) -> None:
         self.sums: list[Sum] = []
         self.checks: list[Check] = []
+        self._known: dict[Hashable, int] = {}
 
     def add(self, *sums: Sum) -> tuple[int, ...]:
-        """Add sums to the list; their places in it."""
-        self.sums += sums
-        return tuple(range(len(self.sums) - len(sums), len(self.sums)))
+        """Add sums to the list, each once; their places in it."""
+        places = []
+        for each in sums:
+            key = (each.view, identity(each.row), each.fixed)
+            if key not in self._known:
+                self._known[key] = len(self.sums)
+                self.sums.append(each)
+            places.append(self._known[key])
+        return tuple(places)
 
     def ordered(self) -> list[int]:
         """The sums in the order of the totals."""
@@ -232,7 +239,9 @@ class Plan:
             self._stored[position] = (view, result.each)
             self._unruled.add(position)
         if isinstance(result, OverRows):
-            return Value(call, view, None, self.direct.add(Sum(view, result.counted, call.text)), over_rows=result)
+            return Value(
+                call, view, None, self.direct.add(Sum(view, result.counted, call.text, fixed=True)), over_rows=result
+            )
         if result.refused is not None:
             row, message = result.refused
             self.direct.checks.append(Check(view, row, 0.0, 0.0, call.text, message))
@@ -241,7 +250,8 @@ class Plan:
             rows = tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows)
         pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)] if result.gradient else []
         spoils = [] if result.spoils is None else [result.spoils]
-        sums = (Sum(view, row, call.text) for row in (*rows, *pairs, *spoils, result.counted))
+        sums = [Sum(view, row, call.text) for row in (*rows, *pairs)]
+        sums += [Sum(view, row, call.text, fixed=True) for row in (*spoils, result.counted)]
         return Value(call, view, None, self.direct.add(*sums), ratio=result)
 
     def _mean_sums(self, call: Call, view: int, row: Row, weight: Row) -> list[Sum]:

@@ -50,7 +50,7 @@ ORDERS: dict[str, Rival] = {
 }
 CHANCES: dict[str, Rival] = {
     "log_loss": partial(ranked, metrics.log_loss, labels=CLASSES),
-    "brier": partial(ranked, metrics.brier_score_loss, labels=CLASSES, pos_label=1),
+    "brier": partial(ranked, metrics.brier_score_loss, pos_label=1),
     "normalized_entropy": entropy_ratio,
 }
 ERRORS: dict[str, Rival] = {

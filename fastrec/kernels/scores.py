@@ -96,6 +96,7 @@ class ScoreScratch(NamedTuple):
     sums: Array
     padded: Array  # as scores (bins, longest row + LANES): the scores of a user
     chosen: Array  # as scores (bins, longest row + 4): those of one class
+    terms: Array  # float64 (bins, longest row)
     places: Array  # int32 (bins, 3, longest row + 1): rows of one class, `above` and `tied` of each
     marks: Array  # int32 (bins, longest row + 2, at least DIGITS_OF_RADIX)
     keys: Array  # as bits (bins, 2, longest row that is sorted)
@@ -394,25 +395,28 @@ def sum_over_rows(kind, parameter, labels, scores, weights, bar):
 
 
 @helper
-def sum_errors(kind, labels, scores, weights):
-    """Sum of squared or absolute differences, in four parts so that no addition waits for the one before."""
-    n = len(scores)
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for j in range(0, n - 3, 4):
-        a += error_of(kind, labels[j], scores[j]) * weight_of(weights, j)
-        b += error_of(kind, labels[j + 1], scores[j + 1]) * weight_of(weights, j + 1)
-        c += error_of(kind, labels[j + 2], scores[j + 2]) * weight_of(weights, j + 2)
-        d += error_of(kind, labels[j + 3], scores[j + 3]) * weight_of(weights, j + 3)
-    for j in range(n - n % 4, n):
-        a += error_of(kind, labels[j], scores[j]) * weight_of(weights, j)
-    return (a + b) + (c + d)
+def tree_sum(terms, n):
+    """The sum of n terms, halves onto halves: many at a time, in an order that is always the same."""
+    while n > 1:
+        half = (n + 1) // 2
+        low, high = terms[: n - half], terms[half:n]
+        for j in range(n - half):
+            low[j] += high[j]
+        n = half
+    return terms[0] if n > 0 else 0.0
 
 
 @helper
-def error_of(kind, label, score):
-    """Squared or absolute difference."""
-    gap = np.float64(score) - np.float64(label)
-    return gap * gap if kind == SQUARES else abs(gap)
+def sum_errors(kind, labels, scores, weights, terms):
+    """Sum of squared or absolute differences."""
+    n = len(scores)
+    for j in range(n):
+        gap = np.float64(scores[j]) - np.float64(labels[j])
+        terms[j] = gap * gap if kind == SQUARES else abs(gap)
+    if weights is not None:
+        for j in range(n):
+            terms[j] *= weights[j]
+    return tree_sum(terms, n)
 
 
 @helper
@@ -449,10 +453,10 @@ def entropy(positives, negatives):
 
 
 @helper
-def fact_of_rows(kind, parameter, labels, scores, weights, bar):
+def fact_of_rows(kind, parameter, labels, scores, weights, bar, terms):
     """A fact that does not depend on the order of rows."""
     if kind == SQUARES or kind == ABSOLUTES:
-        return sum_errors(kind, labels, scores, weights)
+        return sum_errors(kind, labels, scores, weights, terms)
     if kind == GAP or kind == GAPS:
         return sum_gaps(kind, parameter, labels, scores, weights, bar)
     if kind == ENTROPY:
@@ -598,10 +602,9 @@ def sum_quantile_gaps(parameter, order, labels, scores, weights, bar, total):
 
 
 @helper
-def twice_won(labels, scores, bar, scratch, at):
+def twice_won(labels, scores, bar, positives, scratch, at):
     """Twice the pairs won by a user's positives, by counting the smaller class against all rows."""
     n = np.int64(len(scores))
-    positives = count_positives(labels, bar)
     negatives = n - positives
     if positives == 0 or negatives == 0:
         return np.int64(0)
@@ -634,8 +637,9 @@ def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, r
         n_rows = len(scores)
         few = False
         copy = -1
+        positives = np.int64(0)
         if ties is None and not extra.walk:
-            positives = bounds[N_RELEVANT, i] if len(extra.bars) == 2 else count_positives(labels, bar)
+            positives = positives_of(view, extra, bounds, labels, i)
             few = min(positives, n_rows - positives) <= MOST_COUNTED
         if extra.walk or not (ranked or few):
             copy = sort_rows(
@@ -653,7 +657,7 @@ def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, r
                     value = fact_of_order(kind, parameter, order, labels, scores, weights[span], bar)
             elif few:
                 if kind == TWICE_WON:
-                    value = np.float64(twice_won(labels, scores, bar, scratch, at))
+                    value = np.float64(twice_won(labels, scores, bar, positives, scratch, at))
                 else:
                     value = 1.0 if n_rows > 0 and all_equal(scores) else 0.0
             elif ties is not None:
@@ -666,7 +670,15 @@ def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, r
 
 
 @helper
-def row_facts(view, log, weights, extra, first, n, rows):
+def positives_of(view, extra, bounds, labels, i):
+    """Positive rows of a user: counted before where all metrics mean the same rows."""
+    if len(extra.bars) == 2:
+        return bounds[N_RELEVANT, i]
+    return count_positives(labels, extra.bars[view])
+
+
+@helper
+def row_facts(view, log, weights, extra, first, n, bounds, terms, rows):
     """Fill the rows of facts that are sums over the rows of a user."""
     for f in range(len(extra.facts)):
         kind, parameter = extra.facts[f, 0], extra.parameters[extra.facts[f, 1]]
@@ -680,13 +692,13 @@ def row_facts(view, log, weights, extra, first, n, rows):
                 if kind == WEIGHTS:
                     out[i] = len(scores)
                 elif kind == POSITIVES:
-                    out[i] = count_positives(labels, extra.bars[view])
+                    out[i] = positives_of(view, extra, bounds, labels, i)
                 elif kind == NEGATIVES:
-                    out[i] = len(scores) - count_positives(labels, extra.bars[view])
+                    out[i] = len(scores) - positives_of(view, extra, bounds, labels, i)
                 else:
-                    out[i] = fact_of_rows(kind, parameter, labels, scores, None, extra.bars[view])
+                    out[i] = fact_of_rows(kind, parameter, labels, scores, None, extra.bars[view], terms)
             else:
-                out[i] = fact_of_rows(kind, parameter, labels, scores, weights[span], extra.bars[view])
+                out[i] = fact_of_rows(kind, parameter, labels, scores, weights[span], extra.bars[view], terms)
 
 
 @helper
@@ -727,7 +739,7 @@ def evaluate_score_bin(log, weights, extra, gains, program, users, totals, scrat
                     )
             if view == 0:
                 add_classes(scratch.bounds[at, which], log, first, n, totals.facts[at])
-            row_facts(view, log, weights, extra, first, n, rows)
+            row_facts(view, log, weights, extra, first, n, scratch.bounds[at, which], scratch.terms[at], rows)
             if extra.order:
                 order_facts(view, log, weights, extra, first, n, scratch, tie_scratch, at, which, rows)
             if tie_scratch is not None:
