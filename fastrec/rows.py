@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.curves import ScoreRuns
 from fastrec.engine import Plan
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.scores import Rows
@@ -15,6 +14,9 @@ from fastrec.kernels import opcodes as op
 from fastrec.registry import Call
 from fastrec.sources import Scores
 from fastrec.state import RunKey
+
+if TYPE_CHECKING:
+    from fastrec.curves import ScoreRuns
 
 __all__ = ["check_grades", "check_row_metrics", "collect_runs", "make_source"]
 
@@ -165,6 +167,8 @@ def collect_runs(plan: Plan, rows: Rows, n_threads: int) -> Iterator[tuple[RunKe
 
 
 def _runs(positive: Array, scores: Array, weights: Array | None, chosen: Array | None, n_threads: int) -> ScoreRuns:
+    from fastrec.curves import ScoreRuns  # loaded where it is used: lists need no part of it
+
     runs = ScoreRuns(weighted=weights is not None)
     if chosen is None:
         runs.add(positive, scores, weights, n_threads=n_threads)

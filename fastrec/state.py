@@ -6,15 +6,17 @@ import itertools
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.curves import ScoreRuns
 from fastrec.engine import Outcome, Plan, Value
 from fastrec.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.kernels import opcodes as op
 from fastrec.statistics import Ratio
+
+if TYPE_CHECKING:
+    from fastrec.curves import ScoreRuns
 
 __all__ = ["GroupKey", "RunKey", "State"]
 
@@ -57,7 +59,9 @@ class State:
     def add_runs(self, found: Iterable[tuple[RunKey, ScoreRuns]]) -> None:
         """Add sorted rows of views and groups."""
         for key, runs in found:
-            self.runs.setdefault(key, ScoreRuns(weighted=runs.weighted)).merge(runs)
+            if key not in self.runs:
+                self.runs[key] = type(runs)(weighted=runs.weighted)
+            self.runs[key].merge(runs)
 
     def _add(self, n_users: int, totals: Array, counts: Array, facts: Array, groups: list[GroupKey]) -> None:
         rows = [0, *(self._groups.setdefault(key, len(self._groups) + 1) for key in groups)]
