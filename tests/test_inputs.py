@@ -187,6 +187,11 @@ DATA: dict[str, Fault] = {
         ["recs of user 0", "items 2 and 3", "score 1.0", "'expected'", "'id_desc'"],
     ),
     "zeros tied": Fault(scores([3, 2, 1, -0.0, 0.0]) | {"ties": "error"}, Value, ["recs of user 1", "items 4 and 5"]),
+    "copies tied": Fault(
+        recs(np.array([2, 5, 2, 4, 5]), POINTERS, [1, 1, 1.0, 2, 3]) | {"duplicates": "first"},
+        Value,
+        ["recs of user 0", "item 2 stands twice", "same score", "'input'"],
+    ),
     "tied, and no closed form": Fault(
         scores([3, 1, 1, 2, 1.0]) | {"metrics": "ndcg(ideal=list_at_k)@2"},
         Value,

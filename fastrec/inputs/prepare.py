@@ -86,7 +86,10 @@ def prepare(recs: Any, truth: Any, exclude: Any, user_ids: Any, settings: Settin
     lowest = 0
     if duplicates != "error":
         _check_signs(lists, "recs", names)
+        ordered = lists
         lists, facts["duplicates_in_recs"] = _drop_copies(lists, n_threads, blank=duplicates == "miss")
+        if facts["duplicates_in_recs"] and ordered.extra is not None:
+            _refuse_tied_copies(ordered, ordered.extra, names)
         lowest = -1 if duplicates == "miss" else 0
     log = Lists(lists.items, lists.indptr, held.items, held.indptr, held.extra, lowest, _find_blocks(lists, n_threads))
     return Prepared(log, names, facts)
@@ -231,6 +234,21 @@ def _order(lists: Side, held: Side, names: Names, settings: Settings) -> Side:
                 "say what decides with ties='expected', 'input', 'worst', 'best', 'id_asc' or 'id_desc'"
             )
     return lists._replace(items=out, extra=ordered if len(ordered) else None)
+
+
+def _refuse_tied_copies(lists: Side, scores: Array, names: Names) -> None:
+    """Copies of an item with one score have no best rank while nothing decides between them."""
+    users = np.repeat(np.arange(len(lists.indptr) - 1), np.diff(lists.indptr))
+    order = np.lexsort((scores, lists.items, users))
+    same = np.ones(max(len(order) - 1, 0), bool)
+    for column in (users, lists.items, scores):
+        same &= column[order[1:]] == column[order[:-1]]
+    if same.any():
+        at = order[int(same.argmax())]
+        raise InputError(
+            f"recs of user {names.user(int(users[at]))}: item {names.item(lists.items[at])} stands twice with the same "
+            "score; say which copy comes first with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+        )
 
 
 def _find_blocks(lists: Side, n_threads: int) -> Array | None:
