@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -127,7 +128,7 @@ def evaluate(
     return evaluator._report(copy=False, stacklevel=3)  # noqa: SLF001 - spares a copy of per-user values
 
 
-class _Evaluating:
+class _Evaluating(ABC):
     """What evaluators of lists and of scored rows share: a plan, a state that adds up, a report."""
 
     def __init__(self, calls: list[Call], settings: dict[str, Any], *, per_user: bool, n_threads: int | None) -> None:
@@ -242,11 +243,13 @@ class _Evaluating:
     def _estimate(self, state: State, value: Any) -> Estimate:
         return Estimate(*state.estimate(value))
 
+    @abstractmethod
     def _count_users(self, state: State) -> dict[str, int]:
-        raise NotImplementedError
+        """Users by what became of them."""
 
+    @abstractmethod
     def _describe_data(self, state: State) -> dict[str, Any]:
-        raise NotImplementedError
+        """What was seen in the data."""
 
     def _join_values(self, n_users: int, *, copy: bool) -> dict[str, Array] | None:
         if not self._per_user:
