@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrec.columns import check_classes, check_lengths, check_numbers, check_row_weights, check_scores, refuse_nan
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.kernels import confusion
 from fastrec.kernels.jit import entry
@@ -19,9 +20,6 @@ from fastrec.ragged import as_array, check_indptr
 __all__ = [
     "ClassCounts",
     "Confusion",
-    "check_labels",
-    "check_sample_weight",
-    "check_scores",
     "confusion_matrix",
     "count_classes",
 ]
@@ -29,8 +27,6 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Floats = NDArray[np.float64]
 NUMBER = (int, float, np.integer, np.floating)
-LARGEST_WEIGHT = 1e100
-LARGEST_INTEGER = 1 << 53  # beyond, doubles skip some
 LARGEST_BETA = 1000.0
 MOST_THRESHOLDS = 1 << 24
 MOST_CELLS = 1 << 28  # of a matrix of classes: 2 GB
@@ -177,10 +173,10 @@ def confusion_matrix(
     >>> table.recall().tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    positive, values = check_labels(labels), check_scores(scores)
-    _check_lengths(positive, values, "scores")
+    positive, values = check_classes(labels).view(np.uint8), check_scores(scores)
+    check_lengths(positive, values, "scores")
     limits = _check_thresholds(thresholds)
-    weights = check_sample_weight(sample_weight, len(values))
+    weights = None if sample_weight is None else check_row_weights(sample_weight, len(values))
     users = None if indptr is None else check_indptr(indptr, len(values), "indptr")
     order = np.argsort(limits, kind="stable")
     rows = _blocks(len(values), len(limits)) if users is None else users
@@ -373,83 +369,22 @@ def count_classes(labels: Any, predictions: Any, *, sample_weight: Any = None) -
     (0.6, 0.606060606061)
     """
     true, predicted = _as_classes(labels, "labels"), _as_classes(predictions, "predictions")
-    _check_lengths(true, predicted, "predictions")
-    weights = check_sample_weight(sample_weight, len(true))
+    check_lengths(true, predicted, "predictions")
+    weights = None if sample_weight is None else check_row_weights(sample_weight, len(true))
     classes, codes = _encode(true, predicted)
     return ClassCounts(classes, *_count_pairs(codes[: len(true)], codes[len(true) :], weights, len(classes)))
 
 
-# Checks of rows
-
-
-def check_labels(labels: Any) -> NDArray[np.uint8]:
-    """Labels as 0 and 1, contiguous."""
-    array = _numbers(labels, "labels")
-    if array.dtype == np.bool_:
-        return np.ascontiguousarray(array).view(np.uint8)
-    positive: NDArray[np.bool_] = array == 1
-    wrong = ~(positive | (array == 0))
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise InputError(f"labels must be 0 or 1, found {array[at]} at row {at}")
-    return positive.view(np.uint8)
-
-
-def check_scores(scores: Any) -> Array:
-    """Scores as float32 or float64, contiguous, none of them NaN."""
-    array = _numbers(scores, "scores")
-    if array.dtype.kind in "iu" and max(-int(array.min()), int(array.max())) > LARGEST_INTEGER:
-        raise InputError("scores must not hold an integer past 2**53, which would be rounded")
-    small = array.dtype in (np.dtype(np.float16), np.dtype(np.float32))
-    array = np.ascontiguousarray(array, dtype=np.float32 if small else np.float64)
-    _refuse_nan(array, "scores", "row")
-    return array
-
-
-def check_sample_weight(sample_weight: Any, n_rows: int) -> Floats | None:
-    """Weights as float64, finite and not negative, one per row; None if there are none."""
-    if sample_weight is None:
-        return None
-    array = _numbers(sample_weight, "sample_weight")
-    if len(array) != n_rows:
-        raise InputError(f"sample_weight must have one weight per row, {n_rows}; found {len(array)}")
-    weights = np.ascontiguousarray(array, dtype=np.float64)
-    wrong = ~((weights == 0) | ((weights >= 1 / LARGEST_WEIGHT) & (weights <= LARGEST_WEIGHT)))
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise InputError(
-            f"sample_weight must be 0 or from {1 / LARGEST_WEIGHT} to {LARGEST_WEIGHT}, found {weights[at]} at row {at}"
-        )
-    return weights
-
-
-def _numbers(values: Any, name: str) -> Array:
-    array = as_array(values, name)
-    if array.ndim != 1:
-        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
-    if array.dtype.kind not in "iufb" and len(array):
-        raise InputTypeError(f"{name} must be numbers, found dtype {array.dtype}")
-    return array if len(array) else array.astype(np.float64)
-
-
-def _refuse_nan(array: Array, name: str, where: str) -> None:
-    with np.errstate(invalid="ignore"):
-        if not len(array) or not np.isnan(array.min()):  # the minimum with a NaN is NaN
-            return
-    raise InputError(f"{name} must not be NaN, found one at {where} {int(np.isnan(array).argmax())}")
-
-
-def _check_lengths(labels: Array, others: Array, name: str) -> None:
-    if len(labels) != len(others):
-        raise InputError(f"labels and {name} must have the same length, found {len(labels)} and {len(others)}")
+# Checks
 
 
 def _check_thresholds(thresholds: Any) -> Floats:
     array = as_array(thresholds, "thresholds")
-    limits = np.ascontiguousarray(_numbers(array[None] if array.ndim == 0 else array, "thresholds"), dtype=np.float64)
+    numbers = check_numbers(array[None] if array.ndim == 0 else array, "thresholds")
+    limits = np.ascontiguousarray(numbers, dtype=np.float64)
     if not 0 < len(limits) <= MOST_THRESHOLDS:
         raise InputError(f"thresholds must be from 1 to {MOST_THRESHOLDS:,} numbers, found {len(limits):,}")
-    _refuse_nan(limits, "thresholds", "position")
+    refuse_nan(limits, "thresholds", "position")
     return limits
 
 

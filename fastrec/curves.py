@@ -16,11 +16,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from fastrec.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
 from fastrec.exceptions import InputError, InputTypeError, whole_number
 from fastrec.kernels import runs as kernels
 from fastrec.kernels.jit import entry
 from fastrec.launcher import resolve_threads, run_in_threads
-from fastrec.ragged import as_array
 
 __all__ = [
     "AucTest",
@@ -143,7 +143,7 @@ def _plan_buckets(bits: Array, form: _Form, n_threads: int, n_buckets: int = N_B
     def count_chunk(at: int) -> int:
         return int(count(bits[cuts[at] : cuts[at + 1]], form.infinity, shift, counts[at], _block(form)))
 
-    _refuse_nan(run_in_threads(count_chunk, range(n_chunks), n_chunks), cuts)
+    _refuse_found(run_in_threads(count_chunk, range(n_chunks), n_chunks), cuts)
     total = counts.sum(axis=0)
     before = np.cumsum(total) - total
     bucket = before // max(n // n_buckets, 1)
@@ -163,11 +163,11 @@ def _plan_buckets(bits: Array, form: _Form, n_threads: int, n_buckets: int = N_B
     )
 
 
-def _refuse_nan(found: list[int], cuts: list[int]) -> None:
+def _refuse_found(found: list[int], cuts: list[int]) -> None:
     """An error for the first NaN, if a chunk starting at one of `cuts` met one."""
     for start, at in zip(cuts, found, strict=False):
         if at >= 0:
-            raise InputError(f"scores must not be NaN, found NaN at position {start + at}")
+            raise InputError(f"scores must not be NaN, found NaN at row {start + at}")
 
 
 def _sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, _Buckets]:
@@ -570,8 +570,7 @@ class ScoreRuns:
             self._push(_count_runs(labels, scores, n_threads))
             return
         assert weights is not None
-        if np.isnan(scores.min()):
-            _refuse_nan([int(np.isnan(scores).argmax())], [0])
+        refuse_nan(scores, "scores")
         kept = weights > 0
         self._rows.append(Rows(labels[kept].view(np.int8), scores[kept], weights[kept]))
 
@@ -746,57 +745,22 @@ def _log_series(x: Array) -> Array:
 
 
 def _read_rows(labels: Any, scores: Any, sample_weight: Any = None) -> Rows:
-    classes = _read_labels(labels)
-    numbers = _read_numbers(scores, "scores", len(classes))
-    return Rows(classes, numbers, None if sample_weight is None else _read_weights(sample_weight, len(classes)))
+    """Checked rows, but for NaN scores: what puts them in order finds those, without a pass of its own."""
+    classes, numbers = check_classes(labels), check_floats(scores, "scores")
+    check_lengths(classes, numbers, "scores")
+    return Rows(classes, numbers, None if sample_weight is None else _read_weights(sample_weight, classes))
 
 
-def _read_labels(labels: Any) -> Array:
-    """Labels as contiguous int8, or an error that names the first that is not 0 or 1."""
-    array = as_array(labels, "labels")
-    if array.ndim != 1:
-        raise InputError(f"labels must be 1-D, found shape {array.shape}")
-    if not len(array):
-        return np.empty(0, np.int8)
-    if array.dtype.kind == "b":
-        return np.ascontiguousarray(array).view(np.int8)
-    if array.dtype.kind not in "iuf":
-        raise InputTypeError(f"labels must be 0 or 1 or bool, found dtype {array.dtype}")
-    if array.dtype.kind == "f":
-        wrong = (array != 0) & (array != 1)
-        found = bool(wrong.any())
-    else:
-        found = int(array.min()) < 0 or int(array.max()) > 1
-        wrong = (array != 0) & (array != 1) if found else array
-    if found:
-        at = int(wrong.argmax())
-        raise InputError(f"labels must be 0 or 1, found {array[at]} at position {at}")
-    return np.ascontiguousarray(array, dtype=np.int8)
-
-
-def _read_numbers(values: Any, name: str, n: int) -> Array:
-    """Numbers as contiguous float32 or float64; float16 becomes the first, integers the second."""
-    array = as_array(values, name)
-    if array.shape != (n,):
-        raise InputError(f"{name} must have one number per label, shape ({n},); found shape {array.shape}")
-    if not n:
-        return np.empty(0)
-    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
-        raise InputTypeError(f"{name} must be numbers of at most 64 bits, found dtype {array.dtype}")
-    if array.dtype.kind in "iu" and max(-int(array.min()), int(array.max())) > 2**53:
-        raise InputError(f"{name} holds an integer past 2**53, which would be rounded")
-    wanted = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize < 8 else np.float64
-    return np.ascontiguousarray(array, dtype=wanted)
-
-
-def _read_weights(sample_weight: Any, n: int) -> Array:
-    weights = _read_numbers(sample_weight, "sample_weight", n)
-    if not n:
+def _read_weights(sample_weight: Any, labels: Array) -> Array:
+    """Weights as float32 or float64, of any size: they are scaled before they are multiplied."""
+    weights = check_floats(sample_weight, "sample_weight")
+    check_lengths(labels, weights, "sample_weight")
+    if not len(weights):
         return weights
     least, largest = float(weights.min()), float(weights.max())
     if not (least >= 0 and largest < math.inf):
         at = int((~((weights >= 0) & (weights < math.inf))).argmax())
-        raise InputError(f"sample_weight must be finite and at least 0, found {weights[at]} at position {at}")
+        raise InputError(f"sample_weight must be finite and at least 0, found {weights[at]} at row {at}")
     if largest == 0:
         raise InputError("sample_weight must not be 0 for every row")
     return weights
@@ -921,15 +885,14 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     >>> round(test.difference, 4), round(test.std_error, 4), round(test.p_value, 4)
     (0.4444, 0.2485, 0.0736)
     """
-    classes = _read_labels(labels)
+    classes = check_classes(labels)
     positive = classes == 1
     n_positives = int(positive.sum())
     n_negatives = len(classes) - n_positives
     placements = []
     for name, values in (("scores_a", scores_a), ("scores_b", scores_b)):
-        scores = _read_numbers(values, name, len(classes))
-        if len(scores) and np.isnan(scores.min()):
-            raise InputError(f"{name} must not be NaN, found NaN at position {int(np.isnan(scores).argmax())}")
+        scores = check_scores(values, name)
+        check_lengths(classes, scores, name)
         placements.append(_twice_placements(positive, scores))
     if not n_positives * n_negatives:
         return AucTest(*[math.nan] * 6)
@@ -1032,7 +995,7 @@ class ScoreHistogram:
         def count_chunk(at: int) -> int:
             return self._count(labels[cuts[at] : cuts[at + 1]], scores[cuts[at] : cuts[at + 1]], *states[at])
 
-        _refuse_nan(run_in_threads(count_chunk, range(n_threads), n_threads), cuts)
+        _refuse_found(run_in_threads(count_chunk, range(n_threads), n_threads), cuts)
         for counts, span in states[1:]:
             self._join(counts[2 * span[0] : 2 * span[1]], span)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrec.classes import check_labels, check_sample_weight, check_scores
+from fastrec.columns import check_classes, check_lengths, check_row_weights, check_scores
 from fastrec.curves import pr_curve, roc_curve
 from fastrec.exceptions import InputError, InputTypeError, require, whole_number
 
@@ -165,15 +165,13 @@ def plot_calibration(
 
 def bin_scores(labels: Any, scores: Any, *, bins: int, strategy: str, sample_weight: Any = None) -> Bins:
     """Mean score, share of positives and number of rows of each bin with weight; arguments as `plot_calibration`."""
-    positive, values = check_labels(labels), check_scores(scores).astype(np.float64)
-    if len(positive) != len(values):
-        raise InputError(f"labels and scores must have the same length, found {len(positive)} and {len(values)}")
+    positive, values = check_classes(labels), check_scores(scores).astype(np.float64)
+    check_lengths(positive, values, "scores")
     outside = (values < 0) | (values > 1)
     if outside.any():
         at = int(outside.argmax())
         raise InputError(f"scores must lie in [0, 1] to be calibrated, found {values[at]} at row {at}")
-    weights = check_sample_weight(sample_weight, len(values))
-    weights = np.ones(len(values)) if weights is None else weights
+    weights = np.ones(len(values)) if sample_weight is None else check_row_weights(sample_weight, len(values))
     if not weights.any():
         raise InputError("labels must have at least one row with weight, found none")
     bin_of = _bin_of_rows(values, weights, _check_bins(bins), strategy)

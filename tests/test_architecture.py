@@ -38,6 +38,7 @@ LAYERS = [
     "statistics",
     "exact",
     "kernels",
+    "columns",
     "ragged",
     "exceptions",
     "_version",

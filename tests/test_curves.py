@@ -927,36 +927,30 @@ def test_where_curves_cross() -> None:
 
 NAN = math.nan
 BAD: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
-    ([0, 1, 2], [1, 2, 3], {}, InputError, "labels must be 0 or 1, found 2 at position 2"),
-    ([0, -1, 1], [1, 2, 3], {}, InputError, "labels must be 0 or 1, found -1 at position 1"),
-    ([0.0, 0.5], [1, 2], {}, InputError, "labels must be 0 or 1, found 0.5 at position 1"),
-    ([0.0, NAN], [1, 2], {}, InputError, "labels must be 0 or 1, found nan at position 1"),
-    (np.array([0, 2**64 - 1], np.uint64), [1, 2], {}, InputError, "found 18446744073709551615 at position 1"),
-    (["a", "b"], [1, 2], {}, InputTypeError, "labels must be 0 or 1 or bool, found dtype <U1"),
-    ([None, 1], [1, 2], {}, InputTypeError, "labels must be 0 or 1 or bool, found dtype object"),
+    ([0, 1, 2], [1, 2, 3], {}, InputError, "labels must be 0 or 1, found 2 at row 2"),
+    ([0, -1, 1], [1, 2, 3], {}, InputError, "labels must be 0 or 1, found -1 at row 1"),
+    ([0.0, 0.5], [1, 2], {}, InputError, "labels must be 0 or 1, found 0.5 at row 1"),
+    ([0.0, NAN], [1, 2], {}, InputError, "labels must be 0 or 1, found nan at row 1"),
+    (np.array([0, 2**64 - 1], np.uint64), [1, 2], {}, InputError, "found 18446744073709551615 at row 1"),
+    (["a", "b"], [1, 2], {}, InputTypeError, "labels must be numbers of at most 64 bits, found dtype <U1"),
+    ([None, 1], [1, 2], {}, InputTypeError, "labels must be numbers of at most 64 bits, found dtype object"),
     ([[0, 1]], [1, 2], {}, InputError, r"labels must be 1-D, found shape \(1, 2\)"),
     (np.ma.masked_array([0, 1], [1, 0]), [1, 2], {}, InputTypeError, "labels must not be a masked array"),
     ([0, 1], np.ma.masked_array([0.0, 1.0], [1, 0]), {}, InputTypeError, "scores must not be a masked array"),
-    ([0, 1], [1.0, NAN], {}, InputError, "scores must not be NaN, found NaN at position 1"),
-    ([0, 1], np.array([NAN, 1], np.float32), {}, InputError, "scores must not be NaN, found NaN at position 0"),
-    ([0, 1], np.array([1, -NAN]), {}, InputError, "scores must not be NaN, found NaN at position 1"),
-    ([0, 1], np.array([-math.inf, NAN], np.float32), {}, InputError, "scores must not be NaN, found NaN at position 1"),
-    ([0, 1], np.array([-1, NAN]), {}, InputError, "scores must not be NaN, found NaN at position 1"),
-    ([0, 1], [1, 2, 3], {}, InputError, r"scores must have one number per label, shape \(2,\); found shape \(3,\)"),
+    ([0, 1], [1.0, NAN], {}, InputError, "scores must not be NaN, found NaN at row 1"),
+    ([0, 1], np.array([NAN, 1], np.float32), {}, InputError, "scores must not be NaN, found NaN at row 0"),
+    ([0, 1], np.array([1, -NAN]), {}, InputError, "scores must not be NaN, found NaN at row 1"),
+    ([0, 1], np.array([-math.inf, NAN], np.float32), {}, InputError, "scores must not be NaN, found NaN at row 1"),
+    ([0, 1], np.array([-1, NAN]), {}, InputError, "scores must not be NaN, found NaN at row 1"),
+    ([0, 1], [1, 2, 3], {}, InputError, "labels and scores must have the same length, found 2 and 3"),
     ([0, 1], ["a", "b"], {}, InputTypeError, "scores must be numbers of at most 64 bits, found dtype <U1"),
     ([0, 1], [1j, 2], {}, InputTypeError, "scores must be numbers of at most 64 bits, found dtype complex128"),
-    ([0, 1], [2**53 + 1, 2], {}, InputError, "scores holds an integer past"),
-    (
-        [0, 1],
-        [1, 2],
-        {"sample_weight": [1, -1]},
-        InputError,
-        "sample_weight must be finite .* found -1.0 at position 1",
-    ),
-    ([0, 1], [1, 2], {"sample_weight": [NAN, 1]}, InputError, "sample_weight must be finite .* nan at position 0"),
-    ([0, 1], [1, 2], {"sample_weight": [1, math.inf]}, InputError, "sample_weight must be finite .* inf at position 1"),
+    ([0, 1], [2**53 + 1, 2], {}, InputError, r"scores holds an integer past 2\*\*53.*: 9007199254740993"),
+    ([0, 1], [1, 2], {"sample_weight": [1, -1]}, InputError, "sample_weight must be finite .* found -1.0 at row 1"),
+    ([0, 1], [1, 2], {"sample_weight": [NAN, 1]}, InputError, "sample_weight must be finite .* nan at row 0"),
+    ([0, 1], [1, 2], {"sample_weight": [1, math.inf]}, InputError, "sample_weight must be finite .* inf at row 1"),
     ([0, 1], [1, 2], {"sample_weight": [0, 0]}, InputError, "sample_weight must not be 0 for every row"),
-    ([0, 1], [1, 2], {"sample_weight": [1]}, InputError, "sample_weight must have one number per label"),
+    ([0, 1], [1, 2], {"sample_weight": [1]}, InputError, "labels and sample_weight must have the same length"),
 ]
 
 
@@ -985,14 +979,14 @@ def test_the_first_nan_is_named() -> None:
         lambda: roc_curve(labels, scores, sample_weight=np.ones(n)),
         lambda: state_of(labels, scores.astype(np.float64)),
     ):
-        with pytest.raises(InputError, match="found NaN at position 200000"):
+        with pytest.raises(InputError, match="found NaN at row 200000"):
             call()
 
 
 def test_the_second_scores_are_checked_too() -> None:
-    with pytest.raises(InputError, match="scores_b must not be NaN, found NaN at position 1"):
+    with pytest.raises(InputError, match="scores_b must not be NaN, found NaN at row 1"):
         auc_test([0, 1], [1, 2], [1, NAN])
-    with pytest.raises(InputError, match="scores_b must have one number per label"):
+    with pytest.raises(InputError, match="labels and scores_b must have the same length, found 2 and 1"):
         auc_test([0, 1], [1, 2], [1])
 
 

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.columns import check_numbers, check_row_weights, check_scores
+from fastrec.exceptions import InputError
 from fastrec.inputs.ids import check_ids
 from fastrec.inputs.users import check_groups, check_user_ids, check_weights
-from fastrec.ragged import as_array, check_indptr
+from fastrec.ragged import check_indptr
 
 __all__ = ["Rows", "User", "read_rows"]
 
@@ -56,9 +57,9 @@ def read_rows(
     user_weight: Any,
 ) -> Rows:
     """Check all arguments; rows that are not sorted by user come out sorted, in their order within a user."""
-    values = check_scores(scores, "scores")
+    values = check_scores(scores)
     grades = check_labels(labels, len(values))
-    weights = None if sample_weight is None else check_row_weights(sample_weight, len(values))
+    weights = None if sample_weight is None else _check_weights(sample_weight, len(values))
     items = None if item_ids is None else _check_items(item_ids, len(values))
     if indptr is not None:
         pointers = check_indptr(indptr, len(values), "indptr")
@@ -155,36 +156,11 @@ def _check_agreement(values: Array, of_user: Array, codes: Array, ids: Array, na
         )
 
 
-def check_scores(scores: Any, name: str) -> Array:
-    """Scores as contiguous float32 or float64; NaN is an error."""
-    array = as_array(scores, name)
-    if array.ndim != 1:
-        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
-    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
-        raise InputTypeError(f"{name} must be numbers of at most 64 bits, found dtype {array.dtype}")
-    _check_rounding(array, name)
-    single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    out = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
-    # NaN is the one value for which min() is NaN
-    if len(out) and np.isnan(out.min()):
-        raise InputError(f"{name} must not be NaN, found NaN at row {int(np.isnan(out).argmax())}")
-    return out
-
-
-def _check_rounding(array: Array, name: str) -> None:
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
-        largest = max(abs(int(array.min())), abs(int(array.max())))
-        if largest > 2**53:
-            raise InputError(f"{name} holds an integer past 2**53, which would be rounded: {largest}")
-
-
 def check_labels(labels: Any, n: int) -> Array:
     """Labels as int8 where they are small whole numbers, else as float64; finite."""
-    array = as_array(labels, "labels")
-    if array.shape != (n,):
-        raise InputError(f"labels must have one label per score, {n}; found shape {array.shape}")
-    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
-        raise InputTypeError(f"labels must be numbers of at most 64 bits, found dtype {array.dtype}")
+    array = check_numbers(labels, "labels")
+    if len(array) != n:
+        raise InputError(f"labels must have one label per score, {n}; found {len(array)}")
     if array.dtype == bool:
         return np.ascontiguousarray(array).view(np.int8)
     if array.dtype == np.int8:
@@ -199,25 +175,14 @@ def check_labels(labels: Any, n: int) -> Array:
         small: Array = array.astype(np.int8)
         if array.dtype.kind in "iu" or np.array_equal(small, array):
             return small
-    _check_rounding(array, "labels")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def check_row_weights(sample_weight: Any, n: int) -> Array:
-    """Weights of rows as float64; finite, not negative, not all 0."""
-    weights = as_array(sample_weight, "sample_weight")
-    if weights.shape != (n,):
-        raise InputError(f"sample_weight must have one weight per row, {n}; found shape {weights.shape}")
-    if weights.dtype.kind not in "iufb":
-        raise InputTypeError(f"sample_weight must be numbers, found dtype {weights.dtype}")
-    out = np.ascontiguousarray(weights, dtype=np.float64)
-    wrong = ~((out >= 0) & (out <= 1e100)) | ((out > 0) & (out < 1e-100))
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise InputError(f"sample_weight must be 0 or from 1e-100 to 1e100, found {out[at]} at row {at}")
-    if n and not out.any():
+def _check_weights(sample_weight: Any, n: int) -> Array:
+    weights = check_row_weights(sample_weight, n)
+    if n and not weights.any():
         raise InputError("sample_weight must not be 0 for all rows")
-    return out
+    return weights
 
 
 def _check_items(item_ids: Any, n: int) -> Array:

@@ -1,0 +1,102 @@
+"""Checks of flat columns with one entry per row: scores, classes, weights. Every way in uses these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.ragged import as_array
+
+__all__ = [
+    "check_classes",
+    "check_floats",
+    "check_lengths",
+    "check_numbers",
+    "check_row_weights",
+    "check_scores",
+    "refuse_nan",
+]
+
+Array = np.ndarray[Any, Any]
+LARGEST_INTEGER = 2**53  # up to here a double holds every integer
+LARGEST_WEIGHT = 1e100
+
+
+def _check_form(values: Any, name: str) -> Array:
+    """A 1-D array of numbers of at most 64 bits, as it is."""
+    array = as_array(values, name)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
+    if not len(array):
+        return np.zeros(0)
+    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
+        raise InputTypeError(f"{name} must be numbers of at most 64 bits, found dtype {array.dtype}")
+    return array
+
+
+def check_numbers(values: Any, name: str) -> Array:
+    """A 1-D array of numbers of at most 64 bits, as it is; integers that a double would round are refused."""
+    array = _check_form(values, name)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        largest = max(-int(array.min()), int(array.max()))
+        if largest > LARGEST_INTEGER:
+            raise InputError(f"{name} holds an integer past 2**53, which would be rounded: {largest}")
+    return array
+
+
+def check_floats(values: Any, name: str) -> Array:
+    """Numbers as contiguous float32 or float64; float16 becomes the first, integers the second."""
+    array = check_numbers(values, name)
+    single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    return np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+
+
+def check_scores(scores: Any, name: str = "scores") -> Array:
+    """Scores as contiguous float32 or float64; NaN is an error."""
+    array = check_floats(scores, name)
+    refuse_nan(array, name)
+    return array
+
+
+def refuse_nan(array: Array, name: str, place: str = "row") -> None:
+    """An error that names the first NaN."""
+    # NaN is the one value for which min() is NaN
+    with np.errstate(invalid="ignore"):
+        if not len(array) or not np.isnan(array.min()):
+            return
+    raise InputError(f"{name} must not be NaN, found NaN at {place} {int(np.isnan(array).argmax())}")
+
+
+def check_classes(labels: Any) -> Array:
+    """Labels that must be 0 or 1, as contiguous int8."""
+    array = _check_form(labels, "labels")
+    if array.dtype == np.bool_:
+        return np.ascontiguousarray(array).view(np.int8)
+    # the ends tell as much of integers and are found faster than a mask
+    if array.dtype.kind == "f" or array.min() < 0 or array.max() > 1:
+        wrong = (array != 0) & (array != 1)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise InputError(f"labels must be 0 or 1, found {array[at]} at row {at}")
+    return np.ascontiguousarray(array, dtype=np.int8)
+
+
+def check_lengths(labels: Array, others: Array, name: str) -> None:
+    """An error if there is not one of the others for each label."""
+    if len(labels) != len(others):
+        raise InputError(f"labels and {name} must have the same length, found {len(labels)} and {len(others)}")
+
+
+def check_row_weights(sample_weight: Any, n_rows: int) -> Array:
+    """Weights of rows as float64, each 0 or from 1e-100 to 1e100."""
+    array = check_numbers(sample_weight, "sample_weight")
+    if len(array) != n_rows:
+        raise InputError(f"sample_weight must have one weight per row, {n_rows}; found {len(array)}")
+    weights = np.ascontiguousarray(array, dtype=np.float64)
+    wrong = ~((weights == 0) | ((weights >= 1 / LARGEST_WEIGHT) & (weights <= LARGEST_WEIGHT)))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(f"sample_weight must be 0 or from 1e-100 to 1e100, found {weights[at]} at row {at}")
+    return weights
