@@ -6,6 +6,10 @@ import pytest
 
 import fastrec
 from fastrec import registry
+from fastrec.kernels import jit
+
+# Tests speak of compiled kernels; test_interpreted.py says that interpreted ones give the same bits.
+jit.Entry.may_interpret = False
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, Names, Settings, pr
 from fastrec.inputs.scores import Rows, read_rows
 from fastrec.inputs.users import SeenUsers, check_groups, check_weights
 from fastrec.kernels import opcodes as op
+from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
 from fastrec.registry import DEFAULT_SCORE_METRICS, Call, expand
 from fastrec.report import Estimate, Report
@@ -789,8 +790,10 @@ def warmup() -> None:
     """Compile every kernel now, into the disk cache if there is one.
 
     For images that are built once and started often, and before a fork: `fastrec warmup` in the shell, or
-    `fastrec.warmup()`. It takes up to a minute the first time.
+    `fastrec.warmup()`. It takes up to a minute the first time. Without it a process interprets small inputs at first,
+    which gives the same bits, and compiles when there is enough work.
     """
+    Entry.may_interpret = False
     users = 4096
     lists = np.arange(users * 100) % 100
     for dtype in (np.int32, np.int64):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastrec.columns import check_classes, check_lengths, check_numbers, check_row_weights, check_scores, refuse_nan
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.kernels import confusion
-from fastrec.kernels.jit import entry
+from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads, run_in_threads
 from fastrec.ragged import as_array, check_indptr
 
@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 NUMBER = (int, float, np.integer, np.floating)
 LARGEST_BETA = 1000.0
 MOST_THRESHOLDS = 1 << 24
+STEPS_PER_ROW = 32  # to compare it with thresholds
 MOST_CELLS = 1 << 28  # of a matrix of classes: 2 GB
 ROWS_PER_BLOCK = 1 << 16
 MOST_BLOCKS = 64
@@ -438,8 +439,8 @@ def _run_kernel(
     counts = [np.empty(shape, np.int64 if weights is None else np.float64) for _ in range(4)]
     rows = [labels, scores, indptr] if weights is None else [labels, scores, weights, indptr]
     arguments = [_read_only(array) for array in (*rows, thresholds, order)]
-    kernel = _kernel(str(scores.dtype), weighted=weights is not None)
     cost = indptr + np.arange(len(indptr)) * len(thresholds)
+    kernel = _kernel(str(scores.dtype), weighted=weights is not None).suited_to(STEPS_PER_ROW * int(cost[-1]))
     n_ranges = 1 if cost[-1] < ROWS_PER_BLOCK else min(4 * threads, shape[0])
     cuts = np.searchsorted(cost, cost[-1] * np.arange(n_ranges + 1) // n_ranges)
     run_in_threads(lambda at: kernel(*arguments, *counts, cuts[at], cuts[at + 1]), range(n_ranges), threads)
@@ -447,9 +448,9 @@ def _run_kernel(
 
 
 @functools.cache
-def _kernel(scores: str, *, weighted: bool) -> Any:
+def _kernel(scores: str, *, weighted: bool) -> Entry:
     function = confusion.weigh_users if weighted else confusion.count_users
-    return entry(function, f"{function.__name__}-{scores}", allocates=True)
+    return Entry(function, f"{function.__name__}-{scores}", allocates=True)
 
 
 def _read_only(array: Array) -> Array:

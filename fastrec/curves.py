@@ -19,7 +19,7 @@ import numpy as np
 from fastrec.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
 from fastrec.exceptions import InputError, InputTypeError, whole_number
 from fastrec.kernels import runs as kernels
-from fastrec.kernels.jit import entry
+from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads, run_in_threads
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
 
+STEPS_PER_ROW = 8
 SMALL_ROWS = 1 << 17  # fewer are sorted at once, on one thread: they fit the caches
 N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to write to all at once
 N_WIDE_BUCKETS = 512  # of rows of 16 bytes
@@ -92,8 +93,13 @@ class Rows(NamedTuple):
 
 
 @functools.cache
-def _kernel(name: str, variant: str) -> Any:
-    return entry(getattr(kernels, name), f"{name}-{variant}")
+def _entry(name: str, variant: str) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{variant}")
+
+
+def _kernel(name: str, variant: object, n_rows: int) -> Any:
+    """The kernel, suited to so many rows."""
+    return _entry(name, str(variant)).suited_to(STEPS_PER_ROW * n_rows)
 
 
 def _read_only(array: Array) -> Array:
@@ -138,7 +144,7 @@ def _plan_buckets(bits: Array, form: _Form, n_threads: int, n_buckets: int = N_B
     n_chunks = 1 if small else n_threads
     cuts = [n * at // n_chunks for at in range(n_chunks + 1)]
     counts = np.zeros((n_chunks, 1 << bin_bits), np.int64)
-    count = _kernel("count_bins", f"{form.width}")
+    count = _kernel("count_bins", form.width, n)
 
     def count_chunk(at: int) -> int:
         return int(count(bits[cuts[at] : cuts[at + 1]], form.infinity, shift, counts[at], _block(form)))
@@ -176,7 +182,7 @@ def _sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, _
     bits, classes = _read_only(scores.view(form.bits)), _read_only(labels.view(np.int8))
     buckets = _plan_buckets(bits, form, n_threads)
     keys = np.empty(len(bits), form.bits)
-    scatter = _kernel("scatter", f"{form.width}")
+    scatter = _kernel("scatter", form.width, len(bits))
     buckets.in_chunks(
         lambda rows, places: scatter(
             bits[rows], classes[rows], buckets.shift, buckets.bucket_of, places, keys, _block(form)
@@ -207,7 +213,7 @@ def _bucket_runs(keys: Array, form: _Form, *, below: bool) -> tuple[Array, Array
     """Scores, positives and negatives of the runs in one sorted bucket."""
     scores = np.empty(len(keys), np.uint64)
     positives, negatives = np.empty((2, len(keys)), np.int64)
-    n = _kernel("write_runs", f"{form.width}")(keys, scores, positives, negatives)
+    n = _kernel("write_runs", form.width, len(keys))(keys, scores, positives, negatives)
     found = scores[:n].copy()
     if not below:
         found += np.uint64(form.sign)
@@ -237,7 +243,7 @@ def _merged(first: Runs, second: Runs) -> Runs:
     n = len(first.scores) + len(second.scores)
     scores = np.empty(n)
     positives, negatives = np.empty((2, n), np.int64)
-    merge = _kernel("merge_runs", "plain")
+    merge = _kernel("merge_runs", "plain", n)
     size = merge(*map(_read_only, first[:3]), *map(_read_only, second[:3]), scores, positives, negatives)
     return _plain_runs(scores[:size].copy(), positives[:size].copy(), negatives[:size].copy())
 
@@ -272,7 +278,7 @@ def _weighted_runs(rows: Rows, n_threads: int) -> Iterator[Runs]:
     narrow = rows.scores.dtype == np.float32 and _fits_float32(rows.weights)
     form, shift = _FORMS[rows.scores.itemsize], 32 if narrow else 0
     keys, payload, buckets = (_scatter_narrow if narrow else _scatter_wide)(rows, n_threads)
-    write = _kernel("write_weighted_runs", "narrow" if narrow else "wide")
+    write = _kernel("write_weighted_runs", "narrow" if narrow else "wide", len(keys))
 
     def runs_in(part: slice) -> Runs:
         if narrow:
@@ -301,7 +307,7 @@ def _scatter_narrow(rows: Rows, n_threads: int) -> tuple[Array, Array, _Buckets]
     weights = _read_only(rows.weights.astype(np.float32, copy=False).view(np.uint32))
     buckets = _plan_buckets(bits, form, n_threads)
     keys = np.empty(len(bits), np.uint64)
-    scatter = _kernel("scatter_narrow", "plain")
+    scatter = _kernel("scatter_narrow", "plain", len(bits))
     buckets.in_chunks(
         lambda at, places: scatter(
             bits[at], labels[at], weights[at], buckets.shift, buckets.bucket_of, places, keys, _block(form)
@@ -318,7 +324,7 @@ def _scatter_wide(rows: Rows, n_threads: int) -> tuple[Array, Array, _Buckets]:
     weights = _read_only(rows.weights.astype(np.float64, copy=False).view(np.uint64))
     buckets = _plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS)
     keys, payload = np.empty((2, len(bits)), np.uint64)
-    scatter = _kernel("scatter_wide", f"{form.width}")
+    scatter = _kernel("scatter_wide", form.width, len(bits))
     buckets.in_chunks(
         lambda at, places: scatter(
             bits[at], labels[at], weights[at], buckets.shift, buckets.bucket_of, places, keys, payload, _block(form)
@@ -339,7 +345,7 @@ def _sort_pairs(keys: Array, payload: Array) -> Array:
     room = (len(keys) - 1).bit_length()
     spare = min(64 - (int(keys.max()) - lowest).bit_length(), 63) - room
     if spare >= 0:
-        _kernel("number_rows", "plain")(keys, payload, np.uint64(lowest), spare, room)
+        _kernel("number_rows", "plain", len(keys))(keys, payload, np.uint64(lowest), spare, room)
         keys.sort()
     else:
         order = np.argsort(keys)
@@ -348,7 +354,9 @@ def _sort_pairs(keys: Array, payload: Array) -> Array:
         lowest = spare = room = 0
     taken = np.empty_like(payload)
     starts, ends = np.empty((2, len(keys) // kernels.SHORT_TIE + 1), np.int64)
-    n_long = _kernel("take_rows", "plain")(keys, np.uint64(lowest), spare, room, payload, taken, starts, ends)
+    n_long = _kernel("take_rows", "plain", len(keys))(
+        keys, np.uint64(lowest), spare, room, payload, taken, starts, ends
+    )
     for start, end in zip(starts[:n_long].tolist(), ends[:n_long].tolist(), strict=True):
         taken[start:end].sort()
     return taken
@@ -381,7 +389,7 @@ def _whole(high: int, low: int) -> int:
 
 def _pairs_of_counts(positives: Array, negatives: Array) -> _Pairs:
     counts = _read_only(positives), _read_only(negatives)
-    high, low, _, _ = _kernel("sum_pairs", "plain")(*counts)
+    high, low, _, _ = _kernel("sum_pairs", "plain", len(positives))(*counts)
     return _Pairs(_whole(high, low), int(positives.sum()), int(negatives.sum()))
 
 
@@ -483,7 +491,7 @@ def auc_of_rows(
         return _weighted_auc(Rows(labels, scores, weights), max_fpr, n_threads)
     form = _FORMS[scores.itemsize]
     keys, buckets = _sorted_keys(labels, scores, n_threads)
-    count = _kernel("count_pairs", f"{form.width}")
+    count = _kernel("count_pairs", form.width, len(keys))
 
     def sort_and_count(part: slice) -> _Pairs:
         keys[part].sort()
@@ -505,7 +513,7 @@ def _weighted_auc(rows: Rows, max_fpr: float | None, n_threads: int) -> float:
     if max_fpr is not None:
         return _partial_of_weights(_joined_runs(_weighted_runs(rows, n_threads)), max_fpr)
     sums = np.zeros(6)
-    add = _kernel("sum_weighted_pairs", "plain")
+    add = _kernel("sum_weighted_pairs", "plain", len(rows.scores))
     for runs in _weighted_runs(rows, n_threads):
         add(_read_only(runs.positives), _read_only(runs.negatives), sums)
     return _auc_of_sums(sums)
@@ -617,7 +625,8 @@ class ScoreRuns:
         if not self.weighted:
             return _auc_of_pairs(_pairs_of_counts(runs.positives, runs.negatives))
         sums = np.zeros(6)
-        _kernel("sum_weighted_pairs", "plain")(_read_only(runs.positives), _read_only(runs.negatives), sums)
+        add = _kernel("sum_weighted_pairs", "plain", len(runs.scores))
+        add(_read_only(runs.positives), _read_only(runs.negatives), sums)
         return _auc_of_sums(sums)
 
     def auc_std_error(self) -> float:
@@ -1002,7 +1011,7 @@ class ScoreHistogram:
     def _count(self, labels: Array, scores: Array, counts: Array, span: Array) -> int:
         """Count rows; where a NaN stands, or -1. Rounding to float32 keeps the order of float64 scores."""
         form = _FORMS[4]
-        count = _kernel("count_classes_by_bin", "plain")
+        count = _kernel("count_classes_by_bin", "plain", len(labels))
         keys = _block(form)
         for start in range(0, len(labels), BLOCK):
             with np.errstate(over="ignore", under="ignore"):
@@ -1042,7 +1051,8 @@ class ScoreHistogram:
         counts = self._occupied().reshape(-1, 2)
         counts = counts[counts.any(axis=1)]
         negatives, positives = np.ascontiguousarray(counts.T)
-        high, low, tied_high, tied_low = _kernel("sum_pairs", "plain")(_read_only(positives), _read_only(negatives))
+        add = _kernel("sum_pairs", "plain", len(counts))
+        high, low, tied_high, tied_low = add(_read_only(positives), _read_only(negatives))
         n_pairs = int(positives.sum()) * int(negatives.sum())
         if not n_pairs:
             return BoundedAuc(math.nan, math.nan)

@@ -15,11 +15,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
-import numba
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, whole_number
-from fastrec.kernels.jit import as_function, entry
+from fastrec.kernels.jit import Entry, as_function
 from fastrec.kernels.opcodes import BLOCK, DIGITS, N_FACTS
 from fastrec.kernels.ranking import Program, Totals, Users
 
@@ -60,7 +59,15 @@ def resolve_threads(n_threads: int | None) -> int:
             raise InputError(f"FASTREC_NUM_THREADS must be a whole number of at least 1, found {wanted!r}")
         return int(wanted)
     openmp = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(int(numba.config.NUMBA_NUM_THREADS), int(openmp) if openmp.isdigit() else 1 << 30, _quota()))
+    return max(1, min(_processors(), int(openmp) if openmp.isdigit() else 1 << 30, _quota()))
+
+
+def _processors() -> int:
+    """Processors that this process may run on, or fewer if Numba is told so."""
+    wanted = os.environ.get("NUMBA_NUM_THREADS", "")
+    if wanted.isdigit():
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache
@@ -81,19 +88,19 @@ class Kernel(NamedTuple):
     name: str
     variant: str
 
-    def serial(self) -> Any:
+    def serial(self) -> Entry:
         """What runs one bin."""
         return _entry(self.module, f"{self.name}_bin", self.variant, parallel=False)
 
-    def parallel(self) -> Any:
+    def parallel(self) -> Entry:
         """What runs all bins at once."""
-        return _entry(self.module, f"{self.name}_bins", self.variant, parallel=True)
+        return _entry("drivers", f"{self.name}_bins", self.variant, parallel=True)
 
 
 @functools.cache
-def _entry(module: str, name: str, variant: str, *, parallel: bool) -> Any:
+def _entry(module: str, name: str, variant: str, *, parallel: bool) -> Entry:
     function = getattr(importlib.import_module(f"fastrec.kernels.{module}"), name)
-    return entry(function, f"{name}-{variant}", parallel=parallel)
+    return Entry(function, f"{name}-{variant}", parallel=parallel)
 
 
 class Source(Protocol):
@@ -121,8 +128,11 @@ class Source(Protocol):
 
 def _may_launch() -> bool:
     """Whether a parallel kernel may be launched from here and now."""
-    if _Process.forked:
+    import numba
+
+    if _Process.forked or numba.config.DISABLE_JIT:
         return False
+
     numba.get_num_threads()  # starts the threading layer, so that it has a name
     return str(numba.threading_layer()) != "workqueue"
 
@@ -135,19 +145,12 @@ def launch(
     n_bins = 1 if int(rows.sum()) < SMALL_ROWS or len(blocks) < 2 else min(n_threads, len(blocks))
     totals = new_totals(program, stored, n_groups, n_bins)
     ordered, starts = fill_bins(blocks, rows, n_bins)
-    kernel, arguments = (
-        source.kernel(),
-        (
-            *source.arguments(),
-            program,
-            users,
-            totals,
-            *source.scratch(program, blocks, n_bins),
-        ),
-    )
-    serial = kernel.serial()
+    kernel = source.kernel()
+    arguments = (*source.arguments(), program, users, totals, *source.scratch(program, blocks, n_bins))
+    n_users = min(len(blocks) * BLOCK, source.n_users)
+    serial = kernel.serial().suited_to(int(rows.sum()) + n_users * len(program.ops))
     if n_bins > 1 and _may_launch():
-        kernel.parallel()(as_function(serial, *arguments, ordered, 0), *arguments, ordered, starts)
+        kernel.parallel().compiled(as_function(serial, *arguments, ordered, 0), *arguments, ordered, starts)
         return totals
 
     def run_bin(at: int) -> None:

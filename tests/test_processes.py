@@ -12,6 +12,8 @@ ROOT = Path(__file__).parent.parent
 
 MANY = """
 import numpy as np, fastrec
+from fastrec.kernels.jit import Entry
+Entry.may_interpret = False
 n = 6000
 items = np.tile(np.arange(100, dtype=np.int32), n)
 indptr = np.arange(n + 1) * 100

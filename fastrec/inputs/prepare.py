@@ -12,7 +12,9 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrays import Side, read_pair
 from fastrec.inputs.ids import encode_texts, match_widths
 from fastrec.inputs.users import check_user_ids
+from fastrec.kernels import lists as kernels
 from fastrec.kernels import opcodes as op
+from fastrec.kernels.jit import Entry
 from fastrec.launcher import run_in_threads
 from fastrec.sources import Lists, read_only
 
@@ -30,6 +32,7 @@ TIES = {
 }
 DUPLICATES_CHOICES = ("error", "first", "miss")
 USERS_PER_TASK = 16384
+STEPS_PER_ROW = 32  # to sort the row among its user's
 
 
 class Names(NamedTuple):
@@ -150,11 +153,13 @@ def _check_signs(side: Side, name: str, names: Names) -> None:
 
 
 @functools.cache
-def _entry(name: str, ids: str) -> Any:
-    from fastrec.kernels import lists
-    from fastrec.kernels.jit import entry
+def _entry(name: str, ids: str) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{ids}", allocates=True)
 
-    return entry(getattr(lists, name), f"{name}-{ids}", allocates=True)
+
+def _kernel(name: str, ids: str, *columns: Array) -> Any:
+    """The kernel, suited to columns of this length."""
+    return _entry(name, ids).suited_to(STEPS_PER_ROW * sum(map(len, columns)))
 
 
 def _over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -> list[Any]:
@@ -167,7 +172,7 @@ def _over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -
 
 def _drop_seen(lists: Side, seen: Side, n_threads: int) -> tuple[Side, int]:
     keep = np.ones(len(lists.items), bool)
-    kernel = _entry("mark_seen", str(lists.items.dtype))
+    kernel = _kernel("mark_seen", str(lists.items.dtype), lists.items, seen.items)
     items, indptr = read_only(lists.items), read_only(lists.indptr)
     known, known_indptr = read_only(seen.items.astype(np.int64)), read_only(seen.indptr)
     _over_users(lambda a, b: kernel(items, indptr, known, known_indptr, keep, a, b), len(indptr) - 1, n_threads)
@@ -195,7 +200,7 @@ def _drop_copies(lists: Side, n_threads: int, *, blank: bool) -> tuple[Side, int
 
 
 def _mark_copies(side: Side, values: Array, keep: Array, n_threads: int) -> None:
-    kernel = _entry("mark_copies", str(side.items.dtype))
+    kernel = _kernel("mark_copies", str(side.items.dtype), side.items)
     items, indptr = read_only(side.items), read_only(side.indptr)
     _over_users(lambda a, b: kernel(items, indptr, values, keep, a, b), len(indptr) - 1, n_threads)
 
@@ -215,14 +220,14 @@ def _order(lists: Side, held: Side, names: Names, settings: Settings) -> Side:
     assert lists.extra is not None
     scores, items, indptr = read_only(lists.extra), read_only(lists.items), read_only(lists.indptr)
     n_users, ties, n_threads = len(indptr) - 1, settings.ties, settings.n_threads
-    finder = _entry("find_unordered", "scores")
+    finder = _kernel("find_unordered", "scores", scores)
     if max(_over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
         return lists._replace(extra=None)
     gains = np.ones(len(held.items)) if held.extra is None else held.extra
     gains = np.maximum(gains, 0.0)
     out = np.empty(len(items), items.dtype)
     ordered = np.empty(len(items) if ties == "expected" else 0)
-    kernel = _entry("order_lists", str(items.dtype))
+    kernel = _kernel("order_lists", str(items.dtype), items, held.items)
     truth = (read_only(held.items), read_only(held.indptr), read_only(gains), TIES[ties], out, ordered)
     refused = _over_users(lambda a, b: kernel(items, indptr, scores, *truth, a, b), n_users, n_threads)
     for user, first, second in refused:
@@ -256,6 +261,7 @@ def _find_blocks(lists: Side, n_threads: int) -> Array | None:
     if lists.extra is None:
         return None
     blocks = np.empty((2, len(lists.items)), np.int32)
-    kernel, scores, indptr = _entry("find_blocks", "scores"), read_only(lists.extra), read_only(lists.indptr)
+    scores, indptr = read_only(lists.extra), read_only(lists.indptr)
+    kernel = _kernel("find_blocks", "scores", scores)
     _over_users(lambda a, b: kernel(indptr, scores, blocks, a, b), len(indptr) - 1, n_threads)
     return blocks if blocks[1].max(initial=1) > 1 else None

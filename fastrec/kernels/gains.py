@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fastrec.kernels.jit import helper
 from fastrec.kernels.opcodes import EXP2, LINEAR, TABLE
+
+LARGEST_EXPONENT = 1024.0  # of a double; Python refuses to go past it
 
 
 @helper
@@ -16,5 +20,6 @@ def map_gain(gain, gain_map, tables):
         return gain
     if kind == TABLE:
         return tables[np.int64(gain_map[1]), np.int64(gain)]
-    grown = 2.0**gain - 1.0
-    return grown if kind == EXP2 else grown / 2.0 ** gain_map[1]
+    # `math`, as every power and logarithm here: NumPy's and compiled code's differ in the last bit
+    grown = math.exp2(gain) - 1.0 if gain < LARGEST_EXPONENT else np.inf
+    return grown if kind == EXP2 else grown / math.exp2(gain_map[1])

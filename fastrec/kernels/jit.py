@@ -1,25 +1,27 @@
-"""How kernels are compiled and where compiled code is kept. Options are policy, so they stand here once."""
+"""How kernels are compiled and where compiled code is kept. Options are policy, so they stand here once.
+
+Kernels are plain Python with plain semantics, so a small input need not wait for the compiler, nor for Numba to be
+imported: a kernel is interpreted until as much was asked of it as loading its compiled code costs. Both ways give the
+same bits.
+"""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding
-import numba
-from numba import config, njit, typeof, types
+import numpy as np
 
 from fastrec._version import __version__
 
 _lock = threading.Lock()
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
 
 
 class Helper:
@@ -31,13 +33,21 @@ class Helper:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
+    def __call__(self, *arguments: Any) -> Any:
+        """The function as Python runs it."""
+        return self._function(*arguments)
+
     @functools.cached_property
     def _dispatcher(self) -> Any:
+        from numba import njit
+
         return njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)(self._function)
 
     @property
     def _numba_type_(self) -> Any:
         """What Numba takes this object for."""
+        from numba import types
+
         return types.Dispatcher(self._dispatcher)
 
 
@@ -47,28 +57,62 @@ def helper(function: Callable[..., Any]) -> Any:
     It allocates nothing, so references to arrays are not counted: for short rows the (atomic) counting of slices cost
     more than the work on them.
     """
-    return function if config.DISABLE_JIT else Helper(function)
+    return Helper(function)
 
 
-def entry(function: Callable[..., Any], variant: str, *, parallel: bool = False, allocates: bool = False) -> Any:
+class Entry:
     """A kernel that Python calls, with one signature per `variant` and its compiled code kept on disk.
 
     Two signatures of one function in one cache folder can spoil each other when two processes start cold, so each
     variant has a dispatcher and a folder of its own.
     """
-    dispatcher = njit(**_OPTIONS, parallel=parallel, _nrt=parallel or allocates)(function)
-    _keep_on_disk(dispatcher, variant)
-    return dispatcher
+
+    may_interpret = True  # in this process
+
+    def __init__(
+        self, function: Callable[..., Any], variant: str, *, parallel: bool = False, allocates: bool = False
+    ) -> None:
+        self._function = function
+        self._variant = variant
+        self._options = {**_OPTIONS, "parallel": parallel, "_nrt": parallel or allocates}
+        self._steps = 0
+
+    def suited_to(self, steps: int) -> Any:
+        """What to call for work of so many steps: Python's own function while that is little, else compiled code."""
+        if not Entry.may_interpret or "compiled" in self.__dict__ or self._steps + steps > STEPS_INTERPRETED:
+            return self.compiled
+        self._steps += steps
+        return self.interpreted
+
+    def interpreted(self, *arguments: Any) -> Any:
+        """The kernel as Python runs it."""
+        with np.errstate(all="ignore"):  # as compiled code, which wraps around and divides by zero in silence
+            return self._function(*arguments)
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The dispatcher, which compiles or loads at its first call."""
+        from numba import njit
+
+        dispatcher = njit(**self._options)(self._function)
+        _keep_on_disk(dispatcher, self._variant)
+        return dispatcher
 
 
 def as_function(dispatcher: Any, *arguments: Any) -> Any:
     """The compiled code for these arguments as a value that other kernels can take and call."""
+    from numba import typeof, types
+
     signature = types.none(*map(typeof, arguments))
     return types.CompileResultWAP(dispatcher.get_compile_result(signature))
 
 
 def _keep_on_disk(dispatcher: Any, variant: str) -> None:
     """Switch the disk cache on if a folder can be had; without one the kernel compiles in each process."""
+    import tempfile
+
+    from numba import config
+
     root = cache_root()
     if root is None or not hasattr(dispatcher, "enable_caching"):
         return
@@ -107,6 +151,11 @@ def cache_root() -> Path | None:
 
 def _cache_key() -> str:
     """Names everything that Numba's own index does not look at: our sources, the processor, compiler switches."""
+    import hashlib
+
+    import llvmlite.binding
+    import numba
+
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
@@ -120,5 +169,5 @@ def _cache_key() -> str:
         "CPU_NAME",
         "CPU_FEATURES",
     ):
-        digest.update(f"{switch}={getattr(config, switch, None)}".encode())
+        digest.update(f"{switch}={getattr(numba.config, switch, None)}".encode())
     return f"{__version__}-{digest.hexdigest()[:12]}-nb{numba.__version__}-{llvmlite.binding.get_host_cpu_name()}"

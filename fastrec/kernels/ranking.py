@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 
 from fastrec.kernels.gains import map_gain
 from fastrec.kernels.jit import helper
@@ -807,8 +806,11 @@ def add_fixed(row, first, last, total):
     high2, low2, lowest2 = np.int64(0), np.int64(0), np.int64(0)
     outside = np.int64(0)
     for i in range(first, last):
+        outside += not (abs(row[i]) <= LARGEST_FIXED)
+    if outside > 0:
+        return outside
+    for i in range(first, last):
         value = row[i]
-        outside += not (abs(value) <= LARGEST_FIXED)
         scaled = value * base
         whole = np.int64(scaled)
         rest = (scaled - whole) * base
@@ -1011,13 +1013,3 @@ def evaluate_bin(log, list_blocks, gains, program, users, totals, scratch, tie_s
                 return
         if not add_block(program, users, totals, scratch, at, first, n):
             return
-
-
-def evaluate_bins(evaluate, log, list_blocks, gains, program, users, totals, scratch, tie_scratch, blocks, bin_starts):
-    """All bins at once, each on a thread of its own.
-
-    `evaluate` is the compiled `evaluate_bin`, passed in: called by name it would be compiled into the driver again.
-    """
-    for at in prange(len(bin_starts) - 1):
-        own = blocks[bin_starts[at] : bin_starts[at + 1]]
-        evaluate(log, list_blocks, gains, program, users, totals, scratch, tie_scratch, own, np.int64(at))

@@ -7,10 +7,10 @@ Counts are whole numbers, so the pairs won are exact.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 
 from fastrec.kernels.jit import helper
 from fastrec.kernels.lists import sort_positions
@@ -358,6 +358,12 @@ def weight_of(weights, j):
 
 
 @helper
+def log(x):
+    """The natural logarithm of a number that is not negative."""
+    return math.log(x) if x > 0.0 else -np.inf
+
+
+@helper
 def sum_over_rows(kind, parameter, labels, scores, weights, bar):
     """One sum over the rows of a user; see the kinds of facts."""
     total = 0.0
@@ -390,7 +396,7 @@ def sum_over_rows(kind, parameter, labels, scores, weights, bar):
     else:
         for j in range(n):
             clipped = min(max(np.float64(scores[j]), parameter), 1.0 - parameter)
-            total -= weight_of(weights, j) * np.log(clipped if labels[j] >= bar else 1.0 - clipped)
+            total -= weight_of(weights, j) * log(clipped if labels[j] >= bar else 1.0 - clipped)
     return total
 
 
@@ -449,7 +455,7 @@ def entropy(positives, negatives):
     rows = positives + negatives
     if positives == 0.0 or negatives == 0.0:
         return 0.0
-    return -(positives * np.log(positives / rows) + negatives * np.log(negatives / rows))
+    return -(positives * log(positives / rows) + negatives * log(negatives / rows))
 
 
 @helper
@@ -484,8 +490,8 @@ def area_of_block(kind, hits, others, more_hits, more_others):
     if rows == 0.0:
         return more_hits * (more_hits / new)
     share = new / rows
-    log = log_series(share) if share < LOG_SERIES else np.log1p(share) / share
-    return more_hits * ((1.0 - log) * (more_hits / new) + log * (hits / rows))
+    factor = log_series(share) if share < LOG_SERIES else math.log1p(share) / share
+    return more_hits * ((1.0 - factor) * (more_hits / new) + factor * (hits / rows))
 
 
 @helper
@@ -750,12 +756,3 @@ def evaluate_score_bin(log, weights, extra, gains, program, users, totals, scrat
                 return
         if not add_block(program, users, totals, scratch, at, first, n):
             return
-
-
-def evaluate_score_bins(
-    evaluate, log, weights, extra, gains, program, users, totals, scratch, tie_scratch, blocks, bin_starts
-):
-    """All bins at once, each on a thread of its own; `evaluate` is the compiled `evaluate_score_bin`."""
-    for at in prange(len(bin_starts) - 1):
-        own = blocks[bin_starts[at] : bin_starts[at + 1]]
-        evaluate(log, weights, extra, gains, program, users, totals, scratch, tie_scratch, own, np.int64(at))

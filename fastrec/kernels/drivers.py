@@ -1,0 +1,25 @@
+"""Parallel drivers: all bins at once, each on a thread of its own.
+
+`evaluate` is the compiled kernel of one bin, passed in: called by name it would be compiled into the driver again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+
+def evaluate_bins(evaluate, log, list_blocks, gains, program, users, totals, scratch, tie_scratch, blocks, bin_starts):
+    """See `fastrec.kernels.ranking.evaluate_bin`."""
+    for at in prange(len(bin_starts) - 1):
+        own = blocks[bin_starts[at] : bin_starts[at + 1]]
+        evaluate(log, list_blocks, gains, program, users, totals, scratch, tie_scratch, own, np.int64(at))
+
+
+def evaluate_score_bins(
+    evaluate, log, weights, extra, gains, program, users, totals, scratch, tie_scratch, blocks, bin_starts
+):
+    """See `fastrec.kernels.scores.evaluate_score_bin`."""
+    for at in prange(len(bin_starts) - 1):
+        own = blocks[bin_starts[at] : bin_starts[at + 1]]
+        evaluate(log, weights, extra, gains, program, users, totals, scratch, tie_scratch, own, np.int64(at))
