@@ -9,7 +9,7 @@ from fastrec import registry
 from fastrec.kernels import jit
 
 # Tests speak of compiled kernels; test_interpreted.py says that interpreted ones give the same bits.
-jit.Entry.may_interpret = False
+jit.Entry.eager = True
 
 
 @pytest.fixture(autouse=True)

@@ -220,7 +220,6 @@ def bench_memory(sizes: Sizes, folder: Path) -> list[Row]:
     return [Row(what, spread, "%", 25, note=f"{np.median(extra) / 1e6:.3g} of {log.nbytes / 1e6:.3g} MB")]
 
 
-NO_SCIPY = "import sys; sys.modules['scipy'] = None; "  # Numba loads it before its first kernel, where it is installed
 IMPORT_CODE = "import numpy, numba"
 THREE_CODE = "import fastrec; fastrec.evaluate([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1], [6, 5], [10]])"
 COMPILED_CODE = """
@@ -247,11 +246,11 @@ def bench_fresh(sizes: Sizes, folder: Path) -> list[Row]:
     warm = folder / "warm" if sizes.empty_rounds else None
     rows = []
     imports = functools.partial(run_python, IMPORT_CODE)
-    for name, code, target in (("3 users", THREE_CODE, 2.3), ("compiled kernel", COMPILED_CODE, None)):
+    for what, code, target in (("3 users", THREE_CODE, 2.3), ("compiled kernel", COMPILED_CODE, None)):
         fresh = functools.partial(run_python, code, cache=warm)
         turns = Turns({"imports": imports, "fresh": fresh}, sizes.fresh_rounds)
         note = f"{milliseconds(turns.median('fresh'))} / {milliseconds(turns.median('imports'))}"
-        name = f"fresh process, {name}, warm cache / imports"
+        name = f"fresh process, {what}, warm cache / imports"
         rows.append(Row(name, turns.ratio("fresh", "imports"), "x", target, note=note))
     where = folder / "lists"
     cases.save(cases.make_log(sizes.users, 100), where)

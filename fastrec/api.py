@@ -793,7 +793,7 @@ def warmup() -> None:
     `fastrec.warmup()`. It takes up to a minute the first time. Without it a process interprets small inputs at first,
     which gives the same bits, and compiles when there is enough work.
     """
-    Entry.may_interpret = False
+    Entry.eager = True
     users = 4096
     lists = np.arange(users * 100) % 100
     for dtype in (np.int32, np.int64):

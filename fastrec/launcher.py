@@ -149,7 +149,8 @@ def launch(
     arguments = (*source.arguments(), program, users, totals, *source.scratch(program, blocks, n_bins))
     n_users = min(len(blocks) * BLOCK, source.n_users)
     serial = kernel.serial().suited_to(int(rows.sum()) + n_users * len(program.ops))
-    if n_bins > 1 and _may_launch():
+    # for one call threads of our own do as well, and the driver takes a second or two to compile
+    if n_bins > 1 and _may_launch() and kernel.parallel().is_wanted():
         kernel.parallel().compiled(as_function(serial, *arguments, ordered, 0), *arguments, ordered, starts)
         return totals
 

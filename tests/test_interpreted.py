@@ -30,7 +30,7 @@ def assert_same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], 
     """A call gives the same report compiled and interpreted."""
 
     def check(call: Callable[[], fastrec.Report]) -> None:
-        monkeypatch.setattr(jit.Entry, "may_interpret", False)
+        monkeypatch.setattr(jit.Entry, "eager", True)
         compiled = call()
         monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps: entry.interpreted)
         found = call()
@@ -150,7 +150,7 @@ def test_a_large_input_is_compiled(tmp_path: Path) -> None:
 
 
 def test_a_kernel_is_compiled_once_interpreting_it_has_cost_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit.Entry, "may_interpret", True)
+    monkeypatch.setattr(jit.Entry, "eager", False)
     monkeypatch.setattr(jit, "STEPS_INTERPRETED", 100)
     entry = jit.Entry(lambda: 1, "test")
     assert [entry.suited_to(40) == entry.interpreted for _ in range(2)] == [True, True]

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 MANY = """
 import numpy as np, fastrec
 from fastrec.kernels.jit import Entry
-Entry.may_interpret = False
+Entry.eager = True
 n = 6000
 items = np.tile(np.arange(100, dtype=np.int32), n)
 indptr = np.arange(n + 1) * 100
@@ -40,6 +40,21 @@ def check(result, wanted):
 
 def test_no_cache_at_all():
     check(run("print(few())", FASTREC_CACHE="0"), "0.5")
+
+
+def test_what_one_process_compiled_serves_the_next_however_it_is_called(tmp_path):
+    for code in ("few()", "many(n_threads=2)", "few()"):
+        check(run(code, FASTREC_CACHE_DIR=str(tmp_path), NUMBA_NUM_THREADS="2"), "")
+    kept = {path.parent.parent.name: len(list(path.parent.glob("*.nbc"))) for path in tmp_path.rglob("*.nbi")}
+    assert kept == {"evaluate_bin-int32-plain": 1, "evaluate_bins-int32-plain": 1, "evaluate_bin-int64-plain": 1}
+
+
+def test_a_parallel_driver_is_compiled_when_it_is_used_again(tmp_path):
+    code = "Entry.eager = False; many(n_threads=2); " * 2
+    check(run("Entry.eager = False; many(n_threads=2)", FASTREC_CACHE_DIR=str(tmp_path)), "")
+    assert not list(tmp_path.rglob("evaluate_bins*/*/*.nbi"))
+    check(run(code, FASTREC_CACHE_DIR=str(tmp_path)), "")
+    assert list(tmp_path.rglob("evaluate_bins*/*/*.nbi"))
 
 
 def test_no_home_and_nothing_to_write_to(tmp_path):

@@ -67,7 +67,7 @@ class Entry:
     variant has a dispatcher and a folder of its own.
     """
 
-    may_interpret = True  # in this process
+    eager = False  # whether this process compiles at once whatever is asked for
 
     def __init__(
         self, function: Callable[..., Any], variant: str, *, parallel: bool = False, allocates: bool = False
@@ -76,10 +76,11 @@ class Entry:
         self._variant = variant
         self._options = {**_OPTIONS, "parallel": parallel, "_nrt": parallel or allocates}
         self._steps = 0
+        self._wanted = False
 
     def suited_to(self, steps: int) -> Any:
         """What to call for work of so many steps: Python's own function while that is little, else compiled code."""
-        if not Entry.may_interpret or "compiled" in self.__dict__ or self._steps + steps > STEPS_INTERPRETED:
+        if Entry.eager or "compiled" in self.__dict__ or self._steps + steps > STEPS_INTERPRETED:
             return self.compiled
         self._steps += steps
         return self.interpreted
@@ -88,6 +89,14 @@ class Entry:
         """The kernel as Python runs it."""
         with np.errstate(all="ignore"):  # as compiled code, which wraps around and divides by zero in silence
             return self._function(*arguments)
+
+    def is_wanted(self) -> bool:
+        """Whether this is not the first time that it could be used: here, or where compiled code was left on disk."""
+        first, self._wanted = not self._wanted, True
+        if not first or Entry.eager:
+            return True
+        folder = _folder(self._variant)
+        return folder is not None and any(folder.rglob("*.nbi"))
 
     @functools.cached_property
     def compiled(self) -> Any:
@@ -103,8 +112,10 @@ def as_function(dispatcher: Any, *arguments: Any) -> Any:
     """The compiled code for these arguments as a value that other kernels can take and call."""
     from numba import typeof, types
 
-    signature = types.none(*map(typeof, arguments))
-    return types.CompileResultWAP(dispatcher.get_compile_result(signature))
+    signature = tuple(map(typeof, arguments))
+    # as a call does it: another form of the signature would be kept on disk beside what calls keep
+    dispatcher.compile(signature)
+    return types.CompileResultWAP(dispatcher.overloads[signature])
 
 
 def _keep_on_disk(dispatcher: Any, variant: str) -> None:
@@ -113,10 +124,9 @@ def _keep_on_disk(dispatcher: Any, variant: str) -> None:
 
     from numba import config
 
-    root = cache_root()
-    if root is None or not hasattr(dispatcher, "enable_caching"):
+    folder = _folder(variant)
+    if folder is None or not hasattr(dispatcher, "enable_caching"):
         return
-    folder = root / _cache_key() / variant
     with _lock:
         before = config.CACHE_DIR
         try:
@@ -129,6 +139,12 @@ def _keep_on_disk(dispatcher: Any, variant: str) -> None:
             return  # read-only install, no home, disk full: slower starts, same answers
         finally:
             config.CACHE_DIR = before
+
+
+def _folder(variant: str) -> Path | None:
+    """Where the compiled code of a variant is kept."""
+    root = cache_root()
+    return None if root is None else root / _cache_key() / variant
 
 
 def cache_root() -> Path | None:
@@ -149,6 +165,7 @@ def cache_root() -> Path | None:
     return Path(base) / "fastrec"
 
 
+@functools.cache
 def _cache_key() -> str:
     """Names everything that Numba's own index does not look at: our sources, the processor, compiler switches."""
     import hashlib
