@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from fastrec._version import __version__
+from fastrec.archive import pack_ids, read_archive, unpack_ids, write_archive
 from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
 from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, Names, Settings, prepare
@@ -32,6 +34,7 @@ Ties = Literal["expected", "input", "worst", "best", "id_asc", "id_desc", "error
 Empty = Literal["skip", "zero", "nan", "error"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
+STATE_FORMAT = 1  # of what to_bytes writes
 MOST_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 EMPTY_CHOICES = ("skip", "zero", "nan", "error")
 ONE_CLASS_CHOICES = ("drop", "half", "zero", "nan", "error")
@@ -220,6 +223,90 @@ class _Evaluating(ABC):
     def _kind_of_batches(self) -> dict[str, bool]:
         """What all batches have in common; empty before the first."""
         return {}
+
+    def to_bytes(self) -> bytes:
+        """Everything seen so far, to be sent or kept: `from_bytes` makes an equal evaluator of it, on any machine.
+
+        The bytes are a compressed archive of numbers and text, without code. Metrics are kept by name: those of one's
+        own must be registered where the bytes are read. Reading them elsewhere and merging gives the same bits as
+        evaluating everything in one place.
+
+        Raises
+        ------
+        InputError
+            If users have ids that are neither texts nor integers.
+        """
+        document: dict[str, Any] = {
+            "state": STATE_FORMAT,
+            "kind": type(self).__name__,
+            "fastrec": __version__,
+            "metrics": [call.text for call in self._calls],
+            "settings": self._settings,
+            "per_user": self._per_user,
+            "batches": self._kind_of_batches(),
+            "facts": self._facts,
+        }
+        arrays = pack_ids(_join_ids(self._users))
+        if self._state is not None:
+            document["weighted"] = self._state.plan.weighted
+            document["seen"], more = self._state.pack()
+            arrays |= more
+            if self._per_user:
+                arrays["per_user"] = np.concatenate(self._values, axis=1)
+        stream = io.BytesIO()
+        write_archive(stream, "evaluator", document, arrays, small=True)
+        return stream.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, n_threads: int | None = None) -> Self:
+        """The evaluator that `to_bytes` was called on, with its metrics, settings and everything it has seen.
+
+        Raises
+        ------
+        InputError
+            If the bytes are damaged, of another kind of evaluator, or of a version that computes otherwise.
+        MetricError
+            If a metric is not known here.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise InputTypeError(f"from_bytes takes what to_bytes gave, bytes, found {type(data).__name__}")
+        try:
+            document, arrays = read_archive(io.BytesIO(data), "evaluator")
+            found = document["kind"], document["state"]
+        except Exception as error:  # a damaged archive can fail in the zip, an array, the text or the content
+            raise InputError(f"not the state of an evaluator: {error}") from error
+        if found[0] != cls.__name__:
+            raise InputError(f"holds {_article(str(found[0]))}: use {found[0]}.from_bytes")
+        if found[1] != STATE_FORMAT:
+            raise InputError(
+                f"a state of format {found[1]!r}, of fastrec {document['fastrec']}; this version reads {STATE_FORMAT}"
+            )
+        try:
+            evaluator = cls(
+                document["metrics"], per_user=document["per_user"], n_threads=n_threads, **document["settings"]
+            )
+            evaluator._restore(document, arrays)
+        except MetricError:
+            raise
+        except Exception as error:
+            raise InputError(f"not a state that this version reads: {error}") from error
+        return evaluator
+
+    def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Take over what another evaluator has seen."""
+        self._facts = {str(name): int(count) for name, count in document["facts"].items()}
+        if "seen" not in document:
+            return
+        self._state = State.unpack(self._plan(weighted=document["weighted"]), document["seen"], arrays)
+        wanted = self._state.n_users
+        if (ids := unpack_ids(arrays)) is not None:
+            self._users = [ids]
+            self._seen.add(ids)
+        if self._per_user:
+            self._values = [arrays["per_user"]]
+        found = [*map(len, self._users), *(values.shape[1] for values in self._values)]
+        if any(length != wanted for length in found):
+            raise InputError(f"{wanted} users are wanted, found {found}")
 
     def result(self) -> Report:
         """The report on all users so far; more may be added afterwards."""
@@ -642,6 +729,11 @@ class ScoreEvaluator(_Evaluating):
         if self._grouped is None or self._row_weights is None:
             return {}
         return {"having users": self._grouped, "having sample_weight": self._row_weights}
+
+    def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
+        super()._restore(document, arrays)
+        if kind := document["batches"]:
+            self._grouped, self._row_weights = kind["having users"], kind["having sample_weight"]
 
     def _estimate(self, state: State, value: Any) -> Estimate:
         mean, error, users = state.estimate(value)

@@ -590,6 +590,27 @@ class ScoreRuns:
         for runs in list(other._levels):
             self._push(runs)
 
+    def pack(self) -> dict[str, Array]:
+        """Everything seen, as arrays."""
+        if not self.weighted:
+            return {name: getattr(self.runs(), name) for name in ("scores", "positives", "negatives")}
+        if not self._rows:
+            return {}
+        columns = [np.concatenate(column) for column in zip(*self._rows, strict=True)]
+        return dict(zip(("labels", "scores", "weights"), columns, strict=True))
+
+    @classmethod
+    def unpack(cls, arrays: dict[str, Array], *, weighted: bool) -> ScoreRuns:
+        """The inverse of `pack`."""
+        state = cls(weighted=weighted)
+        if len({len(column) for column in arrays.values()}) > 1:
+            raise InputError("sorted rows are wanted, found columns of different lengths")
+        if weighted and arrays:
+            state._rows.append(Rows(arrays["labels"], arrays["scores"], arrays["weights"]))
+        elif not weighted and len(arrays["scores"]):
+            state._levels.append(_plain_runs(arrays["scores"], arrays["positives"], arrays["negatives"]))
+        return state
+
     def _push(self, runs: Runs) -> None:
         """Merge with neighbours of about the same size, so that n additions cost log n merges of a score."""
         while self._levels and len(self._levels[-1].scores) < 2 * len(runs.scores):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
@@ -195,6 +196,13 @@ class Plan:
         """Where a sum of a value stands among all totals."""
         table = self._array_position if value.on_arrays else self._position
         return table[value.sums[nth]]
+
+    @functools.cached_property
+    def sums_digest(self) -> str:
+        """Equal for plans whose totals mean the same, whichever process or version made them."""
+        lists = [[(e.view, identity(e.row), e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]
+        named = [formula.call.text for formula in self.formulas]
+        return hashlib.sha256(repr((lists, named, self.min_gains, self.scales)).encode()).hexdigest()
 
     def weight_position(self, view: int) -> int:
         """Where the sum of weights of counted users stands."""

@@ -7,10 +7,8 @@ computed, so a loaded report is as good as a fresh one.
 from __future__ import annotations
 
 import html
-import json
 import math
 import os
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fastrec.archive import dump_json, pack_ids, read_archive, unpack_ids, write_archive
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
 from fastrec.registry import parse
 
@@ -265,7 +264,7 @@ class Report(Mapping[str, float]):
         >>> json.loads(text)["metrics"]["precision@2"]["mean"]
         0.5
         """
-        return _json(self.to_dict(), indent=indent)
+        return dump_json(self.to_dict(), indent=indent)
 
     def to_frame(self, kind: str | None = None) -> Any:
         """`to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed.
@@ -294,33 +293,26 @@ class Report(Mapping[str, float]):
         ...     fastrec.load(pathlib.Path(folder, "report.npz"))["precision@2"]
         0.5
         """
-        members = self._members()
-        with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
-            for name, array in members.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
+        document, arrays = self._members()
+        with atomic_write(path) as file:
+            write_archive(file, "report", document, arrays, small=False)
 
-    def _members(self) -> dict[str, NDArray[Any]]:
-        """The arrays of a saved report.
+    def _members(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """The document and the arrays of a saved report.
 
-        "report" holds the bytes of a JSON document: `to_dict` and what that leaves out, the metrics with
-        per-user values ("per_user") and the group labels with their types ("labels"). "per_user_<i>" holds
-        the values of the i-th of these metrics; "user_ids" the ids as they are, or "user_ids_json" ids
-        that are Python objects.
+        The document is `to_dict` and what that leaves out, the metrics with per-user values ("per_user") and the
+        group labels with their types ("labels"). The array "per_user_<i>" holds the values of the i-th of these
+        metrics.
         """
-        per_user, ids = self._per_user, self.user_ids
+        per_user = self._per_user
         document = self.to_dict() | {
             "per_user": None if per_user is None else list(per_user),
             "labels": {grouping: _plain(list(by_label)) for grouping, by_label in self.groups.items()},
         }
-        members: dict[str, NDArray[Any]] = {"report": _json_array(document)}
-        if ids is not None and ids.dtype.kind in "biuUSmM":
-            members["user_ids"] = ids
-        elif ids is not None:
-            members["user_ids_json"] = _json_array(_savable_ids(ids))
+        arrays = pack_ids(self.user_ids)
         for position, values in enumerate((per_user or {}).values()):
-            members[f"per_user_{position}"] = values
-        return members
+            arrays[f"per_user_{position}"] = values
+        return document, arrays
 
     def __repr__(self) -> str:
         """An aligned table of the metrics, the users counted, and the warnings."""
@@ -482,32 +474,9 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, str) else value
 
 
-def _json(value: object, indent: int | None = None) -> str:
-    return json.dumps(value, indent=indent, allow_nan=False)
-
-
-def _json_array(value: object) -> NDArray[np.uint8]:
-    return np.frombuffer(_json(value).encode(), dtype=np.uint8)
-
-
-def _savable_ids(ids: NDArray[Any]) -> list[Any]:
-    listed: list[Any] = ids.tolist()
-    other = {type(user_id).__name__ for user_id in listed if not isinstance(user_id, str | int)}
-    if other:
-        raise InputError(f"only text and integer user_ids can be saved, not {', '.join(sorted(other))}")
-    return listed
-
-
 def _read(file: IO[bytes]) -> Report:
-    if not zipfile.is_zipfile(file):
-        raise InputError("it is not a whole .npz archive")
-    with np.load(file, allow_pickle=False) as members:
-        return _from_members(members)
-
-
-def _from_members(members: Mapping[str, NDArray[Any]]) -> Report:
     """The inverse of `Report._members`."""
-    document = json.loads(members["report"].tobytes())
+    document, arrays = read_archive(file, "report")
     if document["schema"] != SCHEMA:
         raise InputError(
             f"it has schema {document['schema']!r} of fastrec {document['fastrec']}, this version reads schema {SCHEMA}"
@@ -522,8 +491,8 @@ def _from_members(members: Mapping[str, NDArray[Any]]) -> Report:
             grouping: dict(zip(labels, map(_estimates, document["groups"][grouping].values()), strict=True))
             for grouping, labels in document["labels"].items()
         },
-        per_user=None if names is None else {name: members[f"per_user_{i}"] for i, name in enumerate(names)},
-        user_ids=_ids(members),
+        per_user=None if names is None else {name: arrays[f"per_user_{i}"] for i, name in enumerate(names)},
+        user_ids=unpack_ids(arrays),
         fastrec_version=document["fastrec"],
     )
 
@@ -533,12 +502,3 @@ def _estimates(metrics: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
         name: Estimate(_number(fields["mean"]), _number(fields["std_error"]), fields["users"])
         for name, fields in metrics.items()
     }
-
-
-def _ids(members: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
-    if "user_ids_json" not in members:
-        return members.get("user_ids")
-    listed = json.loads(members["user_ids_json"].tobytes())
-    ids = np.empty(len(listed), dtype=object)
-    ids[:] = listed
-    return ids

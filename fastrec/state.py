@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrec.archive import pack_integers, unpack_integers
 from fastrec.engine import Outcome, Plan, Value
 from fastrec.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
+from fastrec.exceptions import InputError
 from fastrec.kernels import opcodes as op
 from fastrec.statistics import Ratio
 
@@ -71,6 +73,39 @@ class State:
         self._counts[rows] += counts
         self.facts = self.facts + facts
         self.n_users += n_users
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Everything seen, as a document of plain data and arrays."""
+        rows = len(self._groups) + 1
+        at = {key: row - 1 for key, row in self._groups.items()}
+        document = {
+            "users": self.n_users,
+            "groups": list(self._groups),
+            "facts": self.facts.tolist(),
+            "runs": [[view, None if key is None else at[key], own.weighted] for (view, key), own in self.runs.items()],
+            "sums": self.plan.sums_digest,
+        }
+        arrays = {"counts": self._counts[:rows], **pack_integers(self._totals[:rows])}
+        for nth, runs in enumerate(self.runs.values()):
+            arrays |= {f"runs_{nth}_{name}": array for name, array in runs.pack().items()}
+        return document, arrays
+
+    @classmethod
+    def unpack(cls, plan: Plan, document: dict[str, Any], arrays: dict[str, Array]) -> State:
+        """The inverse of `pack`, for the same plan."""
+        if document["sums"] != plan.sums_digest:
+            raise InputError("its metrics are computed otherwise in this version, or are others of the same name")
+        state = cls(plan)
+        groups = [(str(grouping), label) for grouping, label in document["groups"]]
+        totals = unpack_integers(arrays, (len(groups) + 1, len(plan.scales), 2))
+        counts = arrays["counts"].astype(np.int64, casting="safe")
+        if counts.shape != (len(groups) + 1, len(plan.min_gains), 4):
+            raise InputError(f"counts of {len(groups)} groups are wanted, found shape {counts.shape}")
+        state._add(int(document["users"]), totals, counts, np.array(document["facts"], np.int64), groups)
+        for nth, (view, at, weighted) in enumerate(document["runs"]):
+            key = view, None if at is None else groups[at]
+            state.runs[key] = _unpack_runs(arrays, f"runs_{nth}_", weighted=weighted)
+        return state
 
     def count(self, column: int) -> int:
         """Users in a column of the counts, by the call's own `min_gain`."""
@@ -176,6 +211,13 @@ class State:
             centred = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * squares
             spread[i][j] = spread[j][i] = centred
         return spread
+
+
+def _unpack_runs(arrays: dict[str, Array], start: str, *, weighted: bool) -> ScoreRuns:
+    from fastrec.curves import ScoreRuns  # only who has rows in order needs it
+
+    own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+    return ScoreRuns.unpack(own, weighted=weighted)
 
 
 def _grown(array: Array, rows: int) -> Array:

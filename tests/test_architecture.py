@@ -26,6 +26,7 @@ LAYERS = [
     "rows",
     "report",
     "state",
+    "archive",
     "inputs",
     "engine",
     "sources",

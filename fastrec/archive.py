@@ -1,0 +1,97 @@
+"""A document and arrays as one .npz archive of JSON and plain arrays: nothing in it is code, so reading it is safe."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from fastrec.exceptions import InputError
+
+__all__ = [
+    "dump_json",
+    "pack_ids",
+    "pack_integers",
+    "read_archive",
+    "unpack_ids",
+    "unpack_integers",
+    "write_archive",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+def dump_json(value: object, indent: int | None = None) -> str:
+    """Strict JSON; floats keep all their digits."""
+    return json.dumps(value, indent=indent, allow_nan=False)
+
+
+def write_archive(file: IO[bytes], name: str, document: object, arrays: Mapping[str, Array], *, small: bool) -> None:
+    """Write the document, under a name, and the arrays; `small` compresses them."""
+    members = {name: _as_bytes(document), **arrays}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED) as archive:
+        for member, array in members.items():
+            with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+def read_archive(file: IO[bytes], name: str) -> tuple[Any, dict[str, Array]]:
+    """The document of that name and the arrays; any exception means that the file is damaged or not one of ours."""
+    if not zipfile.is_zipfile(file):
+        raise InputError("it is not a whole .npz archive")
+    with np.load(file, allow_pickle=False) as members:
+        arrays = {member: members[member] for member in members.files}
+    return json.loads(arrays.pop(name).tobytes()), arrays
+
+
+def pack_ids(ids: Array | None) -> dict[str, Array]:
+    """Ids of users as members of an archive; those that are Python objects as JSON."""
+    if ids is None:
+        return {}
+    if ids.dtype.kind in "biuUSmM":
+        return {"user_ids": ids}
+    listed: list[Any] = ids.tolist()
+    other = {type(user_id).__name__ for user_id in listed if not isinstance(user_id, str | int)}
+    if other:
+        raise InputError(f"only text and integer user_ids can be saved, not {', '.join(sorted(other))}")
+    return {"user_ids_json": _as_bytes(listed)}
+
+
+def unpack_ids(arrays: Mapping[str, Array]) -> Array | None:
+    """The inverse of `pack_ids`."""
+    if "user_ids_json" not in arrays:
+        return arrays.get("user_ids")
+    listed = json.loads(arrays["user_ids_json"].tobytes())
+    ids = np.empty(len(listed), dtype=object)
+    ids[:] = listed
+    return ids
+
+
+def pack_integers(numbers: Array) -> dict[str, Array]:
+    """Whole numbers of any size, an object array, as the size in bytes of each and all their bytes."""
+    flat = [int(number) for number in numbers.ravel()]
+    sizes = [number.bit_length() // 8 + 1 for number in flat]
+    joined = b"".join(number.to_bytes(size, "little", signed=True) for number, size in zip(flat, sizes, strict=True))
+    return {"sizes": np.array(sizes, np.uint16), "digits": np.frombuffer(joined, np.uint8)}
+
+
+def unpack_integers(arrays: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+    """The inverse of `pack_integers`."""
+    ends = np.cumsum(arrays["sizes"], dtype=np.int64)
+    digits = arrays["digits"].tobytes()
+    if len(ends) != math.prod(shape) or (ends[-1] if len(ends) else 0) != len(digits):
+        raise InputError(f"{math.prod(shape)} numbers are wanted, found {len(ends)}")
+    flat = np.empty(len(ends), dtype=object)
+    flat[:] = [
+        int.from_bytes(digits[end - size : end], "little", signed=True)
+        for end, size in zip(ends.tolist(), arrays["sizes"].tolist(), strict=True)
+    ]
+    return flat.reshape(shape)
+
+
+def _as_bytes(value: object) -> Array:
+    return np.frombuffer(dump_json(value).encode(), dtype=np.uint8)

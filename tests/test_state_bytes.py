@@ -1,0 +1,229 @@
+"""An evaluator as bytes: equal on the other side, refused where it cannot be."""
+
+import functools
+import io
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from test_laws import mean_bits, user_bits
+from test_metrics import for_kind, random_log, recs_of, truth_of
+from test_score_laws import ORDER_OF_ROWS, USERS
+
+import fastrec
+from fastrec import registry
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+
+N_USERS = 200
+LOG = random_log("integer", N_USERS, seed=9)
+TEXTS = [ask.text for ask in for_kind("integer")][::7]
+FULL = {"metrics": TEXTS, "per_user": True, "n_items": 100, "min_gain": 1.0, "no_recs": "nan"}
+
+
+def lists_evaluator(ids: Any = None, users: slice = slice(None), **options: Any) -> fastrec.Evaluator:
+    evaluator = fastrec.Evaluator(**(FULL | options))
+    chosen = range(N_USERS)[users]
+    recs, truth = recs_of(LOG), truth_of(LOG)
+    evaluator.update(
+        [row_of(recs, u) for u in chosen],
+        pairs_of(truth, chosen),
+        user_ids=None if ids is None else ids[users],
+        groups={"half": np.arange(N_USERS)[users] % 2, "name": np.array(["a", "b", "ö"] * N_USERS)[:N_USERS][users]},
+        user_weight=1.0 + np.arange(N_USERS)[users] % 3,
+    )
+    return evaluator
+
+
+def row_of(recs: Any, u: int) -> Any:
+    items, indptr = recs[:2]
+    return items[indptr[u] : indptr[u + 1]].tolist()
+
+
+def pairs_of(truth: Any, chosen: range) -> Any:
+    items, indptr, gains = truth
+    rows = np.concatenate([np.arange(indptr[u], indptr[u + 1]) for u in chosen]) if len(chosen) else np.zeros(0, int)
+    return items[rows], np.cumsum([0, *(indptr[u + 1] - indptr[u] for u in chosen)]), gains[rows]
+
+
+def scores_evaluator(users: slice = slice(None), *, row_weights: bool = False) -> fastrec.ScoreEvaluator:
+    evaluator = fastrec.ScoreEvaluator([*ORDER_OF_ROWS, "rmse"], per_user=True)
+    call = USERS.call(users, row_weights=row_weights)
+    evaluator.update(**call, user_ids=np.array([f"u{u}" for u in range(len(USERS.labels))])[users])
+    return evaluator
+
+
+def assert_same(found: fastrec.Report, expected: fastrec.Report) -> None:
+    assert mean_bits(found.estimates) == mean_bits(expected.estimates)
+    assert user_bits(found) == user_bits(expected)
+    assert found.to_dict() == expected.to_dict()
+    assert (found.user_ids is None) == (expected.user_ids is None)
+    if found.user_ids is not None:
+        assert expected.user_ids is not None
+        assert found.user_ids.tolist() == expected.user_ids.tolist()
+
+
+MAKERS: dict[str, Any] = {
+    "lists": lists_evaluator,
+    "integer ids": functools.partial(lists_evaluator, np.arange(N_USERS) + 2**60),
+    "text ids": functools.partial(lists_evaluator, np.array([f"ü{u}" for u in range(N_USERS)])),
+    "scores": scores_evaluator,
+    "weighted scores": functools.partial(scores_evaluator, row_weights=True),
+}
+
+
+@pytest.mark.parametrize("kind", list(MAKERS))
+def test_the_same_on_the_other_side(kind: str) -> None:
+    evaluator = MAKERS[kind]()
+    again = type(evaluator).from_bytes(evaluator.to_bytes())
+    assert_same(again.result(), evaluator.result())
+    assert again.to_bytes() == evaluator.to_bytes()
+
+
+@pytest.mark.parametrize("kind", list(MAKERS))
+def test_parts_that_travelled_merge_to_the_whole(kind: str) -> None:
+    whole = MAKERS[kind]()
+    parts = [MAKERS[kind](users=part) for part in (slice(70), slice(70, 71), slice(71, None))]
+    first, *others = (type(part).from_bytes(part.to_bytes()) for part in parts)
+    for other in others:
+        first.merge(other)
+    assert_same(first.result(), whole.result())
+
+
+def test_before_the_first_batch() -> None:
+    again = fastrec.Evaluator.from_bytes(fastrec.Evaluator(["ndcg"], k=[5, 10]).to_bytes())
+    again.update([[1, 2]], [[2]])
+    assert list(again.result()) == ["ndcg@5", "ndcg@10"]
+
+
+def test_users_are_remembered() -> None:
+    ids = np.arange(N_USERS)
+    again = fastrec.Evaluator.from_bytes(lists_evaluator(ids, slice(9)).to_bytes())
+    with pytest.raises(fastrec.InputError, match="a user comes whole"):
+        again.merge(lists_evaluator(ids, slice(8, 20)))
+
+
+def test_other_settings_are_refused_when_merged() -> None:
+    again = fastrec.Evaluator.from_bytes(lists_evaluator().to_bytes())
+    with pytest.raises(fastrec.InputError, match="no_recs is 'nan' here and 'skip' there"):
+        again.merge(lists_evaluator(no_recs="skip"))
+
+
+def test_another_process_reads_it(tmp_path: Any) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(scores_evaluator().to_bytes())
+    code = (
+        "import sys, fastrec; print(fastrec.ScoreEvaluator.from_bytes(open(sys.argv[1], 'rb').read()).result()['auc'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert float(done.stdout) == scores_evaluator().result()["auc"]
+
+
+def test_it_is_compact() -> None:
+    """A few hundred bytes per metric, whatever the number of users."""
+    evaluator = fastrec.Evaluator(["ndcg", "recall"], k=[5, 10])
+    items = np.tile(np.arange(10), 50_000)
+    evaluator.update((items, np.arange(50_001) * 10), (items, np.arange(50_001) * 10))
+    assert len(evaluator.to_bytes()) < 4000
+
+
+# What is refused
+
+
+def changed(data: bytes, **fields: Any) -> bytes:
+    """The bytes with fields of the document replaced."""
+    with np.load(io.BytesIO(data)) as members:
+        arrays = {name: members[name] for name in members.files}
+    document = json.loads(arrays.pop("evaluator").tobytes()) | fields
+    out = io.BytesIO()
+    np.savez(out, evaluator=np.frombuffer(json.dumps(document).encode(), np.uint8), **arrays)
+    return out.getvalue()
+
+
+def test_damaged_bytes() -> None:
+    data = lists_evaluator(np.arange(N_USERS)).to_bytes()
+    for cut in range(0, len(data), 97):
+        with pytest.raises(fastrec.InputError, match="state"):
+            fastrec.Evaluator.from_bytes(data[:cut])
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(data), 300):
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        try:
+            again = fastrec.Evaluator.from_bytes(bytes(flipped))
+        except fastrec.FastrecError:
+            continue
+        assert again.result().to_dict() == lists_evaluator(np.arange(N_USERS)).result().to_dict()  # a date, say
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"kind": "ScoreEvaluator"}, "holds a ScoreEvaluator: use ScoreEvaluator.from_bytes"),
+        ({"state": 2}, "format 2"),
+        ({"metrics": ["recall"]}, "computed otherwise"),
+        ({"settings": {"ties": "no"}}, "ties must be"),
+        ({"metrics": ["nothing"]}, "nothing"),
+        ({"seen": {}}, "not a state"),
+        ({"facts": 7}, "not a state"),
+    ],
+)
+def test_what_does_not_fit(fields: dict[str, Any], match: str) -> None:
+    data = lists_evaluator().to_bytes()
+    with pytest.raises(fastrec.FastrecError, match=match):
+        fastrec.Evaluator.from_bytes(changed(data, **fields))
+
+
+def test_columns_of_other_lengths() -> None:
+    data = scores_evaluator().to_bytes()
+    out = io.BytesIO()
+    with np.load(io.BytesIO(data)) as members:
+        np.savez(out, **{n: members[n][:-1] if n.endswith("positives") else members[n] for n in members.files})
+    with pytest.raises(fastrec.InputError, match="different lengths"):
+        fastrec.ScoreEvaluator.from_bytes(out.getvalue())
+
+
+def test_nothing_in_it_is_run() -> None:
+    out = io.BytesIO()
+    np.savez(out, evaluator=np.array([{"kind": "Evaluator"}], dtype=object))
+    with pytest.raises(fastrec.InputError, match="not the state of an evaluator"):
+        fastrec.Evaluator.from_bytes(out.getvalue())
+
+
+@pytest.mark.parametrize("data", ["text", None, 3, [1]])
+def test_what_is_not_bytes(data: Any) -> None:
+    with pytest.raises(fastrec.InputTypeError, match="from_bytes takes what to_bytes gave"):
+        fastrec.Evaluator.from_bytes(data)
+
+
+def test_ids_that_cannot_be_kept() -> None:
+    evaluator = fastrec.Evaluator(["recall"])
+    evaluator.update({(1, "a"): [1]}, {(1, "a"): [1]})
+    with pytest.raises(fastrec.InputError, match="only text and integer user_ids"):
+        evaluator.to_bytes()
+
+
+def declare_share(of: str) -> None:
+    def share(s: Any) -> Any:
+        """Share of hits."""
+        return s.hits / (s.k if of == "k" else s.n_rel)
+
+    fastrec.ranking_metric(range=(0, 1))(share)
+
+
+def test_a_metric_of_ones_own() -> None:
+    declare_share("k")
+    evaluator = fastrec.Evaluator(["share@2"])
+    evaluator.update([[1, 2]], [[1]])
+    data = evaluator.to_bytes()
+    assert fastrec.Evaluator.from_bytes(data).result()["share@2"] == 0.5
+    registry.ranking_metrics().pop("share")
+    registry.forget_parsed()
+    with pytest.raises(fastrec.MetricError, match="unknown metric 'share'"):
+        fastrec.Evaluator.from_bytes(data)
+    declare_share("n_rel")
+    with pytest.raises(fastrec.InputError, match="computed otherwise"):
+        fastrec.Evaluator.from_bytes(data)
