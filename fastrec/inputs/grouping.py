@@ -1,0 +1,333 @@
+"""The rows of each user put together: as they are where they already stand so, else moved once, never sorted."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from fastrec.launcher import run_in_threads
+from fastrec.sources import read_only
+
+__all__ = [
+    "Blocks",
+    "Grouping",
+    "find_blocks",
+    "find_users",
+    "group_rows",
+    "join_users",
+    "order_by_rank",
+    "order_of_ids",
+    "take_blocks",
+]
+
+Array = np.ndarray[Any, Any]
+SMALL_ROWS = 1 << 15  # fewer are sorted at once, which needs no compiled code
+ROWS_PER_RANGE = 1 << 18  # fewer are not worth a thread
+ROWS_PER_BUCKET = 1 << 15  # of several columns: they fit the second cache
+MOST_BUCKETS = 1024  # more cannot be written to all at once
+LONG_RUN = 8  # rows of one key in a row, on average, from which runs are moved and not rows
+MULTIPLIER = 0x9E3779B97F4A7C15  # odd, its bits as good as random: the golden ratio
+TASKS_PER_THREAD = 4  # buckets differ in size
+WIDEST_CODE = 1 << 32
+
+
+class Mover(Protocol):
+    """Brings a column with one value per row into the order of users."""
+
+    def __call__(self, column: Array) -> Array:
+        """The column, moved."""
+
+
+class Grouping(NamedTuple):
+    """Where the rows of each user are."""
+
+    ids: Array  # the distinct keys: ascending if rows were moved, else as they come
+    indptr: Array  # int64 (n_users + 1,)
+    mover: Mover | None  # None where rows stand grouped
+
+    def take(self, column: Array) -> Array:
+        """A column with one value per row, in the order of users; that of a user's rows is kept."""
+        return column if self.mover is None else self.mover(column)
+
+    def origin(self, row: int) -> int:
+        """Where a row of the result was passed."""
+        return row if self.mover is None else int(self.mover(np.arange(self.indptr[-1]))[row])
+
+
+def group_rows(keys: Array, n_threads: int) -> Grouping:
+    """Group rows by key, int32 or int64. Keys that already stand together stay where they are, in any order."""
+    n = len(keys)
+    if n == 0:
+        return Grouping(keys, np.zeros(1, np.int64), None)
+    keys = read_only(keys)
+    ranges = _ranges(n, n_threads)
+    changes, falls, lowest, highest = _scan(keys, ranges, n_threads)
+    n_runs = int(changes.sum()) + 1
+    if falls and n_runs * LONG_RUN > n:
+        return _group_shuffled(keys, int(lowest), int(highest), n_threads)
+    starts = _find_runs(keys, changes, ranges, n_threads)
+    return _group_runs(keys[starts[:-1]], starts, n_threads, ascending=not falls)
+
+
+def _scan(keys: Array, ranges: list[tuple[int, int]], n_threads: int) -> tuple[Array, bool, Any, Any]:
+    """Changes of key by range, whether one falls, the lowest and the highest key."""
+    if len(keys) < SMALL_ROWS:
+        return np.array([(keys[1:] != keys[:-1]).sum()]), bool((keys[1:] < keys[:-1]).any()), keys.min(), keys.max()
+    kernel = _entry("scan_keys", keys.dtype)
+    found = _over(lambda first, last: kernel(keys, first, last), ranges, n_threads)
+    changes, falls, lowest, highest = zip(*found, strict=True)
+    return np.array(changes), any(falls), min(lowest), max(highest)
+
+
+def _find_runs(keys: Array, changes: Array, ranges: list[tuple[int, int]], n_threads: int) -> Array:
+    """Where runs of equal keys begin, and the number of rows."""
+    n = len(keys)
+    if n < SMALL_ROWS:
+        return np.concatenate([[0], np.flatnonzero(keys[1:] != keys[:-1]) + 1, [n]]).astype(np.int64)
+    starts = np.empty(int(changes.sum()) + 2, np.int64)
+    starts[0], starts[-1] = 0, n
+    places = dict(zip(ranges, 1 + np.cumsum(changes) - changes, strict=True))
+    kernel = _entry("write_changes", keys.dtype)
+    _over(lambda first, last: kernel(keys, starts, places[first, last], first, last), ranges, n_threads)
+    return starts
+
+
+def _group_runs(ids: Array, starts: Array, n_threads: int, *, ascending: bool) -> Grouping:
+    """Rows in runs of one key each: nothing moves if each key has one run."""
+    if ascending:
+        return Grouping(ids, starts, None)
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    if new.all():
+        return Grouping(ids, starts, None)
+    lengths = np.diff(starts)[order]
+    pointers = np.concatenate([[0], np.cumsum(lengths)])
+    mover = functools.partial(take_blocks, starts=starts[:-1][order], indptr=pointers, n_threads=n_threads)
+    return Grouping(ordered[new], np.append(pointers[:-1][new], pointers[-1]), mover)
+
+
+def take_blocks(column: Array, starts: Array, indptr: Array, n_threads: int) -> Array:
+    """Blocks of rows that begin at `starts`, end to end as `indptr` says."""
+    values, kind = _as_bits(column)
+    out = np.empty(int(indptr[-1]), values.dtype)
+    kernel = _entry("copy_blocks", values.dtype)
+    starts, indptr = read_only(starts), read_only(indptr)
+    _over(lambda first, last: kernel(values, starts, indptr, out, first, last), _cut(indptr, n_threads), n_threads)
+    return out.view(kind)
+
+
+def _group_shuffled(keys: Array, lowest: int, highest: int, n_threads: int) -> Grouping:
+    """Rows in any order: by way of buckets, ranges of keys where keys are dense and of their hashes elsewhere."""
+    n, span = len(keys), highest - lowest + 1
+    if n < SMALL_ROWS:
+        return _sort(keys)
+    bits = min(MOST_BUCKETS.bit_length() - 1, max(1, (n // ROWS_PER_BUCKET).bit_length()))
+    if span <= n:
+        split = _Split(keys, lowest, 1, max(0, (span - 1).bit_length() - bits), n_threads)
+        codes, counts = _number_dense(split, keys, lowest, span)
+        used = np.flatnonzero(counts)
+        ids = (used + lowest).astype(keys.dtype)
+    else:
+        split = _Split(keys, 0, MULTIPLIER, 64 - bits, n_threads)
+        numbered = _number_sparse(split, keys)
+        if numbered is None:
+            return _sort(keys)
+        codes, counts, ids, used = numbered
+        order = np.argsort(ids)
+        ids, used = ids[order], used[order]
+    indptr = np.concatenate([[0], np.cumsum(counts[used])])
+    counts[used] = indptr[:-1]
+    kernel = _entry("place_rows", codes.dtype)
+    split.over_buckets(lambda first, last: kernel(codes, counts, *split.rows(first, last)))
+    return Grouping(ids, indptr, functools.partial(split.move, targets=codes))
+
+
+def _sort(keys: Array) -> Grouping:
+    """Few rows, or keys that were made to collide."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return Grouping(
+        ordered[starts], np.append(starts, len(keys)).astype(np.int64), functools.partial(np.take, indices=order)
+    )
+
+
+class _Split:
+    """Rows by bucket: neighbouring ranges of rows write to neighbouring places, so that rows keep their order."""
+
+    def __init__(self, keys: Array, lowest: int, multiplier: int, shift: int, n_threads: int) -> None:
+        self._n_threads = n_threads
+        self._ranges = _ranges(len(keys), n_threads)
+        self._buckets = np.empty(len(keys), np.uint16)
+        counts = np.zeros((len(self._ranges), MOST_BUCKETS), np.int64)
+        low, factor = np.uint64(lowest % 2**64), np.uint64(multiplier)
+        kernel = _entry("count_buckets", keys.dtype)
+        self._over_ranges(lambda at, a, b: kernel(keys, low, factor, shift, self._buckets, counts[at], a, b))
+        before = np.cumsum(counts, axis=0) - counts
+        self.starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+        self._places = self.starts[:-1] + before
+
+    def _over_ranges(self, work: Callable[[int, int, int], Any]) -> None:
+        run_in_threads(lambda at: work(at, *self._ranges[at]), range(len(self._ranges)), self._n_threads)
+
+    def over_buckets(self, work: Callable[[int, int], Any]) -> list[Any]:
+        """Do work(first, last) for ranges of buckets that cover all of them."""
+        return _over(work, _cut(self.starts, self._n_threads), self._n_threads)
+
+    def rows(self, first: int, last: int) -> tuple[int, int]:
+        """The rows of buckets first..last-1."""
+        return int(self.starts[first]), int(self.starts[last])
+
+    def scatter(self, column: Array) -> Array:
+        """A column by bucket."""
+        values, kind = _as_bits(column)
+        out, places = np.empty_like(values), self._places.copy()
+        kernel = _entry("scatter", values.dtype)
+        self._over_ranges(lambda at, a, b: kernel(values, self._buckets, places[at], out, a, b))
+        return out.view(kind)
+
+    def move(self, column: Array, *, targets: Array) -> Array:
+        """A column by user."""
+        values, kind = _as_bits(self.scatter(column))
+        values, targets = read_only(values), read_only(targets)
+        out = np.empty_like(values)
+        kernel = _entry("move", values.dtype, targets.dtype)
+        self.over_buckets(lambda first, last: kernel(values, targets, out, *self.rows(first, last)))
+        return out.view(kind)
+
+
+def _number_dense(split: _Split, keys: Array, lowest: int, span: int) -> tuple[Array, Array]:
+    """The code of each row, by bucket, and the rows of each code."""
+    by_bucket, codes, counts = read_only(split.scatter(keys)), _new_codes(len(keys)), np.zeros(span, np.int64)
+    low = np.uint64(lowest % 2**64)
+    kernel = _entry("number_dense", keys.dtype, codes.dtype)
+    split.over_buckets(lambda first, last: kernel(by_bucket, low, codes, counts, *split.rows(first, last)))
+    return codes, counts
+
+
+def _number_sparse(split: _Split, keys: Array) -> tuple[Array, Array, Array, Array] | None:
+    """The code of each row, by bucket, the rows of each code, the distinct keys and their codes; None to give up."""
+    by_bucket, codes, counts = read_only(split.scatter(keys)), _new_codes(len(keys)), np.empty(len(keys), np.int64)
+    ids, distinct = np.empty_like(keys), np.zeros(MOST_BUCKETS, np.int64)
+    arguments = (by_bucket, read_only(split.starts), codes, counts, ids, distinct)
+    kernel = _entry("number_sparse", keys.dtype, codes.dtype)
+    if not all(split.over_buckets(lambda first, last: kernel(*arguments, first, last))):
+        return None
+    before = np.cumsum(distinct) - distinct
+    used = np.arange(distinct.sum()) + np.repeat(split.starts[:-1] - before, distinct)
+    return codes, counts, ids[used], used
+
+
+def _new_codes(n: int) -> Array:
+    return np.empty(n, np.uint32 if n < WIDEST_CODE else np.uint64)
+
+
+@functools.cache
+def _entry(name: str, *dtypes: Any) -> Any:
+    from fastrec.kernels import groups
+    from fastrec.kernels.jit import entry
+
+    allocates = name in ("number_sparse", "order_users")
+    return entry(getattr(groups, name), "-".join([name, *map(str, dtypes)]), allocates=allocates)
+
+
+class Blocks(NamedTuple):
+    """Where the rows of some users are among rows that are grouped otherwise."""
+
+    starts: Array | None  # int64 (n_users,); None where rows need not move
+    indptr: Array  # int64 (n_users + 1,)
+    n_threads: int
+
+    def take(self, column: Array) -> Array:
+        """A column in the order of these users."""
+        return column if self.starts is None else take_blocks(column, self.starts, self.indptr, self.n_threads)
+
+
+def join_users(first: Array, second: Array) -> Array:
+    """The users of two sides: ascending if both are, else those of the first followed by others."""
+    if np.array_equal(first, second):
+        return first
+    if _ascends(first) and _ascends(second):
+        return np.union1d(first, second)
+    return np.concatenate([first, second[find_users(second, first) < 0]])
+
+
+def find_users(wanted: Array, users: Array) -> Array:
+    """Where each of the wanted users stands among some, or -1."""
+    if np.array_equal(wanted, users):
+        return np.arange(len(users))
+    if not len(users):
+        return np.full(len(wanted), -1)
+    order = None if _ascends(users) else np.argsort(users)
+    at = np.searchsorted(users, wanted, sorter=order)
+    at = np.minimum(at, len(users) - 1)
+    if order is not None:
+        at = order[at]
+    return np.where(users[at] == wanted, at, -1)
+
+
+def find_blocks(users: Array, ids: Array, indptr: Array, n_threads: int) -> Blocks:
+    """The rows of some users, of rows that are grouped by `ids`; none for users who are not there."""
+    at = find_users(users, ids)
+    present = at >= 0
+    own = at[present]
+    lengths = np.zeros(len(users), np.int64)
+    lengths[present] = np.diff(indptr)[own]
+    pointers = np.concatenate([[0], np.cumsum(lengths)])
+    if len(own) == len(ids) and _ascends(own):
+        return Blocks(None, pointers, n_threads)
+    starts = np.zeros(len(users), np.int64)
+    starts[present] = indptr[own]
+    return Blocks(starts, pointers, n_threads)
+
+
+def _ascends(ids: Array) -> bool:
+    return bool((ids[1:] > ids[:-1]).all())
+
+
+def order_of_ids(ids: Array) -> Array | None:
+    """Positions by ascending id; None where ids ascend."""
+    return None if _ascends(ids) else np.argsort(ids)
+
+
+def order_by_rank(items: Array, ranks: Array, indptr: Array, n_threads: int) -> tuple[Array, tuple[int, int] | None]:
+    """Items of each user by ascending rank, and (user, rank) of a rank that stands twice."""
+    items, ranks, indptr = map(read_only, (items, ranks, indptr))
+    cuts = _cut(indptr, n_threads)
+    finder = _entry("find_unranked", ranks.dtype)
+    if max(_over(lambda first, last: finder(ranks, indptr, first, last), cuts, n_threads), default=-1) < 0:
+        return items, None
+    out = np.empty_like(items)
+    kernel = _entry("order_users", ranks.dtype, items.dtype)
+    twice = _over(lambda first, last: kernel(ranks, indptr, items, out, first, last), cuts, n_threads)
+    return out, next((found for found in twice if found[0] >= 0), None)
+
+
+def _as_bits(column: Array) -> tuple[Array, Any]:
+    """A column as whole numbers of its width, which is all that moving it needs to know, and what it was."""
+    return read_only(column).view(f"u{column.dtype.itemsize}"), column.dtype
+
+
+def _ranges(n: int, n_threads: int) -> list[tuple[int, int]]:
+    """Ranges of rows, one for each thread."""
+    n_ranges = max(1, min(n_threads, n // ROWS_PER_RANGE))
+    cuts = [n * at // n_ranges for at in range(n_ranges + 1)]
+    return list(pairwise(cuts))
+
+
+def _cut(indptr: Array, n_threads: int) -> list[tuple[int, int]]:
+    """Ranges of users (or buckets) of about equal rows, several for each thread."""
+    n = int(indptr[-1])
+    n_ranges = max(1, min(TASKS_PER_THREAD * n_threads, n // ROWS_PER_RANGE))
+    cuts = np.searchsorted(indptr, [n * at // n_ranges for at in range(1, n_ranges)])
+    edges = [0, *cuts.tolist(), len(indptr) - 1]
+    return [(first, last) for first, last in pairwise(edges) if first < last]
+
+
+def _over(work: Callable[[int, int], Any], ranges: list[tuple[int, int]], n_threads: int) -> list[Any]:
+    return run_in_threads(lambda at: work(*ranges[at]), range(len(ranges)), n_threads)

@@ -1,0 +1,226 @@
+"""Puts the rows of each user together, in their order, without sorting all rows.
+
+Rows go to *buckets* first, few enough to write to all of them at once, then to their places within the bucket, which
+fits a cache. Each function works on a range of rows, buckets or users, so that ranges can run in threads; what a range
+writes depends on the rows alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastrec.kernels.jit import helper
+from fastrec.kernels.lists import longest_row, sort_by_id
+
+SECOND_MULTIPLIER = 0xD6E8FEB86659FD93  # keys of one bucket agree in the top bits of the first product
+LANES = 64  # rows looked at together
+TOO_MANY_STEPS = 8  # per key of a bucket: beyond, the keys were made to collide
+WIDE_RANKS = 4  # ranks that spread over more places than this for each row are sorted
+
+
+def scan_keys(keys, first, last):
+    """Rows whose key differs from the row before, rows whose key is lower, the lowest and the highest key."""
+    lowest = keys[first]
+    highest = keys[first]
+    rows = keys[max(first, 1) : last]
+    before = keys[max(first, 1) - 1 : last - 1]
+    changes = np.int64(0)
+    falls = np.int64(0)
+    for i in range(len(rows)):
+        changes += np.int64(rows[i] != before[i])
+        falls += np.int64(rows[i] < before[i])
+        lowest = min(lowest, rows[i])
+        highest = max(highest, rows[i])
+    return changes, falls, lowest, highest
+
+
+def write_changes(keys, changes, at, first, last):
+    """Write where a key differs from the one before, to `changes` from `at` on."""
+    for start in range(max(first, 1), last, LANES):
+        end = min(start + LANES, last)
+        rows = keys[start:end]
+        before = keys[start - 1 : end - 1]
+        n = np.int64(0)
+        for i in range(len(rows)):
+            n += np.int64(rows[i] != before[i])
+        if n > 0:
+            for i in range(len(rows)):
+                if rows[i] != before[i]:
+                    changes[at] = start + i
+                    at += 1
+
+
+def count_buckets(keys, lowest, multiplier, shift, buckets, counts, first, last):
+    """Write the bucket of each row and count the rows of each."""
+    lowest = np.uint64(lowest)
+    multiplier = np.uint64(multiplier)
+    shift = np.uint64(shift)
+    rows = keys[first:last]
+    own = buckets[first:last]
+    for i in range(len(rows)):
+        bucket = ((np.uint64(rows[i]) - lowest) * multiplier) >> shift
+        own[i] = bucket
+        counts[bucket] += 1
+
+
+def scatter(values, buckets, places, out, first, last):
+    """Write each value to the next place of its bucket."""
+    rows = values[first:last]
+    own = buckets[first:last]
+    for i in range(len(rows)):
+        bucket = np.uint64(own[i])
+        place = places[bucket]
+        places[bucket] = place + 1
+        out[np.uint64(place)] = rows[i]
+
+
+def number_dense(keys, lowest, codes, counts, first, last):
+    """Number the keys of a dense range by their distance from the lowest, and count the rows of each."""
+    lowest = np.uint64(lowest)
+    rows = keys[first:last]
+    own = codes[first:last]
+    for i in range(len(rows)):
+        code = np.uint64(rows[i]) - lowest
+        own[i] = code
+        counts[code] += 1
+
+
+@helper
+def number_bucket(keys, codes, counts, ids, table, shift, start):
+    """Number the distinct keys of one bucket from `start` in order of appearance; how many, or -1 to give up."""
+    top = np.uint64(len(table) - 1)
+    one = np.uint64(1)
+    multiplier = np.uint64(SECOND_MULTIPLIER)
+    shift = np.uint64(shift)
+    for slot in range(len(table)):
+        table[slot] = -1
+    steps_left = TOO_MANY_STEPS * (len(keys) + 64)
+    distinct = 0
+    for i in range(len(keys)):
+        slot = (np.uint64(keys[i]) * multiplier) >> shift
+        while table[slot] >= 0 and ids[np.uint64(table[slot])] != keys[i]:
+            slot = (slot + one) & top
+            steps_left -= 1
+            if steps_left < 0:
+                return -1
+        if table[slot] < 0:
+            table[slot] = distinct
+            ids[distinct] = keys[i]
+            counts[distinct] = 0
+            distinct += 1
+        own = np.int64(table[slot])
+        codes[i] = start + own
+        counts[np.uint64(own)] += 1
+    return distinct
+
+
+def number_sparse(keys, starts, codes, counts, ids, distinct, first, last):
+    """Number the distinct keys of some buckets, those of each from the bucket's first row on; whether that went well.
+
+    `counts` and `ids` take the rows and the key of each number, `distinct` how many a bucket has.
+    """
+    largest = 1
+    for bucket in range(first, last):
+        largest = max(largest, starts[bucket + 1] - starts[bucket])
+    table = np.empty(4 * largest, np.int32)
+    for bucket in range(first, last):
+        start = starts[bucket]
+        end = starts[bucket + 1]
+        size = 2
+        shift = 63
+        while size < 2 * (end - start):
+            size *= 2
+            shift -= 1
+        rows = slice(start, end)
+        distinct[bucket] = number_bucket(keys[rows], codes[rows], counts[rows], ids[rows], table[:size], shift, start)
+        if distinct[bucket] < 0:
+            return False
+    return True
+
+
+def place_rows(codes, places, first, last):
+    """Turn the code of each row into the next place of that code."""
+    rows = codes[first:last]
+    for i in range(len(rows)):
+        code = np.uint64(rows[i])
+        place = places[code]
+        places[code] = place + 1
+        rows[i] = place
+
+
+def move(values, targets, out, first, last):
+    """Write each value to its place."""
+    rows = values[first:last]
+    own = targets[first:last]
+    for i in range(len(rows)):
+        out[np.uint64(own[i])] = rows[i]
+
+
+def copy_blocks(values, starts, indptr, out, first, last):
+    """Fill the rows of users with those that begin at `starts`."""
+    for u in range(first, last):
+        target = out[indptr[u] : indptr[u + 1]]
+        source = values[starts[u] : starts[u] + len(target)]
+        for i in range(len(target)):
+            target[i] = source[i]
+
+
+def find_unranked(ranks, indptr, first, last):
+    """The first user from `first` on whose ranks do not rise strictly, or -1."""
+    for u in range(first, last):
+        row = ranks[indptr[u] : indptr[u + 1]]
+        falls = np.int64(0)
+        for i in range(1, len(row)):
+            falls += np.int64(row[i] <= row[i - 1])
+        if falls > 0:
+            return u
+    return -1
+
+
+@helper
+def order_ranks(ranks, order, spare, none, marks):
+    """Positions by ascending rank into `order`: by marking ranks that lie close, by sorting others."""
+    n = len(ranks)
+    if n == 0:
+        return
+    lowest = np.int64(ranks[0])
+    highest = np.int64(ranks[0])
+    for i in range(n):
+        lowest = min(lowest, np.int64(ranks[i]))
+        highest = max(highest, np.int64(ranks[i]))
+    span = np.uint64(highest) - np.uint64(lowest)  # wraps around to the right number
+    if span >= np.uint64(WIDE_RANKS * n):
+        sort_by_id(order, spare, ranks, none)
+        return
+    width = np.int64(span) + 1
+    for at in range(width):
+        marks[at] = -1
+    for i in range(n):
+        place = np.int64(ranks[i]) - lowest
+        if marks[place] >= 0:  # two rows of one rank: any order that keeps them together will do
+            sort_by_id(order, spare, ranks, none)
+            return
+        marks[place] = i
+    found = 0
+    for at in range(width):
+        if marks[at] >= 0:
+            order[found] = marks[at]
+            found += 1
+
+
+def order_users(ranks, indptr, items, out, first, last):
+    """Write the items of each user by ascending rank; (user, rank) of a rank that stands twice, or (-1, 0)."""
+    longest = longest_row(indptr, first, last)
+    order = np.empty(longest, np.int64)
+    spare = np.empty(longest, np.int64)
+    none = np.empty(longest)
+    marks = np.empty(WIDE_RANKS * longest + 1, np.int64)
+    for u in range(first, last):
+        start = indptr[u]
+        row = ranks[start : indptr[u + 1]]
+        order_ranks(row, order, spare, none, marks)
+        for i in range(len(row)):
+            if i > 0 and row[order[i]] == row[order[i - 1]]:
+                return u, np.int64(row[order[i]])
+            out[start + i] = items[start + order[i]]
+    return -1, np.int64(0)
