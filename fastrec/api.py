@@ -15,9 +15,10 @@ from fastrec._version import __version__
 from fastrec.archive import pack_ids, read_archive, unpack_ids, write_archive
 from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
 from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError, whole_number
-from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, Names, Settings, prepare
-from fastrec.inputs.scores import Rows, read_rows
-from fastrec.inputs.users import SeenUsers, check_groups, check_weights
+from fastrec.inputs.frames import Columns, refuse_columns
+from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Settings, prepare
+from fastrec.inputs.scores import Rows, read_frame, read_rows
+from fastrec.inputs.users import SeenUsers, User
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
@@ -25,7 +26,7 @@ from fastrec.registry import DEFAULT_SCORE_METRICS, Call, expand
 from fastrec.report import Estimate, Report
 from fastrec.rows import check_grades, check_row_metrics, collect_runs, make_source
 from fastrec.sources import Lists
-from fastrec.state import GroupKey, State
+from fastrec.state import State
 
 __all__ = ["Evaluator", "ScoreEvaluator", "evaluate", "evaluate_scores", "gauc", "mae", "mse", "rmse", "warmup"]
 
@@ -53,6 +54,12 @@ def evaluate(
     min_gain: float | None = None,
     n_items: int | None = None,
     exclude: Any = None,
+    user: str | None = None,
+    item: str | None = None,
+    rank: str | None = None,
+    score: str | None = None,
+    gain: str | None = None,
+    by: str | Sequence[str] | None = None,
     ties: Ties = "expected",
     no_truth: Empty = "skip",
     no_recs: Empty = "zero",
@@ -67,21 +74,26 @@ def evaluate(
     recs : the recommended lists, best item first
         ``(items, indptr)`` with the list of user u in ``items[indptr[u]:indptr[u + 1]]``; ``(items, indptr, scores)``
         (each list is then ordered by its scores); a `Ragged`; a 2-D integer array, -1 padding the ends of rows; a
-        SciPy CSR matrix (its data are scores); one list per user; or a dict {user: list} or {user: {item: score}}.
-        Items are integers up to 2^63 - 1 (int32 and int64 arrays are not copied) or texts.
+        SciPy CSR matrix (its data are scores); one list per user; an Arrow array of lists; a dict {user: list} or
+        {user: {item: score}}; or a data frame of pandas, Polars, PyArrow or whatever else exports Arrow data, or a
+        list of Spark rows: one row per user and item, or one per user with columns of lists. Items are integers up to
+        2^63 - 1 (int32 and int64 arrays are not copied) or texts.
     truth : the relevant items, in the same forms and for the same users
-        The third array, or the data of a CSR matrix, are gains; without them every item has gain 1. Dicts are
-        matched by key with ``recs``, never by position.
+        The third array, or the data of a CSR matrix, are gains; without them every item has gain 1. Dicts and data
+        frames are matched by user with ``recs``, never by position.
     metrics : texts such as ``"ndcg@10"`` or ``"map(denominator=n_rel)@100"``
         By default ndcg, recall, precision, map, mrr and hit_rate. `fastrec.catalogue` lists them all.
     k : cut-offs for the metrics that have none of their own
     per_user : keep the value of every user, float64, NaN where the user was not counted
     groups : one label per user, or a dict {name: labels}: mean, standard error and users per label
-    user_weight : weight of each user in means, finite and not negative
+    user_weight : weight of each user in means, finite and not negative; with data frames the name of a column
     user_ids : a label per user, for `Report.user_ids` and error messages; each once
     min_gain : the gain from which an item is relevant; by default any gain above 0
     n_items : size of the catalogue, for the metrics that need it
     exclude : items that a user has seen, in the forms of ``recs``: dropped from the lists, the gap closed
+    user, item, rank, score, gain : names of the columns of data frames; by default ``user_id``, ``item_id`` and, where
+        there are such, ``rank``, else ``score``, which order the lists, and ``gain``
+    by : the column of data frames, or several, to group users by: what ``groups`` is to arrays
     ties : what decides between equal scores: ``expected`` (nothing: the mean over all orders of tied items, in closed
         form), ``input``, ``worst``, ``best`` (by gain), ``id_asc``, ``id_desc``, or ``error``
     no_truth : users without relevant items: ``skip``, ``zero`` (count as 0), ``nan``, ``error``
@@ -127,6 +139,12 @@ def evaluate(
         groups=groups,
         user_weight=user_weight,
         exclude=exclude,
+        user=user,
+        item=item,
+        rank=rank,
+        score=score,
+        gain=gain,
+        by=by,
         progress=progress,
     )
     return evaluator._report(copy=False, stacklevel=3)  # noqa: SLF001 - spares a copy of per-user values
@@ -169,19 +187,17 @@ class _Evaluating(ABC):
         if users is not None and (again := self._seen.find(users)) is not None:
             raise InputError(f"user {again!r} was in an earlier update: a user comes whole in one")
 
-    def _keep(
-        self, plan: Plan, outcome: Outcome, keys: list[GroupKey], users: Array | None, facts: dict[str, int]
-    ) -> State:
+    def _keep(self, plan: Plan, outcome: Outcome, users: User, facts: dict[str, int]) -> State:
         """Everything went well: only now the state changes."""
         if self._state is None:
             self._state = State(plan)
-        self._state.add(outcome, keys)
+        self._state.add(outcome, users.keys)
         self._facts = {name: self._facts.get(name, 0) + count for name, count in facts.items()}
         if outcome.per_user is not None:
-            self._values.append(outcome.per_user)
-        if users is not None:
-            self._users.append(users.copy())
-            self._seen.add(users)
+            self._values.append(outcome.per_user if users.order is None else outcome.per_user[:, users.order])
+        if users.ids is not None:
+            self._users.append(users.ids.copy() if users.order is None else users.ids[users.order])
+            self._seen.add(users.ids)
         return self._state
 
     def _merge(self, other: _Evaluating) -> None:
@@ -408,32 +424,37 @@ class Evaluator(_Evaluating):
         groups: Any = None,
         user_weight: Any = None,
         exclude: Any = None,
+        user: str | None = None,
+        item: str | None = None,
+        rank: str | None = None,
+        score: str | None = None,
+        gain: str | None = None,
+        by: str | Sequence[str] | None = None,
         progress: Callable[[int, int], Any] | None = None,
     ) -> None:
         """Add a batch of users. An error leaves what was added before as it is.
 
-        With ``user_ids`` (or dicts) a user who comes in a second batch is an error. Batches must agree in whether
-        they have ids and weights.
+        With ``user_ids`` (or dicts, or data frames) a user who comes in a second batch is an error. Batches must agree
+        in whether they have ids and weights.
         """
         _check_progress(progress)
         rules = self._settings
         settings = Settings(rules["ties"], rules["duplicates"], self._n_threads)
-        prepared = prepare(recs, truth, exclude, user_ids, settings)
-        log, names = prepared.log, prepared.names
-        codes, keys = check_groups(groups, log.n_users)
-        weights = check_weights(user_weight, log.n_users)
-        self._check_batch(weights, names.users)
-        plan = self._plan(weighted=weights is not None)
+        columns = Columns(user=user, item=item, rank=rank, score=score, gain=gain, by=by)
+        about = AboutUsers(user_ids, groups, user_weight, columns)
+        log, users, names, facts = prepare(recs, truth, exclude, about, settings)
+        self._check_batch(users.weights, users.ids)
+        plan = self._plan(weighted=users.weights is not None)
         _check_sizes(plan, log)
         if log.gains is None and plan.needs_gains:
             log = log._replace(gains=np.ones(len(log.truth_items)))
         policies = Policies(rules["no_truth"], rules["no_recs"])
         try:
-            outcome = evaluate_source(plan, policies, log, codes, weights, self._n_threads, progress)
+            outcome = evaluate_source(plan, policies, log, users.groups, users.weights, self._n_threads, progress)
         except KernelError as error:
             raise _explain(error, plan, names, rules, log) from None
-        facts = {"rec_rows": len(log.rec_items), "truth_rows": len(log.truth_items), **prepared.facts}
-        self._keep(plan, outcome, keys, names.users, facts)
+        rows = {"rec_rows": len(log.rec_items), "truth_rows": len(log.truth_items)}
+        self._keep(plan, outcome, users, {**rows, **facts})
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Add what another evaluator with the same metrics and settings has seen; returns this one."""
@@ -464,7 +485,7 @@ class Evaluator(_Evaluating):
 
 def evaluate_scores(
     labels: Any,
-    scores: Any,
+    scores: Any = None,
     indptr: Any = None,
     metrics: str | Iterable[str] | None = None,
     *,
@@ -475,6 +496,11 @@ def evaluate_scores(
     per_user: bool = False,
     groups: Any = None,
     user_weight: Any = None,
+    user: str | Sequence[str] | None = None,
+    item: str | None = None,
+    label: str | None = None,
+    score: str | None = None,
+    by: str | Sequence[str] | None = None,
     min_gain: float | None = None,
     n_items: int | None = None,
     ties: Ties = "expected",
@@ -489,7 +515,8 @@ def evaluate_scores(
     ----------
     labels : array (n,), bool, integers or floats
         1 for a positive row, 0 for others; or grades, of which ``min_gain`` says from where on a row is positive, and
-        which the graded metrics of lists take as gains; or targets, for mae, mse and rmse.
+        which the graded metrics of lists take as gains; or targets, for mae, mse and rmse. Or, alone, a data frame as
+        in `evaluate`: one row per label, or one per user with columns of lists.
     scores : array (n,), float32 or float64 (other numbers are converted)
         Predictions. Infinities are scores like others, NaN is an error, -0.0 equals 0.0.
     indptr : integers (n_users + 1,), optional
@@ -505,6 +532,9 @@ def evaluate_scores(
     per_user : keep the value of every user, float64, NaN where a user has none
     groups, user_weight : as in `evaluate`; where ``user_ids`` are keys of rows, one entry per row that agrees within a
         user. A user's weight multiplies the weights of the user's rows, and the weight in gauc.
+    user, item, label, score, by : names of the columns of a data frame, ``user`` one or several that make a user
+        together; by default ``label``, ``score`` and, where there is such, ``user_id``. ``sample_weight`` and
+        ``user_weight`` are then names of columns too.
     min_gain : the label from which a row is positive
     n_items : size of the catalogue, for the metrics of lists that need it
     ties : order of rows with equal scores in the metrics of lists: ``expected`` (the mean over all orders, in closed
@@ -552,6 +582,11 @@ def evaluate_scores(
         sample_weight=sample_weight,
         groups=groups,
         user_weight=user_weight,
+        user=user,
+        item=item,
+        label=label,
+        score=score,
+        by=by,
         progress=progress,
     )
     return evaluator._report(copy=False, stacklevel=3)  # noqa: SLF001 - spares a copy of per-user values
@@ -660,7 +695,7 @@ class ScoreEvaluator(_Evaluating):
     def update(
         self,
         labels: Any,
-        scores: Any,
+        scores: Any = None,
         indptr: Any = None,
         *,
         user_ids: Any = None,
@@ -668,6 +703,11 @@ class ScoreEvaluator(_Evaluating):
         sample_weight: Any = None,
         groups: Any = None,
         user_weight: Any = None,
+        user: str | Sequence[str] | None = None,
+        item: str | None = None,
+        label: str | None = None,
+        score: str | None = None,
+        by: str | Sequence[str] | None = None,
         progress: Callable[[int, int], Any] | None = None,
     ) -> None:
         """Add a batch of users. An error leaves what was added before as it is.
@@ -676,18 +716,33 @@ class ScoreEvaluator(_Evaluating):
         users, ids and weights.
         """
         _check_progress(progress)
-        rows = read_rows(
-            labels,
-            scores,
-            indptr,
-            user_ids=user_ids,
-            item_ids=item_ids,
-            sample_weight=sample_weight,
-            groups=groups,
-            user_weight=user_weight,
-        )
+        rules = self._settings
+        columns = Columns(user=user, item=item, label=label, score=score, by=by)
+        if scores is None:
+            _refuse_arrays(indptr=indptr, user_ids=user_ids, item_ids=item_ids, groups=groups)
+            rows = read_frame(
+                labels,
+                columns,
+                sample_weight=sample_weight,
+                user_weight=user_weight,
+                with_items=rules["ties"] in ("id_asc", "id_desc"),
+                n_threads=self._n_threads,
+            )
+        else:
+            refuse_columns(columns, "labels is not a data frame that stands alone, without scores")
+            rows = read_rows(
+                labels,
+                scores,
+                indptr,
+                user_ids=user_ids,
+                item_ids=item_ids,
+                sample_weight=sample_weight,
+                groups=groups,
+                user_weight=user_weight,
+                n_threads=self._n_threads,
+            )
         self._check_rows(rows)
-        users, rules = rows.users, self._settings
+        users = rows.users
         self._check_batch(users.weights, users.ids)
         plan = self._plan(weighted=users.weights is not None)
         check_row_metrics(plan, rows, rules["ties"])
@@ -705,7 +760,7 @@ class ScoreEvaluator(_Evaluating):
         except KernelError as error:
             raise _explain(error, plan, Names(users.ids, None), rules, None) from None
         runs = list(collect_runs(plan, rows, self._n_threads))
-        state = self._keep(plan, outcome, users.keys, users.ids, {"rows": len(rows.scores)})
+        state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
         state.add_runs(runs)
         self._grouped, self._row_weights = rows.grouped, rows.weights is not None
 
@@ -786,6 +841,17 @@ def _article(name: str) -> str:
 def _check_progress(progress: Any) -> None:
     if progress is not None and not callable(progress):
         raise InputTypeError(f"progress must be callable, found {progress!r}")
+
+
+def _refuse_arrays(**arguments: Any) -> None:
+    """Arrays that cannot go with a data frame, whose columns have names."""
+    wanted = {"indptr": "user", "user_ids": "user", "item_ids": "item", "groups": "by"}
+    for name, value in arguments.items():
+        if value is not None:
+            raise InputError(
+                f"{name} goes with labels and scores, but scores is None; of a data frame, {wanted[name]}=... names "
+                "the column"
+            )
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import operator
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -51,6 +52,17 @@ def whole_number(value: Any) -> int | None:
         return operator.index(value)
     except TypeError:
         return None
+
+
+def suggest_name(name: str, found: Sequence[Any]) -> str:
+    """What to add to an error about a column that is not there: the nearest name, and the names there are."""
+    import difflib  # only errors need it
+
+    lowered = {str(other).lower(): other for other in found}
+    near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
+    hint = f" (did you mean {lowered[near[0]]!r}?)" if near else ""
+    shown = ", ".join(repr(other) for other in found[:20]) + (", …" if len(found) > 20 else "")
+    return f"{hint}; its columns are {shown}"
 
 
 def require(module: str, extra: str, *, what: str = "this") -> ModuleType:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
-import difflib
 import gzip
 import io
 import os
@@ -23,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, require
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, require, suggest_name
 from fastrec.report import atomic_write
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ class ScoreColumns:
 def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:
     for role, name in wanted.items():
         if name not in found:
-            raise ColumnError(f"{path}: no column {name!r}{_suggest(name, found)}", role.rstrip("0123456789"))
+            raise ColumnError(f"{path}: no column {name!r}{suggest_name(name, found)}", role.rstrip("0123456789"))
 
 
 class Logs(NamedTuple):
@@ -398,14 +397,6 @@ def _is_text(type_: str) -> bool:
 
 def _is_number(type_: str) -> bool:
     return _is_integer(type_) or type_ in ("FLOAT", "DOUBLE", "BOOLEAN") or type_.startswith("DECIMAL")
-
-
-def _suggest(name: str, found: Sequence[str]) -> str:
-    lowered = {other.lower(): other for other in found}
-    near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
-    hint = f" (did you mean {lowered[near[0]]!r}?)" if near else ""
-    shown = ", ".join(repr(other) for other in found[:20]) + (", …" if len(found) > 20 else "")
-    return f"{hint}; its columns are {shown}"
 
 
 def _check_groupings(files: Mapping[str, _File], columns: Columns) -> None:

@@ -1,6 +1,5 @@
 """Rows put together by user: against plain Python, with the compiled way forced on small inputs."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ LOW, HIGH = -(2**63), 2**63 - 1
 
 
 @pytest.fixture(params=["as it is", "kernels", "wide codes"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Small inputs as they are treated, or as if they were large."""
     if request.param != "as it is":
         monkeypatch.setattr(grouping, "SMALL_ROWS", 1)
@@ -32,7 +31,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         monkeypatch.setattr(grouping, "ROWS_PER_BUCKET", 2)
     if request.param == "wide codes":
         monkeypatch.setattr(grouping, "WIDEST_CODE", 1)
-    yield request.param
+    return str(request.param)
 
 
 def as_lists(keys: Array, values: Array) -> dict[int, list[Any]]:

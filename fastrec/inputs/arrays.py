@@ -10,27 +10,37 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.inputs.ids import check_ids
+from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
+from fastrec.inputs.ids import Ids, check_ids
 from fastrec.ragged import Ragged, as_array, check_indptr
 
-__all__ = ["Side", "check_numbers", "read_pair", "read_side"]
+__all__ = ["RawSide", "Side", "check_numbers", "read_pair", "read_side"]
 
 Array = np.ndarray[Any, Any]
 FORMS = (
     "(items, indptr), (items, indptr, {extra}), a Ragged, a 2-D integer array padded with -1, a SciPy CSR matrix, "
-    "a list with one list of items per user, or dicts {{user: items}} on both sides"
+    "a list with one list of items per user, an Arrow array of lists, or dicts {{user: items}} or data frames "
+    "on both sides"
 )
+
+
+class RawSide(NamedTuple):
+    """Lists or truth of all users, end to end, with items as they were given."""
+
+    items: Ids
+    indptr: Array  # int64 (n_users + 1,)
+    extra: Array | None  # scores of lists, gains of truth: float64 (n,)
 
 
 class Side(NamedTuple):
     """Lists or truth of all users, end to end."""
 
-    items: Array  # int32, int64, or object (texts)
+    items: Array  # int32 or int64
     indptr: Array  # int64 (n_users + 1,)
     extra: Array | None  # scores of lists, gains of truth: float64 (n,)
 
 
-def read_pair(recs: Any, truth: Any, exclude: Any) -> tuple[Side, Side, Side | None, list[Any] | None]:
+def read_pair(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, RawSide | None, list[Any] | None]:
     """All sides for the same users, and the users' keys if the sides are dicts."""
     if isinstance(recs, Mapping) or isinstance(truth, Mapping):
         return _read_dicts(recs, truth, exclude)
@@ -46,7 +56,7 @@ def read_pair(recs: Any, truth: Any, exclude: Any) -> tuple[Side, Side, Side | N
     return lists, held, seen, None
 
 
-def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[Side, Side, Side | None, list[Any]]:
+def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, RawSide | None, list[Any]]:
     """Dicts are matched by key: users of the truth first, then those who have a list only."""
     for side, name in ((recs, "recs"), (truth, "truth"), (exclude, "exclude")):
         if not isinstance(side, Mapping) and not (name == "exclude" and side is None):
@@ -61,12 +71,14 @@ def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[Side, Side, Side |
     return lists, held, seen, users
 
 
-def read_side(value: Any, name: str, extra: str) -> Side:
+def read_side(value: Any, name: str, extra: str) -> RawSide:
     """One side in any form but a dict."""
     if isinstance(value, Ragged):
         # checked again: the arrays are the caller's, who may have changed them since
         items = check_ids(value.values, f"{name}.values")
-        return Side(items, check_indptr(value.indptr, len(items), f"{name}.indptr"), None)
+        return RawSide(items, check_indptr(value.indptr, len(items), f"{name}.indptr"), None)
+    if is_column(value):
+        return _read_column(value, name)
     if isinstance(value, tuple):
         return _read_tuple(value, name, extra)
     if isinstance(value, np.ma.MaskedArray):
@@ -82,7 +94,15 @@ def read_side(value: Any, name: str, extra: str) -> Side:
     raise InputTypeError(f"{name} must be {FORMS.format(extra=extra)}; found {_kind(value)}")
 
 
-def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> Side:
+def _read_column(value: Any, name: str) -> RawSide:
+    """An Arrow array of lists, one per user."""
+    if not list_column(value):
+        raise InputTypeError(f"{name} must hold one list of items per user, found an Arrow array of {value.type}")
+    flat, indptr = split_lists(value, name)
+    return RawSide(read_ids(flat, f"{name} items"), indptr, None)
+
+
+def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> RawSide:
     if len(value) not in (2, 3):
         raise InputError(
             f"{name} is a tuple of {len(value)}, wanted (items, indptr) or (items, indptr, {extra}); "
@@ -91,11 +111,11 @@ def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> Side:
     items = check_ids(value[0], f"{name} items")
     indptr = check_indptr(value[1], len(items), f"{name} indptr")
     if len(value) == 2 or value[2] is None:
-        return Side(items, indptr, None)
-    return Side(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}"))
+        return RawSide(items, indptr, None)
+    return RawSide(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}"))
 
 
-def _read_matrix(value: Array, name: str) -> Side:
+def _read_matrix(value: Array, name: str) -> RawSide:
     """A rectangular array of items; -1 pads the ends of short rows."""
     if value.dtype.kind == "f":
         raise InputTypeError(
@@ -109,25 +129,25 @@ def _read_matrix(value: Array, name: str) -> Side:
     n_users, width = value.shape
     flat = check_ids(value.reshape(-1), name)
     if not flat.size or flat.min() >= 0:
-        return Side(flat, np.arange(n_users + 1, dtype=np.int64) * width, None)
+        return RawSide(flat, np.arange(n_users + 1, dtype=np.int64) * width, None)
     rows = flat.reshape(n_users, width)
     kept = rows != -1
     broken = (kept[:, 1:] & ~kept[:, :-1]).any(axis=1)
     if broken.any():
         at = int(broken.argmax())
         raise InputError(f"{name}[{at}] has an item after its padding of -1: {rows[at].tolist()}")
-    return Side(flat[kept.reshape(-1)], np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64), None)
+    return RawSide(flat[kept.reshape(-1)], np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64), None)
 
 
-def _read_csr(value: Any, name: str, extra: str) -> Side:
+def _read_csr(value: Any, name: str, extra: str) -> RawSide:
     if getattr(value, "format", "csr") != "csr":
         raise InputTypeError(f"{name} is a sparse {value.format} matrix: pass {name}.tocsr()")
     items = check_ids(value.indices, f"{name}.indices")
     indptr = check_indptr(value.indptr, len(items), f"{name}.indptr")
-    return Side(items, indptr, check_numbers(value.data, len(items), f"{name}.data ({extra})"))
+    return RawSide(items, indptr, check_numbers(value.data, len(items), f"{name}.data ({extra})"))
 
 
-def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> Side:
+def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> RawSide:
     """One collection of items per user: a list, tuple, set or array, or a dict from item to score or gain."""
     for at, row in enumerate(rows):
         if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
@@ -143,9 +163,9 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
         raise InputTypeError(f"{name} must give {extra} for all users or for none: some rows are dicts, some are not")
     items = _flat_items(rows, f"{name} items")
     if not any(weighted):
-        return Side(items, indptr, None)
+        return RawSide(items, indptr, None)
     values = list(chain.from_iterable(row.values() for row in rows if isinstance(row, Mapping)))
-    return Side(items, indptr, check_numbers(values, len(items), f"{name} {extra}"))
+    return RawSide(items, indptr, check_numbers(values, len(items), f"{name} {extra}"))
 
 
 def _is_scalar(row: Any) -> bool:

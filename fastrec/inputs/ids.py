@@ -3,17 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
+from fastrec.ragged import as_array
 
-__all__ = ["check_ids", "encode_texts", "integer_ids", "match_widths"]
+__all__ = ["Ids", "Texts", "check_ids", "encode_texts", "integer_ids", "kind_of_ids", "match_widths"]
 
 Array = np.ndarray[Any, Any]
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Ids of Arrow columns: the number of each in a list of distinct texts, in no order and with some never used."""
+
+    codes: Array  # int32 or int64 (n,)
+    values: Any  # a pyarrow Array of strings or binaries
+    kind: str  # "texts" or "bytes"
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def having(self, codes: Array) -> Texts:
+        """Other codes of the same texts."""
+        return replace(self, codes=codes)
+
+
+Ids = Array | Texts  # int32, int64, objects (str or bytes), or texts of Arrow columns
+
+
+class Spelled(Sequence[Any]):
+    """The values of an Arrow array as Python has them, made one by one: few are ever asked for."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._values[int(at)].as_py()
+
+
+def kind_of_ids(ids: Ids) -> str:
+    """What some ids are: none, integers, texts or bytes."""
+    if len(ids) == 0:
+        return "none"
+    if isinstance(ids, Texts):
+        return ids.kind
+    if ids.dtype != object:
+        return "integers"
+    return "bytes" if isinstance(ids[0], bytes) else "texts"
 
 
 def check_ids(values: Any, name: str) -> Array:
@@ -46,6 +91,8 @@ def check_ids(values: Any, name: str) -> Array:
 
 def _array_of(values: Any) -> Array:
     """A list of ids as an array, without NumPy's own guesses about mixed types."""
+    if hasattr(values, "__array__"):
+        return as_array(values, "ids")
     rows = list(values)
     if not rows:
         return np.zeros(0, np.int64)
@@ -110,10 +157,43 @@ def match_widths(first: Array, second: Array) -> tuple[Array, Array]:
     return first.astype(np.int64, copy=False), second.astype(np.int64, copy=False)
 
 
-def encode_texts(sides: Iterable[Array]) -> tuple[list[Array], list[Any]]:
+def encode_texts(sides: Iterable[Ids]) -> tuple[list[Array], Sequence[Any]]:
     """Codes for several arrays of texts, in the order of the texts (that of their UTF-8 bytes), and the texts."""
-    arrays = list(sides)
+    parts = list(sides)
+    if any(isinstance(part, Texts) for part in parts):
+        return _join_texts([part if isinstance(part, Texts) else _as_texts(part) for part in parts])
+    arrays = [part for part in parts if not isinstance(part, Texts)]
     texts = sorted(set(chain.from_iterable(array.tolist() for array in arrays)))
     codes = {text: code for code, text in enumerate(texts)}
     dtype = np.int32 if len(texts) <= INT32.max else np.int64
     return [np.fromiter(map(codes.__getitem__, array.tolist()), dtype, len(array)) for array in arrays], texts
+
+
+def _as_texts(array: Array) -> Texts:
+    """An object array in the form of an Arrow column."""
+    import pyarrow as pa
+
+    kind = kind_of_ids(array)
+    values = pa.array(array.tolist(), pa.large_binary() if kind == "bytes" else pa.large_string())
+    encoded = values.dictionary_encode()
+    return Texts(encoded.indices.to_numpy(), encoded.dictionary, kind)
+
+
+def _join_texts(parts: list[Texts]) -> tuple[list[Array], Sequence[Any]]:
+    """One list of texts in ascending order for all parts; only distinct texts are compared and sorted."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    kind = pa.large_binary() if "bytes" in {part.kind for part in parts} else pa.large_string()
+    values = [part.values.cast(kind) for part in parts]
+    distinct = compute.unique(pa.chunked_array(values, kind))
+    distinct = distinct.take(compute.sort_indices(distinct))
+    ranks = [compute.index_in(own, value_set=distinct).to_numpy() for own in values]
+    return [_renumber(rank, part.codes) for rank, part in zip(ranks, parts, strict=True)], Spelled(distinct)
+
+
+def _renumber(ranks: Array, codes: Array) -> Array:
+    """The rank of each code; the codes themselves if they are that already."""
+    if len(ranks) == 0 or np.array_equal(ranks, np.arange(len(ranks))):
+        return codes
+    return ranks[codes]

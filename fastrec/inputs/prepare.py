@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.inputs.arrays import Side, read_pair
-from fastrec.inputs.ids import encode_texts, match_widths
-from fastrec.inputs.users import check_user_ids
+from fastrec.inputs.arrays import RawSide, Side, read_pair
+from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.frames import Columns, read_frames, refuse_columns
+from fastrec.inputs.ids import Ids, encode_texts, kind_of_ids, match_widths
+from fastrec.inputs.users import User, check_groups, check_user_ids, check_weights
 from fastrec.kernels import lists as kernels
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import run_in_threads
 from fastrec.sources import Lists, read_only
 
-__all__ = ["DUPLICATES_CHOICES", "TIES", "Names", "Prepared", "Settings", "prepare"]
+__all__ = ["DUPLICATES_CHOICES", "TIES", "AboutUsers", "Names", "Prepared", "Settings", "prepare"]
 
 Array = np.ndarray[Any, Any]
 TIES = {
@@ -39,7 +41,7 @@ class Names(NamedTuple):
     """What users and items are called in errors."""
 
     users: Array | None
-    texts: list[Any] | None
+    texts: Sequence[Any] | None
 
     def user(self, u: int) -> str:
         """A user as written in an error."""
@@ -59,22 +61,29 @@ class Settings(NamedTuple):
     n_threads: int
 
 
+class AboutUsers(NamedTuple):
+    """What was passed about users, besides their items."""
+
+    user_ids: Any
+    groups: Any
+    user_weight: Any
+    columns: Columns
+
+
 class Prepared(NamedTuple):
     """Input that the engine can take, and what was changed on the way."""
 
     log: Lists
+    users: User
     names: Names
     facts: dict[str, int]
 
 
-def prepare(recs: Any, truth: Any, exclude: Any, user_ids: Any, settings: Settings) -> Prepared:
+def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Settings) -> Prepared:
     """Read all sides and put the lists right."""
-    lists, held, seen, keys = read_pair(recs, truth, exclude)
-    if keys is not None and user_ids is not None:
-        raise InputError("user_ids must not be given with dicts: their keys are the users")
-    users = check_user_ids(keys if keys is not None else user_ids, len(lists.indptr) - 1)
-    lists, held, seen, texts = _join_ids(lists, held, seen)
-    names = Names(users, texts)
+    sides, users = _read(recs, truth, exclude, about, settings.n_threads)
+    lists, held, seen, texts = _join_ids(*sides)
+    names = Names(users.ids, texts)
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if held.extra is not None:
         held = _finite_gains(held)
@@ -95,37 +104,66 @@ def prepare(recs: Any, truth: Any, exclude: Any, user_ids: Any, settings: Settin
             _refuse_tied_copies(ordered, ordered.extra, names)
         lowest = -1 if duplicates == "miss" else 0
     log = Lists(lists.items, lists.indptr, held.items, held.indptr, held.extra, lowest, _find_blocks(lists, n_threads))
-    return Prepared(log, names, facts)
+    return Prepared(log, users, names, facts)
 
 
-def _join_ids(lists: Side, held: Side, seen: Side | None) -> tuple[Side, Side, Side | None, list[Any] | None]:
+def _read(
+    recs: Any, truth: Any, exclude: Any, about: AboutUsers, n_threads: int
+) -> tuple[tuple[RawSide, RawSide, RawSide | None], User]:
+    """All sides for the same users, and what is known of these."""
+    given = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
+    opened = {name: open_foreign(value, name) for name, value in given.items()}
+    if any(isinstance(value, Frame) for value in opened.values()):
+        return _read_frames(opened, about, n_threads)
+    refuse_columns(about.columns, "recs and truth are not data frames")
+    lists, held, seen, keys = read_pair(opened["recs"], opened["truth"], opened.get("exclude"))
+    if keys is not None and about.user_ids is not None:
+        raise InputError("user_ids must not be given with dicts: their keys are the users")
+    n_users = len(lists.indptr) - 1
+    ids = check_user_ids(keys if keys is not None else about.user_ids, n_users)
+    codes, labels = check_groups(about.groups, n_users)
+    return (lists, held, seen), User(ids, codes, labels, check_weights(about.user_weight, n_users))
+
+
+def _read_frames(
+    frames: dict[str, Any], about: AboutUsers, n_threads: int
+) -> tuple[tuple[RawSide, RawSide, RawSide | None], User]:
+    if about.user_ids is not None:
+        raise InputError("user_ids must not be given with data frames: user=... names their column")
+    if about.groups is not None:
+        raise InputError("groups must not be given with data frames: by=... names the columns to group by")
+    (lists, held, *seen), users = read_frames(frames, about.columns, about.user_weight, n_threads)
+    n_users = len(lists.indptr) - 1
+    codes, labels = check_groups(users.groups, n_users)
+    weights = check_weights(users.weights, n_users)
+    return (lists, held, seen[0] if seen else None), User(users.ids, codes, labels, weights, users.order)
+
+
+def _join_ids(
+    lists: RawSide, held: RawSide, seen: RawSide | None
+) -> tuple[Side, Side, Side | None, Sequence[Any] | None]:
     """Ids of all sides in one width, or encoded together."""
     sides = [lists, held] if seen is None else [lists, held, seen]
-    kinds = {_kind_of_ids(side) for side in sides} - {"none"}
-    if len(kinds) > 1:
-        found = ", ".join(
-            f"{name}: {_kind_of_ids(side)}" for name, side in zip(("recs", "truth", "exclude"), sides, strict=False)
-        )
+    kinds = [kind_of_ids(side.items) for side in sides]
+    if len(set(kinds) - {"none"}) > 1:
+        found = ", ".join(f"{name}: {kind}" for name, kind in zip(("recs", "truth", "exclude"), kinds, strict=False))
         raise InputTypeError(f"item ids must be of one type on all sides, found {found}")
     texts = None
-    if kinds <= {"integers"}:
-        arrays = [side.items if side.items.dtype != object else np.zeros(0, np.int32) for side in sides]
+    if set(kinds) <= {"none", "integers"}:
+        arrays = [_integers(side.items) for side in sides]
         first, second = match_widths(arrays[0], arrays[1])
         arrays[:2] = first, second
         if seen is not None:
             arrays[2] = arrays[2].astype(np.int64)
     else:
         arrays, texts = encode_texts(np.zeros(0, object) if len(s.items) == 0 else s.items for s in sides)
-    joined = [side._replace(items=array) for side, array in zip(sides, arrays, strict=True)]
+    joined = [Side(array, side.indptr, side.extra) for side, array in zip(sides, arrays, strict=True)]
     return joined[0], joined[1], joined[2] if seen is not None else None, texts
 
 
-def _kind_of_ids(side: Side) -> str:
-    if len(side.items) == 0:
-        return "none"
-    if side.items.dtype != object:
-        return "integers"
-    return "bytes" if isinstance(side.items[0], bytes) else "texts"
+def _integers(ids: Ids) -> Array:
+    """Integer ids, or none."""
+    return ids if isinstance(ids, np.ndarray) and ids.dtype != object else np.zeros(0, np.int32)
 
 
 def _finite_gains(held: Side) -> Side:

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.columns import check_numbers, check_row_weights, check_scores
 from fastrec.exceptions import InputError
-from fastrec.inputs.ids import check_ids
-from fastrec.inputs.users import check_groups, check_user_ids, check_weights
+from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame
+from fastrec.inputs.grouping import Grouping, group_rows, order_of_ids
+from fastrec.inputs.ids import Ids, Texts, check_ids, encode_texts
+from fastrec.inputs.users import User, as_labels, check_groups, check_labels_of_rows, check_user_ids, check_weights
 from fastrec.ragged import check_indptr
 
-__all__ = ["Rows", "User", "read_rows"]
+__all__ = ["Rows", "read_frame", "read_rows"]
 
 Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows that belong to nobody are summed this many at a time
 INT8 = np.iinfo(np.int8)
-
-
-class User(NamedTuple):
-    """What is known of users: ids, groups, weights."""
-
-    ids: Array | None
-    groups: Array  # int32 (n_groupings, n_users)
-    keys: list[tuple[str, str | int]]
-    weights: Array | None
+LARGEST_ID = 2**63
 
 
 class Rows(NamedTuple):
@@ -38,11 +34,11 @@ class Rows(NamedTuple):
     items: Array | None  # int64 (n_rows,): ids in order, or None
     users: User
     grouped: bool  # whether rows belong to users at all
-    order: Array | None = None  # where each row was passed, if rows had to be sorted by user
+    grouping: Grouping | None = None  # what brought the rows of a user together, if anything had to
 
     def where(self, row: int) -> int:
         """Where a row was passed."""
-        return row if self.order is None else int(self.order[row])
+        return row if self.grouping is None else self.grouping.origin(row)
 
 
 def read_rows(
@@ -55,8 +51,9 @@ def read_rows(
     sample_weight: Any,
     groups: Any,
     user_weight: Any,
+    n_threads: int,
 ) -> Rows:
-    """Check all arguments; rows that are not sorted by user come out sorted, in their order within a user."""
+    """Check all arguments; rows that are not grouped by user come out grouped, in their order within a user."""
     values = check_scores(scores)
     grades = check_labels(labels, len(values))
     weights = None if sample_weight is None else _check_weights(sample_weight, len(values))
@@ -73,87 +70,156 @@ def read_rows(
         pointers = np.append(np.arange(0, len(values), ROWS_WITHOUT_USERS, dtype=np.int64), len(values))
         codes, keys = check_groups(None, len(pointers) - 1)
         return Rows(grades, values, pointers, weights, items, User(None, codes, keys, None), grouped=False)
-    return _group_rows(grades, values, weights, items, user_ids, groups, user_weight)
-
-
-def _group_rows(
-    labels: Array,
-    scores: Array,
-    weights: Array | None,
-    items: Array | None,
-    user_ids: Any,
-    groups: Any,
-    user_weight: Any,
-) -> Rows:
-    """Rows of one or several keys each, put together by key."""
-    n = len(scores)
-    ids, codes = _encode_keys(user_ids, n)
-    order = None
-    if n and (codes[1:] < codes[:-1]).any():
-        order = np.argsort(codes, kind="stable")
-    pointers = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(ids)))]).astype(np.int64)
-    first = pointers[:-1] if order is None else order[pointers[:-1]]
-    row_groups, keys = check_groups(groups, n)
-    row_weights = check_weights(user_weight, n)
-    for at, row in enumerate(row_groups):
-        _check_agreement(row, row[first], codes, ids, "groups" if at == 0 else f"groups[{keys[row[0] - 1][0]!r}]")
-    if row_weights is not None:
-        _check_agreement(row_weights, row_weights[first], codes, ids, "user_weight")
-    users = User(
-        ids, np.ascontiguousarray(row_groups[:, first]), keys, None if row_weights is None else row_weights[first]
+    of_rows = encode_keys(user_ids, len(values))
+    grouping = group_rows(of_rows.codes, n_threads)
+    return Rows(
+        labels=grouping.take(grades),
+        scores=grouping.take(values),
+        indptr=grouping.indptr,
+        weights=None if weights is None else grouping.take(weights),
+        items=None if items is None else grouping.take(items),
+        users=_users_of_rows(of_rows, grouping, groups, user_weight),
+        grouped=True,
+        grouping=grouping,
     )
 
-    def sort(array: Array | None) -> Any:
-        return array if array is None or order is None else array[order]
 
-    parts = (sort(labels), sort(scores), pointers, sort(weights), sort(items))
-    return Rows(*parts, users, grouped=True, order=order)
+def read_frame(
+    frame: Any, columns: Columns, *, sample_weight: Any, user_weight: Any, with_items: bool, n_threads: int
+) -> Rows:
+    """Check the columns of a data frame of scored rows, long or with one row of lists per user."""
+    found = read_scored_frame(frame, columns, sample_weight, user_weight, with_items=with_items)
+    if found.indptr is not None:
+        found, order = _spell_users(found, len(found.indptr) - 1)
+    rows = read_rows(
+        found.labels,
+        found.scores,
+        found.indptr,
+        user_ids=found.users,
+        item_ids=found.items,
+        sample_weight=found.weights,
+        groups=found.groups,
+        user_weight=found.user_weights,
+        n_threads=n_threads,
+    )
+    return rows if found.indptr is None else rows._replace(users=rows.users._replace(order=order))
 
 
-def _encode_keys(user_ids: Any, n: int) -> tuple[Array, Array]:
-    """Distinct keys in ascending order, and the number of each row's key."""
+def _spell_users(found: ScoredFrame, n_users: int) -> tuple[ScoredFrame, Array | None]:
+    """Columns with one value per user as arrays that know nothing of Arrow, and the users by ascending id."""
+    users, order = found.users, None
+    if users is not None:
+        keys = encode_keys(users, n_users)
+        users, order = keys.spell(keys.codes), order_of_ids(keys.codes)
+    groups: dict[str, Ids] | None = None
+    if found.groups is not None:
+        groups = {name: _spell(labels) for name, labels in found.groups.items()}
+    return found._replace(users=users, groups=groups), order
+
+
+def _spell(labels: Ids) -> Array:
+    keys = _encode_key(labels, "groups", len(labels))
+    return keys.spell(keys.codes)
+
+
+class Keys(NamedTuple):
+    """The user of each row as an integer, and what to make of it."""
+
+    codes: Array  # int32 or int64 (n_rows,)
+    spell: Callable[[Array], Array]  # the ids of some codes; ascending codes are ascending ids
+
+
+def encode_keys(user_ids: Any, n: int) -> Keys:
+    """The key of each row, or several that make a user together."""
     if not isinstance(user_ids, tuple):
         return _encode_key(user_ids, "user_ids", n)
     if not user_ids:
         raise InputError("user_ids must hold at least one key per row, found an empty tuple")
-    parts = [_encode_key(part, f"user_ids[{at}]", n) for at, part in enumerate(user_ids)]
-    codes = parts[0][1]
-    size = len(parts[0][0])
-    for distinct, own in parts[1:]:
-        if size * len(distinct) >= 2**63:
+    keys = [_encode_key(part, f"user_ids[{at}]", n) for at, part in enumerate(user_ids)]
+    if n == 0:
+        return keys[0]
+    codes = np.zeros(n, np.int64)
+    sizes = []
+    for key in keys:
+        dense, distinct = _number(key.codes)
+        sizes.append(distinct)
+        if len(sizes) > 1 and math.prod(map(len, sizes)) >= LARGEST_ID:
             raise InputError("user_ids: too many combinations of keys")
-        # codes are made small again after each key, so that their product fits
-        present, codes = np.unique(codes * np.int64(len(distinct)) + own, return_inverse=True)
-        size = len(present)
-    order = np.argsort(codes, kind="stable")
-    _, at = np.unique(codes[order], return_index=True)
-    ids = np.empty(len(at), dtype=object)
-    ids[:] = list(zip(*(distinct[own[order[at]]].tolist() for distinct, own in parts), strict=True))
-    return ids, codes
+        codes = codes * len(distinct) + dense
+
+    def spell(some: Array) -> Array:
+        parts = []
+        for key, distinct in zip(reversed(keys), reversed(sizes), strict=True):
+            parts.append(key.spell(distinct[some % len(distinct)]).tolist())
+            some = some // len(distinct)
+        ids = np.empty(len(some), dtype=object)
+        ids[:] = list(zip(*reversed(parts), strict=True))
+        return ids
+
+    return Keys(codes, spell)
 
 
-def _encode_key(values: Any, name: str, n: int) -> tuple[Array, Array]:
-    array = check_ids(values, name)
-    if len(array) != n:
-        raise InputError(f"{name} must have one key per row, {n}; found {len(array)}")
-    if array.dtype == object:
-        array = array.astype(str) if all(isinstance(key, str) and key[-1:] != "\0" for key in array) else array
-    if len(array) and array.dtype != object and (array[1:] >= array[:-1]).all():
-        starts = np.concatenate([[True], array[1:] != array[:-1]])
-        return array[starts], np.cumsum(starts) - 1
-    distinct, codes = np.unique(array, return_inverse=True)
-    return distinct, codes.astype(np.int64)
+def _number(codes: Array) -> tuple[Array, Array]:
+    """Numbers from 0 for codes, in their order, and the distinct codes."""
+    lowest = int(codes.min())
+    if int(codes.max()) - lowest < len(codes):
+        present = np.bincount(codes - lowest) > 0
+        return (np.cumsum(present) - 1)[codes - lowest], np.flatnonzero(present) + lowest
+    distinct, numbers = np.unique(codes, return_inverse=True)
+    return numbers, distinct
 
 
-def _check_agreement(values: Array, of_user: Array, codes: Array, ids: Array, name: str) -> None:
-    wrong = values != of_user[codes]
+def _encode_key(values: Any, name: str, n: int) -> Keys:
+    ids = values if isinstance(values, Texts) else check_ids(values, name)
+    if len(ids) != n:
+        raise InputError(f"{name} must have one key per row, {n}; found {len(ids)}")
+    if isinstance(ids, np.ndarray) and ids.dtype != object:
+        return Keys(ids, lambda codes: codes.astype(np.int64, copy=False))
+    (codes,), texts = encode_texts([ids])
+    return Keys(codes, lambda some: as_labels([texts[code] for code in some.tolist()]))
+
+
+def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any) -> User:
+    """What rows tell of their users, who must be told the same by all their rows."""
+    n = int(grouping.indptr[-1])
+    ids = keys.spell(grouping.ids)
+    labels = {}
+    for name, given in (groups if isinstance(groups, Mapping) else {} if groups is None else {"group": groups}).items():
+        where = f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups"
+        codes, spell = _encode_labels(given, where, n)
+        labels[name] = spell(_agreed(codes, grouping, ids, where))
+    codes, found = check_groups(labels or None, len(ids))
+    weights = check_weights(user_weight, n)
+    if weights is not None:
+        weights = _agreed(weights, grouping, ids, "user_weight")
+    return User(ids, codes, found, weights, order_of_ids(grouping.ids))
+
+
+def _encode_labels(labels: Any, where: str, n: int) -> Keys:
+    """The label of each row as an integer."""
+    if not isinstance(labels, Texts):
+        labels = check_labels_of_rows(labels, where, n)
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+        return Keys(labels, lambda some: some)
+    if isinstance(labels, np.ndarray):
+        distinct, codes = np.unique(labels, return_inverse=True)
+        return Keys(codes, lambda some: distinct[some])
+    return _encode_key(labels, where, n)
+
+
+def _agreed(values: Array, grouping: Grouping, ids: Array, name: str) -> Array:
+    """The value of each user, which must be the same in all the user's rows."""
+    grouped, indptr = grouping.take(values), grouping.indptr
+    first = grouped[indptr[:-1]]
+    wrong = grouped != np.repeat(first, np.diff(indptr))
     if wrong.any():
         at = int(wrong.argmax())
-        who = ids[codes[at]]
+        who = ids[int(np.searchsorted(indptr, at, side="right")) - 1]
         raise InputError(
             f"{name} must agree within a user, but rows of user {who.item() if isinstance(who, np.generic) else who!r} "
-            f"differ, row {at} from the user's first"
+            f"differ, row {grouping.origin(at)} from the user's first"
         )
+    return first
 
 
 def check_labels(labels: Any, n: int) -> Array:
@@ -187,9 +253,9 @@ def _check_weights(sample_weight: Any, n: int) -> Array:
 
 def _check_items(item_ids: Any, n: int) -> Array:
     """Ids of items as int64 in the order of the ids."""
-    items = check_ids(item_ids, "item_ids")
+    items = item_ids if isinstance(item_ids, Texts) else check_ids(item_ids, "item_ids")
     if len(items) != n:
         raise InputError(f"item_ids must have one item per row, {n}; found {len(items)}")
-    if items.dtype == object:
-        return np.unique(items, return_inverse=True)[1].astype(np.int64)
+    if isinstance(items, Texts) or items.dtype == object:
+        (items,), _ = encode_texts([items])
     return items.astype(np.int64)

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.ragged import as_array
 
-__all__ = ["SeenUsers", "check_groups", "check_user_ids", "check_weights"]
+__all__ = ["SeenUsers", "User", "as_labels", "check_groups", "check_labels_of_rows", "check_user_ids", "check_weights"]
 
 Array = np.ndarray[Any, Any]
 LARGEST_WEIGHT = 1e100
+
+
+class User(NamedTuple):
+    """What is known of users: ids, groups, weights."""
+
+    ids: Array | None
+    groups: Array  # int32 (n_groupings, n_users)
+    keys: list[tuple[str, str | int]]
+    weights: Array | None
+    order: Array | None = None  # the users by ascending id, if they are to be reported so and stand otherwise
 
 
 def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
@@ -75,6 +85,21 @@ def _array_of(values: Any, name: str) -> Array:
     for i, row in enumerate(rows):
         array[i] = row
     return array
+
+
+def check_labels_of_rows(labels: Any, name: str, n_rows: int) -> Array:
+    """One label per row, integers or texts."""
+    array = _labels(labels, name, n_rows)
+    if array.dtype.kind not in "iuU":
+        raise InputTypeError(f"the labels of {name} must be all integers or all texts")
+    return array
+
+
+def as_labels(values: list[Any]) -> Array:
+    """Labels of one kind as an array of integers or texts."""
+    if not values:
+        return np.zeros(0, np.int64)
+    return _plain(_array_of(values, "labels"))
 
 
 def _plain(array: Array) -> Array:

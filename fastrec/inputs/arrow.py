@@ -1,0 +1,329 @@
+"""Columns of data frames of any library, as Arrow arrays and from there as NumPy arrays, without a copy where one is.
+
+A column is a PyArrow ChunkedArray: every library gives its columns as such, and chunks and slices are dealt with here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError, require, suggest_name
+from fastrec.inputs.ids import Texts, integer_ids
+from fastrec.ragged import Ragged
+
+__all__ = [
+    "Frame",
+    "check_same_lengths",
+    "is_column",
+    "list_column",
+    "open_foreign",
+    "read_ids",
+    "read_numbers",
+    "split_lists",
+]
+
+Array = np.ndarray[Any, Any]
+Column = Any  # a pyarrow.ChunkedArray
+MOST_CODES = 2**31  # that int32 can hold
+NOT_FLOATS = "floats cannot hold large ids (missing values make floats of integers): drop those rows, then astype"
+
+
+class Frame(NamedTuple):
+    """A table of any library, its columns read when they are asked for."""
+
+    name: str  # the argument it was passed as
+    columns: list[str]
+    get: Callable[[str], Column]
+    hint: str = ""  # where a missing column may be
+
+    def has(self, column: str | None) -> bool:
+        """Whether there is a column of this name."""
+        return column in self.columns
+
+    def where(self, column: str) -> str:
+        """A column as errors call it."""
+        return f"{self.name} column {column!r}"
+
+    def read(self, column: str) -> Column:
+        """A column without nulls."""
+        if column not in self.columns:
+            raise InputError(f"{self.name} has no column {column!r}{suggest_name(column, self.columns)}{self.hint}")
+        if self.columns.count(column) > 1:
+            raise InputError(f"{self.name} has {self.columns.count(column)} columns of the name {column!r}")
+        values = self.get(column)
+        _refuse_nulls(values, self.where(column))
+        return values
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether a value is a data frame, a list of Spark rows or an Arrow array; loads no library to find out."""
+    if value is None or isinstance(value, (np.ndarray, tuple, dict, Ragged, str, bytes)):
+        return False
+    if isinstance(value, list):
+        return bool(value) and _is_spark_row(value[0])
+    if any(hasattr(value, export) for export in ("__arrow_c_stream__", "__arrow_c_array__", "collect_schema")):
+        return True
+    return not hasattr(value, "indptr") and _as_narwhals(value) is not None
+
+
+def open_foreign(value: Any, name: str) -> Any:
+    """A data frame of any library as a Frame, an Arrow array as a column; anything else as it is."""
+    return _read_foreign(value, name) if _is_foreign(value) else value
+
+
+def is_column(value: Any) -> bool:
+    """Whether a value is a column that was opened."""
+    return type(value).__module__.partition(".")[0] == "pyarrow"
+
+
+def _is_spark_row(row: Any) -> bool:
+    return isinstance(row, tuple) and hasattr(row, "__fields__") and hasattr(row, "asDict")
+
+
+def _as_narwhals(value: Any) -> Any:
+    """The value as a frame of narwhals, if that is installed and knows it."""
+    if isinstance(value, Mapping) or importlib.util.find_spec("narwhals") is None:
+        return None
+    narwhals = importlib.import_module("narwhals.stable.v2")
+    frame = narwhals.from_native(value, pass_through=True)
+    return frame if isinstance(frame, (narwhals.DataFrame, narwhals.LazyFrame)) else None
+
+
+def _read_foreign(value: Any, name: str) -> Frame | Column:
+    """A data frame; or the column of lists that an Arrow array is."""
+    arrow = require("pyarrow", "arrow", what=f"{name} as a data frame or an Arrow array")
+    if isinstance(value, list):
+        return _read_spark(value, name)
+    if not hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__arrow_c_array__"):
+        value = _collect(value, name)
+    library = type(value).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(value, "columns"):
+        index = [
+            f"; {level!r} is its index: reset_index() makes a column of it" for level in value.index.names if level
+        ]
+        return Frame(name, list(value.columns), lambda column: _import_column(value[column], name, column), *index[:1])
+    if library == "polars" and hasattr(value, "columns"):
+        return Frame(name, value.columns, lambda column: _import_column(value.get_column(column), name, column))
+    try:
+        columns = _import(value)
+    except (arrow.ArrowException, TypeError, ValueError) as error:
+        raise InputTypeError(f"{name} cannot be read as an Arrow table or array: {error}") from None
+    if not arrow.types.is_struct(columns.type):
+        return columns
+    _refuse_nulls(columns, name)
+    names = [field.name for field in columns.type]
+    return Frame(name, names, lambda column: _field(columns, names.index(column)))
+
+
+def _collect(value: Any, name: str) -> Any:
+    """A lazy frame, or one that narwhals knows, as a table."""
+    frame = _as_narwhals(value)
+    if frame is not None:
+        return (frame.collect(backend="pyarrow") if hasattr(frame, "collect") else frame).to_arrow()
+    if not hasattr(value, "collect"):
+        raise InputTypeError(f"{name} is a {type(value).__name__}, which only narwhals reads: install it, or convert")
+    return value.collect()
+
+
+def _import(value: Any) -> Column:
+    """Whatever exports an Arrow stream or array, a table as one column of structs."""
+    import pyarrow as pa
+
+    if not hasattr(value, "__arrow_c_stream__"):
+        return pa.chunked_array([pa.array(value)])
+    return pa.chunked_array(value)
+
+
+def _import_column(series: Any, name: str, column: str) -> Column:
+    import pyarrow as pa
+
+    try:
+        array = pa.chunked_array(series) if hasattr(series, "__arrow_c_stream__") else pa.array(series)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise InputTypeError(f"{name} column {column!r} cannot be read as one Arrow column: {error}") from None
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _field(columns: Column, at: int) -> Column:
+    """One field of a column of structs."""
+    import pyarrow as pa
+
+    parts = [chunk.field(at) for chunk in columns.chunks]
+    return pa.chunked_array(parts, columns.type.field(at).type)
+
+
+def _read_spark(rows: Sequence[Any], name: str) -> Frame:
+    """A list of Spark rows, as `DataFrame.collect()` gives it."""
+    columns = list(rows[0].__fields__)
+    for at, row in enumerate(rows):
+        if not _is_spark_row(row) or list(row.__fields__) != columns:
+            found = list(row.__fields__) if _is_spark_row(row) else type(row).__name__
+            raise InputTypeError(f"{name}[{at}] must be a Row with the columns {columns} like {name}[0], found {found}")
+    return Frame(
+        name, columns, lambda column: _import_column([row[columns.index(column)] for row in rows], name, column)
+    )
+
+
+def _refuse_nulls(column: Column, where: str) -> None:
+    if column.null_count:
+        found = f"found null in row {_first_null(column)} ({column.null_count} such rows)"
+        raise InputError(f"{where} must not be null, {found}")
+
+
+def _first_null(column: Column) -> int:
+    return int(np.concatenate([chunk.is_null().to_numpy(zero_copy_only=False) for chunk in column.chunks]).argmax())
+
+
+def _join(parts: list[Array], kind: Any) -> Array:
+    """Chunks end to end; one chunk as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, kind), *parts])
+
+
+def read_ids(column: Column, where: str) -> Array | Texts:
+    """Ids as int32 or int64, or as texts; anything else is an error."""
+    from pyarrow import types
+
+    if types.is_null(column.type) or not len(column):
+        return np.zeros(0, np.int64)
+    if types.is_dictionary(column.type):
+        return _read_dictionary(column, where)
+    if types.is_integer(column.type):
+        return integer_ids(_flat(column), where)
+    if (name := _kind_of_texts(column.type)) is not None:
+        return _texts_of(_without_views(column).dictionary_encode().unify_dictionaries(), name)
+    advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
+    raise InputTypeError(f"{where} must hold integers or texts, found {column.type}{advice}")
+
+
+def _texts_of(column: Column, kind: str) -> Texts:
+    """Texts of a column whose chunks share one dictionary."""
+    codes = _join([chunk.indices.to_numpy() for chunk in column.chunks if len(chunk)], np.int32)
+    values = column.chunk(0).dictionary
+    if codes.dtype == np.uint32 and len(values) <= MOST_CODES:
+        codes = codes.view(np.int32)
+    return Texts(integer_ids(codes, "codes"), values, kind)
+
+
+def _read_dictionary(column: Column, where: str) -> Array | Texts:
+    """A column that is encoded already: categories of pandas and Polars, or as a file had it."""
+    from pyarrow import types
+
+    kind = column.type.value_type
+    chunks = [chunk for chunk in column.chunks if len(chunk)]
+    if any(chunk.dictionary.null_count for chunk in chunks):  # nulls by way of the dictionary
+        column = column.cast(kind)
+        _refuse_nulls(column, where)
+        return read_ids(column, where)
+    if types.is_integer(kind):
+        parts = [chunk.dictionary.to_numpy()[chunk.indices.to_numpy()] for chunk in chunks]
+        return integer_ids(_join(parts, np.int64), where)
+    if (name := _kind_of_texts(kind)) is None:
+        raise InputTypeError(f"{where} must hold integers or texts, found categories of {kind}")
+    return _texts_of(_without_views(column).unify_dictionaries(), name)
+
+
+def _kind_of_texts(kind: Any) -> str | None:
+    """What Python has for values of an Arrow type: texts, bytes, or neither."""
+    from pyarrow import types
+
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "texts"
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
+        return "bytes"
+    return None
+
+
+def _without_views(column: Column) -> Column:
+    """A column of texts, encoded or not, in a form that all of PyArrow works on."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if not (types.is_string_view(kind) or types.is_binary_view(kind)):
+        return column
+    wide = pa.large_string() if types.is_string_view(kind) else pa.large_binary()
+    if not types.is_dictionary(column.type):
+        return column.cast(wide)
+    parts = [pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(wide)) for chunk in column.chunks]
+    return pa.chunked_array(parts, pa.dictionary(column.type.index_type, wide))
+
+
+def _flat(column: Column) -> Array:
+    """A column of fixed width as an array; booleans are unpacked."""
+    return _join([chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks if len(chunk)], np.int64)
+
+
+def read_numbers(column: Column, where: str) -> Array:
+    """A column of integers, floats or booleans."""
+    from pyarrow import types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not len(column):
+        return np.zeros(0)
+    if not (types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)):
+        raise InputTypeError(f"{where} must hold numbers, found {column.type}")
+    return _flat(column)
+
+
+def list_column(column: Column) -> bool:
+    """Whether each row holds a list."""
+    from pyarrow import types
+
+    checks = (
+        types.is_list,
+        types.is_large_list,
+        types.is_fixed_size_list,
+        types.is_list_view,
+        types.is_large_list_view,
+    )
+    return any(check(column.type) for check in checks)
+
+
+def split_lists(column: Column, where: str) -> tuple[Column, Array]:
+    """The values of all lists end to end, and the pointers into them; neither lists nor values may be null."""
+    import pyarrow as pa
+
+    _refuse_nulls(column, where)
+    parts, lengths = [], [np.zeros(1, np.int64)]
+    for chunk in column.chunks:
+        values, offsets = _values_of(chunk)
+        parts.append(values)
+        lengths.append(np.diff(offsets))
+    flat = pa.chunked_array(parts, column.type.value_type)
+    indptr = np.cumsum(np.concatenate(lengths), dtype=np.int64)
+    if flat.null_count:
+        row = int(np.searchsorted(indptr, _first_null(flat), side="right")) - 1
+        raise InputError(f"{where} must not hold nulls, found null in the list of row {row}")
+    return flat, indptr
+
+
+def check_same_lengths(indptr: Array, wanted: Array, where: str) -> None:
+    """An error if lists are not as long as those of the items."""
+    if len(indptr) == len(wanted) and np.array_equal(indptr, wanted):
+        return
+    wrong = np.diff(indptr) != np.diff(wanted)
+    at = int(wrong.argmax())
+    raise InputError(
+        f"{where} must hold one value per item, but row {at} has {np.diff(indptr)[at]} for {np.diff(wanted)[at]} items"
+    )
+
+
+def _values_of(chunk: Any) -> tuple[Any, Array]:
+    """The values that the lists of a chunk hold, and where each list begins among all values."""
+    from pyarrow import types
+
+    if types.is_list_view(chunk.type) or types.is_large_list_view(chunk.type):
+        # lists in any order, which PyArrow's own cast gets wrong
+        return chunk.flatten(), np.concatenate([[0], np.cumsum(chunk.sizes.to_numpy(), dtype=np.int64)])
+    if types.is_fixed_size_list(chunk.type):
+        width = chunk.type.list_size
+        offsets = (np.arange(len(chunk) + 1, dtype=np.int64) + chunk.offset) * width
+    else:
+        offsets = chunk.offsets.to_numpy()
+    first = int(offsets[0])
+    return chunk.values.slice(first, int(offsets[-1]) - first), offsets

@@ -1,0 +1,390 @@
+"""Data frames, long or with columns of lists, as lists and truth of the same users, or as scored rows.
+
+Users are matched by id. A frame whose rows stand grouped by user is not copied; the users then stay in its order, and
+`Users.order` says how to bring what is reported into the order of ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError, suggest_name
+from fastrec.inputs.arrays import RawSide, check_numbers
+from fastrec.inputs.arrow import (
+    Frame,
+    check_same_lengths,
+    list_column,
+    open_foreign,
+    read_ids,
+    read_numbers,
+    split_lists,
+)
+from fastrec.inputs.grouping import (
+    Grouping,
+    find_blocks,
+    find_users,
+    group_rows,
+    join_users,
+    order_by_rank,
+    order_of_ids,
+)
+from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids
+from fastrec.inputs.users import as_labels
+
+__all__ = ["Columns", "FrameUsers", "ScoredFrame", "read_frames", "read_scored_frame", "refuse_columns"]
+
+Array = np.ndarray[Any, Any]
+NO_LABEL = "(none)"
+LARGEST_EXACT_FLOAT = 2**53
+INT32_END = 2**31
+
+
+class Columns(NamedTuple):
+    """Which column of a frame holds what; None takes the column of the usual name if there is one."""
+
+    user: Any = None
+    item: str | None = None
+    rank: str | None = None
+    score: str | None = None
+    gain: str | None = None
+    label: str | None = None
+    by: Any = None
+
+    def given(self) -> list[str]:
+        """The arguments that name a column."""
+        return [f"{role}={name!r}" for role, name in self._asdict().items() if name is not None]
+
+    def groupings(self) -> list[str]:
+        """The columns to group users by."""
+        names = [] if self.by is None else [self.by] if isinstance(self.by, str) else self.by
+        if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+            raise InputTypeError(f"by must be the name of a column or several, found {self.by!r}")
+        return list(names)
+
+
+def refuse_columns(columns: Columns, why: str) -> None:
+    """An error if columns are named where nothing has any."""
+    if given := columns.given():
+        raise InputError(f"{given[0]} names a column, but {why}")
+
+
+class FrameUsers(NamedTuple):
+    """What frames tell of users."""
+
+    ids: Array  # int64, or texts
+    order: Array | None  # users by ascending id; None where they stand so
+    groups: dict[str, Array] | None  # column -> label of each user
+    weights: Array | None
+
+
+class ScoredFrame(NamedTuple):
+    """The columns of a frame of scored rows; with `indptr` it has one row per user, and lists of labels and scores."""
+
+    labels: Array
+    scores: Array
+    indptr: Array | None
+    weights: Array | None
+    items: Ids | None
+    users: Ids | tuple[Ids, ...] | None  # of each row
+    groups: dict[str, Ids] | None  # of each row
+    user_weights: Array | None  # of each row
+
+
+class _Rows(NamedTuple):
+    """The rows of a frame by user, and how its columns are read."""
+
+    frame: Frame
+    grouping: Grouping
+    lists: bool  # whether a row of the frame holds the lists of a user
+
+    def read(self, name: str) -> Any:
+        """A column with one value per item, as it stands in the frame."""
+        column = self.frame.read(name)
+        if list_column(column) != self.lists:
+            found, wanted = ("lists", "one value") if list_column(column) else ("one value", "lists")
+            raise InputTypeError(f"{self.frame.where(name)} holds {found} per row, wanted {wanted} as of the items")
+        if not self.lists:
+            return column
+        flat, indptr = split_lists(column, self.frame.where(name))
+        check_same_lengths(indptr, self.grouping.indptr, self.frame.where(name))
+        return flat
+
+    def of_users(self, values: Array, name: str, users: _Users) -> Array:
+        """The value of each user of this frame, which must be the same in all rows of the user."""
+        if self.lists:
+            return values
+        grouped, indptr = self.grouping.take(values), self.grouping.indptr
+        first = grouped[indptr[:-1]]
+        wrong = grouped != np.repeat(first, np.diff(indptr))
+        if wrong.any():
+            user = int(np.searchsorted(indptr, int(wrong.argmax()), side="right")) - 1
+            raise InputError(
+                f"{self.frame.where(name)} must agree within a user, but rows of user "
+                f"{users.spell(self.grouping.ids[user : user + 1]).tolist()[0]!r} differ"
+            )
+        return first
+
+
+class _Users(NamedTuple):
+    """Users of several frames."""
+
+    ids: Array  # integers
+    texts: Sequence[Any] | None  # what these stand for; None where they are the ids themselves
+
+    def spell(self, ids: Array) -> Array:
+        """Ids of users as they were."""
+        if self.texts is None:
+            return ids.astype(np.int64, copy=False)
+        return as_labels([self.texts[code] for code in ids.tolist()])
+
+
+def read_frames(
+    frames: Mapping[str, Any], columns: Columns, user_weight: Any, n_threads: int
+) -> tuple[list[RawSide], FrameUsers]:
+    """Lists, truth and, if given, seen items as sides of the same users."""
+    tables = [_as_frame(value, name) for name, value in frames.items()]
+    user = "user_id" if columns.user is None else _one_name(columns.user, "user")
+    keys, texts = _join_ids([read_ids(_scalars(frame, user), frame.where(user)) for frame in tables], tables, "user")
+    nobody = _Users(keys[0][:0], texts)
+    sides = [_read_side(frame, own, columns, nobody, n_threads) for frame, own in zip(tables, keys, strict=True)]
+    (recs, _), (truth, _) = sides[:2]
+    users = nobody._replace(ids=join_users(recs.grouping.ids, truth.grouping.ids))
+    order = order_of_ids(users.ids)
+    groups = {name: _read_labels(name, [recs, truth], users) for name in columns.groupings()}
+    weights = _read_user_weights(user_weight, [recs, truth], users)
+    moved = [_of_users(users.ids, rows, side, n_threads) for rows, side in sides]
+    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights)
+
+
+def _one_name(name: Any, role: str) -> str:
+    if not isinstance(name, str):
+        raise InputTypeError(f"{role} must be the name of a column, found {name!r}")
+    return name
+
+
+def _as_frame(value: Any, name: str) -> Frame:
+    if not isinstance(value, Frame):
+        raise InputTypeError(
+            f"recs, truth and exclude must all be data frames or none of them: {name} is a {type(value).__name__}"
+        )
+    return value
+
+
+def _scalars(frame: Frame, name: str) -> Any:
+    column = frame.read(name)
+    if list_column(column):
+        raise InputTypeError(f"{frame.where(name)} holds lists, wanted one value per row")
+    return column
+
+
+def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[list[Array], Sequence[Any] | None]:
+    """Ids of several frames as integers, and the texts that these stand for."""
+    kinds = [kind_of_ids(own) for own in ids]
+    if len(set(kinds) - {"none"}) > 1:
+        found = ", ".join(f"{frame.name}: {kind}" for frame, kind in zip(frames, kinds, strict=True))
+        raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}")
+    if set(kinds) <= {"none", "integers"}:
+        return [own for own in ids if isinstance(own, np.ndarray)], None
+    return encode_texts(own if isinstance(own, Texts) else np.zeros(0, object) for own in ids)
+
+
+def _read_side(frame: Frame, keys: Array, columns: Columns, users: _Users, n_threads: int) -> tuple[_Rows, RawSide]:
+    """The items of one frame by user, in the order of their ranks, and their scores or gains."""
+    item = "item_id" if columns.item is None else _one_name(columns.item, "item")
+    column = frame.read(item)
+    if list_column(column):
+        _refuse_repeated(keys, frame, users)
+        column, indptr = split_lists(column, frame.where(item))
+        rows = _Rows(frame, Grouping(keys, indptr, None), lists=True)
+    else:
+        rows = _Rows(frame, group_rows(keys, n_threads), lists=False)
+    indptr, take = rows.grouping.indptr, rows.grouping.take
+    items = map_ids(take, read_ids(column, frame.where(item)))
+    role, name = _extra_column(frame, columns)
+    if name is None:
+        return rows, RawSide(items, indptr, None)
+    where = frame.where(name)
+    values = read_numbers(rows.read(name), where)
+    if role != "rank":
+        return rows, RawSide(items, indptr, take(check_numbers(values, len(items), where)))
+    ranks = take(_whole_ranks(values, where))
+    return rows, RawSide(map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), items), indptr, None)
+
+
+def _refuse_repeated(keys: Array, frame: Frame, users: _Users) -> None:
+    """With columns of lists a user has one row."""
+    order = np.argsort(keys, kind="stable")
+    again = keys[order[1:]] == keys[order[:-1]]
+    if again.any():
+        at = int(again.argmax())
+        who = users.spell(keys[order[at : at + 1]]).tolist()[0]
+        raise InputError(
+            f"{frame.name} has columns of lists, one row per user, but user {who!r} stands in rows "
+            f"{order[at]} and {order[at + 1]}"
+        )
+
+
+def map_ids(change: Callable[[Array], Array], ids: Ids) -> Ids:
+    """Ids with their array changed: themselves, or the codes of texts."""
+    return ids.having(change(ids.codes)) if isinstance(ids, Texts) else change(ids)
+
+
+def _extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
+    """What decides the order of lists, or gives gains: its role and the name of the column, if there is one."""
+    if frame.name == "truth":
+        return "gain", _name_or_found(frame, columns.gain, "gain")
+    if frame.name == "recs":
+        for role, name in (("rank", columns.rank), ("score", columns.score)):
+            if name is not None:
+                return role, _one_name(name, role)
+        for role in ("rank", "score"):
+            if frame.has(role):
+                return role, role
+    return "", None
+
+
+def _name_or_found(frame: Frame, name: Any, usual: str) -> str | None:
+    """The column that was named, else the usual one if it is there."""
+    if name is not None:
+        return _one_name(name, usual)
+    return usual if frame.has(usual) else None
+
+
+def _whole_ranks(ranks: Array, where: str) -> Array:
+    """Ranks as int32 or int64; floats must be whole."""
+    if ranks.dtype == bool:
+        raise InputTypeError(f"{where} must hold whole numbers, found booleans")
+    if ranks.dtype.kind == "f":
+        wrong = ~((np.floor(ranks) == ranks) & (abs(ranks) <= LARGEST_EXACT_FLOAT))
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise InputError(f"{where} must hold whole numbers, found {ranks[at]} at position {at}")
+        return ranks.astype(np.int64)
+    if ranks.dtype == np.uint32 and len(ranks) and ranks.max() < INT32_END:
+        return ranks.view(np.int32)
+    return integer_ids(ranks, where)
+
+
+def _order(items: Array, ranks: Array, rows: _Rows, where: str, users: _Users, n_threads: int) -> Array:
+    ordered, twice = order_by_rank(items, ranks, rows.grouping.indptr, n_threads)
+    if twice is not None:
+        user, rank = twice
+        who = users.spell(rows.grouping.ids[user : user + 1]).tolist()[0]
+        raise InputError(
+            f"{where} holds a rank twice for one user: user {who!r}, rank {rank}; "
+            "to order by scores, with ties, name the score column"
+        )
+    return ordered
+
+
+def _of_users(users: Array, rows: _Rows, side: RawSide, n_threads: int) -> RawSide:
+    """A side for these users, in their order."""
+    blocks = find_blocks(users, rows.grouping.ids, side.indptr, n_threads)
+    extra = None if side.extra is None else blocks.take(side.extra)
+    return RawSide(map_ids(blocks.take, side.items), blocks.indptr, extra)
+
+
+def _having(name: str, sides: Sequence[_Rows]) -> list[_Rows]:
+    """The sides that have a column."""
+    having = [rows for rows in sides if rows.frame.has(name)]
+    if not having:
+        found = list(dict.fromkeys(column for rows in sides for column in rows.frame.columns))
+        raise InputError(f"neither recs nor truth has a column {name!r}{suggest_name(name, found)}")
+    return having
+
+
+def _read_labels(name: str, sides: Sequence[_Rows], users: _Users) -> Array:
+    """The label of each user, integers or texts; NO_LABEL where the user is in no frame that has the column."""
+    having = _having(name, sides)
+    frames = [rows.frame for rows in having]
+    ids = [read_ids(_scalars(frame, name), frame.where(name)) for frame in frames]
+    codes, texts = _join_ids(ids, frames, f"{name!r} of")
+    values, present = _join_values(codes, name, having, users)
+    labels = [texts[code] if texts is not None else code for code in values.tolist()]
+    if not present.all():
+        labels = [str(label) if here else NO_LABEL for label, here in zip(labels, present.tolist(), strict=True)]
+    return as_labels(labels)
+
+
+def _read_user_weights(name: Any, sides: Sequence[_Rows], users: _Users) -> Array | None:
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise InputTypeError("user_weight must be the name of a column when recs and truth are data frames")
+    having = _having(name, sides)
+    columns = [(rows.frame.where(name), _scalars(rows.frame, name)) for rows in having]
+    numbers = [check_numbers(read_numbers(column, where), len(column), where) for where, column in columns]
+    values, present = _join_values(numbers, name, having, users)
+    if not present.all():
+        who = users.spell(users.ids[~present][:1]).tolist()[0]
+        raise InputError(f"user {who!r} has no row in {having[0].frame.name}, so no weight in its column {name!r}")
+    return values
+
+
+def _join_values(values: Sequence[Array], name: str, sides: Sequence[_Rows], users: _Users) -> tuple[Array, Array]:
+    """The value of each user from the sides that have one, and who has any; sides must agree."""
+    joined, present = np.zeros(len(users.ids), values[0].dtype), np.zeros(len(users.ids), bool)
+    for own, rows in zip(values, sides, strict=True):
+        at = find_users(users.ids, rows.grouping.ids)
+        here = at >= 0
+        given = np.zeros_like(joined)
+        given[here] = rows.of_users(own, name, users)[at[here]]
+        wrong = present & here & (given != joined)
+        if wrong.any():
+            who = users.spell(users.ids[wrong][:1]).tolist()[0]
+            raise InputError(f"column {name!r} must agree within a user, but recs and truth differ for user {who!r}")
+        joined = np.where(here, given, joined)
+        present |= here
+    return joined, present
+
+
+def read_scored_frame(value: Any, columns: Columns, weight: Any, user_weight: Any, *, with_items: bool) -> ScoredFrame:
+    """Labels, scores and what else is asked for, of a frame of scored rows."""
+    frame = open_foreign(value, "the frame")
+    if not isinstance(frame, Frame):
+        raise InputTypeError(f"scores must be given unless labels is a data frame, found a {type(value).__name__}")
+    label = "label" if columns.label is None else _one_name(columns.label, "label")
+    score = "score" if columns.score is None else _one_name(columns.score, "score")
+    column = frame.read(label)
+    lists = list_column(column)
+    indptr = split_lists(column, frame.where(label))[1] if lists else np.arange(1)
+    rows = _Rows(frame, Grouping(indptr[:0], indptr, None), lists=lists)
+
+    def numbers(name: str) -> Array:
+        return read_numbers(rows.read(name), frame.where(name))
+
+    item = _name_or_found(frame, columns.item, "item_id") if with_items or columns.item is not None else None
+    return ScoredFrame(
+        labels=numbers(label),
+        scores=numbers(score),
+        indptr=indptr if lists else None,
+        weights=None if weight is None else numbers(_one_name(weight, "sample_weight")),
+        items=None if item is None else read_ids(rows.read(item), frame.where(item)),
+        users=_read_user_keys(frame, columns),
+        groups={name: read_ids(_scalars(frame, name), frame.where(name)) for name in columns.groupings()} or None,
+        user_weights=_read_weights_of_rows(frame, user_weight),
+    )
+
+
+def _read_weights_of_rows(frame: Frame, name: Any) -> Array | None:
+    if name is None:
+        return None
+    name = _one_name(name, "user_weight")
+    return read_numbers(_scalars(frame, name), frame.where(name))
+
+
+def _read_user_keys(frame: Frame, columns: Columns) -> Ids | tuple[Ids, ...] | None:
+    """The key of each row, or several that make a user together."""
+    names = columns.user
+    if names is None:
+        names = "user_id" if frame.has("user_id") or columns.by is not None else None
+    if names is None:
+        return None
+    if isinstance(names, str):
+        return read_ids(_scalars(frame, names), frame.where(names))
+    if not isinstance(names, (tuple, list)) or not names:
+        raise InputTypeError(f"user must be the name of a column or several, found {names!r}")
+    return tuple(read_ids(_scalars(frame, name), frame.where(name)) for name in names)
