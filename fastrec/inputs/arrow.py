@@ -194,7 +194,7 @@ def read_ids(column: Column, where: str) -> Array | Texts:
     if types.is_integer(column.type):
         return integer_ids(_flat(column), where)
     if (name := _kind_of_texts(column.type)) is not None:
-        return _texts_of(_without_views(column).dictionary_encode().unify_dictionaries(), name)
+        return _texts_of(column.dictionary_encode(), name)  # one dictionary for all chunks
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
     raise InputTypeError(f"{where} must hold integers or texts, found {column.type}{advice}")
 
@@ -238,16 +238,14 @@ def _kind_of_texts(kind: Any) -> str | None:
 
 
 def _without_views(column: Column) -> Column:
-    """A column of texts, encoded or not, in a form that all of PyArrow works on."""
+    """An encoded column whose dictionaries are of a form that all of PyArrow works on."""
     import pyarrow as pa
     from pyarrow import types
 
-    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    kind = column.type.value_type
     if not (types.is_string_view(kind) or types.is_binary_view(kind)):
         return column
     wide = pa.large_string() if types.is_string_view(kind) else pa.large_binary()
-    if not types.is_dictionary(column.type):
-        return column.cast(wide)
     parts = [pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(wide)) for chunk in column.chunks]
     return pa.chunked_array(parts, pa.dictionary(column.type.index_type, wide))
 

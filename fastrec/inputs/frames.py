@@ -31,8 +31,9 @@ from fastrec.inputs.grouping import (
     order_by_rank,
     order_of_ids,
 )
-from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids
+from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids, spell
 from fastrec.inputs.users import as_labels
+from fastrec.launcher import run_in_threads
 
 __all__ = ["Columns", "FrameUsers", "ScoredFrame", "read_frames", "read_scored_frame", "refuse_columns"]
 
@@ -138,18 +139,21 @@ class _Users(NamedTuple):
         """Ids of users as they were."""
         if self.texts is None:
             return ids.astype(np.int64, copy=False)
-        return as_labels([self.texts[code] for code in ids.tolist()])
+        return as_labels(spell(self.texts, ids))
 
 
 def read_frames(
     frames: Mapping[str, Any], columns: Columns, user_weight: Any, n_threads: int
 ) -> tuple[list[RawSide], FrameUsers]:
     """Lists, truth and, if given, seen items as sides of the same users."""
-    tables = [_as_frame(value, name) for name, value in frames.items()]
-    user = "user_id" if columns.user is None else _one_name(columns.user, "user")
-    keys, texts = _join_ids([read_ids(_scalars(frame, user), frame.where(user)) for frame in tables], tables, "user")
+    opened = [_open(_as_frame(value, name), columns) for name, value in frames.items()]
+    ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at]), range(2 * len(opened)), n_threads)
+    keys, texts = _join_ids(ids[: len(opened)], [table.frame for table in opened], "user")
     nobody = _Users(keys[0][:0], texts)
-    sides = [_read_side(frame, own, columns, nobody, n_threads) for frame, own in zip(tables, keys, strict=True)]
+    sides = [
+        _read_side(table, own, items, columns, nobody, n_threads)
+        for table, own, items in zip(opened, keys, ids[len(opened) :], strict=True)
+    ]
     (recs, _), (truth, _) = sides[:2]
     users = nobody._replace(ids=join_users(recs.grouping.ids, truth.grouping.ids))
     order = order_of_ids(users.ids)
@@ -191,18 +195,44 @@ def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[l
     return encode_texts(own if isinstance(own, Texts) else np.zeros(0, object) for own in ids)
 
 
-def _read_side(frame: Frame, keys: Array, columns: Columns, users: _Users, n_threads: int) -> tuple[_Rows, RawSide]:
-    """The items of one frame by user, in the order of their ranks, and their scores or gains."""
+class _Opened(NamedTuple):
+    """A frame whose main columns have been found."""
+
+    frame: Frame
+    user: str
+    users: Any
+    item: str
+    items: Any  # of all rows, end to end
+    indptr: Array | None  # where the items of each row begin, if rows hold lists
+
+
+def _open(frame: Frame, columns: Columns) -> _Opened:
+    user = "user_id" if columns.user is None else _one_name(columns.user, "user")
     item = "item_id" if columns.item is None else _one_name(columns.item, "item")
-    column = frame.read(item)
-    if list_column(column):
+    users, items, indptr = _scalars(frame, user), frame.read(item), None
+    if list_column(items):
+        items, indptr = split_lists(items, frame.where(item))
+    return _Opened(frame, user, users, item, items, indptr)
+
+
+def _id_columns(opened: Sequence[_Opened]) -> list[tuple[Any, str]]:
+    """The columns of ids of all frames, users first, and what errors call them."""
+    users = [(table.users, table.frame.where(table.user)) for table in opened]
+    return users + [(table.items, table.frame.where(table.item)) for table in opened]
+
+
+def _read_side(
+    table: _Opened, keys: Array, ids: Ids, columns: Columns, users: _Users, n_threads: int
+) -> tuple[_Rows, RawSide]:
+    """The items of one frame by user, in the order of their ranks, and their scores or gains."""
+    frame = table.frame
+    if table.indptr is not None:
         _refuse_repeated(keys, frame, users)
-        column, indptr = split_lists(column, frame.where(item))
-        rows = _Rows(frame, Grouping(keys, indptr, None), lists=True)
+        rows = _Rows(frame, Grouping(keys, table.indptr, None), lists=True)
     else:
         rows = _Rows(frame, group_rows(keys, n_threads), lists=False)
     indptr, take = rows.grouping.indptr, rows.grouping.take
-    items = map_ids(take, read_ids(column, frame.where(item)))
+    items = map_ids(take, ids)
     role, name = _extra_column(frame, columns)
     if name is None:
         return rows, RawSide(items, indptr, None)
@@ -303,7 +333,7 @@ def _read_labels(name: str, sides: Sequence[_Rows], users: _Users) -> Array:
     ids = [read_ids(_scalars(frame, name), frame.where(name)) for frame in frames]
     codes, texts = _join_ids(ids, frames, f"{name!r} of")
     values, present = _join_values(codes, name, having, users)
-    labels = [texts[code] if texts is not None else code for code in values.tolist()]
+    labels = values.tolist() if texts is None else spell(texts, values)
     if not present.all():
         labels = [str(label) if here else NO_LABEL for label, here in zip(labels, present.tolist(), strict=True)]
     return as_labels(labels)

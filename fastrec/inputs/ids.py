@@ -12,7 +12,7 @@ import numpy as np
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.ragged import as_array
 
-__all__ = ["Ids", "Texts", "check_ids", "encode_texts", "integer_ids", "kind_of_ids", "match_widths"]
+__all__ = ["Ids", "Texts", "check_ids", "encode_texts", "integer_ids", "kind_of_ids", "match_widths", "spell"]
 
 Array = np.ndarray[Any, Any]
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
@@ -38,7 +38,7 @@ Ids = Array | Texts  # int32, int64, objects (str or bytes), or texts of Arrow c
 
 
 class Spelled(Sequence[Any]):
-    """The values of an Arrow array as Python has them, made one by one: few are ever asked for."""
+    """The values of an Arrow array as Python has them, made when they are asked for."""
 
     def __init__(self, values: Any) -> None:
         self._values = values
@@ -48,6 +48,16 @@ class Spelled(Sequence[Any]):
 
     def __getitem__(self, at: Any) -> Any:
         return self._values[int(at)].as_py()
+
+    def pick(self, codes: Array) -> list[Any]:
+        """Many of them."""
+        picked: list[Any] = self._values.take(codes).to_pylist()
+        return picked
+
+
+def spell(texts: Sequence[Any], codes: Array) -> list[Any]:
+    """The texts of some codes."""
+    return texts.pick(codes) if isinstance(texts, Spelled) else [texts[code] for code in codes.tolist()]
 
 
 def kind_of_ids(ids: Ids) -> str:

@@ -12,7 +12,7 @@ from fastrec.columns import check_numbers, check_row_weights, check_scores
 from fastrec.exceptions import InputError
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame
 from fastrec.inputs.grouping import Grouping, group_rows, order_of_ids
-from fastrec.inputs.ids import Ids, Texts, check_ids, encode_texts
+from fastrec.inputs.ids import Ids, Texts, check_ids, encode_texts, spell
 from fastrec.inputs.users import User, as_labels, check_groups, check_labels_of_rows, check_user_ids, check_weights
 from fastrec.ragged import check_indptr
 
@@ -176,7 +176,7 @@ def _encode_key(values: Any, name: str, n: int) -> Keys:
     if isinstance(ids, np.ndarray) and ids.dtype != object:
         return Keys(ids, lambda codes: codes.astype(np.int64, copy=False))
     (codes,), texts = encode_texts([ids])
-    return Keys(codes, lambda some: as_labels([texts[code] for code in some.tolist()]))
+    return Keys(codes, lambda some: as_labels(spell(texts, some)))
 
 
 def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any) -> User:
