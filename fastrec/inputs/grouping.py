@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from fastrec.kernels import groups as kernels
+from fastrec.kernels.jit import Entry
 from fastrec.launcher import run_in_threads
 from fastrec.sources import read_only
 
@@ -32,6 +34,7 @@ MOST_BUCKETS = 1024  # more cannot be written to all at once
 LONG_RUN = 8  # rows of one key in a row, on average, from which runs are moved and not rows
 MULTIPLIER = 0x9E3779B97F4A7C15  # odd, its bits as good as random: the golden ratio
 TASKS_PER_THREAD = 4  # buckets differ in size
+STEPS_PER_ROW = 8
 WIDEST_CODE = 1 << 32
 
 
@@ -77,7 +80,7 @@ def _scan(keys: Array, ranges: list[tuple[int, int]], n_threads: int) -> tuple[A
     """Changes of key by range, whether one falls, the lowest and the highest key."""
     if len(keys) < SMALL_ROWS:
         return np.array([(keys[1:] != keys[:-1]).sum()]), bool((keys[1:] < keys[:-1]).any()), keys.min(), keys.max()
-    kernel = _entry("scan_keys", keys.dtype)
+    kernel = _kernel("scan_keys", keys, keys.dtype)
     found = _over(lambda first, last: kernel(keys, first, last), ranges, n_threads)
     changes, falls, lowest, highest = zip(*found, strict=True)
     return np.array(changes), any(falls), min(lowest), max(highest)
@@ -91,7 +94,7 @@ def _find_runs(keys: Array, changes: Array, ranges: list[tuple[int, int]], n_thr
     starts = np.empty(int(changes.sum()) + 2, np.int64)
     starts[0], starts[-1] = 0, n
     places = dict(zip(ranges, 1 + np.cumsum(changes) - changes, strict=True))
-    kernel = _entry("write_changes", keys.dtype)
+    kernel = _kernel("write_changes", keys, keys.dtype)
     _over(lambda first, last: kernel(keys, starts, places[first, last], first, last), ranges, n_threads)
     return starts
 
@@ -115,7 +118,7 @@ def take_blocks(column: Array, starts: Array, indptr: Array, n_threads: int) -> 
     """Blocks of rows that begin at `starts`, end to end as `indptr` says."""
     values, kind = _as_bits(column)
     out = np.empty(int(indptr[-1]), values.dtype)
-    kernel = _entry("copy_blocks", values.dtype)
+    kernel = _kernel("copy_blocks", out, values.dtype)
     starts, indptr = read_only(starts), read_only(indptr)
     _over(lambda first, last: kernel(values, starts, indptr, out, first, last), _cut(indptr, n_threads), n_threads)
     return out.view(kind)
@@ -142,7 +145,7 @@ def _group_shuffled(keys: Array, lowest: int, highest: int, n_threads: int) -> G
         ids, used = ids[order], used[order]
     indptr = np.concatenate([[0], np.cumsum(counts[used])])
     counts[used] = indptr[:-1]
-    kernel = _entry("place_rows", codes.dtype)
+    kernel = _kernel("place_rows", codes, codes.dtype)
     split.over_buckets(lambda first, last: kernel(codes, counts, *split.rows(first, last)))
     return Grouping(ids, indptr, functools.partial(split.move, targets=codes))
 
@@ -166,7 +169,7 @@ class _Split:
         self._buckets = np.empty(len(keys), np.uint16)
         counts = np.zeros((len(self._ranges), MOST_BUCKETS), np.int64)
         low, factor = np.uint64(lowest % 2**64), np.uint64(multiplier)
-        kernel = _entry("count_buckets", keys.dtype)
+        kernel = _kernel("count_buckets", keys, keys.dtype)
         self._over_ranges(lambda at, a, b: kernel(keys, low, factor, shift, self._buckets, counts[at], a, b))
         before = np.cumsum(counts, axis=0) - counts
         self.starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
@@ -187,7 +190,7 @@ class _Split:
         """A column by bucket."""
         values, kind = _as_bits(column)
         out, places = np.empty_like(values), self._places.copy()
-        kernel = _entry("scatter", values.dtype)
+        kernel = _kernel("scatter", values, values.dtype)
         self._over_ranges(lambda at, a, b: kernel(values, self._buckets, places[at], out, a, b))
         return out.view(kind)
 
@@ -196,7 +199,7 @@ class _Split:
         values, kind = _as_bits(self.scatter(column))
         values, targets = read_only(values), read_only(targets)
         out = np.empty_like(values)
-        kernel = _entry("move", values.dtype, targets.dtype)
+        kernel = _kernel("move", values, values.dtype, targets.dtype)
         self.over_buckets(lambda first, last: kernel(values, targets, out, *self.rows(first, last)))
         return out.view(kind)
 
@@ -205,7 +208,7 @@ def _number_dense(split: _Split, keys: Array, lowest: int, span: int) -> tuple[A
     """The code of each row, by bucket, and the rows of each code."""
     by_bucket, codes, counts = read_only(split.scatter(keys)), _new_codes(len(keys)), np.zeros(span, np.int64)
     low = np.uint64(lowest % 2**64)
-    kernel = _entry("number_dense", keys.dtype, codes.dtype)
+    kernel = _kernel("number_dense", keys, keys.dtype, codes.dtype)
     split.over_buckets(lambda first, last: kernel(by_bucket, low, codes, counts, *split.rows(first, last)))
     return codes, counts
 
@@ -215,7 +218,7 @@ def _number_sparse(split: _Split, keys: Array) -> tuple[Array, Array, Array, Arr
     by_bucket, codes, counts = read_only(split.scatter(keys)), _new_codes(len(keys)), np.empty(len(keys), np.int64)
     ids, distinct = np.empty_like(keys), np.zeros(MOST_BUCKETS, np.int64)
     arguments = (by_bucket, read_only(split.starts), codes, counts, ids, distinct)
-    kernel = _entry("number_sparse", keys.dtype, codes.dtype)
+    kernel = _kernel("number_sparse", keys, keys.dtype, codes.dtype)
     if not all(split.over_buckets(lambda first, last: kernel(*arguments, first, last))):
         return None
     before = np.cumsum(distinct) - distinct
@@ -228,12 +231,14 @@ def _new_codes(n: int) -> Array:
 
 
 @functools.cache
-def _entry(name: str, *dtypes: Any) -> Any:
-    from fastrec.kernels import groups
-    from fastrec.kernels.jit import entry
-
+def _entry(name: str, *dtypes: Any) -> Entry:
     allocates = name in ("number_sparse", "order_users")
-    return entry(getattr(groups, name), "-".join([name, *map(str, dtypes)]), allocates=allocates)
+    return Entry(getattr(kernels, name), "-".join([name, *map(str, dtypes)]), allocates=allocates)
+
+
+def _kernel(name: str, rows: Array, *dtypes: Any) -> Any:
+    """The kernel, suited to as many rows as these."""
+    return _entry(name, *dtypes).suited_to(STEPS_PER_ROW * len(rows))
 
 
 class Blocks(NamedTuple):
@@ -299,11 +304,11 @@ def order_by_rank(items: Array, ranks: Array, indptr: Array, n_threads: int) -> 
     """Items of each user by ascending rank, and (user, rank) of a rank that stands twice."""
     items, ranks, indptr = map(read_only, (items, ranks, indptr))
     cuts = _cut(indptr, n_threads)
-    finder = _entry("find_unranked", ranks.dtype)
+    finder = _kernel("find_unranked", ranks, ranks.dtype)
     if max(_over(lambda first, last: finder(ranks, indptr, first, last), cuts, n_threads), default=-1) < 0:
         return items, None
     out = np.empty_like(items)
-    kernel = _entry("order_users", ranks.dtype, items.dtype)
+    kernel = _kernel("order_users", ranks, ranks.dtype, items.dtype)
     twice = _over(lambda first, last: kernel(ranks, indptr, items, out, first, last), cuts, n_threads)
     return out, next((found for found in twice if found[0] >= 0), None)
 

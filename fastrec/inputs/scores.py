@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -21,7 +20,6 @@ __all__ = ["Rows", "read_frame", "read_rows"]
 Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows that belong to nobody are summed this many at a time
 INT8 = np.iinfo(np.int8)
-LARGEST_ID = 2**63
 
 
 class Rows(NamedTuple):
@@ -110,7 +108,7 @@ def _spell_users(found: ScoredFrame, n_users: int) -> tuple[ScoredFrame, Array |
     users, order = found.users, None
     if users is not None:
         keys = encode_keys(users, n_users)
-        users, order = keys.spell(keys.codes), order_of_ids(keys.codes)
+        users, order = keys.name_of(keys.codes), order_of_ids(keys.codes)
     groups: dict[str, Ids] | None = None
     if found.groups is not None:
         groups = {name: _spell(labels) for name, labels in found.groups.items()}
@@ -119,14 +117,14 @@ def _spell_users(found: ScoredFrame, n_users: int) -> tuple[ScoredFrame, Array |
 
 def _spell(labels: Ids) -> Array:
     keys = _encode_key(labels, "groups", len(labels))
-    return keys.spell(keys.codes)
+    return keys.name_of(keys.codes)
 
 
 class Keys(NamedTuple):
     """The user of each row as an integer, and what to make of it."""
 
     codes: Array  # int32 or int64 (n_rows,)
-    spell: Callable[[Array], Array]  # the ids of some codes; ascending codes are ascending ids
+    name_of: Callable[[Array], Array]  # the ids of some codes; ascending codes are ascending ids
 
 
 def encode_keys(user_ids: Any, n: int) -> Keys:
@@ -136,31 +134,30 @@ def encode_keys(user_ids: Any, n: int) -> Keys:
     if not user_ids:
         raise InputError("user_ids must hold at least one key per row, found an empty tuple")
     keys = [_encode_key(part, f"user_ids[{at}]", n) for at, part in enumerate(user_ids)]
-    if n == 0:
-        return keys[0]
-    codes = np.zeros(n, np.int64)
-    sizes = []
-    for key in keys:
-        dense, distinct = _number(key.codes)
-        sizes.append(distinct)
-        if len(sizes) > 1 and math.prod(map(len, sizes)) >= LARGEST_ID:
-            raise InputError("user_ids: too many combinations of keys")
-        codes = codes * len(distinct) + dense
+    codes, distinct = _number(keys[0].codes)
+    pairs = []  # what each further key made of the codes before it
+    for key in keys[1:]:
+        own, present = _number(key.codes)
+        codes, combined = _number(codes * len(present) + own)  # small again, so that the next product fits
+        pairs.append((key, combined, present))
 
-    def spell(some: Array) -> Array:
+    def name_of(some: Array) -> Array:
         parts = []
-        for key, distinct in zip(reversed(keys), reversed(sizes), strict=True):
-            parts.append(key.spell(distinct[some % len(distinct)]).tolist())
-            some = some // len(distinct)
+        for key, combined, present in reversed(pairs):
+            some, own = np.divmod(combined[some], len(present))
+            parts.append(key.name_of(present[own]).tolist())
+        parts.append(keys[0].name_of(distinct[some]).tolist())
         ids = np.empty(len(some), dtype=object)
         ids[:] = list(zip(*reversed(parts), strict=True))
         return ids
 
-    return Keys(codes, spell)
+    return Keys(codes, name_of)
 
 
 def _number(codes: Array) -> tuple[Array, Array]:
     """Numbers from 0 for codes, in their order, and the distinct codes."""
+    if not len(codes):
+        return np.zeros(0, np.int64), codes
     lowest = int(codes.min())
     if int(codes.max()) - lowest < len(codes):
         present = np.bincount(codes - lowest) > 0
@@ -182,12 +179,13 @@ def _encode_key(values: Any, name: str, n: int) -> Keys:
 def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any) -> User:
     """What rows tell of their users, who must be told the same by all their rows."""
     n = int(grouping.indptr[-1])
-    ids = keys.spell(grouping.ids)
+    ids = keys.name_of(grouping.ids)
     labels = {}
-    for name, given in (groups if isinstance(groups, Mapping) else {} if groups is None else {"group": groups}).items():
+    named = groups if isinstance(groups, Mapping) else {"group": groups}
+    for name, given in named.items() if groups is not None else ():
         where = f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups"
-        codes, spell = _encode_labels(given, where, n)
-        labels[name] = spell(_agreed(codes, grouping, ids, where))
+        of_rows = _encode_labels(given, where, n)
+        labels[name] = of_rows.name_of(_agreed(of_rows.codes, grouping, ids, where))
     codes, found = check_groups(labels or None, len(ids))
     weights = check_weights(user_weight, n)
     if weights is not None:
