@@ -21,6 +21,7 @@ LAYERS = [
     "cli",
     "demo",
     "files",
+    "tables",
     "plots",
     "api",
     "rows",

@@ -13,11 +13,11 @@ from fastrec.files import (
     ColumnError,
     Columns,
     ScoreColumns,
-    _connection,
     output_file,
     read_logs,
     read_scores,
 )
+from fastrec.tables import open_database
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -611,9 +611,9 @@ def test_without_duckdb_the_extra_is_named(write, monkeypatch):
 
 
 def test_an_interrupted_query_is_an_interrupt():
-    with pytest.raises(KeyboardInterrupt), _connection(None):
+    with pytest.raises(KeyboardInterrupt), open_database(None):
         raise RuntimeError("Query interrupted")
-    with pytest.raises(RuntimeError, match="anything else"), _connection(None):
+    with pytest.raises(RuntimeError, match="anything else"), open_database(None):
         raise RuntimeError("anything else")
 
 
