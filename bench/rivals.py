@@ -51,13 +51,24 @@ def long_table(items: Any, indptr: Any) -> tuple[Any, Any]:
     return users, np.arange(len(items)) - indptr[users] + 1
 
 
-def prepare_polars(log: Log, metrics: list[str]) -> Callable[[], Values]:
-    """By hand: one join for the hits, one pass over them per user, then formulas."""
+def polars_frames(log: Log) -> tuple[Any, Any]:
+    """Lists with their ranks, and truth, as Polars frames."""
     import polars as pl
 
     users, ranks = long_table(*log.recs)
     recs = pl.DataFrame({"user": users, "item": log.rec_items, "rank": ranks})
-    truth = pl.DataFrame({"user": long_table(*log.truth)[0], "item": log.truth_items})
+    return recs, pl.DataFrame({"user": long_table(*log.truth)[0], "item": log.truth_items})
+
+
+def prepare_polars(log: Log, metrics: list[str]) -> Callable[[], Values]:
+    """By hand: one join for the hits, one pass over them per user, then formulas."""
+    return polars_query(*polars_frames(log), metrics)
+
+
+def polars_query(recs: Any, truth: Any, metrics: list[str]) -> Callable[[], Values]:
+    """All metrics at all cut-offs of two frames, in any order of rows."""
+    import polars as pl
+
     longest = max(CUTOFFS)
     ideals = pl.DataFrame(
         {"place": np.arange(longest) + 1, "ideal": np.cumsum(1 / np.log2(np.arange(longest) + 2))}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, rivals, scored
+from bench import cases, frames, rivals, scored
 from bench.cases import Log
 from bench.measure import BUSY, ROOT, Others, Spread, Turns, describe_machine, run_python, seconds_of, wait_until_calm
 
@@ -36,14 +36,15 @@ class Sizes(NamedTuple):
     rival_users: int
     warm_up_users: int  # before memory is measured
     scores: int  # of one global AUC
+    frame_users: int  # with 100 rows
     rounds: int
     fresh_rounds: int
     empty_rounds: int  # with an empty cache; 0 takes the cache as it is
 
 
-FULL = Sizes(1_000_000, (100_000, 10_000_000), 1_000_000, 200, 100_000, 20_000, 100_000_000, 15, 11, 5)
-QUICK = Sizes(100_000, (100_000, 1_000_000), 100_000, 100, 20_000, 20_000, 10_000_000, 7, 5, 1)
-TINY = Sizes(300, (200, 400), 2_000, 2, 200, 200, 1_000, 1, 1, 0)  # only to see that everything still runs
+FULL = Sizes(1_000_000, (100_000, 10_000_000), 1_000_000, 200, 100_000, 20_000, 100_000_000, 200_000, 15, 11, 5)
+QUICK = Sizes(100_000, (100_000, 1_000_000), 100_000, 100, 20_000, 20_000, 10_000_000, 50_000, 7, 5, 1)
+TINY = Sizes(300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, 1, 1, 0)  # only to see that everything still runs
 
 
 class Row(NamedTuple):
@@ -308,7 +309,7 @@ def bench_rivals(sizes: Sizes, _folder: Path) -> list[Row]:
 
 
 def rows_of(promises: list[scored.Promise]) -> list[Row]:
-    """Ratios of scored rows as lines of the table."""
+    """Ratios as lines of the table."""
     return [Row(each.name, each.spread, "x", each.target, each.stretch, each.note) for each in promises]
 
 
@@ -332,6 +333,14 @@ def bench_score_rivals(sizes: Sizes, _folder: Path) -> list[Row]:
     return rows_of(scored.compare_rivals(sizes.users, max(1, sizes.rounds // 5)))
 
 
+def bench_frames(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Data frames in memory, and grouping their rows."""
+    return [
+        *rows_of(frames.compare_frames(sizes.frame_users, max(1, sizes.rounds // 3))),
+        *rows_of(frames.compare_grouping(sizes.scores, max(1, sizes.rounds // 5))),
+    ]
+
+
 BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "lists": bench_lists,
     "scale": bench_scale,
@@ -345,6 +354,7 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "errors": bench_errors,
     "auc": bench_auc,
     "score_rivals": bench_score_rivals,
+    "frames": bench_frames,
 }
 
 
