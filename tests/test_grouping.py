@@ -182,6 +182,28 @@ def test_items_by_rank(users: list[list[int]], narrow: bool) -> None:
     assert ordered.tolist() == wanted
 
 
+@given(users=ranked_users, first=st.sampled_from([0, 1, -7, 2**40]), data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=["function_scoped_fixture"])
+def test_shuffled_items_by_user_and_rank(way: str, users: list[list[int]], first: int, data: st.DataObject) -> None:
+    if data.draw(st.booleans()):  # as ranks usually are
+        users = [[first + at for at in range(len(user))] for user in users]
+    rows = [(user * 3, rank) for user, ranks in enumerate(users) for rank in ranks]
+    rows = data.draw(st.permutations(rows))
+    keys, ranks = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
+    items = np.arange(len(rows))
+    found = group_rows(keys, 2)
+    ordered, twice = found.take_by_rank(items, ranks, 2)
+    assert twice is None
+    wanted = {user: sorted(own, key=lambda at: rows[at][1]) for user, own in as_lists(keys, items).items()}
+    assert ordered.tolist() == [at for user in found.ids.tolist() for at in wanted[user]]
+
+
+def test_shuffled_rows_with_a_rank_twice(way: str) -> None:
+    keys, ranks = np.array([4, 2, 4, 2, 4, 2]), np.array([1, 0, 2, 1, 2, 2])
+    _, twice = group_rows(keys, 2).take_by_rank(np.arange(6), ranks, 2)
+    assert twice == (1, 2)
+
+
 @pytest.mark.parametrize("ranks", [[1, 2, 2, 5], [5, 1, 5], [0, 2**60, 0], [-1, -1]])
 def test_a_rank_that_stands_twice(ranks: list[int]) -> None:
     keys = np.array([1, *ranks])

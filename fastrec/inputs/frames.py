@@ -28,7 +28,6 @@ from fastrec.inputs.grouping import (
     find_users,
     group_rows,
     join_users,
-    order_by_rank,
     order_of_ids,
 )
 from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids, spell
@@ -232,16 +231,15 @@ def _read_side(
     else:
         rows = _Rows(frame, group_rows(keys, n_threads), lists=False)
     indptr, take = rows.grouping.indptr, rows.grouping.take
-    items = map_ids(take, ids)
     role, name = _extra_column(frame, columns)
     if name is None:
-        return rows, RawSide(items, indptr, None)
+        return rows, RawSide(map_ids(take, ids), indptr, None)
     where = frame.where(name)
     values = read_numbers(rows.read(name), where)
     if role != "rank":
-        return rows, RawSide(items, indptr, take(check_numbers(values, len(items), where)))
-    ranks = take(_whole_ranks(values, where))
-    return rows, RawSide(map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), items), indptr, None)
+        return rows, RawSide(map_ids(take, ids), indptr, take(check_numbers(values, len(ids), where)))
+    ranks = _whole_ranks(values, where)
+    return rows, RawSide(map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids), indptr, None)
 
 
 def _refuse_repeated(keys: Array, frame: Frame, users: _Users) -> None:
@@ -299,7 +297,7 @@ def _whole_ranks(ranks: Array, where: str) -> Array:
 
 
 def _order(items: Array, ranks: Array, rows: _Rows, where: str, users: _Users, n_threads: int) -> Array:
-    ordered, twice = order_by_rank(items, ranks, rows.grouping.indptr, n_threads)
+    ordered, twice = rows.grouping.take_by_rank(items, ranks, n_threads)
     if twice is not None:
         user, rank = twice
         who = users.spell(rows.grouping.ids[user : user + 1]).tolist()[0]

@@ -56,6 +56,13 @@ class Grouping(NamedTuple):
         """A column with one value per row, in the order of users; that of a user's rows is kept."""
         return column if self.mover is None else self.mover(column)
 
+    def take_by_rank(self, items: Array, ranks: Array, n_threads: int) -> tuple[Array, tuple[int, int] | None]:
+        """Items in the order of users and ranks, and (user, rank) of a rank that stands twice."""
+        ordered = self.mover.by_rank(items, ranks) if isinstance(self.mover, _Shuffled) else None
+        if ordered is not None:
+            return ordered, None
+        return order_by_rank(self.take(items), self.take(ranks), self.indptr, n_threads)
+
     def origin(self, row: int) -> int:
         """Where a row of the result was passed."""
         return row if self.mover is None else int(self.mover(np.arange(self.indptr[-1]))[row])
@@ -144,10 +151,9 @@ def _group_shuffled(keys: Array, lowest: int, highest: int, n_threads: int) -> G
         order = np.argsort(ids)
         ids, used = ids[order], used[order]
     indptr = np.concatenate([[0], np.cumsum(counts[used])])
-    counts[used] = indptr[:-1]
-    kernel = _kernel("place_rows", codes, codes.dtype)
-    split.over_buckets(lambda first, last: kernel(codes, counts, *split.rows(first, last)))
-    return Grouping(ids, indptr, functools.partial(split.move, targets=codes))
+    starts = np.empty_like(counts)
+    starts[used] = indptr[:-1]
+    return Grouping(ids, indptr, _Shuffled(split, codes, starts, counts))
 
 
 def _sort(keys: Array) -> Grouping:
@@ -194,14 +200,47 @@ class _Split:
         self._over_ranges(lambda at, a, b: kernel(values, self._buckets, places[at], out, a, b))
         return out.view(kind)
 
-    def move(self, column: Array, *, targets: Array) -> Array:
-        """A column by user."""
+    def move(self, column: Array, targets: Array) -> Array:
+        """A column whose rows have these targets, by bucket."""
         values, kind = _as_bits(self.scatter(column))
         values, targets = read_only(values), read_only(targets)
         out = np.empty_like(values)
         kernel = _kernel("move", values, values.dtype, targets.dtype)
         self.over_buckets(lambda first, last: kernel(values, targets, out, *self.rows(first, last)))
         return out.view(kind)
+
+
+class _Shuffled:
+    """Moves columns of rows that were in any order."""
+
+    def __init__(self, split: _Split, codes: Array, starts: Array, counts: Array) -> None:
+        self._split = split
+        self._codes = read_only(codes)  # of each row, by bucket
+        self._starts = read_only(starts)  # of each code
+        self._counts = read_only(counts)
+
+    @functools.cached_property
+    def _targets(self) -> Array:
+        """Where each row goes, by bucket."""
+        codes, places, targets = self._codes, self._starts.copy(), np.empty_like(self._codes)
+        kernel = _kernel("place_rows", codes, codes.dtype)
+        split = self._split
+        split.over_buckets(lambda first, last: kernel(codes, places, targets, *split.rows(first, last)))
+        return targets
+
+    def __call__(self, column: Array) -> Array:
+        return self._split.move(column, self._targets)
+
+    def by_rank(self, column: Array, ranks: Array) -> Array | None:
+        """A column by user and rank at once; None if the ranks of some user are not 1 to n, or 0 to n - 1."""
+        split, targets = self._split, np.empty_like(self._codes)
+        lowest = np.int64(ranks.min())
+        taken = np.zeros(len(targets), bool)
+        arguments = (self._codes, read_only(split.scatter(ranks)), lowest, self._starts, self._counts, taken, targets)
+        kernel = _kernel("place_by_rank", targets, targets.dtype, ranks.dtype)
+        if not all(split.over_buckets(lambda first, last: kernel(*arguments, *split.rows(first, last)))):
+            return None
+        return split.move(column, targets)
 
 
 def _number_dense(split: _Split, keys: Array, lowest: int, span: int) -> tuple[Array, Array]:

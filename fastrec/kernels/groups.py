@@ -138,14 +138,33 @@ def number_sparse(keys, starts, codes, counts, ids, distinct, first, last):
     return True
 
 
-def place_rows(codes, places, first, last):
-    """Turn the code of each row into the next place of that code."""
+def place_rows(codes, places, targets, first, last):
+    """Give each row the next place of its code."""
     rows = codes[first:last]
+    own = targets[first:last]
     for i in range(len(rows)):
         code = np.uint64(rows[i])
         place = places[code]
         places[code] = place + 1
-        rows[i] = place
+        own[i] = place
+
+
+def place_by_rank(codes, ranks, lowest, starts, counts, taken, targets, first, last):
+    """Give each row the place that its rank says; whether ranks go from `lowest` on without a gap and are distinct."""
+    rows = codes[first:last]
+    place_of = ranks[first:last]
+    own = targets[first:last]
+    for i in range(len(rows)):
+        code = np.uint64(rows[i])
+        place = np.uint64(place_of[i]) - np.uint64(lowest)  # of a lower rank, very large
+        if place >= np.uint64(counts[code]):
+            return False
+        target = np.uint64(starts[code]) + place
+        if taken[target]:
+            return False
+        taken[target] = True
+        own[i] = target
+    return True
 
 
 def move(values, targets, out, first, last):
