@@ -16,6 +16,7 @@ from fastrec.archive import pack_ids, read_archive, unpack_ids, write_archive
 from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
 from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.inputs.frames import Columns, refuse_columns
+from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Settings, prepare
 from fastrec.inputs.scores import Rows, read_frame, read_rows
 from fastrec.inputs.users import SeenUsers, User
@@ -968,3 +969,18 @@ def warmup() -> None:
             rows, indptr = n_users * 100, np.arange(n_users + 1) * 100
             evaluate_scores(lists[:rows] < 5, scores[:rows], indptr)
             evaluate_scores(lists[:rows] / 2, scores[:rows], metrics=["mae", "rmse"])
+    _warm_up_grouping()
+
+
+def _warm_up_grouping() -> None:
+    """Compile what puts the rows of users together: of dense keys and of others, ids and ranks of either width."""
+    rows = np.arange(1 << 16)
+    users, ranks = rows % 512, rows // 512
+    for keys in (users.astype(np.int32), users, users.astype(np.int32) << 20, users << 40):
+        for width in (np.int32, np.int64):
+            for own in (ranks, ranks * -1000):  # without gaps and with
+                group_rows(keys, 1).take_by_rank(rows.astype(width), own.astype(width), 1)
+        group_rows(keys, 1).take(rows.astype(np.int8))
+    for width in (np.int32, np.int64):
+        blocks = group_rows(np.repeat(users[::-1], 64).astype(width), 1)
+        blocks.take(np.repeat(rows, 64).astype(width))
