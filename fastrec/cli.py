@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from fastrec.files import ScoredLog
+    from fastrec.files import Evaluated, Resources, ScoreColumns
     from fastrec.registry import Call
     from fastrec.report import Estimate, Report
 
@@ -44,6 +44,7 @@ RATING_METRICS = ("mae", "rmse", "mse")
 KINDS = {"ranking": "lists", "scores": "scored rows"}
 FORMATS = ("table", "json", "csv", "md")
 WIDTH = 80
+LEAST_MEMORY = 64_000_000
 DASH = "–"
 
 
@@ -148,6 +149,17 @@ def _read_thresholds(_: click.Context, __: click.Parameter, texts: Sequence[str]
             raise click.BadParameter(f"{text!r}: a metric and a number are wanted, as in ndcg@10=0.2")
         thresholds.append(_Threshold(metric.strip(), least))
     return thresholds
+
+
+def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    """Bytes, with or without a unit."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?", text.strip().lower())
+    size = int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " ")) if found else 0
+    if size < LEAST_MEMORY:
+        raise click.BadParameter(f"{text!r}: a size of at least 64 MB is wanted, as in 4GB")
+    return size
 
 
 _OPTIONS = (
@@ -264,6 +276,18 @@ _OPTIONS = (
         metavar="METRIC=NUMBER",
         help="Exit with 1 if the mean is below; may be repeated.",
     ),
+    click.option(
+        "--memory",
+        callback=_read_size,
+        metavar="SIZE",
+        help="Memory to keep to, as in 4GB; larger files are sorted on disk.  [default: half of it]",
+    ),
+    click.option(
+        "--temp-dir",
+        type=click.Path(exists=True, file_okay=False, writable=True),
+        metavar="DIR",
+        help="Folder for what does not fit in memory.  [default: that of the system]",
+    ),
     click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads to use.  [default: all cores]"),
 )
 
@@ -296,10 +320,11 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     result = _evaluate_log(recs, options) if truth is None else _evaluate_lists(recs, truth, options)
     if options["per_user"] is not None:
         _write_per_user(options["per_user"], result)
+    curves, lacking = result.curves or ("", ())
     if options["curves"] is not None:
-        _emit(result.curves, options["curves"])
+        _emit(curves, options["curves"])
     _emit(_render(result.report, _format_of(options["format_"], options["output"])), options["output"])
-    for warning in (*result.report.warnings, *result.warnings):
+    for warning in (*result.report.warnings, *lacking):
         _warn(warning)
     return _missed(result.report, options["fail_under"])
 
@@ -312,18 +337,9 @@ def _check_kind(ctx: click.Context, *, is_log: bool) -> None:
             raise click.UsageError(f"{param.opts[0]} is for {where}")
 
 
-@dataclass(frozen=True)
-class _Result:
-    report: Report
-    users: dict[str, Any]  # column -> value of each user
-    groups: dict[str, Any]  # column -> label of each user
-    curves: str = ""
-    warnings: tuple[str, ...] = ()
-
-
-def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> _Result:
+def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> Evaluated:
     from fastrec import api
-    from fastrec.files import Columns, read_logs
+    from fastrec.files import Columns, evaluate_lists
 
     calls = _plan(options, None)
     for call in calls:
@@ -341,57 +357,57 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> _Result:
         gain=options["gain_col"],
         by=tuple(dict.fromkeys(options["by"])),
     )
-    with _progress() as (stage, progress):
-        stage("reading")
-        logs = read_logs(recs, truth, columns, exclude=options["exclude"], n_threads=options["threads"])
+    with _progress() as (stage, progress), _silent():
         stage("evaluating")
-        with _item_names(logs.item_texts), warnings.catch_warnings():
-            # The report holds these warnings too; they are shown after the result.
-            warnings.simplefilter("ignore", FastrecWarning)
-            report = api.evaluate(
-                logs.recs,
-                logs.truth,
-                [call.text for call in calls],
-                per_user=options["per_user"] is not None,
-                groups=logs.groups or None,
-                user_ids=logs.user_ids,
-                exclude=logs.exclude,
-                n_threads=options["threads"],
-                progress=progress,
-                **{name: options[name] for name in (*PASSED_ON, "no_recs", "duplicates")},
-            )
-    return _Result(report, {columns.user: logs.user_ids}, logs.groups)
+        evaluator = api.Evaluator(
+            [call.text for call in calls],
+            per_user=options["per_user"] is not None,
+            n_threads=options["threads"],
+            **{name: options[name] for name in (*PASSED_ON, "no_recs", "duplicates")},
+        )
+        paths = {"recs": recs, "truth": truth} | ({} if options["exclude"] is None else {"seen": options["exclude"]})
+        return evaluate_lists(evaluator, paths, columns, _resources(options), progress)
 
 
-def _evaluate_log(path: str, options: dict[str, Any]) -> _Result:
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """The report holds its warnings too; they are shown after the result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FastrecWarning)
+        yield
+
+
+def _resources(options: dict[str, Any]) -> Resources:
+    from fastrec.files import Resources
+
+    return Resources(options["memory"], options["temp_dir"], options["threads"])
+
+
+def _evaluate_log(path: str, options: dict[str, Any]) -> Evaluated:
     from fastrec import api
+    from fastrec.files import evaluate_log
 
     calls = _plan(options, _usual_metrics(options))
     _check_outputs([path], options)
-    with _progress() as (stage, progress):
-        stage("reading")
-        log = _read_log(path, options, calls)
-        if not options["metrics"]:
-            calls = [call for call in calls if log.indptr is not None or not _needs_users(call)]
-            _check_thresholds(options["fail_under"], calls)
+
+    def make_evaluator(has_users: bool) -> api.ScoreEvaluator:  # noqa: FBT001 - called by position
+        asked = calls if options["metrics"] else [call for call in calls if has_users or not _needs_users(call)]
+        _check_thresholds(options["fail_under"], asked)
+        return api.ScoreEvaluator(
+            [call.text for call in asked],
+            per_user=options["per_user"] is not None,
+            n_threads=options["threads"],
+            **{name: options[name] for name in (*PASSED_ON, "one_class")},
+        )
+
+    def curves(labels: Any, scores: Any, weights: Any) -> tuple[str, tuple[str, ...]]:
+        return _curves_of(path, labels, scores, weights, options)
+
+    wanted = None if options["curves"] is None else curves
+    with _progress() as (stage, progress), _silent(), _words_of_options(options, calls):
         stage("evaluating")
-        with _words_of(log):
-            report = api.evaluate_scores(
-                log.labels,
-                log.scores,
-                log.indptr,
-                [call.text for call in calls],
-                user_ids=log.user_ids,
-                item_ids=log.items,
-                sample_weight=log.weights,
-                groups=log.groups or None,
-                per_user=options["per_user"] is not None,
-                n_threads=options["threads"],
-                progress=progress,
-                **{name: options[name] for name in (*PASSED_ON, "one_class")},
-            )
-            curves, lacking = _curves_of(log, options) if options["curves"] is not None else ("", ())
-    return _Result(report, log.users, log.groups, curves, lacking)
+        columns = _columns_of_log(options, calls)
+        return evaluate_log(make_evaluator, path, columns, _resources(options), progress, wanted)
 
 
 def _usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
@@ -415,26 +431,39 @@ def _needs_users(call: Call) -> bool:
     return call.metric.kind == "ranking" or call.metric.name == "gauc" or ("average", "user") in call.options
 
 
-def _read_log(path: str, options: dict[str, Any], calls: list[Call]) -> ScoredLog:
-    """The log with what the metrics need of it; an error says which option names a column that is missing."""
-    from fastrec.files import ColumnError, ScoreColumns, read_scores
+def _needing_users(options: dict[str, Any], calls: list[Call]) -> list[str]:
+    """What was asked for that needs users."""
+    needing = [call.text for call in calls if options["metrics"] and _needs_users(call)]
+    return needing + [name for name, value in (("--by", options["by"]), ("--per-user", options["per_user"])) if value]
 
-    ratings, ties = _has_ratings(options), options["ties"]
+
+def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
+    """The columns that the metrics need."""
+    from fastrec.files import ScoreColumns
+
+    ratings = _has_ratings(options)
     if ratings and (options["label_col"] is not None or options["score_col"] is not None):
         raise click.UsageError("a LOG has labels and scores, or targets and predictions: name columns of one kind")
-    needing = [call.text for call in calls if options["metrics"] and _needs_users(call)]
-    needing += [name for name, value in (("--by", options["by"]), ("--per-user", options["per_user"])) if value]
-    columns = ScoreColumns(
+    by_id = options["ties"] in ("id_asc", "id_desc")
+    return ScoreColumns(
         label=(options["target_col"] or "target") if ratings else options["label_col"] or "label",
         score=(options["prediction_col"] or "prediction") if ratings else options["score_col"] or "score",
         ratings=ratings,
-        users=tuple(dict.fromkeys(options["user_col"])) or (("user_id",) if needing else None),
-        item=options["item_col"] or ("item_id" if ties in ("id_asc", "id_desc") else None),
+        users=tuple(dict.fromkeys(options["user_col"])) or (("user_id",) if _needing_users(options, calls) else None),
+        item=options["item_col"] or ("item_id" if by_id else None),
         weight=options["weight_col"],
         by=tuple(dict.fromkeys(options["by"])),
     )
+
+
+@contextlib.contextmanager
+def _words_of_options(options: dict[str, Any], calls: list[Call]) -> Iterator[None]:
+    """An error says which option names a column that is missing, or mends what is wrong."""
+    from fastrec.files import ColumnError
+
+    needing, ties = _needing_users(options, calls), options["ties"]
     try:
-        return read_scores(path, columns, n_threads=options["threads"])
+        yield
     except ColumnError as error:
         hints = {
             "label": "lists need a second file, TRUTH; a log needs labels and scores (--label-col, --score-col), or "
@@ -448,37 +477,23 @@ def _read_log(path: str, options: dict[str, Any], calls: list[Call]) -> ScoredLo
         }
         hint = hints.get(error.role)
         raise InputError(f"{error}; {hint}" if hint else str(error)) from None
-
-
-@contextlib.contextmanager
-def _words_of(log: ScoredLog) -> Iterator[None]:
-    """Errors about rows name the column and the row of the file."""
-    try:
-        yield
     except InputError as error:
-        label, score = ("target", "prediction") if "target" in log.columns else ("label", "score")
-        roles = {"labels": label, "truth gains": label, "scores": score, "sample_weight": "weight"}
-
-        def name_column(found: re.Match[str]) -> str:
-            role = roles[found[1]]
-            return f"{log.path}: column {log.columns[role]!r}: {role}s"
-
-        message = re.sub(rf"^({'|'.join(roles)})\b(?= must\b)", name_column, str(error))
-        message = re.sub(r"\bat (?:row|position) (\d+)", lambda at: f"in row {log.row(int(at[1]))}", message)
-        message = message.replace("min_gain=...", "--min-gain")
+        message = str(error).replace("min_gain=...", "--min-gain")
         if "must be 0 or 1, found" in message:
             message += "; --min-gain says from which label a row is positive"
         raise InputError(message) from None
 
 
-def _curves_of(log: ScoredLog, options: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+def _curves_of(
+    path: str, labels: Any, scores: Any, weights: Any, options: dict[str, Any]
+) -> tuple[str, tuple[str, ...]]:
     """The ROC and the precision-recall curve, thinned, as JSON or CSV; and what to warn of."""
     from fastrec.curves import pr_curve, roc_curve
 
-    labels = log.labels if options["min_gain"] is None else log.labels >= options["min_gain"]
-    roc = roc_curve(labels, log.scores, sample_weight=log.weights, thin=True)
-    pr = pr_curve(labels, log.scores, sample_weight=log.weights, thin=True)
-    lacking = (f"{log.path}: rows of one class only, so --curves lack rates",) if math.isnan(roc.area) else ()
+    labels = labels if options["min_gain"] is None else labels >= options["min_gain"]
+    roc = roc_curve(labels, scores, sample_weight=weights, thin=True)
+    pr = pr_curve(labels, scores, sample_weight=weights, thin=True)
+    lacking = (f"{path}: rows of one class only, so --curves lack rates",) if math.isnan(roc.area) else ()
     limits = [*pr.thresholds, math.nan]  # the last point, without rows, has no threshold
     columns: dict[str, dict[str, Any]] = {
         "roc": {"threshold": roc.thresholds, "fpr": roc.fpr, "tpr": roc.tpr},
@@ -503,20 +518,6 @@ def _json_number(number: float) -> float | str | None:
     if math.isfinite(number):
         return float(number)
     return None if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
-
-
-@contextlib.contextmanager
-def _item_names(texts: Any) -> Iterator[None]:
-    """Errors about items name the text of an item, which is evaluated as a code, its position in `texts`."""
-    try:
-        yield
-    except InputError as error:
-        if texts is None:
-            raise
-        message = re.sub(r"(?<=\bitem )\d+", lambda code: repr(texts[int(code[0])]), str(error))
-        pair = r"(?<=\bitems )(\d+) and (\d+)"
-        message = re.sub(pair, lambda both: " and ".join(repr(texts[int(code)]) for code in both.groups()), message)
-        raise InputError(message) from None
 
 
 def _plan(options: dict[str, Any], default: tuple[str, ...] | None) -> list[Call]:
@@ -594,7 +595,7 @@ def _missed(report: Report, thresholds: Sequence[_Threshold]) -> int:
     return code
 
 
-def _write_per_user(path: str, result: _Result) -> None:
+def _write_per_user(path: str, result: Evaluated) -> None:
     """One row per user: id, groups, and each metric's value, empty (null) where the user was not counted."""
     require("pyarrow", "cli", what="--per-user")
     import pyarrow as pa

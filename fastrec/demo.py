@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.api import evaluate
+from fastrec.api import Evaluator
 from fastrec.exceptions import InputError, require
-from fastrec.files import Columns, output_file, read_logs
+from fastrec.files import Columns, Resources, evaluate_lists, output_file
 from fastrec.report import Report
 
 RECOMMENDERS = ("popularity", "neighbours")
@@ -85,15 +85,10 @@ def evaluate_demo(paths: dict[str, str], *, n_threads: int | None = None) -> dic
     """The report of each recommender, by segment."""
     reports = {}
     for name in RECOMMENDERS:
-        logs = read_logs(paths[name], paths["truth"], Columns(by=("segment",)), n_threads=n_threads)
-        reports[name] = evaluate(
-            logs.recs,
-            logs.truth,
-            list(METRICS),
-            groups=logs.groups,
-            user_ids=logs.user_ids,
-            n_threads=n_threads,
-        )
+        files = {"recs": paths[name], "truth": paths["truth"]}
+        evaluator = Evaluator(list(METRICS), n_threads=n_threads)
+        columns = Columns(by=("segment",))
+        reports[name] = evaluate_lists(evaluator, files, columns, Resources(n_threads=n_threads)).report
     return reports
 
 

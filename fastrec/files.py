@@ -1,21 +1,23 @@
-"""Reads lists, truth and scored logs from files, and writes files that are never half there.
+"""Evaluates files: whole where they fit in memory, else sorted by user on disk and streamed, with the same bits.
 
-A file is long: one row per user and item. DuckDB reads it, matches the users of both sides and orders the
-rows; NumPy arrays come out. Text ids leave here as integer codes in the byte order of the texts, which keeps
-`ties="id_desc"` meaningful.
+A file is long: one row per user and item. DuckDB reads and checks it; what comes out are Arrow tables, which are
+evaluated as data frames are.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError
-from fastrec.report import atomic_write
+from fastrec.exceptions import FastrecError, InputError
+from fastrec.report import Report, atomic_write
+from fastrec.streams import batches_of_users
 from fastrec.tables import (
     ColumnError,
     Columns,
@@ -23,9 +25,11 @@ from fastrec.tables import (
     ScoreColumns,
     check_groupings,
     check_path,
+    estimate_bytes,
     joint_kind,
     load,
     number_sql,
+    one_row,
     open_database,
     quoted,
     short_text,
@@ -34,240 +38,314 @@ from fastrec.tables import (
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from fastrec.api import Evaluator, ScoreEvaluator
+
 __all__ = [
     "NO_LABEL",
     "ColumnError",
     "Columns",
-    "Logs",
+    "Evaluated",
+    "Resources",
     "ScoreColumns",
-    "ScoredLog",
+    "evaluate_lists",
+    "evaluate_log",
     "output_file",
-    "read_logs",
-    "read_scores",
 ]
 
 Array = np.ndarray[Any, Any]
+Path = str | os.PathLike[str]
+Progress = Callable[[int, int], Any]
 NO_LABEL = "(none)"
+COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
+SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
+BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
+LEAST_BATCH, LARGEST_BATCH = 1 << 16, 1 << 21
 
 
-class Logs(NamedTuple):
-    """What the files hold, as `evaluate` takes it: everywhere the same users, in ascending order of ids."""
+class Resources(NamedTuple):
+    """What an evaluation of files may use."""
 
-    recs: tuple[Array, ...]  # items, indptr and, when the lists are ordered by score, scores
-    truth: tuple[Array, ...]  # items, indptr and, when there is a gain column, gains
-    user_ids: Array  # int64, or text
-    groups: dict[str, Array]  # column -> label of each user
-    exclude: tuple[Array, ...] | None  # items, indptr
-    item_texts: Array | None  # the text of each item code; None where items are integers
+    memory: int | None = None  # bytes; half of the machine's by default
+    temp_directory: Path | None = None  # by default that of the system
+    n_threads: int | None = None
 
+    def limit(self) -> int:
+        """Bytes to keep to."""
+        return self.memory if self.memory is not None else installed_memory() // 2
 
-class ScoredLog(NamedTuple):
-    """What a scored log holds, as `evaluate_scores` takes it: rows by user in ascending order, else as in the file."""
-
-    path: str
-    columns: Mapping[str, str]  # role -> column
-    labels: Array  # or targets
-    scores: Array  # or predictions
-    weights: Array | None
-    items: Array | None  # int64
-    indptr: Array | None  # None without users
-    users: dict[str, Array]  # column -> value of each user, int64 or text
-    groups: dict[str, Array]  # column -> label of each user
-    places: Array | None  # where in the file each row stands, from 0; None where that is its position here
-
-    @property
-    def user_ids(self) -> Array | None:
-        """The id of each user: a tuple where several columns make one."""
-        if len(self.users) < 2:
-            return next(iter(self.users.values()), None)
-        return _as_tuples(list(self.users.values()))
-
-    def row(self, position: int) -> int:
-        """The number in the file, from 1, of the row at a position."""
-        return 1 + (position if self.places is None else int(self.places[position]))
+    def batch_rows(self) -> int:
+        """Rows of one side to evaluate at once."""
+        wanted = int((1 - SHARE_OF_DATABASE) * self.limit()) // BYTES_PER_ROW
+        return min(max(wanted, LEAST_BATCH), LARGEST_BATCH)
 
 
-def _as_tuples(columns: list[Array]) -> Array:
-    ids = np.empty(len(columns[0]), dtype=object)
-    ids[:] = list(zip(*(column.tolist() for column in columns), strict=True))
-    return ids
+def installed_memory() -> int:
+    """Bytes of memory that this process may use."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [1 << 33]
+    with contextlib.suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
+        limits.append(int(file.read()))
+    return min(limits)
 
 
-def read_logs(
-    recs: str | os.PathLike[str],
-    truth: str | os.PathLike[str],
-    columns: Columns | None = None,
-    *,
-    exclude: str | os.PathLike[str] | None = None,
-    n_threads: int | None = None,
-) -> Logs:
-    """Lists, truth and, if given, already seen items from three files.
+class Evaluated(NamedTuple):
+    """A report on files, and what its users are."""
 
-    The users are those of the lists and of the truth together; one missing in a file has no rows there.
-    Users and items of `exclude` that are in neither file play no part.
-    """
-    columns = columns or Columns()
-    paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"seen": exclude})
+    report: Report
+    users: dict[str, Array]  # column -> value of each user; empty unless values of users were kept
+    groups: dict[str, Array]  # column -> label of each user, likewise
+    curves: Any = None  # what was made of labels, scores and weights, see `evaluate_log`
+
+
+class _Data(NamedTuple):
+    """Checked tables, and how to read their rows."""
+
+    con: DuckDBPyConnection
+    files: Mapping[str, File]
+    selects: dict[str, str]  # table -> SQL of its rows, columns named by role
+    n_rows: int
+    batch_rows: int  # 0 to read all at once
+
+
+def evaluate_lists(
+    evaluator: Evaluator,
+    paths: Mapping[str, Path],
+    columns: Columns,
+    resources: Resources,
+    progress: Progress | None = None,
+) -> Evaluated:
+    """Lists, truth and, if given, seen items from the files "recs", "truth" and "seen"."""
     for path in paths.values():
         check_path(os.fspath(path))
-    with open_database(n_threads) as con:
+    with _database(list(paths.values()), columns, resources) as (con, batch_rows):
         files = {table: load(con, table, os.fspath(path), columns) for table, path in paths.items()}
         if not files["truth"].rows:
             raise InputError(f"{files['truth'].path}: no rows: there is nothing to compare the lists with")
         check_groupings(files, columns)
-        user_kind = joint_kind(con, "user", list(files.values()))
-        item_kind = joint_kind(con, "item", list(files.values()))
-        user_ids, item_texts = _make_codes(con, files, user_kind, item_kind)
-        groups = {name: _labels(con, files, f"by{n}", user_ids) for n, name in enumerate(columns.by)}
-        return Logs(
-            recs=_fetch_recs(con, files["recs"], user_ids, item_kind),
-            truth=_fetch(con, files["truth"], len(user_ids), item_kind, value="gain", order="t.rowid"),
-            user_ids=user_ids,
-            groups=groups,
-            exclude=_fetch(con, files["seen"], len(user_ids), item_kind) if "seen" in files else None,
-            item_texts=item_texts,
-        )
+        ids = {role: _sql_type(joint_kind(con, role, list(files.values()))) for role in ("user", "item")}
+        labels = _Labels.make(con, list(files.values()), columns.by, {"user": ids["user"]})
+        selects = {table: _select(con, file, ("rank", "score", "gain"), ids, labels) for table, file in files.items()}
+        n_rows = sum(file.rows for file in files.values())
+        for batch in _batches(_Data(con, files, selects, n_rows, batch_rows), ("user",), progress):
+            names = {role: role for role in ("rank", "score") if role in batch["recs"].column_names}
+            names |= {"gain": "gain"} if "gain" in batch["truth"].column_names else {}
+            with _named_as_in(files, streamed=batch_rows > 0):
+                evaluator.update(
+                    batch["recs"],
+                    batch["truth"],
+                    exclude=batch.get("seen"),
+                    user="user",
+                    item="item",
+                    by=labels.columns or None,
+                    progress=None if batch_rows else progress,
+                    **names,
+                )
+        return _finish(evaluator.result(), {"user": columns.user}, labels)
 
 
-def read_scores(
-    path: str | os.PathLike[str], columns: ScoreColumns | None = None, *, n_threads: int | None = None
-) -> ScoredLog:
-    """Labels and scores (or targets and predictions) from one file, whole."""
-    columns = columns or ScoreColumns()
-    path = os.fspath(path)
-    check_path(path)
-    with open_database(n_threads) as con:
-        file = load(con, "log", path, columns)
+def evaluate_log(
+    make_evaluator: Callable[[bool], ScoreEvaluator],
+    path: Path,
+    columns: ScoreColumns,
+    resources: Resources,
+    progress: Progress | None = None,
+    curves: Callable[[Array, Array, Array | None], Any] | None = None,
+) -> Evaluated:
+    """Labels and scores (or targets and predictions) from one file.
+
+    `make_evaluator` is told whether there are users; `curves` is given labels, scores and weights of all rows.
+    """
+    check_path(os.fspath(path))
+    with _database([path], columns, resources) as (con, batch_rows):
+        file = load(con, "log", os.fspath(path), columns)
         if not file.rows:
             raise InputError(f"{path}: no rows: there is nothing to evaluate")
-        users = _number_users(con, file)
-        ids = _as_tuples(list(users.values())) if len(users) > 1 else next(iter(users.values()), np.zeros(0))
-        rows = _fetch_rows(con, file, columns.values)
-        codes = rows.get("user_code")
-        return ScoredLog(
-            path=path,
-            columns=file.names,
-            labels=rows[columns.values[0]],
-            scores=rows[columns.values[1]],
-            weights=rows.get("weight"),
-            items=rows.get("item"),
-            indptr=None if codes is None else _pointers(codes, len(ids)),
-            users=users,
-            groups={name: _labels_of_log(con, file, f"by{n}", ids) for n, name in enumerate(columns.by)},
-            places=rows.get("place"),
+        users = tuple(role for role in file.names if role.startswith("user"))
+        ids = {role: _sql_type(joint_kind(con, role, [file])) for role in (*users, "item") if role in file.names}
+        labels = _Labels.make(con, [file], columns.by, {role: ids[role] for role in users})
+        select = _select(con, file, (*columns.values, "weight"), ids, labels)
+        label, score = columns.values
+        evaluator = make_evaluator(bool(users))
+        for batch in _batches(_Data(con, {"log": file}, {"log": select}, file.rows, batch_rows), users, progress):
+            with _named_as_in({"log": file}, streamed=batch_rows > 0):
+                evaluator.update(
+                    batch["log"],
+                    user=(users if len(users) > 1 else users[0]) if users else None,
+                    label=label,
+                    score=score,
+                    item="item" if "item" in file.names else None,
+                    sample_weight="weight" if "weight" in file.names else None,
+                    by=labels.columns or None,
+                    progress=None if batch_rows else progress,
+                )
+        found = _finish(evaluator.result(), {role: file.names[role] for role in users}, labels)
+        if curves is None:
+            return found
+        picked = ", ".join(_numbers(con, file, (label, score, "weight")))
+        rows = con.cursor().sql(f"SELECT {picked} FROM log AS t").fetchnumpy()
+        with _named_as_in({"log": file}, streamed=False):
+            drawn = curves(np.asarray(rows[label]), np.asarray(rows[score]), rows.get("weight"))
+        return found._replace(curves=drawn)
+
+
+def _numbers(con: DuckDBPyConnection, file: File, roles: Sequence[str]) -> list[str]:
+    """SQL of the columns of numbers that a file has."""
+    return [f"{number_sql(con, file, role)} AS {quoted(role)}" for role in roles if role in file.names]
+
+
+@contextlib.contextmanager
+def _database(
+    paths: Sequence[Path], columns: Columns | ScoreColumns, resources: Resources
+) -> Iterator[tuple[DuckDBPyConnection, int]]:
+    """A database in memory, or one on disk that is gone afterwards; and the rows to evaluate at once, 0 for all."""
+    limit = resources.limit()
+    needed = COPIES * sum(estimate_bytes(os.fspath(path), columns) for path in paths)
+    if needed <= limit:
+        with open_database(resources.n_threads) as con:
+            yield con, 0
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="fastrec-", dir=resources.temp_directory) as folder,
+        open_database(resources.n_threads, folder, int(SHARE_OF_DATABASE * limit)) as con,
+    ):
+        yield con, resources.batch_rows()
+
+
+def _sql_type(kind: str) -> str:
+    return "BIGINT" if kind == "integer" else "VARCHAR"
+
+
+def _select(
+    con: DuckDBPyConnection, file: File, numbers: Sequence[str], ids: Mapping[str, str], labels: _Labels
+) -> str:
+    """The rows of a file, columns named by role, and `place`, where they stand in it."""
+    picked = [f"CAST(t.{quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in ids.items()]
+    return labels.join(f"SELECT {', '.join([*picked, *_numbers(con, file, numbers)])}, t.rowid AS place", file)
+
+
+def _batches(data: _Data, users: tuple[str, ...], progress: Progress | None) -> Iterator[dict[str, Any]]:
+    """Tables of rows by name, together holding each user whole."""
+    if not data.batch_rows:
+        cursor = data.con.cursor()
+        yield {table: cursor.sql(_in_file_order(select)).to_arrow_table() for table, select in data.selects.items()}
+        return
+    order = ", ".join(f"{quoted(role)}" for role in users) or "place"
+    done = 0
+    streams = {
+        table: data.con.cursor().sql(f"SELECT * EXCLUDE (place) FROM ({select}) ORDER BY {order}, place")
+        for table, select in data.selects.items()
+    }
+    readers = {table: stream.to_arrow_reader(data.batch_rows) for table, stream in streams.items()}
+    for batch in batches_of_users(readers, users):
+        yield batch
+        done += sum(len(rows) for rows in batch.values())
+        if progress is not None:
+            progress(done, data.n_rows)
+
+
+def _in_file_order(select: str) -> str:
+    """Rows as they stand in the file, which joins do not keep."""
+    inner = f"SELECT * EXCLUDE (place) FROM ({select})"
+    return f"{inner} ORDER BY place" if "JOIN" in select else inner
+
+
+class _Labels(NamedTuple):
+    """Labels to group users by: a table `labels` of the users' ids and, for each grouping, the code of the label."""
+
+    names: tuple[str, ...]  # of the groupings
+    texts: tuple[list[str], ...]  # of each grouping, by code
+    users: Mapping[str, str]  # role -> type in SQL
+    con: DuckDBPyConnection
+
+    @classmethod
+    def make(
+        cls, con: DuckDBPyConnection, files: Sequence[File], names: tuple[str, ...], users: Mapping[str, str]
+    ) -> _Labels:
+        """Find the one label of each user in the columns of some files; "(none)" where a user has none."""
+        if not names:
+            return cls((), (), users, con)
+        ids = ", ".join(f"CAST({quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in users.items())
+        listed = ", ".join(map(quoted, users))
+        parts = []
+        for file in files:
+            roles = [f"by{nth}" if f"by{nth}" in file.names else None for nth in range(len(names))]
+            columns = ", ".join(
+                f"{'NULL' if role is None else f'CAST({quoted(role)} AS VARCHAR)'} AS by{nth}"
+                for nth, role in enumerate(roles)
+            )
+            if file.table != "seen":
+                parts.append(f"SELECT {ids}, {columns} FROM {quoted(file.table)}")
+        ends = ", ".join(f"min(by{nth}) AS low{nth}, max(by{nth}) AS high{nth}" for nth in range(len(names)))
+        con.execute(
+            f"CREATE TABLE ends AS SELECT {listed}, {ends} FROM ({' UNION ALL '.join(parts)}) GROUP BY {listed}"
         )
+        texts = []
+        for nth in range(len(names)):
+            _check_one_label(con, nth, [file for file in files if f"by{nth}" in file.names], list(users))
+            label = f"coalesce(low{nth}, {_literal(NO_LABEL)})"
+            con.execute(
+                f"CREATE TABLE texts{nth} AS SELECT label, row_number() OVER (ORDER BY label) - 1 AS code "
+                f"FROM (SELECT DISTINCT {label} AS label FROM ends)"
+            )
+            texts.append([row[0] for row in con.execute(f"SELECT label FROM texts{nth} ORDER BY code").fetchall()])
+        codes = ", ".join(f"texts{nth}.code AS by{nth}" for nth in range(len(names)))
+        joins = " ".join(
+            f"JOIN texts{nth} ON texts{nth}.label = coalesce(low{nth}, {_literal(NO_LABEL)})"
+            for nth in range(len(names))
+        )
+        con.execute(f"CREATE TABLE labels AS SELECT {listed}, {codes} FROM ends {joins}")
+        return cls(names, tuple(texts), users, con)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that hold codes."""
+        return [f"by{nth}" for nth in range(len(self.names))]
+
+    def join(self, select: str, file: File) -> str:
+        """Rows of a file `t`, with the codes of their users' labels."""
+        if not self.names or file.table == "seen":
+            return f"{select} FROM {quoted(file.table)} AS t"
+        same = " AND ".join(
+            f"labels.{quoted(role)} = CAST(t.{quoted(role)} AS {type_})" for role, type_ in self.users.items()
+        )
+        codes = ", ".join(f"labels.{column}" for column in self.columns)
+        return f"{select}, {codes} FROM {quoted(file.table)} AS t JOIN labels ON {same}"
+
+    def of_users(self) -> dict[str, Array]:
+        """The label of each user, users in ascending order."""
+        if not self.names:
+            return {}
+        listed = ", ".join(map(quoted, self.users))
+        codes = self.con.execute(f"SELECT {', '.join(self.columns)} FROM labels ORDER BY {listed}").fetchnumpy()
+        return {
+            name: _typed(texts)[np.asarray(codes[column])]
+            for name, texts, column in zip(self.names, self.texts, self.columns, strict=True)
+        }
 
 
-def _make_codes(
-    con: DuckDBPyConnection, files: Mapping[str, File], user_kind: str, item_kind: str
-) -> tuple[Array, Array | None]:
-    """Make the tables `users` and, for text items, `items` (id, code), with codes in ascending order of ids.
-
-    Returns the ids of users and the texts of items in that order.
-    """
-    for role, kind in (("user", user_kind), ("item", item_kind)):
-        type_ = "BIGINT" if kind == "integer" else "VARCHAR"
-        for file in files.values():
-            con.execute(f"ALTER TABLE {quoted(file.table)} ALTER {quoted(role)} TYPE {type_}")
-    user_ids = _number_ids(con, "user", ("recs", "truth"))
-    item_texts = _number_ids(con, "item", ("recs", "truth")) if item_kind == "text" else None
-    return user_ids.astype(np.int64 if user_kind == "integer" else np.str_), item_texts
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
-def _number_ids(con: DuckDBPyConnection, role: str, tables: Sequence[str]) -> Array:
-    """Make the table `users` or `items` of the ids in some tables; the ids in the order of their codes."""
-    # Text compares by bytes here: no collation is set.
-    union = " UNION ALL ".join(f"SELECT {quoted(role)} AS id FROM {quoted(table)}" for table in tables)
-    con.execute(
-        f"CREATE TEMP TABLE {role}s AS SELECT id, row_number() OVER (ORDER BY id) - 1 AS code FROM "
-        f"(SELECT DISTINCT id FROM ({union}))"
+def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], users: Sequence[str]) -> None:
+    """The lowest label of each user must be the highest too."""
+    listed = ", ".join(map(quoted, users))
+    (count,) = one_row(con, f"SELECT count(*) FROM ends WHERE low{nth} <> high{nth}")
+    if not count:
+        return
+    *user, low, high = one_row(
+        con, f"SELECT {listed}, low{nth}, high{nth} FROM ends WHERE low{nth} <> high{nth} ORDER BY {listed} LIMIT 1"
     )
-    return np.asarray(con.execute(f"SELECT id FROM {role}s ORDER BY code").fetchnumpy()["id"])
-
-
-def _fetch(
-    con: DuckDBPyConnection,
-    file: File,
-    n_users: int,
-    item_kind: str,
-    *,
-    value: str | None = None,
-    order: str | None = None,
-) -> tuple[Array, ...]:
-    """(items, indptr) of a table or, where it has the column `value`, (items, indptr, values)."""
-    item = 't."item"' if item_kind == "integer" else "items.code"
-    join = "" if item_kind == "integer" else ' JOIN items ON items.id = t."item"'
-    picked = f"users.code AS user_code, {item} AS item"
-    if value is not None and value in file.names:
-        picked += f", {number_sql(con, file, value)} AS value"
-    rows = con.execute(
-        f'SELECT {picked} FROM {quoted(file.table)} AS t JOIN users ON users.id = t."user"{join} '
-        f"ORDER BY users.code{', ' + order if order else ''}"
-    ).fetchnumpy()
-    arrays = (_narrow(np.asarray(rows["item"], dtype=np.int64)), _pointers(rows["user_code"], n_users))
-    return (*arrays, np.asarray(rows["value"])) if "value" in rows else arrays
-
-
-def _pointers(codes: Array, n_users: int) -> Array:
-    """Where the rows of each user begin and end; the codes of users ascend."""
-    indptr = np.zeros(n_users + 1, dtype=np.int64)
-    np.cumsum(np.bincount(codes, minlength=n_users), out=indptr[1:])
-    return indptr
-
-
-def _narrow(items: Array) -> Array:
-    """int32 where the ids fit: half the memory to read."""
-    fits = items.size == 0 or items.max() < 2**31
-    return items.astype(np.int32) if fits else items
-
-
-def _fetch_recs(con: DuckDBPyConnection, file: File, user_ids: Array, item_kind: str) -> tuple[Array, ...]:
-    """The lists in rank order; or, where there are scores, with the scores that `evaluate` orders them by."""
-    n_users = len(user_ids)
-    if "rank" not in file.names:
-        return _fetch(con, file, n_users, item_kind, value="score", order="t.rowid")
-    order = f"{number_sql(con, file, 'rank')}, t.rowid"
-    items, indptr, ranks = _fetch(con, file, n_users, item_kind, value="rank", order=order)
-    users = np.repeat(np.arange(n_users), np.diff(indptr))
-    twice = np.flatnonzero((ranks[1:] == ranks[:-1]) & (users[1:] == users[:-1]))
-    if twice.size:
-        first = twice[0]
-        user, rank = user_ids[users[first]], ranks[first]
-        raise InputError(
-            f"{file.at('rank')} holds a rank twice for one user: user {user.item()!r}, rank {rank.item():g} "
-            f"({twice.size} such rows); to order by scores, with ties, name the score column"
-        )
-    return items, indptr
-
-
-def _labels(con: DuckDBPyConnection, files: Mapping[str, File], role: str, user_ids: Array) -> Array:
-    """One label per user from a column of the truth, of the lists or of both; "(none)" where a user has none.
-
-    Labels are integers if every one is an integer, else text.
-    """
-    having = [file for file in files.values() if role in file.names]
-    rows = " UNION ALL ".join(
-        f'SELECT "user", CAST({quoted(role)} AS VARCHAR) AS label FROM {quoted(file.table)}' for file in having
+    who = user[0] if len(user) == 1 else tuple(user)
+    raise ColumnError(
+        f"{' and '.join(file.at(f'by{nth}') for file in files)}: one value per user is wanted, but user {who!r} has "
+        f"{short_text(low)} and {short_text(high)} ({count} such users)",
+        "by",
     )
-    found = con.execute(
-        "SELECT min(label) AS low, max(label) AS high "
-        f'FROM users LEFT JOIN ({rows}) AS t ON users.id = t."user" GROUP BY users.code ORDER BY users.code'
-    ).fetchnumpy()
-    return _one_label_each(found, user_ids, " and ".join(file.at(role) for file in having))
 
 
-def _one_label_each(found: Mapping[str, Array], user_ids: Array, where: str) -> Array:
-    """The lowest label of each user, which must be the highest too."""
-    low, high = (np.ma.filled(np.ma.asarray(found[name]), NO_LABEL) for name in ("low", "high"))
-    differ = np.flatnonzero(low != high)
-    if differ.size:
-        user = user_ids[differ[0] : differ[0] + 1].tolist()[0]
-        raise ColumnError(
-            f"{where}: one value per user is wanted, but user {user!r} has {short_text(low[differ[0]])} and "
-            f"{short_text(high[differ[0]])} ({differ.size} such users)",
-            "by",
-        )
-    labels = low.astype(np.str_)
+def _typed(texts: Sequence[str]) -> Array:
+    """Labels as integers if every one is an integer, else as text."""
+    labels = np.array(texts, dtype=np.str_)
     try:
         integers = labels.astype(np.int64)
     except (ValueError, OverflowError):
@@ -275,72 +353,53 @@ def _one_label_each(found: Mapping[str, Array], user_ids: Array, where: str) -> 
     return integers if np.array_equal(integers.astype(np.str_), labels) else labels
 
 
-# Scored logs
-
-
-def _user_roles(file: File) -> list[str]:
-    return [role for role in file.names if role.startswith("user")]
-
-
-def _number_users(con: DuckDBPyConnection, file: File) -> dict[str, Array]:
-    """Make the table `users` of the combinations of user columns, with codes in ascending order; their values."""
-    roles = _user_roles(file)
-    if not roles:
-        return {}
-    kinds = [_set_kind(con, file, role) for role in roles]
-    listed = ", ".join(map(quoted, roles))
-    con.execute(
-        f"CREATE TEMP TABLE users AS SELECT {listed}, row_number() OVER (ORDER BY {listed}) - 1 AS code "
-        f"FROM (SELECT DISTINCT {listed} FROM log)"
-    )
-    found = con.execute(f"SELECT {listed} FROM users ORDER BY code").fetchnumpy()
-    types = (np.int64 if kind == "integer" else np.str_ for kind in kinds)
-    return {file.names[role]: np.asarray(found[role]).astype(type_) for role, type_ in zip(roles, types, strict=True)}
-
-
-def _set_kind(con: DuckDBPyConnection, file: File, role: str) -> str:
-    """Make integers or text of the ids of a role; which of the two."""
-    kind = joint_kind(con, role, [file])
-    type_ = "BIGINT" if kind == "integer" else "VARCHAR"
-    con.execute(f"ALTER TABLE {quoted(file.table)} ALTER {quoted(role)} TYPE {type_}")
-    return kind
-
-
-def _join_users(file: File) -> str:
-    return "JOIN users ON " + " AND ".join(f"users.{quoted(role)} = t.{quoted(role)}" for role in _user_roles(file))
-
-
-def _fetch_rows(con: DuckDBPyConnection, file: File, values: tuple[str, str]) -> dict[str, Array]:
-    """The columns of a scored log: its values, weight and item; with users also user_code and place, by user."""
-    picked = {role: number_sql(con, file, role) for role in (*values, "weight") if role in file.names}
-    joins, order = "", ""
-    if "item" in file.names:
-        picked["item"] = 't."item"'
-        if _set_kind(con, file, "item") == "text":
-            _number_ids(con, "item", ("log",))
-            picked["item"], joins = "items.code", ' JOIN items ON items.id = t."item"'
-    if _user_roles(file):
-        picked |= {"user_code": "users.code", "place": "t.rowid"}
-        joins, order = f"{joins} {_join_users(file)}", "ORDER BY users.code, t.rowid"
-    elif joins:
-        order = "ORDER BY t.rowid"
-    columns = ", ".join(f"{value} AS {quoted(name)}" for name, value in picked.items())
-    rows = con.execute(f"SELECT {columns} FROM log AS t{joins} {order}").fetchnumpy()
-    return {name: np.asarray(column) for name, column in rows.items()}
-
-
-def _labels_of_log(con: DuckDBPyConnection, file: File, role: str, user_ids: Array) -> Array:
-    """One label per user from a column of a scored log; "(none)" where a user has none."""
-    label = f"CAST(t.{quoted(role)} AS VARCHAR)"
-    found = con.execute(
-        f"SELECT min({label}) AS low, max({label}) AS high FROM log AS t {_join_users(file)} "
-        "GROUP BY users.code ORDER BY users.code"
-    ).fetchnumpy()
-    return _one_label_each(found, user_ids, file.at(role))
+def _finish(report: Report, users: Mapping[str, str], labels: _Labels) -> Evaluated:
+    """The report with groups called what their files call them, and the columns of its users."""
+    groups = {}
+    for nth, (name, texts) in enumerate(zip(labels.names, labels.texts, strict=True)):
+        by_code = report.groups[f"by{nth}"]
+        spelled = _typed(texts).tolist()
+        found = {spelled[int(code)]: estimates for code, estimates in by_code.items()}
+        groups[name] = dict(sorted(found.items()))
+    report = report.with_groups(groups)
+    ids = report.user_ids
+    if ids is None or not report.has_values:
+        return Evaluated(report, {}, {})
+    columns = [ids] if len(users) == 1 else [np.array(column) for column in zip(*ids.tolist(), strict=True)]
+    return Evaluated(report, dict(zip(users.values(), columns, strict=True)), labels.of_users())
 
 
 @contextlib.contextmanager
-def output_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def _named_as_in(files: Mapping[str, File], *, streamed: bool) -> Iterator[None]:
+    """Errors name files and columns as they are on disk, and rows from 1."""
+    tables = {"recs": "recs", "truth": "truth", "exclude": "seen", "the frame": "log"}
+
+    def name_column(found: re.Match[str]) -> str:
+        file = files[tables[found[1]]]
+        return file.at(found[2]) if found[2] in file.names else found[0]
+
+    def name_values(found: re.Match[str]) -> str:
+        file = files.get("log")
+        if file is None:
+            return found[0]
+        label, score = ("target", "prediction") if "target" in file.names else ("label", "score")
+        role = {"scores": score, "sample_weight": "weight"}.get(found[1], label)
+        return f"{file.at(role)}: {role}s"
+
+    try:
+        yield
+    except FastrecError as error:
+        message = re.sub(rf"\b({'|'.join(tables)}) column '(\w+)'", name_column, str(error))
+        message = re.sub(r"^(labels|truth gains|scores|sample_weight)\b(?= must\b)", name_values, message)
+        if streamed:
+            message = re.sub(r" (?:at|in) row \d+", "", message)
+        else:
+            message = re.sub(r"\b(?:at|in) row (\d+)", lambda at: f"in row {int(at[1]) + 1}", message)
+        raise type(error)(message) from None
+
+
+@contextlib.contextmanager
+def output_file(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that becomes `path`, whole, when the block ends well; devices are written directly."""
     final = os.path.realpath(path)
     if os.path.isdir(final):

@@ -177,6 +177,31 @@ class Report(Mapping[str, float]):
             raise InputError("per-user values were not kept: evaluate(..., per_user=True)")
         return self._per_user
 
+    @property
+    def has_values(self) -> bool:
+        """Whether the values of users were kept."""
+        return self._per_user is not None
+
+    def with_groups(self, groups: Mapping[str, Mapping[Label, Mapping[str, Estimate]]]) -> Report:
+        """The same report with other groups.
+
+        >>> import fastrec
+        >>> report = fastrec.evaluate([[1], [2]], [[1], [1]], ["hits"], groups={"plan": [0, 1]})
+        >>> named = {"plan": {("free", "paid")[code]: own for code, own in report.groups["plan"].items()}}
+        >>> report.with_groups(named).groups["plan"]["free"]["hits"].mean
+        1.0
+        """
+        return Report(
+            estimates=self.estimates,
+            users=self.users,
+            data=self.data,
+            settings=self.settings,
+            groups=groups,
+            per_user=self._per_user,
+            user_ids=self.user_ids,
+            fastrec_version=self.fastrec_version,
+        )
+
     def std_error(self, name: str) -> float:
         """The standard error of a metric's mean over users; NaN for fewer than two users.
 

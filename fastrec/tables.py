@@ -30,6 +30,7 @@ __all__ = [
     "ScoreColumns",
     "check_groupings",
     "check_path",
+    "estimate_bytes",
     "joint_kind",
     "load",
     "number_sql",
@@ -46,6 +47,8 @@ LARGEST_ID = 2**63 - 1
 LARGEST_EXACT_FLOAT = 2**53
 NOT_FLOATS = "write ids as integers (missing values make floats of them: drop those rows first) or as text"
 HEADER_BYTES = 1 << 20
+BYTES_PER_VALUE = 12
+PACKED = 6  # times that gzip makes rows smaller
 OTHER_ENDINGS = (".json", ".jsonl", ".ndjson", ".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
 
 
@@ -171,18 +174,22 @@ class _Ids:
 
 
 @contextlib.contextmanager
-def open_database(n_threads: int | None) -> Iterator[DuckDBPyConnection]:
-    """An in-memory database of our own, which writes no temporary files and installs nothing."""
+def open_database(
+    n_threads: int | None, folder: str | None = None, memory: int | None = None
+) -> Iterator[DuckDBPyConnection]:
+    """A database of our own, which installs nothing: in memory, without temporary files; or in a folder."""
     duckdb = require("duckdb", "cli", what="reading files")
     config: dict[str, Any] = {
-        "temp_directory": "",
+        "temp_directory": "" if folder is None else folder,
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "preserve_insertion_order": "true",
     }
     if n_threads is not None:
         config["threads"] = n_threads
-    con = duckdb.connect(":memory:", config=config)
+    if memory is not None:
+        config["memory_limit"] = f"{memory}B"
+    con = duckdb.connect(":memory:" if folder is None else os.path.join(folder, "rows.duckdb"), config=config)
     try:
         con.execute("SET enable_progress_bar = false")
         yield con
@@ -243,6 +250,21 @@ def check_path(path: str) -> None:
         raise InputError(f"{path}: the file is empty, not even a header")
 
 
+def estimate_bytes(path: str, columns: Columns | ScoreColumns) -> int:
+    """About what the wanted columns of a file take in memory."""
+    duckdb = require("duckdb", "cli", what="reading files")
+    if not _is_parquet(path):
+        with open(path, "rb") as stream:
+            packed = stream.read(2) == b"\x1f\x8b"
+        return os.path.getsize(path) * (PACKED if packed else 1)
+    try:
+        query = "SELECT sum(num_rows) FROM parquet_file_metadata(?)"
+        found = duckdb.execute(query, [_literal_path(path)]).fetchone()
+    except duckdb.Error:
+        return 0  # reading it will say what is wrong
+    return int(found[0]) * BYTES_PER_VALUE * len(columns.names) if found else 0
+
+
 def _is_parquet(path: str) -> bool:
     """By the first bytes, not by the name; a name that promises something else is an error."""
     with open(path, "rb") as stream:
@@ -269,7 +291,7 @@ def load(con: DuckDBPyConnection, table: str, path: str, columns: Columns | Scor
             found = {name: (quoted(name), type_) for name, type_, *_ in rows}
         names = columns.roles(table, path, list(found))
         picked = ", ".join(f"{_readable(*found[name])} AS {quoted(role)}" for role, name in names.items())
-        con.execute(f"CREATE TEMP TABLE {quoted(table)} AS SELECT {picked} FROM {source}")
+        con.execute(f"CREATE TABLE {quoted(table)} AS SELECT {picked} FROM {source}")
         (rows_,) = one_row(con, f"SELECT count(*) FROM {quoted(table)}")
     except (duckdb.OutOfMemoryException, duckdb.InterruptException):
         raise
@@ -480,18 +502,24 @@ def _check_id_range(con: DuckDBPyConnection, file: File, role: str) -> None:
 
 
 def number_sql(con: DuckDBPyConnection, file: File, role: str) -> str:
-    """SQL for a column of numbers: ranks are BIGINT or DOUBLE, labels TINYINT if small, others FLOAT or DOUBLE."""
+    """SQL for a column of numbers: ranks are integers, labels TINYINT if small, others FLOAT or DOUBLE."""
     column, type_ = f"t.{quoted(role)}", file.types[role]
     if role == "label" and type_ in ("BOOLEAN", "TINYINT"):
         return f"CAST({column} AS TINYINT)"
-    if role != "rank":
-        return column if type_ == "FLOAT" else f"CAST({column} AS DOUBLE)"
+    if role == "rank":
+        return _rank_sql(con, file, column)
+    return column if type_ == "FLOAT" else f"CAST({column} AS DOUBLE)"
+
+
+def _rank_sql(con: DuckDBPyConnection, file: File, column: str) -> str:
+    """Ranks as they are where they are integers; others by their place among all, which is all that matters of them."""
+    type_ = file.types["rank"]
+    if _is_integer(type_) and type_ != "UBIGINT":
+        return column
     if _is_text(type_):
-        same = f"CAST(TRY_CAST({column} AS BIGINT) AS VARCHAR) = {column}"
-        (integers,) = one_row(
-            con, f"SELECT coalesce(bool_and(coalesce({same}, false)), true) FROM {quoted(file.table)} AS t"
-        )
-        return f"CAST({column} AS {'BIGINT' if integers else 'DOUBLE'})"
-    if type_ == "UBIGINT" or not _is_integer(type_):
-        return f"CAST({column} AS DOUBLE)"
-    return column
+        same = f"coalesce(CAST(TRY_CAST({column} AS BIGINT) AS VARCHAR) = {column}, false)"
+        (integers,) = one_row(con, f"SELECT coalesce(bool_and({same}), true) FROM {quoted(file.table)} AS t")
+        if integers:
+            return f"CAST({column} AS BIGINT)"
+        column = f"CAST({column} AS DOUBLE)"
+    return f"dense_rank() OVER (ORDER BY {column})"

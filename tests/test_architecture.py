@@ -21,6 +21,7 @@ LAYERS = [
     "cli",
     "demo",
     "files",
+    "streams",
     "tables",
     "plots",
     "api",

@@ -1,0 +1,152 @@
+"""What leaves files for an evaluator, as flat arrays with user pointers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.files import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
+from fastrec.report import Report
+
+
+class Logs(NamedTuple):
+    """Lists, truth and seen items of the same users, ascending; items that are texts by their place among all."""
+
+    recs: tuple[Any, ...]
+    truth: tuple[Any, ...]
+    user_ids: Any
+    groups: dict[str, Any]
+    exclude: tuple[Any, ...] | None
+
+
+class ScoredLog(NamedTuple):
+    """Rows by user, ascending, else in the order of the file."""
+
+    labels: Any
+    scores: Any
+    weights: Any
+    items: Any
+    indptr: Any
+    user_ids: Any
+    users: dict[str, Any]
+    groups: dict[str, Any]
+
+
+class Keeper:
+    """Stands where an evaluator stands, and keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[Any]] = {"recs": [], "truth": [], "exclude": [], "log": []}
+        self.call: dict[str, Any] = {}
+
+    def update(self, first: Any, truth: Any = None, *, exclude: Any = None, **call: Any) -> None:
+        given = {"log": first} if truth is None else {"recs": first, "truth": truth, "exclude": exclude}
+        for name, table in given.items():
+            if table is not None:
+                self.tables[name].append(table)
+        self.call = call
+
+    def column(self, table: str, name: str) -> list[Any]:
+        return [value for part in self.tables[table] for value in part.column(name).to_pylist()]
+
+    def has(self, table: str, name: str) -> bool:
+        return any(name in part.column_names for part in self.tables[table])
+
+    def users(self) -> list[Any]:
+        if self.tables["log"]:
+            names = self.call["user"]
+            if names is None:
+                return []
+            if isinstance(names, str):
+                return ascending(set(self.column("log", names)))
+            keys = zip(*(self.column("log", name) for name in names), strict=True)
+            return sorted(set(keys), key=lambda key: [bits(part) for part in key])
+        return ascending({*self.column("recs", "user"), *self.column("truth", "user")})
+
+    def result(self) -> Report:
+        groups = {}
+        for name in self.call.get("by") or []:
+            codes = {code for table in ("recs", "truth", "log") for code in self.column(table, name)}
+            groups[name] = {code: {} for code in codes}
+        ids = np.empty(len(self.users()), dtype=object)
+        ids[:] = self.users()
+        empty: dict[str, Any] = {"estimates": {}, "users": {}, "data": {}, "settings": {}, "fastrec_version": ""}
+        return Report(groups=groups, per_user={}, user_ids=ids, **empty)
+
+    def item_codes(self) -> dict[Any, Any]:
+        having = [table for table in ("recs", "truth", "log") if self.has(table, "item")]
+        found = {item for table in having for item in self.column(table, "item")}
+        texts = any(isinstance(item, str) for item in found)
+        return {item: code if texts else item for code, item in enumerate(ascending(found))}
+
+
+def bits(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+def ascending(values: Any) -> list[Any]:
+    return sorted(values, key=bits)
+
+
+def read_logs(recs: Any, truth: Any, columns: Columns | None = None, *, exclude: Any = None, **resources: Any) -> Logs:
+    """What `evaluate_lists` reads."""
+    keeper = Keeper()
+    paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"seen": exclude})
+    found = evaluate_lists(keeper, paths, columns or Columns(), Resources(**resources))  # type: ignore[arg-type]
+    users, codes = keeper.users(), keeper.item_codes()
+
+    def side(table: str, *values: str) -> tuple[Any, ...]:
+        of_user: dict[Any, list[Any]] = {user: [] for user in users}
+        names = ["item", *(name for name in values if keeper.has(table, name))]
+        for user, *row in zip(*(keeper.column(table, name) for name in ("user", *names)), strict=True):
+            if user in of_user and (table != "exclude" or row[0] in codes or not texts):
+                of_user[user].append((codes.get(row[0], row[0]), *row[1:]))
+        if "rank" in names:
+            of_user = {user: sorted(rows, key=lambda row: row[1]) for user, rows in of_user.items()}
+            names = ["item"]
+        flat = [row for user in users for row in of_user[user]]
+        kinds = [keeper.tables[table][0].schema.field(name).type.to_pandas_dtype() for name in names[1:]]
+        arrays = [np.array([row[at] for row in flat], kind) for at, kind in enumerate([None, *kinds])]
+        return arrays[0], np.cumsum([0, *(len(of_user[user]) for user in users)]), *arrays[1:]
+
+    texts = any(isinstance(item, str) for item in codes)
+    seen = side("exclude") if exclude is not None else None
+    ids = found.users.get((columns or Columns()).user, np.array(users))
+    return Logs(side("recs", "rank", "score"), side("truth", "gain"), ids, found.groups, seen)
+
+
+def read_scores(path: Any, columns: ScoreColumns | None = None, **resources: Any) -> ScoredLog:
+    """What `evaluate_log` reads."""
+    keeper = Keeper()
+    found = evaluate_log(lambda _: keeper, path, columns or ScoreColumns(), Resources(**resources))  # type: ignore[arg-type, return-value]
+    users, names, codes = keeper.users(), keeper.call["user"], keeper.item_codes()
+    keys: list[Any] = [None] * len(keeper.column("log", keeper.call["label"]))
+    if isinstance(names, str):
+        keys = keeper.column("log", names)
+    elif names is not None:
+        keys = list(zip(*(keeper.column("log", name) for name in names), strict=True))
+    place = {user: at for at, user in enumerate(users)} or {None: 0}
+    places = np.array([place[key] for key in keys], np.int64)
+    order = np.argsort(places, kind="stable")
+
+    def ordered(role: str | None) -> Any:
+        if role is None:
+            return None
+        return np.concatenate([part.column(role).to_numpy() for part in keeper.tables["log"]])[order]
+
+    items = None
+    if keeper.call["item"] is not None:
+        items = np.array([codes[item] for item in keeper.column("log", "item")])[order]
+    ids = np.empty(len(users), dtype=object)
+    ids[:] = users
+    return ScoredLog(
+        labels=ordered(keeper.call["label"]),
+        scores=ordered(keeper.call["score"]),
+        weights=ordered(keeper.call["sample_weight"]),
+        items=items,
+        indptr=None if names is None else np.cumsum([0, *np.bincount(places, minlength=len(users))]),
+        user_ids=None if names is None else ids,
+        users=found.users,
+        groups=found.groups,
+    )
