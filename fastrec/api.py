@@ -730,6 +730,8 @@ class ScoreEvaluator(_Evaluating):
                 n_threads=self._n_threads,
             )
         else:
+            if hasattr(labels, "columns"):
+                raise InputError("scores must be left out where labels is a data frame; metrics are passed by name")
             refuse_columns(columns, "labels is not a data frame that stands alone, without scores")
             rows = read_rows(
                 labels,
@@ -976,11 +978,14 @@ def _warm_up_grouping() -> None:
     """Compile what puts the rows of users together: of dense keys and of others, ids and ranks of either width."""
     rows = np.arange(1 << 16)
     users, ranks = rows % 512, rows // 512
-    for keys in (users.astype(np.int32), users, users.astype(np.int32) << 20, users << 40):
-        for width in (np.int32, np.int64):
+    narrow = users.astype(np.int32)
+    for keys in (narrow, users, narrow << 20, users << 40):
+        grouping = group_rows(keys, 1)
+        for items in (rows.astype(np.int32), rows):
             for own in (ranks, ranks * -1000):  # without gaps and with
-                group_rows(keys, 1).take_by_rank(rows.astype(width), own.astype(width), 1)
-        group_rows(keys, 1).take(rows.astype(np.int8))
+                grouping.take_by_rank(items, own, 1)
+                grouping.take_by_rank(items, own.astype(np.int32), 1)
+        grouping.take(rows.astype(np.int8))
     for width in (np.int32, np.int64):
         blocks = group_rows(np.repeat(users[::-1], 64).astype(width), 1)
         blocks.take(np.repeat(rows, 64).astype(width))

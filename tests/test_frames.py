@@ -501,6 +501,8 @@ def test_columns_go_with_frames() -> None:
         fastrec.evaluate_scores(pl.DataFrame({"label": [1], "score": [1.0]}), indptr=[0, 1], metrics="auc")
     with pytest.raises(fastrec.InputTypeError, match="scores must be given"):
         fastrec.evaluate_scores([1, 0], metrics="auc")
+    with pytest.raises(fastrec.InputError, match="scores must be left out where labels is a data frame"):
+        fastrec.evaluate_scores(pl.DataFrame({"label": [1], "score": [1.0]}), ["auc"])
 
 
 def test_two_columns_of_one_name() -> None:
@@ -585,7 +587,12 @@ except fastrec.MissingExtraError as error:
 
 
 def test_arrays_load_no_frame_library() -> None:
-    program = "import sys, fastrec; fastrec.evaluate([[1]], [[1]]); print(sorted({'pyarrow', 'polars', 'pandas', 'narwhals'} & set(sys.modules)))"  # noqa: E501
+    program = """
+import sys, fastrec
+fastrec.evaluate([[1]], [[1]])
+fastrec.evaluate_scores([1, 0], [0.5, 0.4], user_ids=["b", "a"], metrics="gauc")
+print(sorted({"pyarrow", "polars", "pandas", "narwhals"} & set(sys.modules)))
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
