@@ -58,6 +58,9 @@ def suggest_name(name: str, found: Sequence[Any]) -> str:
     """What to add to an error about a column that is not there: the nearest name, and the names there are."""
     import difflib  # only errors need it
 
+    if not found:
+        return "; it has no columns"
+
     lowered = {str(other).lower(): other for other in found}
     near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
     hint = f" (did you mean {lowered[near[0]]!r}?)" if near else ""

@@ -403,7 +403,7 @@ FAULTS: dict[str, Fault] = {
     "null user": recs_with(user_id=[1, None, 2])._replace(says=["recs column 'user_id'", "null", "row 1"]),
     "null item": truth_with(item_id=[None, 12])._replace(says=["truth column 'item_id'", "null", "row 0"]),
     "null text": truth_with(user_id=["a", None])._replace(says=["truth column 'user_id'", "null", "row 1"]),
-    "null rank": recs_with(rank=[1, None, None])._replace(says=["recs column 'rank'", "row 1", "2 such rows"]),
+    "null rank": recs_with(rank=[1, None, None])._replace(says=["recs column 'rank'", "row 1", "in 2 of 3 rows"]),
     "null gain": truth_with(gain=[None, 1.0])._replace(says=["truth column 'gain'", "null", "row 0"]),
     "null list": recs_with(user_id=[1, 2, 3], item_id=[[1], None, [2]])._replace(says=["'item_id'", "null", "row 1"]),
     "null in a list": recs_with(user_id=[1, 2, 3], item_id=[[1], [3, None], [2]])._replace(
@@ -546,6 +546,38 @@ def test_a_dictionary_may_hold_a_value_twice_and_values_that_never_occur() -> No
 def test_categories_of_numbers() -> None:
     recs = pd.DataFrame(RECS).astype({"user_id": "category", "item_id": "category"})
     assert fastrec.evaluate(recs, pd.DataFrame(TRUTH), "mrr")["mrr"] == 0.75
+
+
+ODD_COLUMNS = {
+    "decimals": ("item_id", pl.lit("1.5").cast(pl.Decimal(10, 2)), "decimal128"),
+    "dates": ("user_id", pl.lit("2020-01-01").str.to_date(), "date32"),
+    "pairs": ("item_id", pl.concat_list(pl.struct("user_id", "item_id")), "struct"),
+    "lists of lists": ("item_id", pl.concat_list("item_id").implode().over("user_id"), "list"),
+    "nothing": ("item_id", pl.lit(None), "found null in row 0 (in 2 of 2 rows)"),
+    "128 bits": ("user_id", pl.col("user_id").cast(pl.Int128), "'user_id'"),
+    "endless ranks": ("rank", pl.lit(float("inf")), "whole numbers, found inf"),
+    "no ranks": ("rank", pl.lit(float("nan")), "whole numbers, found nan"),
+    "ranks past the largest": ("rank", pl.lit(2**64 - 1, pl.UInt64), "2**63 - 1"),
+    "yes and no": ("rank", pl.lit(value=True), "booleans"),
+    "no scores": ("score", pl.lit(float("nan")), "NaN"),
+    "scores that would be rounded": ("score", pl.lit(2**60), "past 2**53"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_COLUMNS)
+def test_odd_columns(kind: str) -> None:
+    name, column, says = ODD_COLUMNS[kind]
+    truth = pl.DataFrame({"user_id": [1, 2], "item_id": [3, 4]})
+    message = refused(truth.with_columns(column.alias(name)), truth)
+    assert f"recs column {name!r}" in message
+    assert says in message
+
+
+def test_things_that_are_no_frames() -> None:
+    truth = pl.DataFrame({"user_id": [1, 2], "item_id": [3, 4]})
+    assert refused(pl.DataFrame(), truth).endswith("no column 'user_id'; it has no columns")
+    assert "an Arrow array of int64" in refused(pl.Series([1, 2]), [[1], [2]])
+    assert "is a DataFrameGroupBy" in refused(pd.DataFrame({"user_id": [1]}).groupby("user_id"), truth)
 
 
 def test_ids_of_bytes() -> None:

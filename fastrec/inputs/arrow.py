@@ -170,7 +170,7 @@ def _read_spark(rows: Sequence[Any], name: str) -> Frame:
 
 def _refuse_nulls(column: Column, where: str) -> None:
     if column.null_count:
-        found = f"found null in row {_first_null(column)} ({column.null_count} such rows)"
+        found = f"found null in row {_first_null(column)} (in {column.null_count} of {len(column)} rows)"
         raise InputError(f"{where} must not be null, {found}")
 
 
