@@ -258,8 +258,9 @@ def estimate_bytes(path: str, columns: Columns | ScoreColumns) -> int:
             packed = stream.read(2) == b"\x1f\x8b"
         return os.path.getsize(path) * (PACKED if packed else 1)
     try:
-        query = "SELECT sum(num_rows) FROM parquet_file_metadata(?)"
-        found = duckdb.execute(query, [_literal_path(path)]).fetchone()
+        with duckdb.connect() as con:
+            query = "SELECT sum(num_rows) FROM parquet_file_metadata(?)"
+            found = con.execute(query, [_literal_path(path)]).fetchone()
     except duckdb.Error:
         return 0  # reading it will say what is wrong
     return int(found[0]) * BYTES_PER_VALUE * len(columns.names) if found else 0

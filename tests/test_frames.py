@@ -830,3 +830,12 @@ def test_real_ratings(library: str) -> None:
     log = Log(dict.fromkeys(truth, best), truth)
     lists, held = (FORMS[library](shuffle(table)) for table in log.tables())
     check_equal(fastrec.evaluate(lists, held, METRICS, per_user=True), log.wanted())
+
+
+def test_numbers_in_chunks_keep_their_type() -> None:
+    """The clipping of log loss follows the type of the scores."""
+    labels, scores = [1, 0, 1], np.array([0.0, 0.5, 1.0], np.float32)
+    chunks = pa.chunked_array([scores[:1], scores[1:]])
+    wanted = fastrec.evaluate_scores(labels, scores, metrics=["log_loss"])["log_loss"]
+    frame = pa.table({"label": labels, "score": chunks})
+    assert fastrec.evaluate_scores(frame, metrics=["log_loss"])["log_loss"] == wanted

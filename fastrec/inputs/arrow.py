@@ -180,7 +180,9 @@ def _first_null(column: Column) -> int:
 
 def _join(parts: list[Array], kind: Any) -> Array:
     """Chunks end to end; one chunk as it is."""
-    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, kind), *parts])
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
 def read_ids(column: Column, where: str) -> Array | Texts:

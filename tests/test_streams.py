@@ -1,0 +1,193 @@
+"""Files that do not fit in memory: sorted on disk and streamed, with the same bits; batches that hold users whole."""
+
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_laws import group_bits, mean_bits, user_bits
+
+import fastrec
+from fastrec import files
+from fastrec.files import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
+from fastrec.streams import batches_of_users
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+
+LIST_METRICS = ["ndcg@5", "recall", "map@3", "mrr", "f1(average=pooled)@5"]
+LOG_METRICS = ["auc", "gauc", "ndcg@3", "log_loss", "average_precision", "rmse(average=user)", "brier"]
+
+
+# Batches
+
+
+@st.composite
+def sorted_streams(draw: st.DrawFn) -> tuple[dict[str, list[list[Any]]], bool]:
+    """By stream, its users cut into Arrow batches, some of them empty."""
+    texts = draw(st.booleans())
+    user = st.sampled_from(["a", "b", "é", "z", "\U0001f600", "\uffff"]) if texts else st.integers(-3, 6)
+    streams = {}
+    for name in draw(st.sampled_from([["recs"], ["recs", "truth"], ["recs", "truth", "seen"]])):
+        users = sorted(draw(st.lists(user, max_size=25)), key=lambda u: u.encode() if isinstance(u, str) else u)
+        cuts = sorted(draw(st.lists(st.integers(0, len(users)), max_size=6)))
+        streams[name] = [users[a:b] for a, b in itertools.pairwise([0, *cuts, len(users)])]
+    return streams, texts
+
+
+def reader(parts: list[list[Any]], *, texts: bool) -> Any:
+    schema = pa.schema([("user", pa.string() if texts else pa.int64()), ("row", pa.int64())])
+    starts = np.cumsum([0, *map(len, parts)])
+    batches = [
+        pa.record_batch([pa.array(part, schema.field(0).type), np.arange(start, start + len(part))], schema=schema)
+        for part, start in zip(parts, starts, strict=False)
+    ]
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+@settings(deadline=None)
+@given(sorted_streams())
+def test_batches_hold_users_whole_and_lose_nothing(drawn: tuple[dict[str, list[list[Any]]], bool]) -> None:
+    streams, texts = drawn
+    readers = {name: reader(parts, texts=texts) for name, parts in streams.items()}
+    batches = list(batches_of_users(readers, ("user",)))
+    for name, parts in streams.items():
+        rows = [row for batch in batches for row in batch[name].column("row").to_pylist()]
+        assert rows == list(range(sum(map(len, parts))))
+    users = [{user for table in batch.values() for user in table.column("user").to_pylist()} for batch in batches]
+    assert all(users)
+    for one, other in itertools.combinations(users, 2):
+        assert not one & other
+
+
+def test_a_user_larger_than_any_batch() -> None:
+    parts = [[1, 2], [2, 2], [2], [2, 3]]
+    found = list(batches_of_users({"recs": reader(parts, texts=False)}, ("user",)))
+    assert [batch["recs"].column("user").to_pylist() for batch in found] == [[1], [2] * 5, [3]]
+
+
+def test_rows_of_nobody_are_handed_out_as_they_come() -> None:
+    found = list(batches_of_users({"log": reader([[5, 1], [], [4]], texts=False)}, ()))
+    assert [batch["log"].column("row").to_pylist() for batch in found] == [[0, 1], [2]]
+
+
+# The same bits
+
+
+def stream_everything(monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
+    """Nothing fits in memory from here on, and batches are small."""
+    monkeypatch.setattr(files, "COPIES", 1 << 40)
+    monkeypatch.setattr(files, "LEAST_BATCH", batch_rows)
+    monkeypatch.setattr(files, "LARGEST_BATCH", batch_rows)
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    one, other = found.report, expected.report
+    assert mean_bits(one.estimates) == mean_bits(other.estimates)
+    assert not one.has_values or user_bits(one) == user_bits(other)
+    assert group_bits(one) == group_bits(other)
+    assert list(one.groups) == list(other.groups)
+    assert (one.users, one.data) == (other.users, other.data)
+    for name in ("users", "groups"):
+        columns = getattr(found, name), getattr(expected, name)
+        assert list(columns[0]) == list(columns[1])
+        assert all(columns[0][key].tolist() == columns[1][key].tolist() for key in columns[1])
+
+
+def write_lists(folder: Path, *, texts: bool) -> dict[str, Path]:
+    """Shuffled rows: users of either side alone, ties, seen items, labels that some users lack."""
+    draw = np.random.default_rng(12)
+    n_users, n_items = 300, 400
+    word = (lambda ids: [f"é{i:05d}" for i in ids]) if texts else (lambda ids: ids)
+    tables = {}
+    for name, length in (("recs", 20), ("truth", 6), ("seen", 3)):
+        users = np.repeat(draw.permutation(n_users)[:260], length)
+        items = np.concatenate([draw.permutation(n_items)[:length] for _ in range(260)])
+        columns: dict[str, Any] = {"user_id": word(users * 7 - 900), "item_id": word(items)}
+        if name == "recs":
+            columns |= {"score": draw.integers(0, 9, len(users)) / 8, "plan": np.array(["free", "paid"])[users % 2]}
+        if name == "truth":
+            columns |= {"gain": draw.integers(0, 4, len(users)), "year": 2020 + users % 3}
+        order = draw.permutation(len(users))
+        tables[name] = pa.table(columns).take(order)
+    for name, table in tables.items():
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=1000)
+    return {name: folder / f"{name}.parquet" for name in tables}
+
+
+@pytest.mark.parametrize("ties", ["expected", "input", "id_desc"])
+@pytest.mark.parametrize("texts", [False, True])
+def test_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: bool, ties: Any) -> None:
+    paths = write_lists(tmp_path, texts=texts)
+
+    def evaluate() -> Any:
+        evaluator = fastrec.Evaluator(LIST_METRICS, per_user=True, ties=ties)
+        return evaluate_lists(evaluator, paths, Columns(by=("plan", "year")), Resources(temp_directory=tmp_path))
+
+    whole = evaluate()
+    for batch_rows in (50, 2048):
+        stream_everything(monkeypatch, batch_rows)
+        assert_same(evaluate(), whole)
+    assert sorted(os.listdir(tmp_path)) == ["recs.parquet", "seen.parquet", "truth.parquet"]
+
+
+@pytest.mark.parametrize("users", [(), ("user",), ("user", "page")])
+def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: tuple[str, ...]) -> None:
+    draw = np.random.default_rng(3)
+    n = 5000
+    columns = {
+        "user": draw.integers(0, 200, n),
+        "page": np.array(["home", "search", "é"])[draw.integers(0, 3, n)],
+        "label": (draw.random(n) < 0.3).astype(np.int8),
+        "score": np.round(draw.random(n), 2).astype(np.float32),
+    }
+    columns["plan"] = columns["user"] % 4
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=1000)
+    # sums over rows that belong to nobody are rounded where the rows are cut; their order is not
+    metrics = LOG_METRICS if users else ["auc", "average_precision"]
+    wanted = ScoreColumns(users=users, by=("plan",) if users else ())
+
+    def evaluate() -> Any:
+        def make(_: bool) -> fastrec.ScoreEvaluator:
+            return fastrec.ScoreEvaluator(metrics, per_user=bool(users))
+
+        return evaluate_log(make, path, wanted, Resources(temp_directory=tmp_path))
+
+    whole = evaluate()
+    stream_everything(monkeypatch, 333)
+    assert_same(evaluate(), whole)
+    assert os.listdir(tmp_path) == ["log.parquet"]
+
+
+def test_progress_counts_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = write_lists(tmp_path, texts=False)
+    stream_everything(monkeypatch, 500)
+    seen: list[tuple[int, int]] = []
+    evaluate_lists(
+        fastrec.Evaluator(["mrr"]), paths, Columns(), Resources(), lambda done, total: seen.append((done, total))
+    )
+    assert len(seen) > 5 and seen[-1] == (260 * 29, 260 * 29)
+    assert seen == sorted(seen)
+
+
+def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"user_id": [1, 1, 2], "item_id": [5, 5, 6]})
+    for name in ("recs", "truth"):
+        pq.write_table(table.slice(0, 3 if name == "recs" else 1), tmp_path / name)
+    stream_everything(monkeypatch, 2)
+    with pytest.raises(fastrec.InputError, match="user 1: item 5"):
+        evaluate_lists(
+            fastrec.Evaluator(["mrr"]),
+            {"recs": tmp_path / "recs", "truth": tmp_path / "truth"},
+            Columns(),
+            Resources(temp_directory=tmp_path),
+        )
+    assert sorted(os.listdir(tmp_path)) == ["recs", "truth"]
