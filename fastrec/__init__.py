@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         pr_curve,
         roc_curve,
     )
+    from fastrec.files import evaluate_files
     from fastrec.plots import plot_calibration, plot_pr, plot_roc
     from fastrec.registry import catalogue, ranking_metric
     from fastrec.report import Estimate, Report, load
@@ -64,6 +65,7 @@ _LAZY = {
     "confusion_matrix": "fastrec.classes",
     "count_classes": "fastrec.classes",
     "evaluate": "fastrec.api",
+    "evaluate_files": "fastrec.files",
     "evaluate_scores": "fastrec.api",
     "gauc": "fastrec.api",
     "load": "fastrec.report",
@@ -110,6 +112,7 @@ __all__ = [
     "confusion_matrix",
     "count_classes",
     "evaluate",
+    "evaluate_files",
     "evaluate_scores",
     "gauc",
     "load",

@@ -767,6 +767,11 @@ class ScoreEvaluator(_Evaluating):
         state.add_runs(runs)
         self._grouped, self._row_weights = rows.grouped, rows.weights is not None
 
+    @property
+    def needs_targets(self) -> bool:
+        """Whether all metrics compare numbers with predictions, and none needs labels."""
+        return all(call.metric.needs == "targets" for call in self._calls)
+
     def _check_rows(self, rows: Rows) -> None:
         """Batches must be of one kind."""
         if self._state is None or self._grouped is None:
@@ -802,7 +807,7 @@ class ScoreEvaluator(_Evaluating):
     def _count_users(self, state: State) -> dict[str, int]:
         facts = [0 if self._grouped is False else int(fact) for fact in state.facts]
         total = 0 if self._grouped is False else state.n_users
-        if all(call.metric.needs == "targets" for call in self._calls):
+        if self.needs_targets:
             no_rows = facts[op.FACT_NO_ROWS]
             return {"total": total, "evaluated": total - no_rows, "no_rows": no_rows}
         return {

@@ -13,7 +13,6 @@ import io
 import json
 import math
 import os
-import re
 import shlex
 import sys
 import warnings
@@ -44,7 +43,6 @@ RATING_METRICS = ("mae", "rmse", "mse")
 KINDS = {"ranking": "lists", "scores": "scored rows"}
 FORMATS = ("table", "json", "csv", "md")
 WIDTH = 80
-LEAST_MEMORY = 64_000_000
 DASH = "–"
 
 
@@ -153,13 +151,12 @@ def _read_thresholds(_: click.Context, __: click.Parameter, texts: Sequence[str]
 
 def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     """Bytes, with or without a unit."""
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?", text.strip().lower())
-    size = int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " ")) if found else 0
-    if size < LEAST_MEMORY:
-        raise click.BadParameter(f"{text!r}: a size of at least 64 MB is wanted, as in 4GB")
-    return size
+    from fastrec.files import read_size
+
+    try:
+        return read_size(text)
+    except InputError as error:
+        raise click.BadParameter(str(error).removeprefix("memory ")) from None
 
 
 _OPTIONS = (
@@ -201,6 +198,7 @@ _OPTIONS = (
     click.option("--prediction-col", metavar="NAME", help="Column of predicted ratings in LOG.  [default: prediction]"),
     click.option("--weight-col", metavar="NAME", help="Column of weights of rows in LOG."),
     click.option("--by", multiple=True, metavar="NAME", help="Also by the values of this column; may be repeated."),
+    click.option("--users", type=click.Path(), metavar="FILE", help="Users with columns for --by."),
     click.option(
         "--ties",
         type=click.Choice(["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]),
@@ -348,7 +346,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> Evaluated
     users = options["user_col"] or ("user_id",)
     if len(users) > 1:
         raise click.UsageError("several --user-col are for a LOG: leave out TRUTH")
-    _check_outputs([recs, truth, options["exclude"]], options)
+    _check_outputs([recs, truth, options["exclude"], options["users"]], options)
     columns = Columns(
         user=users[0],
         item=options["item_col"] or "item_id",
@@ -365,7 +363,8 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> Evaluated
             n_threads=options["threads"],
             **{name: options[name] for name in (*PASSED_ON, "no_recs", "duplicates")},
         )
-        paths = {"recs": recs, "truth": truth} | ({} if options["exclude"] is None else {"seen": options["exclude"]})
+        more = {"seen": options["exclude"], "users": options["users"]}
+        paths = {"recs": recs, "truth": truth} | {name: path for name, path in more.items() if path is not None}
         return evaluate_lists(evaluator, paths, columns, _resources(options), progress)
 
 
@@ -388,7 +387,7 @@ def _evaluate_log(path: str, options: dict[str, Any]) -> Evaluated:
     from fastrec.files import evaluate_log
 
     calls = _plan(options, _usual_metrics(options))
-    _check_outputs([path], options)
+    _check_outputs([path, options["users"]], options)
 
     def make_evaluator(has_users: bool) -> api.ScoreEvaluator:  # noqa: FBT001 - called by position
         asked = calls if options["metrics"] else [call for call in calls if has_users or not _needs_users(call)]
@@ -407,7 +406,8 @@ def _evaluate_log(path: str, options: dict[str, Any]) -> Evaluated:
     with _progress() as (stage, progress), _silent(), _words_of_options(options, calls):
         stage("evaluating")
         columns = _columns_of_log(options, calls)
-        return evaluate_log(make_evaluator, path, columns, _resources(options), progress, wanted)
+        paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
+        return evaluate_log(make_evaluator, paths, columns, _resources(options), progress, wanted)
 
 
 def _usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:

@@ -10,11 +10,12 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fastrec.api import Evaluator, ScoreEvaluator
 from fastrec.exceptions import FastrecError, InputError
 from fastrec.report import Report, atomic_write
 from fastrec.streams import batches_of_users
@@ -38,8 +39,6 @@ from fastrec.tables import (
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from fastrec.api import Evaluator, ScoreEvaluator
-
 __all__ = [
     "NO_LABEL",
     "ColumnError",
@@ -47,9 +46,11 @@ __all__ = [
     "Evaluated",
     "Resources",
     "ScoreColumns",
+    "evaluate_files",
     "evaluate_lists",
     "evaluate_log",
     "output_file",
+    "read_size",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -59,6 +60,7 @@ NO_LABEL = "(none)"
 COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
 BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
+LEAST_MEMORY = 64_000_000
 LEAST_BATCH, LARGEST_BATCH = 1 << 16, 1 << 21
 
 
@@ -87,6 +89,115 @@ def installed_memory() -> int:
     return min(limits)
 
 
+def read_size(size: int | str | None) -> int | None:
+    """Bytes, given as a number or as a text such as "4GB" or "512 MiB"."""
+    if size is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?", str(size).strip().lower())
+    unit = 1024 if found is not None and found[3] else 1000
+    n_bytes = int(float(found[1]) * unit ** " kmgt".index(found[2] or " ")) if found is not None else 0
+    if isinstance(size, bool) or n_bytes < LEAST_MEMORY:
+        raise InputError(f"memory must be a size of at least 64 MB, as in '4GB', found {size!r}")
+    return n_bytes
+
+
+def evaluate_files(
+    recs: Path,
+    truth: Path | None = None,
+    metrics: str | Iterable[str] | None = None,
+    *,
+    k: int | Iterable[int] | None = None,
+    user: str | Sequence[str] | None = None,
+    item: str | None = None,
+    rank: str | None = None,
+    score: str | None = None,
+    gain: str | None = None,
+    label: str | None = None,
+    sample_weight: str | None = None,
+    by: str | Sequence[str] | None = None,
+    users: Path | None = None,
+    exclude: Path | None = None,
+    memory: int | str | None = None,
+    temp_directory: Path | None = None,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Report:
+    r"""Evaluate files of any size: lists against truth or, without ``truth``, a log of scored, labelled rows.
+
+    What fits in ``memory`` is read whole; the rest is sorted by user on disk and streamed, with the same bits.
+
+    Parameters
+    ----------
+    recs : path of the lists, or of the log
+        Parquet or CSV (also packed with gzip), one row per user and item, or per impression, in any order.
+    truth : path of the relevant items
+    metrics, k : as in `evaluate` and `evaluate_scores`
+    user, item, rank, score, gain, label : names of columns; by default ``user_id``, ``item_id`` and, where they are
+        there, ``rank``, ``score`` and ``gain``; in a log ``label`` and ``score``. Lists are ordered by rank, else by
+        score, else as their rows stand in the file. In a log several names as ``user`` make a user together, and
+        ``label`` and ``score`` may be true and predicted ratings.
+    sample_weight : name of the column of weights of the rows of a log
+    by : name of the column, or several, to group users by; in any of the files, one value per user
+    users : path of a file with columns of users: ``user_id`` and those that ``by`` names
+    exclude : path of seen items (user, item), which are taken out of the lists
+    memory : bytes, or a text such as ``"4GB"``; by default half of what there is
+    temp_directory : folder for what does not fit; by default that of the system
+    progress : called as ``progress(done, total)`` with users, or with rows where files are streamed
+    **options : as in `evaluate` or `evaluate_scores`: per_user, min_gain, n_items, ties, no_truth, no_recs, duplicates,
+        one_class
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a file cannot be read, or a column is missing or holds what cannot be used; files and rows are named.
+    MissingExtraError
+        Without DuckDB and PyArrow, which the extra ``cli`` brings.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lists, truth = pathlib.Path(folder, "lists.csv"), pathlib.Path(folder, "truth.csv")
+    ...     _ = lists.write_text("user_id,item_id\nann,x\nann,y\nbob,x\n")
+    ...     _ = truth.write_text("user_id,item_id\nann,y\nbob,z\n")
+    ...     fastrec.evaluate_files(lists, truth, ["recall@2", "mrr"])
+    metric      mean  ± 95 %  users
+    recall@2  0.5000  0.9800      2
+    mrr       0.2500  0.4900      2
+    2 of 2 users counted
+    """
+    resources = Resources(read_size(memory), temp_directory, n_threads)
+    groupings = (by,) if isinstance(by, str) else tuple(by or ())
+    keys = (user,) if isinstance(user, str) else None if user is None else tuple(user)
+    paths = {name: path for name, path in (("users", users), ("seen", exclude)) if path is not None}
+    if truth is None:
+        _refuse_given("a log, without truth", rank=rank, gain=gain, exclude=exclude)
+        scorer = ScoreEvaluator(metrics, k=k, n_threads=n_threads, **options)
+        log_columns = ScoreColumns(
+            label=label or "label",
+            score=score or "score",
+            ratings=scorer.needs_targets,
+            users=keys,
+            item=item,
+            weight=sample_weight,
+            by=groupings,
+        )
+        return evaluate_log(lambda _: scorer, {"log": recs, **paths}, log_columns, resources, progress).report
+    _refuse_given("lists, with truth", label=label, sample_weight=sample_weight)
+    if keys is not None and len(keys) != 1:
+        raise InputError(f"user must be the name of one column of lists, found {user!r}")
+    columns = Columns(keys[0] if keys else "user_id", item or "item_id", rank, score, gain, groupings)
+    evaluator = Evaluator(metrics, k=k, n_threads=n_threads, **options)
+    return evaluate_lists(evaluator, {"recs": recs, "truth": truth, **paths}, columns, resources, progress).report
+
+
+def _refuse_given(what: str, **arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise InputError(f"{name} is not for {what}")
+
+
 class Evaluated(NamedTuple):
     """A report on files, and what its users are."""
 
@@ -113,18 +224,19 @@ def evaluate_lists(
     resources: Resources,
     progress: Progress | None = None,
 ) -> Evaluated:
-    """Lists, truth and, if given, seen items from the files "recs", "truth" and "seen"."""
+    """Lists, truth and, if given, seen items and labels of users from the files "recs", "truth", "seen", "users"."""
     for path in paths.values():
         check_path(os.fspath(path))
     with _database(list(paths.values()), columns, resources) as (con, batch_rows):
         files = {table: load(con, table, os.fspath(path), columns) for table, path in paths.items()}
         if not files["truth"].rows:
             raise InputError(f"{files['truth'].path}: no rows: there is nothing to compare the lists with")
-        check_groupings(files, columns)
-        ids = {role: _sql_type(joint_kind(con, role, list(files.values()))) for role in ("user", "item")}
+        check_groupings(files, columns.by)
+        ids = _types_of_ids(con, files, ("user", "item"))
         labels = _Labels.make(con, list(files.values()), columns.by, {"user": ids["user"]})
-        selects = {table: _select(con, file, ("rank", "score", "gain"), ids, labels) for table, file in files.items()}
-        n_rows = sum(file.rows for file in files.values())
+        sides = {table: file for table, file in files.items() if table != "users"}
+        selects = {table: _select(con, file, ("rank", "score", "gain"), ids, labels) for table, file in sides.items()}
+        n_rows = sum(file.rows for file in sides.values())
         for batch in _batches(_Data(con, files, selects, n_rows, batch_rows), ("user",), progress):
             names = {role: role for role in ("rank", "score") if role in batch["recs"].column_names}
             names |= {"gain": "gain"} if "gain" in batch["truth"].column_names else {}
@@ -144,24 +256,27 @@ def evaluate_lists(
 
 def evaluate_log(
     make_evaluator: Callable[[bool], ScoreEvaluator],
-    path: Path,
+    paths: Mapping[str, Path],
     columns: ScoreColumns,
     resources: Resources,
     progress: Progress | None = None,
     curves: Callable[[Array, Array, Array | None], Any] | None = None,
 ) -> Evaluated:
-    """Labels and scores (or targets and predictions) from one file.
+    """Labels and scores (or targets and predictions) from the file "log"; labels of users also from the file "users".
 
     `make_evaluator` is told whether there are users; `curves` is given labels, scores and weights of all rows.
     """
-    check_path(os.fspath(path))
-    with _database([path], columns, resources) as (con, batch_rows):
-        file = load(con, "log", os.fspath(path), columns)
+    for path in paths.values():
+        check_path(os.fspath(path))
+    with _database(list(paths.values()), columns, resources) as (con, batch_rows):
+        files = {table: load(con, table, os.fspath(path), columns) for table, path in paths.items()}
+        file = files["log"]
         if not file.rows:
-            raise InputError(f"{path}: no rows: there is nothing to evaluate")
+            raise InputError(f"{file.path}: no rows: there is nothing to evaluate")
+        check_groupings(files, columns.by)
         users = tuple(role for role in file.names if role.startswith("user"))
-        ids = {role: _sql_type(joint_kind(con, role, [file])) for role in (*users, "item") if role in file.names}
-        labels = _Labels.make(con, [file], columns.by, {role: ids[role] for role in users})
+        ids = _types_of_ids(con, files, (*users, "item") if "item" in file.names else users)
+        labels = _Labels.make(con, list(files.values()), columns.by, {role: ids[role] for role in users})
         select = _select(con, file, (*columns.values, "weight"), ids, labels)
         label, score = columns.values
         evaluator = make_evaluator(bool(users))
@@ -210,8 +325,13 @@ def _database(
         yield con, resources.batch_rows()
 
 
-def _sql_type(kind: str) -> str:
-    return "BIGINT" if kind == "integer" else "VARCHAR"
+def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Sequence[str]) -> dict[str, str]:
+    """What the ids of each role are in SQL: the same in all files."""
+    types = {}
+    for role in roles:
+        kind = joint_kind(con, role, [file for file in files.values() if role in file.names])
+        types[role] = "BIGINT" if kind == "integer" else "VARCHAR"
+    return types
 
 
 def _select(

@@ -82,7 +82,7 @@ class Columns:
 
     def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
         """{role: column} for the roles that `table` needs, of the columns found in the file."""
-        wanted = {"user": self.user, "item": self.item}
+        wanted = {"user": self.user} if table == "users" else {"user": self.user, "item": self.item}
         if table == "recs":
             wanted |= self._order(found)
         if table == "truth" and (self.gain is not None or "gain" in found):
@@ -128,17 +128,17 @@ class ScoreColumns:
         """The roles of the two main columns."""
         return ("target", "prediction") if self.ratings else ("label", "score")
 
-    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - as in Columns
+    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
         """{role: column} of the columns found in the file."""
         users = self.users
         if users is None:  # labels to group by belong to users
             users = ("user_id",) if "user_id" in found or self.by else ()
-        wanted = dict(zip(self.values, (self.label, self.score), strict=True))
-        wanted |= {f"user{n}": name for n, name in enumerate(users)}
-        wanted |= {role: name for role, name in (("item", self.item), ("weight", self.weight)) if name is not None}
-        wanted |= {f"by{n}": name for n, name in enumerate(self.by)}
+        wanted = {f"user{n}": name for n, name in enumerate(users)}
+        if table != "users":
+            wanted |= dict(zip(self.values, (self.label, self.score), strict=True))
+            wanted |= {role: name for role, name in (("item", self.item), ("weight", self.weight)) if name is not None}
         _check_found(wanted, path, found)
-        return wanted
+        return wanted | {f"by{n}": name for n, name in enumerate(self.by) if name in found}
 
 
 def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:
@@ -326,12 +326,16 @@ def _is_number(type_: str) -> bool:
     return _is_integer(type_) or type_ in ("FLOAT", "DOUBLE", "BOOLEAN") or type_.startswith("DECIMAL")
 
 
-def check_groupings(files: Mapping[str, File], columns: Columns) -> None:
+def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
     """Columns to group by must be in one of the files."""
-    for n, name in enumerate(columns.by):
-        if not any(f"by{n}" in file.names for file in files.values()):
-            both = f"{files['truth'].path} nor {files['recs'].path}"
-            raise InputError(f"neither {both} has the column {name!r} to group by")
+    having = [file for table, file in files.items() if table != "seen"]
+    for n, name in enumerate(by):
+        if any(f"by{n}" in file.names for file in having):
+            continue
+        if len(having) == 1:
+            raise ColumnError(f"{having[0].path}: no column {name!r} to group by", "by")
+        paths = " nor ".join(file.path for file in having)
+        raise InputError(f"neither {paths} has the column {name!r} to group by")
 
 
 def _csv_source(path: str, wanted: set[str]) -> tuple[str, dict[str, tuple[str, str]]]:

@@ -119,7 +119,7 @@ def read_logs(recs: Any, truth: Any, columns: Columns | None = None, *, exclude:
 def read_scores(path: Any, columns: ScoreColumns | None = None, **resources: Any) -> ScoredLog:
     """What `evaluate_log` reads."""
     keeper = Keeper()
-    found = evaluate_log(lambda _: keeper, path, columns or ScoreColumns(), Resources(**resources))  # type: ignore[arg-type, return-value]
+    found = evaluate_log(lambda _: keeper, {"log": path}, columns or ScoreColumns(), Resources(**resources))  # type: ignore[arg-type, return-value]
     users, names, codes = keeper.users(), keeper.call["user"], keeper.item_codes()
     keys: list[Any] = [None] * len(keeper.column("log", keeper.call["label"]))
     if isinstance(names, str):

@@ -80,6 +80,7 @@ PUBLIC = [
     "confusion_matrix",
     "count_classes",
     "evaluate",
+    "evaluate_files",
     "evaluate_scores",
     "gauc",
     "load",

@@ -368,7 +368,7 @@ def test_a_mean_that_does_not_exist_is_under_every_threshold(folder):
         (["more"], "unexpected extra argument"),
         (["--user-col", "user"], r"recs\.csv: no column 'user' \(did you mean 'user_id'\?\)"),
         (["--gain-col", "stars"], r"truth\.csv: no column 'stars'; its columns are 'user_id'"),
-        (["--by", "state"], "neither truth.csv nor recs.csv has the column 'state'"),
+        (["--by", "state"], "neither recs.csv nor truth.csv has the column 'state'"),
         (["--exclude", "seen.csv"], r"seen\.csv: no such file"),
         (["-m", "ndcg@10,auc"], "auc is a metric of scored rows: give a LOG and leave out TRUTH"),
         (["--label-col", "x"], "--label-col is for a LOG: leave out TRUTH"),

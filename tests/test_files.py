@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from read_files import read_logs, read_scores
 
-from fastrec import Evaluator
+from fastrec import Evaluator, evaluate, evaluate_files, evaluate_scores
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, MissingExtraError
 from fastrec.files import (
     NO_LABEL,
@@ -612,6 +612,67 @@ def test_an_interrupted_query_is_an_interrupt():
         raise RuntimeError("Query interrupted")
     with pytest.raises(RuntimeError, match="anything else"), open_database(None):
         raise RuntimeError("anything else")
+
+
+# The function
+
+
+def bits_of(report):
+    return {name: (one.mean.hex(), one.std_error.hex(), one.users) for name, one in report.estimates.items()}
+
+
+def test_evaluate_files_is_what_arrays_give(write):
+    recs = "user_id,item_id,score\nb,x,2\na,x,1\na,y,3\n"
+    truth = "user_id,item_id,gain\na,x,2\nb,z,1\n"
+    report = evaluate_files(write(recs), write(truth), ["ndcg", "mrr"], k=[1, 2], per_user=True)
+    expected = evaluate([["y", "x"], ["x"]], [["x"], ["z"]], ["ndcg", "mrr"], k=[1, 2])
+    assert bits_of(report) == bits_of(expected)
+    assert report.user_ids.tolist() == ["a", "b"]
+    log = "u,page,clicked,guess\n1,a,1,.5\n1,a,0,.25\n2,a,1,.25\n2,a,0,.75\n1,b,0,.5\n"
+    report = evaluate_files(write(log), None, ["gauc", "auc"], user=["u", "page"], label="clicked", score="guess")
+    expected = evaluate_scores([1, 0, 1, 0, 0], [0.5, 0.25, 0.25, 0.75, 0.5], [0, 2, 4, 5], ["gauc", "auc"])
+    assert bits_of(report) == bits_of(expected)
+    rated = write("stars,guess\n5,inf\n1,2\n".replace("inf", "4.5"))
+    assert evaluate_files(rated, None, ["mae"], label="stars", score="guess")["mae"] == 0.75
+
+
+def test_labels_from_a_file_of_users(write):
+    users = write("user_id,plan,age\n2,paid,30\n1,free,4\n9,free,7\n")
+    report = evaluate_files(write(LISTS), write(TRUTH), ["mrr"], by=["plan", "age"], users=users)
+    assert {label: one["mrr"].mean for label, one in report.groups["plan"].items()} == {"free": 0.5, "paid": 1.0}
+    assert list(report.groups["age"]) == [4, 30]
+    log = write("user_id,label,score\n1,1,.5\n1,0,.25\n2,1,.25\n2,0,.75\n")
+    report = evaluate_files(log, None, ["gauc"], by="plan", users=users)
+    assert {label: one["gauc"].mean for label, one in report.groups["plan"].items()} == {"free": 1.0, "paid": 0.0}
+    with pytest.raises(InputError, match=r"no column 'user_id' \(did you mean 'user'\?\)"):
+        evaluate_files(log, None, ["gauc"], by="plan", users=write("user,plan\n1,a\n"))
+    with pytest.raises(InputError, match=r"neither .* nor .* nor .* has the column 'country' to group by"):
+        evaluate_files(write(LISTS), write(TRUTH), ["mrr"], by="country", users=users)
+
+
+@pytest.mark.parametrize("size", [100_000_000, "100MB", "64 MiB", "1.5g", "2TB", "70000000"])
+def test_sizes_of_memory(write, size):
+    assert evaluate_files(write(LISTS), write(TRUTH), ["mrr"], memory=size)["mrr"] == 0.75
+
+
+@pytest.mark.parametrize("size", ["", "4 apples", "1KB", 0, -5, True, "GB", "1e9"])
+def test_sizes_that_are_none(write, size):
+    with pytest.raises(InputError, match="memory must be a size of at least 64 MB"):
+        evaluate_files(write(LISTS), write(TRUTH), ["mrr"], memory=size)
+
+
+@pytest.mark.parametrize(
+    ("truth", "options", "match"),
+    [
+        (None, {"rank": "r"}, "rank is not for a log"),
+        (None, {"exclude": "x"}, "exclude is not for a log"),
+        (TRUTH, {"label": "x"}, "label is not for lists"),
+        (TRUTH, {"user": ["a", "b"]}, "user must be the name of one column"),
+    ],
+)
+def test_arguments_that_do_not_go_together(write, truth, options, match):
+    with pytest.raises(InputError, match=match):
+        evaluate_files(write(LISTS), truth and write(truth), ["mrr"], **options)
 
 
 # Writing

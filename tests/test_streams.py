@@ -159,7 +159,7 @@ def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: tuple[str,
         def make(_: bool) -> fastrec.ScoreEvaluator:
             return fastrec.ScoreEvaluator(metrics, per_user=bool(users))
 
-        return evaluate_log(make, path, wanted, Resources(temp_directory=tmp_path))
+        return evaluate_log(make, {"log": path}, wanted, Resources(temp_directory=tmp_path))
 
     whole = evaluate()
     stream_everything(monkeypatch, 333)
