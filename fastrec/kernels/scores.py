@@ -96,7 +96,7 @@ class ScoreScratch(NamedTuple):
     sums: Array
     padded: Array  # as scores (bins, longest row + LANES): the scores of a user
     chosen: Array  # as scores (bins, longest row + 4): those of one class
-    terms: Array  # float64 (bins, longest row)
+    terms: Array  # float64 (bins, 2, longest row / 2 + 8)
     places: Array  # int32 (bins, 3, longest row + 1): rows of one class, `above` and `tied` of each
     marks: Array  # int32 (bins, longest row + 2, at least DIGITS_OF_RADIX)
     keys: Array  # as bits (bins, 2, longest row that is sorted)
@@ -401,28 +401,68 @@ def sum_over_rows(kind, parameter, labels, scores, weights, bar):
 
 
 @helper
-def tree_sum(terms, n):
-    """The sum of n terms, halves onto halves: many at a time, in an order that is always the same."""
-    while n > 1:
+def sum_pairs(first, second, n):
+    """The sums of n terms each, halves onto halves: many at a time, in an order that is always the same."""
+    while n > 8:
         half = (n + 1) // 2
-        low, high = terms[: n - half], terms[half:n]
+        low, high, low2, high2 = first[: n - half], first[half:n], second[: n - half], second[half:n]
         for j in range(n - half):
             low[j] += high[j]
+            low2[j] += high2[j]
         n = half
-    return terms[0] if n > 0 else 0.0
+    for j in range(n, 8):
+        first[j] = 0.0
+        second[j] = 0.0
+    return sum_eight(first), sum_eight(second)
 
 
 @helper
-def sum_errors(kind, labels, scores, weights, terms):
-    """Sum of squared or absolute differences."""
+def sum_eight(terms):
+    """Eight terms, halves onto halves."""
+    even, odd = (terms[0] + terms[4]) + (terms[2] + terms[6]), (terms[1] + terms[5]) + (terms[3] + terms[7])
+    return even + odd
+
+
+@helper
+def sum_errors(labels, scores, weights, terms):
+    """Sums of squared and of absolute differences over the rows of a user."""
     n = len(scores)
-    for j in range(n):
+    half = n // 2
+    squares, absolutes = terms[0], terms[1]
+    scores2, labels2 = scores[half:], labels[half:]
+    for j in range(half):  # two rows become one term: half as much to write down and to add
         gap = np.float64(scores[j]) - np.float64(labels[j])
-        terms[j] = gap * gap if kind == SQUARES else abs(gap)
-    if weights is not None:
-        for j in range(n):
-            terms[j] *= weights[j]
-    return tree_sum(terms, n)
+        other = np.float64(scores2[j]) - np.float64(labels2[j])
+        weight, weight2 = weight_of(weights, j), weight_of(weights, half + j)
+        squares[j] = gap * gap * weight + other * other * weight2
+        absolutes[j] = abs(gap) * weight + abs(other) * weight2
+    if n > 2 * half:
+        gap = np.float64(scores[n - 1]) - np.float64(labels[n - 1])
+        squares[half] = gap * gap * weight_of(weights, n - 1)
+        absolutes[half] = abs(gap) * weight_of(weights, n - 1)
+    return sum_pairs(squares, absolutes, n - half)
+
+
+@helper
+def error_facts(view, log, weights, extra, first, n, terms, rows):
+    """Fill the rows of squared and absolute differences, both in one pass."""
+    squares, absolutes = -1, -1
+    for f in range(len(extra.facts)):
+        if extra.facts[f, 2] == view:
+            squares = extra.facts[f, 3] if extra.facts[f, 0] == SQUARES else squares
+            absolutes = extra.facts[f, 3] if extra.facts[f, 0] == ABSOLUTES else absolutes
+    if squares < 0 and absolutes < 0:
+        return
+    for i in range(n):
+        span = slice(log.indptr[first + i], log.indptr[first + i + 1])
+        if weights is None:
+            sums = sum_errors(log.labels[span], log.scores[span], None, terms)
+        else:
+            sums = sum_errors(log.labels[span], log.scores[span], weights[span], terms)
+        if squares >= 0:
+            rows[squares, i] = sums[0]
+        if absolutes >= 0:
+            rows[absolutes, i] = sums[1]
 
 
 @helper
@@ -459,10 +499,8 @@ def entropy(positives, negatives):
 
 
 @helper
-def fact_of_rows(kind, parameter, labels, scores, weights, bar, terms):
+def fact_of_rows(kind, parameter, labels, scores, weights, bar):
     """A fact that does not depend on the order of rows."""
-    if kind == SQUARES or kind == ABSOLUTES:
-        return sum_errors(kind, labels, scores, weights, terms)
     if kind == GAP or kind == GAPS:
         return sum_gaps(kind, parameter, labels, scores, weights, bar)
     if kind == ENTROPY:
@@ -684,11 +722,11 @@ def positives_of(view, extra, bounds, labels, i):
 
 
 @helper
-def row_facts(view, log, weights, extra, first, n, bounds, terms, rows):
+def row_facts(view, log, weights, extra, first, n, bounds, rows):
     """Fill the rows of facts that are sums over the rows of a user."""
     for f in range(len(extra.facts)):
         kind, parameter = extra.facts[f, 0], extra.parameters[extra.facts[f, 1]]
-        if kind >= FIRST_ORDER_FACT or extra.facts[f, 2] != view:
+        if kind >= FIRST_ORDER_FACT or kind == SQUARES or kind == ABSOLUTES or extra.facts[f, 2] != view:
             continue
         out = rows[extra.facts[f, 3]]
         for i in range(n):
@@ -702,9 +740,9 @@ def row_facts(view, log, weights, extra, first, n, bounds, terms, rows):
                 elif kind == NEGATIVES:
                     out[i] = len(scores) - positives_of(view, extra, bounds, labels, i)
                 else:
-                    out[i] = fact_of_rows(kind, parameter, labels, scores, None, extra.bars[view], terms)
+                    out[i] = fact_of_rows(kind, parameter, labels, scores, None, extra.bars[view])
             else:
-                out[i] = fact_of_rows(kind, parameter, labels, scores, weights[span], extra.bars[view], terms)
+                out[i] = fact_of_rows(kind, parameter, labels, scores, weights[span], extra.bars[view])
 
 
 @helper
@@ -745,7 +783,8 @@ def evaluate_score_bin(log, weights, extra, gains, program, users, totals, scrat
                     )
             if view == 0:
                 add_classes(scratch.bounds[at, which], log, first, n, totals.facts[at])
-            row_facts(view, log, weights, extra, first, n, scratch.bounds[at, which], scratch.terms[at], rows)
+            row_facts(view, log, weights, extra, first, n, scratch.bounds[at, which], rows)
+            error_facts(view, log, weights, extra, first, n, scratch.terms[at], rows)
             if extra.order:
                 order_facts(view, log, weights, extra, first, n, scratch, tie_scratch, at, which, rows)
             if tie_scratch is not None:
