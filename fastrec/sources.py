@@ -176,6 +176,8 @@ class Scores(NamedTuple):
             sums=np.zeros((n_bins, 3, max(n_events, n_rows if self.graded else 0))),
             padded=np.empty((n_bins, longest + LANES), self.scores.dtype),
             chosen=np.empty((n_bins, longest + 4), self.scores.dtype),
+            scaled=np.empty((n_bins, op.BLOCK)),
+            digits=np.empty((n_bins, 6), np.int64),
             terms=np.empty((n_bins, 2, (longest + 1) // 2 + 8)),
             places=np.empty((n_bins, 3, longest + 1), np.int32),
             marks=np.empty((n_bins, max(longest + 2, DIGITS_OF_RADIX)), np.int32),

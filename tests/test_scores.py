@@ -935,3 +935,18 @@ def test_the_extremes_of_log_loss_are_clipped() -> None:
     for dtype, eps in ((np.float64, 2.0**-52), (np.float32, 2.0**-23)):
         report = fastrec.evaluate_scores([0, 1], np.array([1, 0], dtype), metrics="log_loss")
         assert report["log_loss"] == pytest.approx(-math.log(eps), rel=1e-12)
+
+
+@pytest.mark.parametrize("power", [-600, -500, -20, 0, 3, 500])
+@pytest.mark.parametrize("binades", [0, 19, 20, 21, 40])
+def test_sums_over_users_are_exact_whatever_the_sizes(power: int, binades: int) -> None:
+    """Values of one size are added many at a time, others one by one; groups always are."""
+    rng = np.random.default_rng(1000 + power + binades)
+    values = np.ldexp(rng.random(1300) + 1.0, power - rng.integers(0, binades + 1, 1300))
+    values[rng.random(1300) < 0.1] = 0.0
+    groups = np.ones(len(values), int)
+    metrics = ["mae(average=user)", "mae"]
+    report = fastrec.evaluate_scores(0 * values, values, np.arange(len(values) + 1), metrics, groups=groups)
+    assert report["mae"] == float(sum(map(Fraction, values.tolist())) / len(values))
+    (found,) = next(iter(report.groups.values())).values()
+    assert found == report.estimates

@@ -6,6 +6,7 @@ edited helper elsewhere would leave a stale compiled caller.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +88,8 @@ SMALL_ROWS = 512
 SLOTS_PER_ID = 4  # for more ids
 LARGEST_BASE = 2**31 - 2
 LARGEST_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
+MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # the bits of a double but for its sign
+MOST_BINADES = 20  # between values whose squares have no bit below the digits of `add_fixed`, see `add_many`
 
 FEW_HITS = 24  # up to here hits are put in rank order by insertion
 TOO_MANY_STEPS = 16  # steps per id before a user's ids are hashed again with another multiplier
@@ -878,8 +881,37 @@ def add_general(value, bits, total):
 
 
 @helper
-def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first, n, errors):
-    """Add the rows of a block to the sums of all users and of each group; False on an overflow."""
+def add_many(row, bits, n, scaled, digits, total):
+    """Add values of similar size and their squares, many at a time; False, and nothing added, if they are not."""
+    largest, smallest = np.int64(0), np.int64(MAGNITUDE)
+    for i in range(n):
+        magnitude = bits[i] & MAGNITUDE
+        largest = max(largest, magnitude)
+        smallest = min(smallest, magnitude if magnitude > 0 else np.int64(MAGNITUDE))
+    if largest == 0:
+        return True
+    exponent = (largest >> 52) - 1022  # all values are below 2^exponent
+    if abs(exponent) > 512 or (largest >> 52) - (smallest >> 52) > MOST_BINADES:
+        return False
+    # a value is at least 2^-21 of that: its last bit is worth 2^-73 and that of its square 2^-94 or more
+    scale = math.ldexp(1.0, -exponent)
+    for i in range(n):
+        scaled[i] = row[i] * scale
+    for d in range(6):
+        digits[d] = 0
+    add_fixed(scaled, 0, n, digits)
+    for d in range(3):
+        add_digits(digits[d], exponent - 32 * (d + 1), total[0])
+        add_digits(digits[3 + d], 2 * exponent - 32 * (d + 1), total[1])
+    return True
+
+
+@helper
+def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first, n, errors, spare):
+    """Add the rows of a block to the sums of all users and of each group; False on an overflow.
+
+    `spare` is None, or float64 (BLOCK,) and int64 (6,) to add the rows of all users many at a time.
+    """
     for g in range(-1, len(groups)):  # -1 for all users: the whole block at once, else one user at a time
         step = n if g < 0 else 1
         for i in range(0, n, step):
@@ -893,6 +925,9 @@ def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first
                     return False
             for j in range(len(general_rows)):
                 r = general_rows[j]
+                if spare is not None:
+                    if g < 0 and add_many(rows[r], bits[r], n, spare[0], spare[1], general[0, j]):
+                        continue
                 for u in range(i, i + step):
                     if not add_general(rows[r, u], bits[r, u], general[group, j]):
                         errors[0] = OVERFLOW
@@ -968,12 +1003,12 @@ def evaluate_view(view, ties, truth_indptr, gains, program, users, totals, scrat
 
 
 @helper
-def add_block(program, users, totals, scratch, at, first, n):
+def add_block(program, users, totals, scratch, at, first, n, spare):
     """Add the rows of a block to the sums of bin `at`; False on an overflow."""
     rows, bits, fixed, general = scratch.rows[at], scratch.bits[at], totals.fixed[at], totals.general[at]
     errors = totals.errors[at]
     return add_rows(
-        program.fixed_rows, program.general_rows, users.groups, fixed, general, rows, bits, first, n, errors
+        program.fixed_rows, program.general_rows, users.groups, fixed, general, rows, bits, first, n, errors, spare
     )
 
 
@@ -1011,5 +1046,5 @@ def evaluate_bin(log, list_blocks, gains, program, users, totals, scratch, tie_s
                 view, ties, log.truth_indptr, gains, program, users, totals, scratch, at, which, first, n
             ):
                 return
-        if not add_block(program, users, totals, scratch, at, first, n):
+        if not add_block(program, users, totals, scratch, at, first, n, None):
             return

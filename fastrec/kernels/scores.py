@@ -96,6 +96,8 @@ class ScoreScratch(NamedTuple):
     sums: Array
     padded: Array  # as scores (bins, longest row + LANES): the scores of a user
     chosen: Array  # as scores (bins, longest row + 4): those of one class
+    scaled: Array  # float64 (bins, BLOCK)
+    digits: Array  # int64 (bins, 6)
     terms: Array  # float64 (bins, 2, longest row / 2 + 8)
     places: Array  # int32 (bins, 3, longest row + 1): rows of one class, `above` and `tied` of each
     marks: Array  # int32 (bins, longest row + 2, at least DIGITS_OF_RADIX)
@@ -793,5 +795,5 @@ def evaluate_score_bin(log, weights, extra, gains, program, users, totals, scrat
                 ties = None
             if not evaluate_view(view, ties, log.indptr, gains, program, users, totals, scratch, at, which, first, n):
                 return
-        if not add_block(program, users, totals, scratch, at, first, n):
+        if not add_block(program, users, totals, scratch, at, first, n, (scratch.scaled[at], scratch.digits[at])):
             return
