@@ -25,7 +25,7 @@ from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
 from fastrec.registry import DEFAULT_SCORE_METRICS, Call, expand
 from fastrec.report import Estimate, Report
-from fastrec.rows import check_grades, check_row_metrics, collect_runs, make_source
+from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
 from fastrec.sources import Lists
 from fastrec.state import State
 
@@ -761,6 +761,7 @@ class ScoreEvaluator(_Evaluating):
                 progress,
             )
         except KernelError as error:
+            check_values(plan, rows)  # what is wrong with the rows themselves comes first
             raise _explain(error, plan, Names(users.ids, None), rules, None) from None
         runs = list(collect_runs(plan, rows, self._n_threads))
         state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})

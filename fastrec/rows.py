@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrec.columns import refuse_nan
 from fastrec.engine import Plan
 from fastrec.exceptions import InputError, MetricError
-from fastrec.inputs.scores import Rows
+from fastrec.inputs.scores import INT8, Rows
 from fastrec.kernels import opcodes as op
 from fastrec.registry import Call
 from fastrec.sources import Scores
@@ -18,14 +19,14 @@ from fastrec.state import RunKey
 if TYPE_CHECKING:
     from fastrec.curves import ScoreRuns
 
-__all__ = ["check_grades", "check_row_metrics", "collect_runs", "make_source"]
+__all__ = ["check_grades", "check_row_metrics", "check_values", "collect_runs", "make_source"]
 
 Array = np.ndarray[Any, Any]
 
 
 def check_grades(plan: Plan, gains: Array, name: str) -> None:
     """Gains that the asked metrics cannot take."""
-    if gains.max() > plan.max_gain:
+    if plan.max_gain < np.inf and gains.max() > plan.max_gain:
         raise InputError(f"{name} must not exceed err's max_gain = {plan.max_gain}, found {gains.max()}")
     if not (plan.needs_plain or plan.gain_tables):
         return
@@ -53,9 +54,15 @@ def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
         raise InputError(f"ties={ties!r} needs item_ids")
     if lists and len(rows.labels):
         check_grades(plan, rows.labels, "labels")
+    if rows.labels.dtype != np.int8:  # kernels see what is outside of 0 to 1, not what is between
+        _check_classes(plan, rows)
+
+
+def check_values(plan: Plan, rows: Rows) -> None:
+    """The error for a label or a score that kernels refuse, see `_limits`."""
+    refuse_nan(rows.as_passed(rows.scores), "scores")
+    _check_classes(plan, rows)
     for call in plan.calls:
-        if call.metric.needs in ("classes", "probabilities"):
-            _check_classes(call, plan, rows)
         if call.metric.needs == "probabilities":
             _check_probabilities(call, rows)
     if any(call.metric.needs == "targets" for call in plan.calls):
@@ -71,13 +78,21 @@ def _check_without_users(plan: Plan) -> None:
         raise InputError("per_user=True needs users: give indptr, or user_ids with one key per row")
 
 
-def _check_classes(call: Call, plan: Plan, rows: Rows) -> None:
-    """Labels must be 0 or 1 unless it is said from where on they are positive."""
-    labels = rows.labels
-    if call.min_gain is not None or plan.asked.min_gain > 0 or not len(labels):
+def _needs_classes(plan: Plan) -> Call | None:
+    """A metric for which labels must be 0 or 1, as it is not said from where on they are positive."""
+    if plan.asked.min_gain > 0:
+        return None
+    needs = ("classes", "probabilities")
+    return next((call for call in plan.calls if call.metric.needs in needs and call.min_gain is None), None)
+
+
+def _check_classes(plan: Plan, rows: Rows) -> None:
+    call, labels = _needs_classes(plan), rows.labels
+    if call is None:
         return
-    if labels.min() < 0 or labels.max() > 1 or (labels.dtype != np.int8 and ((labels != 0) & (labels != 1)).any()):
-        at = int(((labels != 0) & (labels != 1)).argmax())
+    wrong = (labels != 0) & (labels != 1)
+    if wrong.any():
+        at = int(wrong.argmax())
         raise InputError(
             f"labels must be 0 or 1 for {call.text}, found {labels[at]} at row {rows.where(at)}; "
             "min_gain=... says from which label a row is positive"
@@ -103,9 +118,10 @@ def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
     labels = _wide_enough(plan, rows.labels)
     rank = plan.writers[True].ranks or bool(np.isin(plan.facts(graded=True)[0][:, 0], _FROM_POSITIVES).any())
     # one walk over the positives serves labels of 0 and 1; where gains differ, each view has positives of its own
-    graded = rank and bool(len(labels)) and bool(labels.max() > 1 or _has_fractions(labels) or plan.needs_gains)
+    graded = rank and bool(len(labels)) and (plan.needs_gains or (_needs_classes(plan) is None and _has_grades(labels)))
     facts, parameters = plan.facts(graded=graded)
     parameters[facts[:, 0] == op.LOG_LOSS] = np.finfo(rows.scores.dtype).eps
+    label_limits, score_limits = _limits(plan, labels.dtype, rows.scores.dtype)
     bars = [_bar(least, labels.dtype) for least in plan.min_gains]
     return Scores(
         labels=labels,
@@ -116,6 +132,8 @@ def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
         graded=graded,
         facts=facts,
         parameters=parameters,
+        label_limits=label_limits,
+        score_limits=score_limits,
         bars=np.array([*bars, min(bars) if rank else bars[0]], labels.dtype),
         ties=ties,
         rank=rank,
@@ -131,8 +149,20 @@ def _wide_enough(plan: Plan, labels: Array) -> Array:
     return labels.astype(np.float64) if wide else labels
 
 
-def _has_fractions(labels: Array) -> bool:
-    return labels.dtype.kind == "f" and bool(((labels > 0) & (labels != 1)).any())
+def _has_grades(labels: Array) -> bool:
+    """Whether there are positive labels besides 1."""
+    return bool(labels.max() > 1 or (labels.dtype.kind == "f" and ((labels > 0) & (labels != 1)).any()))
+
+
+def _limits(plan: Plan, labels: Any, scores: Any) -> tuple[Array, Array]:
+    """The smallest and the largest label and score that the metrics take."""
+    ends: tuple[float, float] = (INT8.min, INT8.max) if labels == np.int8 else (-np.inf, np.inf)
+    if _needs_classes(plan) is not None:
+        ends = (0, 1)
+    needs = {call.metric.needs for call in plan.calls}
+    largest = float(np.finfo(scores).max) if "targets" in needs else np.inf
+    bounds = (0.0, 1.0) if "probabilities" in needs else (-largest, largest)
+    return np.array(ends, labels), np.array(bounds, scores)
 
 
 def _bar(least: float, dtype: Any) -> float:

@@ -96,6 +96,8 @@ class Scores(NamedTuple):
     graded: bool
     facts: Array
     parameters: Array
+    label_limits: Array  # what labels and scores must be within; kernels check it
+    score_limits: Array
     bars: Array
     ties: int
     rank: bool
@@ -135,6 +137,8 @@ class Scores(NamedTuple):
         kinds = self.facts[:, 0]
         extra = Extra(
             ids=read_only(self.ids),
+            label_limits=read_only(self.label_limits),
+            score_limits=read_only(self.score_limits),
             bars=read_only(self.bars),
             facts=read_only(self.facts),
             parameters=read_only(self.parameters),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.columns import check_numbers, check_row_weights, check_scores
+from fastrec.columns import check_floats, check_numbers, check_row_weights
 from fastrec.exceptions import InputError
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame
 from fastrec.inputs.grouping import Grouping, group_rows, order_of_ids
@@ -38,6 +38,14 @@ class Rows(NamedTuple):
         """Where a row was passed."""
         return row if self.grouping is None else self.grouping.origin(row)
 
+    def as_passed(self, values: Array) -> Array:
+        """Values of rows in the order in which rows were passed."""
+        if self.grouping is None:
+            return values
+        out = np.empty_like(values)
+        out[self.grouping.take(np.arange(len(values)))] = values
+        return out
+
 
 def read_rows(
     labels: Any,
@@ -51,8 +59,11 @@ def read_rows(
     user_weight: Any,
     n_threads: int,
 ) -> Rows:
-    """Check all arguments; rows that are not grouped by user come out grouped, in their order within a user."""
-    values = check_scores(scores)
+    """Check all arguments; rows that are not grouped by user come out grouped, in their order within a user.
+
+    Whether a score is NaN is left to kernels, which read the scores anyway; see `fastrec.rows.check_values`.
+    """
+    values = check_floats(scores, "scores")
     grades = check_labels(labels, len(values))
     weights = None if sample_weight is None else _check_weights(sample_weight, len(values))
     items = None if item_ids is None else _check_items(item_ids, len(values))

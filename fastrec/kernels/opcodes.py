@@ -114,6 +114,7 @@ OVERFLOW: Final = 8
 SMALL_CATALOGUE: Final = 10  # list and truth hold more items than the catalogue
 OUT_OF_RANGE: Final = 9  # a value that should be within [-1, 1]
 TIED: Final = 11  # tied scores, and a metric without a closed form for their mean
+OUTSIDE: Final = 12  # a label or a score of these rows is outside of what the metrics take
 
 # columns of the counts kept per group and view
 N_EVALUATED: Final = 0

@@ -36,6 +36,7 @@ from fastrec.kernels.opcodes import (
     N_LISTED,
     N_RELEVANT,
     NEGATIVES,
+    OUTSIDE,
     POSITIVES,
     QUANTILE_GAPS,
     REFUSE,
@@ -60,13 +61,14 @@ FEW_EVENTS = 24  # up to here events are put in order by insertion
 RADIX_BITS = 11
 LOG_SERIES = 1e-3  # below, the series of the logarithm is exact and nothing cancels
 DIGITS_OF_RADIX = 1 << RADIX_BITS
+ROWS_CHECKED = 1 << 15  # at once: many enough for long loops, few enough to be still at hand when they are used
 
 
 class ScoreLog(NamedTuple):
     """Rows of all users, end to end."""
 
     labels: Array  # int8 or float64 (n_rows,)
-    scores: Array  # float32 or float64 (n_rows,), no NaN
+    scores: Array  # float32 or float64 (n_rows,)
     bits: Array  # uint32 or uint64 (n_rows,): the same as bits
     indptr: Array  # int64 (n_users + 1,)
 
@@ -75,6 +77,8 @@ class Extra(NamedTuple):
     """What is asked of rows."""
 
     ids: Array  # int64 (n_rows,): what breaks ties by id, else empty
+    label_limits: Array  # as labels (2,): the smallest and the largest that may be
+    score_limits: Array  # as scores (2,)
     bars: Array  # as labels (n_views + 1,): the label from which a row is positive in each view, and in any
     facts: Array  # int64 (n_facts, FACT_WIDTH): kind, parameter, view, row to fill
     parameters: Array  # float64
@@ -103,6 +107,16 @@ class ScoreScratch(NamedTuple):
     marks: Array  # int32 (bins, longest row + 2, at least DIGITS_OF_RADIX)
     keys: Array  # as bits (bins, 2, longest row that is sorted)
     order: Array  # int32 (bins, 2, longest row that is sorted)
+
+
+@helper
+def within(values, limits):
+    """Whether all values are within limits, and none is NaN."""
+    low, high = limits[0], limits[1]
+    outside = False
+    for j in range(len(values)):
+        outside |= not (low <= values[j] <= high)
+    return not outside
 
 
 @helper
@@ -309,12 +323,23 @@ def collect_user(labels, scores, bits, ids, ties, bar, scratch, at, ranks, above
 
 @helper
 def collect_scores(log, extra, first, last, n_items, scratch, ties, at, errors):
-    """Write down the positives of users first..last-1 in rank order, or only how many; False on an error."""
+    """Write down the positives of users first..last-1 in rank order, or only how many; False on an error.
+
+    Rows are checked here, some users ahead: that takes no pass of its own over memory.
+    """
     ranks, gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
     bar = extra.bars[len(extra.bars) - 1]
     n_events = 0
+    checked = log.indptr[first]
     for u in range(first, last):
         span = slice(log.indptr[u], log.indptr[u + 1])
+        if checked < span.stop:
+            fresh = slice(checked, max(span.stop, min(checked + ROWS_CHECKED, log.indptr[last])))
+            checked = fresh.stop
+            if not (within(log.labels[fresh], extra.label_limits) and within(log.scores[fresh], extra.score_limits)):
+                errors[0] = OUTSIDE
+                errors[1] = u
+                return False
         n_rows = log.indptr[u + 1] - log.indptr[u]
         i = u - first
         bounds[START, i] = n_events
