@@ -179,7 +179,7 @@ class Scores(NamedTuple):
             counts=np.empty((n_bins, len(program.cutoffs), op.BLOCK), np.int64),
             sums=np.zeros((n_bins, 3, max(n_events, n_rows if self.graded else 0))),
             padded=np.empty((n_bins, longest + LANES), self.scores.dtype),
-            chosen=np.empty((n_bins, longest + 4), self.scores.dtype),
+            chosen=np.empty((n_bins, longest + LANES), self.scores.dtype),
             scaled=np.empty((n_bins, op.BLOCK)),
             digits=np.empty((n_bins, 6), np.int64),
             terms=np.empty((n_bins, 2, (longest + 1) // 2 + 8)),

@@ -894,7 +894,7 @@ def add_many(row, bits, n, scaled, digits, total):
     if abs(exponent) > 512 or (largest >> 52) - (smallest >> 52) > MOST_BINADES:
         return False
     # a value is at least 2^-21 of that: its last bit is worth 2^-73 and that of its square 2^-94 or more
-    scale = math.ldexp(1.0, -exponent)
+    scale = math.ldexp(1.0, -int(exponent))
     for i in range(n):
         scaled[i] = row[i] * scale
     for d in range(6):

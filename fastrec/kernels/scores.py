@@ -55,7 +55,7 @@ from fastrec.kernels.ranking import add_block, evaluate_view, filter_block, rank
 
 Array = np.ndarray[Any, Any]
 
-LANES = 16  # rows are padded to a multiple of this
+LANES = 32  # rows are padded to a multiple of this
 MOST_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
 FEW_EVENTS = 24  # up to here events are put in order by insertion
 RADIX_BITS = 11
@@ -98,8 +98,8 @@ class ScoreScratch(NamedTuple):
     bounds: Array
     counts: Array
     sums: Array
-    padded: Array  # as scores (bins, longest row + LANES): the scores of a user
-    chosen: Array  # as scores (bins, longest row + 4): those of one class
+    padded: Array  # as scores (bins, longest row + LANES): the scores of a user, or of the negatives
+    chosen: Array  # the same of one class, or of the positives
     scaled: Array  # float64 (bins, BLOCK)
     digits: Array  # int64 (bins, 6)
     terms: Array  # float64 (bins, 2, longest row / 2 + 8)
@@ -140,12 +140,29 @@ def count_positives(labels, bar):
 
 
 @helper
+def split(labels, scores, bar, positives, negatives):
+    """Scores of the rows of either class."""
+    n = 0
+    for j in range(len(labels)):
+        score = scores[j]
+        positives[np.uint64(n)] = score
+        negatives[np.uint64(j - n)] = score
+        n += labels[j] >= bar
+
+
+@helper
 def pad(scores, padded):
-    """Copy a row and fill it up with NaN, which is neither smaller than anything nor equal; returns its length."""
+    """Copy a row and fill it up; returns its length."""
     n = len(scores)
-    length = (n + LANES - 1) // LANES * LANES
     for j in range(n):
         padded[j] = scores[j]
+    return fill_up(padded, n)
+
+
+@helper
+def fill_up(padded, n):
+    """Fill a row of n scores up with NaN, which is neither smaller than anything nor equal; returns its length."""
+    length = (n + LANES - 1) // LANES * LANES
     for j in range(n, length):
         padded[j] = np.nan
     return length
@@ -159,14 +176,13 @@ def count_both(row, chosen, n):
         chosen[j] = np.nan
     for first in range(0, n, 4):
         a, b, c, d = chosen[first], chosen[first + 1], chosen[first + 2], chosen[first + 3]
-        in_a, in_b, in_c, in_d = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
+        found = np.int32(0)
         for j in range(len(row)):
             x = row[j]
-            in_a = np.int32(in_a + np.int32(np.int32(x < a) + np.int32(x <= a)))
-            in_b = np.int32(in_b + np.int32(np.int32(x < b) + np.int32(x <= b)))
-            in_c = np.int32(in_c + np.int32(np.int32(x < c) + np.int32(x <= c)))
-            in_d = np.int32(in_d + np.int32(np.int32(x < d) + np.int32(x <= d)))
-        total += np.int64(in_a) + np.int64(in_b) + np.int64(in_c) + np.int64(in_d)
+            of_a, of_b = np.int32(x < a) + np.int32(x <= a), np.int32(x < b) + np.int32(x <= b)
+            of_c, of_d = np.int32(x < c) + np.int32(x <= c), np.int32(x < d) + np.int32(x <= d)
+            found = np.int32(found + np.int32(np.int32(of_a + of_b) + np.int32(of_c + of_d)))
+        total += np.int64(found)
     return total
 
 
@@ -674,18 +690,16 @@ def sum_quantile_gaps(parameter, order, labels, scores, weights, bar, total):
 
 @helper
 def twice_won(labels, scores, bar, positives, scratch, at):
-    """Twice the pairs won by a user's positives, by counting the smaller class against all rows."""
-    n = np.int64(len(scores))
-    negatives = n - positives
+    """Twice the pairs won by a user's positives, by comparing each row of the smaller class with the larger class."""
+    negatives = np.int64(len(scores)) - positives
     if positives == 0 or negatives == 0:
         return np.int64(0)
-    few = min(positives, negatives)
-    chosen = scratch.chosen[at]
-    choose(labels, scores, bar, int(positives <= negatives), chosen, scratch.places[at, 0])
-    row = scratch.padded[at, : pad(scores, scratch.padded[at])]
-    # pairs within the class add few^2, whatever its scores
-    won = count_both(row, chosen, few) - few * few
-    return won if positives <= negatives else 2 * positives * negatives - won
+    split(labels, scores, bar, scratch.chosen[at], scratch.padded[at])
+    if positives <= negatives:
+        row = scratch.padded[at, : fill_up(scratch.padded[at], negatives)]
+        return count_both(row, scratch.chosen[at], positives)
+    row = scratch.chosen[at, : fill_up(scratch.chosen[at], positives)]
+    return 2 * positives * negatives - count_both(row, scratch.padded[at], negatives)
 
 
 @helper
