@@ -57,7 +57,7 @@ Array = np.ndarray[Any, Any]
 
 LANES = 32  # rows are padded to a multiple of this
 MOST_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
-FEW_EVENTS = 24  # up to here events are put in order by insertion
+FEW_EVENTS = 24  # up to here events are put in order by comparing all of them
 RADIX_BITS = 11
 LOG_SERIES = 1e-3  # below, the series of the logarithm is exact and nothing cancels
 DIGITS_OF_RADIX = 1 << RADIX_BITS
@@ -206,30 +206,38 @@ def count_each(row, chosen, n, n_rows, above, tied):
 @helper
 def order_events(places, n, n_rows, marks, labels, above, tied, gains):
     """Write the events of a user in the order of their blocks; `places` holds row, above and tied of each."""
-    for j in range(n_rows + 1 if n > FEW_EVENTS else 0):
-        marks[j] = 0
-    if n > FEW_EVENTS:
+    few = n <= FEW_EVENTS
+    if few:
+        order_few(places[1], n, marks)
+    else:
+        for j in range(n_rows + 1):
+            marks[j] = 0
         for i in range(n):
             marks[places[1, i] + 1] += np.int32(1)
         for j in range(1, n_rows + 1):
             marks[j] += marks[j - 1]
     for i in range(n):
         own = places[1, i]
-        if n > FEW_EVENTS:
-            at = np.int64(marks[own])
+        at = np.uint64(marks[i if few else own])
+        if not few:
             marks[own] += np.int32(1)
-        else:
-            at = np.int64(i)
-            while at > 0 and above[at - 1] > own:
-                above[at] = above[at - 1]
-                tied[at] = tied[at - 1]
-                if len(gains) > 0:
-                    gains[at] = gains[at - 1]
-                at -= 1
         above[at] = own
         tied[at] = places[2, i]
         if len(gains) > 0:
             gains[at] = labels[places[0, i]]
+
+
+@helper
+def order_few(values, n, places):
+    """The place of each value among all in ascending order, by comparing each with those before: nothing to guess."""
+    for i in range(n):
+        own = values[i]
+        place = np.int32(0)
+        for j in range(i):
+            upto = np.int32(values[j] <= own)
+            place = np.int32(place + upto)
+            places[j] = np.int32(places[j] + np.int32(1 - upto))
+        places[i] = place
 
 
 @helper
@@ -592,8 +600,9 @@ def fact_of_events(kind, above, tied, first, last, n_rows, n_rel):
     """A fact of the order of an unweighted user, from the blocks that hold positives."""
     if kind == CONSTANT:
         return 1.0 if last > first and tied[first] == n_rows else 0.0
+    if kind == TWICE_WON:
+        return np.float64(twice_of_events(above, tied, first, last, n_rows))
     negatives = n_rows - n_rel
-    twice = np.int64(0)
     value = 0.0
     e = first
     while e < last:
@@ -603,9 +612,7 @@ def fact_of_events(kind, above, tied, first, last, n_rows, n_rel):
         hits, c = e - first, stop - e
         others = above[e] - hits
         more = tied[e] - c
-        if kind == TWICE_WON:
-            twice += c * (2 * (negatives - others - more) + more)
-        elif kind == KOLMOGOROV:
+        if kind == KOLMOGOROV:
             if negatives > 0:
                 total, rest = np.float64(n_rel), np.float64(negatives)
                 value = max(value, distance(total, rest, hits, others))
@@ -613,7 +620,18 @@ def fact_of_events(kind, above, tied, first, last, n_rows, n_rel):
         else:
             value += area_of_block(kind, np.float64(hits), np.float64(others), np.float64(c), np.float64(more))
         e = stop
-    return np.float64(twice) if kind == TWICE_WON else value
+    return value
+
+
+@helper
+def twice_of_events(above, tied, first, last, n_rows):
+    """Twice the pairs won by the positives: the rows below each and half of those that share its score."""
+    lost = np.int64(0)
+    for e in range(first, last):
+        lost += 2 * np.int64(above[e]) + np.int64(tied[e])
+    n = np.int64(last - first)
+    # pairs within the class and each row with itself: n^2 in all, whatever the scores
+    return 2 * n * n_rows - lost - n * n
 
 
 @helper
