@@ -134,7 +134,6 @@ class Scores(NamedTuple):
 
         scores = read_only(self.scores)
         bits = scores.view(np.uint32 if scores.dtype == np.float32 else np.uint64)
-        kinds = self.facts[:, 0]
         extra = Extra(
             ids=read_only(self.ids),
             label_limits=read_only(self.label_limits),
@@ -143,7 +142,6 @@ class Scores(NamedTuple):
             facts=read_only(self.facts),
             parameters=read_only(self.parameters),
             ties=self.ties,
-            order=bool((kinds >= op.FIRST_ORDER_FACT).any()),
             walk=self._walk,
         )
         labels = read_only(self.labels)
@@ -185,6 +183,7 @@ class Scores(NamedTuple):
             terms=np.empty((n_bins, 2, (longest + 1) // 2 + 8)),
             places=np.empty((n_bins, 3, longest + 1), np.int32),
             marks=np.empty((n_bins, max(longest + 2, DIGITS_OF_RADIX)), np.int32),
+            packed=np.empty((n_bins, 2, longest if longest > 2 * MOST_COUNTED else 0), np.uint64),
             keys=np.empty((n_bins, 2, longest if sorts else 0), key),
             order=np.empty((n_bins, 2, longest if sorts else 0), np.int32),
         ), _tie_scratch(program, n_bins, n_events, longest) if self.rank else None

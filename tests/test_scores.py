@@ -950,3 +950,26 @@ def test_sums_over_users_are_exact_whatever_the_sizes(power: int, binades: int) 
     assert report["mae"] == float(sum(map(Fraction, values.tolist())) / len(values))
     (found,) = next(iter(report.groups.values())).values()
     assert found == report.estimates
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("spread", ["one sign", "both signs", "tied", "constant", "all doubles"])
+@pytest.mark.parametrize("n_rows", [450, 3000])
+def test_long_users_are_sorted(n_rows: int, spread: str, dtype: Any) -> None:
+    """Both classes too large to be compared row by row."""
+    rng = np.random.default_rng(n_rows)
+    largest = float(np.finfo(dtype).max)
+    scores = {
+        "one sign": rng.random(n_rows),
+        "both signs": rng.normal(size=n_rows) * 10,
+        "tied": rng.integers(-3, 4, n_rows) * 1.0,
+        "constant": np.full(n_rows, -0.5),
+        "all doubles": rng.choice([-np.inf, -largest, -1e-30, -0.0, 0.0, 1e-30, largest, np.inf], n_rows),
+    }[spread].astype(dtype)
+    labels = np.arange(n_rows) % 2
+    positives, negatives = scores[labels == 1, None], scores[None, labels == 0]
+    twice = int((positives > negatives).sum()) + int((positives >= negatives).sum())
+    report = fastrec.evaluate_scores(labels, scores, [0, n_rows], ["gauc", "ndcg"], per_user=True)
+    alone = fastrec.evaluate_scores(labels, scores, [0, n_rows], ["gauc", "gauc(constant=drop)"])
+    assert alone["gauc"] == report["gauc"] == twice / (2 * positives.size * negatives.size)
+    assert math.isnan(alone["gauc(constant=drop)"]) == (spread == "constant")

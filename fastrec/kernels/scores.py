@@ -59,6 +59,7 @@ LANES = 32  # rows are padded to a multiple of this
 MOST_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
 FEW_EVENTS = 24  # up to here events are put in order by comparing all of them
 RADIX_BITS = 11
+NARROW_BITS = 9  # of a digit where there are fewer rows than digits
 LOG_SERIES = 1e-3  # below, the series of the logarithm is exact and nothing cancels
 DIGITS_OF_RADIX = 1 << RADIX_BITS
 ROWS_CHECKED = 1 << 15  # at once: many enough for long loops, few enough to be still at hand when they are used
@@ -83,7 +84,6 @@ class Extra(NamedTuple):
     facts: Array  # int64 (n_facts, FACT_WIDTH): kind, parameter, view, row to fill
     parameters: Array  # float64
     ties: int
-    order: bool  # whether pairs won or another fact of the order is needed
     walk: bool  # whether facts need the order of all rows
 
 
@@ -105,6 +105,7 @@ class ScoreScratch(NamedTuple):
     terms: Array  # float64 (bins, 2, longest row / 2 + 8)
     places: Array  # int32 (bins, 3, longest row + 1): rows of one class, `above` and `tied` of each
     marks: Array  # int32 (bins, longest row + 2, at least DIGITS_OF_RADIX)
+    packed: Array  # uint64 (bins, 2, longest row whose pairs are counted by sorting)
     keys: Array  # as bits (bins, 2, longest row that is sorted)
     order: Array  # int32 (bins, 2, longest row that is sorted)
 
@@ -241,13 +242,85 @@ def order_few(values, n, places):
 
 
 @helper
+def sort_key(score, bits, top):
+    """A number that is the smaller the larger the score is, 0.0 and -0.0 alike; `top` is the highest of the bits."""
+    own = np.uint64(0) if score == 0 else np.uint64(bits)
+    return own if own & top else (top - np.uint64(1)) ^ own
+
+
+@helper
 def fill_keys(scores, bits, keys, order):
-    """Keys that sort a row from its largest score to its smallest, 0.0 and -0.0 alike."""
+    """Keys that sort a row from its largest score to its smallest."""
     top = np.uint64(1) << np.uint64(8 * keys.itemsize - 1)
     for j in range(len(scores)):
-        own = np.uint64(0) if scores[j] == 0 else np.uint64(bits[j])
-        keys[j] = own if own & top else (top - np.uint64(1)) ^ own
+        keys[j] = sort_key(scores[j], bits[j], top)
         order[j] = np.int32(j)
+
+
+@helper
+def pack_rows(labels, scores, bits, bar, packed):
+    """Keys counted from the smallest, with the class of the row as the lowest bit; how many bits the keys take."""
+    top = np.uint64(1) << np.uint64(8 * bits.itemsize - 1)
+    lowest, highest = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
+    for j in range(len(scores)):
+        key = sort_key(scores[j], bits[j], top)
+        lowest, highest = min(lowest, key), max(highest, key)
+        packed[j] = key
+    n_bits = 0
+    while n_bits < 64 and (highest - lowest) >> np.uint64(n_bits) > np.uint64(0):
+        n_bits += 1
+    for j in range(len(scores)):
+        packed[j] = ((packed[j] - lowest) << np.uint64(1)) | np.uint64(labels[j] >= bar)
+    return n_bits
+
+
+@helper
+def sort_packed(packed, n, n_bits, marks):
+    """Sort n packed rows by their keys, digit by digit; returns which copy of the two holds them."""
+    widest = RADIX_BITS if n >= DIGITS_OF_RADIX else NARROW_BITS
+    passes = (n_bits + widest - 1) // widest
+    if passes == 0:
+        return 0
+    width = (n_bits + passes - 1) // passes
+    size = 1 << width
+    mask = np.uint64(size - 1)
+    for nth in range(passes):
+        source, target = packed[nth % 2], packed[1 - nth % 2]
+        shift = np.uint64(1 + nth * width)
+        for d in range(size):
+            marks[d] = 0
+        for j in range(n):
+            marks[(source[j] >> shift) & mask] += np.int32(1)
+        place = np.int32(0)
+        for d in range(size):
+            digits = marks[d]
+            marks[d] = place
+            place = np.int32(place + digits)
+        for j in range(n):
+            row = source[j]
+            digit = (row >> shift) & mask
+            at = marks[digit]
+            marks[digit] = np.int32(at + np.int32(1))
+            target[np.uint64(at)] = row
+    return passes % 2
+
+
+@helper
+def count_won(packed, n):
+    """Twice the pairs won by positives: each negative loses to those above it, and half to those of its block."""
+    twice, above, hits, others = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    one = np.uint64(1)
+    key = packed[0] >> one
+    for j in range(n):
+        if packed[j] >> one != key:
+            key = packed[j] >> one
+            twice += others * (2 * above + hits)
+            above += hits
+            hits, others = np.int64(0), np.int64(0)
+        positive = np.int64(packed[j] & one)
+        hits += positive
+        others += 1 - positive
+    return twice + others * (2 * above + hits)
 
 
 @helper
@@ -707,17 +780,25 @@ def sum_quantile_gaps(parameter, order, labels, scores, weights, bar, total):
 
 
 @helper
-def twice_won(labels, scores, bar, positives, scratch, at):
+def twice_won(labels, scores, bar, positives, chosen, padded):
     """Twice the pairs won by a user's positives, by comparing each row of the smaller class with the larger class."""
     negatives = np.int64(len(scores)) - positives
     if positives == 0 or negatives == 0:
         return np.int64(0)
-    split(labels, scores, bar, scratch.chosen[at], scratch.padded[at])
+    split(labels, scores, bar, chosen, padded)
     if positives <= negatives:
-        row = scratch.padded[at, : fill_up(scratch.padded[at], negatives)]
-        return count_both(row, scratch.chosen[at], positives)
-    row = scratch.chosen[at, : fill_up(scratch.chosen[at], positives)]
-    return 2 * positives * negatives - count_both(row, scratch.padded[at], negatives)
+        return count_both(padded[: fill_up(padded, negatives)], chosen, positives)
+    return 2 * positives * negatives - count_both(chosen[: fill_up(chosen, positives)], padded, negatives)
+
+
+@helper
+def twice_won_in_order(labels, scores, bits, bar, packed, marks):
+    """The same by sorting; -1 if scores are too far apart to be packed with their classes."""
+    n = np.int64(len(scores))
+    n_bits = pack_rows(labels, scores, bits, bar, packed[0])
+    if n_bits == 64:
+        return np.int64(-1)
+    return count_won(packed[sort_packed(packed, n, n_bits, marks)], n)
 
 
 @helper
@@ -730,23 +811,34 @@ def all_equal(scores):
 
 
 @helper
+def asks_order(view, extra):
+    """Whether a view asks for facts that follow from the order of rows."""
+    for f in range(len(extra.facts)):
+        if extra.facts[f, 0] >= FIRST_ORDER_FACT and extra.facts[f, 2] == view:
+            return True
+    return False
+
+
+@helper
 def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, rows):
     """Fill the rows of facts that follow from the order of rows."""
-    bar, ranked = extra.bars[view], ties is not None
+    bar = extra.bars[view]
     bounds = scratch.bounds[at, which]
     for i in range(n):
         span = slice(log.indptr[first + i], log.indptr[first + i + 1])
-        labels, scores = log.labels[span], log.scores[span]
+        labels, scores, bits = log.labels[span], log.scores[span], log.bits[span]
         n_rows = len(scores)
-        few = False
-        copy = -1
-        positives = np.int64(0)
+        won = np.int64(-1)
         if ties is None and not extra.walk:
             positives = positives_of(view, extra, bounds, labels, i)
-            few = min(positives, n_rows - positives) <= MOST_COUNTED
-        if extra.walk or not (ranked or few):
+            if min(positives, n_rows - positives) <= MOST_COUNTED:
+                won = twice_won(labels, scores, bar, positives, scratch.chosen[at], scratch.padded[at])
+            else:
+                won = twice_won_in_order(labels, scores, bits, bar, scratch.packed[at], scratch.marks[at])
+        copy = -1
+        if extra.walk or (ties is None and won < 0):
             copy = sort_rows(
-                labels, scores, log.bits[span], labels, EXPECTED, scratch.keys[at], scratch.order[at], scratch.marks[at]
+                labels, scores, bits, labels, EXPECTED, scratch.keys[at], scratch.order[at], scratch.marks[at]
             )
         for f in range(len(extra.facts)):
             kind, parameter = extra.facts[f, 0], extra.parameters[extra.facts[f, 1]]
@@ -758,17 +850,14 @@ def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, r
                     value = fact_of_order(kind, parameter, order, labels, scores, None, bar)
                 else:
                     value = fact_of_order(kind, parameter, order, labels, scores, weights[span], bar)
-            elif few:
-                if kind == TWICE_WON:
-                    value = np.float64(twice_won(labels, scores, bar, positives, scratch, at))
-                else:
-                    value = 1.0 if n_rows > 0 and all_equal(scores) else 0.0
             elif ties is not None:
                 above, tied = ties.above[at, which], ties.tied[at, which]
                 events = (bounds[START, i] + 1, bounds[START, i + 1])
                 value = fact_of_events(kind, above, tied, events[0], events[1], n_rows, bounds[N_RELEVANT, i])
+            elif kind == TWICE_WON:
+                value = np.float64(won)
             else:
-                value = np.nan  # does not happen: without events users are counted or sorted
+                value = 1.0 if n_rows > 0 and all_equal(scores) else 0.0
             rows[extra.facts[f, 3], i] = value
 
 
@@ -844,7 +933,7 @@ def evaluate_score_bin(log, weights, extra, gains, program, users, totals, scrat
                 add_classes(scratch.bounds[at, which], log, first, n, totals.facts[at])
             row_facts(view, log, weights, extra, first, n, scratch.bounds[at, which], rows)
             error_facts(view, log, weights, extra, first, n, scratch.terms[at], rows)
-            if extra.order:
+            if asks_order(view, extra):
                 order_facts(view, log, weights, extra, first, n, scratch, tie_scratch, at, which, rows)
             if tie_scratch is not None:
                 ties = ties_of(tie_scratch, at, which)
