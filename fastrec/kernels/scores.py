@@ -121,13 +121,13 @@ def within(values, limits):
 
 
 @helper
-def choose(labels, scores, bar, wanted, chosen, places):
-    """Scores and positions of the rows of one class (1 for positives); how many there are."""
+def choose(labels, scores, bar, chosen, places):
+    """Scores and positions of the positive rows; how many there are."""
     n = 0
     for j in range(len(labels)):
-        chosen[n] = scores[j]
-        places[n] = np.int32(j)
-        n += (labels[j] >= bar) == wanted
+        chosen[np.uint64(n)] = scores[j]
+        places[np.uint64(n)] = np.int32(j)
+        n += labels[j] >= bar
     return n
 
 
@@ -389,15 +389,15 @@ def events_of_order(order, labels, scores, bar, ranks, above, tied, gains):
 
 
 @helper
-def collect_user(labels, scores, bits, ids, ties, bar, scratch, at, ranks, above, tied, gains):
+def collect_user(
+    labels, scores, bits, ids, ties, bar, chosen, padded, places, marks, keys, order, ranks, above, tied, gains
+):
     """Write the events of one user; returns how many, and whether ties are refused."""
     n = len(scores)
-    places, marks = scratch.places[at], scratch.marks[at]
-    n_events = choose(labels, scores, bar, 1, scratch.chosen[at], places[0])
+    n_events = choose(labels, scores, bar, chosen, places[0])
     counted = n_events <= MOST_COUNTED
     if counted:
-        row = scratch.padded[at, : pad(scores, scratch.padded[at])]
-        count_each(row, scratch.chosen[at], n_events, n, places[1], places[2])
+        count_each(padded[: pad(scores, padded)], chosen, n_events, n, places[1], places[2])
         order_events(places, n_events, n, marks, labels, above, tied, gains)
         shared = False
         for e in range(n_events):
@@ -410,7 +410,6 @@ def collect_user(labels, scores, bits, ids, ties, bar, scratch, at, ranks, above
     else:
         shared = True
     if shared:
-        keys, order = scratch.keys[at], scratch.order[at]
         copy = sort_rows(labels, scores, bits, ids, ties, keys, order, marks)
         shared = events_of_order(order[copy, :n], labels, scores, bar, ranks, above, tied, gains)
         if ties == EXPECTED:
@@ -426,6 +425,9 @@ def collect_scores(log, extra, first, last, n_items, scratch, ties, at, errors):
     """
     ranks, gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
     bar = extra.bars[len(extra.bars) - 1]
+    # one by one: all of the scratch, handed over for each user, costs as much as the user
+    chosen, padded, places = scratch.chosen[at], scratch.padded[at], scratch.places[at]
+    marks, keys, order = scratch.marks[at], scratch.keys[at], scratch.order[at]
     n_events = 0
     checked = log.indptr[first]
     for u in range(first, last):
@@ -453,8 +455,12 @@ def collect_scores(log, extra, first, last, n_items, scratch, ties, at, errors):
                 extra.ids[span] if len(extra.ids) > 0 else extra.ids,
                 extra.ties,
                 bar,
-                scratch,
-                at,
+                chosen,
+                padded,
+                places,
+                marks,
+                keys,
+                order,
                 ranks[n_events:],
                 ties.above[at, 0, n_events:],
                 ties.tied[at, 0, n_events:],
