@@ -30,8 +30,9 @@ class Helper:
     Dispatchers of a few dozen helpers cost more than loading a compiled kernel, which needs none of them.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, inlined: bool = False) -> None:
         self._function = function
+        self._inlined = inlined
 
     def __call__(self, *arguments: Any) -> Any:
         """The function as Python runs it."""
@@ -41,7 +42,9 @@ class Helper:
     def _dispatcher(self) -> Any:
         from numba import njit
 
-        return njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)(self._function)
+        return njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=self._inlined)(
+            self._function
+        )
 
     @property
     def _numba_type_(self) -> Any:
@@ -58,6 +61,11 @@ def helper(function: Callable[..., Any]) -> Any:
     more than the work on them.
     """
     return Helper(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """A helper that is called for every user: many arrays are handed over as seven numbers each, at every call."""
+    return Helper(function, inlined=True)
 
 
 class Entry:

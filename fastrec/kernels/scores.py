@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.jit import helper
+from fastrec.kernels.jit import helper, inlined
 from fastrec.kernels.lists import sort_positions
 from fastrec.kernels.opcodes import (
     ABSOLUTES,
@@ -388,7 +388,7 @@ def events_of_order(order, labels, scores, bar, ranks, above, tied, gains):
     return shared
 
 
-@helper
+@inlined
 def collect_user(
     labels, scores, bits, ids, ties, bar, chosen, padded, places, marks, keys, order, ranks, above, tied, gains
 ):
