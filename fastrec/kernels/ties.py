@@ -80,8 +80,10 @@ def weight_in_slots(above, tied, slots, total, weights, cumulative):
 
 
 @helper
-def first_in_slots(above, tied, slots, c, weights):
+def first_in_slots(above, tied, slots, c, weights, cumulative):
     """The expected weight of the first relevant rank of a block, if it is within the first `slots`."""
+    if c == 1:  # every rank is as likely as the next
+        return (cumulative[np.uint64(above + slots)] - cumulative[np.uint64(above)]) / tied
     chance = c / tied
     value = 0.0
     for j in range(1, min(tied - c + 1, slots) + 1):
@@ -221,7 +223,7 @@ def read_expected_precisions(cut, cutoff, bounds, counts, n_tied, ties, harmonic
 
 
 @helper
-def read_expected_first(cutoff, bounds, counts, n_tied, ties, weights, out):
+def read_expected_first(cutoff, bounds, counts, n_tied, ties, weights, cumulative, out):
     """The expected weight of the rank of the first hit within a cut-off, for tied users."""
     for at in range(n_tied):
         i = ties.users[at]
@@ -230,7 +232,7 @@ def read_expected_first(cutoff, bounds, counts, n_tied, ties, weights, out):
         if counts[i] > 0:
             above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
             c = block_end(ties.above, e, bounds[START, i + 1]) - e
-            out[i] = first_in_slots(above, tied, min(tied, cutoff - above), c, weights)
+            out[i] = first_in_slots(above, tied, min(tied, cutoff - above), c, weights, cumulative)
 
 
 @helper
@@ -296,7 +298,7 @@ def read_expected_series(
     if kind == PRECISION:
         read_expected_precisions(cut, cutoff, bounds, counts, n_tied, ties, cumulative, sums[0], out)
     elif kind == FIRST:
-        read_expected_first(cutoff, bounds, counts, n_tied, ties, weights, out)
+        read_expected_first(cutoff, bounds, counts, n_tied, ties, weights, cumulative, out)
     elif kind == CASCADE:
         if graded:
             read_expected_cascade(
