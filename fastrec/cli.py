@@ -322,7 +322,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     if options["curves"] is not None:
         _emit(curves, options["curves"])
     _emit(_render(result.report, _format_of(options["format_"], options["output"])), options["output"])
-    for warning in (*result.report.warnings, *lacking):
+    for warning in (*result.report.warnings, *result.hints, *lacking):
         _warn(warning)
     return _missed(result.report, options["fail_under"])
 

@@ -10,13 +10,15 @@ import contextlib
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fastrec.api import Evaluator, ScoreEvaluator
-from fastrec.exceptions import FastrecError, InputError
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError
+from fastrec.mismatch import explain_mismatch
 from fastrec.report import Report, atomic_write
 from fastrec.streams import batches_of_users
 from fastrec.tables import (
@@ -189,7 +191,10 @@ def evaluate_files(
         raise InputError(f"user must be the name of one column of lists, found {user!r}")
     columns = Columns(keys[0] if keys else "user_id", item or "item_id", rank, score, gain, groupings)
     evaluator = Evaluator(metrics, k=k, n_threads=n_threads, **options)
-    return evaluate_lists(evaluator, {"recs": recs, "truth": truth, **paths}, columns, resources, progress).report
+    found = evaluate_lists(evaluator, {"recs": recs, "truth": truth, **paths}, columns, resources, progress)
+    for hint in found.hints:
+        warnings.warn(hint, FastrecWarning, stacklevel=2)
+    return found.report
 
 
 def _refuse_given(what: str, **arguments: Any) -> None:
@@ -204,6 +209,7 @@ class Evaluated(NamedTuple):
     report: Report
     users: dict[str, Array]  # column -> value of each user; empty unless values of users were kept
     groups: dict[str, Array]  # column -> label of each user, likewise
+    hints: tuple[str, ...] = ()  # why ids do not match, where none does
     curves: Any = None  # what was made of labels, scores and weights, see `evaluate_log`
 
 
@@ -251,7 +257,19 @@ def evaluate_lists(
                     progress=None if batch_rows else progress,
                     **names,
                 )
-        return _finish(evaluator.result(), {"user": columns.user}, labels)
+        found = _finish(evaluator.result(), {"user": columns.user}, labels)
+        return found._replace(hints=_hints(con, found.report, files))
+
+
+def _hints(con: DuckDBPyConnection, report: Report, files: Mapping[str, File]) -> tuple[str, ...]:
+    """Why no user, or no item, of the truth is in the lists."""
+    if report.data["truth_users_with_recs"] == 0:
+        role = "user"
+    elif report.data["truth_items_in_recs"] == 0:
+        role = "item"
+    else:
+        return ()
+    return (explain_mismatch(con, role, files["recs"], files["truth"]),) if files["recs"].rows else ()
 
 
 def evaluate_log(

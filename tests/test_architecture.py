@@ -21,6 +21,7 @@ LAYERS = [
     "cli",
     "demo",
     "files",
+    "mismatch",
     "streams",
     "tables",
     "plots",

@@ -1,6 +1,7 @@
 """Files: lists, truth and scored logs from Parquet and CSV into arrays, and files that are never half written."""
 
 import os
+import re
 import stat
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ import pytest
 from read_files import read_logs, read_scores
 
 from fastrec import Evaluator, evaluate, evaluate_files, evaluate_scores
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, MissingExtraError
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
 from fastrec.files import (
     NO_LABEL,
     ColumnError,
@@ -673,6 +674,34 @@ def test_sizes_that_are_none(write, size):
 def test_arguments_that_do_not_go_together(write, truth, options, match):
     with pytest.raises(InputError, match=match):
         evaluate_files(write(LISTS), truth and write(truth), ["mrr"], **options)
+
+
+# Ids that do not match
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "difference"),
+    [
+        (["u1", "u22"], ["1", "x"], "what stands before or after the digits: 'u1' in .*, '1' in"),
+        (["007", "012"], ["7a", "7", "12"], "leading zeros: '007' in .*, '7' in"),
+        (["ab", "Cd"], ["AB", "CD"], "upper and lower case: 'Cd' in .*, 'CD' in"),
+        (["a ", "b "], ["a", "b"], "spaces around them: 'a ' in .*, 'a' in"),
+        (["1.0x", "5.0", "6.0"], ["5", "6", "y"], r"a trailing '\.0': '5.0' in .*, '5' in"),
+        (["'q'", "'r'"], ["q", "r"], r"quotes around them: \"'q'\" in .*, 'q' in"),
+        ([5, 6], [70, 80], "such as '5' in .* and '70' in"),
+        (["red", "blue"], ["rot", "blau"], "such as 'blue' in .* and 'blau' in"),
+    ],
+)
+@pytest.mark.parametrize("role", ["user", "item"])
+def test_why_ids_do_not_match(write, role, ours, theirs, difference):
+    other = "item_id" if role == "user" else "user_id"
+    recs = write({f"{role}_id": ours, other: [1] * len(ours) if role == "item" else list(range(len(ours)))})
+    truth = write({f"{role}_id": theirs, other: [1] * len(theirs) if role == "item" else list(range(len(theirs)))})
+    with pytest.warns(FastrecWarning) as caught:
+        evaluate_files(recs, truth, ["mrr"])
+    found = [str(warning.message) for warning in caught]
+    assert len(found) == 2
+    assert re.search(f"^{role} ids (differ in|are) {difference} ", found[1]), found
 
 
 # Writing
