@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, frames, rivals, scored
+from bench import cases, files, frames, rivals, scored
 from bench.cases import Log
 from bench.measure import BUSY, ROOT, Others, Spread, Turns, describe_machine, run_python, seconds_of, wait_until_calm
 
@@ -36,15 +36,33 @@ class Sizes(NamedTuple):
     rival_users: int
     warm_up_users: int  # before memory is measured
     scores: int  # of one global AUC
-    frame_users: int  # with 100 rows
+    frame_users: int  # with 100 rows, in frames and in files
+    streamed: tuple[int, int]  # rows of files that do not fit, and the memory given
     rounds: int
     fresh_rounds: int
     empty_rounds: int  # with an empty cache; 0 takes the cache as it is
 
 
-FULL = Sizes(1_000_000, (100_000, 10_000_000), 1_000_000, 200, 100_000, 20_000, 100_000_000, 200_000, 15, 11, 5)
-QUICK = Sizes(100_000, (100_000, 1_000_000), 100_000, 100, 20_000, 20_000, 10_000_000, 50_000, 7, 5, 1)
-TINY = Sizes(300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, 1, 1, 0)  # only to see that everything still runs
+FULL = Sizes(
+    1_000_000,
+    (100_000, 10_000_000),
+    1_000_000,
+    200,
+    100_000,
+    20_000,
+    100_000_000,
+    200_000,
+    (400_000_000, 1_000_000_000),
+    15,
+    11,
+    5,
+)
+QUICK = Sizes(
+    100_000, (100_000, 1_000_000), 100_000, 100, 20_000, 20_000, 10_000_000, 50_000, (40_000_000, 100_000_000), 7, 5, 1
+)
+TINY = Sizes(
+    300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, (2_000, 64_000_000), 1, 1, 0
+)  # only to see that everything still runs
 
 
 class Row(NamedTuple):
@@ -341,6 +359,16 @@ def bench_frames(sizes: Sizes, _folder: Path) -> list[Row]:
     ]
 
 
+def bench_files(sizes: Sizes, folder: Path) -> list[Row]:
+    """Files, whole processes."""
+    return rows_of(files.compare_files(folder, sizes.frame_users, max(1, sizes.rounds // 3)))
+
+
+def bench_streams(sizes: Sizes, folder: Path) -> list[Row]:
+    """Files that do not fit in memory."""
+    return rows_of(files.stream_files(folder, *sizes.streamed))
+
+
 BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "lists": bench_lists,
     "scale": bench_scale,
@@ -355,6 +383,8 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "auc": bench_auc,
     "score_rivals": bench_score_rivals,
     "frames": bench_frames,
+    "files": bench_files,
+    "streams": bench_streams,
 }
 
 
