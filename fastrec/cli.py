@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from fastrec import formats
 from fastrec._version import __version__
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, require
 
@@ -247,6 +248,13 @@ _OPTIONS = (
         metavar="FILE",
         help="Seen items (user, item), taken out of the lists.",
     ),
+    click.option(
+        "--input-format",
+        type=click.Choice(formats.FORMATS),
+        default="auto",
+        show_default=True,
+        help="Format of all files; auto: of each by how it begins.",
+    ),
     click.option("--format", "format_", type=click.Choice(FORMATS), help="[default: by the ending of -o, else table]"),
     click.option(
         "-o",
@@ -306,7 +314,11 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
 
     RECS and TRUTH have one row per user and item. A list is ordered by the rank column, else by the score
     column, else as its rows stand in the file. A LOG has one row per impression, with a label and a score, or per
-    rating, with what it is and what was predicted; users are optional. All files are Parquet or CSV.
+    rating, with what it is and what was predicted; users are optional.
+
+    Files are Parquet, CSV, JSON lines or TREC (a run and judgements). A folder, or a pattern such as
+    'logs/*.parquet', is read as one file; folders named as date=2024-01-01 in it are columns too. A TREC run is
+    ordered by its scores; --ties id_desc --no-recs skip is what trec_eval does.
 
     \b
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
@@ -365,7 +377,8 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> Evaluated
         )
         more = {"seen": options["exclude"], "users": options["users"]}
         paths = {"recs": recs, "truth": truth} | {name: path for name, path in more.items() if path is not None}
-        return evaluate_lists(evaluator, paths, columns, _resources(options), progress)
+        resources, format_ = _resources(options), options["input_format"]
+        return evaluate_lists(evaluator, paths, columns, resources, progress, input_format=format_)
 
 
 @contextlib.contextmanager
@@ -407,7 +420,8 @@ def _evaluate_log(path: str, options: dict[str, Any]) -> Evaluated:
         stage("evaluating")
         columns = _columns_of_log(options, calls)
         paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
-        return evaluate_log(make_evaluator, paths, columns, _resources(options), progress, wanted)
+        resources, format_ = _resources(options), options["input_format"]
+        return evaluate_log(make_evaluator, paths, columns, resources, progress, wanted, input_format=format_)
 
 
 def _usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
@@ -551,7 +565,8 @@ def _check_outputs(inputs: Sequence[str | None], options: dict[str, Any]) -> Non
         if path is not None and not path.lower().endswith(endings):
             name = option.replace("_", "-")
             raise click.UsageError(f"--{name} {path}: the name must end in {' or '.join(endings)}")
-    taken = {os.path.realpath(path): path for path in inputs if path is not None}
+    files = [file for path in inputs if path is not None for file in formats.find_files(path).paths]
+    taken = {os.path.realpath(path): path for path in files}
     for path in (options["output"], options["per_user"], options["curves"]):
         if path is None:
             continue

@@ -18,6 +18,7 @@ import numpy as np
 
 from fastrec.api import Evaluator, ScoreEvaluator
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError
+from fastrec.formats import find_files
 from fastrec.mismatch import explain_mismatch
 from fastrec.report import Report, atomic_write
 from fastrec.streams import batches_of_users
@@ -27,7 +28,6 @@ from fastrec.tables import (
     File,
     ScoreColumns,
     check_groupings,
-    check_path,
     estimate_bytes,
     joint_kind,
     load,
@@ -119,6 +119,7 @@ def evaluate_files(
     by: str | Sequence[str] | None = None,
     users: Path | None = None,
     exclude: Path | None = None,
+    input_format: str = "auto",
     memory: int | str | None = None,
     temp_directory: Path | None = None,
     n_threads: int | None = None,
@@ -132,7 +133,9 @@ def evaluate_files(
     Parameters
     ----------
     recs : path of the lists, or of the log
-        Parquet or CSV (also packed with gzip), one row per user and item, or per impression, in any order.
+        Parquet, CSV or JSON lines (also packed with gzip), one row per user and item, or per impression, in any
+        order; or a TREC run and judgements, a run ordered by its scores. A folder, or a pattern such as
+        ``"logs/*.parquet"``, is read as one file, and folders in it named as ``date=2024-01-01`` are columns too.
     truth : path of the relevant items
     metrics, k : as in `evaluate` and `evaluate_scores`
     user, item, rank, score, gain, label : names of columns; by default ``user_id``, ``item_id`` and, where they are
@@ -143,6 +146,8 @@ def evaluate_files(
     by : name of the column, or several, to group users by; in any of the files, one value per user
     users : path of a file with columns of users: ``user_id`` and those that ``by`` names
     exclude : path of seen items (user, item), which are taken out of the lists
+    input_format : the format of all files: ``"parquet"``, ``"csv"``, ``"jsonl"``, ``"trec"``; or ``"auto"``, of each by
+        how it begins
     memory : bytes, or a text such as ``"4GB"``; by default half of what there is
     temp_directory : folder for what does not fit; by default that of the system
     progress : called as ``progress(done, total)`` with users, or with rows where files are streamed
@@ -185,13 +190,15 @@ def evaluate_files(
             weight=sample_weight,
             by=groupings,
         )
-        return evaluate_log(lambda _: scorer, {"log": recs, **paths}, log_columns, resources, progress).report
+        files = {"log": recs, **paths}
+        return evaluate_log(lambda _: scorer, files, log_columns, resources, progress, input_format=input_format).report
     _refuse_given("lists, with truth", label=label, sample_weight=sample_weight)
     if keys is not None and len(keys) != 1:
         raise InputError(f"user must be the name of one column of lists, found {user!r}")
     columns = Columns(keys[0] if keys else "user_id", item or "item_id", rank, score, gain, groupings)
     evaluator = Evaluator(metrics, k=k, n_threads=n_threads, **options)
-    found = evaluate_lists(evaluator, {"recs": recs, "truth": truth, **paths}, columns, resources, progress)
+    files = {"recs": recs, "truth": truth, **paths}
+    found = evaluate_lists(evaluator, files, columns, resources, progress, input_format=input_format)
     for hint in found.hints:
         warnings.warn(hint, FastrecWarning, stacklevel=2)
     return found.report
@@ -229,12 +236,14 @@ def evaluate_lists(
     columns: Columns,
     resources: Resources,
     progress: Progress | None = None,
+    *,
+    input_format: str = "auto",
 ) -> Evaluated:
     """Lists, truth and, if given, seen items and labels of users from the files "recs", "truth", "seen", "users"."""
     for path in paths.values():
-        check_path(os.fspath(path))
-    with _database(list(paths.values()), columns, resources) as (con, batch_rows):
-        files = {table: load(con, table, os.fspath(path), columns) for table, path in paths.items()}
+        find_files(os.fspath(path))
+    with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
+        files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
         if not files["truth"].rows:
             raise InputError(f"{files['truth'].path}: no rows: there is nothing to compare the lists with")
         check_groupings(files, columns.by)
@@ -279,15 +288,17 @@ def evaluate_log(
     resources: Resources,
     progress: Progress | None = None,
     curves: Callable[[Array, Array, Array | None], Any] | None = None,
+    *,
+    input_format: str = "auto",
 ) -> Evaluated:
     """Labels and scores (or targets and predictions) from the file "log"; labels of users also from the file "users".
 
     `make_evaluator` is told whether there are users; `curves` is given labels, scores and weights of all rows.
     """
     for path in paths.values():
-        check_path(os.fspath(path))
-    with _database(list(paths.values()), columns, resources) as (con, batch_rows):
-        files = {table: load(con, table, os.fspath(path), columns) for table, path in paths.items()}
+        find_files(os.fspath(path))
+    with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
+        files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
         file = files["log"]
         if not file.rows:
             raise InputError(f"{file.path}: no rows: there is nothing to evaluate")
@@ -327,11 +338,11 @@ def _numbers(con: DuckDBPyConnection, file: File, roles: Sequence[str]) -> list[
 
 @contextlib.contextmanager
 def _database(
-    paths: Sequence[Path], columns: Columns | ScoreColumns, resources: Resources
+    paths: Sequence[Path], columns: Columns | ScoreColumns, resources: Resources, input_format: str
 ) -> Iterator[tuple[DuckDBPyConnection, int]]:
     """A database in memory, or one on disk that is gone afterwards; and the rows to evaluate at once, 0 for all."""
     limit = resources.limit()
-    needed = COPIES * sum(estimate_bytes(os.fspath(path), columns) for path in paths)
+    needed = COPIES * sum(estimate_bytes(os.fspath(path), columns, input_format) for path in paths)
     if needed <= limit:
         with open_database(resources.n_threads) as con:
             yield con, 0
@@ -532,8 +543,14 @@ def _named_as_in(files: Mapping[str, File], *, streamed: bool) -> Iterator[None]
         if streamed:
             message = re.sub(r" (?:at|in) row \d+", "", message)
         else:
-            message = re.sub(r"\b(?:at|in) row (\d+)", lambda at: f"in row {int(at[1]) + 1}", message)
+            named = re.search(rf"\b({'|'.join(tables)}) column", str(error))
+            file = files.get(tables[named[1]] if named else "log")
+            message = re.sub(r"\b(?:at|in) row (\d+)", lambda at: f"in {_place(file, int(at[1]))}", message)
         raise type(error)(message) from None
+
+
+def _place(file: File | None, position: int) -> str:
+    return f"row {position + 1}" if file is None else file.source.place(position)
 
 
 @contextlib.contextmanager

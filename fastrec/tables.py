@@ -1,4 +1,4 @@
-"""Files as tables of a database: Parquet and CSV read by DuckDB, their columns found and checked.
+"""Files as tables of a database, read by DuckDB, their columns found and checked.
 
 Ids are matched exactly: integers with integers, text with text, and a text id keeps every character, so "007" is not
 7. Rows are counted from 1 in messages, a header not counted.
@@ -6,19 +6,28 @@ Ids are matched exactly: integers with integers, text with text, and a text id k
 
 from __future__ import annotations
 
-import codecs
 import contextlib
-import csv
-import gzip
-import io
 import os
-import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, require, suggest_name
+from fastrec.formats import (
+    FORMAT_NAMES,
+    Files,
+    Source,
+    find_files,
+    first_sentence,
+    is_packed,
+    one_row,
+    open_source,
+    paths_sql,
+    quoted,
+    reason_of,
+    recognise,
+    unchanged,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -29,7 +38,6 @@ __all__ = [
     "File",
     "ScoreColumns",
     "check_groupings",
-    "check_path",
     "estimate_bytes",
     "joint_kind",
     "load",
@@ -46,10 +54,8 @@ TEXT_TYPES = frozenset(("VARCHAR", "UUID"))
 LARGEST_ID = 2**63 - 1
 LARGEST_EXACT_FLOAT = 2**53
 NOT_FLOATS = "write ids as integers (missing values make floats of them: drop those rows first) or as text"
-HEADER_BYTES = 1 << 20
 BYTES_PER_VALUE = 12
 PACKED = 6  # times that gzip makes rows smaller
-OTHER_ENDINGS = (".json", ".jsonl", ".ndjson", ".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
 
 
 class ColumnError(InputError):
@@ -76,9 +82,15 @@ class Columns:
     by: tuple[str, ...] = ()
 
     @property
+    def usual(self) -> dict[str, str]:
+        """{role: column}, whether a file has the column or not."""
+        optional = {"rank": self.rank or "rank", "score": self.score or "score", "gain": self.gain or "gain"}
+        return {"user": self.user, "item": self.item, **optional}
+
+    @property
     def names(self) -> set[str]:
         """Every column that may be read."""
-        return {*filter(None, (self.user, self.item, self.rank, self.score, self.gain)), *self.by}
+        return {*self.usual.values(), *self.by}
 
     def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
         """{role: column} for the roles that `table` needs, of the columns found in the file."""
@@ -118,6 +130,11 @@ class ScoreColumns:
     by: tuple[str, ...] = ()
 
     @property
+    def usual(self) -> dict[str, str]:
+        """{role: column} of what a TREC run has of these columns."""
+        return {"user": "user_id", "item": self.item or "item_id", "score": self.score}
+
+    @property
     def names(self) -> set[str]:
         """Every column that may be read."""
         users = ("user_id",) if self.users is None else self.users
@@ -149,11 +166,11 @@ def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> 
 
 @dataclass(frozen=True)
 class File:
-    """A file that has been loaded into the DuckDB table `table`, one column per role."""
+    """A file, or several, loaded into the DuckDB table `table`, one column per role."""
 
     table: str
     path: str
-    is_csv: bool
+    source: Source
     rows: int
     names: Mapping[str, str]  # role -> name of the column in the file
     types: Mapping[str, str]  # role -> DuckDB's type
@@ -162,13 +179,22 @@ class File:
         """What errors call the column of a role."""
         return f"{self.path}: column {self.names[role]!r}"
 
+    def place(self, position: int) -> str:
+        """What errors call the row at a position."""
+        place = self.source.place(position)
+        return f"{place} of {self.rows}" if place == f"row {position + 1}" else place
+
 
 @dataclass(frozen=True)
 class _Ids:
-    """What the ids of one file and role are: "integer", "text" or, for a CSV of integers, "open"."""
+    """What the ids of one file and role are: "integer", "text" or, for integers without a type, "open".
+
+    In a TREC file all ids are texts, and are ordered as texts, but they may match integers elsewhere.
+    """
 
     where: str
     kind: str
+    is_trec: bool = False
     integers: int = 0  # how many of the text ids are integers
     example: str = ""
 
@@ -198,111 +224,83 @@ def open_database(
             raise
         raise KeyboardInterrupt from None  # what DuckDB makes of it while a query runs
     except duckdb.OutOfMemoryException as error:
-        raise FastrecError(f"the files do not fit in memory: {_first_sentence(error)}") from error
+        raise FastrecError(f"the files do not fit in memory: {first_sentence(error)}") from error
     finally:
         con.close()
 
 
-def quoted(name: str) -> str:
-    """A column name, quoted for SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def text_sql(value: str) -> str:
-    """A text, quoted for SQL."""
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _literal_path(path: str) -> str:
-    """The path such that DuckDB finds this one file: absolute (no "~", no URL), without glob patterns."""
-    return "".join(f"[{c}]" if c in "[*?" else c for c in os.path.abspath(path))
-
-
-def _first_sentence(error: Exception) -> str:
-    """DuckDB's message without its class, its advice and its prints of the query and of the line."""
-    text = re.split(r"\n(?:Possible |LINE 1:)", str(error))[0]
-    if "state machine reached an invalid state" in text:
-        return "line ends of different kinds, or a quote where none belongs"
-    text = re.sub(r"^[A-Z][A-Za-z ]* Error: (?:CSV Error on Line: )?", "", text)
-    text = re.sub(
-        r"^(\d+)\nOriginal Line: .*?\n(?=Expected|Value|Invalid|Maximum)", r"line \1: ", text, flags=re.DOTALL
-    )
-    text = re.sub(r"Expected Number of Columns: (\d+) Found: (\d+)", r"\1 columns expected, \2 found", text)
-    return " ".join(text.split())
-
-
-def one_row(con: DuckDBPyConnection, query: str) -> tuple[Any, ...]:
-    """The one row of an aggregate."""
-    row = con.execute(query).fetchone()
-    assert row is not None
-    return row
-
-
-def check_path(path: str) -> None:
-    """The path must be that of a file with something in it."""
-    if not os.path.exists(path):
-        raise InputError(f"{path}: no such file")
-    if os.path.isdir(path):
-        raise InputError(f"{path}: is a folder; give one Parquet or CSV file")
-    if not os.path.isfile(path):
-        raise InputError(f"{path}: is not a regular file; write the rows to a file first")
-    if os.path.getsize(path) == 0:
-        raise InputError(f"{path}: the file is empty, not even a header")
-
-
-def estimate_bytes(path: str, columns: Columns | ScoreColumns) -> int:
-    """About what the wanted columns of a file take in memory."""
+def estimate_bytes(path: str, columns: Columns | ScoreColumns, input_format: str = "auto") -> int:
+    """About what the wanted columns of the files of a path take in memory."""
     duckdb = require("duckdb", "cli", what="reading files")
-    if not _is_parquet(path):
-        with open(path, "rb") as stream:
-            packed = stream.read(2) == b"\x1f\x8b"
-        return os.path.getsize(path) * (PACKED if packed else 1)
+    files = find_files(path)
+    if recognise(files, columns.names, input_format) != "parquet":
+        return sum(os.path.getsize(file) * (PACKED if is_packed(file) else 1) for file in files.paths)
     try:
         with duckdb.connect() as con:
-            query = "SELECT sum(num_rows) FROM parquet_file_metadata(?)"
-            found = con.execute(query, [_literal_path(path)]).fetchone()
+            (rows,) = one_row(con, f"SELECT sum(num_rows) FROM parquet_file_metadata({paths_sql(files.paths)})")
+            having = con.execute(f"SELECT name FROM parquet_schema({paths_sql(files.paths[:1])})").fetchall()
     except duckdb.Error:
         return 0  # reading it will say what is wrong
-    return int(found[0]) * BYTES_PER_VALUE * len(columns.names) if found else 0
+    return int(rows) * BYTES_PER_VALUE * len(columns.names.intersection(name for (name,) in having))
 
 
-def _is_parquet(path: str) -> bool:
-    """By the first bytes, not by the name; a name that promises something else is an error."""
-    with open(path, "rb") as stream:
-        magic = stream.read(4) == b"PAR1"
-    ending = os.path.splitext(path)[1].lower()
-    if ending in (".parquet", ".pq") and not magic:
-        raise InputError(f"{path}: not a Parquet file (it does not begin with PAR1)")
-    if ending in OTHER_ENDINGS and not magic:
-        raise InputError(f"{path}: {ending} files are not read; give Parquet or CSV")
-    return magic
-
-
-def load(con: DuckDBPyConnection, table: str, path: str, columns: Columns | ScoreColumns) -> File:
-    """Copy the wanted columns into a table named `table`, its columns named by role, and check them."""
-    import duckdb
-
-    is_csv = not _is_parquet(path)
-    try:
-        if is_csv:
-            source, found = _csv_source(path, columns.names)
-        else:
-            source = f"read_parquet({text_sql(_literal_path(path))}, binary_as_string=true, hive_partitioning=false)"
-            rows = con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-            found = {name: (quoted(name), type_) for name, type_, *_ in rows}
-        names = columns.roles(table, path, list(found))
-        picked = ", ".join(f"{_readable(*found[name])} AS {quoted(role)}" for role, name in names.items())
-        con.execute(f"CREATE TABLE {quoted(table)} AS SELECT {picked} FROM {source}")
-        (rows_,) = one_row(con, f"SELECT count(*) FROM {quoted(table)}")
-    except (duckdb.OutOfMemoryException, duckdb.InterruptException):
-        raise
-    except duckdb.Error as error:
-        kind = "CSV" if is_csv else "Parquet"
-        raise InputError(f"{path}: cannot be read as {kind}: {_first_sentence(error)}") from error
-    file = File(table, path, is_csv, rows_, names, {role: found[name][1] for role, name in names.items()})
+def load(
+    con: DuckDBPyConnection, table: str, path: str, columns: Columns | ScoreColumns, input_format: str = "auto"
+) -> File:
+    """Copy the wanted columns of a file, a folder or a pattern into a table, named by role, and check them."""
+    if table == "users" and input_format == "trec":  # which has no labels of users
+        input_format = "auto"
+    files = find_files(path)
+    with unchanged(files.paths):
+        source, names = _copy(con, table, files, columns, input_format)
+    (rows,) = one_row(con, f"SELECT count(*) FROM {quoted(table)}")
+    file = File(table, path, source, rows, names, {role: source.columns[name][1] for role, name in names.items()})
     for role in names:
         _check_column(con, file, role)
     return file
+
+
+def _copy(
+    con: DuckDBPyConnection, table: str, files: Files, columns: Columns | ScoreColumns, input_format: str
+) -> tuple[Source, dict[str, str]]:
+    """Make the table; what was read, and {role: column}."""
+    import duckdb
+
+    format_ = recognise(files, columns.names, input_format)
+    if format_ == "trec" and isinstance(columns, Columns) and columns.rank is None:
+        columns = replace(columns, score=columns.usual["score"])  # the ranks in a run have no say in TREC
+    try:
+        source = open_source(con, files, format_, columns.usual, columns.names)
+        names = _find_roles(source, table, columns)
+        picked = ", ".join(f"{_readable(*source.columns[name])} AS {quoted(role)}" for role, name in names.items())
+        con.execute(f"CREATE OR REPLACE TABLE {quoted(table)} AS SELECT {picked} FROM {source.sql}")
+    except (duckdb.OutOfMemoryException, duckdb.InterruptException):
+        raise
+    except duckdb.Error as error:
+        if len(files.paths) > 1:  # the one that cannot be read by itself either
+            for file in files.each():
+                _copy(con, table, file, columns, input_format)
+        reason = reason_of(files, format_, error)
+        raise InputError(f"{files.path}: cannot be read as {FORMAT_NAMES[format_]}: {reason}") from error
+    return source, names
+
+
+def _find_roles(source: Source, table: str, columns: Columns | ScoreColumns) -> dict[str, str]:
+    """{role: column}, the same columns of the same types in all files."""
+    (first, found), *others = source.variants
+    names = columns.roles(table, first, list(found))
+    for path, other in others:
+        theirs = columns.roles(table, path, list(other))
+        for role, name in {**names, **theirs}.items():
+            if role not in names or role not in theirs:
+                lacking, having = (first, path) if role not in names else (path, first)
+                raise ColumnError(f"{lacking}: no column {name!r}, which {having} has", role.rstrip("0123456789"))
+            if found[name][1] != other[name][1]:
+                raise InputTypeError(
+                    f"{path}: column {name!r} holds {other[name][1]}, but {found[name][1]} in {first}: "
+                    "files that are read together must agree"
+                )
+    return names
 
 
 def _readable(column: str, type_: str) -> str:
@@ -338,60 +336,6 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
         raise InputError(f"neither {paths} has the column {name!r} to group by")
 
 
-def _csv_source(path: str, wanted: set[str]) -> tuple[str, dict[str, tuple[str, str]]]:
-    """The SQL that reads the file with every column as text, and {name: (column in the SQL, type)}.
-
-    Nothing is left to DuckDB's sniffer: it would take "007" for 7, a row that begins with "#" for a comment
-    and uneven first rows for a preface to skip. The header tells the delimiter; quoting is that of RFC 4180.
-    Columns are named by position, for SQL names ignore case and header names do not.
-    """
-    head, packed = _csv_head(path)
-    names, delimiter = _csv_header(path, head, wanted)
-    for name in names:
-        if name in wanted and names.count(name) > 1:
-            raise InputError(f"{path}: the header has the column {name!r} {names.count(name)} times")
-    types = ", ".join(f"c{n}: 'VARCHAR'" for n in range(len(names)))
-    source = (
-        f"read_csv({text_sql(_literal_path(path))}, auto_detect=false, header=true, skip=0, comment='', "
-        f"delim={text_sql(delimiter)}, quote='\"', escape='\"', hive_partitioning=false, "
-        f"compression={'gzip' if packed else 'none'!r}, columns={{{types}}})"
-    )
-    return source, {name: (f"c{n}", "VARCHAR") for n, name in enumerate(names)}
-
-
-def _csv_head(path: str) -> tuple[str, bool]:
-    """The beginning of the file as text, and whether it is packed with gzip."""
-    with open(path, "rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
-    try:
-        with gzip.open(path, "rb") if packed else open(path, "rb") as stream:
-            head = codecs.getincrementaldecoder("utf-8-sig")().decode(stream.read(HEADER_BYTES))
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path}: damaged gzip file: {error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: neither Parquet nor CSV in UTF-8: {error.reason}, byte {error.start}") from error
-    if "\0" in head:
-        raise InputError(f"{path}: neither Parquet nor CSV in UTF-8: it has zero bytes")
-    return head, packed
-
-
-def _csv_header(path: str, head: str, wanted: set[str]) -> tuple[list[str], str]:
-    """Names and delimiter: the one that finds most of the wanted names, among equals most columns."""
-    best: tuple[tuple[int, int], list[str], str] | None = None
-    for delimiter in ",\t;|":
-        try:
-            names = next(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter), [])
-        except csv.Error as error:
-            raise InputError(f"{path}: the header cannot be read as CSV: {error}") from error
-        merit = (len(wanted.intersection(names)), len(names))
-        if best is None or merit > best[0]:
-            best = merit, names, delimiter
-    assert best is not None
-    if not best[1]:
-        raise InputError(f"{path}: the first line is empty; a header with the column names is wanted there")
-    return best[1], best[2]
-
-
 def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
     """No nulls where a value is needed, and numbers where numbers are needed."""
     if not file.rows or role.startswith("by"):
@@ -399,8 +343,8 @@ def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
     column, table = quoted(role), quoted(file.table)
     empty, first = one_row(con, f"SELECT count(*), min(rowid) FROM {table} WHERE {column} IS NULL")
     if empty:
-        rows = f"in {empty} rows, the first is row {first + 1}" if empty > 1 else f"in row {first + 1}"
-        raise InputError(f"{file.at(role)} has no value (null) {rows} of {file.rows}")
+        rows = f"{empty} rows, the first is {file.place(first)}" if empty > 1 else file.place(first)
+        raise InputError(f"{file.at(role)} has no value (null) in {rows}")
     if role.startswith("user") or role == "item":
         return
     if _is_text(file.types[role]):
@@ -412,7 +356,7 @@ def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
     bad, first = one_row(con, f"SELECT count(*), min(rowid) FROM {table} WHERE {wrong}")
     if bad:
         what = "NaN" if role == "score" else "NaN or infinite"
-        raise InputError(f"{file.at(role)} is {what} in {bad} rows, the first is row {first + 1} of {file.rows}")
+        raise InputError(f"{file.at(role)} is {what} in {bad} rows, the first is {file.place(first)}")
     if role in ("score", "label", "target", "prediction") and _is_integer(file.types[role]):
         (largest,) = one_row(con, f"SELECT max(abs({value})) FROM {table}")
         if largest > LARGEST_EXACT_FLOAT:
@@ -428,7 +372,7 @@ def _check_number_text(con: DuckDBPyConnection, file: File, role: str) -> None:
         f"WHERE TRY_CAST({column} AS DOUBLE) IS NULL",
     )
     if bad:
-        raise InputTypeError(f"{file.at(role)} must hold numbers; row {first + 1} holds {short_text(value)}")
+        raise InputTypeError(f"{file.at(role)} must hold numbers; {file.source.place(first)} holds {short_text(value)}")
 
 
 def short_text(value: str) -> str:
@@ -441,7 +385,7 @@ def joint_kind(con: DuckDBPyConnection, role: str, files: list[File]) -> str:
     ids = [_inspect_ids(con, file, role) for file in files if file.rows]
     texts = [one for one in ids if one.kind == "text"]
     integers = [one for one in ids if one.kind == "integer"]
-    # A CSV of integers can be read as text too. That helps only if some text looks like an integer; where
+    # Integers without a type can be read as text too. That helps only if some text looks like an integer; where
     # none does, no id could ever be found on the other side.
     if texts and not any(one.integers for one in texts):
         integers += [one for one in ids if one.kind == "open"]
@@ -450,7 +394,7 @@ def joint_kind(con: DuckDBPyConnection, role: str, files: list[File]) -> str:
             f"{role} ids cannot be matched: {integers[0].where} holds integers, "
             f"{texts[0].where} holds text such as {texts[0].example}; write both as integers or both as text"
         )
-    return "text" if texts else "integer"
+    return "text" if texts or (not integers and any(one.is_trec for one in ids)) else "integer"
 
 
 def _inspect_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
@@ -477,11 +421,11 @@ def _inspect_text_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
         f"SELECT count(*) FILTER ({is_integer}), arg_min({column}, rowid) FILTER (NOT {is_integer}) "
         f"FROM {quoted(file.table)}",
     )
-    if not file.is_csv:
-        return _Ids(where, "text", integers, short_text(example) if example is not None else "digits")
+    if file.names[role] not in file.source.untyped:
+        return _Ids(where, "text", integers=integers, example="digits" if example is None else short_text(example))
     if integers == file.rows:
         _check_id_range(con, file, role)
-        return _Ids(where, "open")
+        return _Ids(where, "open", file.source.format == "trec")
     is_decimal = rf"regexp_full_match({column}, '[+-]?[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?')"
     decimals, decimal = one_row(
         con,
@@ -490,7 +434,7 @@ def _inspect_text_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
     )
     if decimals and decimals + integers == file.rows:
         raise InputTypeError(f"{where} holds decimal numbers such as {short_text(decimal)}: {NOT_FLOATS}")
-    return _Ids(where, "text", integers, short_text(example))
+    return _Ids(where, "text", integers=integers, example=short_text(example))
 
 
 def _check_id_range(con: DuckDBPyConnection, file: File, role: str) -> None:

@@ -71,7 +71,8 @@ class Keeper:
             groups[name] = {code: {} for code in codes}
         ids = np.empty(len(self.users()), dtype=object)
         ids[:] = self.users()
-        empty: dict[str, Any] = {"estimates": {}, "users": {}, "data": {}, "settings": {}, "fastrec_version": ""}
+        data = {"truth_users_with_recs": 1, "truth_items_in_recs": 1.0}  # as if ids matched
+        empty: dict[str, Any] = {"estimates": {}, "users": {}, "data": data, "settings": {}, "fastrec_version": ""}
         return Report(groups=groups, per_user={}, user_ids=ids, **empty)
 
     def item_codes(self) -> dict[Any, Any]:
@@ -89,11 +90,20 @@ def ascending(values: Any) -> list[Any]:
     return sorted(values, key=bits)
 
 
-def read_logs(recs: Any, truth: Any, columns: Columns | None = None, *, exclude: Any = None, **resources: Any) -> Logs:
+def read_logs(
+    recs: Any,
+    truth: Any,
+    columns: Columns | None = None,
+    *,
+    exclude: Any = None,
+    input_format: str = "auto",
+    **resources: Any,
+) -> Logs:
     """What `evaluate_lists` reads."""
     keeper = Keeper()
     paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"seen": exclude})
-    found = evaluate_lists(keeper, paths, columns or Columns(), Resources(**resources))  # type: ignore[arg-type]
+    limits = Resources(**resources)
+    found = evaluate_lists(keeper, paths, columns or Columns(), limits, input_format=input_format)  # type: ignore[arg-type]
     users, codes = keeper.users(), keeper.item_codes()
 
     def side(table: str, *values: str) -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ LAYERS = [
     "mismatch",
     "streams",
     "tables",
+    "formats",
     "plots",
     "api",
     "rows",

@@ -528,7 +528,7 @@ def test_empty_lists_are_fine_and_empty_truth_is_not(read):
         ("user_id,item_id\n1,2\n3\n", "cannot be read as CSV: line 3: 2 columns expected, 1 found"),
         ("user_id,item_id\n1,2\n3,4,5\n", "cannot be read as CSV: line 3: 2 columns expected, 3 found"),
         ('user_id,item_id\n"1,2\n3,4\n', "cannot be read as CSV: line 2: Value with unterminated quote"),
-        ("user_id,item_id\n1,\0\n", "neither Parquet nor CSV in UTF-8"),
+        ("user_id,item_id\n1,\0\n", "neither Parquet nor text in UTF-8"),
         (
             "user_id,item_id\n1,5\n,6\n,7\n",
             r"column 'user_id' has no value \(null\) in 2 rows, the first is row 2 of 3",
@@ -570,7 +570,7 @@ def test_bad_gains(read):
 def test_bytes_that_are_not_utf8(tmp_path, write):
     path = tmp_path / "latin.csv"
     path.write_bytes("user_id,item_id\n1,café\n".encode("latin-1"))
-    with pytest.raises(InputError, match="neither Parquet nor CSV in UTF-8"):
+    with pytest.raises(InputError, match="neither Parquet nor text in UTF-8"):
         read_logs(path, write(TRUTH))
     path.write_bytes(b"user_id,item_id\n" + b"1,a\n" * 300_000 + "1,café\n".encode("latin-1"))
     with pytest.raises(InputError, match=r"cannot be read as CSV: line 300002: Invalid unicode"):
@@ -593,10 +593,10 @@ def test_paths_that_cannot_be_read(tmp_path, write):
     os.mkfifo(tmp_path / "pipe")
     for path, message in (
         ("missing.csv", "missing.csv: no such file"),
-        (tmp_path, "is a folder; give one Parquet or CSV file"),
+        (tmp_path, "pipe: is not a regular file"),
         (tmp_path / "pipe", "is not a regular file"),
         (write(LISTS, "recs.parquet"), r"not a Parquet file \(it does not begin with PAR1\)"),
-        (write(LISTS, "recs.jsonl"), r"\.jsonl files are not read"),
+        (write(LISTS, "recs.arrow"), r"\.arrow files are not read"),
     ):
         with pytest.raises(InputError, match=message):
             read_logs(path, truth)

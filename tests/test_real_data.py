@@ -134,8 +134,7 @@ def read_trec():
         judged[topic][document] = float(grade)
     for line in (folder / "out.test.aq").read_text().splitlines():
         measure, topic, value = line.split()
-        if topic != "all":
-            printed[topic][measure] = value
+        printed[topic][measure] = value
     return run, judged, printed
 
 
@@ -145,8 +144,15 @@ TREC = {
     "recip_rank": "mrr",
     "ndcg": "ndcg",
     "rbp": "rbp(p=0.9)",
+    "num_rel_ret": "hits",
+    "set_P": "precision(denominator=min_k_n_rec)@1000",
+    "set_relative_P": "precision(denominator=min_k_n_rel)@500",  # every topic has 500 documents
+    "set_recall": "recall",
+    "set_F": "f1@500",
 }
 TREC |= {f"P_{k}": f"precision@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)}
+for cutoff in (5, 10, 15, 20, 30, 100, 200, 500, 1000):
+    TREC[f"relative_P_{cutoff}"] = f"precision(denominator=min_k_n_rel)@{cutoff}"
 TREC |= {f"recall_{k}": f"recall@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)}
 TREC |= {f"ndcg_cut_{k}": f"ndcg@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)}
 TREC |= {f"map_cut_{k}": f"map(denominator=n_rel)@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)}

@@ -1,0 +1,670 @@
+"""Formats of files: which files a path stands for, in which format they are, and the SQL that reads them.
+
+A path is one file, a folder or a pattern; several files are read in the order of their names, as one table. Values
+keep their types: nothing is left to a reader's guesses. A CSV or a TREC file has no types, so all its values are texts
+here, and so are the values in the names of Hive partitions (`date=2024-01-01/`).
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import glob
+import gzip
+import io
+import itertools
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, suggest_name
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = [
+    "FORMATS",
+    "FORMAT_NAMES",
+    "Files",
+    "Source",
+    "find_files",
+    "first_sentence",
+    "is_packed",
+    "one_row",
+    "open_source",
+    "paths_sql",
+    "quoted",
+    "reason_of",
+    "recognise",
+    "text_sql",
+    "unchanged",
+]
+
+FORMAT_NAMES = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON lines", "trec": "TREC"}
+FORMATS = ("auto", *FORMAT_NAMES)
+JSON_ENDINGS = (".jsonl", ".ndjson")
+OTHER_ENDINGS = (".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
+HEAD_BYTES = 1 << 20
+FILE = "fastrec file"  # the column in which DuckDB names the file of a row, where there are several
+TREC_ROLES = {  # the role of each column of a run and of judgements; None plays no part
+    6: ("user", None, "item", "rank", "score", None),
+    4: ("user", None, "item", "gain"),
+}
+
+
+class Files(NamedTuple):
+    """The files that a path stands for, in the order of their names."""
+
+    path: str  # as it was given
+    paths: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]  # of each file: the names of its Hive partitions, as they stand in its folders
+
+    def each(self) -> Iterator[Files]:
+        """Every file by itself."""
+        for path, keys in zip(self.paths, self.keys, strict=True):
+            yield Files(path, (path,), (keys,))
+
+
+@dataclass(frozen=True)
+class Source:
+    """SQL that reads files.
+
+    `variants` has an example of each kind of files among them: its path, and {name: (column in the SQL, type)}.
+    """
+
+    files: Files
+    format: str
+    sql: str
+    variants: tuple[tuple[str, Mapping[str, tuple[str, str]]], ...]
+    untyped: frozenset[str]  # columns that hold texts only because there is no type
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, str]]:
+        """{name: (column in the SQL, type)}."""
+        return self.variants[0][1]
+
+    def place(self, position: int) -> str:
+        """What errors call the row at a position: its row or line, and where there are several files its file."""
+        path, position = self._in_file(position)
+        where = f" of {path}" if len(self.files.paths) > 1 else ""
+        if self.format not in ("jsonl", "trec"):
+            return f"row {position + 1}{where}"
+        full = (number for number, line in enumerate(_lines(path), 1) if line.strip())
+        return f"line {next(itertools.islice(full, position, None), position + 1)}{where}"
+
+    def _in_file(self, position: int) -> tuple[str, int]:
+        """The file of a row, and the row's position in it."""
+        if len(self.files.paths) == 1:
+            return self.files.paths[0], position
+        import duckdb
+
+        with duckdb.connect(":memory:") as con:
+            counts = dict(con.execute(f"SELECT {quoted(FILE)}, count(*) FROM {self.sql} GROUP BY ALL").fetchall())
+        for path in self.files.paths:
+            rows = counts.get(os.path.abspath(path), 0)
+            if position < rows:
+                break
+            position -= rows
+        return path, position
+
+
+# Names in SQL
+
+
+def quoted(name: str) -> str:
+    """A column name, quoted for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_sql(value: str) -> str:
+    """A text, quoted for SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def one_row(con: DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+    """The one row of an aggregate."""
+    row = con.execute(query).fetchone()
+    assert row is not None
+    return row
+
+
+def _literal_path(path: str) -> str:
+    """The path such that DuckDB finds this one file: absolute (no "~", no URL), without glob patterns."""
+    return "".join(f"[{c}]" if c in "[*?" else c for c in os.path.abspath(path))
+
+
+def paths_sql(paths: Sequence[str]) -> str:
+    """Paths of files as a list in SQL."""
+    return f"[{', '.join(text_sql(_literal_path(path)) for path in paths)}]"
+
+
+def _reader(function: str, paths: Sequence[str], options: str, *, name_files: bool) -> str:
+    naming = f", filename={text_sql(FILE)}" if name_files else ""
+    return f"{function}({paths_sql(paths)}, {options}, hive_partitioning=false{naming})"
+
+
+def first_sentence(error: Exception) -> str:
+    """DuckDB's message without its class, its advice and its prints of the query and of the line."""
+    text = re.split(r"\n(?:Possible |Try |LINE 1:)", str(error))[0]
+    if "state machine reached an invalid state" in text:
+        return "line ends of different kinds, or a quote where none belongs"
+    text = re.sub(r"^[A-Z][A-Za-z ]* Error: (?:CSV Error on Line: )?", "", text)
+    text = re.sub(r'^JSON transform error in file ".*", in (?=line \d+: )', "", text, flags=re.DOTALL)
+    text = re.sub(
+        r"^(\d+)\nOriginal Line: .*?\n(?=Expected|Value|Invalid|Maximum)", r"line \1: ", text, flags=re.DOTALL
+    )
+    text = re.sub(r"Expected Number of Columns: (\d+) Found: (\d+)", r"\1 columns expected, \2 found", text)
+    return " ".join(text.split())
+
+
+# Which files
+
+
+def find_files(path: str) -> Files:
+    """The files of a path, each a regular file with something in it.
+
+    A file that is called so is that file, whatever signs are in its name; a folder stands for all files in it and in
+    its folders, but those whose names begin with "_" or "."; else a path with *, ? or [ is a pattern, where ** stands
+    for any folders. Folders below a given folder, or from the first part of a pattern on, may be Hive partitions.
+    """
+    if os.path.isdir(path):
+        paths, base = _files_in(path), path
+        if not paths:
+            raise InputError(f"{path}: no files in this folder")
+    elif os.path.exists(path) or not glob.has_magic(path):
+        _check_file(path)
+        return Files(path, (path,), ((),))
+    else:
+        matches = glob.glob(path, recursive=True)
+        paths = {file for match in matches for file in (_files_in(match) if os.path.isdir(match) else [match])}
+        base = _literal_part(path)
+        if not paths:
+            raise InputError(f"{path}: no such file, and no file matches this pattern")
+    ordered = tuple(sorted(paths))
+    for file in ordered:
+        _check_file(file)
+    return Files(path, ordered, tuple(_partition_keys(os.path.relpath(file, base or ".")) for file in ordered))
+
+
+def _check_file(path: str) -> None:
+    if not os.path.exists(path):
+        raise InputError(f"{path}: no such file")
+    if not os.path.isfile(path):
+        raise InputError(f"{path}: is not a regular file; write the rows to a file first")
+    if os.path.getsize(path) == 0:
+        raise InputError(f"{path}: the file is empty, not even a header")
+
+
+def _files_in(folder: str) -> set[str]:
+    """All files below a folder but those with hidden names; a folder that is linked to itself is read once."""
+    found: set[str] = set()
+    visited = set()
+    for place, folders, names in os.walk(folder, followlinks=True, onerror=_fail):
+        if os.path.realpath(place) in visited:
+            folders.clear()
+            continue
+        visited.add(os.path.realpath(place))
+        folders[:] = [name for name in folders if not name.startswith((".", "_")) or "=" in name]
+        found.update(os.path.join(place, name) for name in names if not name.startswith((".", "_")))
+    return found
+
+
+def _fail(error: OSError) -> None:
+    raise error
+
+
+def _literal_part(pattern: str) -> str:
+    """The folders that a pattern begins with, before its first *, ? or [."""
+    while glob.has_magic(pattern):
+        pattern = os.path.dirname(pattern)
+    return pattern
+
+
+def _partition_keys(path: str) -> tuple[str, ...]:
+    folders = os.path.dirname(path).split(os.sep)
+    return tuple(name.partition("=")[0] for name in folders if name.partition("=")[0] and "=" in name)
+
+
+def _partitions(keys: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """{name: (SQL for the text in the path of the file, type)} for the keys of Hive partitions."""
+    found = {}
+    for key in keys:
+        pattern = f"(?s).*/{re.escape(key)}=([^/]*)/"
+        value = f"url_decode(regexp_extract({quoted(FILE)}, {text_sql(pattern)}, 1))"
+        found[unquote(key)] = (f"nullif({value}, '__HIVE_DEFAULT_PARTITION__')", "VARCHAR")
+    return found
+
+
+@contextlib.contextmanager
+def unchanged(paths: Iterable[str]) -> Iterator[None]:
+    """An error if a file changes while the block reads it; this explains other errors better than they do."""
+    before = {path: _stamp(path) for path in paths}
+    try:
+        yield
+    except (FastrecError, OSError):
+        _compare(before)
+        raise
+    _compare(before)
+
+
+def _compare(before: Mapping[str, tuple[int, ...]]) -> None:
+    for path, stamp in before.items():
+        if _stamp(path) != stamp:
+            raise InputError(f"{path}: changed while it was read; evaluate it when it is complete") from None
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+# Which format
+
+
+class _Head(NamedTuple):
+    """How a text file begins."""
+
+    path: str
+    text: str
+    packed: bool  # with gzip
+
+    @property
+    def first_line(self) -> str:
+        """The first line that is not blank."""
+        return next((line for line in re.split(r"[\r\n]+", self.text) if line.strip()), "")
+
+
+def recognise(files: Files, names: set[str], input_format: str) -> str:
+    """The format of the files: the one that is named or, for "auto", what their first bytes and endings say."""
+    if input_format not in FORMATS:
+        raise InputError(f"input_format must be one of {', '.join(FORMATS)}, found {input_format!r}")
+    found = [_recognise(path, names, input_format) for path in files.paths]
+    for path, format_ in zip(files.paths, found, strict=True):
+        if format_ != found[0]:
+            raise InputError(
+                f"{path}: {FORMAT_NAMES[format_]}, but {files.paths[0]} is {FORMAT_NAMES[found[0]]}: files that are "
+                "read together must be of one format"
+            )
+    return found[0]
+
+
+def _recognise(path: str, names: set[str], input_format: str) -> str:
+    """By the first bytes, not by the name; a name that promises something else is an error."""
+    with open(path, "rb") as stream:
+        magic = stream.read(4) == b"PAR1"
+    ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
+    if input_format == "auto" and magic:
+        return "parquet"
+    if input_format == "parquet" or (input_format == "auto" and ending in (".parquet", ".pq")):
+        if not magic:
+            raise InputError(f"{path}: not a Parquet file (it does not begin with PAR1)")
+        return "parquet"
+    if input_format != "auto":
+        return input_format
+    if ending in OTHER_ENDINGS:
+        raise InputError(f"{path}: {ending} files are not read; give Parquet, CSV or JSON lines")
+    if ending in JSON_ENDINGS:
+        return "jsonl"
+    head = _read_head(path)
+    if head.first_line.lstrip().startswith("{"):
+        return "jsonl"
+    if ending == ".json":
+        raise InputError(f"{path}: not JSON lines: one object per line is wanted, as in {{'user_id': 1, 'item_id': 2}}")
+    return "trec" if _is_trec(_fields(head.first_line), names) else "csv"
+
+
+def _fields(line: str) -> list[str]:
+    """The columns of a line of TREC."""
+    return re.findall(r"[^ \t\r\n]+", line)
+
+
+def _is_trec(fields: list[str], names: set[str]) -> bool:
+    """Whether a first line can only be that of a run or of judgements: its second column is fixed and holds nothing."""
+    if len(fields) not in TREC_ROLES or fields[1].upper() not in ("Q0", "0") or names.intersection(fields):
+        return False
+    try:
+        [float(number) for number in fields[3:5]]
+    except ValueError:
+        return False
+    return True
+
+
+def _read_head(path: str) -> _Head:
+    packed = is_packed(path)
+    try:
+        with gzip.open(path, "rb") if packed else open(path, "rb") as stream:
+            text = codecs.getincrementaldecoder("utf-8-sig")().decode(stream.read(HEAD_BYTES))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: damaged gzip file: {error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: neither Parquet nor text in UTF-8: {error.reason}, byte {error.start}") from error
+    if "\0" in text:
+        raise InputError(f"{path}: neither Parquet nor text in UTF-8: it has zero bytes")
+    return _Head(path, text, packed)
+
+
+def is_packed(path: str) -> bool:
+    """Whether a file is packed with gzip."""
+    with open(path, "rb") as stream:
+        return stream.read(2) == b"\x1f\x8b"
+
+
+def _read_heads(paths: Sequence[str]) -> list[_Head]:
+    """How each text file begins; all or none are packed, and what is packed is whole."""
+    heads = [_read_head(path) for path in paths]
+    for head in heads:
+        if head.packed != heads[0].packed:
+            one, other = (heads[0].path, head.path) if heads[0].packed else (head.path, heads[0].path)
+            raise InputError(f"{one} is packed with gzip and {other} is not: files read together must be alike")
+        if head.packed:
+            _check_gzip(head.path)
+    return heads
+
+
+def _check_gzip(path: str) -> None:
+    """DuckDB does not look at the checksum."""
+    try:
+        with gzip.open(path, "rb") as stream:
+            while stream.read(HEAD_BYTES):
+                pass
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: damaged gzip file: {error}") from error
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    stream: IO[bytes]
+    with gzip.open(path, "rb") if is_packed(path) else open(path, "rb") as stream:  # type: ignore[assignment]
+        yield from stream
+
+
+def _compression(heads: Sequence[_Head]) -> str:
+    return f"compression={'gzip' if heads[0].packed else 'none'!r}"
+
+
+# Reading
+
+
+def open_source(
+    con: DuckDBPyConnection, files: Files, format_: str, roles: Mapping[str, str], names: set[str]
+) -> Source:
+    """What reads the files, and the columns that they have.
+
+    `names` are the columns that may be read. `roles` is {role: name}: what the columns of a TREC file, which have no
+    names, are to be called.
+    """
+    opener = {"parquet": _open_parquet, "csv": _open_csv, "jsonl": _open_json}
+    if format_ == "trec":
+        return _open_trec(files, roles)
+    return opener[format_](con, files, names)
+
+
+def _with_partitions(
+    found: Mapping[str, tuple[str, str]], keys: Sequence[str]
+) -> tuple[dict[str, tuple[str, str]], set[str]]:
+    """The columns of a file and of its partitions, and the names of the latter; a column in the file wins."""
+    partitions = {name: column for name, column in _partitions(keys).items() if name not in found}
+    return {**found, **partitions}, set(partitions)
+
+
+def _text_source(files: Files, format_: str, sql: str, found: Mapping[str, tuple[str, str]]) -> Source:
+    """Where all files have the same columns, and may differ in their partitions."""
+    variants, untyped = [], set() if format_ == "jsonl" else set(found)
+    for keys in dict.fromkeys(files.keys):
+        columns, partitions = _with_partitions(found, keys)
+        variants.append((files.paths[files.keys.index(keys)], columns))
+        untyped |= partitions
+    return Source(files, format_, sql, tuple(variants), frozenset(untyped))
+
+
+def _open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:  # noqa: ARG001 - as the others
+    variants, untyped = [], set()
+    for n in _examples(con, files):
+        single = _reader("read_parquet", files.paths[n : n + 1], "binary_as_string=true", name_files=False)
+        rows = con.execute(f"DESCRIBE SELECT * FROM {single}").fetchall()
+        columns, partitions = _with_partitions({name: (quoted(name), type_) for name, type_, *_ in rows}, files.keys[n])
+        variants.append((files.paths[n], columns))
+        untyped |= partitions
+    sql = _reader("read_parquet", files.paths, "binary_as_string=true", name_files=_names_files(files))
+    return Source(files, "parquet", sql, tuple(variants), frozenset(untyped))
+
+
+def _names_files(files: Files) -> bool:
+    return len(files.paths) > 1 or any(files.keys)
+
+
+def _examples(con: DuckDBPyConnection, files: Files) -> list[int]:
+    """The position of the first file of each schema and each set of partitions."""
+    if len(files.paths) == 1:
+        return [0]
+    rows = con.execute(
+        "SELECT file_name, md5(CAST(list((name, type, type_length, num_children, converted_type, scale, precision, "
+        f"logical_type)) AS VARCHAR)) FROM parquet_schema({paths_sql(files.paths)}) GROUP BY file_name"
+    ).fetchall()
+    schemas = dict(rows)
+    first: dict[tuple[str, frozenset[str]], int] = {}
+    for n, (path, keys) in enumerate(zip(files.paths, files.keys, strict=True)):
+        first.setdefault((schemas[os.path.abspath(path)], frozenset(keys)), n)
+    return list(first.values())
+
+
+# CSV
+
+
+def _open_csv(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:  # noqa: ARG001 - as the others
+    """Every column as text.
+
+    Nothing is left to DuckDB's sniffer: it would take "007" for 7, a row that begins with "#" for a comment
+    and uneven first rows for a preface to skip. The header tells the delimiter; quoting is that of RFC 4180.
+    Columns are named by position, for SQL names ignore case and header names do not.
+    """
+    heads = _read_heads(files.paths)
+    header, delimiter = _csv_header(heads[0], names)
+    for name in header:
+        if name in names and header.count(name) > 1:
+            raise InputError(f"{heads[0].path}: the header has the column {name!r} {header.count(name)} times")
+    for head in heads[1:]:
+        _check_header(head, _csv_header(head, names), (header, delimiter), heads[0].path)
+    types = ", ".join(f"c{n}: 'VARCHAR'" for n in range(len(header)))
+    options = (
+        f"auto_detect=false, header=true, skip=0, comment='', delim={text_sql(delimiter)}, quote='\"', escape='\"', "
+        f"{_compression(heads)}, columns={{{types}}}"
+    )
+    sql = _reader("read_csv", files.paths, options, name_files=_names_files(files))
+    return _text_source(files, "csv", sql, {name: (f"c{n}", "VARCHAR") for n, name in enumerate(header)})
+
+
+def _csv_header(head: _Head, wanted: set[str]) -> tuple[list[str], str]:
+    """Names and delimiter: the one that finds most of the wanted names, among equals most columns."""
+    best: tuple[tuple[int, int], list[str], str] | None = None
+    for delimiter in ",\t;|":
+        try:
+            names = next(csv.reader(io.StringIO(head.text, newline=""), delimiter=delimiter), [])
+        except csv.Error as error:
+            raise InputError(f"{head.path}: the header cannot be read as CSV: {error}") from error
+        merit = (len(wanted.intersection(names)), len(names))
+        if best is None or merit > best[0]:
+            best = merit, names, delimiter
+    assert best is not None
+    if not best[1]:
+        raise InputError(f"{head.path}: the first line is empty; a header with the column names is wanted there")
+    return best[1], best[2]
+
+
+def _check_header(head: _Head, found: tuple[list[str], str], wanted: tuple[list[str], str], first: str) -> None:
+    """Files that are read together have the same header."""
+    if found == wanted:
+        return
+    (names, delimiter), (first_names, first_delimiter) = found, wanted
+    lacking = [name for name in first_names if name not in names]
+    more = [name for name in names if name not in first_names]
+    if lacking:
+        what = f"no column {lacking[0]!r}{suggest_name(lacking[0], names)}"
+    elif more:
+        what = f"the column {more[0]!r} is too much"
+    elif names != first_names:
+        what = "the same columns in another order"
+    else:
+        what = f"columns separated by {delimiter!r}, not by {first_delimiter!r}"
+    raise InputError(f"{head.path}: the header is not that of {first}: {what}")
+
+
+# JSON lines
+
+
+def _open_json(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
+    """Each column in the one type that all its values have; what is missing in a line is null."""
+    heads = _read_heads(files.paths)
+    wanted = sorted(names, key=lambda name: (name.lower(), name))
+    for one, other in itertools.pairwise(wanted):
+        if one.lower() == other.lower():
+            raise InputError(f"{files.path}: columns {one!r} and {other!r} of JSON lines differ in case alone")
+    types = ", ".join(f"{quoted(name)}: 'JSON'" for name in wanted)
+    options = f"records=true, {_compression(heads)}, columns={{{types}}}"
+    sql = _reader("read_ndjson", files.paths, options, name_files=_names_files(files))
+    kinds = one_row(con, f"SELECT {', '.join(f'list(DISTINCT {_json_kind(name)})' for name in wanted)} FROM {sql}")
+    found = dict.fromkeys(_json_keys(heads), ("NULL", "VARCHAR"))
+    source = _text_source(files, "jsonl", sql, found)
+    for name, values in zip(wanted, kinds, strict=True):
+        having = {kind for kind in values or () if kind is not None}
+        if having or name in found:
+            found[name] = _json_column(con, source, name, having)
+    return _text_source(files, "jsonl", sql, found)
+
+
+def _json_keys(heads: Sequence[_Head]) -> list[str]:
+    """The keys in the first line of each file."""
+    keys: list[str] = []
+    for head in heads:
+        with contextlib.suppress(ValueError):
+            line = json.loads(head.first_line)
+            keys += line if isinstance(line, dict) else []
+    return keys
+
+
+def _json_kind(name: str) -> str:
+    """SQL for what a value is. An integer of up to 15 digits is exact as a float too, a long one is not."""
+    value = quoted(name)
+    text = f"CAST({value} AS VARCHAR)"
+    return (
+        f"CASE json_type({value}) WHEN 'VARCHAR' THEN 'text' WHEN 'BOOLEAN' THEN 'true or false' "
+        f"WHEN 'OBJECT' THEN 'an object' WHEN 'ARRAY' THEN 'a list' ELSE CASE "
+        f"WHEN regexp_full_match({text}, '-?[0-9]{{1,15}}') THEN 'an integer' "
+        f"WHEN regexp_full_match({text}, '-?[0-9]{{16,18}}') THEN 'a long integer' "
+        f"WHEN regexp_full_match({text}, '-?[0-9]+') THEN 'a huge integer' "
+        f"WHEN {value} IS NOT NULL THEN 'a decimal number' END END"
+    )
+
+
+JSON_TYPES = (  # the first that has all kinds of a column
+    ({"text"}, "VARCHAR"),
+    ({"true or false"}, "BOOLEAN"),
+    ({"an integer", "a long integer"}, "BIGINT"),
+    ({"an integer", "a long integer", "a huge integer"}, "HUGEINT"),
+    ({"an integer", "a decimal number"}, "DOUBLE"),
+)
+
+
+def _json_column(con: DuckDBPyConnection, source: Source, name: str, kinds: set[str]) -> tuple[str, str]:
+    """The SQL and the type of a column with values of these kinds."""
+    type_ = next((type_ for known, type_ in JSON_TYPES if kinds <= known), None)
+    if type_ is None:
+        _refuse_kinds(con, source, name)
+    return f"CAST({quoted(name)} ->> '$' AS {type_})", str(type_)
+
+
+def _refuse_kinds(con: DuckDBPyConnection, source: Source, name: str) -> None:
+    """Where a column with nested values, or with values of several kinds, first has each."""
+    rows = con.execute(
+        f"SELECT kind, min(position) FROM (SELECT {_json_kind(name)} AS kind, row_number() OVER () - 1 AS position "
+        f"FROM {source.sql}) WHERE kind IS NOT NULL GROUP BY kind ORDER BY 2"
+    ).fetchall()
+    nested = [(kind, row) for kind, row in rows if kind in ("an object", "a list")]
+    found = ", ".join(f"{kind} in {source.place(row)}" for kind, row in nested[:1] or rows)
+    wanted = "plain values are wanted" if nested else "values of one kind are wanted"
+    raise InputTypeError(f"{source.files.path}: column {name!r} holds {found}: {wanted}")
+
+
+# TREC
+
+
+def _open_trec(files: Files, names: Mapping[str, str]) -> Source:
+    """A run (qid Q0 docid rank score tag) or judgements (qid iter docid rel), separated by spaces and tabs."""
+    heads = _read_heads(files.paths)
+    counts = [len(_fields(head.first_line)) for head in heads]
+    for head, count in zip(heads, counts, strict=True):
+        if count not in TREC_ROLES:
+            raise InputError(
+                f"{head.path}: the first line has {count} columns; "
+                "a TREC run has 6 (qid Q0 docid rank score tag), TREC judgements have 4 (qid iter docid rel)"
+            )
+        if count != counts[0]:
+            raise InputError(f"{head.path}: {count} columns, but {counts[0]} in {heads[0].path}")
+    options = (
+        "auto_detect=false, header=false, comment='', delim='', quote='', escape='', strict_mode=false, "
+        f"{_compression(heads)}, columns={{line: 'VARCHAR'}}"
+    )
+    naming = f", {quoted(FILE)}" if _names_files(files) else ""
+    lines = _reader("read_csv", files.paths, options, name_files=_names_files(files))
+    blank = "' \t\r'"
+    sql = (
+        f"(SELECT string_split_regex(trim(line, {blank}), '[ \t]+') AS fields{naming} FROM {lines} "
+        f"WHERE trim(line, {blank}) <> '')"
+    )
+    found = {
+        names[role]: (f"CASE WHEN len(fields) = {counts[0]} THEN fields[{n}] ELSE error('columns') END", "VARCHAR")
+        for n, role in enumerate(TREC_ROLES[counts[0]], 1)
+        if role is not None and role in names
+    }
+    return _text_source(files, "trec", sql, found)
+
+
+# Errors
+
+
+def reason_of(files: Files, format_: str, error: Exception) -> str:
+    """Why a file cannot be read: DuckDB's reason or, where that names no line or a wrong one, our own."""
+    if format_ == "jsonl":
+        return _json_reason(files.paths[0]) or first_sentence(error)
+    if format_ == "trec":
+        return _trec_reason(files.paths[0]) or first_sentence(error)
+    return first_sentence(error)
+
+
+def _json_reason(path: str) -> str:
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line, object_pairs_hook=_object)
+        except ValueError as error:
+            what = "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition(": line")[0]
+            return f"line {number}: {what}"
+        if not isinstance(value, dict):
+            return f"line {number}: one object is wanted, as in {{'user_id': 1, 'item_id': 2}}"
+    return ""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"a key twice in an object with the keys {', '.join(repr(name) for name, _ in pairs)}")
+    return found
+
+
+def _trec_reason(path: str) -> str:
+    wanted = 0
+    for number, line in enumerate(_lines(path), 1):
+        found = len(_fields(line.decode(errors="replace")))
+        wanted = wanted or found
+        if found not in (0, wanted):
+            return f"line {number}: {wanted} columns expected, {found} found"
+    return ""
