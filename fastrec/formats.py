@@ -387,7 +387,7 @@ def _lines(path: str) -> Iterator[bytes]:
 
 
 def _compression(heads: Sequence[_Head]) -> str:
-    return f"compression={'gzip' if heads[0].packed else 'none'!r}"
+    return f"compression={'gzip' if heads[0].packed else 'uncompressed'!r}"
 
 
 # Reading
