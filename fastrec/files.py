@@ -383,7 +383,9 @@ def _batches(data: _Data, users: tuple[str, ...], progress: Progress | None) -> 
         table: data.con.cursor().sql(f"SELECT * EXCLUDE (place) FROM ({select}) ORDER BY {order}, place")
         for table, select in data.selects.items()
     }
-    readers = {table: stream.to_arrow_reader(data.batch_rows) for table, stream in streams.items()}
+    # DuckDB gave the method its present name in version 2
+    read = "to_arrow_reader" if hasattr(next(iter(streams.values())), "to_arrow_reader") else "fetch_arrow_reader"
+    readers = {table: getattr(stream, read)(data.batch_rows) for table, stream in streams.items()}
     for batch in batches_of_users(readers, users):
         yield batch
         done += sum(len(rows) for rows in batch.values())

@@ -309,7 +309,10 @@ def test_a_warning_when_nothing_matches(folder):
     result = evaluate("-m", "mrr", "--format", "json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["metrics"]["mrr"]["mean"] == 0
-    assert result.stderr.startswith("fastrec: warning: ") and result.stderr.count("\n") == 1
+    lines = result.stderr.splitlines()
+    assert lines[0] == "fastrec: warning: no truth item is in its user's list: do the ids match?"
+    assert lines[1] == "fastrec: warning: item ids are such as '10' in recs.csv and '98' in truth.csv"
+    assert len(lines) == 2
 
 
 # Thresholds
