@@ -61,6 +61,7 @@ Progress = Callable[[int, int], Any]
 NO_LABEL = "(none)"
 COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
+LEAST_OF_DATABASE = 100_000_000  # bytes without which DuckDB cannot sort
 BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
 LEAST_MEMORY = 64_000_000
 LEAST_BATCH, LARGEST_BATCH = 1 << 16, 1 << 21
@@ -349,7 +350,7 @@ def _database(
         return
     with (
         tempfile.TemporaryDirectory(prefix="fastrec-", dir=resources.temp_directory) as folder,
-        open_database(resources.n_threads, folder, int(SHARE_OF_DATABASE * limit)) as con,
+        open_database(resources.n_threads, folder, max(int(SHARE_OF_DATABASE * limit), LEAST_OF_DATABASE)) as con,
     ):
         yield con, resources.batch_rows()
 
@@ -377,15 +378,14 @@ def _batches(data: _Data, users: tuple[str, ...], progress: Progress | None) -> 
         cursor = data.con.cursor()
         yield {table: cursor.sql(_in_file_order(select)).to_arrow_table() for table, select in data.selects.items()}
         return
-    order = ", ".join(f"{quoted(role)}" for role in users) or "place"
-    done = 0
-    streams = {
-        table: data.con.cursor().sql(f"SELECT * EXCLUDE (place) FROM ({select}) ORDER BY {order}, place")
-        for table, select in data.selects.items()
-    }
+    order = ", ".join(quoted(role) for role in (*users, "place"))
+    for table, select in data.selects.items():  # one after the other: a sort takes all the memory there is
+        data.con.execute(f"CREATE TABLE sorted_{table} AS SELECT * EXCLUDE (place) FROM ({select}) ORDER BY {order}")
+    streams = {table: data.con.cursor().sql(f"SELECT * FROM sorted_{table}") for table in data.selects}
     # DuckDB gave the method its present name in version 2
     read = "to_arrow_reader" if hasattr(next(iter(streams.values())), "to_arrow_reader") else "fetch_arrow_reader"
     readers = {table: getattr(stream, read)(data.batch_rows) for table, stream in streams.items()}
+    done = 0
     for batch in batches_of_users(readers, users):
         yield batch
         done += sum(len(rows) for rows in batch.values())
