@@ -216,6 +216,7 @@ def _tie_scratch(program: Program, n_bins: int, n_events: int, longest: int) -> 
         above=np.empty((n_bins, 2, n_events), np.int32),
         tied=np.empty((n_bins, 2, n_events), np.int32),
         users=np.empty((n_bins, op.BLOCK), np.int32),
-        cuts=np.empty((n_bins, len(program.cutoffs), 2, op.BLOCK), np.int32),
+        cuts=np.empty((n_bins, len(program.cutoffs), 3, op.BLOCK), np.int32),
+        n_cuts=np.zeros((n_bins, len(program.cutoffs)), np.int64),
         products=np.empty((n_bins, longest + 1)),
     )

@@ -155,7 +155,8 @@ class TieScratch(NamedTuple):
     above: Array  # int32 (bins, 2, n_events): of events found, of events kept by a view
     tied: Array  # int32 (bins, 2, n_events)
     users: Array  # int32 (bins, BLOCK)
-    cuts: Array  # int32 (bins, n_cutoffs, 2, BLOCK)
+    cuts: Array  # int32 (bins, n_cutoffs, 3, BLOCK)
+    n_cuts: Array  # int64 (bins, n_cutoffs)
     products: Array  # float64 (bins, longest list + 1)
 
 
@@ -693,8 +694,7 @@ def run_program(
             errors[0] = TIED
             errors[1] = first + ties.users[0]
             return False
-        if n_tied > 0:
-            find_cuts(program.cutoffs, bounds, counts, n_tied, ties)
+        find_cuts(program.cutoffs, bounds, counts, n_tied, ties)
     for at in range(program.view_ops[view], program.view_ops[view + 1]):
         op = program.ops[at]
         code, a, b, c = op[0], op[2], op[3], op[4]
@@ -707,8 +707,7 @@ def run_program(
                     ties.cuts[a],
                     program.cutoffs[a],
                     bounds,
-                    counts[a],
-                    n_tied,
+                    ties.n_cuts[a],
                     ties,
                     event_gains,
                     graded,
@@ -722,17 +721,17 @@ def run_program(
         elif code == HITS:
             fill_from_whole(counts[a], out, n)
             if ties is not None:
-                read_expected_hits(ties.cuts[a], program.cutoffs[a], bounds, n_tied, ties, out)
+                read_expected_hits(ties.cuts[a], program.cutoffs[a], bounds, ties.n_cuts[a], ties, out)
         elif code == ANY_HIT:
             fill_any(counts[a], out, n)
             if ties is not None:
-                read_expected_any(ties.cuts[a], program.cutoffs[a], bounds, n_tied, ties, out)
+                read_expected_any(ties.cuts[a], program.cutoffs[a], bounds, ties.n_cuts[a], ties, out)
         elif code == READ_MEAN:
             read_means(sums[0], bounds[START], counts[a], out, n)
             if ties is not None:
                 cut, harmonic = ties.cuts[a], program.ideals[weight]
                 read_expected_mean_precision(
-                    cut, program.cutoffs[a], bounds, counts[a], n_tied, ties, harmonic, sums[0], out
+                    cut, program.cutoffs[a], bounds, ties.n_cuts[a], ties, harmonic, sums[0], out
                 )
         elif code <= N_REL:
             fill_from_whole(bounds[N_LISTED] if code == N_REC else bounds[N_RELEVANT], out, n)
@@ -962,7 +961,12 @@ def add_facts(n_rel, n_rec, n_events, n, facts):
 def ties_of(scratch, at, which):
     """The tie blocks of the events found, or of those kept by a view."""
     return Ties(
-        scratch.above[at, which], scratch.tied[at, which], scratch.users[at], scratch.cuts[at], scratch.products[at]
+        scratch.above[at, which],
+        scratch.tied[at, which],
+        scratch.users[at],
+        scratch.cuts[at],
+        scratch.n_cuts[at],
+        scratch.products[at],
     )
 
 

@@ -24,8 +24,9 @@ class Ties(NamedTuple):
     above: Array  # int32 (n_events,): rows with a higher score
     tied: Array  # int32 (n_events,): rows with this score
     users: Array  # int32 (BLOCK,): tied users, those for whom the order of ties matters; then anything
-    cuts: Array  # int32 (n_cutoffs, 2, BLOCK): of each tied user the block that a cut-off cuts: first event (0 for
-    # none, as event 0 opens a user) and relevant rows
+    cuts: Array  # int32 (n_cutoffs, 3, BLOCK): of tied users with a block that a cut-off cuts, one after the other, the
+    # user, the first event of the block and its relevant rows
+    n_cuts: Array  # int64 (n_cutoffs,): such users
     products: Array  # float64 (longest row + 1,): working memory of `cascade_in_slots`
 
 
@@ -126,20 +127,26 @@ def cascade_in_slots(above, tied, slots, first, stop, gains, gain_map, tables, w
 
 @helper
 def find_cuts(cutoffs, bounds, counts, n_tied, ties):
-    """Write down which block of each tied user each cut-off cuts."""
+    """Write down which blocks of tied users each cut-off cuts; the sums of others end with a block, or with none."""
     for c in range(len(cutoffs)):
-        first, relevant = ties.cuts[c, 0], ties.cuts[c, 1]
+        users, first, relevant = ties.cuts[c, 0], ties.cuts[c, 1], ties.cuts[c, 2]
+        found = 0
         for at in range(n_tied):
             i = ties.users[at]
+            e = bounds[START, i] + counts[c, i]  # the last event within the cut-off
+            users[found] = i
+            cut = np.int64(ties.above[e]) + np.int64(ties.tied[e]) > cutoffs[c]
+            found += cut & (counts[c, i] > 0)
+        ties.n_cuts[c] = found
+        for at in range(found):
+            i = users[at]
             start = bounds[START, i]
-            e = start + counts[c, i]  # the last event within the cut-off
-            first[at] = 0
-            if e > start and np.int64(ties.above[e]) + np.int64(ties.tied[e]) > cutoffs[c]:
-                stop = block_end(ties.above, e, bounds[START, i + 1])
-                while e - 1 > start and ties.above[e - 1] == ties.above[e]:
-                    e -= 1
-                first[at] = e
-                relevant[at] = stop - e
+            e = start + counts[c, i]
+            stop = block_end(ties.above, e, bounds[START, i + 1])
+            while e - 1 > start and ties.above[e - 1] == ties.above[e]:
+                e -= 1
+            first[at] = e
+            relevant[at] = stop - e
 
 
 @helper
@@ -173,19 +180,13 @@ def expected_weights(bounds, n_tied, ties, gains, gained, gain_map, tables, weig
 
 
 @helper
-def read_expected_weights(
-    cut, cutoff, bounds, counts, n_tied, ties, gains, gained, gain_map, tables, weights, cumulative, sums, out
-):
-    """The expected sum of gain x weight within a cut-off, for tied users."""
-    for at in range(n_tied):
-        i = ties.users[at]
-        first = np.int64(cut[0, at])
-        if first == 0:
-            out[i] = sums[bounds[START, i] + counts[i]]
-        else:
-            above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
-            gain = gain_of_block(first, first + cut[1, at], gains, gained, gain_map, tables)
-            out[i] = sums[first - 1] + weight_in_slots(above, tied, cutoff - above, gain, weights, cumulative)
+def read_expected_weights(cut, cutoff, n_cut, ties, gains, gained, gain_map, tables, weights, cumulative, sums, out):
+    """The expected sum of gain x weight within a cut-off, for users with a cut block."""
+    for at in range(n_cut):
+        first = np.int64(cut[1, at])
+        above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
+        gain = gain_of_block(first, first + cut[2, at], gains, gained, gain_map, tables)
+        out[cut[0, at]] = sums[first - 1] + weight_in_slots(above, tied, cutoff - above, gain, weights, cumulative)
 
 
 @helper
@@ -209,30 +210,38 @@ def expected_precisions(bounds, n_tied, ties, harmonic, sums):
 
 
 @helper
-def read_expected_precisions(cut, cutoff, bounds, counts, n_tied, ties, harmonic, sums, out):
-    """The expected sum of precisions at hits within a cut-off, for tied users."""
-    for at in range(n_tied):
-        i = ties.users[at]
-        start, first = bounds[START, i], np.int64(cut[0, at])
-        if first == 0:
-            out[i] = sums[start + counts[i]]
-        else:
-            above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
-            c, hits_above = np.float64(cut[1, at]), np.float64(first - start - 1)
-            out[i] = sums[first - 1] + precision_in_slots(above, tied, cutoff - above, c, hits_above, harmonic)
+def read_expected_precisions(cut, cutoff, bounds, n_cut, ties, harmonic, sums, out):
+    """The expected sum of precisions at hits within a cut-off, for users with a cut block."""
+    for at in range(n_cut):
+        i, first = cut[0, at], np.int64(cut[1, at])
+        above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
+        c, hits_above = np.float64(cut[2, at]), np.float64(first - bounds[START, i] - 1)
+        out[i] = sums[first - 1] + precision_in_slots(above, tied, cutoff - above, c, hits_above, harmonic)
 
 
 @helper
-def read_expected_first(cutoff, bounds, counts, n_tied, ties, weights, cumulative, out):
-    """The expected weight of the rank of the first hit within a cut-off, for tied users."""
+def expected_first(bounds, n_tied, ties, weights, cumulative, sums):
+    """Running expected weights of the rank of the first hit of tied users, whose first block decides."""
+    last = np.int64(len(cumulative) - 1)  # past the largest cut-off nothing is read
     for at in range(n_tied):
         i = ties.users[at]
-        e = bounds[START, i] + 1
-        out[i] = 0.0
-        if counts[i] > 0:
-            above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
-            c = block_end(ties.above, e, bounds[START, i + 1]) - e
-            out[i] = first_in_slots(above, tied, min(tied, cutoff - above), c, weights, cumulative)
+        e, end = bounds[START, i] + 1, bounds[START, i + 1]
+        above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
+        if above < last:
+            c = block_end(ties.above, e, end) - e
+            value = first_in_slots(above, tied, min(tied, last - above), c, weights, cumulative)
+            for j in range(e, end):
+                sums[j] = value
+
+
+@helper
+def read_expected_first(cut, cutoff, bounds, n_cut, ties, weights, cumulative, out):
+    """The expected weight of the rank of the first hit within a cut-off, for users whose first block it cuts."""
+    for at in range(n_cut):
+        i, first = cut[0, at], np.int64(cut[1, at])
+        if first == bounds[START, i] + 1:
+            above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
+            out[i] = first_in_slots(above, tied, cutoff - above, np.int64(cut[2, at]), weights, cumulative)
 
 
 @helper
@@ -262,19 +271,15 @@ def expected_cascade(bounds, n_tied, ties, gains, gain_map, tables, weights, sum
 
 
 @helper
-def read_expected_cascade(cut, cutoff, bounds, counts, n_tied, ties, gains, gain_map, tables, weights, sums, ends, out):
-    """The expected reciprocal rank at which a user stops within a cut-off, for tied users."""
-    for at in range(n_tied):
-        i = ties.users[at]
-        first = np.int64(cut[0, at])
-        if first == 0:
-            out[i] = sums[bounds[START, i] + counts[i]]
-        else:
-            above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
-            stop, slots = first + cut[1, at], cutoff - above
-            out[i] = sums[first - 1] + ends[first - 1] * cascade_in_slots(
-                above, tied, slots, first, stop, gains, gain_map, tables, weights, ties.products
-            )
+def read_expected_cascade(cut, cutoff, n_cut, ties, gains, gain_map, tables, weights, sums, ends, out):
+    """The expected reciprocal rank at which a user stops within a cut-off, for users with a cut block."""
+    for at in range(n_cut):
+        first = np.int64(cut[1, at])
+        above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
+        stop, slots = first + cut[2, at], cutoff - above
+        out[cut[0, at]] = sums[first - 1] + ends[first - 1] * cascade_in_slots(
+            above, tied, slots, first, stop, gains, gain_map, tables, weights, ties.products
+        )
 
 
 @helper
@@ -285,67 +290,51 @@ def expected_series(kind, bounds, n_tied, ties, gains, graded, gain_map, tables,
     elif kind == CASCADE:
         if graded:
             expected_cascade(bounds, n_tied, ties, gains, gain_map, tables, weights, sums[0], sums[2])
-    elif kind != FIRST:
+    elif kind == FIRST:
+        expected_first(bounds, n_tied, ties, weights, cumulative, sums[0])
+    else:
         gained = graded and kind == GAIN_WEIGHT
         expected_weights(bounds, n_tied, ties, gains, gained, gain_map, tables, weights, cumulative, sums[0])
 
 
 @helper
 def read_expected_series(
-    kind, cut, cutoff, bounds, counts, n_tied, ties, gains, graded, gain_map, tables, weights, cumulative, sums, out
+    kind, cut, cutoff, bounds, n_cut, ties, gains, graded, gain_map, tables, weights, cumulative, sums, out
 ):
-    """The expected sum of one series within a cut-off, for tied users."""
+    """The expected sum of one series within a cut-off, for users with a cut block; others are in place."""
     if kind == PRECISION:
-        read_expected_precisions(cut, cutoff, bounds, counts, n_tied, ties, cumulative, sums[0], out)
+        read_expected_precisions(cut, cutoff, bounds, n_cut, ties, cumulative, sums[0], out)
     elif kind == FIRST:
-        read_expected_first(cutoff, bounds, counts, n_tied, ties, weights, cumulative, out)
+        read_expected_first(cut, cutoff, bounds, n_cut, ties, weights, cumulative, out)
     elif kind == CASCADE:
         if graded:
-            read_expected_cascade(
-                cut, cutoff, bounds, counts, n_tied, ties, gains, gain_map, tables, weights, sums[0], sums[2], out
-            )
+            read_expected_cascade(cut, cutoff, n_cut, ties, gains, gain_map, tables, weights, sums[0], sums[2], out)
     else:
         gained, running = graded and kind == GAIN_WEIGHT, sums[0]
         read_expected_weights(
-            cut,
-            cutoff,
-            bounds,
-            counts,
-            n_tied,
-            ties,
-            gains,
-            gained,
-            gain_map,
-            tables,
-            weights,
-            cumulative,
-            running,
-            out,
+            cut, cutoff, n_cut, ties, gains, gained, gain_map, tables, weights, cumulative, running, out
         )
 
 
 @helper
-def read_expected_hits(cut, cutoff, bounds, n_tied, ties, out):
-    """The expected number of hits within a cut-off, for tied users; others are in place."""
-    for at in range(n_tied):
-        i = ties.users[at]
-        first = np.int64(cut[0, at])
-        if first > 0:
-            slots = cutoff - np.int64(ties.above[first])
-            out[i] = (first - bounds[START, i] - 1) + cut[1, at] * slots / ties.tied[first]
+def read_expected_hits(cut, cutoff, bounds, n_cut, ties, out):
+    """The expected number of hits within a cut-off, for users with a cut block; others are in place."""
+    for at in range(n_cut):
+        i, first = cut[0, at], np.int64(cut[1, at])
+        slots = cutoff - np.int64(ties.above[first])
+        out[i] = (first - bounds[START, i] - 1) + cut[2, at] * slots / ties.tied[first]
 
 
 @helper
-def read_expected_any(cut, cutoff, bounds, n_tied, ties, out):
-    """The chance of a hit within a cut-off, for tied users; it is less than 1 only in the first block."""
-    for at in range(n_tied):
-        i = ties.users[at]
-        first = np.int64(cut[0, at])
+def read_expected_any(cut, cutoff, bounds, n_cut, ties, out):
+    """The chance of a hit within a cut-off, for users whose first block it cuts; others are in place."""
+    for at in range(n_cut):
+        i, first = cut[0, at], np.int64(cut[1, at])
         if first == bounds[START, i] + 1:
             tied = np.int64(ties.tied[first])
             slots = cutoff - np.int64(ties.above[first])
             miss = 1.0
-            for j in range(cut[1, at]):
+            for j in range(cut[2, at]):
                 miss *= max(np.int64(0), tied - slots - j) / (tied - j)
             out[i] = 1.0 - miss
 
@@ -367,17 +356,13 @@ def read_expected_hits_at_n_rel(cutoff, bounds, n_rel, n_tied, ties, out):
 
 
 @helper
-def read_expected_mean_precision(cut, cutoff, bounds, counts, n_tied, ties, harmonic, sums, out):
-    """The expected sum of precisions over hits within a cut-off, for tied users: over x hits in the cut block."""
-    for at in range(n_tied):
-        i = ties.users[at]
-        start, first = bounds[START, i], np.int64(cut[0, at])
-        if first == 0:
-            out[i] = sums[start + counts[i]] / counts[i] if counts[i] > 0 else 0.0
-        else:
-            above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
-            c = np.int64(cut[1, at])
-            out[i] = mean_over_hits(above, tied, cutoff - above, c, first - start - 1, sums[first - 1], harmonic)
+def read_expected_mean_precision(cut, cutoff, bounds, n_cut, ties, harmonic, sums, out):
+    """The expected mean of precisions over hits within a cut-off, for users with a cut block; others are in place."""
+    for at in range(n_cut):
+        i, first = cut[0, at], np.int64(cut[1, at])
+        above, tied, c = np.int64(ties.above[first]), np.int64(ties.tied[first]), np.int64(cut[2, at])
+        hits_above = first - bounds[START, i] - 1
+        out[i] = mean_over_hits(above, tied, cutoff - above, c, hits_above, sums[first - 1], harmonic)
 
 
 @helper
