@@ -18,7 +18,8 @@ import numpy as np
 
 from fastrec.api import Evaluator, ScoreEvaluator
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError
-from fastrec.formats import find_files
+from fastrec.formats import text_sql
+from fastrec.inputs.frames import NO_LABEL
 from fastrec.mismatch import explain_mismatch
 from fastrec.report import Report, atomic_write
 from fastrec.streams import batches_of_users
@@ -58,7 +59,6 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], Any]
-NO_LABEL = "(none)"
 COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
 LEAST_OF_DATABASE = 100_000_000  # bytes without which DuckDB cannot sort
@@ -225,8 +225,8 @@ class _Data(NamedTuple):
     """Checked tables, and how to read their rows."""
 
     con: DuckDBPyConnection
-    files: Mapping[str, File]
     selects: dict[str, str]  # table -> SQL of its rows, columns named by role
+    joined: bool  # whether these rows come out of a join, which keeps no order
     n_rows: int
     batch_rows: int  # 0 to read all at once
 
@@ -241,8 +241,6 @@ def evaluate_lists(
     input_format: str = "auto",
 ) -> Evaluated:
     """Lists, truth and, if given, seen items and labels of users from the files "recs", "truth", "seen", "users"."""
-    for path in paths.values():
-        find_files(os.fspath(path))
     with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
         files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
         if not files["truth"].rows:
@@ -253,7 +251,7 @@ def evaluate_lists(
         sides = {table: file for table, file in files.items() if table != "users"}
         selects = {table: _select(con, file, ("rank", "score", "gain"), ids, labels) for table, file in sides.items()}
         n_rows = sum(file.rows for file in sides.values())
-        for batch in _batches(_Data(con, files, selects, n_rows, batch_rows), ("user",), progress):
+        for batch in _batches(_Data(con, selects, bool(labels.names), n_rows, batch_rows), ("user",), progress):
             names = {role: role for role in ("rank", "score") if role in batch["recs"].column_names}
             names |= {"gain": "gain"} if "gain" in batch["truth"].column_names else {}
             with _named_as_in(files, streamed=batch_rows > 0):
@@ -296,8 +294,6 @@ def evaluate_log(
 
     `make_evaluator` is told whether there are users; `curves` is given labels, scores and weights of all rows.
     """
-    for path in paths.values():
-        find_files(os.fspath(path))
     with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
         files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
         file = files["log"]
@@ -310,7 +306,7 @@ def evaluate_log(
         select = _select(con, file, (*columns.values, "weight"), ids, labels)
         label, score = columns.values
         evaluator = make_evaluator(bool(users))
-        for batch in _batches(_Data(con, {"log": file}, {"log": select}, file.rows, batch_rows), users, progress):
+        for batch in _batches(_Data(con, {"log": select}, bool(labels.names), file.rows, batch_rows), users, progress):
             with _named_as_in({"log": file}, streamed=batch_rows > 0):
                 evaluator.update(
                     batch["log"],
@@ -375,8 +371,11 @@ def _select(
 def _batches(data: _Data, users: tuple[str, ...], progress: Progress | None) -> Iterator[dict[str, Any]]:
     """Tables of rows by name, together holding each user whole."""
     if not data.batch_rows:
-        cursor = data.con.cursor()
-        yield {table: cursor.sql(_in_file_order(select)).to_arrow_table() for table, select in data.selects.items()}
+        cursor, order = data.con.cursor(), " ORDER BY place" if data.joined else ""
+        yield {
+            table: cursor.sql(f"SELECT * EXCLUDE (place) FROM ({select}){order}").to_arrow_table()
+            for table, select in data.selects.items()
+        }
         return
     order = ", ".join(quoted(role) for role in (*users, "place"))
     for table, select in data.selects.items():  # one after the other: a sort takes all the memory there is
@@ -391,12 +390,6 @@ def _batches(data: _Data, users: tuple[str, ...], progress: Progress | None) -> 
         done += sum(len(rows) for rows in batch.values())
         if progress is not None:
             progress(done, data.n_rows)
-
-
-def _in_file_order(select: str) -> str:
-    """Rows as they stand in the file, which joins do not keep."""
-    inner = f"SELECT * EXCLUDE (place) FROM ({select})"
-    return f"{inner} ORDER BY place" if "JOIN" in select else inner
 
 
 class _Labels(NamedTuple):
@@ -432,7 +425,7 @@ class _Labels(NamedTuple):
         texts = []
         for nth in range(len(names)):
             _check_one_label(con, nth, [file for file in files if f"by{nth}" in file.names], list(users))
-            label = f"coalesce(low{nth}, {_literal(NO_LABEL)})"
+            label = f"coalesce(low{nth}, {text_sql(NO_LABEL)})"
             con.execute(
                 f"CREATE TABLE texts{nth} AS SELECT label, row_number() OVER (ORDER BY label) - 1 AS code "
                 f"FROM (SELECT DISTINCT {label} AS label FROM ends)"
@@ -440,7 +433,7 @@ class _Labels(NamedTuple):
             texts.append([row[0] for row in con.execute(f"SELECT label FROM texts{nth} ORDER BY code").fetchall()])
         codes = ", ".join(f"texts{nth}.code AS by{nth}" for nth in range(len(names)))
         joins = " ".join(
-            f"JOIN texts{nth} ON texts{nth}.label = coalesce(low{nth}, {_literal(NO_LABEL)})"
+            f"JOIN texts{nth} ON texts{nth}.label = coalesce(low{nth}, {text_sql(NO_LABEL)})"
             for nth in range(len(names))
         )
         con.execute(f"CREATE TABLE labels AS SELECT {listed}, {codes} FROM ends {joins}")
@@ -471,10 +464,6 @@ class _Labels(NamedTuple):
             name: _typed(texts)[np.asarray(codes[column])]
             for name, texts, column in zip(self.names, self.texts, self.columns, strict=True)
         }
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], users: Sequence[str]) -> None:
