@@ -223,10 +223,20 @@ def open_database(
         if "interrupt" not in str(error).lower():
             raise
         raise KeyboardInterrupt from None  # what DuckDB makes of it while a query runs
-    except duckdb.OutOfMemoryException as error:
+    except duckdb.Error as error:
+        if folder is not None and disk_is_full(error):
+            advice = "name another (temp_directory, --temp-dir)"
+            raise FastrecError(f"the folder for what does not fit in memory is full: {folder}; {advice}") from error
+        if not isinstance(error, duckdb.OutOfMemoryException):
+            raise
         raise FastrecError(f"the files do not fit in memory: {first_sentence(error)}") from error
     finally:
         con.close()
+
+
+def disk_is_full(error: Exception) -> bool:
+    """Whether DuckDB had no room for its own files."""
+    return "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
 
 
 def estimate_bytes(path: str, columns: Columns | ScoreColumns, input_format: str = "auto") -> int:
@@ -277,6 +287,8 @@ def _copy(
     except (duckdb.OutOfMemoryException, duckdb.InterruptException):
         raise
     except duckdb.Error as error:
+        if disk_is_full(error):
+            raise
         if len(files.paths) > 1:  # the one that cannot be read by itself either
             for file in files.each():
                 _copy(con, table, file, columns, input_format)

@@ -704,6 +704,23 @@ def test_why_ids_do_not_match(write, role, ours, theirs, difference):
     assert re.search(f"^{role} ids (differ in|are) {difference} ", found[1]), found
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        'Could not write file "rows.duckdb": No space left on device',
+        "failed to offload data block. This limit was set by the 'max_temp_directory_size' setting.",
+    ],
+)
+def test_a_full_disk_is_named(tmp_path, message):
+    import duckdb
+
+    wanted = f"the folder for what does not fit in memory is full: {re.escape(str(tmp_path))}; name another"
+    with pytest.raises(FastrecError, match=wanted), open_database(None, str(tmp_path)):
+        raise duckdb.OutOfMemoryException(message)
+    with pytest.raises(FastrecError, match="the files do not fit in memory"), open_database(None, str(tmp_path)):
+        raise duckdb.OutOfMemoryException("could not allocate block")
+
+
 # Writing
 
 
