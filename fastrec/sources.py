@@ -16,6 +16,8 @@ __all__ = ["Lists", "Scores", "read_only"]
 
 Array = np.ndarray[Any, Any]
 
+CACHE_LINE = 64  # values that surely fill one, whatever their size
+
 
 class Lists(NamedTuple):
     """Lists and truth of the same users; see `fastrec.kernels.ranking.Log`."""
@@ -176,8 +178,8 @@ class Scores(NamedTuple):
             bounds=np.zeros((n_bins, 2, 4, op.BLOCK + 1), np.int64),
             counts=np.empty((n_bins, len(program.cutoffs), op.BLOCK), np.int64),
             sums=np.zeros((n_bins, 3, max(n_events, n_rows if self.graded else 0))),
-            padded=np.empty((n_bins, longest + LANES), self.scores.dtype),
-            chosen=np.empty((n_bins, longest + LANES), self.scores.dtype),
+            padded=_aligned(n_bins, longest + LANES, self.scores.dtype),
+            chosen=_aligned(n_bins, longest + LANES, self.scores.dtype),
             scaled=np.empty((n_bins, op.BLOCK)),
             digits=np.empty((n_bins, 6), np.int64),
             terms=np.empty((n_bins, 2, (longest + 1) // 2 + 8)),
@@ -220,3 +222,11 @@ def _tie_scratch(program: Program, n_bins: int, n_events: int, longest: int) -> 
         n_cuts=np.zeros((n_bins, len(program.cutoffs)), np.int64),
         products=np.empty((n_bins, longest + 1)),
     )
+
+
+def _aligned(n_bins: int, n: int, dtype: np.dtype[Any]) -> Array:
+    """Working memory of n values a bin; each starts with a cache line, since loads that cross lines cost twice."""
+    width = -(-n // CACHE_LINE) * CACHE_LINE
+    memory = np.empty(n_bins * width + CACHE_LINE, dtype)
+    first = -(memory.ctypes.data // memory.itemsize) % CACHE_LINE
+    return memory[first : first + n_bins * width].reshape(n_bins, width)

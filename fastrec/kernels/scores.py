@@ -55,8 +55,11 @@ from fastrec.kernels.ranking import add_block, evaluate_view, filter_block, rank
 
 Array = np.ndarray[Any, Any]
 
+UNIT, NOTHING = np.int32(3), np.int32(0)  # where not 1, LLVM adds under a mask and does not make numbers of the mask
+MANY_TO_ONE = 4  # negatives to a positive from which pairs of positives cost less than leaving them out
 LANES = 32  # rows are padded to a multiple of this
 MOST_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
+MOST_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows is less than 2^31
 FEW_EVENTS = 24  # up to here events are put in order by comparing all of them
 RADIX_BITS = 11
 NARROW_BITS = 9  # of a digit where there are fewer rows than digits
@@ -141,6 +144,15 @@ def count_positives(labels, bar):
 
 
 @helper
+def pick(labels, scores, bar, positives):
+    """Scores of the positive rows."""
+    n = 0
+    for j in range(len(labels)):
+        positives[np.uint64(n)] = scores[j]
+        n += labels[j] >= bar
+
+
+@helper
 def split(labels, scores, bar, positives, negatives):
     """Scores of the rows of either class."""
     n = 0
@@ -171,20 +183,20 @@ def fill_up(padded, n):
 
 @helper
 def count_both(row, chosen, n):
-    """Sum over the chosen scores of the rows below each and of the rows not above it, four scores at a time."""
+    """Sum over the chosen scores of the rows below each and of the rows not above it, two scores at a time."""
     total = np.int64(0)
-    for j in range(n, n + 3):
-        chosen[j] = np.nan
-    for first in range(0, n, 4):
-        a, b, c, d = chosen[first], chosen[first + 1], chosen[first + 2], chosen[first + 3]
+    chosen[n] = np.nan
+    for first in range(0, n, 2):
+        a, b = chosen[first], chosen[first + 1]
         found = np.int32(0)
         for j in range(len(row)):
             x = row[j]
-            of_a, of_b = np.int32(x < a) + np.int32(x <= a), np.int32(x < b) + np.int32(x <= b)
-            of_c, of_d = np.int32(x < c) + np.int32(x <= c), np.int32(x < d) + np.int32(x <= d)
-            found = np.int32(found + np.int32(np.int32(of_a + of_b) + np.int32(of_c + of_d)))
+            found = np.int32(found + (UNIT if x < a else NOTHING))
+            found = np.int32(found + (UNIT if x <= a else NOTHING))
+            found = np.int32(found + (UNIT if x < b else NOTHING))
+            found = np.int32(found + (UNIT if x <= b else NOTHING))
         total += np.int64(found)
-    return total
+    return total // np.int64(UNIT)
 
 
 @helper
@@ -791,6 +803,11 @@ def twice_won(labels, scores, bar, positives, chosen, padded):
     negatives = np.int64(len(scores)) - positives
     if positives == 0 or negatives == 0:
         return np.int64(0)
+    if positives * MANY_TO_ONE <= negatives:
+        # few pairs stand within the class, and they win half, whatever the scores
+        length = pad(scores, padded)  # first, so that it is in memory by the time it is read as vectors
+        pick(labels, scores, bar, chosen)
+        return count_both(padded[:length], chosen, positives) - positives * positives
     split(labels, scores, bar, chosen, padded)
     if positives <= negatives:
         return count_both(padded[: fill_up(padded, negatives)], chosen, positives)
@@ -837,7 +854,7 @@ def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, r
         won = np.int64(-1)
         if ties is None and not extra.walk:
             positives = positives_of(view, extra, bounds, labels, i)
-            if min(positives, n_rows - positives) <= MOST_COUNTED:
+            if min(positives, n_rows - positives) <= MOST_COUNTED and n_rows <= MOST_ROWS:
                 won = twice_won(labels, scores, bar, positives, scratch.chosen[at], scratch.padded[at])
             else:
                 won = twice_won_in_order(labels, scores, bits, bar, scratch.packed[at], scratch.marks[at])
