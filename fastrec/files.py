@@ -19,8 +19,12 @@ import numpy as np
 from fastrec.api import Evaluator, ScoreEvaluator
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError
 from fastrec.formats import text_sql
+from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.frames import NO_LABEL
+from fastrec.inputs.grouping import loading_kernels
+from fastrec.launcher import resolve_threads
 from fastrec.mismatch import explain_mismatch
+from fastrec.parquet import find_plain, read_plain
 from fastrec.report import Report, atomic_write
 from fastrec.streams import batches_of_users
 from fastrec.tables import (
@@ -77,6 +81,10 @@ class Resources(NamedTuple):
     def limit(self) -> int:
         """Bytes to keep to."""
         return self.memory if self.memory is not None else installed_memory() // 2
+
+    def of_database(self) -> int:
+        """Bytes of them that DuckDB may use while it sorts."""
+        return max(int(SHARE_OF_DATABASE * self.limit()), LEAST_OF_DATABASE)
 
     def batch_rows(self) -> int:
         """Rows of one side to evaluate at once."""
@@ -241,6 +249,12 @@ def evaluate_lists(
     input_format: str = "auto",
 ) -> Evaluated:
     """Lists, truth and, if given, seen items and labels of users from the files "recs", "truth", "seen", "users"."""
+    whole = _read_whole(paths, columns, resources, input_format)
+    if whole is not None:
+        with contextlib.suppress(FastrecError):  # raised again below, with the names of files and rows
+            _update_lists(evaluator, whole, (), progress)
+            found = _finish(evaluator.result(), {"user": columns.user}, _Labels((), (), {}, None))
+            return found._replace(hints=_hints_of_files(found.report, paths, columns, resources, input_format))
     with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
         files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
         if not files["truth"].rows:
@@ -252,32 +266,67 @@ def evaluate_lists(
         selects = {table: _select(con, file, ("rank", "score", "gain"), ids, labels) for table, file in sides.items()}
         n_rows = sum(file.rows for file in sides.values())
         for batch in _batches(_Data(con, selects, bool(labels.names), n_rows, batch_rows), ("user",), progress):
-            names = {role: role for role in ("rank", "score") if role in batch["recs"].column_names}
-            names |= {"gain": "gain"} if "gain" in batch["truth"].column_names else {}
             with _named_as_in(files, streamed=batch_rows > 0):
-                evaluator.update(
-                    batch["recs"],
-                    batch["truth"],
-                    exclude=batch.get("seen"),
-                    user="user",
-                    item="item",
-                    by=labels.columns or None,
-                    progress=None if batch_rows else progress,
-                    **names,
-                )
+                _update_lists(evaluator, batch, labels.columns, None if batch_rows else progress)
         found = _finish(evaluator.result(), {"user": columns.user}, labels)
         return found._replace(hints=_hints(con, found.report, files))
 
 
+def _update_lists(
+    evaluator: Evaluator, tables: Mapping[str, Any], by: Sequence[str], progress: Progress | None
+) -> None:
+    """Add tables whose columns are named by role."""
+    names = {role: role for role in ("rank", "score") if role in tables["recs"].column_names}
+    names |= {"gain": "gain"} if "gain" in tables["truth"].column_names else {}
+    evaluator.update(
+        tables["recs"],
+        tables["truth"],
+        exclude=tables.get("seen"),
+        user="user",
+        item="item",
+        by=by or None,
+        progress=progress,
+        **names,
+    )
+
+
+def _read_whole(
+    paths: Mapping[str, Path], columns: Columns | ScoreColumns, resources: Resources, input_format: str
+) -> dict[str, Any] | None:
+    """Tables that fit in memory and need no database; None if one is needed."""
+    found = find_plain({table: os.fspath(path) for table, path in paths.items()}, columns, input_format)
+    if found is None or not _fits(paths.values(), columns, resources, input_format):
+        return None
+    n_threads = resolve_threads(resources.n_threads)
+    with loading_kernels(sum(plain.rows for plain in found.values())):
+        tables = {table: read_plain(plain, n_threads) for table, plain in found.items()}
+    return None if any(rows is None for rows in tables.values()) else tables
+
+
+def _unmatched(report: Report) -> str | None:
+    """The role of ids of which none of the truth is in the lists."""
+    if report.data["truth_users_with_recs"] == 0:
+        return "user"
+    return "item" if report.data["truth_items_in_recs"] == 0 else None
+
+
 def _hints(con: DuckDBPyConnection, report: Report, files: Mapping[str, File]) -> tuple[str, ...]:
     """Why no user, or no item, of the truth is in the lists."""
-    if report.data["truth_users_with_recs"] == 0:
-        role = "user"
-    elif report.data["truth_items_in_recs"] == 0:
-        role = "item"
-    else:
+    role = _unmatched(report)
+    if role is None or not files["recs"].rows:
         return ()
-    return (explain_mismatch(con, role, files["recs"], files["truth"]),) if files["recs"].rows else ()
+    return (explain_mismatch(con, role, files["recs"], files["truth"]),)
+
+
+def _hints_of_files(
+    report: Report, paths: Mapping[str, Path], columns: Columns, resources: Resources, input_format: str
+) -> tuple[str, ...]:
+    """The same for files that no database has read yet."""
+    if _unmatched(report) is None:
+        return ()
+    with open_database(resources.n_threads) as con:
+        files = {table: load(con, table, os.fspath(paths[table]), columns, input_format) for table in ("recs", "truth")}
+        return _hints(con, report, files)
 
 
 def evaluate_log(
@@ -294,30 +343,25 @@ def evaluate_log(
 
     `make_evaluator` is told whether there are users; `curves` is given labels, scores and weights of all rows.
     """
+    label, score = columns.values
+    whole = _read_whole(paths, columns, resources, input_format)
+    if whole is not None:
+        with contextlib.suppress(FastrecError):  # raised again below, with the names of files and rows
+            return _evaluate_rows(make_evaluator, whole["log"], columns, progress, curves)
     with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
         files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
         file = files["log"]
         if not file.rows:
             raise InputError(f"{file.path}: no rows: there is nothing to evaluate")
         check_groupings(files, columns.by)
-        users = tuple(role for role in file.names if role.startswith("user"))
+        users = _users_of(file.names)
         ids = _types_of_ids(con, files, (*users, "item") if "item" in file.names else users)
         labels = _Labels.make(con, list(files.values()), columns.by, {role: ids[role] for role in users})
-        select = _select(con, file, (*columns.values, "weight"), ids, labels)
-        label, score = columns.values
+        select = _select(con, file, (label, score, "weight"), ids, labels)
         evaluator = make_evaluator(bool(users))
         for batch in _batches(_Data(con, {"log": select}, bool(labels.names), file.rows, batch_rows), users, progress):
             with _named_as_in({"log": file}, streamed=batch_rows > 0):
-                evaluator.update(
-                    batch["log"],
-                    user=(users if len(users) > 1 else users[0]) if users else None,
-                    label=label,
-                    score=score,
-                    item="item" if "item" in file.names else None,
-                    sample_weight="weight" if "weight" in file.names else None,
-                    by=labels.columns or None,
-                    progress=None if batch_rows else progress,
-                )
+                _update_log(evaluator, batch["log"], columns, labels.columns, None if batch_rows else progress)
         found = _finish(evaluator.result(), {role: file.names[role] for role in users}, labels)
         if curves is None:
             return found
@@ -326,6 +370,49 @@ def evaluate_log(
         with _named_as_in({"log": file}, streamed=False):
             drawn = curves(np.asarray(rows[label]), np.asarray(rows[score]), rows.get("weight"))
         return found._replace(curves=drawn)
+
+
+def _evaluate_rows(
+    make_evaluator: Callable[[bool], ScoreEvaluator],
+    rows: Any,
+    columns: ScoreColumns,
+    progress: Progress | None,
+    curves: Callable[[Array, Array, Array | None], Any] | None,
+) -> Evaluated:
+    """A log that is in memory, columns named by role."""
+    users = _users_of(rows.column_names)
+    evaluator = make_evaluator(bool(users))
+    _update_log(evaluator, rows, columns, (), progress)
+    names = dict(zip(users, columns.users or ("user_id",) * len(users), strict=True))
+    found = _finish(evaluator.result(), names, _Labels((), (), {}, None))
+    if curves is None:
+        return found
+    label, score = (read_numbers(rows.column(role), role) for role in columns.values)
+    weights = read_numbers(rows.column("weight"), "weight") if "weight" in rows.column_names else None
+    return found._replace(curves=curves(label, score, weights))
+
+
+def _users_of(roles: Iterable[str]) -> tuple[str, ...]:
+    """The roles of the columns that make users."""
+    return tuple(role for role in roles if role.startswith("user"))
+
+
+def _update_log(
+    evaluator: ScoreEvaluator, rows: Any, columns: ScoreColumns, by: Sequence[str], progress: Progress | None
+) -> None:
+    """Add rows of a log, columns named by role."""
+    label, score = columns.values
+    users = _users_of(rows.column_names)
+    evaluator.update(
+        rows,
+        user=(users if len(users) > 1 else users[0]) if users else None,
+        label=label,
+        score=score,
+        item="item" if "item" in rows.column_names else None,
+        sample_weight="weight" if "weight" in rows.column_names else None,
+        by=by or None,
+        progress=progress,
+    )
 
 
 def _numbers(con: DuckDBPyConnection, file: File, roles: Sequence[str]) -> list[str]:
@@ -338,17 +425,21 @@ def _database(
     paths: Sequence[Path], columns: Columns | ScoreColumns, resources: Resources, input_format: str
 ) -> Iterator[tuple[DuckDBPyConnection, int]]:
     """A database in memory, or one on disk that is gone afterwards; and the rows to evaluate at once, 0 for all."""
-    limit = resources.limit()
-    needed = COPIES * sum(estimate_bytes(os.fspath(path), columns, input_format) for path in paths)
-    if needed <= limit:
+    if _fits(paths, columns, resources, input_format):
         with open_database(resources.n_threads) as con:
             yield con, 0
         return
     with (
         tempfile.TemporaryDirectory(prefix="fastrec-", dir=resources.temp_directory) as folder,
-        open_database(resources.n_threads, folder, max(int(SHARE_OF_DATABASE * limit), LEAST_OF_DATABASE)) as con,
+        open_database(resources.n_threads, folder, resources.of_database()) as con,
     ):
         yield con, resources.batch_rows()
+
+
+def _fits(paths: Iterable[Path], columns: Columns | ScoreColumns, resources: Resources, input_format: str) -> bool:
+    """Whether files may be read whole."""
+    needed = COPIES * sum(estimate_bytes(os.fspath(path), columns, input_format) for path in paths)
+    return needed <= resources.limit()
 
 
 def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Sequence[str]) -> dict[str, str]:
@@ -398,7 +489,7 @@ class _Labels(NamedTuple):
     names: tuple[str, ...]  # of the groupings
     texts: tuple[list[str], ...]  # of each grouping, by code
     users: Mapping[str, str]  # role -> type in SQL
-    con: DuckDBPyConnection
+    con: DuckDBPyConnection | None
 
     @classmethod
     def make(
@@ -456,7 +547,7 @@ class _Labels(NamedTuple):
 
     def of_users(self) -> dict[str, Array]:
         """The label of each user, users in ascending order."""
-        if not self.names:
+        if self.con is None or not self.names:
             return {}
         listed = ", ".join(map(quoted, self.users))
         codes = self.con.execute(f"SELECT {', '.join(self.columns)} FROM labels ORDER BY {listed}").fetchnumpy()

@@ -22,7 +22,6 @@ from fastrec.formats import (
     is_packed,
     one_row,
     open_source,
-    paths_sql,
     quoted,
     reason_of,
     recognise,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = [
+    "LARGEST_EXACT_FLOAT",
     "ColumnError",
     "Columns",
     "File",
@@ -241,17 +241,16 @@ def disk_is_full(error: Exception) -> bool:
 
 def estimate_bytes(path: str, columns: Columns | ScoreColumns, input_format: str = "auto") -> int:
     """About what the wanted columns of the files of a path take in memory."""
-    duckdb = require("duckdb", "cli", what="reading files")
     files = find_files(path)
     if recognise(files, columns.names, input_format) != "parquet":
         return sum(os.path.getsize(file) * (PACKED if is_packed(file) else 1) for file in files.paths)
+    parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
-        with duckdb.connect() as con:
-            (rows,) = one_row(con, f"SELECT sum(num_rows) FROM parquet_file_metadata({paths_sql(files.paths)})")
-            having = con.execute(f"SELECT name FROM parquet_schema({paths_sql(files.paths[:1])})").fetchall()
-    except duckdb.Error:
+        found = [parquet.read_metadata(file) for file in files.paths]
+    except (OSError, ValueError):
         return 0  # reading it will say what is wrong
-    return int(rows) * BYTES_PER_VALUE * len(columns.names.intersection(name for (name,) in having))
+    having = columns.names.intersection(found[0].schema.to_arrow_schema().names)
+    return sum(int(file.num_rows) for file in found) * BYTES_PER_VALUE * len(having)
 
 
 def load(

@@ -23,6 +23,7 @@ LAYERS = [
     "files",
     "mismatch",
     "streams",
+    "parquet",
     "tables",
     "formats",
     "plots",

@@ -13,6 +13,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, require, suggest_name
 from fastrec.inputs.ids import Texts, integer_ids
+from fastrec.inputs.values import values_of
 from fastrec.ragged import Ragged
 
 __all__ = [
@@ -100,6 +101,8 @@ def _read_foreign(value: Any, name: str) -> Frame | Column:
         return _read_spark(value, name)
     if not hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__arrow_c_array__"):
         value = _collect(value, name)
+    if isinstance(value, arrow.Table):  # chunks stay as they are: other tables share them out anew
+        return Frame(name, value.column_names, value.column)
     library = type(value).__module__.partition(".")[0]
     if library == "pandas" and hasattr(value, "columns"):
         index = [
@@ -196,15 +199,21 @@ def read_ids(column: Column, where: str) -> Array | Texts:
     if types.is_integer(column.type):
         return integer_ids(_flat(column), where)
     if (name := _kind_of_texts(column.type)) is not None:
-        return _texts_of(column.dictionary_encode(), name)  # one dictionary for all chunks
+        return _texts_of(column.dictionary_encode(), name, where)  # one dictionary for all chunks
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
     raise InputTypeError(f"{where} must hold integers or texts, found {column.type}{advice}")
 
 
-def _texts_of(column: Column, kind: str) -> Texts:
+def _texts_of(column: Column, kind: str, where: str) -> Texts:
     """Texts of a column whose chunks share one dictionary."""
-    codes = _join([chunk.indices.to_numpy() for chunk in column.chunks if len(chunk)], np.int32)
+    import pyarrow as pa
+
+    codes = _join([values_of(chunk.indices) for chunk in column.chunks if len(chunk)], np.int32)
     values = column.chunk(0).dictionary
+    try:
+        values.validate(full=True)  # files may hold anything where texts should be
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{where} holds a text that is not UTF-8: {error}") from None
     if codes.dtype == np.uint32 and len(values) <= MOST_CODES:
         codes = codes.view(np.int32)
     return Texts(integer_ids(codes, "codes"), values, kind)
@@ -221,11 +230,11 @@ def _read_dictionary(column: Column, where: str) -> Array | Texts:
         _refuse_nulls(column, where)
         return read_ids(column, where)
     if types.is_integer(kind):
-        parts = [chunk.dictionary.to_numpy()[chunk.indices.to_numpy()] for chunk in chunks]
+        parts = [values_of(chunk.dictionary)[values_of(chunk.indices)] for chunk in chunks]
         return integer_ids(_join(parts, np.int64), where)
     if (name := _kind_of_texts(kind)) is None:
         raise InputTypeError(f"{where} must hold integers or texts, found categories of {kind}")
-    return _texts_of(_without_views(column).unify_dictionaries(), name)
+    return _texts_of(_without_views(column).unify_dictionaries(), name, where)
 
 
 def _kind_of_texts(kind: Any) -> str | None:
@@ -254,7 +263,7 @@ def _without_views(column: Column) -> Column:
 
 def _flat(column: Column) -> Array:
     """A column of fixed width as an array; booleans are unpacked."""
-    return _join([chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks if len(chunk)], np.int64)
+    return _join([values_of(chunk) for chunk in column.chunks if len(chunk)], np.int64)
 
 
 def read_numbers(column: Column, where: str) -> Array:
@@ -319,11 +328,11 @@ def _values_of(chunk: Any) -> tuple[Any, Array]:
 
     if types.is_list_view(chunk.type) or types.is_large_list_view(chunk.type):
         # lists in any order, which PyArrow's own cast gets wrong
-        return chunk.flatten(), np.concatenate([[0], np.cumsum(chunk.sizes.to_numpy(), dtype=np.int64)])
+        return chunk.flatten(), np.concatenate([[0], np.cumsum(values_of(chunk.sizes), dtype=np.int64)])
     if types.is_fixed_size_list(chunk.type):
         width = chunk.type.list_size
         offsets = (np.arange(len(chunk) + 1, dtype=np.int64) + chunk.offset) * width
     else:
-        offsets = chunk.offsets.to_numpy()
+        offsets = values_of(chunk.offsets)
     first = int(offsets[0])
     return chunk.values.slice(first, int(offsets[-1]) - first), offsets

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -21,6 +23,7 @@ __all__ = [
     "find_users",
     "group_rows",
     "join_users",
+    "loading_kernels",
     "order_by_rank",
     "order_of_ids",
     "take_blocks",
@@ -81,6 +84,19 @@ def group_rows(keys: Array, n_threads: int) -> Grouping:
         return _group_shuffled(keys, int(lowest), int(highest), n_threads)
     starts = _find_runs(keys, changes, ranges, n_threads)
     return _group_runs(keys[starts[:-1]], starts, n_threads, ascending=not falls)
+
+
+@contextlib.contextmanager
+def loading_kernels(n_rows: int) -> Iterator[None]:
+    """Load Numba and a first kernel while the block does something else, if rows are so many that they are needed."""
+    thread = threading.Thread(target=group_rows, args=(np.arange(SMALL_ROWS) // 2, 1))
+    if n_rows >= SMALL_ROWS:
+        thread.start()
+    try:
+        yield
+    finally:
+        if thread.ident is not None:
+            thread.join()
 
 
 def _scan(keys: Array, ranges: list[tuple[int, int]], n_threads: int) -> tuple[Array, bool, Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
+from fastrec.inputs.values import arrow_of, values_of
 from fastrec.ragged import as_array
 
 __all__ = ["Ids", "Texts", "check_ids", "encode_texts", "integer_ids", "kind_of_ids", "match_widths", "spell"]
@@ -51,7 +52,7 @@ class Spelled(Sequence[Any]):
 
     def pick(self, codes: Array) -> list[Any]:
         """Many of them."""
-        picked: list[Any] = self._values.take(codes).to_pylist()
+        picked: list[Any] = self._values.take(arrow_of(codes)).to_pylist()
         return picked
 
 
@@ -186,7 +187,7 @@ def _as_texts(array: Array) -> Texts:
     kind = kind_of_ids(array)
     values = pa.array(array.tolist(), pa.large_binary() if kind == "bytes" else pa.large_string())
     encoded = values.dictionary_encode()
-    return Texts(encoded.indices.to_numpy(), encoded.dictionary, kind)
+    return Texts(values_of(encoded.indices), encoded.dictionary, kind)
 
 
 def _join_texts(parts: list[Texts]) -> tuple[list[Array], Sequence[Any]]:
@@ -198,7 +199,7 @@ def _join_texts(parts: list[Texts]) -> tuple[list[Array], Sequence[Any]]:
     values = [part.values.cast(kind) for part in parts]
     distinct = compute.unique(pa.chunked_array(values, kind))
     distinct = distinct.take(compute.sort_indices(distinct))
-    ranks = [compute.index_in(own, value_set=distinct).to_numpy() for own in values]
+    ranks = [values_of(compute.index_in(own, value_set=distinct)) for own in values]
     return [_renumber(rank, part.codes) for rank, part in zip(ranks, parts, strict=True)], Spelled(distinct)
 
 

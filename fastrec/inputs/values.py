@@ -1,0 +1,38 @@
+"""Values of Arrow arrays as NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["arrow_of", "fixed_width", "values_of"]
+
+Array = np.ndarray[Any, Any]
+
+
+def fixed_width(kind: Any) -> np.dtype[Any] | None:
+    """What NumPy has for values that Arrow keeps as it does; None for others."""
+    from pyarrow import types
+
+    return np.dtype(kind.to_pandas_dtype()) if types.is_integer(kind) or types.is_floating(kind) else None
+
+
+def values_of(chunk: Any) -> Array:
+    """The values of an Arrow array without nulls, where they are in memory if NumPy keeps such values in this way.
+
+    PyArrow's own `to_numpy` imports pandas wherever that is installed.
+    """
+    kind = fixed_width(chunk.type)
+    if kind is None or not len(chunk):
+        unpacked: Array = chunk.to_numpy(zero_copy_only=False)
+        return unpacked
+    return np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
+
+
+def arrow_of(values: Array) -> Any:
+    """Integers or floats as an Arrow array, where they are in memory; `pyarrow.array` imports pandas too."""
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])

@@ -1,0 +1,196 @@
+"""Parquet that is read straight into memory: the same as by way of DuckDB, which reads what needs a second look."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fastrec import FastrecWarning, InputError, InputTypeError, evaluate_files, files, parquet
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+METRICS = ["ndcg@3", "recall@2", "map", "mrr"]
+LOG_METRICS = ["gauc", "auc", "ndcg@2", "log_loss"]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write columns as Parquet, some rows to a group; the path as a text."""
+
+    def write_file(columns, name=None, group=4):
+        path = tmp_path / (name or f"file{len(os.listdir(tmp_path))}.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path, row_group_size=group)
+        return str(path)
+
+    return write_file
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """Evaluate files straight and by way of DuckDB; whether they were read straight, and the same report of both."""
+
+    def evaluate_both(*args, **options):
+        read = []
+
+        def watch(*arguments):
+            found = parquet.read_plain(*arguments)
+            read.append(found is not None)
+            return found
+
+        monkeypatch.setattr(files, "read_plain", watch)
+        ours = evaluate_files(*args, **options)
+        monkeypatch.setattr(files, "find_plain", lambda *arguments: None)
+        theirs = evaluate_files(*args, **options)
+        monkeypatch.undo()
+        assert ours.to_dict() == theirs.to_dict()
+        for name in ours.per_user if options.get("per_user") else ():
+            np.testing.assert_array_equal(ours.per_user[name], theirs.per_user[name])
+        return bool(read) and all(read), ours
+
+    return evaluate_both
+
+
+def make_lists(rng, *, texts=False, wide=None, n=60):
+    """Lists and truth with rows in any order."""
+    users, items = rng.integers(0, 7, n), rng.integers(0, 9, n)
+    pairs = np.unique(np.stack([users, items], axis=1), axis=0)
+    recs, truth = rng.permutation(pairs), rng.permutation(pairs)[: n // 3]
+
+    def column(values, name):
+        return pa.array([f"{name}{value:03}" for value in values.tolist()]) if texts else pa.array(values, wide)
+
+    ranks = np.zeros(len(recs), np.int64)
+    for user in np.unique(recs[:, 0]):
+        own = recs[:, 0] == user
+        ranks[own] = rng.permutation(own.sum()) + 1
+    lists = {"user_id": column(recs[:, 0], "u"), "item_id": column(recs[:, 1], "i"), "rank": ranks}
+    held = {"user_id": column(truth[:, 0], "u"), "item_id": column(truth[:, 1], "i")}
+    return lists, held | {"gain": rng.integers(1, 4, len(truth))}
+
+
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("group", [1, 4, 1000])
+def test_lists_read_straight(write, both, texts, group):
+    rng = np.random.default_rng(group + texts)
+    lists, held = make_lists(rng, texts=texts)
+    options = {"per_user": True, "ties": "expected"}
+    straight, report = both(write(lists, group=group), write(held, group=group), METRICS, **options)
+    assert straight and 0 < report["ndcg@3"] < 1
+    scored = {name: lists[name] for name in ("user_id", "item_id")} | {"score": rng.integers(0, 3, len(lists["rank"]))}
+    straight, _ = both(write(scored, group=group), write(held), METRICS, **options)
+    assert straight
+    straight, _ = both(
+        write(lists), write(held), METRICS, exclude=write({n: lists[n][:3] for n in ("user_id", "item_id")})
+    )
+    assert straight
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.uint8(), pa.uint16(), pa.int32(), pa.uint32()])
+def test_integers_of_any_width(write, both, kind):
+    rng = np.random.default_rng(3)
+    lists, held = make_lists(rng, wide=kind)
+    wide = {name: column.cast(pa.int64()) if name != "gain" else column for name, column in held.items()}
+    assert both(write(lists), write(held), METRICS, ties="expected")[0]
+    assert both(write(lists), write(wide), METRICS, ties="expected")[0]
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view()])
+def test_texts_of_any_width(write, both, kind):
+    lists, held = make_lists(np.random.default_rng(4), texts=True)
+    for name in ("user_id", "item_id"):
+        lists[name] = lists[name].cast(kind)
+    assert both(write(lists), write(held), METRICS, per_user=True)[0]
+
+
+@pytest.mark.parametrize("label", [pa.bool_(), pa.int8(), pa.int64(), pa.float32(), pa.float64()])
+@pytest.mark.parametrize("score", [pa.float32(), pa.float64(), pa.int32()])
+def test_logs_read_straight(write, both, label, score):
+    rng = np.random.default_rng(5)
+    n = 50
+    log = {
+        "user_id": rng.integers(0, 6, n),
+        "label": pa.array(rng.integers(0, 2, n)).cast(label),
+        "score": pa.array(rng.random(n) if pa.types.is_floating(score) else rng.integers(0, 2, n)).cast(score),
+        "w": rng.random(n) + 0.5,
+        "place": pa.array([f"p{place}" for place in rng.integers(0, 2, n).tolist()]),
+    }
+    path = write(log)
+    assert both(path, metrics=LOG_METRICS, per_user=True)[0]
+    assert both(path, metrics=LOG_METRICS, user=["user_id", "place"])[0]
+    assert both(path, metrics=["auc", "log_loss"], sample_weight="w")[0]
+    assert both(path, metrics=["rmse", "mae"])[0] is not pa.types.is_boolean(label)
+
+
+def test_several_files_are_read_as_one(write, both, tmp_path):
+    lists, held = make_lists(np.random.default_rng(6))
+    table = pa.table(lists)
+    for part in range(3):
+        write(table.slice(20 * part, 20), f"lists/part{part}.parquet")
+    assert both(str(tmp_path / "lists"), write(held, "truth.parquet"), METRICS, per_user=True)[0]
+
+
+def test_what_is_not_as_usual_goes_by_way_of_duckdb(write, both, tmp_path):
+    lists, held = make_lists(np.random.default_rng(7))
+    truth = write(held)
+    ranks = {**lists, "rank": lists["rank"] * 1.5}
+    assert not both(write(ranks), truth, METRICS)[0]
+    decimals = {**lists, "user_id": lists["user_id"].cast(pa.decimal128(30, 0))}
+    assert not both(write(decimals), truth, METRICS)[0]
+    write(lists, "days/rank=7/part.parquet")  # a partition takes the place of the column
+    assert not both(str(tmp_path / "days"), truth, METRICS)[0]
+    labelled = {**held, "plan": pa.array(["a"] * len(held["gain"]))}
+    assert not both(write(lists), write(labelled), METRICS, by="plan")[0]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "match"),
+    [
+        ("item_id", pa.array([1, None, 3]), r"'item_id' has no value \(null\) in row 2 of 3"),
+        ("item_id", pa.array([1, -2, 3]), r"'item_id' holds -2: item ids must not be negative"),
+        ("item_id", pa.array([1, 2, 2**63], pa.uint64()), r"'item_id' holds 9223372036854775808, above 2\^63 - 1"),
+        ("rank", pa.array([1, 1, 2]), r"column 'rank' holds a rank twice for one user"),
+        ("score", pa.array([0.5, float("nan"), 1.0]), r"'score' is NaN in 1 rows, the first is row 2 of 3"),
+        ("score", pa.array([1, 2**60, 3]), r"'score' holds integers above 2\^53"),
+        ("user_id", pa.array(["a", "b", "c"]), r"user ids cannot be matched"),
+    ],
+)
+def test_errors_name_files_columns_and_rows(write, column, values, match):
+    lists = {"user_id": pa.array([1, 1, 1]), "item_id": pa.array([1, 2, 3]), column: values}
+    path = write(lists, "lists.parquet", group=2)
+    with pytest.raises((InputError, InputTypeError), match=rf"lists\.parquet: column {match}|{match}"):
+        evaluate_files(path, write({"user_id": [1], "item_id": [2]}), METRICS)
+
+
+def test_texts_that_are_no_utf8(write):
+    bad = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"a\xff")]
+    )
+    path = write({"user_id": bad, "item_id": [1, 2]})
+    with pytest.raises(InputError, match=r"cannot be read as Parquet: .*(encoding|UTF)"):
+        evaluate_files(path, write({"user_id": ["a"], "item_id": [2]}), METRICS)
+
+
+def test_ids_of_which_none_match_are_explained(write):
+    lists, truth = {"user_id": [1, 2], "item_id": [3, 4]}, {"user_id": [7, 8], "item_id": [3, 4]}
+    with pytest.warns(FastrecWarning, match="user"):
+        evaluate_files(write(lists), write(truth), METRICS)
+
+
+def test_neither_duckdb_nor_pandas_is_loaded(write):
+    rng = np.random.default_rng(8)
+    for texts in (False, True):
+        lists, held = make_lists(rng, texts=texts)
+        code = (
+            "import json, sys, fastrec\n"
+            "report = fastrec.evaluate_files(sys.argv[1], sys.argv[2], 'ndcg@3')\n"
+            "print(json.dumps([report['ndcg@3'], [name for name in ('duckdb', 'pandas') if name in sys.modules]]))"
+        )
+        paths = [write(lists), write(held)]
+        done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout) == [evaluate_files(*paths, "ndcg@3")["ndcg@3"], []]
