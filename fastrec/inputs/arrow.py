@@ -13,6 +13,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, require, suggest_name
 from fastrec.inputs.ids import Texts, integer_ids
+from fastrec.inputs.texts import MANY_TEXTS, number_column
 from fastrec.inputs.values import values_of
 from fastrec.ragged import Ragged
 
@@ -188,7 +189,7 @@ def _join(parts: list[Array], kind: Any) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
-def read_ids(column: Column, where: str) -> Array | Texts:
+def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Texts:
     """Ids as int32 or int64, or as texts; anything else is an error."""
     from pyarrow import types
 
@@ -199,6 +200,9 @@ def read_ids(column: Column, where: str) -> Array | Texts:
     if types.is_integer(column.type):
         return integer_ids(_flat(column), where)
     if (name := _kind_of_texts(column.type)) is not None:
+        numbered = number_column(column, n_threads) if len(column) >= MANY_TEXTS else None
+        if numbered is not None:
+            return _spelled(Texts(*numbered, name), where)
         return _texts_of(column.dictionary_encode(), name, where)  # one dictionary for all chunks
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
     raise InputTypeError(f"{where} must hold integers or texts, found {column.type}{advice}")
@@ -206,17 +210,22 @@ def read_ids(column: Column, where: str) -> Array | Texts:
 
 def _texts_of(column: Column, kind: str, where: str) -> Texts:
     """Texts of a column whose chunks share one dictionary."""
-    import pyarrow as pa
-
     codes = _join([values_of(chunk.indices) for chunk in column.chunks if len(chunk)], np.int32)
     values = column.chunk(0).dictionary
-    try:
-        values.validate(full=True)  # files may hold anything where texts should be
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{where} holds a text that is not UTF-8: {error}") from None
     if codes.dtype == np.uint32 and len(values) <= MOST_CODES:
         codes = codes.view(np.int32)
-    return Texts(integer_ids(codes, "codes"), values, kind)
+    return _spelled(Texts(integer_ids(codes, "codes"), values, kind), where)
+
+
+def _spelled(texts: Texts, where: str) -> Texts:
+    """Texts that can be read as such: files may hold anything where texts should be."""
+    import pyarrow as pa
+
+    try:
+        texts.values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{where} holds a text that is not UTF-8: {error}") from None
+    return texts
 
 
 def _read_dictionary(column: Column, where: str) -> Array | Texts:

@@ -146,7 +146,8 @@ def read_frames(
 ) -> tuple[list[RawSide], FrameUsers]:
     """Lists, truth and, if given, seen items as sides of the same users."""
     opened = [_open(_as_frame(value, name), columns) for name, value in frames.items()]
-    ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at]), range(2 * len(opened)), n_threads)
+    of_each = max(1, n_threads // 2)  # columns of users and of items are read at once
+    ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at], of_each), range(2 * len(opened)), n_threads)
     keys, texts = _join_ids(ids[: len(opened)], [table.frame for table in opened], "user")
     nobody = _Users(keys[0][:0], texts)
     sides = [
@@ -369,7 +370,9 @@ def _join_values(values: Sequence[Array], name: str, sides: Sequence[_Rows], use
     return joined, present
 
 
-def read_scored_frame(value: Any, columns: Columns, weight: Any, user_weight: Any, *, with_items: bool) -> ScoredFrame:
+def read_scored_frame(
+    value: Any, columns: Columns, weight: Any, user_weight: Any, *, with_items: bool, n_threads: int
+) -> ScoredFrame:
     """Labels, scores and what else is asked for, of a frame of scored rows."""
     frame = open_foreign(value, "the frame")
     if not isinstance(frame, Frame):
@@ -384,15 +387,18 @@ def read_scored_frame(value: Any, columns: Columns, weight: Any, user_weight: An
     def numbers(name: str) -> Array:
         return read_numbers(rows.read(name), frame.where(name))
 
+    def ids(name: str) -> Ids:
+        return read_ids(_scalars(frame, name), frame.where(name), n_threads)
+
     item = _name_or_found(frame, columns.item, "item_id") if with_items or columns.item is not None else None
     return ScoredFrame(
         labels=numbers(label),
         scores=numbers(score),
         indptr=indptr if lists else None,
         weights=None if weight is None else numbers(_one_name(weight, "sample_weight")),
-        items=None if item is None else read_ids(rows.read(item), frame.where(item)),
-        users=_read_user_keys(frame, columns),
-        groups={name: read_ids(_scalars(frame, name), frame.where(name)) for name in columns.groupings()} or None,
+        items=None if item is None else read_ids(rows.read(item), frame.where(item), n_threads),
+        users=_read_user_keys(frame, columns, ids),
+        groups={name: ids(name) for name in columns.groupings()} or None,
         user_weights=_read_weights_of_rows(frame, user_weight),
     )
 
@@ -404,7 +410,7 @@ def _read_weights_of_rows(frame: Frame, name: Any) -> Array | None:
     return read_numbers(_scalars(frame, name), frame.where(name))
 
 
-def _read_user_keys(frame: Frame, columns: Columns) -> Ids | tuple[Ids, ...] | None:
+def _read_user_keys(frame: Frame, columns: Columns, ids: Callable[[str], Ids]) -> Ids | tuple[Ids, ...] | None:
     """The key of each row, or several that make a user together."""
     names = columns.user
     if names is None:
@@ -412,7 +418,7 @@ def _read_user_keys(frame: Frame, columns: Columns) -> Ids | tuple[Ids, ...] | N
     if names is None:
         return None
     if isinstance(names, str):
-        return read_ids(_scalars(frame, names), frame.where(names))
+        return ids(names)
     if not isinstance(names, (tuple, list)) or not names:
         raise InputTypeError(f"user must be the name of a column or several, found {names!r}")
-    return tuple(read_ids(_scalars(frame, name), frame.where(name)) for name in names)
+    return tuple(map(ids, names))

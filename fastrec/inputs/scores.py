@@ -97,7 +97,7 @@ def read_frame(
     frame: Any, columns: Columns, *, sample_weight: Any, user_weight: Any, with_items: bool, n_threads: int
 ) -> Rows:
     """Check the columns of a data frame of scored rows, long or with one row of lists per user."""
-    found = read_scored_frame(frame, columns, sample_weight, user_weight, with_items=with_items)
+    found = read_scored_frame(frame, columns, sample_weight, user_weight, with_items=with_items, n_threads=n_threads)
     if found.indptr is not None:
         found, order = _spell_users(found, len(found.indptr) - 1)
     rows = read_rows(

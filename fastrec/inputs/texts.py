@@ -1,0 +1,168 @@
+"""Columns of many texts numbered in threads: each takes a range of rows, and their lists of texts are then joined."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.kernels import texts as kernels
+from fastrec.kernels.jit import Entry
+from fastrec.launcher import run_in_threads
+from fastrec.sources import read_only
+
+__all__ = ["MANY_TEXTS", "number_column"]
+
+Array = np.ndarray[Any, Any]
+MANY_TEXTS = 1 << 17  # fewer are left to PyArrow, which needs no compiled code
+FIRST_ROOM, FIRST_BYTES = 1 << 12, 1 << 16  # of a list of texts
+GROWTH = 4
+SLOTS_PER_TEXT = 4  # of the table where texts are looked up: most stand in the first that is looked at
+MOST_ROWS = 2**31 // (GROWTH * SLOTS_PER_TEXT)  # so that numbers stay below 2^31
+STEPS_PER_TEXT = 32
+
+
+class _Collision(Exception):  # noqa: N818 - a turn of events, no error
+    """Texts that were made to share their hashes."""
+
+
+class _Piece(NamedTuple):
+    """Texts end to end."""
+
+    offsets: Array  # int32 or int64 (n + 1,)
+    data: Array  # uint8
+
+    @property
+    def n(self) -> int:
+        """How many."""
+        return len(self.offsets) - 1
+
+    def cut(self, first: int, last: int) -> _Piece:
+        """Some of them."""
+        return _Piece(self.offsets[first : last + 1], self.data)
+
+
+class _List:
+    """The distinct texts that were seen, and the number of each."""
+
+    def __init__(self) -> None:
+        self._distinct, self._bytes = 0, 0
+        self._records = np.empty((FIRST_ROOM, 4), np.uint64)
+        self._kept = np.empty(FIRST_BYTES, np.uint8)
+        self._table = np.full(SLOTS_PER_TEXT * FIRST_ROOM, -1, np.int32)
+
+    def number(self, piece: _Piece, codes: Array) -> None:
+        """Write the number of each text."""
+        offsets, data = read_only(piece.offsets), read_only(piece.data)
+        kernel = _kernel("number_texts", piece.n, str(offsets.dtype))
+        done = 0
+        while done < piece.n:
+            state = (self._table, self._records, self._kept, self._distinct, self._bytes)
+            more, self._distinct, self._bytes = kernel(offsets[done:], data, codes[done:], *state)
+            if more < 0:
+                raise _Collision
+            done += more
+            if done < piece.n:
+                self._make_room(int(offsets[done + 1]) - int(offsets[done]))
+
+    def _make_room(self, n_bytes: int) -> None:
+        """Room for another text of so many bytes."""
+        if self._bytes + n_bytes > len(self._kept):
+            self._kept = _grown(self._kept, GROWTH * len(self._kept) + n_bytes)
+        if self._distinct == len(self._records):
+            self._records = _grown(self._records, GROWTH * self._distinct)
+            self._table = np.full(SLOTS_PER_TEXT * len(self._records), -1, np.int32)
+            _kernel("fill_table", self._distinct)(self._table, self._records, self._kept, self._distinct)
+
+    @property
+    def texts(self) -> _Piece:
+        """All of them, in the order of their numbers."""
+        ends = self._records[: self._distinct, :2].sum(axis=1).astype(np.int64)
+        return _Piece(np.concatenate([[0], ends]), self._kept[: self._bytes])
+
+
+def _grown(array: Array, n: int) -> Array:
+    """The values of an array in a longer one."""
+    out = np.empty((n, *array.shape[1:]), array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
+    """The number of each text of a PyArrow column without nulls, int32, and the distinct texts; None to give up."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if len(column) > MOST_ROWS:
+        return None
+    if types.is_string_view(column.type) or types.is_binary_view(column.type):
+        column = column.cast(pa.large_string() if types.is_string_view(column.type) else pa.large_binary())
+    strings = types.is_string(column.type) or types.is_large_string(column.type)
+    pieces = [_piece_of(chunk) for chunk in column.chunks if len(chunk)]
+    codes = np.empty(len(column), np.int32)
+    edges = np.linspace(0, len(codes), n_threads + 1).astype(np.int64).tolist()
+    lists = [_List() for _ in range(n_threads)]
+
+    def number(nth: int) -> None:
+        for at, piece in _between(pieces, edges[nth], edges[nth + 1]):
+            lists[nth].number(piece, codes[at : at + piece.n])
+
+    def renumber(nth: int) -> None:
+        own = codes[edges[nth] : edges[nth + 1]]
+        own[:] = numbers[nth][own]
+
+    try:
+        run_in_threads(number, range(n_threads), n_threads)
+        texts = lists[0]
+        if n_threads > 1:
+            texts, numbers = _joined(lists)
+            run_in_threads(renumber, range(n_threads), n_threads)
+    except _Collision:
+        return None
+    found = texts.texts
+    kind = pa.large_string() if strings else pa.large_binary()
+    buffers = [None, pa.py_buffer(found.offsets), pa.py_buffer(found.data)]
+    return codes, pa.Array.from_buffers(kind, found.n, buffers)
+
+
+def _joined(lists: list[_List]) -> tuple[_List, list[Array]]:
+    """One list of all texts, and the number there of each text of each list."""
+    whole = _List()
+    numbers = []
+    for own in lists:
+        numbers.append(np.empty(own.texts.n, np.int32))
+        whole.number(own.texts, numbers[-1])
+    return whole, numbers
+
+
+def _piece_of(chunk: Any) -> _Piece:
+    """The texts of an Arrow array, where they are in memory."""
+    from pyarrow import types
+
+    wide = types.is_large_string(chunk.type) or types.is_large_binary(chunk.type)
+    kind = np.dtype(np.int64 if wide else np.int32)
+    _, offsets, data = chunk.buffers()
+    own = np.frombuffer(offsets, kind, len(chunk) + 1, chunk.offset * kind.itemsize)
+    return _Piece(own, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8))
+
+
+def _between(pieces: list[_Piece], first: int, last: int) -> Iterator[tuple[int, _Piece]]:
+    """The parts of pieces that hold rows first to last - 1, and the first row of each."""
+    at = 0
+    for piece in pieces:
+        start, stop = max(first - at, 0), min(last - at, piece.n)
+        if start < stop:
+            yield at + start, piece.cut(start, stop)
+        at += piece.n
+
+
+@functools.cache
+def _entry(name: str, offsets: str) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{offsets}" if offsets else name)
+
+
+def _kernel(name: str, n_texts: int, offsets: str = "") -> Any:
+    """The kernel, suited to so many texts."""
+    return _entry(name, offsets).suited_to(STEPS_PER_TEXT * n_texts)
