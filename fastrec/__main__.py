@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from fastrec.endings import INTERRUPTED
 from fastrec.exceptions import MissingExtraError, require
 
 
@@ -15,9 +16,12 @@ def main() -> None:
     except MissingExtraError as error:
         print(f"fastrec: {error}", file=sys.stderr)
         sys.exit(2)
-    from fastrec.cli import main as run
+    try:
+        from fastrec.cli import main as run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # so early that the command does not yet see to it
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

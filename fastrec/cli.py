@@ -25,6 +25,7 @@ from click.core import ParameterSource
 
 from fastrec import formats
 from fastrec._version import __version__
+from fastrec.endings import INTERRUPTED, end_on_interrupt, undone_by
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, require
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from fastrec.registry import Call
     from fastrec.report import Estimate, Report
 
-INTERRUPTED = 130
 PIPE_CLOSED = 141
 PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
 OF_LISTS = ("rank_col", "gain_col", "no_recs", "duplicates", "exclude")
@@ -107,6 +107,7 @@ def main() -> None:
     warnings.showwarning = lambda message, *_, **__: _warn(str(message))
     if hasattr(sys.stdout, "reconfigure"):  # where a sign cannot be shown, "?" is better than an error
         sys.stdout.reconfigure(errors="replace")
+    end_on_interrupt()
     program(prog_name="fastrec")
 
 
@@ -589,7 +590,7 @@ def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], No
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=_console(sys.stderr), transient=True) as bar:
+    with Progress(*columns, console=_console(sys.stderr), transient=True) as bar, undone_by(bar.stop):
         task = bar.add_task("", total=None)
 
         def advance(done: int, total: int) -> None:

@@ -7,8 +7,10 @@ evaluated as data frames are.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastrec.api import Evaluator, ScoreEvaluator
+from fastrec.endings import undone_by
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError
 from fastrec.formats import text_sql
 from fastrec.inputs.arrow import read_numbers
@@ -25,6 +28,7 @@ from fastrec.inputs.grouping import loading_kernels
 from fastrec.launcher import resolve_threads
 from fastrec.mismatch import explain_mismatch
 from fastrec.parquet import find_plain, read_plain
+from fastrec.queries import interruptible, run
 from fastrec.report import Report, atomic_write
 from fastrec.streams import batches_of_users
 from fastrec.tables import (
@@ -431,6 +435,7 @@ def _database(
         return
     with (
         tempfile.TemporaryDirectory(prefix="fastrec-", dir=resources.temp_directory) as folder,
+        undone_by(functools.partial(shutil.rmtree, folder)),
         open_database(resources.n_threads, folder, resources.of_database()) as con,
     ):
         yield con, resources.batch_rows()
@@ -464,13 +469,13 @@ def _batches(data: _Data, users: tuple[str, ...], progress: Progress | None) -> 
     if not data.batch_rows:
         cursor, order = data.con.cursor(), " ORDER BY place" if data.joined else ""
         yield {
-            table: cursor.sql(f"SELECT * EXCLUDE (place) FROM ({select}){order}").to_arrow_table()
+            table: interruptible(cursor, cursor.sql(f"SELECT * EXCLUDE (place) FROM ({select}){order}").to_arrow_table)
             for table, select in data.selects.items()
         }
         return
     order = ", ".join(quoted(role) for role in (*users, "place"))
     for table, select in data.selects.items():  # one after the other: a sort takes all the memory there is
-        data.con.execute(f"CREATE TABLE sorted_{table} AS SELECT * EXCLUDE (place) FROM ({select}) ORDER BY {order}")
+        run(data.con, f"CREATE TABLE sorted_{table} AS SELECT * EXCLUDE (place) FROM ({select}) ORDER BY {order}")
     streams = {table: data.con.cursor().sql(f"SELECT * FROM sorted_{table}") for table in data.selects}
     # DuckDB gave the method its present name in version 2
     read = "to_arrow_reader" if hasattr(next(iter(streams.values())), "to_arrow_reader") else "fetch_arrow_reader"
@@ -510,16 +515,16 @@ class _Labels(NamedTuple):
             if file.table != "seen":
                 parts.append(f"SELECT {ids}, {columns} FROM {quoted(file.table)}")
         ends = ", ".join(f"min(by{nth}) AS low{nth}, max(by{nth}) AS high{nth}" for nth in range(len(names)))
-        con.execute(
-            f"CREATE TABLE ends AS SELECT {listed}, {ends} FROM ({' UNION ALL '.join(parts)}) GROUP BY {listed}"
-        )
+        rows = " UNION ALL ".join(parts)
+        run(con, f"CREATE TABLE ends AS SELECT {listed}, {ends} FROM ({rows}) GROUP BY {listed}")
         texts = []
         for nth in range(len(names)):
             _check_one_label(con, nth, [file for file in files if f"by{nth}" in file.names], list(users))
             label = f"coalesce(low{nth}, {text_sql(NO_LABEL)})"
-            con.execute(
+            run(
+                con,
                 f"CREATE TABLE texts{nth} AS SELECT label, row_number() OVER (ORDER BY label) - 1 AS code "
-                f"FROM (SELECT DISTINCT {label} AS label FROM ends)"
+                f"FROM (SELECT DISTINCT {label} AS label FROM ends)",
             )
             texts.append([row[0] for row in con.execute(f"SELECT label FROM texts{nth} ORDER BY code").fetchall()])
         codes = ", ".join(f"texts{nth}.code AS by{nth}" for nth in range(len(names)))
@@ -527,7 +532,7 @@ class _Labels(NamedTuple):
             f"JOIN texts{nth} ON texts{nth}.label = coalesce(low{nth}, {text_sql(NO_LABEL)})"
             for nth in range(len(names))
         )
-        con.execute(f"CREATE TABLE labels AS SELECT {listed}, {codes} FROM ends {joins}")
+        run(con, f"CREATE TABLE labels AS SELECT {listed}, {codes} FROM ends {joins}")
         return cls(names, tuple(texts), users, con)
 
     @property
@@ -550,7 +555,7 @@ class _Labels(NamedTuple):
         if self.con is None or not self.names:
             return {}
         listed = ", ".join(map(quoted, self.users))
-        codes = self.con.execute(f"SELECT {', '.join(self.columns)} FROM labels ORDER BY {listed}").fetchnumpy()
+        codes = run(self.con, f"SELECT {', '.join(self.columns)} FROM labels ORDER BY {listed}").fetchnumpy()
         return {
             name: _typed(texts)[np.asarray(codes[column])]
             for name, texts, column in zip(self.names, self.texts, self.columns, strict=True)

@@ -24,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, suggest_name
+from fastrec.queries import run
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -105,7 +106,7 @@ class Source:
         import duckdb
 
         with duckdb.connect(":memory:") as con:
-            counts = dict(con.execute(f"SELECT {quoted(FILE)}, count(*) FROM {self.sql} GROUP BY ALL").fetchall())
+            counts = dict(run(con, f"SELECT {quoted(FILE)}, count(*) FROM {self.sql} GROUP BY ALL").fetchall())
         for path in self.files.paths:
             rows = counts.get(os.path.abspath(path), 0)
             if position < rows:
@@ -129,7 +130,7 @@ def text_sql(value: str) -> str:
 
 def one_row(con: DuckDBPyConnection, query: str) -> tuple[Any, ...]:
     """The one row of an aggregate."""
-    row = con.execute(query).fetchone()
+    row = run(con, query).fetchone()
     assert row is not None
     return row
 
@@ -583,9 +584,10 @@ def _json_column(con: DuckDBPyConnection, source: Source, name: str, kinds: set[
 
 def _refuse_kinds(con: DuckDBPyConnection, source: Source, name: str) -> None:
     """Where a column with nested values, or with values of several kinds, first has each."""
-    rows = con.execute(
+    rows = run(
+        con,
         f"SELECT kind, min(position) FROM (SELECT {_json_kind(name)} AS kind, row_number() OVER () - 1 AS position "
-        f"FROM {source.sql}) WHERE kind IS NOT NULL GROUP BY kind ORDER BY 2"
+        f"FROM {source.sql}) WHERE kind IS NOT NULL GROUP BY kind ORDER BY 2",
     ).fetchall()
     nested = [(kind, row) for kind, row in rows if kind in ("an object", "a list")]
     found = ", ".join(f"{kind} in {source.place(row)}" for kind, row in nested[:1] or rows)

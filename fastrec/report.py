@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.archive import dump_json, pack_ids, read_archive, unpack_ids, write_archive
+from fastrec.endings import undone_by
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
 from fastrec.registry import parse
 
@@ -419,7 +420,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise InputError(f"cannot write {os.fspath(path)}: the folder {target.parent} does not exist")
     temporary = target.with_name(f".fastrec-{os.urandom(8).hex()}.tmp")
     try:
-        with temporary.open("xb") as file:
+        with undone_by(temporary.unlink), temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -27,6 +27,7 @@ from fastrec.formats import (
     recognise,
     unchanged,
 )
+from fastrec.queries import run
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -282,7 +283,7 @@ def _copy(
         source = open_source(con, files, format_, columns.usual, columns.names)
         names = _find_roles(source, table, columns)
         picked = ", ".join(f"{_readable(*source.columns[name])} AS {quoted(role)}" for role, name in names.items())
-        con.execute(f"CREATE OR REPLACE TABLE {quoted(table)} AS SELECT {picked} FROM {source.sql}")
+        run(con, f"CREATE OR REPLACE TABLE {quoted(table)} AS SELECT {picked} FROM {source.sql}")
     except (duckdb.OutOfMemoryException, duckdb.InterruptException):
         raise
     except duckdb.Error as error:

@@ -26,6 +26,7 @@ LAYERS = [
     "parquet",
     "tables",
     "formats",
+    "queries",
     "plots",
     "api",
     "rows",
@@ -46,6 +47,7 @@ LAYERS = [
     "kernels",
     "columns",
     "ragged",
+    "endings",
     "exceptions",
     "_version",
 ]

@@ -1,0 +1,63 @@
+"""How a process ends that is interrupted: what it must not leave behind, undone also where it cannot unwind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from socket import socket
+
+__all__ = ["INTERRUPTED", "end_on_interrupt", "undone_by"]
+
+INTERRUPTED = 130
+GRACE = 0.7  # seconds for the main thread to unwind
+
+_pending: dict[object, Callable[[], Any]] = {}
+
+
+@contextlib.contextmanager
+def undone_by(undo: Callable[[], Any]) -> Iterator[None]:
+    """What the block leaves behind if the process has to end within it. Where it just fails it clears up itself."""
+    key = object()
+    _pending[key] = undo
+    try:
+        yield
+    finally:
+        del _pending[key]
+
+
+def end_on_interrupt() -> None:
+    """From now on an interrupt ends this process within a second: as an exception or, where that is not enough, hard.
+
+    For the main program only: signals belong to it.
+    """
+    import socket
+
+    signal.signal(signal.SIGINT, _raise_once)
+    heard, told = socket.socketpair()  # on Windows a pipe will not do
+    told.settimeout(0)
+    signal.set_wakeup_fd(told.detach(), warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(heard,), daemon=True).start()
+
+
+def _raise_once(*_: Any) -> NoReturn:
+    """More interrupts, as from a key held down, would only keep files from being removed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _watch(heard: socket) -> NoReturn:
+    """Wait for an interrupt, of which the main thread learns only when compiled code returns."""
+    while heard.recv(1) != bytes([signal.SIGINT]):
+        pass
+    time.sleep(GRACE)
+    for undo in reversed(list(_pending.values())):
+        with contextlib.suppress(Exception):
+            undo()
+    os._exit(INTERRUPTED)

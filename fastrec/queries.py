@@ -1,0 +1,57 @@
+"""Statements of DuckDB, which an interrupt stops at once.
+
+DuckDB itself looks for signals in the main thread and between its tasks only, and sorting a part of the rows is one
+task of seconds. So statements run in another thread while the main thread waits, and may be told to stop.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["interruptible", "run"]
+
+T = TypeVar("T")
+PATIENCE = 0.1  # seconds; not on every system does an interrupt end a wait
+
+
+def run(con: DuckDBPyConnection, query: str) -> DuckDBPyConnection:
+    """Execute a statement; the connection has its result."""
+    return interruptible(con, functools.partial(con.execute, query))
+
+
+def interruptible(con: DuckDBPyConnection, work: Callable[[], T]) -> T:
+    """What some work of the connection returns. Nothing of it runs on after an interrupt."""
+    from concurrent.futures import Future, wait
+
+    task: Future[T] = Future()
+    thread = threading.Thread(target=_fulfil, args=(task, work))
+    try:
+        thread.start()
+        while not task.done():
+            wait([task], PATIENCE)
+    except BaseException:
+        while not (task.cancel() or task.done()):  # a statement that has not begun does not hear
+            con.interrupt()
+            wait([task], PATIENCE)
+        raise
+    finally:
+        if thread.is_alive():  # an interrupt may come before it is
+            thread.join()
+    return task.result()
+
+
+def _fulfil(task: Future[T], work: Callable[[], T]) -> None:
+    if not task.set_running_or_notify_cancel():
+        return
+    try:
+        task.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+        task.set_exception(error)

@@ -1,0 +1,158 @@
+"""Interrupts: what runs is stopped, nothing is left behind, and the command ends whatever it is doing."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import fastrec
+from fastrec.queries import run
+
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+
+ENDLESS = "SELECT sum(hash(a.range, b.range)) FROM range(10000000) AS a, range(10000000) AS b"
+N_ROWS = 4_000_000
+WAIT = 10  # seconds, where a second is promised: other programs may need the machine
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A folder with shuffled lists that take a second or two to sort, and a truth."""
+    folder = tmp_path_factory.mktemp("large")
+    users = N_ROWS // 20
+    tables = {
+        "recs": f"SELECT hash(i) % {users} AS user_id, i AS item_id, hash(i) / 1e19 AS score FROM range({N_ROWS}) r(i)",
+        "truth": f"SELECT i AS user_id, i AS item_id FROM range({users}) r(i)",
+    }
+    with duckdb.connect() as con:
+        for name, select in tables.items():
+            con.execute(f"COPY ({select}) TO '{folder / name}.parquet'")
+    return folder
+
+
+@contextlib.contextmanager
+def started(*arguments, code="from fastrec.cli import main; main()"):
+    """The command in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_an_interrupt_reaches_a_statement():
+    class Deaf:
+        """A connection that looks for no signals."""
+
+        told = threading.Event()
+
+        def execute(self, query):
+            signal.raise_signal(signal.SIGINT)
+            assert self.told.wait(WAIT)
+
+        def interrupt(self):
+            self.told.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Deaf(), "SELECT 1")
+    assert Deaf.told.is_set()
+
+
+def test_an_interrupt_while_the_thread_starts(monkeypatch):
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    with duckdb.connect() as con:
+        monkeypatch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(con, ENDLESS)
+        monkeypatch.undo()
+        assert run(con, "SELECT 7").fetchone() == (7,)
+
+
+def test_an_interrupt_before_the_thread_starts(monkeypatch):
+    monkeypatch.setattr(threading.Thread, "start", lambda _: signal.raise_signal(signal.SIGINT))
+    with duckdb.connect() as con, pytest.raises(KeyboardInterrupt):
+        run(con, ENDLESS)
+
+
+def test_nothing_runs_on_after_an_interrupt():
+    threads = threading.active_count()
+    with duckdb.connect() as con:
+        timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            run(con, ENDLESS)
+        assert time.monotonic() - began < WAIT
+        timer.join()
+        assert threading.active_count() == threads
+        assert run(con, "SELECT 7").fetchone() == (7,)
+
+
+def test_an_error_of_a_statement_is_passed_on():
+    with duckdb.connect() as con, pytest.raises(duckdb.CatalogException, match="nowhere"):
+        run(con, "SELECT * FROM nowhere")
+
+
+@pytest.mark.parametrize("seen", ["rows.duckdb", "duckdb_temp*"])
+@pytest.mark.parametrize("times", [1, 5])
+def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, times):
+    paths = large / "recs.parquet", large / "truth.parquet"
+    with started("evaluate", *paths, "--memory", "64MB", "--temp-dir", tmp_path) as process:
+        while process.poll() is None and not list(tmp_path.glob(f"*/{seen}")):
+            time.sleep(0.01)
+        for _ in range(times):  # as a key that is held down sends them
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.01)
+        assert process.communicate(timeout=WAIT) == ("", "")
+    assert process.returncode == 130
+    assert os.listdir(tmp_path) == []
+
+
+STUCK = """
+import signal, time
+import pyarrow.parquet
+from fastrec import cli, files
+
+def stuck(*_):
+    while True:
+        try:
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+files.COPIES = 1 << 40
+{place} = stuck
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("place", ["files.batches_of_users", "pyarrow.parquet.write_table"])
+def test_the_command_where_nothing_heeds_an_interrupt(tmp_path, place):
+    for name in ("recs.csv", "truth.csv"):
+        (tmp_path / name).write_text("user_id,item_id\n1,10\n2,11\n")
+    paths = tmp_path / "recs.csv", tmp_path / "truth.csv"
+    options = "--temp-dir", tmp_path, "--per-user", tmp_path / "users.parquet"
+    with started("evaluate", *paths, *options, code=STUCK.format(place=place)) as process:
+        assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 130
+    assert sorted(os.listdir(tmp_path)) == ["recs.csv", "truth.csv"]
