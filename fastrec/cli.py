@@ -18,6 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -368,8 +369,8 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> Evaluated
         gain=options["gain_col"],
         by=tuple(dict.fromkeys(options["by"])),
     )
-    with _progress() as (stage, progress), _silent():
-        stage("evaluating")
+    with _progress() as watch, _silent():
+        watch("reading")
         evaluator = api.Evaluator(
             [call.text for call in calls],
             per_user=options["per_user"] is not None,
@@ -379,7 +380,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> Evaluated
         more = {"seen": options["exclude"], "users": options["users"]}
         paths = {"recs": recs, "truth": truth} | {name: path for name, path in more.items() if path is not None}
         resources, format_ = _resources(options), options["input_format"]
-        return evaluate_lists(evaluator, paths, columns, resources, progress, input_format=format_)
+        return evaluate_lists(evaluator, paths, columns, resources, watch, input_format=format_)
 
 
 @contextlib.contextmanager
@@ -417,12 +418,12 @@ def _evaluate_log(path: str, options: dict[str, Any]) -> Evaluated:
         return _curves_of(path, labels, scores, weights, options)
 
     wanted = None if options["curves"] is None else curves
-    with _progress() as (stage, progress), _silent(), _words_of_options(options, calls):
-        stage("evaluating")
+    with _progress() as watch, _silent(), _words_of_options(options, calls):
+        watch("reading")
         columns = _columns_of_log(options, calls)
         paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
         resources, format_ = _resources(options), options["input_format"]
-        return evaluate_log(make_evaluator, paths, columns, resources, progress, wanted, input_format=format_)
+        return evaluate_log(make_evaluator, paths, columns, resources, watch, wanted, input_format=format_)
 
 
 def _usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
@@ -582,21 +583,43 @@ def _check_outputs(inputs: Sequence[str | None], options: dict[str, Any]) -> Non
 
 
 @contextlib.contextmanager
-def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None] | None]]:
-    """Two functions, to name the stage and to tell how far it is: a bar, if standard error is a terminal."""
+def _progress() -> Iterator[Callable[..., None]]:
+    """What is told the stage and, where they are known, rows done and all rows: a bar, if there is a terminal."""
     if not sys.stderr.isatty():
-        yield (lambda _: None), None
+        yield lambda *_: None
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    stage, pace = TextColumn("{task.description}"), TextColumn("{task.fields[pace]}")
+    columns = (SpinnerColumn(), stage, TimeElapsedColumn(), BarColumn(bar_width=None), pace)
     with Progress(*columns, console=_console(sys.stderr), transient=True) as bar, undone_by(bar.stop):
-        task = bar.add_task("", total=None)
+        bar.add_task("", total=None, pace="")
+        (task,) = bar.tasks
 
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+        def watch(stage: str, done: int = 0, total: int | None = None) -> None:
+            if stage != task.description:
+                bar.reset(task.id, total=total, description=stage, pace="")
+            bar.update(task.id, completed=done)
+            if total is not None:
+                bar.update(task.id, pace=_pace(done, total, task.speed, task.time_remaining))
 
-        yield (lambda stage: bar.update(task, description=stage)), advance
+        yield watch
+
+
+def _pace(done: int, total: int, speed: float | None, left: float | None) -> str:
+    """Rows and, where they are known, their number per second and the time left."""
+    pace = f"{_short(done)} of {_short(total)} rows"
+    if speed is not None and left is not None:
+        pace += f", {_short(speed)}/s, {timedelta(seconds=math.ceil(left))} left"
+    return pace
+
+
+def _short(number: float) -> str:
+    """Four digits at most, as in 12.3M."""
+    from rich.filesize import pick_unit_and_suffix
+
+    unit, letter = pick_unit_and_suffix(int(number), ["", "k", "M", "G"], 1000)
+    return f"{number / unit:.{0 if unit == 1 else 1}f}{letter}"
 
 
 def _missed(report: Report, thresholds: Sequence[_Threshold]) -> int:
@@ -980,10 +1003,10 @@ def demo(users: int, seed: int, output: str) -> None:
     """Compare two recommenders on a made-up shop."""
     from fastrec.demo import evaluate_demo, write_demo
 
-    with _progress() as (stage, _):
-        stage("making up users, items and two recommenders")
+    with _progress() as watch:
+        watch("making up users, items and two recommenders")
         paths = write_demo(output, n_users=users, seed=seed)
-        stage("evaluating both")
+        watch("evaluating both")
         reports = evaluate_demo(paths)
     _emit(lambda console: _draw_demo(console, reports, paths), None)
 
@@ -1029,6 +1052,6 @@ def warmup() -> None:
     """Compile what the first evaluation needs."""
     from fastrec import api
 
-    with _progress() as (stage, _):
-        stage("compiling")
+    with _progress() as watch:
+        watch("compiling")
         api.warmup()

@@ -67,10 +67,12 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], Any]
+Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are done and all rows of it
 COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
 LEAST_OF_DATABASE = 100_000_000  # bytes without which DuckDB cannot sort
 BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
+EVALUATING = "evaluating"  # the stage
 LEAST_MEMORY = 64_000_000
 LEAST_BATCH, LARGEST_BATCH = 1 << 16, 1 << 21
 
@@ -163,7 +165,7 @@ def evaluate_files(
         how it begins
     memory : bytes, or a text such as ``"4GB"``; by default half of what there is
     temp_directory : folder for what does not fit; by default that of the system
-    progress : called as ``progress(done, total)`` with users, or with rows where files are streamed
+    progress : called as ``progress(done, total)`` with rows, while these are evaluated
     **options : as in `evaluate` or `evaluate_scores`: per_user, min_gain, n_items, ties, no_truth, no_recs, duplicates,
         one_class
 
@@ -187,7 +189,7 @@ def evaluate_files(
     mrr       0.2500  0.4900      2
     2 of 2 users counted
     """
-    resources = Resources(read_size(memory), temp_directory, n_threads)
+    resources, watch = Resources(read_size(memory), temp_directory, n_threads), _watch_for(progress)
     groupings = (by,) if isinstance(by, str) else tuple(by or ())
     keys = (user,) if isinstance(user, str) else None if user is None else tuple(user)
     paths = {name: path for name, path in (("users", users), ("seen", exclude)) if path is not None}
@@ -204,17 +206,33 @@ def evaluate_files(
             by=groupings,
         )
         files = {"log": recs, **paths}
-        return evaluate_log(lambda _: scorer, files, log_columns, resources, progress, input_format=input_format).report
+        return evaluate_log(lambda _: scorer, files, log_columns, resources, watch, input_format=input_format).report
     _refuse_given("lists, with truth", label=label, sample_weight=sample_weight)
     if keys is not None and len(keys) != 1:
         raise InputError(f"user must be the name of one column of lists, found {user!r}")
     columns = Columns(keys[0] if keys else "user_id", item or "item_id", rank, score, gain, groupings)
     evaluator = Evaluator(metrics, k=k, n_threads=n_threads, **options)
     files = {"recs": recs, "truth": truth, **paths}
-    found = evaluate_lists(evaluator, files, columns, resources, progress, input_format=input_format)
+    found = evaluate_lists(evaluator, files, columns, resources, watch, input_format=input_format)
     for hint in found.hints:
         warnings.warn(hint, FastrecWarning, stacklevel=2)
     return found.report
+
+
+def _watch_for(progress: Progress | None) -> Watch:
+    """Tell of the rows that are evaluated, and not of what is done before."""
+
+    def watch(stage: str, done: int, total: int) -> None:
+        if progress is not None and stage == EVALUATING:
+            progress(done, total)
+
+    return watch
+
+
+def _begin(watch: Watch, n_rows: int) -> Progress:
+    """What to tell of users who are evaluated all at once: their share of the rows."""
+    watch(EVALUATING, 0, n_rows)
+    return lambda done, total: watch(EVALUATING, n_rows * done // total, n_rows)
 
 
 def _refuse_given(what: str, **arguments: Any) -> None:
@@ -239,8 +257,18 @@ class _Data(NamedTuple):
     con: DuckDBPyConnection
     selects: dict[str, str]  # table -> SQL of its rows, columns named by role
     joined: bool  # whether these rows come out of a join, which keeps no order
-    n_rows: int
+    rows: dict[str, int]  # table -> how many
     batch_rows: int  # 0 to read all at once
+    watch: Watch
+
+    @property
+    def n_rows(self) -> int:
+        """All rows."""
+        return sum(self.rows.values())
+
+    def progress(self) -> Progress | None:
+        """What is to be told of the users of a batch."""
+        return None if self.batch_rows else _begin(self.watch, self.n_rows)
 
 
 def evaluate_lists(
@@ -248,7 +276,7 @@ def evaluate_lists(
     paths: Mapping[str, Path],
     columns: Columns,
     resources: Resources,
-    progress: Progress | None = None,
+    watch: Watch = lambda *_: None,
     *,
     input_format: str = "auto",
 ) -> Evaluated:
@@ -256,7 +284,7 @@ def evaluate_lists(
     whole = _read_whole(paths, columns, resources, input_format)
     if whole is not None:
         with contextlib.suppress(FastrecError):  # raised again below, with the names of files and rows
-            _update_lists(evaluator, whole, (), progress)
+            _update_lists(evaluator, whole, (), _begin(watch, sum(map(len, whole.values()))))
             found = _finish(evaluator.result(), {"user": columns.user}, _Labels((), (), {}, None))
             return found._replace(hints=_hints_of_files(found.report, paths, columns, resources, input_format))
     with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
@@ -268,10 +296,11 @@ def evaluate_lists(
         labels = _Labels.make(con, list(files.values()), columns.by, {"user": ids["user"]})
         sides = {table: file for table, file in files.items() if table != "users"}
         selects = {table: _select(con, file, ("rank", "score", "gain"), ids, labels) for table, file in sides.items()}
-        n_rows = sum(file.rows for file in sides.values())
-        for batch in _batches(_Data(con, selects, bool(labels.names), n_rows, batch_rows), ("user",), progress):
+        rows = {table: file.rows for table, file in sides.items()}
+        data = _Data(con, selects, bool(labels.names), rows, batch_rows, watch)
+        for batch in _batches(data, ("user",)):
             with _named_as_in(files, streamed=batch_rows > 0):
-                _update_lists(evaluator, batch, labels.columns, None if batch_rows else progress)
+                _update_lists(evaluator, batch, labels.columns, data.progress())
         found = _finish(evaluator.result(), {"user": columns.user}, labels)
         return found._replace(hints=_hints(con, found.report, files))
 
@@ -338,7 +367,7 @@ def evaluate_log(
     paths: Mapping[str, Path],
     columns: ScoreColumns,
     resources: Resources,
-    progress: Progress | None = None,
+    watch: Watch = lambda *_: None,
     curves: Callable[[Array, Array, Array | None], Any] | None = None,
     *,
     input_format: str = "auto",
@@ -351,7 +380,7 @@ def evaluate_log(
     whole = _read_whole(paths, columns, resources, input_format)
     if whole is not None:
         with contextlib.suppress(FastrecError):  # raised again below, with the names of files and rows
-            return _evaluate_rows(make_evaluator, whole["log"], columns, progress, curves)
+            return _evaluate_rows(make_evaluator, whole["log"], columns, watch, curves)
     with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
         files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
         file = files["log"]
@@ -363,9 +392,10 @@ def evaluate_log(
         labels = _Labels.make(con, list(files.values()), columns.by, {role: ids[role] for role in users})
         select = _select(con, file, (label, score, "weight"), ids, labels)
         evaluator = make_evaluator(bool(users))
-        for batch in _batches(_Data(con, {"log": select}, bool(labels.names), file.rows, batch_rows), users, progress):
+        data = _Data(con, {"log": select}, bool(labels.names), {"log": file.rows}, batch_rows, watch)
+        for batch in _batches(data, users):
             with _named_as_in({"log": file}, streamed=batch_rows > 0):
-                _update_log(evaluator, batch["log"], columns, labels.columns, None if batch_rows else progress)
+                _update_log(evaluator, batch["log"], columns, labels.columns, data.progress())
         found = _finish(evaluator.result(), {role: file.names[role] for role in users}, labels)
         if curves is None:
             return found
@@ -380,13 +410,13 @@ def _evaluate_rows(
     make_evaluator: Callable[[bool], ScoreEvaluator],
     rows: Any,
     columns: ScoreColumns,
-    progress: Progress | None,
+    watch: Watch,
     curves: Callable[[Array, Array, Array | None], Any] | None,
 ) -> Evaluated:
     """A log that is in memory, columns named by role."""
     users = _users_of(rows.column_names)
     evaluator = make_evaluator(bool(users))
-    _update_log(evaluator, rows, columns, (), progress)
+    _update_log(evaluator, rows, columns, (), _begin(watch, len(rows)))
     names = dict(zip(users, columns.users or ("user_id",) * len(users), strict=True))
     found = _finish(evaluator.result(), names, _Labels((), (), {}, None))
     if curves is None:
@@ -464,7 +494,7 @@ def _select(
     return labels.join(f"SELECT {', '.join([*picked, *_numbers(con, file, numbers)])}, t.rowid AS place", file)
 
 
-def _batches(data: _Data, users: tuple[str, ...], progress: Progress | None) -> Iterator[dict[str, Any]]:
+def _batches(data: _Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """Tables of rows by name, together holding each user whole."""
     if not data.batch_rows:
         cursor, order = data.con.cursor(), " ORDER BY place" if data.joined else ""
@@ -473,19 +503,31 @@ def _batches(data: _Data, users: tuple[str, ...], progress: Progress | None) -> 
             for table, select in data.selects.items()
         }
         return
-    order = ", ".join(quoted(role) for role in (*users, "place"))
-    for table, select in data.selects.items():  # one after the other: a sort takes all the memory there is
-        run(data.con, f"CREATE TABLE sorted_{table} AS SELECT * EXCLUDE (place) FROM ({select}) ORDER BY {order}")
+    _sort(data, users)
     streams = {table: data.con.cursor().sql(f"SELECT * FROM sorted_{table}") for table in data.selects}
     # DuckDB gave the method its present name in version 2
     read = "to_arrow_reader" if hasattr(next(iter(streams.values())), "to_arrow_reader") else "fetch_arrow_reader"
     readers = {table: getattr(stream, read)(data.batch_rows) for table, stream in streams.items()}
     done = 0
+    data.watch(EVALUATING, done, data.n_rows)
     for batch in batches_of_users(readers, users):
         yield batch
         done += sum(len(rows) for rows in batch.values())
-        if progress is not None:
-            progress(done, data.n_rows)
+        data.watch(EVALUATING, done, data.n_rows)
+
+
+def _sort(data: _Data, users: tuple[str, ...]) -> None:
+    """Tables of sorted rows, one after the other: a sort takes all the memory there is."""
+    order, done = ", ".join(quoted(role) for role in (*users, "place")), 0
+    for table, select in data.selects.items():
+
+        def tick(share: float, before: int = done, rows: int = data.rows[table]) -> None:
+            data.watch("sorting", before + int(share * rows), data.n_rows)
+
+        tick(0)
+        query = f"CREATE TABLE sorted_{table} AS SELECT * EXCLUDE (place) FROM ({select}) ORDER BY {order}"
+        run(data.con, query, tick)
+        done += data.rows[table]
 
 
 class _Labels(NamedTuple):

@@ -9,26 +9,27 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from duckdb import DuckDBPyConnection
 
-__all__ = ["interruptible", "run"]
+__all__ = ["Tick", "interruptible", "run"]
 
 T = TypeVar("T")
+Tick = Callable[[float], Any]  # told from time to time which share of a statement is done
 PATIENCE = 0.1  # seconds; not on every system does an interrupt end a wait
 
 
-def run(con: DuckDBPyConnection, query: str) -> DuckDBPyConnection:
+def run(con: DuckDBPyConnection, query: str, tick: Tick | None = None) -> DuckDBPyConnection:
     """Execute a statement; the connection has its result."""
-    return interruptible(con, functools.partial(con.execute, query))
+    return interruptible(con, functools.partial(con.execute, query), tick)
 
 
-def interruptible(con: DuckDBPyConnection, work: Callable[[], T]) -> T:
-    """What some work of the connection returns. Nothing of it runs on after an interrupt."""
+def interruptible(con: DuckDBPyConnection, work: Callable[[], T], tick: Tick | None = None) -> T:
+    """What some work of the connection returns. Nothing of it runs on after an interrupt, or an error of `tick`."""
     from concurrent.futures import Future, wait
 
     task: Future[T] = Future()
@@ -37,6 +38,8 @@ def interruptible(con: DuckDBPyConnection, work: Callable[[], T]) -> T:
         thread.start()
         while not task.done():
             wait([task], PATIENCE)
+            if tick is not None:
+                tick(max(con.query_progress(), 0) / 100)  # -1 where nothing runs
     except BaseException:
         while not (task.cancel() or task.done()):  # a statement that has not begun does not hear
             con.interrupt()

@@ -218,7 +218,8 @@ def open_database(
         config["memory_limit"] = f"{memory}B"
     con = duckdb.connect(":memory:" if folder is None else os.path.join(folder, "rows.duckdb"), config=config)
     try:
-        con.execute("SET enable_progress_bar = false")
+        # how far a statement is can be asked for, and is not printed
+        con.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0")
         yield con
     except (duckdb.InterruptException, RuntimeError) as error:
         if "interrupt" not in str(error).lower():

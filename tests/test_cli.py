@@ -1,5 +1,6 @@
 """The command line: what a person or a script gets from real files, on both streams and as exit code."""
 
+import contextlib
 import csv
 import io
 import json
@@ -896,6 +897,44 @@ def test_a_terminal_without_the_signs(folder):
     result = command("evaluate", "recs.csv", "truth.csv", "-m", "mrr", env=os.environ | {"PYTHONIOENCODING": "latin-1"})
     assert result.returncode == 0
     assert "-0.0658 ? 1.0658" in result.stdout
+
+
+STREAMED = """
+from fastrec import cli, files
+files.COPIES = 1 << 40  # nothing fits in memory
+cli.main()
+"""
+
+
+def test_a_terminal_shows_how_far_it_is(folder):
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", STREAMED, "evaluate", "recs.csv", "truth.csv", "--format", "csv"],
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # what Linux makes of the end
+            while part := os.read(ours, 1 << 16):
+                shown += part
+        assert process.stdout.read().startswith(b"metric,mean,")
+    os.close(ours)
+    assert process.returncode == 0
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()))
+    assert max(map(len, lines)) == 80
+    assert any(re.fullmatch(r". evaluating \d:\d\d:\d\d ━+ 8 of 8 rows.*", line) for line in lines)
+    assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")  # the cursor is back
+    assert shown.endswith(b"\x1b[2K")  # and the line empty
+
+
+def test_the_pace_of_rows():
+    assert cli._pace(0, 999, None, None) == "0 of 999 rows"
+    assert cli._pace(12_345_678, 1_234_567_890, 6_543_210, 186.8) == "12.3M of 1.2G rows, 6.5M/s, 0:03:07 left"
+    longest = cli._pace(999_900_000, 999_900_000, 999_900, 86_399)
+    assert len(f"* evaluating 0:00:00 ---- {longest}") <= 80
 
 
 def test_an_interrupt_is_quiet(folder):

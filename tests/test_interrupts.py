@@ -13,6 +13,7 @@ import pytest
 
 import fastrec
 from fastrec.queries import run
+from fastrec.tables import open_database
 
 duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
@@ -105,6 +106,22 @@ def test_nothing_runs_on_after_an_interrupt():
         timer.join()
         assert threading.active_count() == threads
         assert run(con, "SELECT 7").fetchone() == (7,)
+
+
+def test_a_statement_tells_how_far_it_is():
+    shares = []
+    query = "CREATE TABLE numbers AS SELECT hash(range) AS number FROM range(20000000) ORDER BY number"
+    with open_database(1) as con:
+        run(con, query, shares.append)
+    assert all(0 <= share <= 1 for share in shares)
+    assert any(0 < share < 1 for share in shares)
+
+
+def test_no_statement_outlives_an_error_of_who_watches():
+    began = time.monotonic()
+    with pytest.raises(ZeroDivisionError), open_database(None) as con:
+        run(con, ENDLESS, lambda _: 1 / 0)
+    assert time.monotonic() - began < WAIT
 
 
 def test_an_error_of_a_statement_is_passed_on():

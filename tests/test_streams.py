@@ -167,15 +167,38 @@ def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: tuple[str,
     assert os.listdir(tmp_path) == ["log.parquet"]
 
 
-def test_progress_counts_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = write_lists(tmp_path, texts=False)
+    n_rows = 260 * 29
+    told: list[tuple[str, int, int]] = []
+
+    def watch(*what: Any) -> None:
+        told.append(what)
+
+    evaluate_lists(fastrec.Evaluator(["mrr"]), paths, Columns(), Resources(), watch)
+    assert told == [("evaluating", 0, n_rows), ("evaluating", n_rows, n_rows)]
+    told.clear()
     stream_everything(monkeypatch, 500)
-    seen: list[tuple[int, int]] = []
-    evaluate_lists(
-        fastrec.Evaluator(["mrr"]), paths, Columns(), Resources(), lambda done, total: seen.append((done, total))
-    )
-    assert len(seen) > 5 and seen[-1] == (260 * 29, 260 * 29)
-    assert seen == sorted(seen)
+    evaluate_lists(fastrec.Evaluator(["mrr"]), paths, Columns(), Resources(), watch)
+    stages = {stage: [done for name, done, _ in told if name == stage] for stage, _, _ in told}
+    assert list(stages) == ["sorting", "evaluating"]
+    assert {260 * 20, 260 * 26} <= set(stages["sorting"])  # where the sort of the next file begins
+    assert len(stages["evaluating"]) > 5 and stages["evaluating"][-1] == n_rows
+    assert all(done == sorted(done) for done in stages.values())
+    assert {total for _, _, total in told} == {n_rows}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_progress_counts_rows_that_are_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streamed: bool
+) -> None:
+    paths = write_lists(tmp_path, texts=False)
+    if streamed:
+        stream_everything(monkeypatch, 500)
+    told: list[tuple[int, int]] = []
+    fastrec.evaluate_files(paths["recs"], paths["truth"], ["mrr"], progress=lambda *what: told.append(what))
+    assert told[0] == (0, 260 * 26) and told[-1] == (260 * 26, 260 * 26)
+    assert told == sorted(told) and (len(told) > 5) == streamed
 
 
 def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
