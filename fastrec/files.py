@@ -504,7 +504,8 @@ def _batches(data: _Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         }
         return
     _sort(data, users)
-    streams = {table: data.con.cursor().sql(f"SELECT * FROM sorted_{table}") for table in data.selects}
+    cursors = {table: data.con.cursor() for table in data.selects}  # an older DuckDB closes one that nobody holds
+    streams = {table: cursor.sql(f"SELECT * FROM sorted_{table}") for table, cursor in cursors.items()}
     # DuckDB gave the method its present name in version 2
     read = "to_arrow_reader" if hasattr(next(iter(streams.values())), "to_arrow_reader") else "fetch_arrow_reader"
     readers = {table: getattr(stream, read)(data.batch_rows) for table, stream in streams.items()}
