@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import re
 import shutil
@@ -71,6 +72,7 @@ Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are 
 COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
 LEAST_OF_DATABASE = 100_000_000  # bytes without which DuckDB cannot sort
+MERGED_BYTES = 2_000_000  # that merging needs for each sorted run, found by trying
 BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
 EVALUATING = "evaluating"  # the stage
 LEAST_MEMORY = 64_000_000
@@ -91,6 +93,11 @@ class Resources(NamedTuple):
     def of_database(self) -> int:
         """Bytes of them that DuckDB may use while it sorts."""
         return max(int(SHARE_OF_DATABASE * self.limit()), LEAST_OF_DATABASE)
+
+    def sorting_threads(self, n_bytes: int) -> int:
+        """Threads that can sort so much: each makes runs of its share of the memory, and merges all runs."""
+        most = int(self.of_database() / math.sqrt(MERGED_BYTES * max(n_bytes, 1)))
+        return max(1, min(resolve_threads(self.n_threads), most))
 
     def batch_rows(self) -> int:
         """Rows of one side to evaluate at once."""
@@ -259,6 +266,7 @@ class _Data(NamedTuple):
     joined: bool  # whether these rows come out of a join, which keeps no order
     rows: dict[str, int]  # table -> how many
     batch_rows: int  # 0 to read all at once
+    memory: int  # bytes of a database on disk
     watch: Watch
 
     @property
@@ -297,7 +305,7 @@ def evaluate_lists(
         sides = {table: file for table, file in files.items() if table != "users"}
         selects = {table: _select(con, file, ("rank", "score", "gain"), ids, labels) for table, file in sides.items()}
         rows = {table: file.rows for table, file in sides.items()}
-        data = _Data(con, selects, bool(labels.names), rows, batch_rows, watch)
+        data = _Data(con, selects, bool(labels.names), rows, batch_rows, resources.of_database(), watch)
         for batch in _batches(data, ("user",)):
             with _named_as_in(files, streamed=batch_rows > 0):
                 _update_lists(evaluator, batch, labels.columns, data.progress())
@@ -328,7 +336,7 @@ def _read_whole(
 ) -> dict[str, Any] | None:
     """Tables that fit in memory and need no database; None if one is needed."""
     found = find_plain({table: os.fspath(path) for table, path in paths.items()}, columns, input_format)
-    if found is None or not _fits(paths.values(), columns, resources, input_format):
+    if found is None or COPIES * _estimate(paths.values(), columns, input_format) > resources.limit():
         return None
     n_threads = resolve_threads(resources.n_threads)
     with loading_kernels(sum(plain.rows for plain in found.values())):
@@ -392,7 +400,8 @@ def evaluate_log(
         labels = _Labels.make(con, list(files.values()), columns.by, {role: ids[role] for role in users})
         select = _select(con, file, (label, score, "weight"), ids, labels)
         evaluator = make_evaluator(bool(users))
-        data = _Data(con, {"log": select}, bool(labels.names), {"log": file.rows}, batch_rows, watch)
+        sizes, memory = {"log": file.rows}, resources.of_database()
+        data = _Data(con, {"log": select}, bool(labels.names), sizes, batch_rows, memory, watch)
         for batch in _batches(data, users):
             with _named_as_in({"log": file}, streamed=batch_rows > 0):
                 _update_log(evaluator, batch["log"], columns, labels.columns, data.progress())
@@ -459,22 +468,22 @@ def _database(
     paths: Sequence[Path], columns: Columns | ScoreColumns, resources: Resources, input_format: str
 ) -> Iterator[tuple[DuckDBPyConnection, int]]:
     """A database in memory, or one on disk that is gone afterwards; and the rows to evaluate at once, 0 for all."""
-    if _fits(paths, columns, resources, input_format):
+    n_bytes = _estimate(paths, columns, input_format)
+    if COPIES * n_bytes <= resources.limit():
         with open_database(resources.n_threads) as con:
             yield con, 0
         return
     with (
         tempfile.TemporaryDirectory(prefix="fastrec-", dir=resources.temp_directory) as folder,
         undone_by(functools.partial(shutil.rmtree, folder)),
-        open_database(resources.n_threads, folder, resources.of_database()) as con,
+        open_database(resources.sorting_threads(n_bytes), folder, resources.of_database()) as con,
     ):
         yield con, resources.batch_rows()
 
 
-def _fits(paths: Iterable[Path], columns: Columns | ScoreColumns, resources: Resources, input_format: str) -> bool:
-    """Whether files may be read whole."""
-    needed = COPIES * sum(estimate_bytes(os.fspath(path), columns, input_format) for path in paths)
-    return needed <= resources.limit()
+def _estimate(paths: Iterable[Path], columns: Columns | ScoreColumns, input_format: str) -> int:
+    """About the bytes of the wanted columns of all files."""
+    return sum(estimate_bytes(os.fspath(path), columns, input_format) for path in paths)
 
 
 def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Sequence[str]) -> dict[str, str]:
@@ -529,6 +538,8 @@ def _sort(data: _Data, users: tuple[str, ...]) -> None:
         query = f"CREATE TABLE sorted_{table} AS SELECT * EXCLUDE (place) FROM ({select}) ORDER BY {order}"
         run(data.con, query, tick)
         done += data.rows[table]
+    # read in order, they are not worth keeping in memory, which evaluating needs
+    data.con.execute(f"SET memory_limit = '{data.memory // 2}B'")
 
 
 class _Labels(NamedTuple):

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from test_streams import write_large
 
 import fastrec
 from fastrec.queries import run
@@ -19,7 +20,6 @@ duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
 
 ENDLESS = "SELECT sum(hash(a.range, b.range)) FROM range(10000000) AS a, range(10000000) AS b"
-N_ROWS = 4_000_000
 WAIT = 10  # seconds, where a second is promised: other programs may need the machine
 
 
@@ -27,14 +27,7 @@ WAIT = 10  # seconds, where a second is promised: other programs may need the ma
 def large(tmp_path_factory):
     """A folder with shuffled lists that take a second or two to sort, and a truth."""
     folder = tmp_path_factory.mktemp("large")
-    users = N_ROWS // 20
-    tables = {
-        "recs": f"SELECT hash(i) % {users} AS user_id, i AS item_id, hash(i) / 1e19 AS score FROM range({N_ROWS}) r(i)",
-        "truth": f"SELECT i AS user_id, i AS item_id FROM range({users}) r(i)",
-    }
-    with duckdb.connect() as con:
-        for name, select in tables.items():
-            con.execute(f"COPY ({select}) TO '{folder / name}.parquet'")
+    write_large(folder, 4_000_000)
     return folder
 
 

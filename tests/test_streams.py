@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from fastrec.files import Columns, Resources, ScoreColumns, evaluate_lists, eval
 from fastrec.streams import batches_of_users
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
+duckdb = pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
@@ -199,6 +201,71 @@ def test_progress_counts_rows_that_are_evaluated(
     fastrec.evaluate_files(paths["recs"], paths["truth"], ["mrr"], progress=lambda *what: told.append(what))
     assert told[0] == (0, 260 * 26) and told[-1] == (260 * 26, 260 * 26)
     assert told == sorted(told) and (len(told) > 5) == streamed
+
+
+# Memory
+
+MEASURED = """
+import sys
+from fastrec import cli
+try:
+    cli.main()
+finally:
+    with open("/proc/self/status") as status:
+        print(next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM")), file=sys.stderr)
+"""
+
+
+def write_large(folder: Path, n_rows: int) -> list[Path]:
+    """Shuffled lists of about 20, and a truth."""
+    users = n_rows // 20
+    tables = {
+        "recs": f"SELECT hash(i) % {users} AS user_id, i AS item_id, hash(i) / 1e19 AS score FROM range({n_rows}) r(i)",
+        "truth": f"SELECT i AS user_id, i AS item_id FROM range({users}) r(i)",
+    }
+    with duckdb.connect() as con:
+        for name, select in tables.items():
+            con.execute(f"COPY ({select}) TO '{folder / name}.parquet'")
+    return [folder / f"{name}.parquet" for name in tables]
+
+
+def measured(paths: list[Path], memory: int) -> tuple[str, int]:
+    """What the command prints, and the most memory it used."""
+    options = ["-m", "ndcg@10,recall,mrr", "--format", "json", "--threads", "2", "--memory", str(memory)]
+    found = subprocess.run(
+        [sys.executable, "-c", MEASURED, "evaluate", *map(str, paths), *options],
+        env=os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return found.stdout, int(found.stderr)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
+    memory = files.LEAST_MEMORY
+    paths = write_large(tmp_path, 8 * memory // 24)  # three columns of 8 bytes
+    streamed, peak = measured(paths, memory)
+    whole, peak_of_whole = measured(paths, 1 << 40)
+    assert streamed == whole
+    assert peak < memory + 400_000_000 < 8 * memory < peak_of_whole
+
+
+def test_many_threads_sort_in_little_memory(tmp_path: Path) -> None:
+    recs, truth = write_large(tmp_path, 4_000_000)
+    report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=files.LEAST_MEMORY, n_threads=64)
+    assert report.data["rec_rows"] == 4_000_000
+
+
+def test_threads_that_sort() -> None:
+    def threads(memory: int, n_bytes: int) -> int:
+        return Resources(memory, n_threads=64).sorting_threads(n_bytes)
+
+    assert threads(64_000_000, 0) == 64
+    assert [threads(64_000_000, n_bytes) for n_bytes in (10**8, 10**9, 10**10, 10**13)] == [7, 2, 1, 1]
+    assert threads(16_000_000_000, 10**11) == 21
+    assert Resources(16_000_000_000, n_threads=3).sorting_threads(10**11) == 3
 
 
 def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
