@@ -39,6 +39,8 @@ def end_on_interrupt() -> None:
     """
     import socket
 
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return  # shells have programs in the background ignore it
     signal.signal(signal.SIGINT, _raise_once)
     heard, told = socket.socketpair()  # on Windows a pipe will not do
     told.settimeout(0)

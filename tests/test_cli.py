@@ -935,16 +935,3 @@ def test_the_pace_of_rows():
     assert cli._pace(12_345_678, 1_234_567_890, 6_543_210, 186.8) == "12.3M of 1.2G rows, 6.5M/s, 0:03:07 left"
     longest = cli._pace(999_900_000, 999_900_000, 999_900, 86_399)
     assert len(f"* evaluating 0:00:00 ---- {longest}") <= 80
-
-
-def test_an_interrupt_is_quiet(folder):
-    code = (
-        "import os, signal, time, fastrec.demo, fastrec.cli\n"
-        "def interrupted(*_, **__):\n"
-        "    os.kill(os.getpid(), signal.SIGINT)\n"
-        "    time.sleep(60)\n"
-        "fastrec.demo.write_demo = interrupted\n"
-        "fastrec.cli.main()"
-    )
-    result = subprocess.run([sys.executable, "-c", code, "demo"], capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")

@@ -23,6 +23,14 @@ ENDLESS = "SELECT sum(hash(a.range, b.range)) FROM range(10000000) AS a, range(1
 WAIT = 10  # seconds, where a second is promised: other programs may need the machine
 
 
+@pytest.fixture(autouse=True)
+def _heard():
+    """Programs in the background are made to ignore interrupts, and theirs with them: not these."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     """A folder with shuffled lists that take a second or two to sort, and a truth."""
@@ -122,19 +130,53 @@ def test_an_error_of_a_statement_is_passed_on():
         run(con, "SELECT * FROM nowhere")
 
 
+INTERRUPTED = """
+import os, signal, time
+import fastrec.demo
+from fastrec import cli
+
+def interrupted(*_, **__):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+fastrec.demo.write_demo = interrupted
+cli.main()
+"""
+
+
+def test_an_interrupt_is_quiet():
+    with started("demo", code=INTERRUPTED) as process:
+        assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 130
+
+
+def wait_for(pattern, folder, process):
+    while process.poll() is None and not list(folder.glob(pattern)):
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("seen", ["rows.duckdb", "duckdb_temp*"])
 @pytest.mark.parametrize("times", [1, 5])
 def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, times):
     paths = large / "recs.parquet", large / "truth.parquet"
     with started("evaluate", *paths, "--memory", "64MB", "--temp-dir", tmp_path) as process:
-        while process.poll() is None and not list(tmp_path.glob(f"*/{seen}")):
-            time.sleep(0.01)
+        wait_for(f"*/{seen}", tmp_path, process)
         for _ in range(times):  # as a key that is held down sends them
             process.send_signal(signal.SIGINT)
             time.sleep(0.01)
         assert process.communicate(timeout=WAIT) == ("", "")
     assert process.returncode == 130
     assert os.listdir(tmp_path) == []
+
+
+def test_the_command_in_the_background_goes_on(large, tmp_path):
+    paths = large / "recs.parquet", large / "truth.parquet"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does
+    with started("evaluate", *paths, "-m", "mrr", "--memory", "64MB", "--temp-dir", tmp_path) as process:
+        wait_for("*/rows.duckdb", tmp_path, process)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0].startswith("metric")
+    assert process.returncode == 0
 
 
 STUCK = """
