@@ -291,8 +291,8 @@ def evaluate_lists(
     """Lists, truth and, if given, seen items and labels of users from the files "recs", "truth", "seen", "users"."""
     whole = _read_whole(paths, columns, resources, input_format)
     if whole is not None:
-        with contextlib.suppress(FastrecError):  # raised again below, with the names of files and rows
-            _update_lists(evaluator, whole, (), _begin(watch, sum(map(len, whole.values()))))
+        progress = _begin(watch, sum(map(len, whole.values())))
+        if _went_well(lambda: _update_lists(evaluator, whole, (), progress)):
             found = _finish(evaluator.result(), {"user": columns.user}, _Labels((), (), {}, None))
             return found._replace(hints=_hints_of_files(found.report, paths, columns, resources, input_format))
     with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
@@ -387,8 +387,11 @@ def evaluate_log(
     label, score = columns.values
     whole = _read_whole(paths, columns, resources, input_format)
     if whole is not None:
-        with contextlib.suppress(FastrecError):  # raised again below, with the names of files and rows
-            return _evaluate_rows(make_evaluator, whole["log"], columns, watch, curves)
+        rows = whole["log"]
+        evaluator = make_evaluator(bool(_users_of(rows.column_names)))
+        progress = _begin(watch, len(rows))
+        if _went_well(lambda: _update_log(evaluator, rows, columns, (), progress)):
+            return _finish_rows(evaluator.result(), rows, columns, curves)
     with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
         files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
         file = files["log"]
@@ -415,24 +418,30 @@ def evaluate_log(
         return found._replace(curves=drawn)
 
 
-def _evaluate_rows(
-    make_evaluator: Callable[[bool], ScoreEvaluator],
+def _finish_rows(
+    report: Report,
     rows: Any,
     columns: ScoreColumns,
-    watch: Watch,
     curves: Callable[[Array, Array, Array | None], Any] | None,
 ) -> Evaluated:
-    """A log that is in memory, columns named by role."""
+    """What was found in a log that is in memory, columns named by role."""
     users = _users_of(rows.column_names)
-    evaluator = make_evaluator(bool(users))
-    _update_log(evaluator, rows, columns, (), _begin(watch, len(rows)))
     names = dict(zip(users, columns.users or ("user_id",) * len(users), strict=True))
-    found = _finish(evaluator.result(), names, _Labels((), (), {}, None))
+    found = _finish(report, names, _Labels((), (), {}, None))
     if curves is None:
         return found
     label, score = (read_numbers(rows.column(role), role) for role in columns.values)
     weights = read_numbers(rows.column("weight"), "weight") if "weight" in rows.column_names else None
     return found._replace(curves=curves(label, score, weights))
+
+
+def _went_well(update: Callable[[], Any]) -> bool:
+    """Whether rows were added. What is wrong with them is said by DuckDB's way, which knows files and rows."""
+    try:
+        update()
+    except FastrecError:
+        return False
+    return True
 
 
 def _users_of(roles: Iterable[str]) -> tuple[str, ...]:
