@@ -1,4 +1,4 @@
-"""Writes the README's table of speed from the results: `python -m bench.report [--check]`.
+"""Writes the README's tables of speed from the results: `python -m bench.report [--check]`.
 
 With --check nothing is written; the exit code is 1 if the table is stale.
 """
@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import BUSY, ROOT
-from bench.run import RESULTS
+from bench.run import RESULTS, ROUTE
 
 README = ROOT / "README.md"
-BEGIN, END = "<!-- speed:begin -->", "<!-- speed:end -->"
 
 
 def check_results(results: dict[str, Any]) -> None:
@@ -35,6 +34,8 @@ def table(results: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     lines = ["| what | measured | promised |", "|---|---|---|"]
     for row in results["rows"]:
+        if row["name"].startswith(ROUTE):
+            continue
         promised = "" if row["target"] is None else f"≤ {row['target']:g}" + ("" if row["met"] else ", **missed**")
         unit = {"x": " ×", "%": " %"}.get(row["unit"], f" {row['unit']}")
         note = f" ({row['note']})" if row["note"] else ""
@@ -43,17 +44,36 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def table_of_routes(results: dict[str, Any]) -> str:
+    """The ways to bring rows: seconds and rows per second, by the number of rows."""
+    cells: dict[str, dict[str, str]] = {}
+    for row in results["rows"]:
+        if row["name"].startswith(ROUTE):
+            size, way = row["name"].removeprefix(ROUTE).split(": ")
+            cells.setdefault(way, {})[size] = f"{row['value']:.2g} s, {row['note']}"
+    sizes = list(dict.fromkeys(size for way in cells.values() for size in way))
+    lines = [f"| way | {' | '.join(sizes)} |", "|---" * (1 + len(sizes)) + "|"]
+    lines += [f"| {way} | {' | '.join(found.get(size, '') for size in sizes)} |" for way, found in cells.items()]
+    return "\n".join(lines)
+
+
+TABLES = {"speed": table, "routes": table_of_routes}
+
+
 def tidy(text: str) -> str:
     """Typography of a plain text."""
     return text.replace(" x ", " × ").replace("->", "→").replace("|", "\\|")
 
 
 def fill(text: str, results: dict[str, Any]) -> str:
-    """The text with a fresh table between the markers."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise SystemExit(f"the text needs {BEGIN} and {END} once each")
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{table(results)}\n{END}{rest.split(END)[1]}"
+    """The text with fresh tables between the markers of each."""
+    for name, make in TABLES.items():
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise SystemExit(f"the text needs {begin} and {end} once each")
+        before, rest = text.split(begin)
+        text = f"{before}{begin}\n{make(results)}\n{end}{rest.split(end)[1]}"
+    return text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, files, frames, rivals, scored
+from bench import cases, files, frames, rivals, routes, scored
 from bench.cases import Log
 from bench.measure import BUSY, ROOT, Others, Spread, Turns, describe_machine, run_python, seconds_of, wait_until_calm
 
 METRICS = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
 CUTOFFS = [1, 5, 10, 20, 100]
+ROUTE = "a way to bring "  # how the names of such rows begin
 RESULTS = ROOT / "bench" / "results.json"
 
 
@@ -37,6 +38,7 @@ class Sizes(NamedTuple):
     warm_up_users: int  # before memory is measured
     scores: int  # of one global AUC
     frame_users: int  # with 100 rows, in frames and in files
+    routes: tuple[int, int]  # rows of lists
     streamed: tuple[int, int]  # rows of files that do not fit, and the memory given
     rounds: int
     fresh_rounds: int
@@ -52,16 +54,29 @@ FULL = Sizes(
     20_000,
     100_000_000,
     200_000,
+    (100_000, 10_000_000),
     (400_000_000, 1_000_000_000),
     15,
     11,
     5,
 )
 QUICK = Sizes(
-    100_000, (100_000, 1_000_000), 100_000, 100, 20_000, 20_000, 10_000_000, 50_000, (40_000_000, 100_000_000), 7, 5, 1
+    100_000,
+    (100_000, 1_000_000),
+    100_000,
+    100,
+    20_000,
+    20_000,
+    10_000_000,
+    50_000,
+    (100_000, 1_000_000),
+    (40_000_000, 100_000_000),
+    7,
+    5,
+    1,
 )
 TINY = Sizes(
-    300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, (2_000, 64_000_000), 1, 1, 0
+    300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, (1_000, 2_000), (2_000, 64_000_000), 1, 1, 0
 )  # only to see that everything still runs
 
 
@@ -364,6 +379,16 @@ def bench_files(sizes: Sizes, folder: Path) -> list[Row]:
     return rows_of(files.compare_files(folder, sizes.frame_users, max(1, sizes.rounds // 3)))
 
 
+def bench_routes(sizes: Sizes, folder: Path) -> list[Row]:
+    """The ways to bring rows."""
+    rows = []
+    for n_rows in sizes.routes:
+        for name, spread in routes.measure_routes(folder, n_rows, max(1, sizes.rounds // 3)).items():
+            rate = f"{n_rows / spread.median / 1e6:.3g}M rows/s"
+            rows.append(Row(f"{ROUTE}{compact(n_rows)} rows: {name}", spread, "s", note=rate))
+    return rows
+
+
 def bench_streams(sizes: Sizes, folder: Path) -> list[Row]:
     """Files that do not fit in memory."""
     return rows_of(files.stream_files(folder, *sizes.streamed))
@@ -384,6 +409,7 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "score_rivals": bench_score_rivals,
     "frames": bench_frames,
     "files": bench_files,
+    "routes": bench_routes,
     "streams": bench_streams,
 }
 

@@ -96,6 +96,9 @@ def results():
         run.Row("1M users x 100 items: means / floor", Spread(3.14159, 3.1, 3.2), "x", 4, 3, "100 ms / 30 ms"),
         run.Row("a call", Spread(0.7, 0.6, 0.8), "ms", 0.5),
         run.Row("something to compare with", Spread(2.0, 2.0, 2.0), "x"),
+        run.Row("a way to bring 100k rows: arrays", Spread(0.5, 0.5, 0.5), "s", note="0.2M rows/s"),
+        run.Row("a way to bring 10M rows: arrays", Spread(5.0, 5.0, 5.0), "s", note="2M rows/s"),
+        run.Row("a way to bring 10M rows: files", Spread(9.0, 9.0, 9.0), "s", note="1.1M rows/s"),
     ]
     return {
         "schema": 1,
@@ -108,7 +111,8 @@ def results():
 
 def test_the_report_writes_and_checks(results, tmp_path, capsys):
     readme, data = tmp_path / "README.md", tmp_path / "results.json"
-    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", encoding="utf-8")
+    parts = [f"<!-- {name}:begin -->\nold\n<!-- {name}:end -->" for name in ("routes", "speed")]
+    readme.write_text(f"before\n{parts[0]}\nbetween\n{parts[1]}\nafter\n", encoding="utf-8")
     data.write_text(json.dumps(results))
     files = ["--json", str(data), "--readme", str(readme)]
     assert report.main(["--check", *files]) == 1
@@ -120,6 +124,9 @@ def test_the_report_writes_and_checks(results, tmp_path, capsys):
     assert "| 1M users × 100 items: means / floor (100 ms / 30 ms) | 3.14 × | ≤ 4 |" in text
     assert "| a call | 0.7 ms | ≤ 0.5, **missed** |" in text
     assert "| something to compare with | 2 × |  |" in text
+    routes = text.partition("between")[0]
+    assert "| way | 100k rows | 10M rows |\n|---|---|---|\n| arrays | 0.5 s, 0.2M rows/s | 5 s, 2M rows/s |" in routes
+    assert "| files |  | 9 s, 1.1M rows/s |" in routes and "a way to bring" not in text
     data.write_text(json.dumps(results | {"machine": "another"}))
     assert report.main(["--check", *files]) == 1
 

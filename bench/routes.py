@@ -1,0 +1,62 @@
+"""Benchmarks of the ways to bring rows: the same 30 values from lists, arrays, frames and files of 10^5 and 10^7 rows.
+
+All that is asked of a way is timed, in a process that has done it before.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench import cases, frames, rivals
+from bench.files import LENGTH, LIBRARIES, write_files
+from bench.measure import Spread, Turns
+
+METRICS = rivals.names_of("ndcg recall precision map mrr hit_rate")
+
+
+def measure_routes(folder: Path, n_rows: int, rounds: int) -> dict[str, Spread]:
+    """Seconds of each way to evaluate so many rows of lists."""
+    if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
+        return {}
+    import fastrec
+
+    n_users = max(1, n_rows // LENGTH)
+    log = cases.make_log(n_users, LENGTH)
+    recs, truth = rivals.polars_frames(log._replace(rec_items=log.rec_items.astype(np.int64)))
+    dicts = [as_dict(*log.recs), as_dict(*log.truth)]
+    parquet = [write_files(folder, n_users, kind) for kind in ("sorted", "shuffled")]
+    csv = [write_csv(path) for path in parquet[1]]
+    files = functools.partial(fastrec.evaluate_files, metrics=METRICS)
+    calls: dict[str, Callable[[], Any]] = {
+        "`evaluate` on dicts of lists": lambda: fastrec.evaluate(*dicts, METRICS),
+        "`evaluate` on arrays with pointers": lambda: fastrec.evaluate(log.recs, log.truth, METRICS),
+        "`evaluate` on a frame grouped by user": lambda: frames.evaluate(recs, truth),
+        "`evaluate` on a frame in any order": functools.partial(
+            frames.evaluate, frames.shuffle(recs), frames.shuffle(truth)
+        ),
+        "`evaluate_files` on Parquet grouped by user": lambda: files(*parquet[0]),
+        "`evaluate_files` on Parquet in any order": lambda: files(*parquet[1]),
+        "`evaluate_files` on CSV": lambda: files(*csv),
+    }
+    turns = Turns(calls, rounds)
+    return {name: turns.each(name, 1.0) for name in calls}
+
+
+def as_dict(items: Any, indptr: Any) -> dict[int, list[int]]:
+    """{user: items} of flat arrays."""
+    return {user: part.tolist() for user, part in enumerate(np.split(items, indptr[1:-1]))}
+
+
+def write_csv(path: str) -> str:
+    """A Parquet file once more, as CSV."""
+    import polars as pl
+
+    target = path.replace(".parquet", ".csv")
+    pl.read_parquet(path).write_csv(target)
+    return target
