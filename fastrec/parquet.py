@@ -22,7 +22,7 @@ __all__ = ["Plain", "find_plain", "read_plain"]
 Array = np.ndarray[Any, Any]
 EXACT_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 TEXTS = ("string", "large_string", "string_view")
-IDS_AND_RANKS = ("item", "rank")
+INT32 = np.iinfo(np.int32)
 NUMBERS = ("float", "double", *EXACT_INTEGERS)
 
 
@@ -43,6 +43,7 @@ class Plain(NamedTuple):
     names: dict[str, str]  # role -> column
     types: dict[str, Any]  # role -> type in Arrow
     groups: tuple[_Group, ...]
+    narrow: frozenset[str] = frozenset()  # roles of integers that int32 holds, if the files say the truth
 
     @property
     def rows(self) -> int:
@@ -67,12 +68,31 @@ def find_plain(paths: Mapping[str, str], columns: Columns | ScoreColumns, input_
         if plain is None or not plain.rows:
             return None
         found[table] = plain
-    for role in next(iter(found.values())).names:
-        if role == "item" or role.startswith("user"):  # ids match only those of their kind
-            kinds = {plain.is_text(role) for plain in found.values() if role in plain.names}
-            if len(kinds) > 1:
-                return None
-    return found
+    narrow = set()
+    for role in filter(_is_id_or_rank, next(iter(found.values())).names):
+        having = [plain for plain in found.values() if role in plain.names]
+        if len({plain.is_text(role) for plain in having}) > 1:
+            return None  # ids match only those of their kind
+        if all(_is_said_narrow(plain, role) for plain in having):
+            narrow.add(role)
+    return {table: plain._replace(narrow=frozenset(narrow)) for table, plain in found.items()}
+
+
+def _is_id_or_rank(role: str) -> bool:
+    return role in ("item", "rank") or role.startswith("user")
+
+
+def _is_said_narrow(plain: Plain, role: str) -> bool:
+    """Whether the statistics of all row groups promise 64-bit integers that 32 bits hold."""
+    if str(plain.types[role]) != "int64":
+        return False
+    for group in plain.groups:
+        row_group = group.metadata.row_group(group.nth)
+        at = group.metadata.schema.names.index(plain.names[role])
+        found = row_group.column(at).statistics
+        if found is None or not found.has_min_max or found.min < INT32.min or found.max > INT32.max:
+            return False
+    return True
 
 
 def _open(table: str, files: Files, columns: Columns | ScoreColumns) -> Plain | None:
@@ -107,18 +127,16 @@ def _open(table: str, files: Files, columns: Columns | ScoreColumns) -> Plain | 
 def _is_usual(role: str, kind: Any) -> bool:
     """Whether a column can be taken as it is."""
     name = str(kind)
-    if role == "item" or role.startswith("user"):
-        return name in EXACT_INTEGERS or name in TEXTS
-    if role == "rank":
-        return name in EXACT_INTEGERS
+    if _is_id_or_rank(role):
+        return name in EXACT_INTEGERS or (name in TEXTS and role != "rank")
     return name in NUMBERS or (role == "label" and name == "bool")
 
 
-def _kept_as(role: str, kind: Any) -> np.dtype[Any] | None:
-    """How values of fixed width are kept: the same as DuckDB gives them; None for texts."""
+def _kept_as(role: str, kind: Any, *, narrow: bool) -> np.dtype[Any] | None:
+    """How values of fixed width are kept: the same as DuckDB gives them, or narrower; None for texts."""
     width = fixed_width(kind)
-    if role in IDS_AND_RANKS or role.startswith("user"):
-        return width
+    if _is_id_or_rank(role):
+        return np.dtype(np.int32) if narrow else width
     if role == "label" and str(kind) in ("bool", "int8"):
         return np.dtype(np.int8)
     return width if width == np.float32 else np.dtype(np.float64)
@@ -128,7 +146,7 @@ def read_plain(plain: Plain, n_threads: int) -> Any | None:
     """A PyArrow table, columns named by role, those of fixed width in one chunk; None if there is a doubt."""
     import pyarrow as pa
 
-    kept = {role: _kept_as(role, kind) for role, kind in plain.types.items()}
+    kept = {role: _kept_as(role, kind, narrow=role in plain.narrow) for role, kind in plain.types.items()}
     whole = {role: np.empty(plain.rows, width) for role, width in kept.items() if width is not None}
 
     def read(at: int) -> dict[str, Any] | None:
@@ -167,14 +185,19 @@ def _read_group(plain: Plain, group: _Group, whole: Mapping[str, Array]) -> dict
         at = group.first
         for chunk in filter(len, column.chunks):
             values = values_of(chunk)
-            if whole[role].dtype == np.float64 and not _are_exact(values):
+            if not _are_held(values, whole[role].dtype):
                 return None
             whole[role][at : at + len(values)] = values
             at += len(values)
     return others
 
 
-def _are_exact(values: Array) -> bool:
-    """Whether float64 holds all of these."""
-    wide = values.dtype.kind in "iu" and values.itemsize == 8
-    return not wide or bool((values <= LARGEST_EXACT_FLOAT).all() and (values >= -LARGEST_EXACT_FLOAT).all())
+def _are_held(values: Array, kept: np.dtype[Any]) -> bool:
+    """Whether a column that is kept in this type holds all of these."""
+    if values.dtype.kind == "f" or values.itemsize < 8:
+        return True
+    if kept == np.int32:
+        return bool(values.min() >= INT32.min and values.max() <= INT32.max)
+    if kept == np.float64:
+        return bool(values.min() >= -LARGEST_EXACT_FLOAT and values.max() <= LARGEST_EXACT_FLOAT)
+    return True

@@ -194,3 +194,23 @@ def test_neither_duckdb_nor_pandas_is_loaded(write):
         paths = [write(lists), write(held)]
         done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True)
         assert json.loads(done.stdout) == [evaluate_files(*paths, "ndcg@3")["ndcg@3"], []]
+
+
+def test_statistics_that_promise_too_much_are_not_believed(write, both, monkeypatch):
+    lists, held = make_lists(np.random.default_rng(9))
+    wide = {name: pa.array(np.asarray(lists[name]) + 2**40) if name != "rank" else lists[name] for name in lists}
+    truth = {name: pa.array(np.asarray(held[name]) + 2**40) if name != "gain" else held[name] for name in held}
+    straight, report = both(write(wide), write(truth), METRICS, per_user=True)
+    assert straight and report["ndcg@3"] > 0
+    monkeypatch.setattr(parquet, "_is_said_narrow", lambda *_: True)
+    again = evaluate_files(write(wide), write(truth), METRICS, per_user=True)
+    assert again.to_dict() == report.to_dict() and again.user_ids.tolist() == report.user_ids.tolist()
+    assert again.user_ids.min() >= 2**40
+
+
+def test_files_without_statistics(both, tmp_path):
+    lists, held = make_lists(np.random.default_rng(10))
+    paths = [str(tmp_path / name) for name in ("lists.parquet", "truth.parquet")]
+    for path, columns in zip(paths, (lists, held), strict=True):
+        pq.write_table(pa.table(columns), path, write_statistics=False)
+    assert both(*paths, METRICS, per_user=True)[0]
