@@ -1,0 +1,180 @@
+"""The cases that every tool is asked for: small, random, the same for ever, and awkward in one way each.
+
+Only Python's own generator is used, whose numbers do not change between versions, and no library, since every tool
+has an environment of its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+KS = (1, 3, 10)
+FAR_K = 50  # past the end of every list
+STEPS = 256  # scores are multiples of 1 / STEPS, which float32 holds too
+CASES_OF_A_KIND = 34
+LARGEST = 2**62
+
+Case = dict[str, Any]
+
+
+def list_cases() -> list[Case]:
+    """Lists against truth: {name, kind, ks, n_items, recs: {user: [[item, score], ...]}, truth: {user: {item: grade}}}.
+
+    Lists are in descending order of their scores. Keys of users and of items in the truth are texts, as in JSON; all
+    are whole numbers.
+    """
+    return [_list_case(kind, nth) for kind in LIST_KINDS for nth in range(CASES_OF_A_KIND)]
+
+
+def score_cases() -> list[Case]:
+    """Scored, labelled rows: {name, kind, users: [user of each row], labels, scores, weights}."""
+    return [_score_case(kind, nth) for kind in SCORE_KINDS for nth in range(CASES_OF_A_KIND)]
+
+
+def _list_case(kind: str, nth: int) -> Case:
+    rng = random.Random(f"{kind} {nth}")
+    n_users, n_items = rng.choice([1, 1, 2, 5]), rng.choice([6, 12, 40])
+    ids = rng.sample(range(2**53, LARGEST), n_items) if kind == "large_ids" else list(range(1, n_items + 1))
+    users = rng.sample(range(2**53, LARGEST) if kind == "large_ids" else range(1, 100), n_users)
+    graded = kind in ("graded", "tied")
+    recs: dict[str, list[list[Any]]] = {}
+    truth: dict[str, dict[str, int]] = {}
+    for user in users:
+        length = rng.randint(1, 4) if kind == "short" else rng.randint(min(6, n_items), min(14, n_items))
+        items = rng.sample(ids, min(length, n_items))
+        if kind == "duplicates":
+            items[rng.randrange(1, len(items))] = items[0]
+        recs[str(user)] = [list(pair) for pair in zip(items, _scores(rng, len(items), kind), strict=True)]
+        held = rng.sample(ids, rng.randint(1, min(6, n_items)))
+        if rng.random() < 0.8:  # mostly with a hit
+            held = list(dict.fromkeys([rng.choice(items), *held]))
+        truth[str(user)] = {str(item): rng.randint(1, 4) if graded else 1 for item in held}
+    AWKWARD.get(kind, lambda *_: None)(rng, recs, truth, ids)
+    ks = [*KS, FAR_K] if kind == "far_k" else list(KS)
+    return {
+        "name": f"{kind}-{nth}",
+        "kind": kind,
+        "ks": ks,
+        "n_items": n_items,
+        "recs": recs,
+        "truth": truth,
+    }
+
+
+def _scores(rng: random.Random, n: int, kind: str) -> list[float]:
+    """Scores above 0 in descending order, all different unless the kind says otherwise."""
+    steps = [rng.randint(1, 4) for _ in range(n)] if kind == "tied" else rng.sample(range(1, STEPS), n)
+    return [step / STEPS for step in sorted(steps, reverse=True)]
+
+
+def _another_user(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any]) -> str:
+    return str(rng.choice([user for user in range(100, 120) if str(user) not in recs and str(user) not in truth]))
+
+
+def _without_list(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any], ids: list[int]) -> None:
+    truth[_another_user(rng, recs, truth)] = {str(rng.choice(ids)): 1}
+
+
+def _with_empty_list(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any], ids: list[int]) -> None:
+    user = _another_user(rng, recs, truth)
+    recs[user], truth[user] = [], {str(rng.choice(ids)): 1}
+
+
+def _without_truth(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any], ids: list[int]) -> None:
+    recs[_another_user(rng, recs, truth)] = [[rng.choice(ids), 0.5]]
+
+
+def _judged_irrelevant(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any], ids: list[int]) -> None:
+    """Some of the judged items have grade 0; one user has no others."""
+    for held in truth.values():
+        for item in list(held)[1:]:
+            held[item] = rng.choice([0, held[item]])
+    user = _another_user(rng, recs, truth)
+    item = rng.choice(ids)
+    recs[user], truth[user] = [[item, 0.5]], {str(item): 0}
+
+
+AWKWARD: dict[str, Callable[..., None]] = {
+    "no_recs": _without_list,
+    "empty_list": _with_empty_list,
+    "no_truth": _without_truth,
+    "grade_zero": _judged_irrelevant,
+}
+LIST_KINDS = (
+    "binary",
+    "graded",
+    "tied",
+    "short",
+    "far_k",
+    "large_ids",
+    "no_recs",
+    "empty_list",
+    "no_truth",
+    "grade_zero",
+    "duplicates",
+)
+SCORE_KINDS = ("rows", "tied_rows", "one_class", "graded_rows")
+
+
+def _score_case(kind: str, nth: int) -> Case:
+    rng = random.Random(f"{kind} {nth}")
+    users, labels, scores = [], [], []
+    for user in range(1, rng.choice([1, 2, 5]) + 1):
+        n = rng.randint(2, 9)
+        own = [1, 0, *(rng.randint(0, 1) for _ in range(n - 2))]
+        if kind == "graded_rows":
+            own = [rng.randint(0, 4) for _ in range(n - 1)] + [3]
+        if kind == "one_class" and user > 1:
+            own = [rng.randint(0, 1)] * n
+        steps = [rng.randint(1, 4) for _ in own] if kind == "tied_rows" else rng.sample(range(1, STEPS), n)
+        users += [user] * n
+        labels += own
+        scores += [step / STEPS for step in steps]
+    weights = [rng.randint(1, 8) / 4 for _ in labels]
+    return {
+        "name": f"{kind}-{nth}",
+        "kind": kind,
+        "users": users,
+        "labels": labels,
+        "scores": scores,
+        "weights": weights,
+    }
+
+
+def real_case(folder: Path) -> Case:
+    """The most popular films that each user of ml-latest-small has not rated before, and the last five ratings of each.
+
+    It is made of the data where those are, and never stored.
+    """
+    with open(folder / "ml-latest-small" / "ratings.csv", encoding="utf-8", newline="") as stream:
+        ratings = [
+            (row["userId"], int(row["movieId"]), float(row["rating"]), int(row["timestamp"]))
+            for row in csv.DictReader(stream)
+        ]
+    by_user: dict[str, list[Any]] = {}
+    for user, movie, rating, time in ratings:
+        by_user.setdefault(user, []).append((time, movie, rating))
+    truth, counts = {}, {}
+    for user, rows in by_user.items():
+        rows.sort()
+        truth[user] = {str(movie): int(2 * rating) for _, movie, rating in rows[-5:]}
+        for _, movie, _ in rows[:-5]:
+            counts[movie] = counts.get(movie, 0) + 1
+    popular = sorted(counts, key=lambda movie: (-counts[movie], movie))
+    recs = {}
+    for user, rows in by_user.items():
+        seen = {movie for _, movie, _ in rows[:-5]}
+        unseen = [movie for movie in popular if movie not in seen][:20]
+        recs[user] = [[movie, (STEPS - rank) / STEPS] for rank, movie in enumerate(unseen)]
+    return {
+        "name": "ml-latest-small",
+        "kind": "real",
+        "ks": [1, 5, 10],
+        "n_items": len(popular),
+        "recs": recs,
+        "truth": truth,
+    }

@@ -1,0 +1,138 @@
+"""Asks the real tools: `python tests/rivals/run.py [TOOL ...] [--data FOLDER] [--environments FOLDER] [--check]`.
+
+Each tool is installed from the registry into an environment of its own and runs `tools/TOOL.py` there, which reads
+cases from its standard input and prints what the tool makes of them. That is kept as `TOOL.json.gz` beside this file;
+with --check nothing is written and any difference is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import cases  # noqa: E402 - a neighbour, wherever this is started
+
+REQUIREMENTS = {
+    "cornac": ["cornac"],
+    "implicit": ["implicit"],
+    "ir_measures": ["ir-measures"],
+    "lenskit": ["lenskit"],
+    "pytrec_eval": ["pytrec-eval-terrier"],
+    "ranx": ["ranx"],
+    "recbole": ["recbole"],
+    "recommenders": ["recommenders"],
+    "rectools": ["rectools"],
+    "replay": ["replay-rec"],
+    "sklearn": ["scikit-learn"],
+    "spark": ["pyspark"],
+    "torchmetrics": ["torchmetrics"],
+}
+MOST_DIFFERENT = 1e-9
+
+
+def digest(given: Any) -> str:
+    """What names the cases that were asked."""
+    return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
+
+
+def all_cases(data: Path | None) -> dict[str, list[Any]]:
+    """What a tool is given: the stored cases and, with a folder of real data, those made of it."""
+    lists = cases.list_cases() + ([cases.real_case(data)] if data is not None else [])
+    return {"lists": lists, "rows": cases.score_cases()}
+
+
+def golden_path(tool: str) -> Path:
+    """Where the answers of a tool are kept."""
+    return HERE / f"{tool}.json.gz"
+
+
+def load_golden(tool: str) -> dict[str, Any]:
+    """The answers of a tool."""
+    with gzip.open(golden_path(tool), "rt", encoding="utf-8") as stream:
+        found: dict[str, Any] = json.load(stream)
+    return found
+
+
+def ask(tool: str, python: str, given: dict[str, list[Any]]) -> dict[str, Any]:
+    """What a tool answers: {versions, values: {case: {metric: value}}, skipped: {kind: why}}."""
+    done = subprocess.run(
+        [python, str(HERE / "tools" / f"{tool}.py")],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": "", "PYTHONWARNINGS": "ignore"},
+    )
+    if done.returncode:
+        raise SystemExit(f"{tool}: exit {done.returncode}\n{done.stderr[-4000:]}")
+    answer: dict[str, Any] = json.loads(
+        done.stdout[done.stdout.index("\n{") + 1 :] if not done.stdout.startswith("{") else done.stdout
+    )
+    return answer
+
+
+def environment(tool: str, folder: Path) -> str:
+    """The Python of an environment in which the tool is installed."""
+    python = folder / tool / "bin" / "python"
+    if not python.exists():
+        venv.create(folder / tool, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS[tool]], check=True)
+    return str(python)
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Values that are not the same in two answers."""
+    found = []
+    for case in sorted({*old["values"], *new["values"]}):
+        ours, theirs = old["values"].get(case, {}), new["values"].get(case, {})
+        for metric in sorted({*ours, *theirs}):
+            a, b = ours.get(metric, "absent"), theirs.get(metric, "absent")
+            same = a == b or (
+                isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, abs_tol=MOST_DIFFERENT)
+            )
+            if not same:
+                found.append(f"{case}: {metric}: {a} is now {b}")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Ask, and keep or compare."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tools", nargs="*", choices=[*REQUIREMENTS, []], metavar="TOOL", help="by default all")
+    parser.add_argument("--data", type=Path, default=os.environ.get("FASTREC_TEST_DATA"), help="folder of real data")
+    parser.add_argument("--environments", type=Path, help="folder to keep them in; by default they are gone afterwards")
+    parser.add_argument("--check", action="store_true", help="only compare with what is kept")
+    options = parser.parse_args(arguments)
+    given = all_cases(None if options.data is None else Path(options.data))
+    wrong = []
+    with tempfile.TemporaryDirectory(prefix="fastrec-rivals-") as folder:
+        for tool in options.tools or REQUIREMENTS:
+            answer = ask(tool, environment(tool, options.environments or Path(folder)), given)
+            answer["cases"] = digest(all_cases(None))
+            print(f"{tool}: {answer['versions']}, {sum(map(len, answer['values'].values()))} values", flush=True)
+            if options.check:
+                wrong += [f"{tool}: {line}" for line in differences(load_golden(tool), answer)]
+                continue
+            text = json.dumps(answer, sort_keys=True, separators=(",", ":"))
+            with open(golden_path(tool), "wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as stream:
+                stream.write(text.encode())
+    print("\n".join(wrong))
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
