@@ -23,7 +23,7 @@ from fastrec.inputs.users import SeenUsers, User
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
-from fastrec.registry import DEFAULT_SCORE_METRICS, Call, expand
+from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, expand
 from fastrec.report import Estimate, Report
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
 from fastrec.sources import Lists
@@ -33,12 +33,12 @@ __all__ = ["Evaluator", "ScoreEvaluator", "evaluate", "evaluate_scores", "gauc",
 
 Array = np.ndarray[Any, Any]
 Ties = Literal["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]
-Empty = Literal["skip", "zero", "nan", "error"]
+NoRecs = Literal["skip", "zero", "nan", "error"]
+NoTruth = Literal["skip", "zero", "nan", "error", "judged"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
 STATE_FORMAT = 1  # of what to_bytes writes
 MOST_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
-EMPTY_CHOICES = ("skip", "zero", "nan", "error")
 ONE_CLASS_CHOICES = ("drop", "half", "zero", "nan", "error")
 
 
@@ -62,8 +62,8 @@ def evaluate(
     gain: str | None = None,
     by: str | Sequence[str] | None = None,
     ties: Ties = "expected",
-    no_truth: Empty = "skip",
-    no_recs: Empty = "zero",
+    no_truth: NoTruth = "skip",
+    no_recs: NoRecs = "zero",
     duplicates: Duplicates = "error",
     n_threads: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
@@ -97,7 +97,8 @@ def evaluate(
     by : the column of data frames, or several, to group users by: what ``groups`` is to arrays
     ties : what decides between equal scores: ``expected`` (nothing: the mean over all orders of tied items, in closed
         form), ``input``, ``worst``, ``best`` (by gain), ``id_asc``, ``id_desc``, or ``error``
-    no_truth : users without relevant items: ``skip``, ``zero`` (count as 0), ``nan``, ``error``
+    no_truth : users without relevant items: ``skip``, ``zero`` (count as 0), ``nan``, ``error``, or ``judged``: 0 for
+        those with rows in the truth, none of which is relevant, and left out without such rows
     no_recs : users with relevant items and an empty list, likewise
     duplicates : an item twice in a list: ``error``, ``first`` (later copies are dropped, the gap closed), ``miss``
         (later copies keep their rank as misses); in the truth copies are an error, or merged (largest gain)
@@ -391,14 +392,14 @@ class Evaluator(_Evaluating):
         min_gain: float | None = None,
         n_items: int | None = None,
         ties: Ties = "expected",
-        no_truth: Empty = "skip",
-        no_recs: Empty = "zero",
+        no_truth: NoTruth = "skip",
+        no_recs: NoRecs = "zero",
         duplicates: Duplicates = "error",
         n_threads: int | None = None,
     ) -> None:
         _check_choice("ties", ties, tuple(TIES))
-        _check_choice("no_truth", no_truth, EMPTY_CHOICES)
-        _check_choice("no_recs", no_recs, EMPTY_CHOICES)
+        _check_choice("no_truth", no_truth, NO_TRUTH_CHOICES)
+        _check_choice("no_recs", no_recs, NO_RECS_CHOICES)
         _check_choice("duplicates", duplicates, DUPLICATES_CHOICES)
         calls = expand(metrics, k)
         for call in calls:
@@ -505,7 +506,7 @@ def evaluate_scores(
     min_gain: float | None = None,
     n_items: int | None = None,
     ties: Ties = "expected",
-    no_truth: Empty = "skip",
+    no_truth: NoTruth = "skip",
     one_class: OneClass = "drop",
     n_threads: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
@@ -541,7 +542,8 @@ def evaluate_scores(
     ties : order of rows with equal scores in the metrics of lists: ``expected`` (the mean over all orders, in closed
         form), ``input``, ``worst``, ``best``, ``id_asc``, ``id_desc``, or ``error``. Curve metrics (auc, gauc,
         average_precision, ks) take equal scores as one threshold, whatever it says.
-    no_truth : users without a positive row, in the metrics of lists: ``skip``, ``zero``, ``nan``, ``error``
+    no_truth : users without a positive row, in the metrics of lists: ``skip``, ``zero``, ``nan``, ``error``, or
+        ``judged``: 0 for those with rows, left out without
     one_class : users with one class only, in gauc: ``drop``, ``half``, ``zero``, ``nan``, ``error``
     n_threads, progress : as in `evaluate`
 
@@ -674,12 +676,12 @@ class ScoreEvaluator(_Evaluating):
         min_gain: float | None = None,
         n_items: int | None = None,
         ties: Ties = "expected",
-        no_truth: Empty = "skip",
+        no_truth: NoTruth = "skip",
         one_class: OneClass = "drop",
         n_threads: int | None = None,
     ) -> None:
         _check_choice("ties", ties, tuple(TIES))
-        _check_choice("no_truth", no_truth, EMPTY_CHOICES)
+        _check_choice("no_truth", no_truth, NO_TRUTH_CHOICES)
         _check_choice("one_class", one_class, ONE_CLASS_CHOICES)
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain(min_gain),

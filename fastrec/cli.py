@@ -211,7 +211,7 @@ _OPTIONS = (
     ),
     click.option(
         "--no-truth",
-        type=click.Choice(["skip", "zero", "nan", "error"]),
+        type=click.Choice(["skip", "zero", "nan", "error", "judged"]),
         default="skip",
         show_default=True,
         help="Users without a relevant item.",
@@ -777,7 +777,7 @@ def _counts(report: Report) -> list[str]:
     users, data = report.users, report.data
     if "rows" in data:
         return _counts_of_log(report)
-    treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN"}
+    treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN", "judged": "counted as 0 if in the truth"}
     lines = [f"{users['evaluated']:,} of {users['total']:,} users evaluated"]
     for reason, words in (("no_truth", "without a relevant item"), ("no_recs", "without a list")):
         if users[reason]:
@@ -808,6 +808,7 @@ def _counts_of_log(report: Report) -> list[str]:
     whose = f" of {users['total']:,} users" if users["total"] else ""
     lines = [f"{data['rows']:,} rows{positive}{whose}"]
     treated = {"skip": "left out of", "drop": "left out of", "zero": "0 in", "half": "0.5 in", "nan": "NaN in"}
+    treated["judged"] = "0 in"  # every user of a log has rows
     if users.get("no_truth") and any(call.metric.kind == "ranking" for call in calls):
         how = treated[str(settings["no_truth"])]
         lines.append(f"{users['no_truth']:,} without a positive row, {how} metrics of lists")
@@ -912,9 +913,12 @@ def _draw_metrics(console: Console, known: list[dict[str, Any]]) -> None:
     """A table for each kind of metrics, and what all of the kind have in common."""
     from rich.text import Text
 
+    from fastrec.registry import COMMON_OPTIONS
+
     notes = {
         "ranking": "Each takes a cut-off and min_gain, the least gain of a relevant item:\n"
-        "ndcg(gain=exp2, min_gain=3)@10. In a scored log, scores rank the rows of a user.",
+        "ndcg(gain=exp2, min_gain=3)@10; also no_truth and no_recs, which users count, as\n"
+        "in the options of those names. In a scored log, scores rank the rows of a user.",
         "scores": "Each takes min_gain, the least label of a positive row, and no cut-off.\n"
         "Everything about one: fastrec metrics ndcg",
     }
@@ -923,20 +927,22 @@ def _draw_metrics(console: Console, known: list[dict[str, Any]]) -> None:
         for metric in known:
             if metric["kind"] == kind:
                 formula = Text(metric["formula"]).append(f"\n{metric['source']}", style="dim")
-                table.add_row(Text(metric["name"], style="bold"), formula, _option_grid(metric, leave_out="min_gain"))
+                table.add_row(
+                    Text(metric["name"], style="bold"), formula, _option_grid(metric, leave_out=COMMON_OPTIONS)
+                )
         console.print(Text(f"{KINDS[kind]}\n".capitalize(), style="bold"))
         console.print(table)
         console.print(f"\n{note}" + "\n" * (kind == "ranking"))
 
 
-def _option_grid(metric: dict[str, Any], leave_out: str = "") -> Table:
+def _option_grid(metric: dict[str, Any], leave_out: Sequence[str] = ()) -> Table:
     """A line per option: its name, its values, the default bold and marked."""
     from rich.table import Table
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 1))
     for name, option in metric["options"].items():
-        if name == leave_out:
+        if name in leave_out:
             continue
         default = option["default"]
         values = list(option["choices"])

@@ -34,7 +34,7 @@ from fastrec.statistics import (
 __all__ = ["Failure", "KernelError", "Outcome", "Plan", "Policies", "evaluate_source", "make_plan"]
 
 Array = np.ndarray[Any, Any]
-POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR}
+POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR, "judged": op.JUDGED}
 ROWS_PER_LAUNCH = 1 << 27  # between launches a call can be interrupted and reports progress
 USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: a few MB, reused
 ANY_SIZE = 1 << 62
@@ -144,6 +144,14 @@ class ArrayFormula:
     counted: int
 
 
+class Condition(NamedTuple):
+    """Which items are relevant, and which users count."""
+
+    min_gain: float
+    no_truth: str | None = None  # the policy of the call
+    no_recs: str | None = None
+
+
 class Asked(NamedTuple):
     """What a plan follows from, besides the metrics."""
 
@@ -168,7 +176,8 @@ class Plan:
         self.calls = calls
         self.asked = asked
         self.weighted, self.per_user = asked.weighted, asked.per_user
-        self.min_gains = list(dict.fromkeys([asked.min_gain, *(c.min_gain for c in calls if c.min_gain is not None)]))
+        self._conditions = list(dict.fromkeys([Condition(asked.min_gain), *map(self._condition, calls)]))
+        self.min_gains = [condition.min_gain for condition in self._conditions]
         self.not_linear: list[str] = []
         self.direct, self.arrays = SumList(), SumList()
         self.formulas: list[ArrayFormula] = []
@@ -192,6 +201,11 @@ class Plan:
         self._array_position = {i: len(order) + at for at, i in enumerate(self.arrays.ordered())}
         self.scales = self.direct.scales() + self.arrays.scales()
 
+    def _condition(self, call: Call) -> Condition:
+        """What a metric sees, by its own options or by those of the call."""
+        min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
+        return Condition(min_gain, call.no_truth, call.no_recs)
+
     def position(self, value: Value, nth: int) -> int:
         """Where a sum of a value stands among all totals."""
         table = self._array_position if value.on_arrays else self._position
@@ -202,7 +216,9 @@ class Plan:
         """Equal for plans whose totals mean the same, whichever process or version made them."""
         lists = [[(e.view, identity(e.row), e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]
         named = [formula.call.text for formula in self.formulas]
-        return hashlib.sha256(repr((lists, named, self.min_gains, self.scales)).encode()).hexdigest()
+        return hashlib.sha256(
+            repr((lists, named, list(map(tuple, self._conditions)), self.scales)).encode()
+        ).hexdigest()
 
     def weight_position(self, view: int) -> int:
         """Where the sum of weights of counted users stands."""
@@ -210,7 +226,7 @@ class Plan:
 
     def _trace(self, position: int, call: Call) -> Value:
         """Call the formula on rows, and plan its sums; or, if that cannot be, on arrays."""
-        view = 0 if call.min_gain is None else self.min_gains.index(call.min_gain)
+        view = self._conditions.index(self._condition(call))
         try:
             result = call.evaluate(self._statistics(call))
         except UntraceableError:
@@ -320,8 +336,13 @@ class Plan:
             find=True,
             n_items=ANY_SIZE if self.asked.n_items is None else self.asked.n_items,
             lowest=lowest,
-            no_truth=POLICIES[policies.no_truth],
-            no_recs=POLICIES[policies.no_recs],
+            policies=np.array(
+                [
+                    (POLICIES[own.no_truth or policies.no_truth], POLICIES[own.no_recs or policies.no_recs])
+                    for own in self._conditions
+                ],
+                np.int64,
+            ),
             expected=self.asked.expected,
             refuse_ties=self.asked.expected and bool(self.not_linear),
         )
@@ -341,8 +362,7 @@ class Plan:
             find=False,
             n_items=ANY_SIZE,
             lowest=0,
-            no_truth=op.SKIP,
-            no_recs=op.SKIP,
+            policies=np.full((1, 2), op.SKIP, np.int64),
             expected=False,
             refuse_ties=False,
         )

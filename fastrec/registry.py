@@ -11,18 +11,21 @@ import re
 import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastrec.exceptions import InputTypeError, MetricError, whole_number
 
 __all__ = [
     "ABOVE_ZERO",
+    "COMMON_OPTIONS",
     "COUNT",
     "EXPONENT",
     "FINITE",
     "FRACTION",
     "NOT_NEGATIVE",
+    "NO_RECS_CHOICES",
+    "NO_TRUTH_CHOICES",
     "TABLE",
     "Call",
     "Metric",
@@ -101,7 +104,18 @@ class Option:
         return table
 
 
+NO_RECS_CHOICES = ("skip", "zero", "nan", "error")
+NO_TRUTH_CHOICES = (*NO_RECS_CHOICES, "judged")
 _MIN_GAIN = Option("min_gain", None, required=False, choices=(), kind=ABOVE_ZERO)
+_COMMON = {  # options of every metric of this kind, which else are those of the call
+    "ranking": (
+        _MIN_GAIN,
+        Option("no_truth", None, required=False, choices=NO_TRUTH_CHOICES, kind=None),
+        Option("no_recs", None, required=False, choices=NO_RECS_CHOICES, kind=None),
+    ),
+    "scores": (_MIN_GAIN,),
+}
+COMMON_OPTIONS = tuple(option.name for option in _COMMON["ranking"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +132,11 @@ class Metric:
     builtin: bool
     kind: str = "ranking"  # or "scores"
     needs: str = ""  # what labels and scores must be: "classes", "probabilities" or "targets"
+
+    @property
+    def common(self) -> tuple[Option, ...]:
+        """The options that it shares with all metrics of its kind."""
+        return _COMMON[self.kind]
 
     @property
     def doc(self) -> str:
@@ -137,7 +156,9 @@ class Call:
     metric: Metric
     options: tuple[tuple[str, Any], ...]
     k: int | None
-    min_gain: float | None
+    min_gain: float | None = None  # these three are those of the call where they are None
+    no_truth: str | None = None
+    no_recs: str | None = None
 
     @property
     def text(self) -> str:
@@ -145,8 +166,8 @@ class Call:
         given = [
             f"{name}={_print(value)}" for name, value in self.options if value != self.metric.options[name].default
         ]
-        if self.min_gain is not None:
-            given.append(f"min_gain={_print(self.min_gain)}")
+        own = ((option.name, getattr(self, option.name)) for option in self.metric.common)
+        given += [f"{name}={_print(value)}" for name, value in own if value is not None]
         options = f"({', '.join(given)})" if given else ""
         return f"{self.metric.name}{options}{'' if self.k is None else f'@{self.k}'}"
 
@@ -272,10 +293,9 @@ def _options_of(function: Callable[..., Any]) -> dict[str, Option]:
     hints = typing.get_type_hints(function, include_extras=True)
     options = {}
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
-        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.name == "min_gain":
-            raise MetricError(
-                f"{function.__name__}: the option {parameter.name!r} must be keyword-only and not min_gain"
-            )
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.name in COMMON_OPTIONS:
+            taken = " or ".join(COMMON_OPTIONS)
+            raise MetricError(f"{function.__name__}: the option {parameter.name!r} must be keyword-only, not {taken}")
         choices, kind = _allowed(hints.get(parameter.name))
         if (not choices and kind is None) or not all(isinstance(choice, str) for choice in choices):
             raise MetricError(f"{function.__name__}: annotate the option {parameter.name!r} with a Literal of texts")
@@ -369,7 +389,9 @@ def forget_parsed() -> None:
 
 def make_call(metric: Metric, given: Mapping[str, Any], k: int | None) -> Call:
     """Check options and put them in the order of the declaration."""
-    min_gain = _MIN_GAIN.check(given["min_gain"], metric.name) if "min_gain" in given else None
+    common = {
+        option.name: option.check(given[option.name], metric.name) for option in metric.common if option.name in given
+    }
     options = []
     for option in metric.options.values():
         if option.name in given:
@@ -383,14 +405,14 @@ def make_call(metric: Metric, given: Mapping[str, Any], k: int | None) -> Call:
             raise MetricError(f"{metric.name} needs the option {option.name}, as in {example}")
         else:
             options.append((option.name, option.default))
-    return Call(metric, tuple(options), k, min_gain)
+    return Call(metric, tuple(options), k, **common)
 
 
 def _read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for part in split_outside_brackets(inside):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        allowed = [*metric.options, "min_gain"]
+        allowed = [*metric.options, *(option.name for option in metric.common)]
         if not equals or not value:
             raise MetricError(f"cannot read {part.strip()!r} in {text!r}: options are written name=value")
         if name not in allowed:
@@ -461,7 +483,7 @@ def expand(
         if not cutoffs:
             raise MetricError("k must hold at least one cut-off")
         calls = [
-            Call(call.metric, call.options, cutoff, call.min_gain)
+            replace(call, k=cutoff)
             for call in calls
             for cutoff in ([call.k] if call.k is not None or call.metric.kind == "scores" else cutoffs)
         ]
@@ -485,7 +507,7 @@ def catalogue() -> list[dict[str, Any]]:
             "kind": metric.kind,
             "summary": metric.summary,
             "formula": metric.expression,
-            "options": {option.name: _describe(option) for option in (*metric.options.values(), _MIN_GAIN)},
+            "options": {option.name: _describe(option) for option in (*metric.options.values(), *metric.common)},
             "range": metric.range,
             "higher_is_better": metric.higher_is_better,
             "source": metric.source,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import fastrec
+from fastrec.registry import COMMON_OPTIONS
 
 README = Path(__file__).parent.parent / "README.md"
 GAUC_OF_TOOLS = Path(__file__).with_name("gauc_of_tools.toml")
@@ -32,7 +33,9 @@ def metrics_table(kind: str, value: str) -> str:
     lines = [f"| metric | {value} | options (default in **bold**) | source |", "|---|---|---|---|"]
     for metric in fastrec.catalogue():
         if metric["kind"] == kind:
-            options = [option_text(name, option) for name, option in metric["options"].items() if name != "min_gain"]
+            options = [
+                option_text(name, option) for name, option in metric["options"].items() if name not in COMMON_OPTIONS
+            ]
             formula = metric["formula"].replace("|", "\\|")
             lines.append(f"| `{metric['name']}` | {formula} | {'; '.join(options)} | {metric['source']} |")
     return "\n".join(lines)

@@ -49,6 +49,7 @@ class User(NamedTuple):
     truth: list[float]
     k: int | None = None
     n_items: int | None = None
+    n_judged: int = 0  # rows in the truth, relevant or not
 
     @property
     def n_rec(self) -> int:
@@ -416,6 +417,8 @@ def list_gains(items: Sequence[Item], relevant: Mapping[Item, float], duplicates
 def ruling(u: User, no_truth: str, no_recs: str) -> str:
     """What happens to the user: "count", or the policy of the case they are."""
     policy = no_truth if u.n_rel == 0 else no_recs if u.n_rec == 0 else "count"
+    if policy == "judged":
+        policy = "zero" if u.n_judged else "skip"
     if policy == "error":
         raise ValueError("a user has no relevant item" if u.n_rel == 0 else "a user has no list")
     if policy not in ("count", "skip", "zero", "nan"):
@@ -506,11 +509,12 @@ def evaluate(
     others whose list is empty once `exclude` is applied: not counted (skip), value 0 for every metric (zero;
     a pooled metric adds no hits and its denominators), NaN, also for the whole (nan), or ValueError (error).
     `exclude` are the seen items of each user. `scores` are parallel to `recs` and order the lists, highest
-    first. `weights` are >= 0. A `min_gain` among the options goes before that of the call. Bad data is a
-    ValueError; an unknown name or option a ValueError, a KeyError or a TypeError.
+    first. `weights` are >= 0. `min_gain`, `no_truth` and `no_recs` among the options go before those of the call.
+    Bad data is a ValueError; an unknown name or option a ValueError, a KeyError or a TypeError.
     """
     options = dict(options or {})
     min_gain = options.pop("min_gain", min_gain)
+    no_truth, no_recs = options.pop("no_truth", no_truth), options.pop("no_recs", no_recs)
     average = options.pop("average", "user")
     users: list[User] = []
     for i, (items, rows) in enumerate(zip(recs, truth, strict=True)):
@@ -521,7 +525,7 @@ def evaluate(
         if scores is not None:
             pairs = by_score(pairs, relevant, ties)
         gains = list_gains([item for item, _ in pairs], relevant, duplicates)
-        users.append(User(gains, sorted(relevant.values(), reverse=True), k, n_items))
+        users.append(User(gains, sorted(relevant.values(), reverse=True), k, n_items, len(rows)))
 
     rulings = [ruling(u, no_truth, no_recs) for u in users]
     fixed = {"skip": None, "zero": 0.0, "nan": math.nan}

@@ -111,6 +111,7 @@ def evaluate_lists(
     """
     options = dict(options or {})
     min_gain = options.pop("min_gain", min_gain)
+    no_truth, no_recs = options.pop("no_truth", no_truth), options.pop("no_recs", no_recs)
     average = options.pop("average", "user")
     users: list[Sequence[User]] = []
     for i, (items, rows) in enumerate(zip(recs, truth, strict=True)):
@@ -120,7 +121,10 @@ def evaluate_lists(
         gains = oracle.list_gains([item for item, _ in kept], relevant, "error")
         blocks = tie_blocks(gains, [score for _, score in kept])
         users.append(orders_of(blocks, tuple(sorted(relevant.values(), reverse=True)), k, n_items))
-    rulings = [oracle.ruling(orders[0], no_truth, no_recs) for orders in users]
+    rulings = [
+        oracle.ruling(orders[0]._replace(n_judged=len(rows)), no_truth, no_recs)
+        for orders, rows in zip(users, truth, strict=True)
+    ]
     fixed = {"skip": None, "zero": 0.0, "nan": math.nan}
     per_user = [
         expected_value(metric, orders, options) if rule == "count" else fixed[rule]

@@ -22,7 +22,7 @@ from worked_cases import Case, Refused
 import fastrec
 from fastrec.kernels.opcodes import BLOCK
 from fastrec.kernels.ranking import SMALL_ROWS
-from fastrec.registry import parse
+from fastrec.registry import COMMON_OPTIONS, parse
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -80,7 +80,7 @@ def write(name: str, options: dict[str, Any], k: int | None) -> str:
 def matrix() -> list[Ask]:
     asks = []
     for metric in (metric for metric in fastrec.catalogue() if metric["kind"] == "ranking"):
-        own = {name: option for name, option in metric["options"].items() if name != "min_gain"}
+        own = {name: option for name, option in metric["options"].items() if name not in COMMON_OPTIONS}
         choices = [samples(name, option) for name, option in own.items()]
         for values, k, min_gain in itertools.product(itertools.product(*choices), CUTOFFS, MIN_GAINS):
             options = dict(zip(own, values, strict=True))
@@ -259,6 +259,44 @@ def test_a_metrics_min_gain_goes_before_the_calls(log: Log, k: int, min_gain: fl
         for name in ("hits", "recall", "map", "ndcg", "r_precision")
     ]
     check_call(log, [*asks, *(Ask(f"{ask.name}@{k}", ask.name, {}, k) for ask in asks)], min_gain=2.0)
+
+
+OWN_POLICIES = st.sampled_from(["skip", "zero", "nan"])
+OWN_NO_TRUTH = OWN_POLICIES | st.just("judged")
+
+
+@CI
+@given(data=st.data())
+def test_a_metrics_policies_go_before_the_calls(data: st.DataObject) -> None:
+    log = data.draw(strategies.logs())
+    labels = data.draw(st.lists(st.sampled_from("ab"), min_size=len(log.recs), max_size=len(log.recs)))
+    weights = data.draw(
+        st.none() | st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(labels), max_size=len(labels))
+    )
+    asks = []
+    for name in ("hits", "recall", "precision", "ndcg", "f1"):
+        options = data.draw(st.fixed_dictionaries({}, optional={"no_truth": OWN_NO_TRUTH, "no_recs": OWN_POLICIES}))
+        asks.append(Ask(write(name, options, 3), name, options, 3))
+        if name in ("precision", "f1"):
+            options = {"average": "pooled", **options}
+            asks.append(Ask(write(name, options, 3), name, options, 3))
+    call = {"no_truth": data.draw(OWN_NO_TRUTH), "no_recs": data.draw(OWN_POLICIES)}
+    check_call(log, asks, groups=labels, weights=weights, **call)
+
+
+def test_judged_users_count_and_unknown_ones_do_not() -> None:
+    lists, truth = {"a": [1], "b": [2], "c": [3]}, {"a": {1: 1.0}, "b": {2: 0.0}}
+    assert fastrec.evaluate(lists, truth, "recall@1", no_truth="judged")["recall@1"] == 0.5
+    assert fastrec.evaluate(lists, truth, "recall(no_truth=zero)@1")["recall(no_truth=zero)@1"] == 1 / 3
+    rows = fastrec.evaluate_scores([1, 0, 0], [0.5, 0.5, 0.25], [0, 1, 3, 3], "hit_rate@1", no_truth="judged")
+    assert rows["hit_rate@1"] == 0.5
+
+
+def test_a_policy_of_a_metric_may_be_an_error() -> None:
+    recs, truth = [[1], [2]], [[1], []]
+    assert fastrec.evaluate(recs, truth, "recall@1", no_truth="zero")["recall@1"] == 0.5
+    with pytest.raises(fastrec.InputError, match="user 1 has no relevant item, and no_truth='error'"):
+        fastrec.evaluate(recs, truth, ["recall@1", "recall(no_truth=error)@1"])
 
 
 # Worked cases

@@ -42,6 +42,7 @@ CANONICAL = {
     "err(max_gain=4)": "err(max_gain=4)",
     "recall(average=pooled, denominator=n_rel)": "recall(average=pooled)",
     "hits(min_gain=2.50)": "hits(min_gain=2.5)",
+    "hits(no_recs=skip, no_truth=zero, min_gain=2)@3": "hits(min_gain=2, no_truth=zero, no_recs=skip)@3",
     "mrr\n(\n) @\t7": "mrr@7",
     f"mrr@{2**31 - 1}": f"mrr@{2**31 - 1}",
 }
@@ -234,9 +235,12 @@ def test_the_catalogue_is_complete() -> None:
 
 @pytest.mark.parametrize("name", DEFINED)
 def test_options_and_defaults(name: str) -> None:
-    """The first choice is the default; every metric also takes min_gain."""
+    """The first choice is the default; every metric also takes min_gain and policies."""
     options = dict(CATALOGUE[name]["options"])
     assert options.pop("min_gain") == {"default": None, "required": False, "choices": [], "kind": "number"}
+    policies = ["skip", "zero", "nan", "error"]
+    for policy, choices in (("no_truth", [*policies, "judged"]), ("no_recs", policies)):
+        assert options.pop(policy) == {"default": None, "required": False, "choices": choices, "kind": "choice"}
     assert list(options) == list(DEFINED[name])
     for option, choices in DEFINED[name].items():
         kind = "number" if choices == ["number"] else "choice or table" if "table" in choices else "choice"

@@ -25,6 +25,7 @@ from worked_cases import ScoredCase
 
 import fastrec
 from fastrec.kernels.opcodes import BLOCK
+from fastrec.registry import COMMON_OPTIONS
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -52,7 +53,7 @@ def samples(name: str, option: dict[str, Any]) -> list[Any]:
 
 
 def asks_of(metric: dict[str, Any]) -> list[Ask]:
-    own = {name: option for name, option in metric["options"].items() if name != "min_gain"}
+    own = {name: option for name, option in metric["options"].items() if name not in COMMON_OPTIONS}
     choices = [samples(name, option) for name, option in own.items()]
     cutoffs = CUTOFFS if metric["kind"] == "ranking" else [None]
     min_gains = [None] if metric["name"] in score_oracle.ERRORS else MIN_GAINS

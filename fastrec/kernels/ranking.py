@@ -38,6 +38,7 @@ from fastrec.kernels.opcodes import (
     HITS,
     HITS_AT_N_REL,
     INCLUDED,
+    JUDGED,
     MINIMUM,
     MULTIPLY,
     N_LISTED,
@@ -57,6 +58,7 @@ from fastrec.kernels.opcodes import (
     READ_MEAN,
     SELECT,
     SERIES,
+    SKIP,
     SMALL_CATALOGUE,
     SORT_GAINS,
     SORTED_SERIES,
@@ -67,6 +69,7 @@ from fastrec.kernels.opcodes import (
     USER_NO_RECS,
     USER_NO_TRUTH,
     WEIGHT,
+    ZERO,
 )
 from fastrec.kernels.ties import (
     Ties,
@@ -125,8 +128,7 @@ class Program(NamedTuple):
     find: bool  # find hits, or work on given rows only
     n_items: int  # size of the catalogue
     lowest: int  # 0, or -1 where ranks of a list have been blanked out by negative ids
-    no_truth: int  # policies
-    no_recs: int
+    policies: Array  # int64 (n_views, 2): for users without truth, and with truth but without a list
     expected: bool  # tied rows count with their mean over all orders
     refuse_ties: bool  # a metric has no closed form for tied scores
 
@@ -477,7 +479,7 @@ def count_hits(ranks, n_events, bucket, counts, n):
 
 
 @helper
-def judge_users(n_rel, n_rec, rules, status, counts, groups, first, n, errors):
+def judge_users(n_rel, n_rec, truth_indptr, rules, status, counts, groups, first, n, errors):
     """Which policy rules each user: 0 none, 1 counted as 0, 2 counted as NaN, 3 left out; counts them all.
 
     The columns of the counts are N_EVALUATED, N_NAN, N_NO_TRUTH, N_NO_RECS.
@@ -489,6 +491,8 @@ def judge_users(n_rel, n_rec, rules, status, counts, groups, first, n, errors):
         if n_rel[i] == 0:
             reason = N_NO_TRUTH
             policy = rules[0]
+            if policy == JUDGED:
+                policy = ZERO if truth_indptr[first + i + 1] > truth_indptr[first + i] else SKIP
         elif n_rec[i] == 0:
             reason = N_NO_RECS
             policy = rules[1]
@@ -496,7 +500,7 @@ def judge_users(n_rel, n_rec, rules, status, counts, groups, first, n, errors):
             errors[0] = USER_NO_TRUTH if reason == N_NO_TRUTH else USER_NO_RECS
             errors[1] = first + i
             return False
-        status[i] = 0 if policy == -1 else 1 if policy == 1 else 2 if policy == NAN else 3
+        status[i] = 0 if policy == -1 else 1 if policy == ZERO else 2 if policy == NAN else 3
         one = (status[i] < 2, status[i] == 2, reason == N_NO_TRUTH, reason == N_NO_RECS)
         tally = (tally[0] + one[0], tally[1] + one[1], tally[2] + one[2], tally[3] + one[3])
         for g in range(len(groups)):
@@ -977,8 +981,9 @@ def evaluate_view(view, ties, truth_indptr, gains, program, users, totals, scrat
     ranks, counts = scratch.ranks[at, which], scratch.counts[at]
     if program.find:
         count_hits(ranks, bounds[START, n], program.bucket, counts, n)
-        rules, people = (program.no_truth, program.no_recs), totals.counts[at, :, view]
-        if not judge_users(bounds[N_RELEVANT], bounds[N_LISTED], rules, status, people, users.groups, first, n, errors):
+        rules, people = program.policies[view], totals.counts[at, :, view]
+        known = (bounds[N_RELEVANT], bounds[N_LISTED], truth_indptr)
+        if not judge_users(*known, rules, status, people, users.groups, first, n, errors):
             return False
         if view == 0:
             add_facts(bounds[N_RELEVANT], bounds[N_LISTED], bounds[START, n], n, totals.facts[at])
