@@ -29,7 +29,7 @@ import cases  # noqa: E402 - a neighbour, wherever this is started
 REQUIREMENTS = {
     "cornac": ["cornac"],
     "implicit": ["implicit"],
-    "ir_measures": ["ir-measures"],
+    "ir_measures": ["ir-measures", "cwl-eval"],
     "lenskit": ["lenskit"],
     "pytrec_eval": ["pytrec-eval-terrier"],
     "ranx": ["ranx"],

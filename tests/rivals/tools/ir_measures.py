@@ -1,0 +1,82 @@
+"""What ir_measures answers, under its own names (`str` of each measure).
+
+It takes {query: {document: grade}} and {query: {document: score}} with texts as ids, so ids become texts, and
+`calc_aggregate` averages over the queries of the truth. It passes measures on to other programs: most to pytrec_eval,
+`RR@k` to a copy of MS MARCO's script, `ERR` and `nDCG(dcg='exp-log2')` to gdeval.pl, which prints five digits, and
+`RBP` and `SDCG` to cwl_eval.
+"""
+
+import importlib.metadata
+import json
+import logging
+import math
+import subprocess
+import sys
+from collections import Counter
+
+sys.path.pop(0)  # this folder, whose files are called as the tools are
+
+import ir_measures
+from ir_measures import AP, ERR, RBP, RR, SDCG, Accuracy, NumRet, P, R, Rprec, SetAP, SetF, SetP, SetR, Success, nDCG
+
+logging.disable(logging.WARNING)  # cwl_eval says for every run which grades did not occur
+LARGEST_GRADES = {"real": 10}  # by kind, elsewhere:
+LARGEST_GRADE = 4  # which is also the most that gdeval.pl takes
+SKIPPED = {
+    "rows": "ir_measures ranks documents of queries, and has no metrics of labelled rows",
+    "duplicates": "a run is a dict, which holds a document once; rows of a document twice are made into such a dict",
+}
+
+
+def measures_of(case):
+    """The measures that are asked, each alone, since measures of one call can share a program's run."""
+    largest = LARGEST_GRADES.get(case["kind"], LARGEST_GRADE)
+    exp2 = {grade: 2**grade - 1 for grade in range(1, largest + 1)}
+    asked = [AP, nDCG, RR, Rprec, SetP, SetR, SetF, SetAP, SetP(relative=True), NumRet(rel=1), Accuracy]
+    asked += [RBP(rel=1), RBP(rel=1, p=0.5), SetF(beta=0.25), SetF(beta=4.0), nDCG(gains=exp2)]
+    for k in case["ks"]:
+        asked += [measure @ k for measure in (P, R, AP, RR, nDCG, Success, ERR, Accuracy)]
+        asked += [nDCG(dcg="exp-log2") @ k, SDCG(max_rel=1) @ k, nDCG(gains=exp2) @ k]
+    if case["kind"] in ("graded", "tied", "real"):
+        asked += [AP(rel=2), RR(rel=2), Rprec(rel=2), SetP(rel=2), SetR(rel=2), RBP(rel=2)]
+        for k in case["ks"]:
+            asked += [measure(rel=2) @ k for measure in (P, R, AP, RR, Success)]
+            asked.append(SDCG(max_rel=largest) @ k)
+    return asked
+
+
+def said(error):
+    """What an error says, without the names of temporary files."""
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"gdeval.pl ends with exit status {error.returncode}: it takes grades up to {LARGEST_GRADE}"
+    return f"{type(error).__name__}: {error}"
+
+
+def ask(case, failures):
+    """The average of each measure, and what it raised instead."""
+    run = {user: {str(item): score for item, score in rows} for user, rows in case["recs"].items()}
+    values = {}
+    for measure in measures_of(case):
+        try:
+            value = float(ir_measures.calc_aggregate([measure], case["truth"], run)[measure])
+        except Exception as error:  # noqa: BLE001 - whatever it raises is the answer
+            failures[f"{case['kind']}: {measure}: {said(error)}"] += 1
+        else:
+            values[str(measure)] = value if math.isfinite(value) else None
+    return values
+
+
+def main():
+    """Answer the cases on standard input."""
+    given, failures = json.load(sys.stdin), Counter()
+    values = {case["name"]: ask(case, failures) for case in given["lists"] if case["kind"] not in SKIPPED}
+    packages = ("ir-measures", "pytrec-eval-terrier", "cwl-eval")
+    answer = {
+        "versions": {package: importlib.metadata.version(package) for package in packages},
+        "values": values,
+        "skipped": SKIPPED | {what: f"in {count} cases" for what, count in sorted(failures.items())},
+    }
+    print(json.dumps(answer))
+
+
+main()

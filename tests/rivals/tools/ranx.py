@@ -1,0 +1,94 @@
+"""What ranx answers, under its own names.
+
+`Qrels` and `Run` are made of dicts with texts as ids, so ids become texts. By default queries must be the same on
+both sides; where they are not, `make_comparable=True` is asked, an option of `evaluate`. Plain dicts, which
+`evaluate` takes too and which it orders otherwise, are the variants with `inputs=dict`.
+"""
+
+import contextlib
+import importlib.metadata
+import json
+import math
+import sys
+from collections import Counter
+
+sys.path.pop(0)  # this folder, whose files are called as the tools are
+
+import ranx
+
+CUT = ("hits", "hit_rate", "precision", "recall", "f1", "mrr", "map", "dcg", "dcg_burges", "ndcg", "ndcg_burges")
+UNCUT = (*CUT, "r-precision", "rbp.80", "rbp.95")
+GRADED = ("graded", "tied", "real")
+DICTS = ("binary", "graded", "tied", "short", "real")
+SKIPPED = {
+    "rows": "ranx ranks documents of queries, and has no metrics of labelled rows",
+    "duplicates": "a Run is made of a dict, which holds a document once",
+}
+
+
+def names_of(case):
+    """What `evaluate` is asked by name."""
+    names = [*UNCUT, *(f"{name}@{k}" for name in CUT for k in case["ks"])]
+    if case["kind"] in GRADED:
+        names += [f"{name}-l2" for name in names]
+    return names
+
+
+def ask_objects(case, names, *, make_comparable):
+    """Of `Qrels` and `Run`."""
+    qrels, run = ranx.Qrels(case["truth"]), ranx.Run(dicts_of(case))
+    return ranx.evaluate(qrels, run, names, make_comparable=make_comparable)
+
+
+def ask_dicts(case, names):
+    """Of plain dicts, which must be in the same order of queries."""
+    run = dicts_of(case)
+    return ranx.evaluate(case["truth"], {user: run[user] for user in case["truth"]}, names)
+
+
+def dicts_of(case):
+    """Lists as dicts of scores."""
+    return {user: {str(item): score for item, score in rows} for user, rows in case["recs"].items()}
+
+
+def variants(values, option):
+    """Names that state an option: ndcg(option)@3."""
+    found = {}
+    for name, value in values.items():
+        plain, at, k = name.partition("@")
+        found[f"{plain}({option}){at}{k}"] = value
+    return found
+
+
+def ask(case, failures):
+    """The default where it answers, and the options."""
+    names, values = names_of(case), {}
+    ways = [("", lambda: ask_objects(case, names, make_comparable=False))]
+    if case["recs"].keys() != case["truth"].keys() or case["kind"] == "empty_list":
+        ways.append(("make_comparable=True", lambda: ask_objects(case, names, make_comparable=True)))
+    if case["kind"] in DICTS:
+        ways.append(("inputs=dict", lambda: ask_dicts(case, names)))
+    for option, way in ways:
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                found = way()
+        except Exception as error:  # noqa: BLE001 - whatever it raises is the answer
+            failures[f"{case['kind']}: {option or 'default'}: {type(error).__name__}: {error}"] += 1
+        else:
+            values |= variants(found, option) if option else found
+    return {name: float(value) if math.isfinite(value) else None for name, value in values.items()}
+
+
+def main():
+    """Answer the cases on standard input."""
+    given, failures = json.load(sys.stdin), Counter()
+    values = {case["name"]: ask(case, failures) for case in given["lists"] if case["kind"] not in SKIPPED}
+    answer = {
+        "versions": {package: importlib.metadata.version(package) for package in ("ranx", "numba", "numpy")},
+        "values": values,
+        "skipped": SKIPPED | {what: f"in {count} cases" for what, count in sorted(failures.items())},
+    }
+    print(json.dumps(answer))
+
+
+main()
