@@ -33,13 +33,13 @@ REQUIREMENTS = {
     "lenskit": ["lenskit"],
     "pytrec_eval": ["pytrec-eval-terrier"],
     "ranx": ["ranx"],
-    "recbole": ["recbole"],
+    "recbole": ["torch==2.13.0", "recbole", "numpy<1.24"],
     "recommenders": ["recommenders"],
     "rectools": ["rectools"],
     "replay": ["replay-rec"],
     "sklearn": ["scikit-learn"],
     "spark": ["pyspark"],
-    "torchmetrics": ["torchmetrics"],
+    "torchmetrics": ["torch==2.13.0", "torchmetrics"],
 }
 MOST_DIFFERENT = 1e-9
 

@@ -1,0 +1,172 @@
+"""What Spark answers: `pyspark.mllib.evaluation`, in a session on this machine.
+
+A row of `RankingMetrics` is (list, relevant items) of a user, or (list, judged items, their grades). Rows are made of
+the users who have a list, also an empty one; those without are in no row, as after a join. Ids are 64-bit integers.
+Grade 0 is left out of the relevant items, and given where grades are. Python's `RankingMetrics` takes grades but does
+not hand them on, so they are given to that of Java too; there the order of the judged items matters: it is that of the
+truth, and once more that of descending grades.
+
+Each number is a job of some 50 ms, so the first cases of each kind are asked, and grades only where there are any.
+"""
+
+import contextlib
+import json
+import math
+import os
+import sys
+
+sys.path.pop(0)  # this folder, whose files are called as the tools are
+
+import pyspark
+from pyspark.mllib.evaluation import BinaryClassificationMetrics, MulticlassMetrics, RankingMetrics, RegressionMetrics
+from pyspark.sql import SparkSession
+
+CASES_OF_A_KIND = 8
+GRADED_KINDS = ("graded", "tied", "grade_zero", "real")
+THRESHOLD = 0.5
+
+
+def session():
+    """A quiet session with one thread."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[1]").appName("rivals")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.python.unix.domain.socket.enabled": "true",  # half as long a job
+    }.items():
+        builder = builder.config(name, value)
+    found = builder.getOrCreate().sparkContext
+    found.setLogLevel("OFF")
+    return found
+
+
+def first_of_a_kind(cases):
+    """The first cases of each kind, in their order."""
+    seen = {}
+    for case in cases:
+        seen[case["kind"]] = seen.get(case["kind"], 0) + 1
+        if seen[case["kind"]] <= CASES_OF_A_KIND:
+            yield case
+
+
+def ask_lists(sc, case):
+    """Rankings of the users with a list."""
+    users = [(user, [item for item, _ in recs]) for user, recs in case["recs"].items()]
+    relevant = [
+        (items, [int(item) for item, grade in case["truth"].get(user, {}).items() if grade > 0])
+        for user, items in users
+    ]
+    call = RankingMetrics(sc.parallelize(relevant, 1))
+    values = {"map": call.meanAveragePrecision}
+    for k in case["ks"]:
+        values[f"precision@{k}"] = call.precisionAt(k)
+        values[f"recall@{k}"] = call.recallAt(k)
+        values[f"map@{k}"] = call.meanAveragePrecisionAt(k)
+        values[f"ndcg@{k}"] = call.ndcgAt(k)
+    if case["kind"] in GRADED_KINDS:
+        grades = [list(case["truth"].get(user, {}).items()) for user, _ in users]
+        ordered = [sorted(pairs, key=lambda pair: -pair[1]) for pairs in grades]
+        values.update(ask_python(sc, case, with_grades(users, grades)))
+        values.update(ask_java(sc, case, with_grades(users, grades), "relevance"))
+        values.update(ask_java(sc, case, with_grades(users, ordered), "relevance, descending"))
+    return values
+
+
+def with_grades(users, grades):
+    """Rows of (list, judged items, their grades)."""
+    return [
+        (items, [int(item) for item, _ in pairs], [float(grade) for _, grade in pairs])
+        for (_, items), pairs in zip(users, grades, strict=True)
+    ]
+
+
+def ask_python(sc, case, rows):
+    """Grades given in Python, at one cut-off: they are accepted, and not used."""
+    call, k = RankingMetrics(sc.parallelize(rows, 1)), case["ks"][1]
+    return {
+        f"ndcg(python, relevance)@{k}": call.ndcgAt(k),
+        f"precision(python, relevance)@{k}": call.precisionAt(k),
+        f"recall(python, relevance)@{k}": call.recallAt(k),
+        f"map(python, relevance)@{k}": call.meanAveragePrecisionAt(k),
+    }
+
+
+def ask_java(sc, case, rows, name):
+    """Grades given to `RankingMetrics.of`: gains are 2^grade - 1, in the ideal too, whose order is that of the row."""
+    java = sc._jvm
+
+    def java_list(values):
+        found = java.java.util.ArrayList()
+        for value in values:
+            found.add(value)
+        return found
+
+    tuples = java_list(java.scala.Tuple3(*map(java_list, row)) for row in rows)
+    call = java.org.apache.spark.mllib.evaluation.RankingMetrics.of(sc._jsc.parallelize(tuples, 1))
+    return {f"ndcg({name})@{k}": call.ndcgAt(k) for k in case["ks"]}
+
+
+def ask_rows(sc, case):
+    """Rating errors and, where labels are 0 and 1, classification; with and without weights."""
+    labels, scores = map(float, case["labels"]), case["scores"]
+    pairs = list(zip(scores, labels, strict=True))
+    weighted = [(*pair, weight) for pair, weight in zip(pairs, case["weights"], strict=True)]
+    values = {}
+    for rows, name in ((pairs, ""), (weighted, "weighted ")):
+        errors = RegressionMetrics(sc.parallelize(rows, 1))
+        values[f"{name}mae"] = errors.meanAbsoluteError
+        values[f"{name}mse"] = errors.meanSquaredError
+        values[f"{name}rmse"] = errors.rootMeanSquaredError
+        if case["kind"] == "graded_rows":
+            continue
+        curve = BinaryClassificationMetrics(sc.parallelize(rows, 1))
+        values[f"{name}auc"] = curve.areaUnderROC
+        values[f"{name}average_precision"] = curve.areaUnderPR
+        values.update({name + metric: value for metric, value in classification(sc, rows).items()})
+    return values
+
+
+def classification(sc, rows):
+    """Class 1 is predicted from a threshold on: Spark takes predicted classes, and probabilities for the log loss."""
+    full = [
+        (float(score >= THRESHOLD), label, *(weight or [1.0]), [1 - score, score]) for score, label, *weight in rows
+    ]
+    classes = MulticlassMetrics(sc.parallelize(full, 1))
+    return {
+        f"accuracy(threshold={THRESHOLD})": classes.accuracy,
+        f"precision(threshold={THRESHOLD})": classes.precision(1.0),
+        f"recall(threshold={THRESHOLD})": classes.recall(1.0),
+        f"f1(threshold={THRESHOLD})": classes.fMeasure(1.0),
+        f"f_beta(beta=2.0, threshold={THRESHOLD})": classes.fMeasure(1.0, 2.0),
+        f"fpr(threshold={THRESHOLD})": classes.falsePositiveRate(1.0),
+        "log_loss": classes.logLoss(),
+    }
+
+
+def storable(values):
+    """NaN is no number in JSON."""
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
+given = json.load(sys.stdin)
+with contextlib.redirect_stdout(sys.stderr):
+    context = session()
+    found = {case["name"]: storable(ask_lists(context, case)) for case in first_of_a_kind(given["lists"])}
+    found.update({case["name"]: storable(ask_rows(context, case)) for case in first_of_a_kind(given["rows"])})
+    context.stop()
+print()
+print(
+    json.dumps(
+        {
+            "versions": {"pyspark": pyspark.__version__},
+            "values": found,
+            "skipped": {
+                "tied": "lists are in an order, and have no scores",
+                "no_recs": "a user without a list is in no row, unless given an empty list",
+            },
+        }
+    )
+)

@@ -1,0 +1,129 @@
+"""What TorchMetrics answers: its retrieval metrics over lists and rows, its classification and regression over rows.
+
+A retrieval metric takes flat tensors `preds`, `target`, `indexes` and knows only rows that were scored. So a list is
+given as its rows, with the grade in the truth as target or 0: relevant items that were not retrieved vanish, and so do
+users without rows. Only nDCG takes grades; for the others, which refuse them, targets are `grade > 0`. Users are
+`indexes`, which are 64-bit integers; items are not given at all. Values are computed in float32, as always there.
+
+What ties do is defined for nDCG and for the area under the ROC curve; the other metrics take the first rows of `topk`
+or `argsort` as they come, which is another answer on another processor. That is not asked.
+"""
+
+import json
+import sys
+
+sys.path.pop(0)  # this folder, whose files are called as the tools are
+
+import torch
+import torchmetrics
+from torchmetrics import classification, regression, retrieval
+
+CUT = {
+    "precision": retrieval.RetrievalPrecision,
+    "recall": retrieval.RetrievalRecall,
+    "hit_rate": retrieval.RetrievalHitRate,
+    "mrr": retrieval.RetrievalMRR,
+    "map": retrieval.RetrievalMAP,
+    "ndcg": retrieval.RetrievalNormalizedDCG,
+    "fallout": retrieval.RetrievalFallOut,
+    "gauc": retrieval.RetrievalAUROC,
+}
+UNCUT = {**CUT, "r_precision": retrieval.RetrievalRPrecision}
+DEFINED_FOR_TIES = ("ndcg", "gauc")  # of CUT and UNCUT, the second without a cut-off only
+VARIANTS = [  # of all; that of one metric follows
+    {},
+    {"empty_target_action": "skip"},
+    {"empty_target_action": "pos"},
+    {"empty_target_action": "neg"},
+]
+VARIANTS_OF = {"precision": [{"adaptive_k": True}], "gauc": [{"max_fpr": 0.5}]}
+DEFAULT_ACTION = {"fallout": "pos"}  # the others have neg
+
+BINARY = {
+    "auc": classification.BinaryAUROC,
+    "auc(max_fpr=0.5)": lambda: classification.BinaryAUROC(max_fpr=0.5),
+    "average_precision": classification.BinaryAveragePrecision,
+    "ece": classification.BinaryCalibrationError,
+    "ece(n_bins=5)": lambda: classification.BinaryCalibrationError(n_bins=5),
+    "accuracy(threshold=0.5)": classification.BinaryAccuracy,
+    "precision(threshold=0.5)": classification.BinaryPrecision,
+    "recall(threshold=0.5)": classification.BinaryRecall,
+    "specificity(threshold=0.5)": classification.BinarySpecificity,
+    "f1(threshold=0.5)": classification.BinaryF1Score,
+    "f_beta(beta=2.0, threshold=0.5)": lambda: classification.BinaryFBetaScore(beta=2.0),
+    "mcc(threshold=0.5)": classification.BinaryMatthewsCorrCoef,
+    "precision(threshold=0.99)": lambda: classification.BinaryPrecision(threshold=0.99),
+}
+ERRORS = {
+    "mae": regression.MeanAbsoluteError,
+    "mse": regression.MeanSquaredError,
+    "rmse": lambda: regression.MeanSquaredError(squared=False),
+}
+
+
+def named(name, options, k=None):
+    """The text that a value is kept under: `name(option=value)@k`."""
+    text = ", ".join(f"{option}={value}" for option, value in options.items())
+    return name + (f"({text})" if text else "") + ("" if k is None else f"@{k}")
+
+
+def ask_retrieval(preds, target, indexes, ks, *, tied):
+    """Every retrieval metric, uncut and at each cut-off, with each of the options that change values."""
+    preds, target, indexes = torch.tensor(preds), torch.tensor(target), torch.tensor(indexes)
+    binary, values = (target > 0).long(), {}
+    for k in (None, *ks):
+        for name, metric in (UNCUT if k is None else CUT).items():
+            if tied and (name not in DEFINED_FOR_TIES or (name == "gauc" and k is not None)):
+                continue
+            for options in [*VARIANTS, *VARIANTS_OF.get(name, [])]:
+                if options.get("empty_target_action") == DEFAULT_ACTION.get(name, "neg"):
+                    continue
+                if k is None and "adaptive_k" in options:
+                    continue  # without a cut-off it changes nothing
+                call = metric(**options) if k is None else metric(top_k=k, **options)
+                call.update(preds, target if name == "ndcg" else binary, indexes=indexes)
+                values[named(name, options, k)] = call.compute().item()
+    return values
+
+
+def ask_lists(case):
+    """Lists, as the rows that they consist of."""
+    rows = [
+        (score, case["truth"].get(user, {}).get(str(item), 0), int(user))
+        for user, recs in case["recs"].items()
+        for item, score in recs
+    ]
+    preds, target, indexes = zip(*rows, strict=True)
+    return ask_retrieval(preds, target, indexes, case["ks"], tied=case["kind"] == "tied")
+
+
+def ask_rows(case):
+    """Metrics over all rows, and retrieval metrics with users as queries."""
+    labels, scores = case["labels"], case["scores"]
+    values = ask_retrieval(scores, labels, case["users"], (1, 3), tied=case["kind"] == "tied_rows")
+    preds, target = torch.tensor(scores), torch.tensor(labels)
+    if case["kind"] != "graded_rows":
+        values.update({name: metric()(preds, target).item() for name, metric in BINARY.items()})
+    values.update({name: metric()(preds, target.float()).item() for name, metric in ERRORS.items()})
+    return values
+
+
+given = json.load(sys.stdin)
+print(
+    json.dumps(
+        {
+            "versions": {"torchmetrics": torchmetrics.__version__, "torch": torch.__version__},
+            "values": {
+                **{case["name"]: ask_lists(case) for case in given["lists"]},
+                **{case["name"]: ask_rows(case) for case in given["rows"]},
+            },
+            "skipped": {
+                "tied": "equal scores are in no defined order, except in nDCG and the uncut area under the ROC curve",
+                "tied_rows": "equal scores are in no defined order, except in nDCG, in the uncut area under the ROC "
+                "curve, and over all rows",
+                "log_loss": "not in TorchMetrics",
+                "weights": "metrics of rows take none",
+            },
+        }
+    )
+)
