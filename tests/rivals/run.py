@@ -30,7 +30,7 @@ REQUIREMENTS = {
     "cornac": ["cornac"],
     "implicit": ["implicit"],
     "ir_measures": ["ir-measures", "cwl-eval"],
-    "lenskit": ["lenskit"],
+    "lenskit": ["torch==2.13.0", "lenskit"],
     "pytrec_eval": ["pytrec-eval-terrier"],
     "ranx": ["ranx"],
     "recbole": ["torch==2.13.0", "recbole", "numpy<1.24"],

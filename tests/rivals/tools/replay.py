@@ -1,0 +1,88 @@
+"""What RePlay answers, from the classes of `replay.metrics`.
+
+Lists and truth are given as pandas rows with users and items as they are; the metrics look at no grade, so every row
+of the truth is relevant. The same in Polars is asked too, as "ndcg(input=polars)@3", and as dicts of lists, as
+"ndcg(input=dict)@3": only these can hold a list that is empty, and they leave items of one score in their order. Its
+RocAuc orders the pairs within the first k alone.
+"""
+
+import json
+import sys
+import warnings
+from collections import Counter
+
+sys.path.pop(0)  # this folder, whose files are called as the tools are
+
+import importlib.metadata
+
+import pandas as pd
+import polars as pl
+from replay import metrics
+
+NAMES = {
+    "hit_rate": metrics.HitRate,
+    "precision": metrics.Precision,
+    "recall": metrics.Recall,
+    "map": metrics.MAP,
+    "mrr": metrics.MRR,
+    "ndcg": metrics.NDCG,
+    "roc_auc": metrics.RocAuc,
+}
+
+
+def rows(case):
+    """Columns of the lists and columns of the truth."""
+    recs = [(int(user), item, score) for user, pairs in case["recs"].items() for item, score in pairs]
+    truth = [
+        (int(user), int(item), float(grade)) for user, held in case["truth"].items() for item, grade in held.items()
+    ]
+    return tuple(
+        dict(zip(("query_id", "item_id", "rating"), map(list, zip(*found, strict=True)), strict=True))
+        for found in (recs, truth)
+    )
+
+
+def dicts(case):
+    """Lists of (item, score), and lists of items."""
+    recs = {int(user): [(item, score) for item, score in pairs] for user, pairs in case["recs"].items()}
+    return recs, {int(user): [int(item) for item in held] for user, held in case["truth"].items()}
+
+
+def ask(case):
+    """Every metric at every cut-off, of each kind of input."""
+    recs, truth = rows(case)
+    inputs = {
+        "": (pd.DataFrame(recs), pd.DataFrame(truth)),
+        "(input=polars)": (pl.DataFrame(recs), pl.DataFrame(truth)),
+        "(input=dict)": dicts(case),
+    }
+    values = {}
+    for option, given in inputs.items():
+        for name, metric in NAMES.items():
+            for text, value in metric(case["ks"])(*given).items():
+                values[f"{name}{option}@{text.partition('@')[2]}"] = number(value)
+    return values
+
+
+def number(value):
+    """A value as JSON has it: NaN is null."""
+    return None if value != value else float(value)  # noqa: PLR0124 - NaN
+
+
+def main():
+    """Ask for every case."""
+    warnings.simplefilter("ignore", metrics.base_metric.MetricDuplicatesWarning)
+    given = json.load(sys.stdin)
+    values, errors = {}, Counter()
+    for case in given["lists"]:
+        try:
+            values[case["name"]] = ask(case)
+        except (ValueError, ZeroDivisionError, TypeError, pl.exceptions.PolarsError) as error:
+            errors[case["kind"], f"{type(error).__name__}: {error}"] += 1
+    skipped = {kind: f"{text} in {count} cases" for (kind, text), count in errors.items()}
+    skipped["rows"] = "it takes no scored rows"
+    versions = {name: importlib.metadata.version(name) for name in ("replay-rec", "pandas", "polars")}
+    print(json.dumps({"versions": versions, "values": values, "skipped": skipped}))
+
+
+main()
