@@ -72,8 +72,7 @@ def is_linear(row: Row) -> bool:
 def _degree(row: Row) -> int:
     """0 for rows that no order of tied rows changes, 1 for linear functions of means, 2 for anything else."""
     if is_leaf(row):
-        cut_ideal = row.key[0] == "ideal" and row.key[1] == op.FROM_CUT_LIST
-        return 2 if cut_ideal else 1 if row.key[0] in _FROM_HITS else 0
+        return _degree_of_leaf(row)
     degrees = [_degree(part) for part in row.parts]
     if not any(degrees):
         return 0
@@ -85,6 +84,16 @@ def _degree(row: Row) -> int:
     linear = {op.DIVIDE: degrees[0], op.SELECT: degrees[-1], op.BLANK: degrees[-1]}
     fixed = {op.DIVIDE: degrees[-1], op.SELECT: degrees[0], op.BLANK: degrees[0]}
     return linear[row.key] if row.key in linear and fixed[row.key] == 0 else 2
+
+
+def _degree_of_leaf(row: Row) -> int:
+    if row.key[0] == "hits" and row.key[1] is None:
+        return 0  # all of the list
+    if row.key[0] == "cumulative":
+        return 2 if _degree(row.parts[0]) else 0
+    if row.key[0] == "ideal" and row.key[1] == op.FROM_CUT_LIST:
+        return 2
+    return 1 if row.key[0] in _FROM_HITS else 0
 
 
 def _at_least_zero(row: Row) -> bool:
@@ -137,7 +146,7 @@ class Writer:
         if self._largest_ideal > MOST_IDEAL_RANKS:
             raise MetricError(f"ideal=k needs k <= {MOST_IDEAL_RANKS}, found k = {self._largest_ideal}")
         self.gains = {row.key[4] if row.key[0] in _READ else row.key[3] for row in leaves if row.key[0] in _GAINED}
-        self.has_plain_ideal = any(row.key[0] == "cumulative" for row in leaves)
+        self.has_plain_ideal = any(row.key[:2] == ("cumulative", True) for row in leaves)
         self._ideal_weights = {row.key[-1] for row in leaves if row.key[0] in ("ideal", "cumulative")}
 
     def row_number(self, view: int, row: Row) -> int:

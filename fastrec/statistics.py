@@ -95,7 +95,7 @@ def constant(value: float) -> Row:
 
 
 WEIGHTS = ("one", "reciprocal", "rank", "log2", "log2_flat2")
-GAINS = ("linear", "exp2")
+GAINS = ("linear", "exp2", "binary")
 IDEALS = ("truth", "truth_uncut", "list", "list_at_k", "k")
 N_REC = Row(("n_rec",))
 N_REL = Row(("n_rel",))
@@ -240,6 +240,11 @@ class Statistics:
         return self._value_of(Row(("hits", self.cutoff)))
 
     @property
+    def hits_in_list(self) -> Any:
+        """Relevant items anywhere in the list."""
+        return self._value_of(Row(("hits", None)))
+
+    @property
     def hits_at_n_rel(self) -> Any:
         """Relevant items among the first n_rel ranks within k."""
         return self._value_of(Row(("hits_at_n_rel", self.cutoff)))
@@ -274,7 +279,10 @@ class Statistics:
 
     def gain_sum(self, gain: Gain, weight: Weight) -> Any:
         """Sum over hits within k of gain x weight of their rank."""
-        return self._series(op.GAIN_WEIGHT, _checked(weight, WEIGHTS, "weight"), _checked(gain, GAINS, "gain"))
+        gain = _checked(gain, GAINS, "gain")
+        if gain == "binary":
+            return self.hit_sum(weight)
+        return self._series(op.GAIN_WEIGHT, _checked(weight, WEIGHTS, "weight"), gain)
 
     def cascade(self, max_gain: float) -> Any:
         """Expected reciprocal rank at which a user stops who reads downwards."""
@@ -284,8 +292,12 @@ class Statistics:
         """The gain sum of the best possible order; see `ndcg` for the choices of `ideal`."""
         gain, weight = _checked(gain, GAINS, "gain"), _checked(weight, WEIGHTS, "weight")
         _checked(ideal, IDEALS, "ideal")
+        if gain == "binary":
+            counts = {"k": self._k, "list_at_k": Row(("hits", self.cutoff)), "truth_uncut": N_REL}
+            counts |= {"list": self._at_most_k(Row(("hits", None))), "truth": self._at_most_k(N_REL)}
+            return self._value_of(Row(("cumulative", False, weight), (counts[ideal],)))
         if ideal == "k":
-            ones = self._value_of(Row(("cumulative", weight), (self._k,)))
+            ones = self._value_of(Row(("cumulative", True, weight), (self._k,)))
             return ones if isinstance(gain, str) else ones * (gain[1] if len(gain) > 1 else 0.0)
         if ideal == "list_at_k":
             key, limit = ("ideal", op.FROM_CUT_LIST, self.cutoff, gain, weight), Row(("hits", self.cutoff))

@@ -106,7 +106,12 @@ def hit_rate(u: User) -> Number:
 
 
 def precision_denominator(u: User, denominator: str) -> int:
-    return {"k": u.k_alone, "min_k_n_rec": u.min_k(u.n_rec), "min_k_n_rel": u.min_k(u.n_rel)}[denominator]
+    return {
+        "k": u.k_alone,
+        "min_k_n_rec": u.min_k(u.n_rec),
+        "min_k_n_rel": u.min_k(u.n_rel),
+        "min_k_n_rel_n_rec": u.min_k(min(u.n_rel, u.n_rec)),
+    }[denominator]
 
 
 def precision(u: User, *, denominator: str = "k") -> Number:
@@ -115,7 +120,12 @@ def precision(u: User, *, denominator: str = "k") -> Number:
 
 
 def recall_denominator(u: User, denominator: str) -> int:
-    return {"n_rel": u.n_rel, "min_k_n_rel": u.min_k(u.n_rel)}[denominator]
+    return {
+        "n_rel": u.n_rel,
+        "min_k_n_rel": u.min_k(u.n_rel),
+        "min_k_n_rel_n_rec": u.min_k(min(u.n_rel, u.n_rec)),
+        "listed": sum(gain > 0 for gain in u.gains),
+    }[denominator]
 
 
 def recall(u: User, *, denominator: str = "n_rel") -> Number:
@@ -168,6 +178,7 @@ def map_(u: User, *, denominator: str = "min_k_n_rel") -> Number:
             "k": u.k_alone,
             "hits": u.n_hits,
             "min_n_rel_n_rec": min(u.n_rel, u.n_rec),
+            "min_k_n_rel_n_rec": u.min_k(min(u.n_rel, u.n_rec)),
         }[denominator],
     )
 
@@ -176,13 +187,15 @@ def map_(u: User, *, denominator: str = "min_k_n_rel") -> Number:
 
 
 def gain_of(grade: float, gain: str | Table) -> float:
-    """The grade itself, 2^grade - 1, or table[grade]; a table needs integer grades within it."""
+    """The grade itself, 2^grade - 1, 1 above 0, or table[grade]; a table needs integer grades within it."""
     if gain == "linear":
         return grade
+    if gain == "binary":
+        return float(grade > 0)
     if gain == "exp2":
         return math.pow(2, grade) - 1
     if isinstance(gain, str):
-        raise TypeError(f"a gain is linear, exp2 or a table, not {gain}")
+        raise TypeError(f"a gain is linear, exp2, binary or a table, not {gain}")
     if gain[0] != 0 or list(gain) != sorted(gain):
         raise ValueError(f"a gain table starts with 0 and does not decrease: {gain}")
     if grade != int(grade) or not 0 <= grade < len(gain):
@@ -230,7 +243,7 @@ def ndcg(u: User, *, gain: str | Table = "linear", discount: str | Table = "log2
     `ideal="k"` fills all k positions (n_rec positions without a cut-off) with gain_of(1); other grades
     than 1 are refused there.
     """
-    if ideal == "k" and any(grade != 1 for grade in u.truth):
+    if ideal == "k" and gain != "binary" and any(grade != 1 for grade in u.truth):
         raise ValueError("ideal=k is for binary truth")
     v = with_gain(u, gain)
     if ideal == "truth":
@@ -248,9 +261,9 @@ def ndcg(u: User, *, gain: str | Table = "linear", discount: str | Table = "log2
     return ratio(discounted(v.top, discount), discounted(best, discount))
 
 
-def rbp(u: User, *, p: float = 0.8) -> Number:
-    """(1-p) * sum of gain * p^(rank-1) within k, linear gain."""
-    return (1 - p) * math.fsum(gain * p ** (rank - 1) for rank, gain in enumerate(u.top, start=1))
+def rbp(u: User, *, p: float = 0.8, gain: str = "linear") -> Number:
+    """(1-p) * sum of gain * p^(rank-1) within k."""
+    return (1 - p) * math.fsum(own * p ** (rank - 1) for rank, own in enumerate(with_gain(u, gain).top, start=1))
 
 
 def err(u: User, *, max_gain: float) -> Number:

@@ -288,8 +288,10 @@ def closed_form(metric: str, u: User, blocks: Sequence[tuple[float, ...]], **opt
         denominator = options.get("denominator", "min_k_n_rel")
         if denominator == "hits":
             return float(closed_mean_precision(own))
-        under = {"min_k_n_rel": u.min_k(u.n_rel), "n_rel": u.n_rel, "k": u.k_alone}
-        return float(oracle.ratio(closed_precision_sum(own), under.get(denominator, min(u.n_rel, u.n_rec))))
+        shorter = min(u.n_rel, u.n_rec)
+        under = {"min_k_n_rel": u.min_k(u.n_rel), "n_rel": u.n_rel, "k": u.k_alone, "min_n_rel_n_rec": shorter}
+        under["min_k_n_rel_n_rec"] = u.min_k(shorter)
+        return float(oracle.ratio(closed_precision_sum(own), under[denominator]))
     if metric == "err":
         return closed_cascade(own, options["max_gain"])
     return closed_gains(metric, u, own, **options)

@@ -58,7 +58,8 @@ class Ask(NamedTuple):
     def allowed(self, kind: str) -> bool:
         """Whether the metric takes truth of this kind."""
         has_table = isinstance(self.options.get("gain"), tuple)
-        return not (kind == "graded" and has_table) and not (kind != "plain" and self.options.get("ideal") == "k")
+        needs_plain = self.options.get("ideal") == "k" and self.options.get("gain") != "binary"
+        return not (kind == "graded" and has_table) and not (kind != "plain" and needs_plain)
 
 
 def samples(name: str, option: dict[str, Any]) -> list[Any]:

@@ -200,22 +200,22 @@ def test_a_report_finds_any_spelling() -> None:
 # The catalogue
 
 AVERAGE = {"average": ["user", "pooled"]}
-GAIN, DISCOUNT = {"gain": ["linear", "exp2", "table"]}, {"discount": ["log2", "log2_flat2", "table"]}
+GAIN, DISCOUNT = {"gain": ["linear", "exp2", "binary", "table"]}, {"discount": ["log2", "log2_flat2", "table"]}
 DEFINED: dict[str, dict[str, list[str]]] = {
     "hits": {},
     "hit_rate": {},
-    "precision": {"denominator": ["k", "min_k_n_rec", "min_k_n_rel"], **AVERAGE},
-    "recall": {"denominator": ["n_rel", "min_k_n_rel"], **AVERAGE},
+    "precision": {"denominator": ["k", "min_k_n_rec", "min_k_n_rel", "min_k_n_rel_n_rec"], **AVERAGE},
+    "recall": {"denominator": ["n_rel", "min_k_n_rel", "min_k_n_rel_n_rec", "listed"], **AVERAGE},
     "f_beta": {"beta": ["number"], "average": ["user", "pooled", "means"]},
     "f1": {"average": ["user", "pooled", "means"]},
     "r_precision": {},
     "mrr": {},
     "arhr": {"denominator": ["one", "n_rel"]},
-    "map": {"denominator": ["min_k_n_rel", "n_rel", "k", "hits", "min_n_rel_n_rec"]},
+    "map": {"denominator": ["min_k_n_rel", "n_rel", "k", "hits", "min_n_rel_n_rec", "min_k_n_rel_n_rec"]},
     "cg": GAIN,
     "dcg": GAIN | DISCOUNT,
     "ndcg": GAIN | DISCOUNT | {"ideal": ["truth", "truth_uncut", "list", "list_at_k", "k"]},
-    "rbp": {"p": ["number"]},
+    "rbp": {"p": ["number"], "gain": ["linear", "binary"]},
     "err": {"max_gain": ["number"]},
     "accuracy": {},
     "specificity": {},

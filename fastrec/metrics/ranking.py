@@ -24,7 +24,7 @@ Table = Annotated[tuple[float, ...], TABLE]
 Exponent = Annotated[float, EXPONENT]
 NotNegative = Annotated[float, NOT_NEGATIVE]
 Fraction = Annotated[float, FRACTION]
-Gain = Literal["linear", "exp2"] | Table
+Gain = Literal["linear", "exp2", "binary"] | Table
 Discount = Literal["log2", "log2_flat2"] | Table
 Ideal = Literal["truth", "truth_uncut", "list", "list_at_k", "k"]
 Average = Literal["user", "pooled"]
@@ -74,14 +74,14 @@ def hit_rate(s: Any) -> Any:
 def precision(
     s: Any,
     *,
-    denominator: Literal["k", "min_k_n_rec", "min_k_n_rel"] = "k",
+    denominator: Literal["k", "min_k_n_rec", "min_k_n_rel", "min_k_n_rel_n_rec"] = "k",
     average: Average = "user",
 ) -> Any:
     """Share of the first k that is relevant.
 
     Formula: h / denominator, with the denominator k (the default: a short list is not excused), min(k, n_rec)
-    (`min_k_n_rec`) or min(k, n_rel) (`min_k_n_rel`). With `average=pooled` the sum of hits over the sum of
-    denominators of all counted users.
+    (`min_k_n_rec`), min(k, n_rel) (`min_k_n_rel`) or min(k, n_rel, n_rec) (`min_k_n_rel_n_rec`). With
+    `average=pooled` the sum of hits over the sum of denominators of all counted users.
 
     Examples
     --------
@@ -91,17 +91,28 @@ def precision(
     >>> report["precision@4"], report["precision(denominator=min_k_n_rec)@4"]
     (0.25, 0.5)
     """
-    denominators = {"k": s.k, "min_k_n_rec": s.within_k(s.n_rec), "min_k_n_rel": s.within_k(s.n_rel)}
+    denominators = {
+        "k": s.k,
+        "min_k_n_rec": s.within_k(s.n_rec),
+        "min_k_n_rel": s.within_k(s.n_rel),
+        "min_k_n_rel_n_rec": s.within_k(np.minimum(s.n_rel, s.n_rec)),
+    }
     return _averaged(s.hits, denominators[denominator], average)
 
 
 @ranking_metric(range=(0, 1), formula="h / n_rel", source="van Rijsbergen 1979, ch. 7")
-def recall(s: Any, *, denominator: Literal["n_rel", "min_k_n_rel"] = "n_rel", average: Average = "user") -> Any:
+def recall(
+    s: Any,
+    *,
+    denominator: Literal["n_rel", "min_k_n_rel", "min_k_n_rel_n_rec", "listed"] = "n_rel",
+    average: Average = "user",
+) -> Any:
     """Share of the user's relevant items that are among the first k.
 
-    Formula: h / denominator, with the denominator n_rel or min(k, n_rel) (`min_k_n_rel`), which a perfect list of k
-    always brings to 1. With `average=pooled`
-    the sum of hits over the sum of denominators of all counted users.
+    Formula: h / denominator, with the denominator n_rel, min(k, n_rel) (`min_k_n_rel`), which a perfect list of k
+    always brings to 1, min(k, n_rel, n_rec) (`min_k_n_rel_n_rec`), or the relevant items anywhere in the list
+    (`listed`), as where only scored rows are known. With `average=pooled` the sum of hits over the sum of denominators
+    of all counted users.
 
     Examples
     --------
@@ -111,7 +122,13 @@ def recall(s: Any, *, denominator: Literal["n_rel", "min_k_n_rel"] = "n_rel", av
     >>> report["recall@10"], report["precision@10"], round(report["f1@10"], 12)
     (0.6, 0.3, 0.4)
     """
-    return _averaged(s.hits, s.n_rel if denominator == "n_rel" else s.within_k(s.n_rel), average)
+    denominators = {
+        "n_rel": s.n_rel,
+        "min_k_n_rel": s.within_k(s.n_rel),
+        "min_k_n_rel_n_rec": s.within_k(np.minimum(s.n_rel, s.n_rec)),
+        "listed": s.hits_in_list,
+    }
+    return _averaged(s.hits, denominators[denominator], average)
 
 
 def _averaged(numerator: Any, denominator: Any, average: str) -> Any:
@@ -210,13 +227,15 @@ def arhr(s: Any, *, denominator: Literal["one", "n_rel"] = "one") -> Any:
     range=(0, 1), formula="sum over hits of precision@rank / min(k, n_rel)", source="Buckley & Voorhees 2000"
 )
 def map(  # noqa: A001 - the field's name
-    s: Any, *, denominator: Literal["min_k_n_rel", "n_rel", "k", "hits", "min_n_rel_n_rec"] = "min_k_n_rel"
+    s: Any,
+    *,
+    denominator: Literal["min_k_n_rel", "n_rel", "k", "hits", "min_n_rel_n_rec", "min_k_n_rel_n_rec"] = "min_k_n_rel",
 ) -> Any:
     """Mean average precision: precision at the rank of each hit within k, added up and divided.
 
     Formula: sum over hits r <= k of precision@r / denominator. Denominators: min(k, n_rel), which is n_rel without a
-    cut-off (`min_k_n_rel`); `n_rel`; `k`; the hits within k (`hits`); min(n_rel, n_rec) (`min_n_rel_n_rec`). Tools
-    differ in nothing more than in this choice.
+    cut-off (`min_k_n_rel`); `n_rel`; `k`; the hits within k (`hits`); min(n_rel, n_rec) (`min_n_rel_n_rec`), or that
+    cut at k too (`min_k_n_rel_n_rec`). Tools differ in nothing more than in this choice.
 
     Examples
     --------
@@ -226,11 +245,16 @@ def map(  # noqa: A001 - the field's name
     >>> round(report["map@3"], 12), round(report["map(denominator=k)@3"], 12)
     (0.583333333333, 0.388888888889)
     """
-    if denominator == "min_n_rel_n_rec":
-        return s.precision_sum / np.minimum(s.n_rel, s.n_rec)
     if denominator == "hits":
         return s.mean_precision
-    denominators = {"min_k_n_rel": s.within_k(s.n_rel), "n_rel": s.n_rel, "k": s.k}
+    shorter = np.minimum(s.n_rel, s.n_rec)
+    denominators = {
+        "min_k_n_rel": s.within_k(s.n_rel),
+        "n_rel": s.n_rel,
+        "k": s.k,
+        "min_n_rel_n_rec": shorter,
+        "min_k_n_rel_n_rec": s.within_k(shorter),
+    }
     return s.precision_sum / denominators[denominator]
 
 
@@ -238,8 +262,8 @@ def map(  # noqa: A001 - the field's name
 def cg(s: Any, *, gain: Gain = "linear") -> Any:
     """Cumulative gain of the first k.
 
-    Formula: sum over r <= k of gain(g_r). `gain` is `linear` (g), `exp2` (2^g - 1) or a table `[0, ...]` with the
-    gain of the grades 0, 1, 2, ...
+    Formula: sum over r <= k of gain(g_r). `gain` is `linear` (g), `exp2` (2^g - 1), `binary` (1 for relevant items) or
+    a table `[0, ...]` with the gain of the grades 0, 1, 2, ...
 
     Examples
     --------
@@ -280,10 +304,10 @@ def dcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2") -> Any:
 def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: Ideal = "truth") -> Any:
     """Normalised discounted cumulative gain: `dcg` over that of the best possible order.
 
-    Formula: dcg / ideal dcg, with `gain` (`linear`, `exp2`, a table) and `discount` (`log2`, `log2_flat2`, a table) as
-    in `dcg`. The ideal is the best order of all relevant
-    items cut at k (`truth`), of all of them uncut (`truth_uncut`), of all gains in the user's whole list cut at k
-    (`list`), of the first k's own gains (`list_at_k`), or k relevant items of gain 1 (`k`, for plain truth only).
+    Formula: dcg / ideal dcg, with `gain` (`linear`, `exp2`, `binary`, a table) and `discount` (`log2`, `log2_flat2`, a
+    table) as in `dcg`. The ideal is the best order of all relevant items cut at k (`truth`), of all of them uncut
+    (`truth_uncut`), of all gains in the user's whole list cut at k (`list`), of the first k's own gains (`list_at_k`),
+    or k relevant items of gain 1 (`k`, for truth without gains, or `gain=binary`).
 
     Examples
     --------
@@ -297,17 +321,17 @@ def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: I
 
 
 @ranking_metric(range=(0, None), formula="(1 - p) * sum of g_r p^(r - 1)", source="Moffat & Zobel 2008")
-def rbp(s: Any, *, p: Fraction = 0.8) -> Any:
+def rbp(s: Any, *, p: Fraction = 0.8, gain: Literal["linear", "binary"] = "linear") -> Any:
     """Rank-biased precision: the gain that a user finds who goes on to the next rank with probability p.
 
-    Formula: (1 - p) * sum over r <= k of g_r p^(r - 1).
+    Formula: (1 - p) * sum over r <= k of g_r p^(r - 1); with `gain=binary` relevant items have gain 1.
 
     Examples
     --------
     >>> round(fastrec.evaluate([[1, 2, 3]], [[1, 3]], ["rbp(p=0.5)"])["rbp(p=0.5)"], 12)
     0.625
     """
-    return s.gain_sum("linear", ("geometric", p))
+    return s.gain_sum(gain, ("geometric", p))
 
 
 @ranking_metric(range=(0, 1), formula="sum of R_r / r * product of (1 - R_i), i < r", source="Chapelle et al. 2009")
