@@ -7,7 +7,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from fastrec.inputs.users import SeenUsers, User
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
+from fastrec.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, expand
 from fastrec.report import Estimate, Report
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
@@ -37,8 +38,14 @@ NoRecs = Literal["skip", "zero", "nan", "error"]
 NoTruth = Literal["skip", "zero", "nan", "error", "judged"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
-STATE_FORMAT = 1  # of what to_bytes writes
+STATE_FORMAT = 2  # of what to_bytes writes
 MOST_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
+POLICY_CHOICES = {
+    "ties": tuple(TIES),
+    "no_truth": NO_TRUTH_CHOICES,
+    "no_recs": NO_RECS_CHOICES,
+    "duplicates": DUPLICATES_CHOICES,
+}
 ONE_CLASS_CHOICES = ("drop", "half", "zero", "nan", "error")
 
 
@@ -61,10 +68,11 @@ def evaluate(
     score: str | None = None,
     gain: str | None = None,
     by: str | Sequence[str] | None = None,
-    ties: Ties = "expected",
-    no_truth: NoTruth = "skip",
-    no_recs: NoRecs = "zero",
-    duplicates: Duplicates = "error",
+    like: str | None = None,
+    ties: Ties | None = None,
+    no_truth: NoTruth | None = None,
+    no_recs: NoRecs | None = None,
+    duplicates: Duplicates | None = None,
     n_threads: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Report:
@@ -95,13 +103,15 @@ def evaluate(
     user, item, rank, score, gain : names of the columns of data frames; by default ``user_id``, ``item_id`` and, where
         there are such, ``rank``, else ``score``, which order the lists, and ``gain``
     by : the column of data frames, or several, to group users by: what ``groups`` is to arrays
-    ties : what decides between equal scores: ``expected`` (nothing: the mean over all orders of tied items, in closed
-        form), ``input``, ``worst``, ``best`` (by gain), ``id_asc``, ``id_desc``, or ``error``
-    no_truth : users without relevant items: ``skip``, ``zero`` (count as 0), ``nan``, ``error``, or ``judged``: 0 for
-        those with rows in the truth, none of which is relevant, and left out without such rows
-    no_recs : users with relevant items and an empty list, likewise
-    duplicates : an item twice in a list: ``error``, ``first`` (later copies are dropped, the gap closed), ``miss``
-        (later copies keep their rank as misses); in the truth copies are an error, or merged (largest gain)
+    like : a tool, such as ``"trec_eval"``: ``metrics`` are named as there, and computed as it does; its policies for
+        ties and users hold where the next four arguments are not given. See `fastrec.recipes`.
+    ties : what decides between equal scores: ``expected``, the default (nothing: the mean over all orders of tied
+        items, in closed form), ``input``, ``worst``, ``best`` (by gain), ``id_asc``, ``id_desc``, or ``error``
+    no_truth : users without relevant items: ``skip``, the default, ``zero`` (count as 0), ``nan``, ``error``, or
+        ``judged``: 0 for those with rows in the truth, none of which is relevant, and left out without such rows
+    no_recs : users with relevant items and an empty list: ``zero``, the default, ``skip``, ``nan``, ``error``
+    duplicates : an item twice in a list: ``error``, the default, ``first`` (later copies are dropped, the gap closed),
+        ``miss`` (later copies keep their rank as misses); in the truth copies are an error, or merged (largest gain)
     n_threads : threads to use; by default what the machine grants. The result has the same bits for any number.
     progress : called as progress(users done, users)
 
@@ -128,6 +138,7 @@ def evaluate(
         per_user=per_user,
         min_gain=min_gain,
         n_items=n_items,
+        like=like,
         ties=ties,
         no_truth=no_truth,
         no_recs=no_recs,
@@ -152,11 +163,41 @@ def evaluate(
     return evaluator._report(copy=False, stacklevel=3)  # noqa: SLF001 - spares a copy of per-user values
 
 
+class _Wanted(NamedTuple):
+    """Metrics as they were asked for."""
+
+    calls: list[Call]
+    policies: dict[str, str]  # where the call does not say them
+    like: dict[str, Any]  # "like", the tool whose names these are, and "names", {name: metric}; empty without
+
+    def fill(self, **given: str | None) -> dict[str, str]:
+        """The policies of the call, checked."""
+        for name, value in given.items():
+            if value is not None:
+                _check_choice(name, value, POLICY_CHOICES[name])
+        return {name: self.policies[name] if value is None else value for name, value in given.items()}
+
+
+def _want(kind: str, like: str | None, metrics: str | Iterable[str] | None, k: Any) -> _Wanted:
+    """The metrics of lists or of rows that are meant."""
+    if like is None:
+        return _Wanted(expand(metrics, k, DEFAULT_SCORE_METRICS if kind == "rows" else None), DEFAULT_POLICIES, {})
+    recipe = find_recipe(like)
+    calls = recipe.translate(metrics, k, kind)
+    names = {name: call.text for name, call in calls.items()}
+    return _Wanted(
+        list({call.text: call for call in calls.values()}.values()),
+        recipe.policies,
+        {"like": recipe.name, "names": {name: text for name, text in names.items() if name != text}},
+    )
+
+
 class _Evaluating(ABC):
     """What evaluators of lists and of scored rows share: a plan, a state that adds up, a report."""
 
-    def __init__(self, calls: list[Call], settings: dict[str, Any], *, per_user: bool, n_threads: int | None) -> None:
-        self._calls = tuple(calls)
+    def __init__(self, wanted: _Wanted, settings: dict[str, Any], *, per_user: bool, n_threads: int | None) -> None:
+        self._calls = tuple(wanted.calls)
+        self._like = wanted.like
         self._settings = settings
         self._n_threads = resolve_threads(n_threads)
         self._per_user = bool(per_user)
@@ -260,6 +301,7 @@ class _Evaluating(ABC):
             "fastrec": __version__,
             "metrics": [call.text for call in self._calls],
             "settings": self._settings,
+            "like": self._like,
             "per_user": self._per_user,
             "batches": self._kind_of_batches(),
             "facts": self._facts,
@@ -303,6 +345,7 @@ class _Evaluating(ABC):
             evaluator = cls(
                 document["metrics"], per_user=document["per_user"], n_threads=n_threads, **document["settings"]
             )
+            evaluator._like = document["like"]
             evaluator._restore(document, arrays)
         except MetricError:
             raise
@@ -336,7 +379,7 @@ class _Evaluating(ABC):
             estimates={value.call.text: self._estimate(state, value) for value in state.plan.values},
             users=self._count_users(state),
             data=self._describe_data(state),
-            settings={**self._settings, "weighted": state.plan.weighted},
+            settings={**self._settings, "weighted": state.plan.weighted, **self._like},
             groups=_estimate_groups(state),
             per_user=self._join_values(state.n_users, copy=copy),
             user_ids=_join_ids(self._users),
@@ -391,18 +434,16 @@ class Evaluator(_Evaluating):
         per_user: bool = False,
         min_gain: float | None = None,
         n_items: int | None = None,
-        ties: Ties = "expected",
-        no_truth: NoTruth = "skip",
-        no_recs: NoRecs = "zero",
-        duplicates: Duplicates = "error",
+        like: str | None = None,
+        ties: Ties | None = None,
+        no_truth: NoTruth | None = None,
+        no_recs: NoRecs | None = None,
+        duplicates: Duplicates | None = None,
         n_threads: int | None = None,
     ) -> None:
-        _check_choice("ties", ties, tuple(TIES))
-        _check_choice("no_truth", no_truth, NO_TRUTH_CHOICES)
-        _check_choice("no_recs", no_recs, NO_RECS_CHOICES)
-        _check_choice("duplicates", duplicates, DUPLICATES_CHOICES)
-        calls = expand(metrics, k)
-        for call in calls:
+        wanted = _want("lists", like, metrics, k)
+        policies = wanted.fill(ties=ties, no_truth=no_truth, no_recs=no_recs, duplicates=duplicates)
+        for call in wanted.calls:
             if call.metric.kind == "scores":
                 raise MetricError(
                     f"{call.text} takes scored, labelled rows: fastrec.evaluate_scores(labels, scores, ...)"
@@ -410,12 +451,9 @@ class Evaluator(_Evaluating):
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain(min_gain),
             "n_items": _check_n_items(n_items),
-            "ties": ties,
-            "no_truth": no_truth,
-            "no_recs": no_recs,
-            "duplicates": duplicates,
+            **policies,
         }
-        super().__init__(calls, settings, per_user=per_user, n_threads=n_threads)
+        super().__init__(wanted, settings, per_user=per_user, n_threads=n_threads)
 
     def update(
         self,
@@ -505,8 +543,9 @@ def evaluate_scores(
     by: str | Sequence[str] | None = None,
     min_gain: float | None = None,
     n_items: int | None = None,
-    ties: Ties = "expected",
-    no_truth: NoTruth = "skip",
+    like: str | None = None,
+    ties: Ties | None = None,
+    no_truth: NoTruth | None = None,
     one_class: OneClass = "drop",
     n_threads: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
@@ -539,11 +578,12 @@ def evaluate_scores(
         ``user_weight`` are then names of columns too.
     min_gain : the label from which a row is positive
     n_items : size of the catalogue, for the metrics of lists that need it
-    ties : order of rows with equal scores in the metrics of lists: ``expected`` (the mean over all orders, in closed
-        form), ``input``, ``worst``, ``best``, ``id_asc``, ``id_desc``, or ``error``. Curve metrics (auc, gauc,
-        average_precision, ks) take equal scores as one threshold, whatever it says.
-    no_truth : users without a positive row, in the metrics of lists: ``skip``, ``zero``, ``nan``, ``error``, or
-        ``judged``: 0 for those with rows, left out without
+    like : as in `evaluate`
+    ties : order of rows with equal scores in the metrics of lists: ``expected``, the default (the mean over all orders,
+        in closed form), ``input``, ``worst``, ``best``, ``id_asc``, ``id_desc``, or ``error``. Curve metrics (auc,
+        gauc, average_precision, ks) take equal scores as one threshold, whatever it says.
+    no_truth : users without a positive row, in the metrics of lists: ``skip``, the default, ``zero``, ``nan``,
+        ``error``, or ``judged``: 0 for those with rows, left out without
     one_class : users with one class only, in gauc: ``drop``, ``half``, ``zero``, ``nan``, ``error``
     n_threads, progress : as in `evaluate`
 
@@ -571,6 +611,7 @@ def evaluate_scores(
         per_user=per_user,
         min_gain=min_gain,
         n_items=n_items,
+        like=like,
         ties=ties,
         no_truth=no_truth,
         one_class=one_class,
@@ -675,23 +716,22 @@ class ScoreEvaluator(_Evaluating):
         per_user: bool = False,
         min_gain: float | None = None,
         n_items: int | None = None,
-        ties: Ties = "expected",
-        no_truth: NoTruth = "skip",
+        like: str | None = None,
+        ties: Ties | None = None,
+        no_truth: NoTruth | None = None,
         one_class: OneClass = "drop",
         n_threads: int | None = None,
     ) -> None:
-        _check_choice("ties", ties, tuple(TIES))
-        _check_choice("no_truth", no_truth, NO_TRUTH_CHOICES)
+        wanted = _want("rows", like, metrics, k)
+        policies = wanted.fill(ties=ties, no_truth=no_truth)
         _check_choice("one_class", one_class, ONE_CLASS_CHOICES)
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain(min_gain),
             "n_items": _check_n_items(n_items),
-            "ties": ties,
-            "no_truth": no_truth,
+            **policies,
             "one_class": one_class,
         }
-        calls = expand(metrics, k, DEFAULT_SCORE_METRICS)
-        super().__init__(calls, settings, per_user=per_user, n_threads=n_threads)
+        super().__init__(wanted, settings, per_user=per_user, n_threads=n_threads)
         self._grouped: bool | None = None
         self._row_weights: bool | None = None
 

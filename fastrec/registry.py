@@ -32,8 +32,10 @@ __all__ = [
     "Option",
     "catalogue",
     "expand",
+    "nearest",
     "parse",
     "ranking_metric",
+    "read_k",
     "score_metric",
 ]
 
@@ -72,7 +74,7 @@ class Option:
             return float(value)
         wanted = [*self.choices, *([self.kind] if self.kind else [])]
         raise MetricError(
-            f"{metric}: {self.name}={_print(value)} must be {' or '.join(wanted)}{_nearest(value, wanted)}"
+            f"{metric}: {self.name}={_print(value)} must be {' or '.join(wanted)}{nearest(value, wanted)}"
         )
 
     def _allows(self, number: float) -> bool:
@@ -346,7 +348,7 @@ def _find_metric(name: str, inside: str) -> Metric:
     known = known_metrics()
     found = [metric for metric in known if metric.name == name]
     if not found:
-        raise MetricError(f"unknown metric {name!r}{_nearest(name, [metric.name for metric in known])}")
+        raise MetricError(f"unknown metric {name!r}{nearest(name, [metric.name for metric in known])}")
     return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0]
 
 
@@ -379,7 +381,7 @@ def _parse(text: str) -> Call:
     if k is not None and metric.kind == "scores":
         why = "a threshold and a cut-off exclude each other" if "threshold" in given else "it takes no cut-off"
         raise MetricError(f"{text.strip()}: {metric.name} looks at all rows of a user, {why}")
-    return make_call(metric, given, _read_k(k, text))
+    return make_call(metric, given, read_k(k, text))
 
 
 def forget_parsed() -> None:
@@ -416,7 +418,7 @@ def _read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
         if not equals or not value:
             raise MetricError(f"cannot read {part.strip()!r} in {text!r}: options are written name=value")
         if name not in allowed:
-            raise MetricError(f"{metric.name} has no option {name!r}{_nearest(name, allowed)}")
+            raise MetricError(f"{metric.name} has no option {name!r}{nearest(name, allowed)}")
         if name in given:
             raise MetricError(f"the option {name} stands twice in {text!r}")
         given[name] = _read_value(value)
@@ -432,7 +434,8 @@ def _read_value(text: str) -> Any:
         return text
 
 
-def _read_k(k: str | None, text: str) -> int | None:
+def read_k(k: str | None, text: str) -> int | None:
+    """A cut-off as it stands in a text."""
     if k is None:
         return None
     if not k.isascii() or not k.isdigit() or len(k) > len(str(LARGEST_K)):
@@ -535,7 +538,7 @@ def _print(value: Any) -> str:
     return str(value)
 
 
-def _nearest(found: Any, known: list[str]) -> str:
+def nearest(found: Any, known: list[str]) -> str:
     """A suggestion to end an error with."""
     near = difflib.get_close_matches(str(found).lower(), known, n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"

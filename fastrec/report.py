@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import NormalDist
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,9 +72,18 @@ class Estimate(NamedTuple):
 
 
 class _ByMetric(dict[str, V]):
-    """A dict by canonical metric text in which indexing finds any spelling of the metric."""
+    """A dict by canonical metric text in which indexing finds any spelling of the metric.
+
+    `names` are the metrics as a tool calls them, {name: canonical text}.
+    """
+
+    def __init__(self, values: Mapping[str, V], names: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self._names = names
 
     def __missing__(self, name: str) -> V:
+        if name in self._names:
+            return self[self._names[name]]
         held = f"this report has {', '.join(self) or 'no metrics'}"
         try:
             text = parse(name).text
@@ -97,7 +106,7 @@ class Report(Mapping[str, float]):
         also "no_negatives", "constant_scores" (both classes, one score), "no_rows".
     data : what was seen in the data: row counts, and for lists the shares "truth_users_with_recs" and
         "truth_items_in_recs" (NaN where there is nothing to share out).
-    settings : the options of the call.
+    settings : the options of the call; with ``like`` also "names", what the tool calls the metrics: {name: metric}.
     groups : {grouping: {label: {metric: Estimate}}}, empty when no groups were given.
     user_ids : array (n_users,), or None when users have no ids.
     fastrec_version : the version that computed it.
@@ -129,15 +138,16 @@ class Report(Mapping[str, float]):
         user_ids: NDArray[Any] | None,
         fastrec_version: str,
     ) -> None:
-        self.estimates = _ByMetric(estimates)
+        names = cast(Mapping[str, str], settings.get("names", {}))
+        self.estimates = _ByMetric(estimates, names)
         self.users = users
         self.data = data
         self.settings = settings
         self.groups = {
-            grouping: {label: _ByMetric(estimates) for label, estimates in by_label.items()}
+            grouping: {label: _ByMetric(estimates, names) for label, estimates in by_label.items()}
             for grouping, by_label in groups.items()
         }
-        self._per_user = None if per_user is None else _ByMetric(per_user)
+        self._per_user = None if per_user is None else _ByMetric(per_user, names)
         self.user_ids = user_ids
         self.fastrec_version = fastrec_version
 

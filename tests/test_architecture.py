@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 import fastrec
+from fastrec.recipes import DEFAULT_POLICIES
 
 PACKAGE = Path(fastrec.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -39,6 +40,7 @@ LAYERS = [
     "classes",
     "curves",
     "launcher",
+    "recipes",
     "metrics",
     "registry",
     "programs",
@@ -314,6 +316,7 @@ def test_the_arguments_of_evaluate_are_these() -> None:
         "score",
         "gain",
         "by",
+        "like",
         "ties",
         "no_truth",
         "no_recs",
@@ -323,7 +326,8 @@ def test_the_arguments_of_evaluate_are_these() -> None:
     ]
     assert all(p.kind is p.KEYWORD_ONLY for name, p in parameters.items() if name not in ("recs", "truth", "metrics"))
     defaults = {name: p.default for name, p in parameters.items() if isinstance(p.default, str)}
-    assert defaults == {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "duplicates": "error"}
+    assert defaults == {}  # None is what `like` says, or else these
+    assert DEFAULT_POLICIES == {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "duplicates": "error"}
 
 
 def test_an_evaluator_takes_what_evaluate_takes() -> None:

@@ -302,7 +302,7 @@ SETTINGS: dict[str, Fault] = {
     "threads are True": Fault({"n_threads": True}, Type, ["n_threads", "True"]),
     "ties": Fault({"ties": "asc"}, Value, ["ties", "id_asc", "'asc'"]),
     "no_truth": Fault({"no_truth": "drop"}, Value, ["no_truth", "skip, zero, nan, error", "'drop'"]),
-    "no_recs": Fault({"no_recs": None}, Value, ["no_recs", "skip, zero, nan, error", "None"]),
+    "no_recs": Fault({"no_recs": "none"}, Value, ["no_recs", "skip, zero, nan, error", "none"]),
     "duplicates": Fault({"duplicates": ["first"]}, Value, ["duplicates", "error, first, miss", "['first']"]),
 }
 BATCHES = DATA | ABOUT_USERS

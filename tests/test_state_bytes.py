@@ -163,7 +163,7 @@ def test_damaged_bytes() -> None:
     ("fields", "match"),
     [
         ({"kind": "ScoreEvaluator"}, "holds a ScoreEvaluator: use ScoreEvaluator.from_bytes"),
-        ({"state": 2}, "format 2"),
+        ({"state": 3}, "format 3"),
         ({"metrics": ["recall"]}, "computed otherwise"),
         ({"settings": {"ties": "no"}}, "ties must be"),
         ({"metrics": ["nothing"]}, "nothing"),

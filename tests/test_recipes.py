@@ -1,0 +1,283 @@
+"""Recipes against the answers of the real tools, as `tests/rivals/run.py` got them: every number, or why not."""
+
+import math
+import os
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import fastrec
+from fastrec.recipes import find_recipe
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
+
+RIVALS = Path(__file__).with_name("rivals")
+sys.path.insert(0, str(RIVALS))
+
+import cases  # noqa: E402 - beside the answers, for environments without fastrec
+import run  # noqa: E402
+
+DATA = os.environ.get("FASTREC_TEST_DATA")
+LISTS = {case["name"]: case for case in cases.list_cases()}
+ROWS = {case["name"]: case for case in cases.score_cases()}
+RECIPE_OF = {tool: "trec_eval" if tool == "pytrec_eval" else tool for tool in run.REQUIREMENTS}
+TEXT_IDS = ("trec_eval", "ir_measures")  # where equal scores are ordered by ids as texts
+
+# Kinds of cases in which a tool tells apart what one policy of ours does not, and the call that says the same.
+CALLS = {
+    ("pytrec_eval", "empty_list"): {"no_recs": "zero"},  # an empty list is a list there, in a dict
+    ("lenskit", "empty_list"): {"no_recs": "zero"},  # likewise
+    ("spark", "no_recs"): {"no_recs": "skip"},  # a user in no row of the RDD does not count
+    ("recbole", "no_truth"): {"no_truth": "zero"},  # its own pipeline has no such users
+    ("recbole", "grade_zero"): {"no_truth": "zero"},
+    ("recbole", "one_class"): {"no_truth": "zero"},
+}
+# What stands in a name beside the metric, and what the call says instead; None where nothing of ours says it.
+VARIANTS = {
+    "pytrec_eval": {r"\(relevance_level=2\)": {"min_gain": 2.0}},
+    "ir_measures": {r"\(rel=2\)": {"min_gain": 2.0}},
+    "ranx": {r"\(inputs=dict\)": {}, r"\(make_comparable=True\)": {}, "-l2": {"min_gain": 2.0}},
+    "replay": {r"\(input=polars\)": {}, r"\(input=dict\)": {"ties": "input"}},
+    "cornac": {r"\(rating_threshold=3\)": {"min_gain": 3.0}},
+    "recommenders": {r"^map\(k=(?P<k>\d+)\)$": {}},
+    "sklearn": {"^weighted ": {"sample_weight": True}},
+    "spark": {"^weighted ": {"sample_weight": True}},
+}
+# Names that are asked of a tool and have no recipe: the reason.
+UNREAD = {
+    "cornac": {r"ncrr.*|gauc.*": "declined", r".*user_based=True.*": "average=user of the same errors"},
+    "implicit": {r"limited_auc.*": "declined, as auc"},
+    "ir_measures": {
+        r"SDCG.*": "its ideal is k items of the largest grade of the collection",
+        r"SetF\(beta=.*": "f_beta(beta=...) with the square root of this beta",
+        r"nDCG\(gains=.*": "ndcg(gain=[...]) with the table of gains",
+        r"RBP\(rel=2\)": "rbp(gain=binary, min_gain=2)",
+        r"Accuracy.*|NumRet.*|SetAP.*": "declined",
+    },
+    "lenskit": {
+        r".*global_metrics.*": "means in which one user without truth is NaN for all",
+        r"rbp\(normalize=True\).*": "declined",
+    },
+    "pytrec_eval": {
+        r"set_F_.*": "f_beta(beta=...) with the square root of this number",
+        r"num_.*|set_map.*": "declined",
+        r"ndcg.*relevance_level.*": "its ndcg does not look at the level",
+    },
+    "rectools": {r"accuracy.*|mcc.*|pap.*|partial_auc.*": "declined"},
+    "recommenders": {r"r_precision.*": "declined"},
+    "replay": {r"roc_auc.*": "declined"},
+    "spark": {
+        r".*(python, relevance).*": "PySpark drops grades",
+        r"ndcg\(relevance.*": "declined: it depends on the order of the labels",
+        r".*threshold=0.5.*": "the same at a threshold, with every metric of classes",
+    },
+    "torchmetrics": {
+        r"fallout.*|mcc.*": "declined",
+        r"r_precision.*": "declined for lists",
+        r"gauc\(.*": "of users with both classes only, or of a part of the curve: no option here",
+        r".*empty_target_action=.*": "a policy of the call: no_truth, on rows; none counts empty users as 1",
+        r"ece.*|.*threshold=.*|auc\(max_fpr.*": "of all rows, at a threshold above which rows are positive",
+    },
+}
+
+
+def adapted(tool, case, recipe, *, grades):
+    """Lists and truth as a user of fastrec gives them who comes from this tool."""
+    key = str if recipe.name in TEXT_IDS else int
+    truth = {
+        key(user): {key(item): grade if grades else 1 for item, grade in held.items()}
+        for user, held in case["truth"].items()
+    }
+    scored = recipe.ties != "input" and case["kind"] != "duplicates"
+    recs = {
+        key(user): {key(item): score for item, score in rows} if scored else [key(item) for item, _ in rows]
+        for user, rows in case["recs"].items()
+    }
+    return (completed(recs, truth, case) if tool == "cornac" else recs), truth
+
+
+def completed(recs, truth, case):
+    """Lists followed by the rest of the catalogue, as a tool has it that ranks all of it for every user."""
+    known = sorted({item for held in (*recs.values(), *truth.values()) for item in held})
+    others = range(10**18, 10**18 + case["n_items"] - len(known))
+    return {
+        user: [*recs.get(user, []), *(item for item in known if item not in recs.get(user, [])), *others]
+        for user in {**truth, **recs}
+    }
+
+
+def read(tool, name):
+    """The name of a metric in a recipe, and what the call says besides."""
+    call = {}
+    for pattern, more in VARIANTS.get(tool, {}).items():
+        if (found := re.search(pattern, name)) is not None:
+            name = f"map(k=K)@{found['k']}" if "k" in found.groupdict() else re.sub(pattern, "", name)
+            call |= more
+    return name, call
+
+
+def evaluate(tool, case, names, call):
+    """The report of one case, whose lists or rows are those of this tool."""
+    recipe = find_recipe(RECIPE_OF[tool])
+    call = call | CALLS.get((tool, case["kind"]), {})
+    if case["name"] in ROWS:
+        weights = case["weights"] if call.pop("sample_weight", False) else None
+        options = {"user_ids": case["users"], "sample_weight": weights, "like": recipe.name, **call}
+        return fastrec.evaluate_scores(case["labels"], case["scores"], metrics=names, **options)
+    grades = recipe.grades or reads_grades(names[0])
+    return fastrec.evaluate(*adapted(tool, case, recipe, grades=grades), names, like=recipe.name, **call)
+
+
+def groups_of(tool, case, answers):
+    """Names that one call can ask for: {(how, ...): {name of the answer: name in the recipe}}."""
+    recipe = find_recipe(RECIPE_OF[tool])
+    kind = "rows" if case["name"] in ROWS else "lists"
+    found = {}
+    for answer in answers:
+        if any(re.fullmatch(pattern, answer) for pattern in UNREAD.get(tool, {})):
+            continue
+        name, call = read(tool, answer)
+        recipe.translate(name, None, kind)
+        if tool == "torchmetrics" and case["kind"] == "graded_rows" and name not in ("mae", "mse", "rmse"):
+            call = call | {"min_gain": 1.0}  # graded targets are made binary before
+        key = ("(" in name, reads_grades(name), *sorted(call.items()))
+        found.setdefault(key, {})[answer] = name
+    return found
+
+
+def reads_grades(name):
+    """Whether a variant of a tool without grades looks at them after all."""
+    return "gain=rating" in name or "score_type=" in name
+
+
+def tolerance_of(tool, name):
+    """How far a number may be off: some are printed with five digits there."""
+    printed = tool == "ir_measures" and name.startswith(("ERR@", "nDCG(dcg="))
+    return 5.1e-6 if printed else find_recipe(RECIPE_OF[tool]).tolerance
+
+
+def is_open(tool, case, name):
+    """Whether a tool leaves this number to chance, or a note of its recipe says that it is another."""
+    if case["kind"] in ("tied", "tied_rows") and tool == "ranx" and "inputs=dict" in name:
+        return True  # reversed order
+    if case["kind"] == "tied" and tool == "ir_measures":
+        return name.startswith(("RR@", "RR(rel=2)@", "RBP"))  # other providers, other orders
+    if tool == "cornac" and case["kind"] == "tied":
+        return True  # hits below all that are tied with them
+    if tool == "recbole" and name.startswith("recall"):
+        return case["kind"] in ("no_truth", "grade_zero", "one_class")  # NaN for all
+    return False
+
+
+def agrees(ours, theirs, tolerance):
+    if theirs is None:
+        return math.isnan(ours)
+    return abs(ours - theirs) <= tolerance
+
+
+@pytest.mark.parametrize("tool", run.REQUIREMENTS)
+def test_every_number_of_the_tool(tool):
+    golden = run.load_golden(tool)
+    everything = dict(LISTS | ROWS)
+    if DATA is not None:
+        everything["ml-latest-small"] = cases.real_case(Path(DATA))
+    assert golden["cases"] == run.digest(run.all_cases(None)), "made from other cases: run tests/rivals/run.py"
+    agreed, wrong, refused = Counter(), [], Counter()
+    for name, answers in golden["values"].items():
+        if name not in everything:
+            continue
+        case = everything[name]
+        for (_, _, *call), names in groups_of(tool, case, answers).items():
+            try:
+                report = evaluate(tool, case, list(names.values()), dict(call))
+            except (fastrec.InputError, fastrec.InputTypeError):
+                refused[case["kind"]] += 1
+                continue
+            for answer, own in names.items():
+                ours, theirs = report[own], answers[answer]
+                if agrees(ours, theirs, tolerance_of(tool, own)) or is_open(tool, case, answer):
+                    agreed[answer] += 1
+                else:
+                    wrong.append(f"{name}: {answer} is {theirs} there and {ours} here")
+    assert set(refused) <= {"duplicates", "tied", "tied_rows"}, refused
+    assert not wrong, f"{len(wrong)} of {sum(agreed.values())}: " + "; ".join(wrong[:8])
+    assert sum(agreed.values()) > 300 and len(golden["values"]) >= 80
+
+
+LISTS_OF_TWO = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4]]
+
+
+def test_names_of_the_tool_find_the_values():
+    report = fastrec.evaluate(*LISTS_OF_TWO, ["map_cut_3", "P_2", "ndcg", "nDCG@2"], like="trec_eval")
+    assert list(report) == ["map(denominator=n_rel)@3", "precision@2", "ndcg", "ndcg@2"]
+    assert report["map_cut_3"] == report["map(denominator=n_rel)@3"] == 0.625
+    assert report.settings["like"] == "trec_eval" and report.settings["ties"] == "id_desc"
+    assert report.settings["names"] == {
+        "map_cut_3": "map(denominator=n_rel)@3",
+        "P_2": "precision@2",
+        "nDCG@2": "ndcg@2",
+    }
+
+
+def test_cut_offs_and_defaults():
+    report = fastrec.evaluate(*LISTS_OF_TWO, ["map", "recall@1"], k=[2, 3], like="ranx", per_user=True)
+    assert list(report) == ["map(denominator=n_rel)@2", "map(denominator=n_rel)@3", "recall@1"]
+    assert report.per_user["map@3"].tolist() == [0.25, 1.0]
+    assert list(fastrec.evaluate(*LISTS_OF_TWO, like="implicit")) == [
+        "ndcg(gain=binary)@10",
+        "precision(denominator=min_k_n_rel, average=pooled)@10",
+        "map@10",
+    ]
+
+
+def test_what_the_call_says_goes_before_the_tool():
+    recs = {1: {5: 0.5, 6: 0.5}}, {1: [6]}
+    assert fastrec.evaluate(*recs, "mrr", like="replay")["mrr"] == 1.0
+    assert fastrec.evaluate(*recs, "mrr", like="replay", ties="id_asc")["mrr"] == 0.5
+    with pytest.raises(fastrec.InputError, match="stands twice"):
+        fastrec.evaluate([[1, 1]], [[1]], "precision@2", like="rectools")
+    assert fastrec.evaluate([[1, 1]], [[1]], "precision@2", like="rectools", duplicates="miss")["precision@2"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("metric", "like", "match"),
+    [
+        ("ndcg@3", "rectool", "did you mean 'rectools'"),
+        ("ndcg@3", 7, "like=7 is no tool with a recipe"),
+        ("err@3", "rectools", "RecTools has no metric 'err@3'"),
+        ("ndgc@3", "lenskit", "LensKit has no metric 'ndgc@3'; did you mean 'ndcg'"),
+        ("mcc@3", "rectools", "mcc@3 of RecTools cannot be had: it takes every list as k items long"),
+        ("ndcg@0", "ranx", "must be from 1"),
+        ("ndcg@x", "ranx", "must be a whole number"),
+        ("auc", "sklearn", "scikit-learn has no metrics of lists"),
+        (["ndcg@3", "ndcg(score_type=raw)@3"], "recommenders", "ask for one of them at a time"),
+        (7, "ranx", "must be texts"),
+        ([7], "ranx", "named by a text"),
+    ],
+)
+def test_what_a_tool_does_not_have(metric, like, match):
+    with pytest.raises((fastrec.MetricError, fastrec.InputTypeError), match=match):
+        fastrec.evaluate(*LISTS_OF_TWO, metric, like=like)
+
+
+def test_evaluators_and_what_they_keep():
+    whole = fastrec.evaluate(*LISTS_OF_TWO, ["ndcg", "map"], k=2, like="lenskit")
+    first, second = (fastrec.Evaluator(["ndcg", "map"], k=2, like="lenskit") for _ in range(2))
+    first.update([LISTS_OF_TWO[0][0]], [LISTS_OF_TWO[1][0]])
+    second.update([LISTS_OF_TWO[0][1]], [LISTS_OF_TWO[1][1]])
+    merged = fastrec.Evaluator.from_bytes(first.to_bytes()).merge(second).result()
+    assert merged.to_dict() == whole.to_dict() and merged["ndcg@2"] == whole["ndcg@2"]
+    scorer = fastrec.ScoreEvaluator(["auc", "gauc"], like="recbole")
+    scorer.update([1, 0, 1, 0], [0.4, 0.3, 0.1, 0.2], [0, 2, 4])
+    assert scorer.result()["gauc"] == 0.5
+
+
+def test_a_report_keeps_the_names(tmp_path):
+    report = fastrec.evaluate(*LISTS_OF_TWO, ["P_2"], like="trec_eval")
+    report.save(tmp_path / "report.npz")
+    assert fastrec.load(tmp_path / "report.npz")["P_2"] == report["P_2"]
+    with pytest.raises(KeyError, match="P_3"):
+        report["P_3"]
