@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -179,6 +179,11 @@ _OPTIONS = (
         help="Cut-offs for metrics without @k.",
     ),
     click.option(
+        "--like",
+        metavar="TOOL",
+        help="Name metrics, and compute and count, as this tool does: trec_eval, ranx, recbole, ...",
+    ),
+    click.option(
         "--user-col",
         multiple=True,
         metavar="NAME",
@@ -329,6 +334,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     fastrec evaluate ratings.csv --target-col stars --prediction-col guess
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     _check_kind(ctx, is_log=truth is None)
+    _take_policies(ctx, options)
     result = _evaluate_log(recs, options) if truth is None else _evaluate_lists(recs, truth, options)
     if options["per_user"] is not None:
         _write_per_user(options["per_user"], result)
@@ -349,12 +355,25 @@ def _check_kind(ctx: click.Context, *, is_log: bool) -> None:
             raise click.UsageError(f"{param.opts[0]} is for {where}")
 
 
+def _take_policies(ctx: click.Context, options: dict[str, Any]) -> None:
+    """The policies of the tool, where the command does not say them."""
+    from fastrec.recipes import find_recipe
+
+    if options["like"] is not None:
+        policies = find_recipe(options["like"]).policies
+        options |= {
+            name: policy
+            for name, policy in policies.items()
+            if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE
+        }
+
+
 def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> Evaluated:
     from fastrec import api
     from fastrec.files import Columns, evaluate_lists
 
-    calls = _plan(options, None)
-    for call in calls:
+    named = _plan(options, None)
+    for call in named.values():
         if call.metric.kind != "ranking":
             raise click.UsageError(f"{call.text} is a metric of scored rows: give a LOG and leave out TRUTH")
     users = options["user_col"] or ("user_id",)
@@ -372,7 +391,8 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> Evaluated
     with _progress() as watch, _silent():
         watch("reading")
         evaluator = api.Evaluator(
-            [call.text for call in calls],
+            list(named),
+            like=options["like"],
             per_user=options["per_user"] is not None,
             n_threads=options["threads"],
             **{name: options[name] for name in (*PASSED_ON, "no_recs", "duplicates")},
@@ -401,14 +421,17 @@ def _evaluate_log(path: str, options: dict[str, Any]) -> Evaluated:
     from fastrec import api
     from fastrec.files import evaluate_log
 
-    calls = _plan(options, _usual_metrics(options))
+    named = _plan(options, _usual_metrics(options))
+    calls = list(named.values())
     _check_outputs([path, options["users"]], options)
 
     def make_evaluator(has_users: bool) -> api.ScoreEvaluator:  # noqa: FBT001 - called by position
-        asked = calls if options["metrics"] else [call for call in calls if has_users or not _needs_users(call)]
+        all_of_them = bool(options["metrics"]) or has_users
+        asked = {name: call for name, call in named.items() if all_of_them or not _needs_users(call)}
         _check_thresholds(options["fail_under"], asked)
         return api.ScoreEvaluator(
-            [call.text for call in asked],
+            list(asked),
+            like=options["like"],
             per_user=options["per_user"] is not None,
             n_threads=options["threads"],
             **{name: options[name] for name in (*PASSED_ON, "one_class")},
@@ -536,28 +559,36 @@ def _json_number(number: float) -> float | str | None:
     return None if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
-def _plan(options: dict[str, Any], default: tuple[str, ...] | None) -> list[Call]:
-    """The metrics to compute. Unknown names and thresholds on other metrics fail here, before any reading."""
+def _plan(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str, Call]:
+    """The metrics to compute, by name: those of a log if some are usual there.
+
+    Unknown names and thresholds on other metrics fail here, before any reading.
+    """
+    from fastrec.recipes import find_recipe
     from fastrec.registry import expand, split_outside_brackets
 
     names = [name for text in options["metrics"] for name in split_outside_brackets(text)]
     if options["metrics"] and not names:
         raise click.UsageError("-m names no metric")
-    calls = expand(names or None, options["cutoffs"] or None, default)
-    lists = [call.text for call in calls if call.metric.kind == "ranking"]
+    if options["like"] is None:
+        named = {call.text: call for call in expand(names or None, options["cutoffs"] or None, usual)}
+    else:
+        kind = "lists" if usual is None else "rows"
+        named = find_recipe(options["like"]).translate(names or None, options["cutoffs"] or None, kind)
+    lists = [name for name, call in named.items() if call.metric.kind == "ranking"]
     if options["weight_col"] is not None and lists:
         raise click.UsageError(f"--weight-col weighs rows, which metrics of lists cannot: leave out {lists[0]}")
-    _check_thresholds(options["fail_under"], calls)
-    return calls
+    _check_thresholds(options["fail_under"], named)
+    return named
 
 
-def _check_thresholds(thresholds: Sequence[_Threshold], calls: list[Call]) -> None:
+def _check_thresholds(thresholds: Sequence[_Threshold], named: dict[str, Call]) -> None:
     from fastrec.registry import parse
 
-    known = [call.text for call in calls]
+    known = [call.text for call in named.values()]
     for threshold in thresholds:
-        if parse(threshold.metric).text not in known:
-            raise click.UsageError(f"--fail-under {threshold.metric}: not evaluated here; there is {', '.join(known)}")
+        if threshold.metric not in named and parse(threshold.metric).text not in known:
+            raise click.UsageError(f"--fail-under {threshold.metric}: not evaluated here; there is {', '.join(named)}")
 
 
 def _check_outputs(inputs: Sequence[str | None], options: dict[str, Any]) -> None:
@@ -776,9 +807,9 @@ def _counts(report: Report) -> list[str]:
     """Who was counted and what was in the files, a line each."""
     users, data = report.users, report.data
     if "rows" in data:
-        return _counts_of_log(report)
+        return [*_names_of_tool(report), *_counts_of_log(report)]
     treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN", "judged": "counted as 0 if in the truth"}
-    lines = [f"{users['evaluated']:,} of {users['total']:,} users evaluated"]
+    lines = [*_names_of_tool(report), f"{users['evaluated']:,} of {users['total']:,} users evaluated"]
     for reason, words in (("no_truth", "without a relevant item"), ("no_recs", "without a list")):
         if users[reason]:
             lines.append(f"{users[reason]:,} {words}, {treated[str(report.settings[reason])]}")
@@ -795,6 +826,16 @@ def _counts(report: Report) -> list[str]:
     if not math.isnan(data["truth_items_in_recs"]):
         lines.append(f"{100 * data['truth_items_in_recs']:.1f} % of the relevant items are in the lists")
     return lines
+
+
+def _names_of_tool(report: Report) -> list[str]:
+    """What the tool calls the metrics whose names and policies were asked for."""
+    settings = report.settings
+    if "like" not in settings:
+        return []
+    names = [f"{name} is {text}" for name, text in cast("dict[str, str]", settings["names"]).items()]
+    policies = [f"{name}={settings[name]}" for name in ("ties", "no_truth", "no_recs") if name in settings]
+    return [f"like {settings['like']}: {', '.join([*names, *policies])}"]
 
 
 def _counts_of_log(report: Report) -> list[str]:

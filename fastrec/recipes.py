@@ -7,6 +7,7 @@ item twice in a list, it is refused here.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -59,7 +60,9 @@ class Recipe:
             raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {metrics!r}")
         found: dict[str, Call] = {}
         for text in metrics:
-            call = self._find(text, known)
+            if not isinstance(text, str):
+                raise MetricError(f"a metric of {self.tool} is named by a text such as 'ndcg@10', found {text!r}")
+            call = _find(self.name, text, kind)
             for own in expand(call, k):
                 found[text if own.k == call.k else f"{text}@{own.k}"] = own
         texts = {call.text: call for call in found.values()}
@@ -71,18 +74,21 @@ class Recipe:
                 )
         return found
 
-    def _find(self, text: Any, known: Mapping[str, str]) -> Call:
-        if not isinstance(text, str):
-            raise MetricError(f"a metric of {self.tool} is named by a text such as 'ndcg@10', found {text!r}")
-        spelled = "".join(text.split())
-        for name, ours in known.items():
-            found, call = re.fullmatch(_pattern(name), spelled), parse(ours)
-            if found is not None and (found["k"] is None or call.metric.kind == "ranking"):
-                return replace(call, k=read_k(found["k"], text))
-        for name, why in self.declined.items():
-            if re.fullmatch(_pattern(name), spelled):
-                raise MetricError(f"{text} of {self.tool} cannot be had: {why}")
-        raise MetricError(f"{self.tool} has no metric {text!r}{nearest(spelled.partition('@')[0], list(known))}")
+
+@functools.lru_cache(maxsize=4096)
+def _find(tool: str, text: str, kind: str) -> Call:
+    """What a tool means by the name of a metric, on lists or on rows."""
+    recipe = RECIPES[tool]
+    known = recipe.lists if kind == "lists" else recipe.rows
+    spelled = "".join(text.split())
+    for name, ours in known.items():
+        found, call = re.fullmatch(_pattern(name), spelled), parse(ours)
+        if found is not None and (found["k"] is None or call.metric.kind == "ranking"):
+            return replace(call, k=read_k(found["k"], text))
+    for name, why in recipe.declined.items():
+        if re.fullmatch(_pattern(name), spelled):
+            raise MetricError(f"{text} of {recipe.tool} cannot be had: {why}")
+    raise MetricError(f"{recipe.tool} has no metric {text!r}{nearest(spelled.partition('@')[0], list(known))}")
 
 
 def _pattern(name: str) -> str:

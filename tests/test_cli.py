@@ -935,3 +935,42 @@ def test_the_pace_of_rows():
     assert cli._pace(12_345_678, 1_234_567_890, 6_543_210, 186.8) == "12.3M of 1.2G rows, 6.5M/s, 0:03:07 left"
     longest = cli._pace(999_900_000, 999_900_000, 999_900, 86_399)
     assert len(f"* evaluating 0:00:00 ---- {longest}") <= 80
+
+
+# Another tool's names
+
+
+def test_names_and_policies_of_another_tool(folder):
+    (folder / "run.csv").write_text("user_id,item_id,score\nu1,b,0.5\nu1,a,0.5\nu1,c,0.4\nu2,a,0.9\nu2,d,0.1\n")
+    (folder / "qrels.csv").write_text("user_id,item_id,gain\nu1,b,1\nu1,c,2\nu2,d,1\nu3,a,1\nu2,a,0\n")
+    files = ("run.csv", "qrels.csv")
+    assert means(*files, "--like", "trec_eval", "-m", "map_cut_2,P_2", "--ties", "id_asc") == {
+        "map(denominator=n_rel)@2": (1 / 4 + 1 / 2) / 2,
+        "precision@2": 0.5,
+    }
+    assert means(*files, "--like", "trec_eval", "-m", "recip_rank") == {"mrr": 0.75}  # b before a
+    assert means(*files, "--like", "trec_eval", "-m", "recip_rank", "--no-recs", "zero") == {"mrr": 0.5}
+    table = run("evaluate", *files, "--like", "trec_eval", "-m", "map_cut_2", "--fail-under", "map_cut_2=0.9")
+    assert "map_cut_2 is map(denominator=n_rel)@2, ties=id_desc," in " ".join(table.stdout.split())
+    assert table.exit_code == 1 and "map_cut_2 = 0.5, wanted at least 0.9" in table.stderr
+
+
+def test_the_metrics_of_a_log_as_another_tool_has_them(folder):
+    (folder / "log.csv").write_text("user_id,label,score\n1,1,0.9\n1,0,0.8\n1,0,0.7\n2,0,0.3\n2,1,0.4\n")
+    assert means("log.csv", "--like", "recbole", "-m", "gauc,hit_rate@1") == {
+        "gauc(weight=positives)": 1.0,
+        "hit_rate@1": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--like", "rectol"], "did you mean 'rectools'"),
+        (["--like", "rectools", "-m", "mcc@3"], "mcc@3 of RecTools cannot be had"),
+        (["--like", "ranx", "-m", "map@3", "--fail-under", "map@5=1"], "not evaluated here; there is map@3"),
+    ],
+)
+def test_what_another_tool_does_not_have(folder, arguments, message):
+    result = evaluate(*arguments)
+    assert result.exit_code == 2 and message in result.stderr
