@@ -22,7 +22,7 @@ import numpy as np
 from fastrec.api import Evaluator, ScoreEvaluator
 from fastrec.endings import undone_by
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError
-from fastrec.formats import text_sql
+from fastrec.formats import find_files, text_sql, unchanged
 from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.frames import NO_LABEL
 from fastrec.inputs.grouping import loading_kernels
@@ -335,12 +335,14 @@ def _read_whole(
     paths: Mapping[str, Path], columns: Columns | ScoreColumns, resources: Resources, input_format: str
 ) -> dict[str, Any] | None:
     """Tables that fit in memory and need no database; None if one is needed."""
-    found = find_plain({table: os.fspath(path) for table, path in paths.items()}, columns, input_format)
-    if found is None or COPIES * _estimate(paths.values(), columns, input_format) > resources.limit():
-        return None
-    n_threads = resolve_threads(resources.n_threads)
-    with loading_kernels(sum(plain.rows for plain in found.values())):
-        tables = {table: read_plain(plain, n_threads) for table, plain in found.items()}
+    sources = {table: find_files(os.fspath(path)) for table, path in paths.items()}
+    with unchanged(file for files in sources.values() for file in files.paths):
+        found = find_plain(sources, columns, input_format)
+        if found is None or COPIES * sum(plain.n_bytes for plain in found.values()) > resources.limit():
+            return None
+        n_threads = resolve_threads(resources.n_threads)
+        with loading_kernels(sum(plain.rows for plain in found.values())):
+            tables = {table: read_plain(plain, n_threads) for table, plain in found.items()}
     return None if any(rows is None for rows in tables.values()) else tables
 
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import require
-from fastrec.formats import Files, find_files, recognise, unchanged
+from fastrec.formats import Files, recognise
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.launcher import run_in_threads
-from fastrec.tables import LARGEST_EXACT_FLOAT, ColumnError, Columns, ScoreColumns
+from fastrec.tables import BYTES_PER_VALUE, LARGEST_EXACT_FLOAT, ColumnError, Columns, ScoreColumns
 
 __all__ = ["Plain", "find_plain", "read_plain"]
 
@@ -50,18 +50,24 @@ class Plain(NamedTuple):
         """Rows of all files."""
         return sum(group.rows for group in self.groups)
 
+    @property
+    def n_bytes(self) -> int:
+        """About what the columns take in memory."""
+        return self.rows * BYTES_PER_VALUE * len(self.names)
+
     def is_text(self, role: str) -> bool:
         """Whether the ids of a role are texts."""
         return str(self.types[role]) in TEXTS
 
 
-def find_plain(paths: Mapping[str, str], columns: Columns | ScoreColumns, input_format: str) -> dict[str, Plain] | None:
-    """The files of each table; None if they are to be read otherwise."""
-    if columns.by or "users" in paths:
+def find_plain(
+    sources: Mapping[str, Files], columns: Columns | ScoreColumns, input_format: str
+) -> dict[str, Plain] | None:
+    """What is to be read of the files of each table; None if they are to be read otherwise."""
+    if columns.by or "users" in sources:
         return None
     found = {}
-    for table, path in paths.items():
-        files = find_files(path)
+    for table, files in sources.items():
         if recognise(files, columns.names, input_format) != "parquet":
             return None
         plain = _open(table, files, columns)
@@ -153,8 +159,7 @@ def read_plain(plain: Plain, n_threads: int) -> Any | None:
         return _read_group(plain, plain.groups[at], whole)
 
     try:
-        with unchanged(plain.files.paths):
-            parts = run_in_threads(read, range(len(plain.groups)), n_threads)
+        parts = run_in_threads(read, range(len(plain.groups)), n_threads)
     except (OSError, ValueError):
         return None
     if any(part is None for part in parts):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = [
+    "BYTES_PER_VALUE",
     "LARGEST_EXACT_FLOAT",
     "ColumnError",
     "Columns",

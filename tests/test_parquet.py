@@ -214,3 +214,17 @@ def test_files_without_statistics(both, tmp_path):
     for path, columns in zip(paths, (lists, held), strict=True):
         pq.write_table(pa.table(columns), path, write_statistics=False)
     assert both(*paths, METRICS, per_user=True)[0]
+
+
+def test_a_file_that_changes_after_its_footer_was_read(write, monkeypatch):
+    lists, held = make_lists(np.random.default_rng(11))
+    path, truth = write(lists), write(held)
+
+    def find_and_change(*arguments):
+        found = parquet.find_plain(*arguments)
+        pq.write_table(pa.table({**lists, "rank": lists["rank"][::-1]}), path)
+        return found
+
+    monkeypatch.setattr(files, "find_plain", find_and_change)
+    with pytest.raises(InputError, match="changed while it was read"):
+        evaluate_files(path, truth, METRICS)
