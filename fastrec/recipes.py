@@ -34,7 +34,7 @@ class Recipe:
     ties: str = "input"
     no_truth: str = "skip"
     no_recs: str = "zero"
-    grades: bool = True  # whether it reads grades: if not, every row of the truth is relevant
+    grades: bool = True  # whether it reads grades: if not, every row of the truth is relevant there, of grade 0 too
     tolerance: float = 1e-9  # of its numbers: some tools compute in float32, some print few digits
     aliases: tuple[str, ...] = ()
     declined: Mapping[str, str] = field(default_factory=dict)  # its metrics that cannot be had -> why
@@ -109,6 +109,7 @@ def find_recipe(name: Any) -> Recipe:
 
 _SAME = {name: name for name in ("precision", "recall", "f1", "hit_rate", "mrr")}
 _BINARY_NDCG = {"ndcg": "ndcg(gain=binary)"}
+_RANKED = {name: name for name in ("precision", "recall", "hit_rate", "mrr", "map")} | _BINARY_NDCG
 _ERRORS = {name: name for name in ("mae", "mse", "rmse")}
 _TREC = _SAME | {
     "map": "map(denominator=n_rel)",
@@ -142,6 +143,13 @@ _IR_MEASURES = {
     "ERR@{k}": "err(max_gain=4)",
     "RBP(rel=1)": "rbp(gain=binary)",
     "RBP(rel=1,p=0.5)": "rbp(p=0.5, gain=binary)",
+}
+_TORCH = {
+    "precision": "precision",
+    "precision(adaptive_k=True)": "precision(denominator=min_k_n_rec)",
+    "hit_rate": "hit_rate",
+    "mrr": "mrr",
+    "map": "map(denominator=hits)",
 }
 _COUNTS = "a sum over users, where every metric here is a mean or a ratio"
 
@@ -286,7 +294,7 @@ RECIPES: dict[str, Recipe] = {
             name="replay",
             tool="RePlay",
             version="replay-rec 0.22.0",
-            lists={name: name for name in ("precision", "recall", "hit_rate", "mrr", "map")} | _BINARY_NDCG,
+            lists=_RANKED,
             rows={},
             ties="id_desc",
             grades=False,
@@ -297,14 +305,9 @@ RECIPES: dict[str, Recipe] = {
             name="recbole",
             tool="RecBole",
             version="recbole 1.2.1",
-            lists={name: name for name in ("precision", "recall", "hit_rate", "mrr", "map")} | _BINARY_NDCG,
-            rows={
-                "hit_rate": "hit_rate",
-                "mrr": "mrr",
-                "map": "map",
-                "precision": "precision",
-                "recall": "recall",
-                "ndcg": "ndcg(gain=binary)",
+            lists=_RANKED,
+            rows=_RANKED
+            | {
                 "gauc": "gauc(weight=positives)",
                 "auc": "auc",
                 "log_loss": "log_loss",
@@ -371,23 +374,15 @@ RECIPES: dict[str, Recipe] = {
             name="torchmetrics",
             tool="TorchMetrics",
             version="torchmetrics 1.9.0",
-            lists={
-                "precision": "precision",
-                "precision(adaptive_k=True)": "precision(denominator=min_k_n_rec)",
+            lists=_TORCH
+            | {
                 "recall": "recall(denominator=listed)",
-                "hit_rate": "hit_rate",
-                "mrr": "mrr",
-                "map": "map(denominator=hits)",
                 "ndcg": "ndcg(ideal=list)",
                 "gauc": "limited_auc(unseen=list_only)",
             },
-            rows={
-                "precision": "precision",
-                "precision(adaptive_k=True)": "precision(denominator=min_k_n_rec)",
+            rows=_TORCH
+            | {
                 "recall": "recall",
-                "hit_rate": "hit_rate",
-                "mrr": "mrr",
-                "map": "map(denominator=hits)",
                 "ndcg": "ndcg",
                 "r_precision": "r_precision",
                 "gauc": "gauc(weight=equal, one_class=zero)",

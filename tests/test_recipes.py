@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fastrec
-from fastrec.recipes import find_recipe
+from fastrec.recipes import RECIPES, find_recipe
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
 
@@ -281,3 +281,18 @@ def test_a_report_keeps_the_names(tmp_path):
     assert fastrec.load(tmp_path / "report.npz")["P_2"] == report["P_2"]
     with pytest.raises(KeyError, match="P_3"):
         report["P_3"]
+
+
+@pytest.mark.parametrize("tool", run.REQUIREMENTS)
+def test_the_version_is_that_of_the_answers(tool):
+    named = find_recipe(RECIPE_OF[tool]).version
+    assert any(f"{package} {version}" in named for package, version in run.load_golden(tool)["versions"].items())
+
+
+def test_the_readme_counts_the_cases():
+    text = " ".join((RIVALS.parents[1] / "README.md").read_text(encoding="utf-8").split())
+    spark = set(run.load_golden("spark")["values"])
+    few = f"(Spark on {len(spark & set(LISTS))} and {len(spark & set(ROWS))})"
+    assert f"on {len(LISTS)} cases of lists and {len(ROWS)} of scored rows {few}" in text
+    section = text.partition("## The number of another tool")[2].partition("## Exact")[0]
+    assert all(f"`{name}`" in section for name in RECIPES)
