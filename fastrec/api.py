@@ -184,11 +184,11 @@ def _want(kind: str, like: str | None, metrics: str | Iterable[str] | None, k: A
         return _Wanted(expand(metrics, k, DEFAULT_SCORE_METRICS if kind == "rows" else None), DEFAULT_POLICIES, {})
     recipe = find_recipe(like)
     calls = recipe.translate(metrics, k, kind)
-    names = {name: call.text for name, call in calls.items()}
+    names = {name: call.text for name, call in calls.items() if name != call.text}
     return _Wanted(
         list({call.text: call for call in calls.values()}.values()),
         recipe.policies,
-        {"like": recipe.name, "names": {name: text for name, text in names.items() if name != text}},
+        {"like": recipe.name, "names": names},
     )
 
 

@@ -216,9 +216,7 @@ class Plan:
         """Equal for plans whose totals mean the same, whichever process or version made them."""
         lists = [[(e.view, identity(e.row), e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]
         named = [formula.call.text for formula in self.formulas]
-        return hashlib.sha256(
-            repr((lists, named, list(map(tuple, self._conditions)), self.scales)).encode()
-        ).hexdigest()
+        return hashlib.sha256(repr((lists, named, self._conditions, self.scales)).encode()).hexdigest()
 
     def weight_position(self, view: int) -> int:
         """Where the sum of weights of counted users stands."""
