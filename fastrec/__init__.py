@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         pr_curve,
         roc_curve,
     )
+    from fastrec.explanation import Explanation, explain, explain_scores
     from fastrec.files import evaluate_files
     from fastrec.plots import plot_calibration, plot_pr, plot_roc
     from fastrec.registry import catalogue, ranking_metric
@@ -50,6 +51,7 @@ _LAZY = {
     "Confusion": "fastrec.classes",
     "CurveComparison": "fastrec.curves",
     "Estimate": "fastrec.report",
+    "Explanation": "fastrec.explanation",
     "Evaluator": "fastrec.api",
     "PrCurve": "fastrec.curves",
     "Report": "fastrec.report",
@@ -67,6 +69,8 @@ _LAZY = {
     "evaluate": "fastrec.api",
     "evaluate_files": "fastrec.files",
     "evaluate_scores": "fastrec.api",
+    "explain": "fastrec.explanation",
+    "explain_scores": "fastrec.explanation",
     "gauc": "fastrec.api",
     "load": "fastrec.report",
     "mae": "fastrec.api",
@@ -89,6 +93,7 @@ __all__ = [
     "CurveComparison",
     "Estimate",
     "Evaluator",
+    "Explanation",
     "FastrecError",
     "FastrecWarning",
     "InputError",
@@ -114,6 +119,8 @@ __all__ = [
     "evaluate",
     "evaluate_files",
     "evaluate_scores",
+    "explain",
+    "explain_scores",
     "gauc",
     "load",
     "mae",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import io
 import json
 import math
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from fastrec.explanation import Explanation
     from fastrec.files import Evaluated, Resources, ScoreColumns
     from fastrec.registry import Call
     from fastrec.report import Estimate, Report
@@ -162,7 +164,7 @@ def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int |
         raise click.BadParameter(str(error).removeprefix("memory ")) from None
 
 
-_OPTIONS = (
+_METRICS = (
     click.option(
         "-m",
         "--metrics",
@@ -183,6 +185,8 @@ _OPTIONS = (
         metavar="TOOL",
         help="Name metrics, and compute and count, as this tool does: trec_eval, ranx, recbole, ...",
     ),
+)
+_COLUMNS = (
     click.option(
         "--user-col",
         multiple=True,
@@ -204,9 +208,13 @@ _OPTIONS = (
     click.option("--label-col", metavar="NAME", help="Column of labels in LOG.  [default: label]"),
     click.option("--target-col", metavar="NAME", help="Column of true ratings in LOG.  [default: target]"),
     click.option("--prediction-col", metavar="NAME", help="Column of predicted ratings in LOG.  [default: prediction]"),
-    click.option("--weight-col", metavar="NAME", help="Column of weights of rows in LOG."),
+)
+_WEIGHT = (click.option("--weight-col", metavar="NAME", help="Column of weights of rows in LOG."),)
+_GROUPS = (
     click.option("--by", multiple=True, metavar="NAME", help="Also by the values of this column; may be repeated."),
     click.option("--users", type=click.Path(), metavar="FILE", help="Users with columns for --by."),
+)
+_POLICIES = (
     click.option(
         "--ties",
         type=click.Choice(["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]),
@@ -262,6 +270,8 @@ _OPTIONS = (
         show_default=True,
         help="Format of all files; auto: of each by how it begins.",
     ),
+)
+_OUTPUT = (
     click.option("--format", "format_", type=click.Choice(FORMATS), help="[default: by the ending of -o, else table]"),
     click.option(
         "-o",
@@ -270,6 +280,8 @@ _OPTIONS = (
         metavar="FILE",
         help="Write the result there, not to standard output.",
     ),
+)
+_MORE_OUTPUT = (
     click.option(
         "--per-user",
         type=click.Path(),
@@ -289,6 +301,8 @@ _OPTIONS = (
         metavar="METRIC=NUMBER",
         help="Exit with 1 if the mean is below; may be repeated.",
     ),
+)
+_RESOURCES = (
     click.option(
         "--memory",
         callback=_read_size,
@@ -305,16 +319,21 @@ _OPTIONS = (
 )
 
 
-def _evaluate_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+def _with_options(*groups: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """A decorator that gives a command these options, in this order."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed([option for group in groups for option in group]):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 @program.command()
 @click.argument("recs", type=click.Path(), metavar="RECS|LOG")
 @click.argument("truth", type=click.Path(), required=False)
-@_evaluate_options
+@_with_options(_METRICS, _COLUMNS, _WEIGHT, _GROUPS, _POLICIES, _OUTPUT, _MORE_OUTPUT, _RESOURCES)
 @click.pass_context
 def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
     """Compare the lists in RECS with what is relevant in TRUTH; or evaluate a LOG.
@@ -594,13 +613,13 @@ def _check_thresholds(thresholds: Sequence[_Threshold], named: dict[str, Call]) 
 def _check_outputs(inputs: Sequence[str | None], options: dict[str, Any]) -> None:
     """Fail before the work rather than after it, and never write over an input."""
     for option, endings in (("per_user", (".csv", ".parquet")), ("curves", (".csv", ".json"))):
-        path = options[option]
+        path = options.get(option)
         if path is not None and not path.lower().endswith(endings):
             name = option.replace("_", "-")
             raise click.UsageError(f"--{name} {path}: the name must end in {' or '.join(endings)}")
     files = [file for path in inputs if path is not None for file in formats.find_files(path).paths]
     taken = {os.path.realpath(path): path for path in files}
-    for path in (options["output"], options["per_user"], options["curves"]):
+    for path in (options["output"], options.get("per_user"), options.get("curves")):
         if path is None:
             continue
         real = os.path.realpath(path)
@@ -921,6 +940,100 @@ def _fitting(widths: dict[str, int], room: int) -> list[list[str]]:
         parts[-1].append(name)
         left -= width
     return parts
+
+
+@program.command()
+@click.argument("metric")
+@click.argument("recs", type=click.Path(), required=False, metavar="[RECS|LOG]")
+@click.argument("truth", type=click.Path(), required=False)
+@click.option("--like", multiple=True, metavar="TOOL", help="A tool; may be repeated.  [default: all that have it]")
+@click.option(
+    "--show-users",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Users to show per tool.  [default: 5 with --like]",
+)
+@_with_options(_COLUMNS, _WEIGHT, _POLICIES, _OUTPUT, _RESOURCES)
+@click.pass_context
+def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | None, **options: Any) -> None:
+    """Say why other tools give another number for METRIC.
+
+    Their definitions beside ours; on the lists in RECS, or a LOG, the numbers too, what each option that differs does,
+    and the users that make the difference. A policy that is given holds for all sides.
+
+    \b
+    fastrec explain ndcg@10
+    fastrec explain ndcg@10 --like recbole --like rectools
+    fastrec explain map@10 recs.parquet truth.parquet --like trec_eval
+    fastrec explain gauc log.parquet --label-col clicked --like torchmetrics
+    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    from fastrec.explanation import explain
+
+    if recs is not None:
+        _check_kind(ctx, is_log=truth is None)
+        _check_outputs([recs, truth, options["exclude"]], options)
+    arguments = {} if recs is None else _arguments_of_files(ctx, options, is_log=truth is None)
+    with _progress() as watch, _silent():
+        if recs is not None:
+            watch("reading")
+            arguments["progress"] = functools.partial(watch, "evaluating")
+        why = explain(metric, recs, truth, like=options["like"] or None, n_users=options["show_users"], **arguments)
+    format_ = _format_of(options["format_"], options["output"])
+    _emit(_render_explanation(why, format_), options["output"])
+
+
+def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: bool) -> dict[str, Any]:
+    """Arguments of `evaluate_files` for the options that were given."""
+    names = {"sample_weight": "weight_col", "item": "item_col", "rank": "rank_col", "gain": "gain_col"}
+    names |= {"label": "label_col", "score": "score_col", "n_threads": "threads", "temp_directory": "temp_dir"}
+    names |= {name: name for name in (*PASSED_ON, *OF_LISTS, *OF_LOGS, "input_format", "memory") if "_col" not in name}
+    if _has_ratings(options):
+        options |= {
+            "label_col": options["target_col"] or "target",
+            "score_col": options["prediction_col"] or "prediction",
+        }
+    given = {
+        name: options[option]
+        for name, option in names.items()
+        if options.get(option) is not None and ctx.get_parameter_source(option) is not ParameterSource.DEFAULT
+    }
+    users = options["user_col"]
+    return given | ({"user": (list(users) if is_log else users[0])} if users else {})
+
+
+def _render_explanation(why: Explanation, format_: str) -> str | Callable[[Console], None]:
+    if format_ == "json":
+        return why.to_json(indent=2) + "\n"
+    if format_ == "csv":
+        raise click.UsageError("an explanation is several tables: --format table, md or json")
+    if format_ == "md":
+        parts = (
+            [
+                f"**{section.title}**",
+                "",
+                *_markdown_table(section.head, section.rows),
+                "",
+                *(f"- {line.strip()}" for line in section.lines),
+            ]
+            for section in why.sections()
+        )
+        return "\n\n".join("\n".join(part).rstrip() for part in parts) + "\n"
+    return lambda console: _draw_explanation(console, why)
+
+
+def _draw_explanation(console: Console, why: Explanation) -> None:
+    from rich.text import Text
+
+    for n, section in enumerate(why.sections()):
+        if n:
+            console.print()
+        console.print(Text(section.title, style="bold"))
+        table = _table(*section.head)
+        for row in section.rows:
+            table.add_row(*(Text(_one_line(cell), style="bold" if cell.endswith("*") else "") for cell in row))
+        console.print(table)
+        for line in section.lines:
+            console.print(Text(line, style="dim"))
 
 
 @program.command()

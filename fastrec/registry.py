@@ -32,8 +32,10 @@ __all__ = [
     "Option",
     "catalogue",
     "expand",
+    "make_call",
     "nearest",
     "parse",
+    "print_value",
     "ranking_metric",
     "read_k",
     "score_metric",
@@ -66,15 +68,15 @@ class Option:
 
     def check(self, value: Any, metric: str) -> Any:
         """The value in its canonical form, or an error that names what is allowed."""
-        if not isinstance(value, (list, tuple)) and _print(value) in self.choices:
-            return _print(value)  # choices such as 0 and nan are read as numbers
+        if not isinstance(value, (list, tuple)) and print_value(value) in self.choices:
+            return print_value(value)  # choices such as 0 and nan are read as numbers
         if self.kind == TABLE and isinstance(value, (list, tuple)):
             return self._check_table(value, metric)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and self._allows(float(value)):
             return float(value)
         wanted = [*self.choices, *([self.kind] if self.kind else [])]
         raise MetricError(
-            f"{metric}: {self.name}={_print(value)} must be {' or '.join(wanted)}{nearest(value, wanted)}"
+            f"{metric}: {self.name}={print_value(value)} must be {' or '.join(wanted)}{nearest(value, wanted)}"
         )
 
     def _allows(self, number: float) -> bool:
@@ -91,17 +93,17 @@ class Option:
         try:
             table = tuple(float(number) for number in value)
         except (TypeError, ValueError):
-            raise MetricError(f"{metric}: the table {self.name}={_print(value)} must hold numbers") from None
+            raise MetricError(f"{metric}: the table {self.name}={print_value(value)} must hold numbers") from None
         falling = self.name == "discount"
         steps = list(itertools.pairwise(table))
         if not table or not all(math.isfinite(number) and number >= 0 for number in table):
-            raise MetricError(f"{metric}: the table {self.name}={_print(value)} must hold finite numbers >= 0")
+            raise MetricError(f"{metric}: the table {self.name}={print_value(value)} must hold finite numbers >= 0")
         if falling and any(a < b for a, b in steps):
-            raise MetricError(f"{metric}: a discount table must not increase with the rank, found {_print(value)}")
+            raise MetricError(f"{metric}: a discount table must not increase with the rank, found {print_value(value)}")
         if not falling and (table[0] != 0 or any(a > b for a, b in steps)):
             raise MetricError(
                 f"{metric}: a gain table gives the gain of grades 0, 1, 2, ...; it must start with 0 and "
-                f"not decrease, found {_print(value)}"
+                f"not decrease, found {print_value(value)}"
             )
         return table
 
@@ -166,10 +168,10 @@ class Call:
     def text(self) -> str:
         """The canonical text: defaults left out, options in the order of the declaration."""
         given = [
-            f"{name}={_print(value)}" for name, value in self.options if value != self.metric.options[name].default
+            f"{name}={print_value(value)}" for name, value in self.options if value != self.metric.options[name].default
         ]
         own = ((option.name, getattr(self, option.name)) for option in self.metric.common)
-        given += [f"{name}={_print(value)}" for name, value in own if value is not None]
+        given += [f"{name}={print_value(value)}" for name, value in own if value is not None]
         options = f"({', '.join(given)})" if given else ""
         return f"{self.metric.name}{options}{'' if self.k is None else f'@{self.k}'}"
 
@@ -530,9 +532,10 @@ def _describe(option: Option) -> dict[str, Any]:
     }
 
 
-def _print(value: Any) -> str:
+def print_value(value: Any) -> str:
+    """The value of an option as it stands in a metric's text."""
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_print, value))}]"
+        return f"[{', '.join(map(print_value, value))}]"
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return str(value)

@@ -290,7 +290,7 @@ class Report(Mapping[str, float]):
             "groups": self.groups,
             "settings": self.settings,
         }
-        return {key: _plain(value) for key, value in document.items()}
+        return {key: plain_data(value) for key, value in document.items()}
 
     def to_json(self, indent: int | None = None) -> str:
         """`to_dict` as strict JSON text; floats keep all their digits.
@@ -343,7 +343,7 @@ class Report(Mapping[str, float]):
         per_user = self._per_user
         document = self.to_dict() | {
             "per_user": None if per_user is None else list(per_user),
-            "labels": {grouping: _plain(list(by_label)) for grouping, by_label in self.groups.items()},
+            "labels": {grouping: plain_data(list(by_label)) for grouping, by_label in self.groups.items()},
         }
         arrays = pack_ids(self.user_ids)
         for position, values in enumerate((per_user or {}).values()):
@@ -485,26 +485,26 @@ def _short(number: float) -> str:
     return f"{number:.4f}" if plain else f"{number:.2e}"
 
 
-def _plain(value: object) -> Any:
+def plain_data(value: object) -> Any:
     """Data that strict JSON can hold; see `Report.to_dict` for what becomes of NaN and infinities."""
     if isinstance(value, Estimate):
         value = value._asdict()
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):
-        plain = {str(key): _plain(item) for key, item in value.items()}
+        plain = {str(key): plain_data(item) for key, item in value.items()}
         if len(plain) < len(value):
             raise InputError(f"two of these labels are the same text: {list(value)}")
         return plain
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain_data(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
 
 
 def _number(value: Any) -> Any:
-    """The number that `_plain` wrote."""
+    """The number that `plain_data` wrote."""
     if value is None:
         return math.nan
     return float(value) if isinstance(value, str) else value

@@ -974,3 +974,51 @@ def test_the_metrics_of_a_log_as_another_tool_has_them(folder):
 def test_what_another_tool_does_not_have(folder, arguments, message):
     result = evaluate(*arguments)
     assert result.exit_code == 2 and message in result.stderr
+
+
+def test_explain_definitions():
+    result = run("explain", "ndcg@10", "--like", "rectools", "--like", "lenskit")
+    assert result.exit_code == 0, result.stderr
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["rectools", "binary*", "log2", "k*", "input*", "skip", "zero"] in rows
+    assert ["lenskit", "binary*", "log2_flat2*", "truth", "input*", "zero*", "skip*"] in rows
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_explain_on_files(folder):
+    result = run("explain", "ndcg@2", "recs.csv", "truth.csv", "--like", "spark", "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    ours, spark = (document["sides"][tool]["estimate"]["mean"] for tool in ("fastrec", "spark"))
+    assert ours == pytest.approx((1 + SECOND) / 3) and spark == pytest.approx((1 + SECOND) / 4)
+    assert document["sides"]["spark"]["steps"] == {"gain": 0.0, "ties": 0.0, "no_truth": spark - ours}
+    assert [user["user"] for user in document["sides"]["spark"]["users"]] == [3]
+    table = run("explain", "ndcg@2", "recs.csv", "truth.csv", "--like", "spark", "--show-users", "1")
+    assert "spark: the users that matter most, of 1 with another value" in table.stdout
+
+
+def test_explain_a_log_with_columns_and_policies(folder):
+    Path("log.csv").write_text("u,clicked,p\n1,1,0.9\n1,0,0.5\n2,0,0.4\n")
+    columns = ("--user-col", "u", "--label-col", "clicked", "--score-col", "p")
+    result = run("explain", "gauc", "log.csv", *columns, "--like", "torchmetrics", "-o", "why.md")
+    assert result.exit_code == 0, result.stderr
+    text = Path("why.md").read_text(encoding="utf-8")
+    assert "| torchmetrics | equal* | zero* |" in text and "| torchmetrics | 0.5000 | -0.5000 | 2 |" in text
+    held = run("explain", "gauc", "log.csv", *columns, "--one-class", "zero", "--like", "torchmetrics")
+    assert "one_class=zero" in held.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("ndgc@3",), "unknown metric 'ndgc'; did you mean 'ndcg'?"),
+        (("auc", "--like", "implicit"), "it fills lists up to k"),
+        (("ndcg@3", "none.csv", "truth.csv"), "none.csv"),
+        (("ndcg@3", "--format", "csv"), "--format table, md or json"),
+        (("ndcg@3", "recs.csv", "truth.csv", "--label-col", "x"), "--label-col is for a LOG"),
+        (("ndcg@3", "recs.csv", "truth.csv", "-o", "recs.csv"), "would be written over"),
+    ],
+)
+def test_explain_says_what_is_wrong(folder, arguments, message):
+    result = run("explain", *arguments)
+    assert result.exit_code == 2 and message in result.stderr and len(result.stderr.splitlines()) == 1
