@@ -1,6 +1,7 @@
 """Writes the README's generated tables of metrics; with --check it only says whether they are current.
 
-The metrics come from the registry, how to get the GAUC of other tools from gauc_of_tools.toml.
+The metrics come from the registry, what other tools mean by them from their recipes, and how to get the GAUC of other
+tools from gauc_of_tools.toml.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import fastrec
-from fastrec.registry import COMMON_OPTIONS
+from fastrec.recipes import RECIPES, Recipe
+from fastrec.registry import COMMON_OPTIONS, parse
 
 README = Path(__file__).parent.parent / "README.md"
+METRICS_OF_LISTS = ("precision", "recall", "hit_rate", "mrr", "map", "ndcg")
+METRICS_OF_ROWS = ("auc", "gauc", "average_precision", "log_loss", "rmse", "mae")
 GAUC_OF_TOOLS = Path(__file__).with_name("gauc_of_tools.toml")
 
 
@@ -41,6 +45,34 @@ def metrics_table(kind: str, value: str) -> str:
     return "\n".join(lines)
 
 
+def recipes_table(kind: str, columns: tuple[str, ...], policies: tuple[str, ...]) -> str:
+    """What every tool means by our names of metrics, and what else it has."""
+    head = ["tool, version", *(f"`{name}`" for name in columns), *(f"`{name}=`" for name in policies), "also"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    seen: dict[str, str] = {}
+    for recipe in RECIPES.values():
+        known = getattr(recipe, kind)
+        if known:
+            cells = [recipe_cell(recipe, known, name) for name in columns]
+            cells += [recipe.policies[name] for name in policies]
+            others = ", ".join(f"`{name}`" for name in known if name not in columns)
+            same_as = seen.setdefault(others, recipe.name)
+            if others and same_as != recipe.name:
+                others = f"as `{same_as}`"
+            lines.append(f"| `{recipe.name}`: {recipe.version} | {' | '.join(cells)} | {others} |")
+    return "\n".join(lines)
+
+
+def recipe_cell(recipe: Recipe, known: Any, name: str) -> str:
+    """Whether a tool means the same by a name, or which options say it."""
+    if name not in known:
+        return f"not available: {recipe.declined[name]}" if name in recipe.declined else "–"
+    call = parse(known[name])
+    if call.metric.name != name:
+        return f"`{call.text}`"
+    return f"`{call.text.removeprefix(name)[1:-1]}`" if call.text != name else "same"
+
+
 def gauc_table() -> str:
     """How to get each tool's GAUC, or why it cannot be had."""
     lines = ["| tool | its name | weight of a user | users of one class | here | notes |", "|---|---|---|---|---|---|"]
@@ -64,6 +96,8 @@ def main() -> int:
     fresh = with_table(text, "metrics", metrics_table("ranking", "value of a user"))
     fresh = with_table(fresh, "score-metrics", metrics_table("scores", "value"))
     fresh = with_table(fresh, "gauc", gauc_table())
+    fresh = with_table(fresh, "recipes", recipes_table("lists", METRICS_OF_LISTS, ("ties", "no_truth", "no_recs")))
+    fresh = with_table(fresh, "row-recipes", recipes_table("rows", METRICS_OF_ROWS, ()))
     if "--check" in sys.argv:
         print("README.md: the generated tables are " + ("current" if fresh == text else "stale: run this script"))
         return int(fresh != text)
