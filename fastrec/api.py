@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.archive import pack_ids, read_archive, unpack_ids, write_archive
+from fastrec.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
 from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
 from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.inputs.frames import Columns, refuse_columns
@@ -205,6 +205,7 @@ class _Evaluating(ABC):
         self._facts: dict[str, int] = {}
         self._values: list[Array] = []
         self._users: list[Array] = []
+        self._labels: dict[str, list[Array]] = {}
         self._seen = SeenUsers()
         self._plan(weighted=False)  # a metric that lacks something says so now
 
@@ -238,6 +239,8 @@ class _Evaluating(ABC):
         self._facts = {name: self._facts.get(name, 0) + count for name, count in facts.items()}
         if outcome.per_user is not None:
             self._values.append(outcome.per_user if users.order is None else outcome.per_user[:, users.order])
+            for name, labels in users.labels().items():
+                self._labels.setdefault(name, []).append(labels)
         if users.ids is not None:
             self._users.append(users.ids.copy() if users.order is None else users.ids[users.order])
             self._seen.add(users.ids)
@@ -267,6 +270,8 @@ class _Evaluating(ABC):
         self._state.merge(other._state)
         self._facts = {name: self._facts.get(name, 0) + count for name, count in other._facts.items()}
         self._values = [*self._values, *other._values]
+        for name, labels in other._labels.items():
+            self._labels.setdefault(name, []).extend(labels)
         self._users = [*self._users, *other._users]
         self._seen.merge(other._seen)
 
@@ -313,6 +318,8 @@ class _Evaluating(ABC):
             arrays |= more
             if self._per_user:
                 arrays["per_user"] = np.concatenate(self._values, axis=1)
+                document["labelled"], more = pack_labels(self._join_labels(self._state.n_users))
+                arrays |= more
         stream = io.BytesIO()
         write_archive(stream, "evaluator", document, arrays, small=True)
         return stream.getvalue()
@@ -365,7 +372,10 @@ class _Evaluating(ABC):
             self._seen.add(ids)
         if self._per_user:
             self._values = [arrays["per_user"]]
+            labels = unpack_labels(document.get("labelled", ()), arrays)
+            self._labels = {name: [own] for name, own in labels.items()}
         found = [*map(len, self._users), *(values.shape[1] for values in self._values)]
+        found += [len(labels) for (labels,) in self._labels.values()]
         if any(length != wanted for length in found):
             raise InputError(f"{wanted} users are wanted, found {found}")
 
@@ -384,6 +394,7 @@ class _Evaluating(ABC):
             per_user=self._join_values(state.n_users, copy=copy),
             user_ids=_join_ids(self._users),
             fastrec_version=__version__,
+            labels=self._join_labels(state.n_users),
         )
         for line in report.warnings:
             warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
@@ -399,6 +410,11 @@ class _Evaluating(ABC):
     @abstractmethod
     def _describe_data(self, state: State) -> dict[str, Any]:
         """What was seen in the data."""
+
+    def _join_labels(self, n_users: int) -> dict[str, Array]:
+        """The label of each user; a grouping that some batches lack has none."""
+        joined = {name: _join_ids(parts) for name, parts in self._labels.items()}
+        return {name: labels for name, labels in joined.items() if labels is not None and len(labels) == n_users}
 
     def _join_values(self, n_users: int, *, copy: bool) -> dict[str, Array] | None:
         if not self._per_user:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -16,9 +16,11 @@ __all__ = [
     "dump_json",
     "pack_ids",
     "pack_integers",
+    "pack_labels",
     "read_archive",
     "unpack_ids",
     "unpack_integers",
+    "unpack_labels",
     "write_archive",
 ]
 
@@ -48,27 +50,41 @@ def read_archive(file: IO[bytes], name: str) -> tuple[Any, dict[str, Array]]:
     return json.loads(arrays.pop(name).tobytes()), arrays
 
 
-def pack_ids(ids: Array | None) -> dict[str, Array]:
-    """Ids of users as members of an archive; those that are Python objects as JSON."""
+def pack_ids(ids: Array | None, name: str = "user_ids") -> dict[str, Array]:
+    """Ids or labels of users as members of an archive; those that are Python objects as JSON."""
     if ids is None:
         return {}
     if ids.dtype.kind in "biuUSmM":
-        return {"user_ids": ids}
+        return {name: ids}
     listed: list[Any] = ids.tolist()
     other = {type(user_id).__name__ for user_id in listed if not isinstance(user_id, str | int)}
     if other:
-        raise InputError(f"only text and integer user_ids can be saved, not {', '.join(sorted(other))}")
-    return {"user_ids_json": _as_bytes(listed)}
+        raise InputError(f"only text and integer {name} can be saved, not {', '.join(sorted(other))}")
+    return {f"{name}_json": _as_bytes(listed)}
 
 
-def unpack_ids(arrays: Mapping[str, Array]) -> Array | None:
+def unpack_ids(arrays: Mapping[str, Array], name: str = "user_ids") -> Array | None:
     """The inverse of `pack_ids`."""
-    if "user_ids_json" not in arrays:
-        return arrays.get("user_ids")
-    listed = json.loads(arrays["user_ids_json"].tobytes())
+    if f"{name}_json" not in arrays:
+        return arrays.get(name)
+    listed = json.loads(arrays[f"{name}_json"].tobytes())
     ids = np.empty(len(listed), dtype=object)
     ids[:] = listed
     return ids
+
+
+def pack_labels(labels: Mapping[str, Array]) -> tuple[list[str], dict[str, Array]]:
+    """Labels of users by grouping, as the names of these and members of an archive."""
+    members: dict[str, Array] = {}
+    for nth, own in enumerate(labels.values()):
+        members |= pack_ids(own, f"labels_{nth}")
+    return list(labels), members
+
+
+def unpack_labels(groupings: Iterable[str], arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The inverse of `pack_labels`."""
+    found = {name: unpack_ids(arrays, f"labels_{nth}") for nth, name in enumerate(groupings)}
+    return {name: labels for name, labels in found.items() if labels is not None}
 
 
 def pack_integers(numbers: Array) -> dict[str, Array]:

@@ -662,12 +662,13 @@ def _finish(report: Report, users: Mapping[str, str], labels: _Labels) -> Evalua
         spelled = _typed(texts).tolist()
         found = {spelled[int(code)]: estimates for code, estimates in by_code.items()}
         groups[name] = dict(sorted(found.items()))
-    report = report.with_groups(groups)
     ids = report.user_ids
     if ids is None or not report.has_values:
-        return Evaluated(report, {}, {})
+        return Evaluated(report.with_groups(groups), {}, {})
     columns = [ids] if len(users) == 1 else [np.array(column) for column in zip(*ids.tolist(), strict=True)]
-    return Evaluated(report, dict(zip(users.values(), columns, strict=True)), labels.of_users())
+    of_users = labels.of_users()
+    report = report.with_groups(groups, of_users)
+    return Evaluated(report, dict(zip(users.values(), columns, strict=True)), of_users)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,15 @@ from typing import IO, Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrec.archive import dump_json, pack_ids, read_archive, unpack_ids, write_archive
+from fastrec.archive import (
+    dump_json,
+    pack_ids,
+    pack_labels,
+    read_archive,
+    unpack_ids,
+    unpack_labels,
+    write_archive,
+)
 from fastrec.endings import undone_by
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
 from fastrec.registry import parse
@@ -109,6 +117,7 @@ class Report(Mapping[str, float]):
     settings : the options of the call; with ``like`` also "names", what the tool calls the metrics: {name: metric}.
     groups : {grouping: {label: {metric: Estimate}}}, empty when no groups were given.
     user_ids : array (n_users,), or None when users have no ids.
+    labels : {grouping: array (n_users,)}, the group of each user, where values of users were kept.
     fastrec_version : the version that computed it.
 
     Examples
@@ -137,6 +146,7 @@ class Report(Mapping[str, float]):
         per_user: Mapping[str, NDArray[np.float64]] | None,
         user_ids: NDArray[Any] | None,
         fastrec_version: str,
+        labels: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         names = cast(Mapping[str, str], settings.get("names", {}))
         self.estimates = _ByMetric(estimates, names)
@@ -149,6 +159,7 @@ class Report(Mapping[str, float]):
         }
         self._per_user = None if per_user is None else _ByMetric(per_user, names)
         self.user_ids = user_ids
+        self.labels = dict(labels or {})
         self.fastrec_version = fastrec_version
 
     # A Mapping compares its values, and NaN differs from itself: reports compare as objects instead.
@@ -193,8 +204,12 @@ class Report(Mapping[str, float]):
         """Whether the values of users were kept."""
         return self._per_user is not None
 
-    def with_groups(self, groups: Mapping[str, Mapping[Label, Mapping[str, Estimate]]]) -> Report:
-        """The same report with other groups.
+    def with_groups(
+        self,
+        groups: Mapping[str, Mapping[Label, Mapping[str, Estimate]]],
+        labels: Mapping[str, NDArray[Any]] | None = None,
+    ) -> Report:
+        """The same report with other groups, and the labels of users in them.
 
         >>> import fastrec
         >>> report = fastrec.evaluate([[1], [2]], [[1], [1]], ["hits"], groups={"plan": [0, 1]})
@@ -211,6 +226,7 @@ class Report(Mapping[str, float]):
             per_user=self._per_user,
             user_ids=self.user_ids,
             fastrec_version=self.fastrec_version,
+            labels=labels,
         )
 
     def std_error(self, name: str) -> float:
@@ -337,15 +353,17 @@ class Report(Mapping[str, float]):
         """The document and the arrays of a saved report.
 
         The document is `to_dict` and what that leaves out, the metrics with per-user values ("per_user") and the
-        group labels with their types ("labels"). The array "per_user_<i>" holds the values of the i-th of these
-        metrics.
+        group labels with their types ("labels"); "labelled" are the groupings whose labels of users are among the
+        arrays. The array "per_user_<i>" holds the values of the i-th of these metrics.
         """
         per_user = self._per_user
+        labelled, arrays = pack_labels(self.labels)
         document = self.to_dict() | {
             "per_user": None if per_user is None else list(per_user),
             "labels": {grouping: plain_data(list(by_label)) for grouping, by_label in self.groups.items()},
+            "labelled": labelled,
         }
-        arrays = pack_ids(self.user_ids)
+        arrays |= pack_ids(self.user_ids)
         for position, values in enumerate((per_user or {}).values()):
             arrays[f"per_user_{position}"] = values
         return document, arrays
@@ -530,6 +548,7 @@ def _read(file: IO[bytes]) -> Report:
         per_user=None if names is None else {name: arrays[f"per_user_{i}"] for i, name in enumerate(names)},
         user_ids=unpack_ids(arrays),
         fastrec_version=document["fastrec"],
+        labels=unpack_labels(document.get("labelled", ()), arrays),
     )
 
 

@@ -27,6 +27,16 @@ class User(NamedTuple):
     weights: Array | None
     order: Array | None = None  # the users by ascending id, if they are to be reported so and stand otherwise
 
+    def labels(self) -> dict[str, Array]:
+        """The label of each user in each grouping, in the order in which users are reported."""
+        found = {}
+        for codes in self.groups:
+            name = self.keys[int(codes[0]) - 1][0] if len(codes) else ""
+            own = [(at, label) for at, (grouping, label) in enumerate(self.keys, start=1) if grouping == name]
+            labels = np.array([label for _, label in own])
+            found[name] = labels[(codes if self.order is None else codes[self.order]) - own[0][0]] if own else labels
+        return found
+
 
 def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
     """User ids as an array of integers or texts (or objects, for mixed keys of dicts), each once."""
