@@ -23,6 +23,7 @@ from fastrec.ragged import Ragged
 if TYPE_CHECKING:
     from fastrec.api import Evaluator, ScoreEvaluator, evaluate, evaluate_scores, gauc, mae, mse, rmse, warmup
     from fastrec.classes import ClassCounts, Confusion, confusion_matrix, count_classes
+    from fastrec.comparison import Comparison, ComparisonRow, compare
     from fastrec.curves import (
         AucTest,
         BoundedAuc,
@@ -48,6 +49,8 @@ _LAZY = {
     "AucTest": "fastrec.curves",
     "BoundedAuc": "fastrec.curves",
     "ClassCounts": "fastrec.classes",
+    "Comparison": "fastrec.comparison",
+    "ComparisonRow": "fastrec.comparison",
     "Confusion": "fastrec.classes",
     "CurveComparison": "fastrec.curves",
     "Estimate": "fastrec.report",
@@ -63,6 +66,7 @@ _LAZY = {
     "bounded_auc": "fastrec.curves",
     "break_even_point": "fastrec.curves",
     "catalogue": "fastrec.registry",
+    "compare": "fastrec.comparison",
     "compare_curves": "fastrec.curves",
     "confusion_matrix": "fastrec.classes",
     "count_classes": "fastrec.classes",
@@ -89,6 +93,8 @@ __all__ = [
     "AucTest",
     "BoundedAuc",
     "ClassCounts",
+    "Comparison",
+    "ComparisonRow",
     "Confusion",
     "CurveComparison",
     "Estimate",
@@ -113,6 +119,7 @@ __all__ = [
     "bounded_auc",
     "break_even_point",
     "catalogue",
+    "compare",
     "compare_curves",
     "confusion_matrix",
     "count_classes",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import html
 import math
 import os
 import warnings
@@ -19,7 +18,7 @@ from fastrec.archive import dump_json
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 from fastrec.registry import Call, make_call, parse, print_value
-from fastrec.report import Estimate, Report, plain_data
+from fastrec.report import Estimate, Report, aligned, as_html, plain_data
 
 __all__ = ["Explanation", "Section", "Side", "UserDifference", "explain", "explain_scores"]
 
@@ -205,11 +204,11 @@ class Explanation:
 
     def __repr__(self) -> str:
         """The sections as aligned text."""
-        return "\n\n".join("\n".join([s.title, *_aligned([s.head, *s.rows]), *s.lines]) for s in self.sections())
+        return "\n\n".join("\n".join([s.title, *aligned([s.head, *s.rows]), *s.lines]) for s in self.sections())
 
     def _repr_html_(self) -> str:
         """The sections as HTML tables for notebooks."""
-        return "".join(map(_html, self.sections()))
+        return "".join(as_html([s.head, *s.rows], s.lines, s.title) for s in self.sections())
 
 
 def explain(
@@ -597,21 +596,3 @@ def _signed(number: float) -> str:
 
 def _value(number: float) -> str:
     return DASH if math.isnan(number) else f"{number:.4f}"
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of texts, the first column to the left and the others, numbers and options, to the right."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in table]
-
-
-def _html(section: Section) -> str:
-    def row(cells: Sequence[str], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-    body = "".join(row(cells, "td") for cells in section.rows)
-    lines = "".join(f"<div>{html.escape(line)}</div>" for line in section.lines)
-    return (
-        f"<div><b>{html.escape(section.title)}</b><table><thead>{row(section.head, 'th')}</thead>"
-        f"<tbody>{body}</tbody></table>{lines}</div>"
-    )

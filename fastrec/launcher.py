@@ -22,7 +22,7 @@ from fastrec.kernels.jit import Entry, as_function
 from fastrec.kernels.opcodes import BLOCK, DIGITS, N_FACTS
 from fastrec.kernels.ranking import Program, Totals, Users
 
-__all__ = ["Kernel", "Source", "launch", "resolve_threads", "run_in_threads"]
+__all__ = ["Kernel", "Source", "launch", "launch_tasks", "resolve_threads", "run_in_threads"]
 
 Array = np.ndarray[Any, Any]
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
@@ -88,9 +88,11 @@ class Kernel(NamedTuple):
     name: str
     variant: str
 
+    allocates: bool = False
+
     def serial(self) -> Entry:
         """What runs one bin."""
-        return _entry(self.module, f"{self.name}_bin", self.variant, parallel=False)
+        return _entry(self.module, f"{self.name}_bin", self.variant, parallel=False, allocates=self.allocates)
 
     def parallel(self) -> Entry:
         """What runs all bins at once."""
@@ -98,9 +100,9 @@ class Kernel(NamedTuple):
 
 
 @functools.cache
-def _entry(module: str, name: str, variant: str, *, parallel: bool) -> Entry:
+def _entry(module: str, name: str, variant: str, *, parallel: bool, allocates: bool = False) -> Entry:
     function = getattr(importlib.import_module(f"fastrec.kernels.{module}"), name)
-    return Entry(function, f"{name}-{variant}", parallel=parallel)
+    return Entry(function, f"{name}-{variant}", parallel=parallel, allocates=allocates)
 
 
 class Source(Protocol):
@@ -159,6 +161,17 @@ def launch(
 
     run_in_threads(run_bin, range(n_bins), n_bins)
     return totals
+
+
+def launch_tasks(kernel: Kernel, arguments: tuple[Any, ...], n_tasks: int, steps: int, n_threads: int) -> None:
+    """Run a kernel that does tasks first..last-1, on all tasks; `steps` is the work of all of them."""
+    n_bins = 1 if steps < SMALL_ROWS else min(n_threads, n_tasks)
+    edges = n_tasks * np.arange(n_bins + 1) // n_bins
+    serial = kernel.serial().suited_to(steps)
+    if n_bins > 1 and _may_launch() and kernel.parallel().is_wanted():
+        kernel.parallel().compiled(as_function(serial, *arguments, edges[0], edges[1]), *arguments, edges)
+        return
+    run_in_threads(lambda at: serial(*arguments, edges[at], edges[at + 1]), range(n_bins), n_bins)
 
 
 def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> list[Any]:

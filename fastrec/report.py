@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import NormalDist
@@ -229,6 +229,16 @@ class Report(Mapping[str, float]):
             labels=labels,
         )
 
+    def name_of(self, name: str) -> str:
+        """The canonical text of a metric, by any spelling that finds it.
+
+        >>> import fastrec
+        >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["ndcg@2"]).name_of("ndcg( gain=linear )@2")
+        'ndcg@2'
+        """
+        wanted = self.estimates[name]
+        return next(text for text, estimate in self.estimates.items() if estimate is wanted)
+
     def std_error(self, name: str) -> float:
         """The standard error of a metric's mean over users; NaN for fewer than two users.
 
@@ -328,9 +338,7 @@ class Report(Mapping[str, float]):
         >>> report.to_frame("pyarrow").column("mean").to_pylist()
         [0.5, 1.0]
         """
-        if kind is not None and kind not in FRAME_KINDS:
-            raise InputError(f"kind must be one of {', '.join(FRAME_KINDS)}, not {kind!r}")
-        return _frame(_columns(self.to_rows()), kind or _first_installed(FRAME_KINDS))
+        return as_frame(self.to_rows(), kind)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole report, per-user values and ids included, to one file; `load` reads it.
@@ -370,27 +378,18 @@ class Report(Mapping[str, float]):
 
     def __repr__(self) -> str:
         """An aligned table of the metrics, the users counted, and the warnings."""
-        table = self._table()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])]) for name, *numbers in table]
-        return "\n".join(lines + self._notes())
+        return "\n".join([*aligned(self._table()), *self._notes()])
 
     def _repr_html_(self) -> str:
         """The same as the text form, as an HTML table for notebooks."""
-        head, *body = (
-            "".join(f"<{cell}>{html.escape(text)}</{cell}>" for text in row)
-            for cell, row in zip(["th"] + ["td"] * len(self), self._table(), strict=True)
-        )
-        rows = "".join(f"<tr>{row}</tr>" for row in body)
-        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._notes())
-        return f"<div><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</div>"
+        return as_html(self._table(), self._notes())
 
     def _table(self) -> list[list[str]]:
         """The cells of the shown table, its head first."""
         return [
             ["metric", "mean", "± 95 %", "users"],
             *(
-                [name, _short(estimate.mean), _short(estimate.margin()), f"{estimate.users:,}"]
+                [name, short_number(estimate.mean), short_number(estimate.margin()), f"{estimate.users:,}"]
                 for name, estimate in self.estimates.items()
             ),
         ]
@@ -485,7 +484,11 @@ def _first_installed(kinds: tuple[str, ...]) -> str:
     raise MissingExtraError(f"to_frame needs one of {', '.join(kinds)}: pip install 'fastrec[frames]'")
 
 
-def _frame(columns: dict[str, list[Any]], kind: str) -> Any:
+def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
+    """Rows as a data frame of a kind, by default the first installed."""
+    if kind is not None and kind not in FRAME_KINDS:
+        raise InputError(f"kind must be one of {', '.join(FRAME_KINDS)}, not {kind!r}")
+    columns, kind = _columns(rows), kind or _first_installed(FRAME_KINDS)
     library = require(kind, "frames", what=f"to_frame({kind!r})")
     if kind == "pyarrow":
         return library.table(columns)
@@ -497,7 +500,25 @@ def _frame(columns: dict[str, list[Any]], kind: str) -> Any:
     return library.DataFrame(columns)
 
 
-def _short(number: float) -> str:
+def aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table of texts, its first column to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in table]
+
+
+def as_html(table: Sequence[Sequence[str]], notes: Iterable[str], title: str = "") -> str:
+    """A table of texts, its head first, with lines below, for notebooks."""
+    head, *body = (
+        "".join(f"<{cell}>{html.escape(text)}</{cell}>" for text in row)
+        for cell, row in zip(["th"] + ["td"] * (len(table) - 1), table, strict=True)
+    )
+    rows = "".join(f"<tr>{row}</tr>" for row in body)
+    lines = "".join(f"<div>{html.escape(note)}</div>" for note in notes)
+    caption = f"<caption>{html.escape(title)}</caption>" if title else ""
+    return f"<div><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{lines}</div>"
+
+
+def short_number(number: float) -> str:
     """A number for people: four decimals, or three digits where these would hide it."""
     plain = number == 0 or 1e-3 <= abs(number) < 1e6
     return f"{number:.4f}" if plain else f"{number:.2e}"

@@ -17,6 +17,7 @@ from test_score_laws import N_ITEMS, ORDER_OF_ROWS, TEXTS, USERS
 
 import fastrec
 from fastrec.kernels import jit
+from fastrec.significance import run_test
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -157,3 +158,13 @@ def test_a_kernel_is_compiled_once_interpreting_it_has_cost_as_much(monkeypatch:
     assert entry.suited_to(40) is entry.compiled
     assert entry.suited_to(1) is entry.compiled  # from now on
     assert jit.Entry(lambda: 2, "test").suited_to(101)() == 2
+
+
+@pytest.mark.parametrize("test", ["randomization", "bootstrap"])
+def test_resampling(monkeypatch: pytest.MonkeyPatch, test: str) -> None:
+    differences = np.random.default_rng(0).normal(size=4_100)
+    options = {"level": 0.95, "n_rounds": 3, "seed": 5, "n_threads": 1}
+    monkeypatch.setattr(jit.Entry, "eager", True)
+    compiled = run_test(differences, test, **options)
+    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps: entry.interpreted)
+    assert run_test(differences, test, **options) == compiled

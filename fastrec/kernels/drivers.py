@@ -23,3 +23,15 @@ def evaluate_score_bins(
     for at in prange(len(bin_starts) - 1):
         own = blocks[bin_starts[at] : bin_starts[at + 1]]
         evaluate(log, weights, extra, gains, program, users, totals, scratch, tie_scratch, own, np.int64(at))
+
+
+def flip_bins(flip, values, seed, sums, edges):
+    """See `fastrec.kernels.resampling.flip_bin`."""
+    for at in prange(len(edges) - 1):
+        flip(values, seed, sums, edges[at], edges[at + 1])
+
+
+def resample_bins(resample, values, seed, counts, counters, sums, edges):
+    """See `fastrec.kernels.resampling.resample_bin`."""
+    for at in prange(len(edges) - 1):
+        resample(values, seed, counts, counters, sums, edges[at], edges[at + 1])

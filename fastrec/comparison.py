@@ -1,0 +1,451 @@
+"""Systems weighed against each other on the same users: differences, intervals, tests, segments."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from fastrec._version import __version__
+from fastrec.archive import dump_json
+from fastrec.exceptions import InputError, InputTypeError, whole_number
+from fastrec.launcher import resolve_threads
+from fastrec.registry import parse
+from fastrec.report import Report, aligned, as_frame, as_html, plain_data, short_number
+from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, run_test
+
+__all__ = ["Comparison", "ComparisonRow", "compare"]
+
+Array = np.ndarray[Any, Any]
+Test = Literal["randomization", "bootstrap", "t", "wilcoxon"]
+Correction = Literal["holm", "bonferroni", "bh", "none"]
+Missing = Literal["drop", "zero", "error"]
+MISSING = ("drop", "zero", "error")
+TOLERANCE = 1e-9  # between a report's number and the mean of its users' values
+LARGEST_SEED = 2**64 - 1
+MOST_ROUNDS = 10**7
+NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
+SEGMENT = ("grouping", "group")
+RESAMPLING = ("randomization", "bootstrap")
+NO_MEAN = "is no plain mean of users' values: compare tests means over users"
+KINDS = {"i": "integers", "u": "integers", "U": "texts"}
+
+
+class ComparisonRow(NamedTuple):
+    """One metric of one system against another.
+
+    metric, system, baseline : what is compared.
+    mean, baseline_mean : over the users that are compared.
+    difference : mean - baseline_mean.
+    low, high : its interval.
+    p_value : the chance of a difference as large where there is none, two-sided.
+    p_corrected : the same for all rows of the table together.
+    wins, ties, losses : users for whom the system is better, as good and worse (of an error, less is better).
+    users : users that are compared.
+    unpaired : users counted on one side only, which are left out or count as 0 there, as ``missing`` says.
+    detectable : the smallest true difference that would have been found with a chance of 80 %.
+    grouping, group : the segment; None for all users.
+    """
+
+    metric: str
+    system: str
+    baseline: str
+    mean: float
+    baseline_mean: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    p_corrected: float
+    wins: int
+    ties: int
+    losses: int
+    users: int
+    unpaired: int
+    detectable: float
+    grouping: str | None = None
+    group: str | int | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What `compare` returns.
+
+    rows : over all users, metric by metric.
+    segments : the same within each group, {grouping: rows}; corrected for each grouping on its own.
+    settings : test, correction, level, n_rounds, seed, missing, baseline.
+    left_out : {metric: why it is not compared}.
+
+    Examples
+    --------
+    >>> truth = [[1], [2], [3], [4]]
+    >>> a = fastrec.evaluate([[1, 9], [2, 9], [9, 3], [4, 9]], truth, "mrr", per_user=True)
+    >>> b = fastrec.evaluate([[9, 1], [9, 2], [9, 3], [9, 4]], truth, "mrr", per_user=True)
+    >>> fastrec.compare({"new": a, "old": b}, baseline="old")
+    metric  system    mean  baseline    mean  difference            interval       p  corrected  wins  ties  losses
+    mrr        new  0.8750       old  0.5000     +0.3750  +0.1300 to +0.6200  0.2500    0.2500      3     1       0
+    test=randomization, 10,000 rounds, seed 0; correction=holm; intervals of 95 %
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    segments: Mapping[str, tuple[ComparisonRow, ...]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def all_rows(self) -> Iterator[ComparisonRow]:
+        """Rows over all users, then those of segments."""
+        return itertools.chain(self.rows, *self.segments.values())
+
+    def is_significant(self, row: ComparisonRow) -> bool:
+        """Whether the corrected p-value is at most 1 - level."""
+        return row.p_corrected <= 1 - float(self.settings["level"])
+
+    def __repr__(self) -> str:
+        """An aligned table of the rows over all users, and how it was made; * marks what is significant."""
+        return "\n".join([*aligned(self._table()), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        """The same as the text form, as an HTML table for notebooks."""
+        return as_html(self._table(), self._notes())
+
+    def _table(self) -> list[list[str]]:
+        """The cells of the shown table, its head first."""
+        head = ["metric", "system", "mean", "baseline", "mean", "difference", "interval", "p", "corrected"]
+        return [[*head, "wins", "ties", "losses"], *map(self._cells, self.rows)]
+
+    def _cells(self, row: ComparisonRow) -> list[str]:
+        means = [row.system, short_number(row.mean), row.baseline, short_number(row.baseline_mean)]
+        low, high = (f"{number:+.4f}" for number in (row.low, row.high))
+        p_values = [f"{row.p_value:.4f}", f"{row.p_corrected:.4f}{'*' if self.is_significant(row) else ' '}"]
+        counts = [f"{count:,}" for count in (row.wins, row.ties, row.losses)]
+        return [row.metric, *means, f"{row.difference:+.4f}", f"{low} to {high}", *p_values, *counts]
+
+    def _notes(self) -> list[str]:
+        """The lines under the shown table."""
+        settings = self.settings
+        rounds = f", {settings['n_rounds']:,} rounds, seed {settings['seed']}"
+        how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
+        notes = [f"{how}; correction={settings['correction']}; intervals of {100 * settings['level']:g} %"]
+        if unpaired := max(row.unpaired for row in self.rows):
+            notes.append(f"up to {unpaired:,} users counted on one side only (missing={settings['missing']})")
+        if self.segments:
+            notes.append(f"segments: {', '.join(self.segments)}")
+        return [*notes, *(f"{metric}: {why}" for metric, why in self.left_out.items())]
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One dict per row, over all users and by segment; "grouping" and "group" only where there are segments."""
+        rows = [row._asdict() for row in self.all_rows()]
+        return rows if self.segments else [{name: row[name] for name in row if name not in SEGMENT} for row in rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data that JSON can hold (schema 1); NaN is None."""
+        document: dict[str, Any] = plain_data(
+            {
+                "schema": 1,
+                "fastrec": __version__,
+                "settings": dict(self.settings),
+                "rows": [row._asdict() for row in self.rows],
+                "segments": {name: [row._asdict() for row in rows] for name, rows in self.segments.items()},
+                "left_out": dict(self.left_out),
+            }
+        )
+        return document
+
+    def to_json(self, indent: int | None = None) -> str:
+        """`to_dict` as strict JSON text; floats keep all their digits."""
+        return dump_json(self.to_dict(), indent=indent)
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """`to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed."""
+        return as_frame(self.to_rows(), kind)
+
+
+def compare(
+    reports: Mapping[str, Report],
+    baseline: str | None = None,
+    metrics: str | Iterable[str] | None = None,
+    test: Test = "randomization",
+    correction: Correction = "holm",
+    level: float = 0.95,
+    n_rounds: int = 10_000,
+    seed: int = 0,
+    n_threads: int | None = None,
+    *,
+    missing: Missing = "drop",
+    progress: Callable[[int, int], Any] | None = None,
+) -> Comparison:
+    """Weigh systems that were evaluated on the same users: which differences are real, for whom, by how much.
+
+    Parameters
+    ----------
+    reports : {name: report}, two or more, each with values of users: ``evaluate(..., per_user=True)``
+        Users are paired by id, never by position where they have ids. Settings of all reports must be the same.
+    baseline : the system that all others are compared with; by default every pair is compared, the later with the
+        earlier
+    metrics : by default all that every report has and that are means of users' values
+    test : of the mean difference, two-sided, on users
+        ``randomization`` (signs of the differences drawn ``n_rounds`` times; Fisher 1935): p = (b + 1) / (B + 1), or
+        exactly if there are no more signs than rounds; ``bootstrap`` (users drawn with replacement; Efron 1979);
+        ``t`` (Student 1908) and ``wilcoxon`` (1945, signed ranks), which need SciPy.
+    correction : for the rows over all users together, and for those of each grouping: ``holm`` (1979), ``bonferroni``,
+        ``bh`` (Benjamini & Hochberg 1995: the share of false findings), ``none``
+    level : of intervals: percentiles for ``bootstrap``, Student's for ``t``, else normal
+    n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads and order of users
+    missing : users counted on one side only: ``drop``, the default, ``zero`` (0 on the other side) or ``error``
+    progress : called as progress(rows done, rows)
+
+    Returns
+    -------
+    Comparison
+        A row per metric and pair; where all reports have groups, also within each group.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a report has no values of users, settings differ, ids do not match, or a metric is no mean over users.
+    """
+    systems = _check_reports(reports)
+    settings: dict[str, Any] = {"baseline": baseline, "test": test, "correction": correction, "level": level}
+    settings |= {"n_rounds": n_rounds, "seed": seed, "missing": missing}
+    _check_settings(settings, systems)
+    wanted, left_out = _choose_metrics(systems, metrics)
+    weighing = _Weighing(systems, settings, resolve_threads(n_threads))
+    pairs = [(later, earlier) for earlier, later in itertools.combinations(systems, 2)]
+    if baseline is not None:
+        pairs = [(name, baseline) for name in systems if name != baseline]
+    tables: dict[str | None, list[tuple[str | None, Any]]] = {None: [(None, None)], **weighing.segments()}
+    n_rows, done = len(wanted) * len(pairs) * sum(map(len, tables.values())), itertools.count(1)
+    found: dict[str | None, tuple[ComparisonRow, ...]] = {}
+    for grouping, segments in tables.items():
+        rows = []
+        for metric, pair, segment in itertools.product(wanted, pairs, segments):
+            rows.append(weighing.row(metric, *pair, *segment))
+            if progress is not None:
+                progress(next(done), n_rows)
+        corrected = correct([row.p_value for row in rows], correction)
+        found[grouping] = tuple(row._replace(p_corrected=p) for row, p in zip(rows, corrected, strict=True))
+    overall = found.pop(None)
+    return Comparison(overall, {str(name): rows for name, rows in found.items()}, settings, left_out)
+
+
+class _Weighing:
+    """Pairs of systems on users in one order, which does not depend on how any report has them."""
+
+    def __init__(self, systems: Mapping[str, Report], settings: Mapping[str, Any], n_threads: int) -> None:
+        self._systems, self._settings, self._n_threads = systems, settings, n_threads
+        self._places = dict(zip(systems, _places(systems), strict=True))
+        self._n_users = 1 + max(int(places.max(initial=-1)) for places in self._places.values())
+        self._labels: dict[str, tuple[list[Any], Array]] = {}  # grouping -> its groups, and that of each user
+        self._values = functools.lru_cache(maxsize=len(systems))(self._values_of)
+
+    def _values_of(self, system: str, metric: str) -> Array:
+        """The value of each user, NaN where it has none."""
+        values = np.full(self._n_users, math.nan)
+        values[self._places[system]] = self._systems[system].per_user[metric]
+        return values
+
+    def segments(self) -> dict[str | None, list[tuple[str | None, Any]]]:
+        """The groupings that all reports have, and the groups of each."""
+        first, *others = self._systems.values()
+        found: dict[str | None, list[tuple[str | None, Any]]] = {}
+        for name in first.labels:
+            if all(name in other.labels for other in others):
+                self._labels[name] = self._join_labels(name)
+                found[name] = [(name, label) for label in self._labels[name][0]]
+        return found
+
+    def _join_labels(self, grouping: str) -> tuple[list[str | int], Array]:
+        """The groups, and each user's, by position; a user must be in the same everywhere."""
+        own = {name: report.labels[grouping] for name, report in self._systems.items()}
+        kinds = {KINDS.get(labels.dtype.kind, "objects") for labels in own.values()}
+        if len(kinds) > 1 or "objects" in kinds:
+            raise InputError(f"the labels of groups[{grouping!r}] must be all integers or all texts")
+        distinct, codes = np.unique(np.concatenate(list(own.values())), return_inverse=True)
+        joined = np.full(self._n_users, -1)
+        for name, part in zip(own, _split_like(codes, own.values()), strict=True):
+            places = self._places[name]
+            other = (joined[places] >= 0) & (joined[places] != part)
+            if other.any():
+                at = int(other.argmax())
+                raise InputError(
+                    f"user {_id_of(self._systems[name], at)!r} is in group {distinct[part[at]].item()!r} of {grouping} "
+                    f"in {name} and in {distinct[joined[places][at]].item()!r} elsewhere"
+                )
+            joined[places] = part
+        return distinct.tolist(), joined
+
+    def row(
+        self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
+    ) -> ComparisonRow:
+        """One row, its p-value not yet corrected."""
+        ours, theirs = self._values(system, metric), self._values(baseline, metric)
+        if grouping is not None:
+            inside = self._inside(grouping, group)
+            ours, theirs = ours[inside], theirs[inside]
+        counted, counted_there = ~np.isnan(ours), ~np.isnan(theirs)
+        unpaired = int(np.count_nonzero(counted != counted_there))
+        if unpaired and self._settings["missing"] == "error":
+            raise InputError(
+                f"{metric}: {unpaired} users are counted in {system} or {baseline} only; say what becomes of them with "
+                "missing='drop' or 'zero'"
+            )
+        used = counted | counted_there if self._settings["missing"] == "zero" else counted & counted_there
+        ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
+        differences = ours - theirs
+        better = 1 if parse(metric).metric.higher_is_better else -1
+        wins, losses = (int(np.count_nonzero(sign * better * differences > 0)) for sign in (1, -1))
+        options = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
+        tested = run_test(differences, self._settings["test"], n_threads=self._n_threads, **options)
+        mean, mean_there = (float(values.mean()) if len(values) else math.nan for values in (ours, theirs))
+        return ComparisonRow(
+            metric=metric,
+            system=system,
+            baseline=baseline,
+            mean=mean,
+            baseline_mean=mean_there,
+            difference=float(differences.mean()) if len(differences) else math.nan,
+            low=tested.low,
+            high=tested.high,
+            p_value=tested.p_value,
+            p_corrected=tested.p_value,
+            wins=wins,
+            ties=len(differences) - wins - losses,
+            losses=losses,
+            users=len(differences),
+            unpaired=unpaired,
+            detectable=detectable_difference(differences, self._settings["level"]),
+            grouping=grouping,
+            group=group,
+        )
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019 - lives as long as one call of compare
+    def _inside(self, grouping: str, group: str | int | None) -> Array:
+        labels, codes = self._labels[grouping]
+        inside: Array = np.flatnonzero(codes == labels.index(group))
+        return inside
+
+
+def _check_reports(reports: Any) -> dict[str, Report]:
+    """Two reports or more with values of users and the same settings."""
+    if not isinstance(reports, Mapping) or not all(isinstance(name, str) for name in reports):
+        raise InputTypeError(f"reports must be a dict {{name: report}}, found {type(reports).__name__}")
+    if len(reports) < 2:
+        raise InputError(f"compare needs two reports or more, found {len(reports)}")
+    for name, report in reports.items():
+        if not isinstance(report, Report):
+            raise InputTypeError(f"reports[{name!r}] must be a Report, found {type(report).__name__}")
+        if not report.has_values:
+            raise InputError(f"the report of {name} has no values of users: evaluate(..., per_user=True)")
+    (first, one), *others = reports.items()
+    for (name, other), setting in itertools.product(others, sorted(one.settings)):
+        here, there = one.settings[setting], other.settings.get(setting, one.settings[setting])
+        if setting not in NAMES_OF_TOOL and here != there:
+            raise InputError(
+                f"reports must be made with the same settings, but {setting} is {here!r} in {first} and {there!r} in "
+                f"{name}"
+            )
+    return dict(reports)
+
+
+def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> None:
+    """Whether every argument can be; numbers become those of Python."""
+    for name, choices in (("test", TESTS), ("correction", CORRECTIONS), ("missing", MISSING)):
+        if settings[name] not in choices:
+            raise InputError(f"{name} must be one of {', '.join(choices)}, not {settings[name]!r}")
+    if settings["baseline"] is not None and settings["baseline"] not in systems:
+        raise InputError(f"baseline={settings['baseline']!r} is none of the reports: {', '.join(systems)}")
+    level = settings["level"]
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, both excluded, not {level!r}")
+    for name, least, most in (("n_rounds", 1, MOST_ROUNDS), ("seed", 0, LARGEST_SEED)):
+        number = whole_number(settings[name])
+        if number is None or not least <= number <= most:
+            raise InputError(f"{name} must be a whole number from {least} to {most}, found {settings[name]!r}")
+        settings[name] = number
+
+
+def _choose_metrics(
+    systems: Mapping[str, Report], metrics: str | Iterable[str] | None
+) -> tuple[list[str], dict[str, str]]:
+    """The metrics to compare, canonical, and why others are not."""
+    if metrics is not None:
+        asked = [metrics] if isinstance(metrics, str) else list(metrics)
+        wanted = list(dict.fromkeys(next(iter(systems.values())).name_of(name) for name in asked))
+        for name, report in systems.items():
+            for metric in wanted:
+                if metric not in report:
+                    raise InputError(f"{metric} is not in the report of {name}")
+                if not _is_mean(report, metric):
+                    raise InputError(f"{metric} {NO_MEAN}")
+        return wanted, {}
+    first, *others = systems.values()
+    shared = [metric for metric in first if all(metric in other for other in others)]
+    left_out = {metric: NO_MEAN for metric in shared if not all(_is_mean(each, metric) for each in systems.values())}
+    wanted = [metric for metric in shared if metric not in left_out]
+    if not wanted:
+        raise InputError("the reports have no metric in common that is a mean of users' values")
+    return wanted, left_out
+
+
+def _is_mean(report: Report, metric: str) -> bool:
+    """Whether a report's number is the plain mean of the values of its users."""
+    values = report.per_user[metric]
+    values = values[~np.isnan(values)]
+    mean = report[metric]
+    return len(values) == 0 or math.isclose(values.mean(), mean, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def _places(systems: Mapping[str, Report]) -> list[Array]:
+    """For each report the places of its users among all users, ascending by id; by position where there are no ids."""
+    reports = list(systems.values())
+    without = [name for name, report in systems.items() if report.user_ids is None]
+    if len(without) == len(systems):
+        sizes = {name: len(next(iter(report.per_user.values()))) for name, report in systems.items()}
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"without user_ids, reports must have the same users; found {_listed(sizes)}")
+        return [np.arange(size) for size in sizes.values()]
+    if without:
+        raise InputError(f"users are paired by id, but the report of {without[0]} has no user_ids")
+    ids = [report.user_ids for report in reports if report.user_ids is not None]
+    if all(np.array_equal(ids[0], other) for other in ids[1:]) and ids[0].dtype != object:
+        order = np.argsort(ids[0], kind="stable")
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        return [places] * len(ids)
+    kinds = {name: KINDS.get(own.dtype.kind, "objects") for name, own in zip(systems, ids, strict=True)}
+    if len(set(kinds.values())) > 1:
+        raise InputError(f"users are paired by id, but ids are {_listed(kinds)}")
+    if ids[0].dtype == object:
+        known = sorted(
+            {user for own in ids for user in own.tolist()}, key=lambda user: (type(user).__name__, repr(user))
+        )
+        place = {user: at for at, user in enumerate(known)}
+        codes = [np.array([place[user] for user in own.tolist()], np.int64) for own in ids]
+    else:
+        joined = np.unique(np.concatenate(ids), return_inverse=True)[1]
+        codes = _split_like(joined, ids)
+    shared = functools.reduce(np.intersect1d, codes)
+    if len(shared) == 0:
+        examples = _listed(
+            {name: repr(own[0].item()) if len(own) else "none" for name, own in zip(systems, ids, strict=True)}
+        )
+        raise InputError(f"no user is in all reports: do the ids match? The first are {examples}")
+    return codes
+
+
+def _split_like(joined: Array, parts: Iterable[Array]) -> list[Array]:
+    """Cut what was joined of parts into pieces as long as these."""
+    return np.split(joined, np.cumsum([len(part) for part in parts])[:-1])
+
+
+def _listed(found: Mapping[str, Any]) -> str:
+    return ", ".join(f"{value} in {name}" for name, value in found.items())
+
+
+def _id_of(report: Report, position: int) -> Any:
+    return position if report.user_ids is None else report.user_ids[position].item()

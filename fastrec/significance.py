@@ -1,0 +1,151 @@
+"""Tests and intervals for the mean of paired differences, and corrections for many of them.
+
+Differences become whole numbers, scaled so that no sum overflows: equal sums are equal, and any number of threads
+gives the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import require
+from fastrec.kernels.resampling import DRAWN, DRAWS, WORD
+from fastrec.launcher import Kernel, launch_tasks
+
+__all__ = ["CORRECTIONS", "TESTS", "Weighed", "correct", "detectable_difference", "run_test"]
+
+Array = np.ndarray[Any, Any]
+TESTS = ("randomization", "bootstrap", "t", "wilcoxon")
+CORRECTIONS = ("holm", "bonferroni", "bh", "none")
+BITS = 61  # of the sum of all absolute differences: twice a sum and a total still fit
+CELLS = 1 << 22  # counts of draws that are kept at a time
+POWER = 0.8
+FLIP = Kernel("resampling", "flip", "int64", allocates=True)
+RESAMPLE = Kernel("resampling", "resample", "int64")
+
+
+class Weighed(NamedTuple):
+    """Interval of a mean difference, and the chance of one as large where there is none."""
+
+    low: float
+    high: float
+    p_value: float
+
+
+UNKNOWN = Weighed(math.nan, math.nan, math.nan)
+
+
+def run_test(differences: Array, test: str, *, level: float, n_rounds: int, seed: int, n_threads: int) -> Weighed:
+    """Test whether the mean of float64 differences (n,) is 0, two-sided; NaN for fewer than two."""
+    if len(differences) < 2:
+        return UNKNOWN
+    if not differences.any():
+        return Weighed(0.0, 0.0, 1.0)
+    if test == "bootstrap":
+        return _bootstrap(differences, level, n_rounds, seed, n_threads)
+    mean, error = float(differences.mean()), _std_error(differences)
+    if test == "t":
+        distribution = require("scipy.stats", "stats", what="test='t'").t(len(differences) - 1)
+        statistic = mean / error if error else math.inf
+        margin = float(distribution.ppf((1 + level) / 2)) * error
+        return Weighed(mean - margin, mean + margin, 2 * float(distribution.sf(abs(statistic))))
+    margin = -NormalDist().inv_cdf((1 - level) / 2) * error
+    if test == "wilcoxon":
+        p_value = float(require("scipy.stats", "stats", what="test='wilcoxon'").wilcoxon(differences).pvalue)
+    else:
+        p_value = _randomization(differences, n_rounds, seed, n_threads)
+    return Weighed(mean - margin, mean + margin, p_value)
+
+
+def detectable_difference(differences: Array, level: float) -> float:
+    """The smallest true difference that a two-sided test at 1 - level would have found with a chance of 80 %."""
+    if len(differences) < 2:
+        return math.nan
+    normal = NormalDist()
+    return (-normal.inv_cdf((1 - level) / 2) + normal.inv_cdf(POWER)) * _std_error(differences)
+
+
+def correct(p_values: Sequence[float], correction: str) -> list[float]:
+    """P-values that hold for all of them together; NaN stays NaN and does not count.
+
+    holm : Holm (1979); the chance of any false finding.
+    bonferroni : times their number; likewise.
+    bh : Benjamini & Hochberg (1995); the expected share of false findings.
+    """
+    values = np.asarray(p_values, float)
+    if correction == "none":
+        return [float(value) for value in values]
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(values[known], kind="stable")]
+    n, ranks = len(order), np.arange(1, len(order) + 1)
+    ordered = values[order]
+    if correction == "bonferroni":
+        ordered = ordered * n
+    elif correction == "holm":
+        ordered = np.maximum.accumulate(ordered * (n + 1 - ranks))
+    else:
+        ordered = np.minimum.accumulate((ordered * n / ranks)[::-1])[::-1]
+    values[order] = np.minimum(ordered, 1.0)
+    return [float(value) for value in values]
+
+
+def _std_error(differences: Array) -> float:
+    return float(differences.std(ddof=1)) / math.sqrt(len(differences))
+
+
+def _whole(differences: Array) -> tuple[Array, int]:
+    """Differences as whole numbers of steps of 2^-scale: to 42 bits of the largest for a million of them."""
+    largest = math.frexp(float(np.abs(differences).max()))[1]
+    scale = BITS - largest - len(differences).bit_length()
+    return np.rint(np.ldexp(differences, scale)).astype(np.int64), scale
+
+
+def _randomization(differences: Array, n_rounds: int, seed: int, n_threads: int) -> float:
+    """The share of random signs that make a sum as large, (b + 1) / (B + 1); of all signs where these are fewer."""
+    values, _ = _whole(differences)
+    values = values[values != 0]
+    total, n = int(values.sum()), len(values)
+    if n < 63 and 2**n <= n_rounds:
+        signs = np.arange(2**n)[:, None] >> np.arange(n) & 1
+        return float(np.mean(np.abs(2 * (signs @ values) - total) >= abs(total)))
+    chosen = np.empty(n_rounds, np.int64)
+    arguments = (values, np.uint64(_key(seed)), chosen)
+    launch_tasks(FLIP, arguments, -(-n_rounds // WORD), n * n_rounds, n_threads)
+    as_large = int(np.count_nonzero(np.abs(2 * chosen - total) >= abs(total)))
+    return (as_large + 1) / (n_rounds + 1)
+
+
+def _bootstrap(differences: Array, level: float, n_rounds: int, seed: int, n_threads: int) -> Weighed:
+    """Percentiles of means of users drawn with replacement (Efron 1979); p as if their spread were around 0."""
+    values, scale = _whole(differences)
+    n, total = len(values), int(values.sum())
+    sums = np.empty(n_rounds, np.int64)
+    # The stream of RandomState never changes; how many draws each block gets is all that it decides.
+    stream = np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed)))
+    sizes = np.diff(np.append(np.arange(0, n, DRAWN), n))
+    at_once = max(1, CELLS // len(sizes))
+    used = np.uint64(0)
+    for first in range(0, n_rounds, at_once):
+        own = sums[first : first + at_once]
+        counts = stream.multinomial(n, sizes / n, size=len(own)).astype(np.int32)
+        # A word serves several draws from a full block, and one from the last.
+        words = counts.astype(np.uint64) // np.where(sizes == DRAWN, DRAWS, 1).astype(np.uint64) + np.uint64(1)
+        counters = np.cumsum(words.sum(axis=1), dtype=np.uint64)
+        counters = used + np.append(np.uint64(0), counters[:-1])
+        used = counters[-1] + words[-1].sum(dtype=np.uint64)
+        arguments = (values, np.uint64(_key(seed)), counts, counters, own)
+        launch_tasks(RESAMPLE, arguments, len(own), n * len(own), n_threads)
+    tail = (1 - level) / 2
+    low, high = np.ldexp(np.quantile(sums.astype(float), [tail, 1 - tail]), -scale) / n
+    as_large = int(np.count_nonzero(np.abs(sums - total) >= abs(total)))
+    return Weighed(float(low), float(high), (as_large + 1) / (n_rounds + 1))
+
+
+def _key(seed: int) -> int:
+    """Where the stream of a seed begins: far from those of its neighbours."""
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
