@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from fastrec.comparison import Comparison, ComparisonRow
     from fastrec.explanation import Explanation
     from fastrec.files import Evaluated, Resources, ScoreColumns
     from fastrec.registry import Call
@@ -152,6 +153,19 @@ def _read_thresholds(_: click.Context, __: click.Parameter, texts: Sequence[str]
             raise click.BadParameter(f"{text!r}: a metric and a number are wanted, as in ndcg@10=0.2")
         thresholds.append(_Threshold(metric.strip(), least))
     return thresholds
+
+
+def _read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    """NAME=FILE, each name once."""
+    systems: dict[str, str] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals or not name.strip() or not path:
+            raise click.BadParameter(f"{text!r}: a name and a file are wanted, as in new=recs.parquet")
+        if name in systems:
+            raise click.BadParameter(f"the name {name!r} stands twice")
+        systems[name] = path
+    return systems
 
 
 def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
@@ -354,7 +368,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     _check_kind(ctx, is_log=truth is None)
     _take_policies(ctx, options)
-    result = _evaluate_log(recs, options) if truth is None else _evaluate_lists(recs, truth, options)
+    result = _evaluate_any(recs, truth, options, per_user=options["per_user"] is not None)
     if options["per_user"] is not None:
         _write_per_user(options["per_user"], result)
     curves, lacking = result.curves or ("", ())
@@ -364,6 +378,12 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     for warning in (*result.report.warnings, *result.hints, *lacking):
         _warn(warning)
     return _missed(result.report, options["fail_under"])
+
+
+def _evaluate_any(recs: str, truth: str | None, options: dict[str, Any], *, per_user: bool) -> Evaluated:
+    if truth is None:
+        return _evaluate_log(recs, options, per_user=per_user)
+    return _evaluate_lists(recs, truth, options, per_user=per_user)
 
 
 def _check_kind(ctx: click.Context, *, is_log: bool) -> None:
@@ -387,7 +407,7 @@ def _take_policies(ctx: click.Context, options: dict[str, Any]) -> None:
         }
 
 
-def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> Evaluated:
+def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
     from fastrec import api
     from fastrec.files import Columns, evaluate_lists
 
@@ -412,7 +432,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any]) -> Evaluated
         evaluator = api.Evaluator(
             list(named),
             like=options["like"],
-            per_user=options["per_user"] is not None,
+            per_user=per_user,
             n_threads=options["threads"],
             **{name: options[name] for name in (*PASSED_ON, "no_recs", "duplicates")},
         )
@@ -436,7 +456,7 @@ def _resources(options: dict[str, Any]) -> Resources:
     return Resources(options["memory"], options["temp_dir"], options["threads"])
 
 
-def _evaluate_log(path: str, options: dict[str, Any]) -> Evaluated:
+def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
     from fastrec import api
     from fastrec.files import evaluate_log
 
@@ -451,7 +471,7 @@ def _evaluate_log(path: str, options: dict[str, Any]) -> Evaluated:
         return api.ScoreEvaluator(
             list(asked),
             like=options["like"],
-            per_user=options["per_user"] is not None,
+            per_user=per_user,
             n_threads=options["threads"],
             **{name: options[name] for name in (*PASSED_ON, "one_class")},
         )
@@ -940,6 +960,168 @@ def _fitting(widths: dict[str, int], room: int) -> list[list[str]]:
         parts[-1].append(name)
         left -= width
     return parts
+
+
+@program.command()
+@click.argument("systems", nargs=-1, required=True, metavar="NAME=RECS|LOG ...", callback=_read_systems)
+@click.option("--truth", type=click.Path(), metavar="TRUTH", help="What is relevant; without it, systems are LOGs.")
+@click.option("--baseline", metavar="NAME", help="The system to compare with.  [default: every pair]")
+@click.option(
+    "--test",
+    type=click.Choice(["randomization", "bootstrap", "t", "wilcoxon"]),
+    default="randomization",
+    show_default=True,
+    help="Test of the mean difference over users.",
+)
+@click.option(
+    "--correction",
+    type=click.Choice(["holm", "bonferroni", "bh", "none"]),
+    default="holm",
+    show_default=True,
+    help="For many comparisons.",
+)
+@click.option("--level", type=float, default=0.95, show_default=True, metavar="SHARE", help="Of intervals and tests.")
+@click.option("--rounds", type=int, default=10_000, show_default=True, metavar="N", help="Of resampling.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="The same seed, the same numbers.")
+@click.option(
+    "--missing",
+    type=click.Choice(["drop", "zero", "error"]),
+    default="drop",
+    show_default=True,
+    help="Users counted for one system only.",
+)
+@click.option(
+    "--fail-if-worse",
+    multiple=True,
+    metavar="METRIC",
+    help="Exit with 1 if a system is significantly worse than the baseline; may be repeated.",
+)
+@_with_options(_METRICS, _COLUMNS, _GROUPS, _POLICIES, _OUTPUT, _RESOURCES)
+@click.pass_context
+def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
+    """Weigh systems on the same users: which differences are real, for whom, by how much.
+
+    Each system is a name and its file, read as in `fastrec evaluate`; --by compares within groups of users too.
+
+    \b
+    fastrec compare old=recs_a.parquet new=recs_b.parquet --truth truth.parquet -m ndcg@10,recall@20
+    fastrec compare old=a.csv new=b.csv --truth truth.csv --baseline old --fail-if-worse ndcg@10
+    fastrec compare old=log_a.parquet new=log_b.parquet -m gauc --user-col user
+    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    from fastrec.comparison import compare
+
+    if len(systems) < 2:
+        raise click.UsageError("compare needs two systems or more, as in old=a.parquet new=b.parquet")
+    if options["fail_if_worse"] and options["baseline"] is None:
+        raise click.UsageError("--fail-if-worse needs --baseline, the system not to be worse than")
+    _check_kind(ctx, is_log=truth is None)
+    _take_policies(ctx, options)
+    _check_outputs([*systems.values(), truth, options["exclude"], options["users"]], options)
+    options |= {"fail_under": (), "weight_col": None, "curves": None, "per_user": None}
+    options["user_col"] = options["user_col"] or ("user_id",)  # in a LOG too: users are what is compared
+    evaluated = {
+        name: _evaluate_any(path, truth, options | {"output": None}, per_user=True) for name, path in systems.items()
+    }
+    names = ("baseline", "test", "correction", "level", "seed", "missing")
+    reports = {name: each.report for name, each in evaluated.items()}
+    with _progress() as watch:
+        progress = functools.partial(watch, "comparing")
+        arguments = {name: options[name] for name in names} | {"n_rounds": options["rounds"]}
+        found = compare(reports, n_threads=options["threads"], progress=progress, **arguments)
+    worse = _worse(found, options["fail_if_worse"], next(iter(reports.values())))
+    _emit(_render_comparison(found, reports, _format_of(options["format_"], options["output"])), options["output"])
+    for name, each in evaluated.items():
+        for warning in (*each.report.warnings, *each.hints):
+            _warn(f"{name}: {warning}")
+    for row in worse:
+        click.echo(f"fastrec: {row.system} is worse than {row.baseline}: {row.metric} {row.difference:+.4f}", err=True)
+    return int(bool(worse))
+
+
+def _worse(found: Comparison, metrics: Sequence[str], report: Report) -> list[ComparisonRow]:
+    """Significant changes for the worse, over all users."""
+    from fastrec.registry import parse
+
+    names = [report.name_of(metric) for metric in metrics]
+    for name in names:
+        if name in found.left_out:
+            raise click.UsageError(f"--fail-if-worse {name}: {found.left_out[name]}")
+    return [
+        row
+        for row in found.rows
+        if row.metric in names
+        and found.is_significant(row)
+        and (row.difference < 0) == parse(row.metric).metric.higher_is_better
+    ]
+
+
+def _render_comparison(found: Comparison, reports: dict[str, Report], format_: str) -> str | Callable[[Console], None]:
+    if format_ == "json":
+        return found.to_json(indent=2) + "\n"
+    if format_ == "csv":
+        rows = found.to_rows()
+        return _csv_text(list(rows[0]), rows)
+    if format_ == "md":
+        parts = [_means_table(reports), *(table for _, table in _difference_tables(found))]
+        return "\n".join("\n".join([*_markdown_table(head, rows), ""]) for head, *rows in parts)
+    return lambda console: _draw_comparison(console, found, reports)
+
+
+def _means_table(reports: dict[str, Report]) -> list[list[str]]:
+    """A row per metric and a column per system, its head first."""
+    first = next(iter(reports.values()))
+    rows = [[name, *(_with_margin(report.estimates[name]) for report in reports.values())] for name in first]
+    return [["mean", *reports], *rows]
+
+
+def _difference_tables(found: Comparison) -> list[tuple[str, list[list[str]]]]:
+    """Title and table of the differences over all users and within groups."""
+    baseline = found.settings["baseline"]
+    pairs = {(row.system, row.baseline) for row in found.rows}
+    one = " - ".join(next(iter(pairs))) if len(pairs) == 1 else None
+    what = f"difference {one}" if one else "differences" if baseline is None else f"difference to {baseline}"
+    columns: dict[str, Callable[[ComparisonRow], str]] = {
+        "metric": lambda row: row.metric,
+        "group": lambda row: str(row.group),
+        "system": lambda row: row.system if baseline is not None else f"{row.system} - {row.baseline}",
+        "difference": lambda row: _signed(row.difference),
+        "interval": lambda row: DASH if math.isnan(row.low) else f"{row.low:+.4f} {DASH} {row.high:+.4f}",
+        "p": lambda row: _probability(row.p_value),
+        "corrected": lambda row: f"{_probability(row.p_corrected)}{'*' if found.is_significant(row) else ' '}",
+    }
+    tables = []
+    everything: list[tuple[str | None, Sequence[ComparisonRow]]] = [(None, found.rows), *found.segments.items()]
+    for grouping, rows in everything:
+        left_out = {"system" if one else "", "p" if grouping else "group"}
+        shown = {name: text for name, text in columns.items() if name not in left_out}
+        head = [str(grouping) if name == "group" else name for name in shown]
+        cells = [[text(row) for text in shown.values()] for row in rows if row.users]
+        tables.append((f"{what}, by {grouping}" if grouping else what, [head, *cells]))
+    return tables
+
+
+def _signed(number: float) -> str:
+    return DASH if math.isnan(number) else f"{number:+.4f}"
+
+
+def _probability(number: float) -> str:
+    return DASH if math.isnan(number) else f"{number:.4f}"
+
+
+def _draw_comparison(console: Console, found: Comparison, reports: dict[str, Report]) -> None:
+    from rich.text import Text
+
+    for title, (head, *rows) in [("", _means_table(reports)), *_difference_tables(found)]:
+        table = _table(*head, left=head.index("difference") if title else 1)
+        for row in rows:
+            bold = "bold" if row[-1].endswith("*") else ""
+            table.add_row(*(Text(_one_line(cell), style=bold) for cell in row))
+        if title:
+            console.print(Text(f"\n{title}", style="bold"))
+        console.print(table)
+    console.print()
+    for line in found.notes():
+        console.print(Text(line, style="dim"))
 
 
 @program.command()

@@ -107,11 +107,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         """An aligned table of the rows over all users, and how it was made; * marks what is significant."""
-        return "\n".join([*aligned(self._table()), *self._notes()])
+        return "\n".join([*aligned(self._table()), *self.notes()])
 
     def _repr_html_(self) -> str:
         """The same as the text form, as an HTML table for notebooks."""
-        return as_html(self._table(), self._notes())
+        return as_html(self._table(), self.notes())
 
     def _table(self) -> list[list[str]]:
         """The cells of the shown table, its head first."""
@@ -125,8 +125,8 @@ class Comparison:
         counts = [f"{count:,}" for count in (row.wins, row.ties, row.losses)]
         return [row.metric, *means, f"{row.difference:+.4f}", f"{low} to {high}", *p_values, *counts]
 
-    def _notes(self) -> list[str]:
-        """The lines under the shown table."""
+    def notes(self) -> list[str]:
+        """How the numbers were made, and what was left out, a line each."""
         settings = self.settings
         rounds = f", {settings['n_rounds']:,} rounds, seed {settings['seed']}"
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"

@@ -1022,3 +1022,75 @@ def test_explain_a_log_with_columns_and_policies(folder):
 def test_explain_says_what_is_wrong(folder, arguments, message):
     result = run("explain", *arguments)
     assert result.exit_code == 2 and message in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def two_systems(folder):
+    """Forty users with one item each; `good` has it at rank 1, `bad` at rank 2 and, for every fifth, at rank 1."""
+    users = range(40)
+    (folder / "held.csv").write_text("user_id,item_id,plan\n" + "".join(f"{u},1,{'ab'[u % 2]}\n" for u in users))
+    lines = {"good": ["1", "2"], "bad": ["2", "1"]}
+    for name, items in lines.items():
+        rows = [
+            f"{u},{item},{rank}" for u in users for rank, item in enumerate(items if u % 5 else ["1", "2"], start=1)
+        ]
+        (folder / f"{name}.csv").write_text("\n".join(["user_id,item_id,rank", *rows]))
+    return ("compare", "good=good.csv", "bad=bad.csv", "--truth", "held.csv", "-m", "mrr,hit_rate@1")
+
+
+def test_compare_is_that_of_python(two_systems):
+    result = run(*two_systems, "--by", "plan", "--format", "json", "--seed", "3", "--test", "bootstrap")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    reports = {
+        name: fastrec.evaluate_files(f"{name}.csv", "held.csv", ["mrr", "hit_rate@1"], per_user=True, by="plan")
+        for name in ("good", "bad")
+    }
+    assert document == fastrec.compare(reports, test="bootstrap", seed=3).to_dict()
+    assert document["rows"][0]["difference"] == pytest.approx(-0.4)
+    assert [row["group"] for row in document["segments"]["plan"]] == ["a", "b", "a", "b"]
+
+
+def test_compare_tables(two_systems):
+    result = run(*two_systems, "--by", "plan")
+    assert result.exit_code == 0, result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "difference bad - good, by plan" in result.stdout and "0.0002*" in result.stdout
+    markdown = run(*two_systems, "--baseline", "good", "--format", "md").stdout
+    assert "| mrr | -0.4000 |" in markdown
+    rows = list(csv.DictReader(io.StringIO(run(*two_systems, "--format", "csv").stdout)))
+    assert rows[0]["wins"] == "0" and rows[0]["losses"] == "32"
+
+
+def test_compare_fails_if_worse(two_systems):
+    worse = run(*two_systems, "--baseline", "good", "--fail-if-worse", "mrr")
+    assert worse.exit_code == 1 and "bad is worse than good: mrr -0.4000" in worse.stderr
+    assert run(*two_systems, "--baseline", "bad", "--fail-if-worse", "mrr").exit_code == 0
+
+
+def test_compare_logs(folder):
+    for name, scores in (("a", (0.9, 0.1)), ("b", (0.1, 0.9))):
+        lines = [f"{user},{label},{scores[1 - label]}" for user in range(12) for label in (0, 1)]
+        (folder / f"{name}.csv").write_text("\n".join(["user_id,label,score", *lines]))
+    result = run("compare", "a=a.csv", "b=b.csv", "-m", "gauc", "--user-col", "user_id", "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["rows"][0]["difference"] == -1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("good=good.csv",), "two systems or more"),
+        (("good.csv", "bad=bad.csv"), "a name and a file are wanted"),
+        (("a=good.csv", "a=bad.csv"), "the name 'a' stands twice"),
+        (("a=good.csv", "b=bad.csv", "--fail-if-worse", "mrr"), "needs --baseline"),
+        (("a=good.csv", "b=bad.csv", "--baseline", "c"), "baseline='c' is none of the reports: a, b"),
+        (("a=good.csv", "b=none.csv"), "none.csv"),
+        (("a=good.csv", "b=bad.csv", "-o", "bad.csv"), "would be written over"),
+        (("a=good.csv", "b=bad.csv", "--level", "2"), "level must lie between 0 and 1"),
+        (("a=good.csv", "b=bad.csv", "--baseline", "a", "--fail-if-worse", "recall@3"), "recall@3"),
+    ],
+)
+def test_compare_says_what_is_wrong(two_systems, arguments, message):
+    result = run("compare", *arguments, "--truth", "held.csv", "-m", "mrr")
+    assert result.exit_code == 2 and message in result.stderr and len(result.stderr.splitlines()) == 1
