@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, files, frames, rivals, routes, scored
+from bench import cases, files, frames, rivals, routes, scored, weighed
 from bench.cases import Log
 from bench.measure import BUSY, ROOT, Others, Spread, Turns, describe_machine, run_python, seconds_of, wait_until_calm
 
@@ -38,6 +38,7 @@ class Sizes(NamedTuple):
     warm_up_users: int  # before memory is measured
     scores: int  # of one global AUC
     frame_users: int  # with 100 rows, in frames and in files
+    resampled: int  # rounds of resampling, of as many users as have lists
     routes: tuple[int, int]  # rows of lists
     streamed: tuple[int, int]  # rows of files that do not fit, and the memory given
     rounds: int
@@ -54,6 +55,7 @@ FULL = Sizes(
     20_000,
     100_000_000,
     200_000,
+    10_000,
     (100_000, 10_000_000),
     (400_000_000, 1_000_000_000),
     15,
@@ -69,6 +71,7 @@ QUICK = Sizes(
     20_000,
     10_000_000,
     50_000,
+    10_000,
     (100_000, 1_000_000),
     (40_000_000, 100_000_000),
     7,
@@ -76,7 +79,7 @@ QUICK = Sizes(
     1,
 )
 TINY = Sizes(
-    300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, (1_000, 2_000), (2_000, 64_000_000), 1, 1, 0
+    300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, 200, (1_000, 2_000), (2_000, 64_000_000), 1, 1, 0
 )  # only to see that everything still runs
 
 
@@ -379,6 +382,11 @@ def bench_files(sizes: Sizes, folder: Path) -> list[Row]:
     return rows_of(files.compare_files(folder, sizes.frame_users, max(1, sizes.rounds // 3)))
 
 
+def bench_resampling(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Tests by resampling."""
+    return rows_of(weighed.compare_resampling(sizes.users, sizes.resampled, max(1, sizes.rounds // 5)))
+
+
 def bench_routes(sizes: Sizes, folder: Path) -> list[Row]:
     """The ways to bring rows."""
     rows = []
@@ -409,6 +417,7 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "score_rivals": bench_score_rivals,
     "frames": bench_frames,
     "files": bench_files,
+    "resampling": bench_resampling,
     "routes": bench_routes,
     "streams": bench_streams,
 }
