@@ -13,10 +13,10 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.archive import dump_json
-from fastrec.exceptions import InputError, InputTypeError, whole_number
+from fastrec.exceptions import InputError, InputTypeError
 from fastrec.launcher import resolve_threads
 from fastrec.registry import parse
-from fastrec.report import Report, aligned, as_frame, as_html, plain_data, short_number
+from fastrec.report import Report, aligned, as_frame, as_html, check_resampling, plain_data, short_number
 from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, run_test
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
@@ -26,9 +26,6 @@ Test = Literal["randomization", "bootstrap", "t", "wilcoxon"]
 Correction = Literal["holm", "bonferroni", "bh", "none"]
 Missing = Literal["drop", "zero", "error"]
 MISSING = ("drop", "zero", "error")
-TOLERANCE = 1e-9  # between a report's number and the mean of its users' values
-LARGEST_SEED = 2**64 - 1
-MOST_ROUNDS = 10**7
 NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
 SEGMENT = ("grouping", "group")
 RESAMPLING = ("randomization", "bootstrap")
@@ -359,14 +356,7 @@ def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> 
             raise InputError(f"{name} must be one of {', '.join(choices)}, not {settings[name]!r}")
     if settings["baseline"] is not None and settings["baseline"] not in systems:
         raise InputError(f"baseline={settings['baseline']!r} is none of the reports: {', '.join(systems)}")
-    level = settings["level"]
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, both excluded, not {level!r}")
-    for name, least, most in (("n_rounds", 1, MOST_ROUNDS), ("seed", 0, LARGEST_SEED)):
-        number = whole_number(settings[name])
-        if number is None or not least <= number <= most:
-            raise InputError(f"{name} must be a whole number from {least} to {most}, found {settings[name]!r}")
-        settings[name] = number
+    settings |= check_resampling(*(settings[name] for name in ("level", "n_rounds", "seed")))
 
 
 def _choose_metrics(
@@ -380,24 +370,16 @@ def _choose_metrics(
             for metric in wanted:
                 if metric not in report:
                     raise InputError(f"{metric} is not in the report of {name}")
-                if not _is_mean(report, metric):
+                if not report.is_mean(metric):
                     raise InputError(f"{metric} {NO_MEAN}")
         return wanted, {}
     first, *others = systems.values()
     shared = [metric for metric in first if all(metric in other for other in others)]
-    left_out = {metric: NO_MEAN for metric in shared if not all(_is_mean(each, metric) for each in systems.values())}
+    left_out = {metric: NO_MEAN for metric in shared if not all(each.is_mean(metric) for each in systems.values())}
     wanted = [metric for metric in shared if metric not in left_out]
     if not wanted:
         raise InputError("the reports have no metric in common that is a mean of users' values")
     return wanted, left_out
-
-
-def _is_mean(report: Report, metric: str) -> bool:
-    """Whether a report's number is the plain mean of the values of its users."""
-    values = report.per_user[metric]
-    values = values[~np.isnan(values)]
-    mean = report[metric]
-    return len(values) == 0 or math.isclose(values.mean(), mean, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
 def _places(systems: Mapping[str, Report]) -> list[Array]:

@@ -18,7 +18,7 @@ from fastrec.archive import dump_json
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 from fastrec.registry import Call, make_call, parse, print_value
-from fastrec.report import Estimate, Report, aligned, as_html, plain_data
+from fastrec.report import Estimate, Report, aligned, as_html, is_plain_mean, plain_data
 
 __all__ = ["Explanation", "Section", "Side", "UserDifference", "explain", "explain_scores"]
 
@@ -457,12 +457,6 @@ class _Answer(NamedTuple):
     estimate: Estimate
     values: Array  # of users
 
-    @property
-    def is_mean(self) -> bool:
-        """Whether the number is the plain mean of the users' values."""
-        counted = self.values[~np.isnan(self.values)]
-        return len(counted) > 0 and math.isclose(counted.mean(), self.estimate.mean, rel_tol=0, abs_tol=TOLERANCE)
-
 
 class _Numbers:
     """The numbers of all sides and of ours with one option of theirs, from one evaluation per policy for ties."""
@@ -580,7 +574,8 @@ class _Numbers:
         gaps = np.where(counted_there, theirs, mean) - np.where(counted, ours, mean)
         different = np.flatnonzero((counted != counted_there) | (np.abs(gaps) > TOLERANCE))
         largest = different[np.argsort(-np.abs(gaps[different]), kind="stable")[:n_users]]
-        n_there = counted_there.sum() if there.is_mean and self._ours.is_mean else math.nan
+        means = all(is_plain_mean(each.values, each.estimate.mean) for each in (there, self._ours))
+        n_there = counted_there.sum() if means else math.nan
         ids = np.arange(len(ours)) if self._users is None else self._users
         return len(different), tuple(
             UserDifference(ids[n].item(), float(ours[n]), float(theirs[n]), float(gaps[n] / n_there)) for n in largest

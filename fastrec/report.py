@@ -28,7 +28,14 @@ from fastrec.archive import (
     write_archive,
 )
 from fastrec.endings import undone_by
-from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
+from fastrec.exceptions import (
+    InputError,
+    MetricError,
+    MetricNotFoundError,
+    MissingExtraError,
+    require,
+    whole_number,
+)
 from fastrec.registry import parse
 
 Label = str | int
@@ -43,6 +50,22 @@ NOTES = (
     ("no_rows", "without rows", ()),
 )
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
+SAME_MEAN = 1e-9  # of sums that were rounded in different orders
+MOST_ROUNDS = 10**7
+LARGEST_SEED = 2**64 - 1
+
+
+def check_resampling(level: Any, n_rounds: Any, seed: Any) -> dict[str, Any]:
+    """The level of an interval, and the rounds and the seed of resampling, as numbers of Python."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, both excluded, not {level!r}")
+    checked: dict[str, Any] = {"level": float(level)}
+    for name, value, least, most in (("n_rounds", n_rounds, 1, MOST_ROUNDS), ("seed", seed, 0, LARGEST_SEED)):
+        number = whole_number(value)
+        if number is None or not least <= number <= most:
+            raise InputError(f"{name} must be a whole number from {least} to {most}, found {value!r}")
+        checked[name] = number
+    return checked
 
 
 class Estimate(NamedTuple):
@@ -249,8 +272,15 @@ class Report(Mapping[str, float]):
         """
         return self.estimates[name].std_error
 
-    def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
-        """The normal confidence interval of a metric's mean: mean ± z * std_error.
+    def interval(
+        self, name: str, level: float = 0.95, method: str = "normal", *, n_rounds: int = 10_000, seed: int = 0
+    ) -> tuple[float, float]:
+        """The confidence interval of a metric over users.
+
+        ``method="normal"`` is mean ± z * std_error; the standard error of a ratio of sums, such as a pooled metric or
+        `gauc`, is that of the delta method. ``method="bootstrap"`` draws users with replacement ``n_rounds`` times
+        (Efron 1979) and takes percentiles: for skewed values of few users. It needs values of users, whose plain mean
+        the metric must be; a seed gives the same bits for any number of threads.
 
         >>> import fastrec
         >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]]
@@ -258,7 +288,30 @@ class Report(Mapping[str, float]):
         >>> round(low, 3), round(high, 3)
         (0.43, 1.07)
         """
-        return self.estimates[name].interval(level)
+        if method == "normal":
+            return self.estimates[name].interval(level)
+        if method != "bootstrap":
+            raise InputError(f"method must be 'normal' or 'bootstrap', not {method!r}")
+        if not self.is_mean(name):
+            raise InputError(f"{self.name_of(name)} is no plain mean of users' values, which the bootstrap needs")
+        from fastrec.launcher import resolve_threads
+        from fastrec.significance import run_test
+
+        values = self.per_user[name]
+        options = check_resampling(level, n_rounds, seed)
+        found = run_test(values[~np.isnan(values)], "bootstrap", n_threads=resolve_threads(None), **options)
+        return found.low, found.high
+
+    def is_mean(self, name: str) -> bool:
+        """Whether a metric is the plain mean of the values of its users, which a report must have kept.
+
+        >>> import fastrec
+        >>> metrics = ["recall@2", "recall(average=pooled)@2"]
+        >>> report = fastrec.evaluate([[1, 2], [3]], [[1], [3, 4]], metrics, per_user=True)
+        >>> [report.is_mean(name) for name in metrics]
+        [True, False]
+        """
+        return is_plain_mean(self.per_user[name], self[name])
 
     @property
     def warnings(self) -> list[str]:
@@ -482,6 +535,12 @@ def _first_installed(kinds: tuple[str, ...]) -> str:
             continue
         return kind
     raise MissingExtraError(f"to_frame needs one of {', '.join(kinds)}: pip install 'fastrec[frames]'")
+
+
+def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:
+    """Whether a number is the mean of values (n_users,), those left out that are NaN."""
+    counted = values[~np.isnan(values)]
+    return len(counted) == 0 or math.isclose(counted.mean(), mean, rel_tol=SAME_MEAN, abs_tol=SAME_MEAN)
 
 
 def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:

@@ -366,3 +366,32 @@ def test_family_wise_errors_with_holm():
         ]
         wrong += min(correct(p_values, "holm")) <= 0.05
     assert wrong / 1_000 <= 0.06
+
+
+def test_intervals_of_a_report():
+    report = reports_of(200, names=("a",))["a"]
+    values = report.per_user["mrr"]
+    low, high = report.interval("mrr", 0.9, "bootstrap", n_rounds=20_000, seed=2)
+    other = stats.bootstrap((values,), np.mean, confidence_level=0.9, n_resamples=20_000, method="percentile", rng=1)
+    spread = values.std() / math.sqrt(200)
+    assert low == pytest.approx(other.confidence_interval.low, abs=0.1 * spread)
+    assert high == pytest.approx(other.confidence_interval.high, abs=0.1 * spread)
+    assert report.interval("mrr", 0.9, "bootstrap", seed=3) != report.interval("mrr", 0.9, "bootstrap", seed=4)
+    assert report.interval("mrr", 0.9) == report.estimates["mrr"].interval(0.9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (("mrr", 0.95, "exact"), "method must be 'normal' or 'bootstrap'"),
+        (("mrr", 1.5, "bootstrap"), "level must lie between 0 and 1"),
+        (("recall(average=pooled)@2", 0.95, "bootstrap"), "is no plain mean of users' values"),
+    ],
+)
+def test_intervals_that_cannot_be(arguments, match):
+    lists, truth = [[1, 2], [3], [5]], [[1], [3, 4, 5], [6, 5]]
+    report = fastrec.evaluate(lists, truth, ["mrr", "recall(average=pooled)@2"], per_user=True)
+    with pytest.raises(fastrec.InputError, match=match):
+        report.interval(*arguments)
+    with pytest.raises(fastrec.InputError, match="per-user values were not kept"):
+        fastrec.evaluate(lists, truth, "mrr").interval("mrr", 0.95, "bootstrap")
