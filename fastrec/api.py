@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
-from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
+from fastrec.engine import ANY_GAIN, Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
 from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.grouping import group_rows
@@ -38,6 +38,7 @@ NoRecs = Literal["skip", "zero", "nan", "error"]
 NoTruth = Literal["skip", "zero", "nan", "error", "judged"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
+MinGain = float | Literal["any"]
 STATE_FORMAT = 2  # of what to_bytes writes
 MOST_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 POLICY_CHOICES = {
@@ -59,7 +60,7 @@ def evaluate(
     groups: Any = None,
     user_weight: Any = None,
     user_ids: Any = None,
-    min_gain: float | None = None,
+    min_gain: MinGain | None = None,
     n_items: int | None = None,
     exclude: Any = None,
     user: str | None = None,
@@ -97,14 +98,15 @@ def evaluate(
     groups : one label per user, or a dict {name: labels}: mean, standard error and users per label
     user_weight : weight of each user in means, finite and not negative; with data frames the name of a column
     user_ids : a label per user, for `Report.user_ids` and error messages; each once
-    min_gain : the gain from which an item is relevant; by default any gain above 0
+    min_gain : the gain from which an item is relevant; by default any gain above 0; ``"any"``: every row of the truth
+        is relevant, whatever its gain, and gains below 0 are taken as 0
     n_items : size of the catalogue, for the metrics that need it
     exclude : items that a user has seen, in the forms of ``recs``: dropped from the lists, the gap closed
     user, item, rank, score, gain : names of the columns of data frames; by default ``user_id``, ``item_id`` and, where
         there are such, ``rank``, else ``score``, which order the lists, and ``gain``
     by : the column of data frames, or several, to group users by: what ``groups`` is to arrays
     like : a tool, such as ``"trec_eval"``: ``metrics`` are named as there, and computed as it does; its policies for
-        ties and users hold where the next four arguments are not given. See `fastrec.recipes`.
+        ties and users hold where the next four arguments are not given, and its ``min_gain``. See `fastrec.recipes`.
     ties : what decides between equal scores: ``expected``, the default (nothing: the mean over all orders of tied
         items, in closed form), ``input``, ``worst``, ``best`` (by gain), ``id_asc``, ``id_desc``, or ``error``
     no_truth : users without relevant items: ``skip``, the default, ``zero`` (count as 0), ``nan``, ``error``, or
@@ -168,6 +170,7 @@ class _Wanted(NamedTuple):
 
     calls: list[Call]
     policies: dict[str, str]  # where the call does not say them
+    min_gain: MinGain | None  # likewise
     like: dict[str, Any]  # "like", the tool whose names these are, and "names", {name: metric}; empty without
 
     def fill(self, **given: str | None) -> dict[str, str]:
@@ -181,13 +184,15 @@ class _Wanted(NamedTuple):
 def _want(kind: str, like: str | None, metrics: str | Iterable[str] | None, k: Any) -> _Wanted:
     """The metrics of lists or of rows that are meant."""
     if like is None:
-        return _Wanted(expand(metrics, k, DEFAULT_SCORE_METRICS if kind == "rows" else None), DEFAULT_POLICIES, {})
+        usual = DEFAULT_SCORE_METRICS if kind == "rows" else None
+        return _Wanted(expand(metrics, k, usual), DEFAULT_POLICIES, None, {})
     recipe = find_recipe(like)
     calls = recipe.translate(metrics, k, kind)
     names = {name: call.text for name, call in calls.items() if name != call.text}
     return _Wanted(
         list({call.text: call for call in calls.values()}.values()),
         recipe.policies,
+        recipe.min_gain,
         {"like": recipe.name, "names": names},
     )
 
@@ -212,7 +217,7 @@ class _Evaluating(ABC):
     def _plan(self, *, weighted: bool) -> Plan:
         rules = self._settings
         asked = Asked(
-            min_gain=rules["min_gain"] or 0.0,
+            min_gain=ANY_GAIN if rules["min_gain"] == "any" else rules["min_gain"] or 0.0,
             n_items=rules["n_items"],
             weighted=weighted,
             per_user=self._per_user,
@@ -448,7 +453,7 @@ class Evaluator(_Evaluating):
         *,
         k: int | Iterable[int] | None = None,
         per_user: bool = False,
-        min_gain: float | None = None,
+        min_gain: MinGain | None = None,
         n_items: int | None = None,
         like: str | None = None,
         ties: Ties | None = None,
@@ -465,7 +470,7 @@ class Evaluator(_Evaluating):
                     f"{call.text} takes scored, labelled rows: fastrec.evaluate_scores(labels, scores, ...)"
                 )
         settings: dict[str, Any] = {
-            "min_gain": _check_min_gain(min_gain),
+            "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
             "n_items": _check_n_items(n_items),
             **policies,
         }
@@ -501,6 +506,8 @@ class Evaluator(_Evaluating):
         log, users, names, facts = prepare(recs, truth, exclude, about, settings)
         self._check_batch(users.weights, users.ids)
         plan = self._plan(weighted=users.weights is not None)
+        if log.gains is not None and rules["min_gain"] == "any":
+            log = log._replace(gains=np.maximum(log.gains, 0.0))
         _check_sizes(plan, log)
         if log.gains is None and plan.needs_gains:
             log = log._replace(gains=np.ones(len(log.truth_items)))
@@ -924,6 +931,14 @@ def _refuse_arrays(**arguments: Any) -> None:
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in choices:
         raise InputError(f"{name} must be one of {', '.join(choices)}; found {value!r}")
+
+
+def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
+    if isinstance(min_gain, str):
+        if min_gain != "any":
+            raise InputTypeError(f"min_gain must be a number or 'any', found {min_gain!r}")
+        return "any"
+    return _check_min_gain(min_gain)
 
 
 def _check_min_gain(min_gain: Any) -> float | None:

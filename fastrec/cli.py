@@ -168,6 +168,16 @@ def _read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) -
     return systems
 
 
+def _read_min_gain(_: click.Context, __: click.Parameter, text: str | None) -> float | str | None:
+    """A number, or any."""
+    if text is None or text == "any":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r}: a number is wanted, or any") from None
+
+
 def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     """Bytes, with or without a unit."""
     from fastrec.files import read_size
@@ -266,9 +276,9 @@ _POLICIES = (
     ),
     click.option(
         "--min-gain",
-        type=float,
+        callback=_read_min_gain,
         metavar="GAIN",
-        help="Least gain or label of a relevant item.  [default: any above 0; in LOG, label 1]",
+        help="Least gain or label of a relevant item, or any: all of TRUTH.  [default: above 0; in LOG, label 1]",
     ),
     click.option("--n-items", type=click.IntRange(min=1), metavar="N", help="Number of items in the catalogue."),
     click.option(
@@ -874,6 +884,8 @@ def _names_of_tool(report: Report) -> list[str]:
         return []
     names = [f"{name} is {text}" for name, text in cast("dict[str, str]", settings["names"]).items()]
     policies = [f"{name}={settings[name]}" for name in ("ties", "no_truth", "no_recs") if name in settings]
+    if settings["min_gain"] is not None:
+        policies.append(f"min_gain={settings['min_gain']}")
     return [f"like {settings['like']}: {', '.join([*names, *policies])}"]
 
 

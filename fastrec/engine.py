@@ -31,13 +31,14 @@ from fastrec.statistics import (
     constant,
 )
 
-__all__ = ["Failure", "KernelError", "Outcome", "Plan", "Policies", "evaluate_source", "make_plan"]
+__all__ = ["ANY_GAIN", "Failure", "KernelError", "Outcome", "Plan", "Policies", "evaluate_source", "make_plan"]
 
 Array = np.ndarray[Any, Any]
 POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR, "judged": op.JUDGED}
 ROWS_PER_LAUNCH = 1 << 27  # between launches a call can be interrupted and reports progress
 USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: a few MB, reused
 ANY_SIZE = 1 << 62
+ANY_GAIN = -1.0  # the min_gain with which rows of gain 0 are relevant too
 INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
 WEIGHT = Row(("given", 0))
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)

@@ -11,7 +11,7 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from fastrec.exceptions import InputTypeError, MetricError
 from fastrec.registry import DEFAULT_K, DEFAULT_METRICS, DEFAULT_SCORE_METRICS, Call, expand, nearest, parse, read_k
@@ -34,7 +34,7 @@ class Recipe:
     ties: str = "input"
     no_truth: str = "skip"
     no_recs: str = "zero"
-    grades: bool = True  # whether it reads grades: if not, every row of the truth is relevant there, of grade 0 too
+    min_gain: float | Literal["any"] | None = None  # of lists: "any" where it counts each row of the truth as relevant
     tolerance: float = 1e-9  # of its numbers: some tools compute in float32, some print few digits
     aliases: tuple[str, ...] = ()
     declined: Mapping[str, str] = field(default_factory=dict)  # its metrics that cannot be had -> why
@@ -151,6 +151,7 @@ _TORCH = {
     "mrr": "mrr",
     "map": "map(denominator=hits)",
 }
+_ABOVE_0 = "min_gain=5e-324"  # where other metrics of the tool count rows of gain 0 as relevant
 _COUNTS = "a sum over users, where every metric here is a mean or a ratio"
 
 RECIPES: dict[str, Recipe] = {
@@ -261,7 +262,7 @@ RECIPES: dict[str, Recipe] = {
                 "ndcg(divide_by_achievable=True)": "ndcg(gain=binary)",
             },
             rows={},
-            grades=False,
+            min_gain="any",
             declined={
                 "accuracy": "it takes every list as k items long, and falls below 0 in a catalogue of fewer than k",
                 "mcc": "it takes every list as k items long, and is NaN in a catalogue of fewer than k",
@@ -280,15 +281,19 @@ RECIPES: dict[str, Recipe] = {
                 "map": "map(no_recs=skip)",
                 "map(k=K)": "map(denominator=n_rel, no_recs=skip)",
                 "ndcg": "ndcg(gain=binary)",
-                "ndcg(score_type=raw)": "ndcg",
-                "ndcg(score_type=exp)": "ndcg(gain=exp2)",
+                "ndcg(score_type=raw)": f"ndcg({_ABOVE_0})",
+                "ndcg(score_type=exp)": f"ndcg(gain=exp2, {_ABOVE_0})",
             },
             rows={"rmse": "rmse", "mae": "mae", "auc": "auc", "log_loss": "log_loss"},
-            grades=False,
+            min_gain="any",
             declined={
                 "r_precision": "it is the mean over users with a hit only, and NaN where hits stand below rank R alone",
             },
-            notes=("users without a list are left out of precision, recall and map, and count as 0 in ndcg",),
+            notes=(
+                "users without a list are left out of precision, recall and map, and count as 0 in ndcg",
+                "users with ratings of 0 only are left out of ndcg with score_type raw or exp",
+                "ratings below 0 count as 0 here in metrics with score_type",
+            ),
         ),
         Recipe(
             name="replay",
@@ -297,7 +302,7 @@ RECIPES: dict[str, Recipe] = {
             lists=_RANKED,
             rows={},
             ties="id_desc",
-            grades=False,
+            min_gain="any",
             declined={"roc_auc": "it is 1 for lists of hits only and 0 for lists without, which no option here says"},
             notes=("equal scores are ordered by item, descending, in frames; dicts keep the order of the input",),
         ),
@@ -346,11 +351,12 @@ RECIPES: dict[str, Recipe] = {
             rows={"rmse": "rmse(average=user)", "mae": "mae(average=user)"},
             no_truth="zero",
             no_recs="skip",
-            grades=False,
+            min_gain="any",
             declined={"rbp(normalize=True)": "no ideal here ends with the list of the user"},
             notes=(
                 "ndcg does not discount ranks 1 and 2",
                 "values are those of list_summary, where users without truth count as 0",
+                "ratings below 0 count as 0 here in metrics with gain=rating",
             ),
         ),
         Recipe(
@@ -412,7 +418,7 @@ RECIPES: dict[str, Recipe] = {
             version="implicit 0.7.3",
             lists={"precision": "precision(denominator=min_k_n_rel, average=pooled)", "map": "map"} | _BINARY_NDCG,
             rows={},
-            grades=False,
+            min_gain="any",
             declined={"auc": "it fills lists up to k with items that are not relevant"},
             notes=("its precision is hits over min(k, relevant items), summed over all users",),
         ),
@@ -423,6 +429,7 @@ RECIPES: dict[str, Recipe] = {
             lists=_SAME | {"map": "map"} | _BINARY_NDCG,
             rows=_ERRORS | {"map": "average_precision(average=user)"},
             ties="error",
+            min_gain=1.0,
             declined={
                 "gauc": "equal scores count as lost, and users without a row that is not relevant make it NaN",
                 "ncrr": "it needs the whole catalogue in the order of the model",

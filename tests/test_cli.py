@@ -95,6 +95,12 @@ def test_policies_reach_the_evaluation(folder):
     assert means("recs.csv", "truth.csv", "-m", "mrr", "--no-recs", "skip") == {"mrr": 0.75}
     assert means("recs.csv", "truth.csv", "-m", "mrr", "--no-truth", "zero") == {"mrr": 0.375}
     assert means("recs.csv", "truth.csv", "-m", "mrr", "--min-gain", "2") == {"mrr": 0.25}
+    (folder / "judged.csv").write_text("user_id,item_id,gain\n1,10,0\n2,10,3\n")
+    assert means("recs.csv", "judged.csv", "-m", "mrr") == {"mrr": 0.5}
+    assert means("recs.csv", "judged.csv", "-m", "mrr", "--min-gain", "any") == {"mrr": 0.75}
+    assert means("recs.csv", "judged.csv", "-m", "mrr", "--like", "rectools") == {"mrr": 0.75}
+    assert means("recs.csv", "judged.csv", "-m", "mrr", "--like", "rectools", "--min-gain", "1") == {"mrr": 0.5}
+    assert "min_gain=any" in evaluate("-m", "mrr", "--like", "rectools").stdout
     assert means("recs.csv", "truth.csv", "-m", "accuracy@1", "--n-items", "4", "--no-recs", "skip") == {
         "accuracy@1": 0.75
     }
@@ -366,7 +372,7 @@ def test_a_mean_that_does_not_exist_is_under_every_threshold(folder):
         (["--format", "xml"], "--format"),
         (["--threads", "0"], "--threads"),
         (["--n-items", "-1"], "--n-items"),
-        (["--min-gain", "x"], "--min-gain"),
+        (["--min-gain", "x"], "--min-gain.*'x': a number is wanted, or any"),
         (["--min-gain", "-1"], "min_gain"),
         (["--colour"], "No such option"),
         (["more"], "unexpected extra argument"),

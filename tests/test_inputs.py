@@ -295,7 +295,7 @@ SETTINGS: dict[str, Fault] = {
     "NaN min_gain": Fault({"min_gain": math.nan}, Value, ["min_gain", "finite", "nan"]),
     "infinite min_gain": Fault({"min_gain": math.inf}, Value, ["min_gain", "finite", "inf"]),
     "min_gain past all doubles": Fault({"min_gain": 10**400}, Value, ["min_gain", "finite"]),
-    "min_gain is a text": Fault({"min_gain": "1"}, Type, ["min_gain", "number", "'1'"]),
+    "min_gain is a text": Fault({"min_gain": "1"}, Type, ["min_gain", "number or 'any'", "'1'"]),
     "min_gain is True": Fault({"min_gain": True}, Type, ["min_gain", "True"]),
     "no threads": Fault({"n_threads": 0}, Value, ["n_threads", "at least 1", "0"]),
     "threads are a float": Fault({"n_threads": 1.5}, Type, ["n_threads", "whole number", "1.5"]),

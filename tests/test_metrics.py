@@ -20,6 +20,7 @@ from strategies import Log
 from worked_cases import Case, Refused
 
 import fastrec
+from fastrec.engine import Asked, make_plan
 from fastrec.kernels.opcodes import BLOCK
 from fastrec.kernels.ranking import SMALL_ROWS
 from fastrec.registry import COMMON_OPTIONS, parse
@@ -260,6 +261,38 @@ def test_a_metrics_min_gain_goes_before_the_calls(log: Log, k: int, min_gain: fl
         for name in ("hits", "recall", "map", "ndcg", "r_precision")
     ]
     check_call(log, [*asks, *(Ask(f"{ask.name}@{k}", ask.name, {}, k) for ask in asks)], min_gain=2.0)
+
+
+LOOKING = {"max_gain", "min_gain"}  # options, besides a gain other than binary, with which a metric looks at gains
+
+
+def takes_an_order(text: str) -> bool:
+    """Whether a metric has no closed form for tied scores."""
+    return bool(make_plan((parse(text),), Asked(n_items=100)).not_linear)
+
+
+@pytest.mark.parametrize("ties", ["input", "expected"])
+@pytest.mark.parametrize("kind", ["integer", "graded"])
+def test_any_gain_makes_every_row_of_the_truth_relevant(kind: str, ties: str) -> None:
+    """To metrics that do not look at gains it is truth without; to the others, rows that add nothing."""
+    log = random_log(kind, 300, seed=4)
+    items, indptr = recs_of(log)
+    recs = items, indptr, np.random.default_rng(2).integers(0, 4, len(items)).astype(float)
+    gained = truth_of(log)
+    call: dict[str, Any] = {"n_items": 100, "ties": ties, "no_truth": "zero", "per_user": True}
+    asks = [ask for ask in for_kind(kind) if ties == "input" or not takes_an_order(ask.text)]
+    found = fastrec.evaluate(recs, gained, [ask.text for ask in asks], min_gain="any", **call)
+    others = [ask.text for ask in asks if ask.options.get("gain", "binary") != "binary" or LOOKING & ask.options.keys()]
+    blind = [ask.text for ask in asks if ask.text not in others]
+    assert min(len(blind), len(others)) > 20
+    for names, truth in ((blind, gained[:2]), (others, gained)):
+        wanted = fastrec.evaluate(recs, truth, names, **call)
+        for name in names:
+            np.testing.assert_allclose(found.per_user[name], wanted.per_user[name], 1e-12, 1e-12, err_msg=name)
+            assert same(found[name], wanted[name]), name
+            assert found.estimates[name].users == wanted.estimates[name].users, name
+    assert found.data["truth_rows_not_relevant"] == 0
+    assert found.users["no_truth"] == int((np.diff(gained[1]) == 0).sum())
 
 
 OWN_POLICIES = st.sampled_from(["skip", "zero", "nan"])

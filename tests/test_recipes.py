@@ -84,13 +84,10 @@ UNREAD = {
 }
 
 
-def adapted(tool, case, recipe, *, grades):
+def adapted(tool, case, recipe):
     """Lists and truth as a user of fastrec gives them who comes from this tool."""
     key = str if recipe.name in TEXT_IDS else int
-    truth = {
-        key(user): {key(item): grade if grades else 1 for item, grade in held.items()}
-        for user, held in case["truth"].items()
-    }
+    truth = {key(user): {key(item): grade for item, grade in held.items()} for user, held in case["truth"].items()}
     scored = recipe.ties != "input" and case["kind"] != "duplicates"
     recs = {
         key(user): {key(item): score for item, score in rows} if scored else [key(item) for item, _ in rows]
@@ -127,8 +124,7 @@ def evaluate(tool, case, names, call):
         weights = case["weights"] if call.pop("sample_weight", False) else None
         options = {"user_ids": case["users"], "sample_weight": weights, "like": recipe.name, **call}
         return fastrec.evaluate_scores(case["labels"], case["scores"], metrics=names, **options)
-    grades = recipe.grades or reads_grades(names[0])
-    return fastrec.evaluate(*adapted(tool, case, recipe, grades=grades), names, like=recipe.name, **call)
+    return fastrec.evaluate(*adapted(tool, case, recipe), names, like=recipe.name, **call)
 
 
 def groups_of(tool, case, answers):
@@ -143,14 +139,9 @@ def groups_of(tool, case, answers):
         recipe.translate(name, None, kind)
         if tool == "torchmetrics" and case["kind"] == "graded_rows" and name not in ("mae", "mse", "rmse"):
             call = call | {"min_gain": 1.0}  # graded targets are made binary before
-        key = ("(" in name, reads_grades(name), *sorted(call.items()))
+        key = ("(" in name, *sorted(call.items()))
         found.setdefault(key, {})[answer] = name
     return found
-
-
-def reads_grades(name):
-    """Whether a variant of a tool without grades looks at them after all."""
-    return "gain=rating" in name or "score_type=" in name
 
 
 def tolerance_of(tool, name):
@@ -190,7 +181,7 @@ def test_every_number_of_the_tool(tool):
         if name not in everything:
             continue
         case = everything[name]
-        for (_, _, *call), names in groups_of(tool, case, answers).items():
+        for (_, *call), names in groups_of(tool, case, answers).items():
             try:
                 report = evaluate(tool, case, list(names.values()), dict(call))
             except (fastrec.InputError, fastrec.InputTypeError):
@@ -242,6 +233,35 @@ def test_what_the_call_says_goes_before_the_tool():
     assert fastrec.evaluate([[1, 1]], [[1]], "precision@2", like="rectools", duplicates="miss")["precision@2"] == 0.5
 
 
+RECS = {1: [1, 2, 3, 4], 2: [4, 5, 6]}
+LOW_GRADES = {1: {1: -1.0, 2: 3.0, 9: 0.0}, 2: {5: -2.0}}
+
+
+@pytest.mark.parametrize("tool", ["rectools", "recommenders", "replay", "lenskit"])
+def test_a_tool_that_reads_no_grades_counts_every_row(tool):
+    """The numbers are those of the real tools, of the versions that were asked for the cases, where none is below 0."""
+    report = fastrec.evaluate(RECS, LOW_GRADES, ["precision@3", "recall@3"], like=tool)
+    assert [report["precision@3"], report["recall@3"]] == [pytest.approx(1 / 2), pytest.approx(5 / 6)]
+    assert report.settings["min_gain"] == "any" and report.data["truth_rows_not_relevant"] == 0
+    own = fastrec.evaluate(RECS, LOW_GRADES, "recall@3", like=tool, min_gain=1)
+    assert own.settings["min_gain"] == 1.0 and own.data["truth_rows_not_relevant"] == 3
+
+
+def test_the_least_grade_of_a_tool():
+    truth = {1: {1: 0.5, 2: 3.0, 9: 0.5}, 2: {5: 0.5}}
+    report = fastrec.evaluate(RECS, truth, ["precision@3", "recall@3", "mrr"], like="cornac")
+    assert [report["precision@3"], report["recall@3"], report["mrr"]] == [1 / 3, 1.0, 0.5]  # as it says itself
+    assert fastrec.evaluate(RECS, truth, "mrr", like="cornac", min_gain=0.5)["mrr"] == 0.75
+
+
+def test_evaluators_keep_the_least_grade_of_a_tool():
+    evaluator = fastrec.Evaluator("recall@3", like="rectools")
+    evaluator.update(RECS, LOW_GRADES)
+    assert fastrec.Evaluator.from_bytes(evaluator.to_bytes()).result()["recall@3"] == pytest.approx(5 / 6)
+    with pytest.raises(fastrec.InputError, match="min_gain is 'any' here and None there"):
+        evaluator.merge(fastrec.Evaluator("recall@3", ties="input"))
+
+
 @pytest.mark.parametrize(
     ("metric", "like", "match"),
     [
@@ -253,7 +273,7 @@ def test_what_the_call_says_goes_before_the_tool():
         ("ndcg@0", "ranx", "must be from 1"),
         ("ndcg@x", "ranx", "must be a whole number"),
         ("auc", "sklearn", "scikit-learn has no metrics of lists"),
-        (["ndcg@3", "ndcg(score_type=raw)@3"], "recommenders", "ask for one of them at a time"),
+        (["ndcg@3", "ndcg(gain=rating,weight=LogRankWeight(offset=1))@3"], "lenskit", "ask for one of them at a time"),
         (7, "ranx", "must be texts"),
         ([7], "ranx", "named by a text"),
     ],

@@ -112,7 +112,9 @@ class Program(NamedTuple):
 
     ops: Array  # int64 (n_ops, 5)
     view_ops: Array  # int64 (n_views + 1,): the operations of each view
-    min_gains: Array  # float64 (n_views,): the gain from which an item is relevant, 0 for any gain > 0
+    # float64 (n_views,): the gain from which an item is relevant, 0 for any gain > 0; the first alone may be below 0,
+    # for rows of gain 0 too
+    min_gains: Array
     cutoffs: Array  # int64 (n_cutoffs,), ascending
     bucket: Array  # int32 (longest rank + 2,): the first cut-off that a rank is within
     weights: Array  # float64 (n_weight_tables, longest rank + 1): weight of rank r at [r], 0 at [0]
@@ -369,10 +371,11 @@ def rank_in_blocks(ranks, above, first, last):
 
 @helper
 def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, at, ranks, event_gains, bounds, errors):
-    """Write down the hits of users first..last-1 whose gain is positive; False on an error."""
+    """Write down the hits of users first..last-1 whose gain is positive, or 0 if that counts; False on an error."""
     positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
     # what changes with every user stays in registers: bins share cache lines
     base = scratch.base[at]
+    not_relevant = min(program.min_gains[0], 0.0)  # gains up to here
     n_events = 0
     for u in range(first, last):
         i = u - first
@@ -399,11 +402,11 @@ def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, 
             held_gains = gains[held_from : log.truth_indptr[u + 1]]
             n_rel = 0
             for j in range(len(held)):
-                n_rel += held_gains[j] > 0
+                n_rel += held_gains[j] > not_relevant
             kept = 0
             for j in range(hits):
                 gain = held_gains[sources[j]]
-                if gain > 0:
+                if gain > not_relevant:
                     ranks[n_events] = positions[j]
                     event_gains[n_events] = gain
                     n_events += 1
