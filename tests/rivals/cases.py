@@ -15,7 +15,8 @@ from typing import Any
 KS = (1, 3, 10)
 FAR_K = 50  # past the end of every list
 STEPS = 256  # scores are multiples of 1 / STEPS, which float32 holds too
-CASES_OF_A_KIND = 34
+LISTS_OF_A_KIND = 34
+ROWS_OF_A_KIND = 75  # tools that have metrics of scored rows only are asked 300 cases too
 LARGEST = 2**62
 
 Case = dict[str, Any]
@@ -27,12 +28,12 @@ def list_cases() -> list[Case]:
     Lists are in descending order of their scores. Keys of users and of items in the truth are texts, as in JSON; all
     are whole numbers.
     """
-    return [_list_case(kind, nth) for kind in LIST_KINDS for nth in range(CASES_OF_A_KIND)]
+    return [_list_case(kind, nth) for kind in LIST_KINDS for nth in range(LISTS_OF_A_KIND)]
 
 
 def score_cases() -> list[Case]:
     """Scored, labelled rows: {name, kind, users: [user of each row], labels, scores, weights}."""
-    return [_score_case(kind, nth) for kind in SCORE_KINDS for nth in range(CASES_OF_A_KIND)]
+    return [_score_case(kind, nth) for kind in SCORE_KINDS for nth in range(ROWS_OF_A_KIND)]
 
 
 def _list_case(kind: str, nth: int) -> Case:

@@ -1,8 +1,9 @@
 """Asks the real tools: `python tests/rivals/run.py [TOOL ...] [--data FOLDER] [--environments FOLDER] [--check]`.
 
 Each tool is installed from the registry into an environment of its own and runs `tools/TOOL.py` there, which reads
-cases from its standard input and prints what the tool makes of them. That is kept as `TOOL.json.gz` beside this file;
-with --check nothing is written and any difference is an error.
+cases from its standard input and prints what the tool makes of them. That is kept as `TOOL.json.gz` beside this file,
+in the newest version that there is, and what it changes is printed. With --check the versions are those of the answers
+that are kept, nothing is written, and any difference is an error.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ REQUIREMENTS = {
     "torchmetrics": ["torch==2.13.0", "torchmetrics"],
 }
 MOST_DIFFERENT = 1e-9
+SHOWN = 20  # differences of a tool
 
 
 def digest(given: Any) -> str:
@@ -61,7 +63,9 @@ def golden_path(tool: str) -> Path:
 
 
 def load_golden(tool: str) -> dict[str, Any]:
-    """The answers of a tool."""
+    """The answers of a tool, none of one that was never asked."""
+    if not golden_path(tool).exists():
+        return {"versions": {}, "values": {}}
     with gzip.open(golden_path(tool), "rt", encoding="utf-8") as stream:
         found: dict[str, Any] = json.load(stream)
     return found
@@ -85,19 +89,21 @@ def ask(tool: str, python: str, given: dict[str, list[Any]]) -> dict[str, Any]:
     return answer
 
 
-def environment(tool: str, folder: Path) -> str:
-    """The Python of an environment in which the tool is installed."""
+def environment(tool: str, folder: Path, versions: dict[str, str]) -> str:
+    """The Python of an environment in which the tool is installed, in these versions of the packages that are named."""
     python = folder / tool / "bin" / "python"
     if not python.exists():
         venv.create(folder / tool, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS[tool]], check=True)
+        # 2.13.0+cpu is the build of 2.13.0 that some registry had
+        exact = [f"{package}=={version.partition('+')[0]}" for package, version in versions.items()]
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS[tool], *exact], check=True)
     return str(python)
 
 
-def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Values that are not the same in two answers."""
+def differences(old: dict[str, Any], new: dict[str, Any], asked: set[str]) -> list[str]:
+    """Values of the cases asked that are not the same in two answers."""
     found = []
-    for case in sorted({*old["values"], *new["values"]}):
+    for case in sorted(asked & {*old["values"], *new["values"]}):
         ours, theirs = old["values"].get(case, {}), new["values"].get(case, {})
         for metric in sorted({*ours, *theirs}):
             a, b = ours.get(metric, "absent"), theirs.get(metric, "absent")
@@ -118,20 +124,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="only compare with what is kept")
     options = parser.parse_args(arguments)
     given = all_cases(None if options.data is None else Path(options.data))
-    wrong = []
+    asked = {case["name"] for kind in given.values() for case in kind}
+    n_changed = 0
     with tempfile.TemporaryDirectory(prefix="fastrec-rivals-") as folder:
         for tool in options.tools or REQUIREMENTS:
-            answer = ask(tool, environment(tool, options.environments or Path(folder)), given)
+            kept = load_golden(tool)
+            python = environment(tool, options.environments or Path(folder), kept["versions"] if options.check else {})
+            answer = ask(tool, python, given)
             answer["cases"] = digest(all_cases(None))
             print(f"{tool}: {answer['versions']}, {sum(map(len, answer['values'].values()))} values", flush=True)
+            changed = differences(kept, answer, asked)
+            n_changed += len(changed)
+            print("".join(f"  {line}\n" for line in changed[:SHOWN]) + f"  {len(changed)} changed", flush=True)
             if options.check:
-                wrong += [f"{tool}: {line}" for line in differences(load_golden(tool), answer)]
                 continue
             text = json.dumps(answer, sort_keys=True, separators=(",", ":"))
             with open(golden_path(tool), "wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as stream:
                 stream.write(text.encode())
-    print("\n".join(wrong))
-    return int(bool(wrong))
+    return int(options.check and n_changed > 0)
 
 
 if __name__ == "__main__":
