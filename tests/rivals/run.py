@@ -42,6 +42,7 @@ REQUIREMENTS = {
     "spark": ["pyspark"],
     "torchmetrics": ["torch==2.13.0", "torchmetrics"],
 }
+REAL_DATA = os.environ.get("FASTREC_TEST_DATA") or None
 MOST_DIFFERENT = 1e-9
 SHOWN = 20  # differences of a tool
 
@@ -119,11 +120,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Ask, and keep or compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tools", nargs="*", choices=[*REQUIREMENTS, []], metavar="TOOL", help="by default all")
-    parser.add_argument("--data", type=Path, default=os.environ.get("FASTREC_TEST_DATA"), help="folder of real data")
+    parser.add_argument(
+        "--data", type=Path, default=REAL_DATA, help="folder of real data; by default FASTREC_TEST_DATA"
+    )
     parser.add_argument("--environments", type=Path, help="folder to keep them in; by default they are gone afterwards")
     parser.add_argument("--check", action="store_true", help="only compare with what is kept")
     options = parser.parse_args(arguments)
-    given = all_cases(None if options.data is None else Path(options.data))
+    given = all_cases(options.data)
     asked = {case["name"] for kind in given.values() for case in kind}
     n_changed = 0
     with tempfile.TemporaryDirectory(prefix="fastrec-rivals-") as folder:
