@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
-from fastrec.engine import ANY_GAIN, Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
+from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
 from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.grouping import group_rows
@@ -24,7 +24,7 @@ from fastrec.kernels import opcodes as op
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
 from fastrec.recipes import DEFAULT_POLICIES, find_recipe
-from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, expand
+from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
 from fastrec.report import Estimate, Report
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
 from fastrec.sources import Lists
@@ -38,7 +38,6 @@ NoRecs = Literal["skip", "zero", "nan", "error"]
 NoTruth = Literal["skip", "zero", "nan", "error", "judged"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
-MinGain = float | Literal["any"]
 STATE_FORMAT = 2  # of what to_bytes writes
 MOST_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 POLICY_CHOICES = {
@@ -217,7 +216,7 @@ class _Evaluating(ABC):
     def _plan(self, *, weighted: bool) -> Plan:
         rules = self._settings
         asked = Asked(
-            min_gain=ANY_GAIN if rules["min_gain"] == "any" else rules["min_gain"] or 0.0,
+            min_gain=rules["min_gain"],
             n_items=rules["n_items"],
             weighted=weighted,
             per_user=self._per_user,
@@ -469,6 +468,8 @@ class Evaluator(_Evaluating):
                 raise MetricError(
                     f"{call.text} takes scored, labelled rows: fastrec.evaluate_scores(labels, scores, ...)"
                 )
+            if like is not None and min_gain is not None and call.min_gain is not None:
+                raise MetricError(f"like={like!r} asks for {call.text}, of which min_gain={min_gain!r} cannot be had")
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
             "n_items": _check_n_items(n_items),
@@ -506,7 +507,7 @@ class Evaluator(_Evaluating):
         log, users, names, facts = prepare(recs, truth, exclude, about, settings)
         self._check_batch(users.weights, users.ids)
         plan = self._plan(weighted=users.weights is not None)
-        if log.gains is not None and rules["min_gain"] == "any":
+        if log.gains is not None and plan.counts_any_gain:
             log = log._replace(gains=np.maximum(log.gains, 0.0))
         _check_sizes(plan, log)
         if log.gains is None and plan.needs_gains:
@@ -747,6 +748,9 @@ class ScoreEvaluator(_Evaluating):
     ) -> None:
         wanted = _want("rows", like, metrics, k)
         policies = wanted.fill(ties=ties, no_truth=no_truth)
+        for call in wanted.calls:
+            if call.min_gain == "any":
+                raise MetricError(f"{call.text} is for lists: it would make every scored row positive")
         _check_choice("one_class", one_class, ONE_CLASS_CHOICES)
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain(min_gain),

@@ -17,7 +17,7 @@ from fastrec.kernels import opcodes as op
 from fastrec.kernels.ranking import Program, Totals, Users
 from fastrec.launcher import Source, launch, run_in_threads
 from fastrec.programs import Extent, View, Writer, identity, is_linear, vanishes
-from fastrec.registry import Call
+from fastrec.registry import Call, MinGain
 from fastrec.sources import Lists, Scores, read_only
 from fastrec.statistics import (
     Combined,
@@ -31,14 +31,14 @@ from fastrec.statistics import (
     constant,
 )
 
-__all__ = ["ANY_GAIN", "Failure", "KernelError", "Outcome", "Plan", "Policies", "evaluate_source", "make_plan"]
+__all__ = ["Failure", "KernelError", "Outcome", "Plan", "Policies", "evaluate_source", "make_plan"]
 
 Array = np.ndarray[Any, Any]
 POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR, "judged": op.JUDGED}
 ROWS_PER_LAUNCH = 1 << 27  # between launches a call can be interrupted and reports progress
 USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: a few MB, reused
 ANY_SIZE = 1 << 62
-ANY_GAIN = -1.0  # the min_gain with which rows of gain 0 are relevant too
+ANY_GAIN = -1.0  # what min_gain="any" is to kernels, which see no gains below 0 then
 INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
 WEIGHT = Row(("given", 0))
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
@@ -156,7 +156,7 @@ class Condition(NamedTuple):
 class Asked(NamedTuple):
     """What a plan follows from, besides the metrics."""
 
-    min_gain: float = 0.0
+    min_gain: MinGain | None = None
     n_items: int | None = None
     weighted: bool = False
     per_user: bool = False
@@ -177,7 +177,7 @@ class Plan:
         self.calls = calls
         self.asked = asked
         self.weighted, self.per_user = asked.weighted, asked.per_user
-        self._conditions = list(dict.fromkeys([Condition(asked.min_gain), *map(self._condition, calls)]))
+        self._conditions = list(dict.fromkeys([Condition(_least_gain(asked.min_gain)), *map(self._condition, calls)]))
         self.min_gains = [condition.min_gain for condition in self._conditions]
         self.not_linear: list[str] = []
         self.direct, self.arrays = SumList(), SumList()
@@ -195,6 +195,7 @@ class Plan:
         self.gain_tables = [gain for gain in gains if gain[0] != "stop"]
         named = (call.text for call in calls if ("ideal", "k") in call.options)
         self.needs_plain = next(named, "ideal=k") if self.writers[True].has_plain_ideal else None
+        self.counts_any_gain = min(self.min_gains) < 0
         self.needs_gains = bool(gains) or any(gain > 1 for gain in self.min_gains)
         self.array_writer = Writer([View(0.0, *_rows_and_checks(self.arrays, 0, []))], graded=False)
         order = self.direct.ordered()
@@ -205,7 +206,7 @@ class Plan:
     def _condition(self, call: Call) -> Condition:
         """What a metric sees, by its own options or by those of the call."""
         min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
-        return Condition(min_gain, call.no_truth, call.no_recs)
+        return Condition(_least_gain(min_gain), call.no_truth, call.no_recs)
 
     def position(self, value: Value, nth: int) -> int:
         """Where a sum of a value stands among all totals."""
@@ -374,6 +375,11 @@ class Plan:
     def __reduce__(self) -> Any:
         """Pickled by what it was made of: formulas of means are functions within functions."""
         return make_plan, (self.calls, self.asked)
+
+
+def _least_gain(min_gain: MinGain | None) -> float:
+    """The gain from which an item is relevant, as kernels have it."""
+    return ANY_GAIN if min_gain == "any" else min_gain or 0.0
 
 
 class Policies(NamedTuple):

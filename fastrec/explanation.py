@@ -17,7 +17,7 @@ from fastrec.api import evaluate, evaluate_scores
 from fastrec.archive import dump_json
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
-from fastrec.registry import Call, make_call, parse, print_value
+from fastrec.registry import Call, MinGain, make_call, parse, print_value
 from fastrec.report import Estimate, Report, aligned, as_html, is_plain_mean, plain_data
 
 __all__ = ["Explanation", "Section", "Side", "UserDifference", "explain", "explain_scores"]
@@ -99,7 +99,7 @@ class Explanation:
     --------
     >>> why = fastrec.explain("ndcg@3", like="rectools")
     >>> why.differing
-    ['gain', 'ideal', 'ties']
+    ['gain', 'ideal', 'min_gain', 'ties']
     >>> why.sides["rectools"].metric
     'ndcg(gain=binary, ideal=k)@3'
     """
@@ -133,7 +133,7 @@ class Explanation:
         """Everything as plain data that JSON can hold; NaN is None.
 
         >>> fastrec.explain("ndcg@3", like="rectools").to_dict()["differing"]
-        ['gain', 'ideal', 'ties']
+        ['gain', 'ideal', 'min_gain', 'ties']
         """
         sides = {
             tool: side.__dict__
@@ -249,10 +249,10 @@ def explain(
     >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[1, 3], [6]]
     >>> fastrec.explain("ndcg@3", recs, truth, like="rectools", n_users=2)
     ndcg@3 and what it is elsewhere (* differs from fastrec)
-                 gain  ideal      ties
-    fastrec    linear  truth  expected
-    rectools  binary*     k*    input*
-    the same on all sides: discount=log2, min_gain=above 0, no_truth=skip, no_recs=zero
+                 gain  ideal  min_gain      ties
+    fastrec    linear  truth   above 0  expected
+    rectools  binary*     k*      any*    input*
+    the same on all sides: discount=log2, no_truth=skip, no_recs=zero
     rectools 0.19.0 calls it ndcg@3, here ndcg(gain=binary, ideal=k)@3
       ndcg takes all k positions as relevant for every user: a perfect list need not reach 1
     <BLANKLINE>
@@ -262,8 +262,8 @@ def explain(
     rectools  0.4693     -0.2406      2
     <BLANKLINE>
     The difference, option by option, from left to right
-              gain    ideal  ties
-    rectools     0  -0.2406     0
+              gain    ideal  min_gain  ties
+    rectools     0  -0.2406         0     0
     <BLANKLINE>
     rectools: the users that matter most, of 2 with another value
     user  fastrec  rectools  moves the mean by
@@ -370,13 +370,18 @@ class _Meaning(NamedTuple):
             found["one_class"] = str(given.get("one_class", "drop"))
         if call.metric.needs != "targets":
             absent = "above 0" if call.metric.kind == "ranking" else "1"
-            found["min_gain"] = _text(call.min_gain or given.get("min_gain"), absent)
+            found["min_gain"] = _text(self.own_min_gain(given) or given.get("min_gain"), absent)
         if call.metric.kind == "ranking":
             policies = DEFAULT_POLICIES if self.recipe is None else self.recipe.policies
             found["ties"] = given.get("ties") or policies["ties"]
             for name in POLICIES if self.kind == "lists" else POLICIES[:1]:
                 found[name] = getattr(call, name) or given.get(name) or policies[name]
         return found
+
+    def own_min_gain(self, given: Mapping[str, Any]) -> MinGain | None:
+        """The least gain of a relevant item, where it is that of the metric or of the tool and not of the call."""
+        of_tool = None if self.recipe is None or self.kind == "rows" else self.recipe.min_gain
+        return self.call.min_gain or (of_tool if given.get("min_gain") is None else None)
 
 
 def _text(value: Any, absent: str = "none") -> str:
@@ -484,6 +489,7 @@ class _Numbers:
         """The policy for ties and the metric, complete, that make a side."""
         options = self._sides[tool].options
         own: dict[str, Any] = {name: options[name] for name in POLICIES if name in options}
+        own["min_gain"] = self._meanings[tool].own_min_gain(self._options)
         return options.get("ties"), replace(self._meanings[tool].call, **own).text
 
     def _way_to(self, tool: str) -> dict[str, tuple[str | None, str]]:
@@ -503,7 +509,7 @@ class _Numbers:
                 changed: dict[str, Any] = {name: value}
                 call = replace(call, **changed)
             elif name == "min_gain":
-                call = replace(call, min_gain=other.min_gain)
+                call = replace(call, min_gain=self._meanings[tool].own_min_gain(self._options))
             else:
                 options = dict(call.options) | {name: dict(other.options)[name]}
                 call = replace(call, options=tuple(options.items()))

@@ -29,6 +29,7 @@ __all__ = [
     "TABLE",
     "Call",
     "Metric",
+    "MinGain",
     "Option",
     "catalogue",
     "expand",
@@ -48,6 +49,7 @@ NOT_NEGATIVE = "a number from 0 to 1000"
 FRACTION = "a number above 0 and below 1"
 FINITE = "a finite number"
 COUNT = "a whole number from 1 to 10000"
+MinGain = float | typing.Literal["any"]
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
 DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
@@ -110,14 +112,13 @@ class Option:
 
 NO_RECS_CHOICES = ("skip", "zero", "nan", "error")
 NO_TRUTH_CHOICES = (*NO_RECS_CHOICES, "judged")
-_MIN_GAIN = Option("min_gain", None, required=False, choices=(), kind=ABOVE_ZERO)
 _COMMON = {  # options of every metric of this kind, which else are those of the call
     "ranking": (
-        _MIN_GAIN,
+        Option("min_gain", None, required=False, choices=("any",), kind=ABOVE_ZERO),
         Option("no_truth", None, required=False, choices=NO_TRUTH_CHOICES, kind=None),
         Option("no_recs", None, required=False, choices=NO_RECS_CHOICES, kind=None),
     ),
-    "scores": (_MIN_GAIN,),
+    "scores": (Option("min_gain", None, required=False, choices=(), kind=ABOVE_ZERO),),
 }
 COMMON_OPTIONS = tuple(option.name for option in _COMMON["ranking"])
 
@@ -160,7 +161,7 @@ class Call:
     metric: Metric
     options: tuple[tuple[str, Any], ...]
     k: int | None
-    min_gain: float | None = None  # these three are those of the call where they are None
+    min_gain: MinGain | None = None  # these three are those of the call where they are None
     no_truth: str | None = None
     no_recs: str | None = None
 
@@ -523,12 +524,13 @@ def catalogue() -> list[dict[str, Any]]:
 
 
 def _describe(option: Option) -> dict[str, Any]:
-    kind = "choice" if option.choices else "table" if option.kind == TABLE else "number"
+    kinds = ["choice"] if option.choices else []
+    kinds += [] if option.kind is None else ["table" if option.kind == TABLE else "number"]
     return {
         "default": option.default,
         "required": option.required,
         "choices": list(option.choices),
-        "kind": f"{kind} or table" if option.choices and option.kind == TABLE else kind,
+        "kind": " or ".join(kinds),
     }
 
 

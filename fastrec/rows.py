@@ -80,7 +80,7 @@ def _check_without_users(plan: Plan) -> None:
 
 def _needs_classes(plan: Plan) -> Call | None:
     """A metric for which labels must be 0 or 1, as it is not said from where on they are positive."""
-    if plan.asked.min_gain > 0:
+    if plan.asked.min_gain is not None:
         return None
     needs = ("classes", "probabilities")
     return next((call for call in plan.calls if call.metric.needs in needs and call.min_gain is None), None)

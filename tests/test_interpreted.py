@@ -51,7 +51,7 @@ def test_lists(assert_same_bits: Any, kind: str) -> None:
     log = random_log(kind, N_USERS, seed=5)
     texts = [ask.text for ask in for_kind(kind)]
     users = {"groups": {"half": np.arange(N_USERS) % 2}, "user_weight": np.arange(N_USERS) % 3 * 0.7}
-    for more in ({}, users):
+    for more in ({}, users, {"min_gain": "any"}):
         assert_same_bits(
             lambda more=more: fastrec.evaluate(recs_of(log), truth_of(log), texts, n_items=100, per_user=True, **more)
         )

@@ -295,6 +295,29 @@ def test_any_gain_makes_every_row_of_the_truth_relevant(kind: str, ties: str) ->
     assert found.users["no_truth"] == int((np.diff(gained[1]) == 0).sum())
 
 
+@pytest.mark.parametrize("ties", ["input", "expected"])
+def test_a_metric_may_count_any_gain_beside_others_that_do_not(ties: str) -> None:
+    log = random_log("graded", 1100, seed=6)
+    items, indptr = recs_of(log)
+    recs = items, indptr, np.random.default_rng(2).integers(0, 4, len(items)).astype(float)
+    names = ("hits", "recall", "map", "ndcg", "precision", "dcg")
+    own = {least: [f"{name}(min_gain={least})@4" for name in names] for least in ("any", "2")}
+    usual = [f"{name}@4" for name in names]
+    found = fastrec.evaluate(recs, truth_of(log), [*usual, *own["any"], *own["2"]], per_user=True, ties=ties)
+    asked: list[tuple[list[str], Any]] = [(usual, None), (own["any"], "any"), (own["2"], 2.0)]
+    for texts, min_gain in asked:
+        wanted = fastrec.evaluate(recs, truth_of(log), usual, per_user=True, ties=ties, min_gain=min_gain)
+        for text, name in zip(texts, usual, strict=True):
+            assert mean_bits_of(found, text) == mean_bits_of(wanted, name)
+        if min_gain is None:
+            assert (found.users, found.data) == (wanted.users, wanted.data)
+
+
+def mean_bits_of(report: fastrec.Report, name: str) -> tuple[Any, ...]:
+    assert report.per_user is not None
+    return report.estimates[name], report.per_user[name].tobytes()
+
+
 OWN_POLICIES = st.sampled_from(["skip", "zero", "nan"])
 OWN_NO_TRUTH = OWN_POLICIES | st.just("judged")
 

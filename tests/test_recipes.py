@@ -270,6 +270,26 @@ def test_a_tool_that_reads_no_grades_counts_every_row(tool):
     assert own.settings["min_gain"] == 1.0 and own.data["truth_rows_not_relevant"] == 3
 
 
+def test_a_metric_with_a_least_grade_of_its_own():
+    with pytest.raises(fastrec.MetricError, match=r"ndcg\(min_gain=5e-324\)@3, of which min_gain=2 cannot be had"):
+        fastrec.evaluate(RECS, LOW_GRADES, "ndcg(score_type=raw)@3", like="recommenders", min_gain=2)
+    names = ["ndcg@3", "ndcg(score_type=raw)@3"]
+    report = fastrec.evaluate(RECS, {1: {1: 0, 2: 3, 9: 0}, 2: {5: 0}}, names, like="recommenders")
+    assert [report.estimates[name].users for name in names] == [2, 1]
+
+
+def test_explain_counts_every_row_where_the_tool_does():
+    why = fastrec.explain("recall@3", RECS, LOW_GRADES, like=["rectools", "trec_eval"])
+    assert {tool: side.estimate.mean for tool, side in why.sides.items()} == {
+        "fastrec": 1.0,
+        "rectools": pytest.approx(5 / 6),
+        "trec_eval": 0.5,
+    }
+    assert why.sides["rectools"].steps["min_gain"] == pytest.approx(-1 / 6)
+    own = fastrec.explain("recall@3", RECS, LOW_GRADES, like="rectools", min_gain=1)
+    assert own.sides["rectools"].estimate.mean == 1.0 and own.same["min_gain"] == "1"
+
+
 def test_the_least_grade_of_a_tool():
     truth = {1: {1: 0.5, 2: 3.0, 9: 0.5}, 2: {5: 0.5}}
     report = fastrec.evaluate(RECS, truth, ["precision@3", "recall@3", "mrr"], like="cornac")

@@ -42,6 +42,7 @@ CANONICAL = {
     "err(max_gain=4)": "err(max_gain=4)",
     "recall(average=pooled, denominator=n_rel)": "recall(average=pooled)",
     "hits(min_gain=2.50)": "hits(min_gain=2.5)",
+    "hits(min_gain= any)@3": "hits(min_gain=any)@3",
     "hits(no_recs=skip, no_truth=zero, min_gain=2)@3": "hits(min_gain=2, no_truth=zero, no_recs=skip)@3",
     "mrr\n(\n) @\t7": "mrr@7",
     f"mrr@{2**31 - 1}": f"mrr@{2**31 - 1}",
@@ -237,7 +238,12 @@ def test_the_catalogue_is_complete() -> None:
 def test_options_and_defaults(name: str) -> None:
     """The first choice is the default; every metric also takes min_gain and policies."""
     options = dict(CATALOGUE[name]["options"])
-    assert options.pop("min_gain") == {"default": None, "required": False, "choices": [], "kind": "number"}
+    assert options.pop("min_gain") == {
+        "default": None,
+        "required": False,
+        "choices": ["any"],
+        "kind": "choice or number",
+    }
     policies = ["skip", "zero", "nan", "error"]
     for policy, choices in (("no_truth", [*policies, "judged"]), ("no_recs", policies)):
         assert options.pop(policy) == {"default": None, "required": False, "choices": choices, "kind": "choice"}
@@ -275,7 +281,7 @@ def test_only_errors_are_better_when_low() -> None:
 
 def test_the_catalogue_is_a_copy() -> None:
     fastrec.catalogue()[0]["options"]["min_gain"]["choices"].append("mine")
-    assert fastrec.catalogue()[0]["options"]["min_gain"]["choices"] == []
+    assert fastrec.catalogue()[0]["options"]["min_gain"]["choices"] == ["any"]
 
 
 # Metrics of one's own

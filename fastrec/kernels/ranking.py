@@ -112,9 +112,7 @@ class Program(NamedTuple):
 
     ops: Array  # int64 (n_ops, 5)
     view_ops: Array  # int64 (n_views + 1,): the operations of each view
-    # float64 (n_views,): the gain from which an item is relevant, 0 for any gain > 0; the first alone may be below 0,
-    # for rows of gain 0 too
-    min_gains: Array
+    min_gains: Array  # float64 (n_views,): the gain from which an item is relevant, 0 for any gain > 0, -1 for any
     cutoffs: Array  # int64 (n_cutoffs,), ascending
     bucket: Array  # int32 (longest rank + 2,): the first cut-off that a rank is within
     weights: Array  # float64 (n_weight_tables, longest rank + 1): weight of rank r at [r], 0 at [0]
@@ -370,12 +368,21 @@ def rank_in_blocks(ranks, above, first, last):
 
 
 @helper
+def loosest(min_gains):
+    """The gain that rows must be above to be relevant to some view: 0, or -1 where one takes any gain."""
+    least = 0.0
+    for view in range(len(min_gains)):
+        least = min(least, min_gains[view])
+    return least
+
+
+@helper
 def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, at, ranks, event_gains, bounds, errors):
-    """Write down the hits of users first..last-1 whose gain is positive, or 0 if that counts; False on an error."""
+    """Write down the hits of users first..last-1 that are relevant to some view; False on an error."""
     positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
     # what changes with every user stays in registers: bins share cache lines
     base = scratch.base[at]
-    not_relevant = min(program.min_gains[0], 0.0)  # gains up to here
+    not_relevant = loosest(program.min_gains)
     n_events = 0
     for u in range(first, last):
         i = u - first
@@ -431,7 +438,7 @@ def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, 
 
 @helper
 def filter_block(ranks, event_gains, ties, at, expected, bounds, truth_indptr, gains, first, n, min_gain):
-    """Copy the events found (row 0) whose gain is at least `min_gain` to the events kept (row 1).
+    """Copy the events found (row 0) whose gain is above 0 and at least `min_gain` to the events kept (row 1).
 
     `ties` is None or a `TieScratch`. Where no rule decides, the events kept come first in their blocks again.
     """
@@ -441,7 +448,7 @@ def filter_block(ranks, event_gains, ties, at, expected, bounds, truth_indptr, g
         ranks[1, e] = 0
         e += 1
         for j in range(bounds[0, START, i] + 1, bounds[0, START, i + 1]):
-            if event_gains[0, j] >= min_gain:
+            if event_gains[0, j] > 0 and event_gains[0, j] >= min_gain:
                 ranks[1, e] = ranks[0, j]
                 event_gains[1, e] = event_gains[0, j]
                 if ties is not None:
@@ -453,7 +460,7 @@ def filter_block(ranks, event_gains, ties, at, expected, bounds, truth_indptr, g
                 rank_in_blocks(ranks[1], ties.above[at, 1], bounds[1, START, i] + 1, e)
         n_rel = 0
         for j in range(truth_indptr[first + i], truth_indptr[first + i + 1]):
-            n_rel += gains[j] >= min_gain
+            n_rel += gains[j] > 0 and gains[j] >= min_gain
         bounds[1, N_RELEVANT, i] = n_rel
         bounds[1, N_LISTED, i] = bounds[0, N_LISTED, i]
     bounds[1, START, n] = e
@@ -1045,7 +1052,7 @@ def evaluate_bin(log, list_blocks, gains, program, users, totals, scratch, tie_s
         for view in range(len(program.min_gains)):
             which = 0
             if gains is not None:  # alone in its condition, so that Numba drops the branch for plain truth
-                if program.min_gains[view] > 0.0:
+                if program.min_gains[view] > loosest(program.min_gains):
                     which = 1
                     least = program.min_gains[view]
                     expected, indptr = program.expected, log.truth_indptr

@@ -2,7 +2,7 @@
 
 A formula sees the statistics of every user's list at one cut-off, one number per user, and combines them with plain
 arithmetic, in which 0 / 0 is 0. Its keyword-only arguments are the metric's options; `min_gain` (the gain from which
-an item is relevant) is an option of all of them.
+an item is relevant, or `any`) is an option of all of them.
 
 In the docstrings `h` is the number of hits within k, `n_rel` the number of the user's relevant items, `n_rec` the
 length of the list, `g_r` the gain of the item at rank r (0 where it is not relevant), ranks count from 1. Without a
