@@ -39,7 +39,7 @@ REQUIREMENTS = {
     "rectools": ["rectools"],
     "replay": ["replay-rec"],
     "sklearn": ["scikit-learn"],
-    "spark": ["pyspark"],
+    "spark": ["pyspark", "numpy"],
     "torchmetrics": ["torch==2.13.0", "torchmetrics"],
 }
 REAL_DATA = os.environ.get("FASTREC_TEST_DATA") or None
