@@ -1222,10 +1222,15 @@ def _draw_explanation(console: Console, why: Explanation) -> None:
         if n:
             console.print()
         console.print(Text(section.title, style="bold"))
-        table = _table(*section.head)
-        for row in section.rows:
-            table.add_row(*(Text(_one_line(cell), style="bold" if cell.endswith("*") else "") for cell in row))
-        console.print(table)
+        first, *others = (max(map(len, column)) for column in zip(section.head, *section.rows, strict=True))
+        widths = {name: width + 3 for name, width in zip(section.head[1:], others, strict=True)}
+        for shown in _fitting(widths, console.width - first) or [[]]:
+            table = _table(section.head[0], *shown)
+            for label, *cells in section.rows:
+                of = dict(zip(section.head[1:], cells, strict=True))
+                row = (label, *(of[name] for name in shown))
+                table.add_row(*(Text(_one_line(cell), style="bold" if cell.endswith("*") else "") for cell in row))
+            console.print(table)
         for line in section.lines:
             console.print(Text(line, style="dim"))
 

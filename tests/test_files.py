@@ -640,10 +640,10 @@ def test_evaluate_files_is_what_arrays_give(write):
 @pytest.mark.parametrize("memory", [None, "300MB"])
 def test_evaluate_files_with_the_least_gain_of_a_tool(write, memory):
     recs = write("user_id,item_id,rank\n1,7,1\n1,8,2\n2,7,1\n")
-    truth = write("user_id,item_id,gain\n1,7,0\n1,9,2\n2,7,-1\n")
+    truth = write("user_id,item_id,gain\n1,7,0\n1,8,2\n1,9,0\n2,7,-1\n")
     options = {} if memory is None else {"memory": memory}
-    assert evaluate_files(recs, truth, "recall@2", like="rectools", **options)["recall@2"] == 0.75
-    assert evaluate_files(recs, truth, "recall@2", **options)["recall@2"] == 0.0
+    assert evaluate_files(recs, truth, "recall@2", like="rectools", **options)["recall@2"] == pytest.approx(5 / 6)
+    assert evaluate_files(recs, truth, "recall@2", **options)["recall@2"] == 1.0
 
 
 def test_labels_from_a_file_of_users(write):
