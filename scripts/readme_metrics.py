@@ -13,7 +13,7 @@ from typing import Any
 
 import fastrec
 from fastrec.recipes import RECIPES, Recipe
-from fastrec.registry import COMMON_OPTIONS, parse
+from fastrec.registry import COMMON_OPTIONS, parse, print_value
 
 README = Path(__file__).parent.parent / "README.md"
 METRICS_OF_LISTS = ("precision", "recall", "hit_rate", "mrr", "map", "ndcg")
@@ -54,7 +54,8 @@ def recipes_table(kind: str, columns: tuple[str, ...], policies: tuple[str, ...]
         known = getattr(recipe, kind)
         if known:
             cells = [recipe_cell(recipe, known, name) for name in columns]
-            cells += [recipe.policies[name] for name in policies]
+            own = recipe.policies | {"min_gain": "above 0" if recipe.min_gain is None else print_value(recipe.min_gain)}
+            cells += [own[name] for name in policies]
             others = ", ".join(f"`{name}`" for name in known if name not in columns)
             same_as = seen.setdefault(others, recipe.name)
             if others and same_as != recipe.name:
@@ -96,7 +97,9 @@ def main() -> int:
     fresh = with_table(text, "metrics", metrics_table("ranking", "value of a user"))
     fresh = with_table(fresh, "score-metrics", metrics_table("scores", "value"))
     fresh = with_table(fresh, "gauc", gauc_table())
-    fresh = with_table(fresh, "recipes", recipes_table("lists", METRICS_OF_LISTS, ("ties", "no_truth", "no_recs")))
+    fresh = with_table(
+        fresh, "recipes", recipes_table("lists", METRICS_OF_LISTS, ("ties", "min_gain", "no_truth", "no_recs"))
+    )
     fresh = with_table(fresh, "row-recipes", recipes_table("rows", METRICS_OF_ROWS, ()))
     if "--check" in sys.argv:
         print("README.md: the generated tables are " + ("current" if fresh == text else "stale: run this script"))
