@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import os
 import warnings
@@ -342,10 +343,15 @@ def _check_n_users(n_users: Any, default: int) -> int:
 
 
 def _refuse(options: dict[str, Any]) -> None:
-    """Arguments that explain gives itself."""
-    for name in ("metrics", "k", "per_user"):
+    """Arguments that explain gives itself, or that there are not."""
+    from fastrec.files import evaluate_files
+
+    known = {
+        name for call in (evaluate, evaluate_scores, evaluate_files) for name in inspect.signature(call).parameters
+    }
+    for name in ("metrics", "k", "per_user", *(name for name in options if name not in known)):
         if name in options:
-            raise InputTypeError(f"explain takes no argument {name!r}: it explains one metric, such as 'ndcg@10'")
+            raise InputTypeError(f"explain takes no argument {name!r}; it explains one metric, such as 'ndcg@10'")
 
 
 class _Meaning(NamedTuple):
@@ -392,6 +398,8 @@ def _meanings(
     metric: str, like: str | Iterable[str] | None, kind: str | None
 ) -> tuple[dict[str, _Meaning], dict[str, str]]:
     """What each side means, ours first, and why some tools have no such metric."""
+    if like is not None and not isinstance(like, Iterable):
+        raise InputTypeError(f"like must be a tool such as 'trec_eval', or several, found {like!r}")
     named = [like] if isinstance(like, str) else None if like is None else list(like)
     recipes = list(RECIPES.values()) if named is None else [find_recipe(name) for name in named]
     kinds = ("lists", "rows") if kind is None else (kind,)
@@ -460,7 +468,7 @@ class _Answer(NamedTuple):
     """What an evaluation gave for one metric."""
 
     estimate: Estimate
-    values: Array  # of users
+    values: Array  # of users, none where rows have no users
 
 
 class _Numbers:
@@ -476,6 +484,7 @@ class _Numbers:
         self._evaluate, self._options = evaluate_data, options
         self._meanings, self._sides = meanings, sides
         self._users: Array | None = None
+        self._per_user = True
         self._data = ""
         self._ways = {tool: self._way_to(tool) for tool in sides if tool != OURS}
         asked = [*map(self._asked, sides), *(step for way in self._ways.values() for step in way.values())]
@@ -521,9 +530,9 @@ class _Numbers:
         try:
             report = self._run(ties, texts)
         except (InputError, InputTypeError) as error:
-            if self._users is None:  # what is wrong with ours is wrong with the data: an error
-                ours_ties, ours = self._asked(OURS)
-                self._run(ours_ties, [ours])
+            if self._users is None and self._may_lack_users():
+                yield from self._ask(ties, texts)
+                return
             if len(texts) == 1:
                 yield texts[0], error
             else:
@@ -532,14 +541,25 @@ class _Numbers:
             return
         self._check_same(report)
         for text in texts:
-            yield text, _Answer(report.estimates[text], report.per_user[text])
+            yield text, _Answer(report.estimates[text], report.per_user[text] if self._per_user else np.empty(0))
+
+    def _may_lack_users(self) -> bool:
+        """After a first failure: an error if ours fails too, since then the data are wrong; or rows have no users."""
+        ties, ours = self._asked(OURS)
+        try:
+            self._run(ties, [ours])
+        except (InputError, InputTypeError):
+            self._per_user = False
+            self._run(ties, [ours])
+            return True
+        return False
 
     def _run(self, ties: str | None, texts: list[str]) -> Report:
         options = self._options | ({} if ties is None else {"ties": ties})
         with warnings.catch_warnings():
             if self._users is not None:  # said once
                 warnings.simplefilter("ignore", FastrecWarning)
-            return self._evaluate(metrics=texts, per_user=True, **options)
+            return self._evaluate(metrics=texts, per_user=self._per_user, **options)
 
     def _check_same(self, report: Report) -> None:
         """Data that cannot be read again would give wrong numbers quietly."""

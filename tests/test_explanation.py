@@ -155,6 +155,13 @@ def test_a_name_that_several_tools_write_differently():
         (("gauc",), {"like": ["recbole", "ranx"]}, fastrec.MetricError, "ranx has no metric"),
         (("ndcg@3",), {"k": 5}, fastrec.InputTypeError, "takes no argument 'k'"),
         ((["ndcg@3"],), {}, fastrec.InputTypeError, "takes one metric"),
+        (("ndcg@3",), {"no_rec": "zero"}, fastrec.InputTypeError, "takes no argument 'no_rec'"),
+        (
+            ("ndcg@3",),
+            {"like": 3},
+            fastrec.InputTypeError,
+            "like must be a tool such as 'trec_eval', or several, found 3",
+        ),
         (("ndcg@3",), {"n_users": -1}, fastrec.InputError, "n_users must be a whole number of at least 0, found -1"),
         (("ndcg@3", [[1, 1]], [[1]]), {}, fastrec.InputError, "twice"),
         (("ndcg@3", [[1]], [[1], [2]]), {}, fastrec.InputError, "users"),
@@ -222,3 +229,12 @@ def test_pooled_numbers_have_no_shares():
 def test_warnings_are_given_once(recwarn):
     fastrec.explain("ndcg@2", {1: [1]}, {2: [1]}, like=["ranx", "replay"])
     assert len(recwarn) <= 1
+
+
+def test_rows_without_users_have_numbers():
+    why = fastrec.explain_scores("average_precision", [1, 0, 1, 0], [0.4, 0.3, 0.2, 0.1], like="spark", n_users=3)
+    theirs = why.sides["spark"]
+    assert theirs.estimate.mean != why.ours.estimate.mean and theirs.users == () and theirs.n_different == 0
+    assert theirs.steps == {"interpolation": theirs.estimate.mean - why.ours.estimate.mean}
+    with pytest.raises(fastrec.InputError, match="gauc needs users"):
+        fastrec.explain_scores("gauc", [1, 0, 1, 0], [0.4, 0.3, 0.2, 0.1])
