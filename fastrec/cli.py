@@ -25,10 +25,12 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import click
 from click.core import ParameterSource
 
-from fastrec import formats
+from fastrec import formats, pages
 from fastrec._version import __version__
 from fastrec.endings import INTERRUPTED, end_on_interrupt, undone_by
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, require
+from fastrec.pages import DASH, one_line
+from fastrec.views import figures, span
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +50,6 @@ RATING_METRICS = ("mae", "rmse", "mse")
 KINDS = {"ranking": "lists", "scores": "scored rows"}
 FORMATS = ("table", "json", "csv", "md")
 WIDTH = 80
-DASH = "–"
 
 
 class _Program(click.Group):
@@ -86,18 +87,12 @@ class _Program(click.Group):
 
 
 def _fail(message: str) -> int:
-    click.echo(f"fastrec: error: {_one_line(message)}", err=True)
+    click.echo(f"fastrec: error: {one_line(message)}", err=True)
     return 2
 
 
 def _warn(message: str) -> None:
-    click.echo(f"fastrec: warning: {_one_line(message)}", err=True)
-
-
-def _one_line(text: str) -> str:
-    """Line ends become spaces, and what a terminal would obey is shown instead."""
-    joined = " ".join(line.strip() for line in text.splitlines())
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in joined)
+    click.echo(f"fastrec: warning: {one_line(message)}", err=True)
 
 
 def _abandon_stdout() -> None:
@@ -792,17 +787,7 @@ def _csv_text(columns: list[str], rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _as_markdown(report: Report) -> str:
-    lines = _markdown_table(_head(report), _overall_rows(report))
-    for grouping, by_label in report.groups.items():
-        rows = [[str(label), *row] for label, estimates in by_label.items() for row in _estimate_rows(estimates)]
-        lines += ["", *_markdown_table([grouping, "metric", "mean", "95 % interval", "users"], rows)]
-    return "\n".join([*lines, "", *(f"- {line}" for line in _counts(report))]) + "\n"
-
-
-def _markdown_table(head: list[str], rows: list[list[str]]) -> list[str]:
-    rule = ["---:" if name in ("mean", "95 % interval", "users") else "---" for name in head]
-    cells = [[_one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (head, *rows)]
-    return [f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])]
+    return "\n".join([report.to_markdown(), "", *(f"- {line}" for line in _counts(report))]) + "\n"
 
 
 def _head(report: Report) -> list[str]:
@@ -815,26 +800,15 @@ def _overall_rows(report: Report) -> list[list[str]]:
 
 
 def _estimate_rows(estimates: dict[str, Estimate]) -> list[list[str]]:
-    return [[name, _mean(one), _interval(one), f"{one.users:,}"] for name, one in estimates.items()]
-
-
-def _figures(estimate: Estimate, *numbers: float) -> list[str]:
-    """Numbers with four decimals or, where these would hide the mean, with four digits."""
-    plain = estimate.mean == 0 or 1e-3 <= abs(estimate.mean) < 1e6
-    return [DASH if math.isnan(number) else f"{number:.4f}" if plain else f"{number:.3e}" for number in numbers]
+    return [[name, _mean(one), span(one.mean, *one.interval()), f"{one.users:,}"] for name, one in estimates.items()]
 
 
 def _mean(estimate: Estimate) -> str:
-    return _figures(estimate, estimate.mean)[0]
-
-
-def _interval(estimate: Estimate) -> str:
-    low, high = _figures(estimate, *estimate.interval())
-    return DASH if low == DASH else f"{low} {DASH} {high}"
+    return figures(estimate.mean, estimate.mean)[0]
 
 
 def _with_margin(estimate: Estimate) -> str:
-    mean, margin = _figures(estimate, estimate.mean, estimate.margin())
+    mean, margin = figures(estimate.mean, estimate.mean, estimate.margin())
     return mean if margin == DASH else f"{mean} ±{margin}"
 
 
@@ -933,7 +907,7 @@ def _draw_report(console: Console, report: Report) -> None:
 
     table = _table(*_head(report))
     for row in _overall_rows(report):
-        table.add_row(*(Text(_one_line(cell)) for cell in row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     console.print(table)
     for grouping, by_label in _groups(report).items():
         _draw_grouping(console, grouping, by_label)
@@ -946,12 +920,12 @@ def _draw_grouping(console: Console, grouping: str, by_label: dict[Any, dict[str
     """A row per label and a column per metric, in as many tables as the width asks for."""
     from rich.text import Text
 
-    labels = [_one_line(str(label)) for label in by_label]
+    labels = [one_line(str(label)) for label in by_label]
     cells = {name: [_with_margin(one[name]) for one in by_label.values()] for name in next(iter(by_label.values()), {})}
     widths = {name: max(map(len, [name, *column])) + 3 for name, column in cells.items()}
     room = console.width - min(max(map(len, [grouping, *labels])), console.width // 2) - 12
     for shown in _fitting(widths, room):
-        table = _table(_one_line(grouping), "users", *shown)
+        table = _table(one_line(grouping), "users", *shown)
         for n, (label, estimates) in enumerate(zip(labels, by_label.values(), strict=True)):
             # Metrics with a min_gain of their own may count other users.
             counts = sorted({estimates[name].users for name in shown})
@@ -1074,8 +1048,9 @@ def _render_comparison(found: Comparison, reports: dict[str, Report], format_: s
         rows = found.to_rows()
         return _csv_text(list(rows[0]), rows)
     if format_ == "md":
-        parts = [_means_table(reports), *(table for _, table in _difference_tables(found))]
-        return "\n".join("\n".join([*_markdown_table(head, rows), ""]) for head, *rows in parts)
+        parts = [("mean", _means_table(reports)), *_difference_tables(found)]
+        tables = [pages.Table(title, head, rows, _n_texts(head)) for title, (head, *rows) in parts]
+        return pages.as_markdown(tables) + "\n"
     return lambda console: _draw_comparison(console, found, reports)
 
 
@@ -1112,6 +1087,11 @@ def _difference_tables(found: Comparison) -> list[tuple[str, list[list[str]]]]:
     return tables
 
 
+def _n_texts(head: Sequence[str]) -> int:
+    """How many columns of a table hold texts: those before the difference, else the first."""
+    return head.index("difference") if "difference" in head else 1
+
+
 def _signed(number: float) -> str:
     return DASH if math.isnan(number) else f"{number:+.4f}"
 
@@ -1124,10 +1104,10 @@ def _draw_comparison(console: Console, found: Comparison, reports: dict[str, Rep
     from rich.text import Text
 
     for title, (head, *rows) in [("", _means_table(reports)), *_difference_tables(found)]:
-        table = _table(*head, left=head.index("difference") if title else 1)
+        table = _table(*head, left=_n_texts(head))
         for row in rows:
             bold = "bold" if row[-1].endswith("*") else ""
-            table.add_row(*(Text(_one_line(cell), style=bold) for cell in row))
+            table.add_row(*(Text(one_line(cell), style=bold) for cell in row))
         if title:
             console.print(Text(f"\n{title}", style="bold"))
         console.print(table)
@@ -1205,7 +1185,7 @@ def _render_explanation(why: Explanation, format_: str) -> str | Callable[[Conso
             [
                 f"**{section.title}**",
                 "",
-                *_markdown_table(section.head, section.rows),
+                *pages.markdown(pages.Table(section.title, section.head, section.rows)),
                 "",
                 *(f"- {line.strip()}" for line in section.lines),
             ]
@@ -1229,7 +1209,7 @@ def _draw_explanation(console: Console, why: Explanation) -> None:
             for label, *cells in section.rows:
                 of = dict(zip(section.head[1:], cells, strict=True))
                 row = (label, *(of[name] for name in shown))
-                table.add_row(*(Text(_one_line(cell), style="bold" if cell.endswith("*") else "") for cell in row))
+                table.add_row(*(Text(one_line(cell), style="bold" if cell.endswith("*") else "") for cell in row))
             console.print(table)
         for line in section.lines:
             console.print(Text(line, style="dim"))

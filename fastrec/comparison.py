@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -15,9 +16,20 @@ from fastrec._version import __version__
 from fastrec.archive import dump_json
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.launcher import resolve_threads
+from fastrec.pages import Section, Table, html_page, latex, markdown, one_line
 from fastrec.registry import parse
-from fastrec.report import Report, aligned, as_frame, as_html, check_resampling, plain_data, short_number
+from fastrec.report import (
+    Report,
+    aligned,
+    as_frame,
+    as_html,
+    check_resampling,
+    plain_data,
+    short_number,
+    write_or_return,
+)
 from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, run_test
+from fastrec.views import compared, definitions, differences, found, matrices, settings_table
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 
@@ -160,6 +172,95 @@ class Comparison:
     def to_frame(self, kind: str | None = None) -> Any:
         """`to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed."""
         return as_frame(self.to_rows(), kind)
+
+    def to_markdown(self) -> str:
+        """The rows over all users, and by segment, as Markdown tables; * marks what is significant.
+
+        >>> truth = [[1], [2], [3], [4]]
+        >>> a = fastrec.evaluate([[1], [2], [3], [4]], truth, "mrr", per_user=True)
+        >>> b = fastrec.evaluate([[1], [9], [9], [9]], truth, "mrr", per_user=True)
+        >>> print(fastrec.compare({"new": a, "old": b}, baseline="old", test="t", level=0.9).to_markdown())
+        ... # doctest: +NORMALIZE_WHITESPACE
+        | metric | system | baseline | mean | baseline mean | difference | 90 % interval | p | p corrected
+        | wins | ties | losses | users |
+        | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+        | mrr | new | old | 1.0000 | 0.2500 | +0.7500 | +0.1617 to +1.3383 | 0.0577 | 0.0577* | 3 | 1 | 0 | 4 |
+        <BLANKLINE>
+        - test=t; correction=holm; intervals of 90 %
+        - * corrected p-value of at most 0.1
+        """
+        tables = ["\n".join(markdown(table)) for table in self._tables()]
+        return "\n\n".join([*tables, "\n".join(f"- {one_line(note)}" for note in self._legend())])
+
+    def to_latex(self) -> str:
+        """The tables of `to_markdown` for LaTeX, with the rules of the package booktabs; notes are comments."""
+        tables = ["\n".join(latex(table)) for table in self._tables()]
+        return "\n\n".join([*tables, "\n".join(f"% {one_line(note)}" for note in self._legend())])
+
+    def _tables(self) -> list[Table]:
+        return compared(self.to_rows(), float(self.settings["level"]))
+
+    def _legend(self) -> list[str]:
+        """The notes, and what the mark means."""
+        return [*self.notes(), f"* corrected p-value of at most {1 - self.settings['level']:.4g}"]
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Comparison") -> str | None:
+        """A page for people: one HTML file that needs nothing else, no network and no library.
+
+        It holds every difference with its interval drawn, whether it is better, worse or not clear, segments, the
+        table of all pairs where there is no baseline, definitions, settings and what is not compared. Of very many
+        rows of segments those with the smallest corrected p-values are kept, which the caption says.
+
+        Parameters
+        ----------
+        path : where to write it; the file appears only when it is complete. By default the text is returned.
+        title : of the page.
+
+        Returns
+        -------
+        The text of the page, or None where it was written.
+        """
+        rows, level = self.to_rows(), float(self.settings["level"])
+        left_out = Table("Not compared", ["metric", "why"], list(self.left_out.items()), 2)
+        overall, segments = differences(rows, level, self.settings["baseline"])
+        sections = [
+            overall,
+            *([matrices(rows, level)] if self.settings["baseline"] is None else []),
+            segments,
+            Section("Definitions", [definitions(dict.fromkeys(row.metric for row in self.rows))]),
+            Section("Settings", [settings_table(self.settings), *([left_out] if self.left_out else [])]),
+        ]
+        lead = [found(rows, level), *self.notes(), f"fastrec {__version__}"]
+        return write_or_return(html_page(title, sections, lead), path)
+
+    def plot(self, metric: str | None = None, ax: Any = None) -> Any:
+        """Draw the differences over all users with their intervals, a panel for each metric; filled: significant.
+
+        Parameters
+        ----------
+        metric : one of those that are compared; by default all of them, in a new figure
+        ax : matplotlib axes, optional
+            Where to draw the one metric; a new figure by default.
+
+        Returns
+        -------
+        The axes of the metric; an array of axes (n_metrics,) without one.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InputError, InputTypeError
+            If the metric is not compared, `ax` is something else, or `ax` is given for several metrics.
+        """
+        from fastrec.plots import draw_differences
+
+        metrics = list(dict.fromkeys(row.metric for row in self.rows))
+        wanted = metric if metric is None or metric in metrics else parse(metric).text
+        if wanted is not None and wanted not in metrics:
+            raise InputError(f"{metric!r} is not compared here, but {', '.join(metrics)} are")
+        marked = [(row._asdict(), self.is_significant(row)) for row in self.rows]
+        return draw_differences(marked, metrics, wanted, ax)
 
 
 def compare(

@@ -1,8 +1,9 @@
-"""Pictures of scored rows: ROC, precision-recall and calibration curves, on matplotlib (extra `plot`)."""
+"""Pictures on matplotlib (extra `plot`): curves of scored rows; estimates and differences with their intervals."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from fastrec.columns import check_classes, check_lengths, check_row_weights, check_scores
 from fastrec.curves import pr_curve, roc_curve
 from fastrec.exceptions import InputError, InputTypeError, require, whole_number
+from fastrec.views import cutoff_families
 
-__all__ = ["plot_calibration", "plot_pr", "plot_roc"]
+__all__ = ["draw_differences", "draw_estimates", "plot_calibration", "plot_pr", "plot_roc"]
 
 Array = np.ndarray[Any, Any]
 Floats = NDArray[np.float64]
@@ -205,6 +207,95 @@ def _check_bins(bins: Any) -> int:
     return number
 
 
+def draw_estimates(rows: Sequence[Mapping[str, Any]], ax: Any = None) -> Any:
+    """Draw what `Report.plot` says, of rows as `Report.to_rows` gives them."""
+    _check_target(ax, None, "plot")
+    families = cutoff_families(rows)
+    if families and sum(map(len, families.values())) == len(rows):
+        return _draw_cutoffs(families, _axes(ax))
+    ax = _axes(ax, (6.4, 1.2 + 0.32 * len(rows)))
+    places = np.arange(len(rows))
+    means = np.array([row["mean"] for row in rows])
+    ax.barh(places, means, height=0.6, color=COLOURS[0], alpha=0.35)
+    ax.errorbar(means, places, xerr=_margins(rows, means), fmt="o", color=COLOURS[0], markersize=4, capsize=3)
+    ax.set_yticks(places, [_plain(row["metric"]) for row in rows])
+    ax.invert_yaxis()
+    ax.set_xlabel("Mean over users, 95 % interval")
+    return _with_grid(ax, "x")
+
+
+def _draw_cutoffs(families: Mapping[str, Sequence[tuple[int, Mapping[str, Any]]]], ax: Any) -> Any:
+    """A line for each metric; cut-offs stand at equal distances."""
+    cutoffs = sorted({k for own in families.values() for k, _ in own})
+    spread = 0.06 * (np.arange(len(families)) - (len(families) - 1) / 2)  # intervals must not hide each other
+    for n, ((name, own), shift) in enumerate(zip(families.items(), spread, strict=True)):
+        rows = [row for _, row in own]
+        means = np.array([row["mean"] for row in rows])
+        places = np.array([cutoffs.index(k) for k, _ in own]) + shift
+        style = {"color": COLOURS[n % len(COLOURS)], "linestyle": STYLES[n % len(STYLES)], "label": _plain(name)}
+        ax.errorbar(places, means, yerr=_margins(rows, means), marker="o", markersize=4, capsize=3, **style)
+    ax.set_xticks(np.arange(len(cutoffs)), [str(k) for k in cutoffs])
+    ax.set(xlabel="k", ylabel="Mean over users, 95 % interval")
+    ax.legend(fontsize="small")
+    return _with_grid(ax, "both")
+
+
+def draw_differences(
+    rows: Sequence[tuple[Mapping[str, Any], bool]], metrics: Sequence[str], metric: str | None, ax: Any = None
+) -> Any:
+    """Draw what `Comparison.plot` says, of rows of a comparison and whether each is significant."""
+    _check_target(ax, None, "plot")
+    by_metric = {name: [pair for pair in rows if pair[0]["metric"] == name] for name in metrics}
+    if metric is not None:
+        return _draw_forest(metric, by_metric[metric], _axes(ax, (6.4, 1.4 + 0.36 * len(by_metric[metric]))))
+    if ax is not None:
+        raise InputError(f"ax takes one metric: plot(metric=..., ax=ax), of {', '.join(metrics)}")
+    import matplotlib.pyplot as plt
+
+    n_columns = min(3, len(metrics))
+    n_rows = -(-len(metrics) // n_columns)
+    size = (1.6 + 3.6 * n_columns, n_rows * (1.2 + 0.34 * max(map(len, by_metric.values()))))
+    panels = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, sharey=True)[1].ravel()
+    for panel, (name, own) in zip(panels, by_metric.items(), strict=False):
+        _draw_forest(name, own, panel)
+    for panel in panels[len(metrics) :]:
+        panel.remove()
+    return panels[: len(metrics)]
+
+
+def _draw_forest(metric: str, rows: Sequence[tuple[Mapping[str, Any], bool]], ax: Any) -> Any:
+    """Differences below each other; those that are significant have filled markers."""
+    for place, (row, filled) in enumerate(rows):
+        gap = np.array([row["difference"]])
+        face = COLOURS[0] if filled else "white"
+        margins = _margins([row], gap)
+        ax.errorbar(gap, [place], xerr=margins, fmt="o", color=COLOURS[0], markerfacecolor=face, capsize=3)
+    ax.axvline(0, linestyle=":", color="0.45", linewidth=1.3, zorder=1)
+    ax.set_yticks(range(len(rows)), [_plain(f"{row['system']} − {row['baseline']}") for row, _ in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_title(_plain(metric), fontsize="medium")
+    ax.set_xlabel("Difference (filled: significant)")
+    return _with_grid(ax, "x")
+
+
+def _margins(rows: Sequence[Mapping[str, Any]], middle: Floats) -> Floats:
+    """How far intervals reach to both sides: (2, n); 0 where there is none."""
+    low, high = (np.array([row[name] for row in rows]) for name in ("low", "high"))
+    margins: Floats = np.nan_to_num(np.stack([middle - low, high - middle]))
+    return margins
+
+
+def _plain(text: str) -> str:
+    """A text in which matplotlib reads no formula."""
+    return text.replace("$", r"\$")
+
+
+def _with_grid(ax: Any, axis: str) -> Any:
+    ax.grid(visible=True, axis=axis, color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    return ax
+
+
 # Drawing
 
 
@@ -217,13 +308,13 @@ def _check_target(ax: Any, label: Any, what: str) -> None:
         raise InputTypeError(f"ax must be one matplotlib axes, found {type(ax).__name__}")
 
 
-def _axes(ax: Any) -> Any:
-    """The axes to draw on, made if there are none."""
+def _axes(ax: Any, size: tuple[float, float] = (5.4, 5.0)) -> Any:
+    """The axes to draw on, made if there are none, in inches."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=(5.4, 5.0), layout="constrained")[1]
+    return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def _named(label: str | None, value: str) -> str:
@@ -249,10 +340,8 @@ def _draw_reference(ax: Any, x: list[float], y: list[float], label: str) -> None
 def _finish(ax: Any, x_label: str, y_label: str, legend: str) -> Any:
     ax.set(xlabel=x_label, ylabel=y_label, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
     ax.set_aspect("equal")
-    ax.grid(visible=True, color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
     ax.legend(loc=legend, fontsize="small")
-    return ax
+    return _with_grid(ax, "both")
 
 
 def _visible(x: Floats, y: Floats) -> tuple[Floats, Floats]:

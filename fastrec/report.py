@@ -36,7 +36,17 @@ from fastrec.exceptions import (
     require,
     whole_number,
 )
+from fastrec.pages import Section, Table, html_page, latex, markdown
 from fastrec.registry import parse
+from fastrec.views import (
+    by_cutoff,
+    by_group,
+    definitions,
+    distributions,
+    estimated,
+    facts,
+    settings_table,
+)
 
 Label = str | int
 V = TypeVar("V")
@@ -393,6 +403,111 @@ class Report(Mapping[str, float]):
         """
         return as_frame(self.to_rows(), kind)
 
+    def to_markdown(self) -> str:
+        """The metrics with their 95 % intervals, and those of groups, as Markdown tables.
+
+        >>> import fastrec
+        >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"]).to_markdown())
+        | metric | mean | 95 % interval | users |
+        | --- | ---: | ---: | ---: |
+        | hits@1 | 0.5000 | -0.4800 – 1.4800 | 2 |
+        """
+        return "\n\n".join("\n".join(markdown(table)) for table in self._tables())
+
+    def to_latex(self) -> str:
+        r"""The tables of `to_markdown` for LaTeX, with the rules of the package booktabs.
+
+        >>> import fastrec
+        >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hit_rate@1"]).to_latex())
+        \begin{tabular}{lrrr}
+        \toprule
+        metric & mean & 95 \% interval & users \\
+        \midrule
+        hit\_rate@1 & 0.5000 & -0.4800 -- 1.4800 & 2 \\
+        \bottomrule
+        \end{tabular}
+        """
+        return "\n\n".join("\n".join(latex(table)) for table in self._tables())
+
+    def _tables(self) -> list[Table]:
+        """Metrics over all users, then by group; rows of a log that belong to nobody have no number of users."""
+        return estimated(self.to_rows(), with_users=bool(self.users["total"]))
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Evaluation") -> str | None:
+        """A page for people: one HTML file that needs nothing else, no network and no library.
+
+        It holds the metrics with their 95 % intervals, charts of metrics against cut-offs, the distribution over users
+        where per-user values were kept, groups and their difference to the rest, definitions, settings, and what was
+        counted and left out. Tables sort by a click on their heads; it is made for light and dark, screens of any
+        width, paper and screen readers.
+
+        Parameters
+        ----------
+        path : where to write it; the file appears only when it is complete. By default the text is returned.
+        title : of the page.
+
+        Returns
+        -------
+        The text of the page, or None where it was written.
+
+        >>> import fastrec
+        >>> page = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_html(title="Spring & summer")
+        >>> page.count("<h1>Spring &amp; summer</h1>")
+        1
+        """
+        rows = self.to_rows()
+        sections = [
+            Section("Summary", self._tables()[:1]),
+            by_cutoff(rows),
+            by_group(rows),
+            *([distributions(self.per_user)] if self.has_values else []),
+            Section("Definitions", [definitions(self)]),
+            Section("Settings", [settings_table(self.settings)]),
+            Section("Data", facts(self._counted(), self.data)),
+        ]
+        lead = [*self._notes(), f"fastrec {self.fastrec_version}"]
+        return write_or_return(html_page(title, sections, lead), path)
+
+    def _counted(self) -> list[tuple[str, int, str]]:
+        """Users by what became of them: (what, how many, policy)."""
+        counted = [("in the data", self.users["total"], ""), ("counted", self.users["evaluated"], "")]
+        return counted + [
+            (meaning, self.users[count], self._rules(of)) for count, meaning, of in NOTES if count in self.users
+        ]
+
+    def _rules(self, policies: Iterable[str]) -> str:
+        """Those of some policies that this report has."""
+        return ", ".join(f"{policy}={self.settings[policy]}" for policy in policies if policy in self.settings)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the means with their 95 % intervals: against the cut-off k where every metric has several, else as bars.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        The axes.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InputTypeError
+            If `ax` is something else.
+
+        >>> import fastrec, matplotlib
+        >>> matplotlib.use("Agg")
+        >>> ax = fastrec.evaluate([[1, 2, 3], [4, 5, 6]], [[2, 9], [4]], ["recall"], k=[1, 2, 3]).plot()
+        >>> ax.get_xlabel(), [text.get_text() for text in ax.get_legend().get_texts()]
+        ('k', ['recall'])
+        """
+        from fastrec.plots import draw_estimates
+
+        return draw_estimates([row for row in self.to_rows() if row.get("grouping") is None], ax)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole report, per-user values and ids included, to one file; `load` reads it.
 
@@ -458,7 +573,7 @@ class Report(Mapping[str, float]):
             ]
         for count, meaning, policies in NOTES:
             if self.users.get(count):
-                rules = ", ".join(f"{policy}={self.settings[policy]}" for policy in policies if policy in self.settings)
+                rules = self._rules(policies)
                 users.append(f"{self.users[count]:,} {meaning}{f' ({rules})' if rules else ''}")
         notes = ["; ".join(users)]
         if self.groups:
@@ -507,6 +622,15 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_or_return(text: str, path: str | os.PathLike[str] | None) -> str | None:
+    """Write a text to a file as a whole, or return it where there is no path."""
+    if path is None:
+        return text
+    with atomic_write(path) as file:
+        file.write(text.encode())
+    return None
 
 
 def _rows(estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:

@@ -1,0 +1,366 @@
+"""Tables and charts as texts: one HTML file that needs nothing else, Markdown, LaTeX.
+
+Whatever comes from users is escaped here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+__all__ = ["Chart", "Drawn", "Section", "Table", "histogram", "html_page", "latex", "line_chart", "markdown", "whisker"]
+
+DASH = "–"
+BARE = 200  # rows that are shown before a reader asks for more: sorting stays quick
+WIDTH, HEIGHT = 320, 190
+LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34  # margins around what is drawn
+WHISKER = 120  # as in the style sheet
+MOST_TICKS = 8  # cut-offs that are named under a chart
+LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "–": "--",
+}
+MARKDOWN = {sign: f"\\{sign}" for sign in "\\|[`"} | {"<": "&lt;"}
+
+
+class Drawn(NamedTuple):
+    """A cell with a picture of what its text says."""
+
+    text: str
+    svg: str
+
+
+class Table(NamedTuple):
+    """A table of texts.
+
+    title : its caption.
+    head : names of columns.
+    rows : a cell per column; the first names the row.
+    n_texts : so many columns, from the left, hold text; the others hold numbers, which begin their cells.
+    notes : lines below.
+    """
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str | Drawn]]
+    n_texts: int = 1
+    notes: Sequence[str] = ()
+
+
+class Chart(NamedTuple):
+    """A picture and the sentence that says what it shows."""
+
+    title: str
+    svg: str
+
+
+class Section(NamedTuple):
+    """A part of a page: charts stand side by side, above the tables."""
+
+    title: str
+    tables: Sequence[Table] = ()
+    charts: Sequence[Chart] = ()
+    lines: Sequence[str] = ()
+
+
+def one_line(text: str) -> str:
+    """Line ends become spaces, and what a terminal would obey is shown instead."""
+    joined = " ".join(line.strip() for line in text.splitlines())
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in joined)
+
+
+# Markdown and LaTeX
+
+
+def markdown(table: Table) -> list[str]:
+    """Lines of a Markdown table, without its title and notes; numbers stand to the right."""
+    rule = ["---" if n < table.n_texts else "---:" for n in range(len(table.head))]
+    head, *rows = ([_escaped(cell, MARKDOWN) for cell in row] for row in (table.head, *table.rows))
+    return [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]
+
+
+def latex(table: Table) -> list[str]:
+    """Lines of a LaTeX tabular with the rules of booktabs, without its title and notes."""
+    head, *rows = (" & ".join(_escaped(cell, LATEX) for cell in row) + r" \\" for row in (table.head, *table.rows))
+    columns = "l" * table.n_texts + "r" * (len(table.head) - table.n_texts)
+    begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+    return [begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", end]
+
+
+def _escaped(cell: str | Drawn, signs: dict[str, str]) -> str:
+    text = one_line(cell.text if isinstance(cell, Drawn) else cell)
+    return "".join(signs.get(sign, sign) for sign in text)
+
+
+# HTML
+
+
+def html_page(title: str, sections: Iterable[Section], lead: Sequence[str] = ()) -> str:
+    """A whole HTML document: light and dark, for screens and paper; tables sort by a click on their heads.
+
+    It loads nothing, and its policy lets no other script run.
+    """
+    body = [f"<h1>{_text(title)}</h1>", *(f"<p class=lead>{_text(line)}" for line in lead)]
+    numbered = [section for section in sections if section.tables or section.charts or section.lines]
+    links = (f"<li><a href=#s{n}>{_text(section.title)}</a>" for n, section in enumerate(numbered))
+    body.append(f'<nav aria-label="Sections"><ul>{"".join(links)}</ul></nav>')
+    body += [_section(section, n) for n, section in enumerate(numbered)]
+    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{_text(title)}</title>",
+            f"<style>{STYLE}</style></head><body><main>",
+            *body,
+            f"</main><script>{SCRIPT}</script></body></html>\n",
+        ]
+    )
+
+
+def _text(text: str) -> str:
+    """Escaped; an unpaired surrogate, which no file can hold, is shown as its number."""
+    return html.escape(text.encode("utf-8", "backslashreplace").decode())
+
+
+def _section(section: Section, n: int) -> str:
+    parts = [f"<section id=s{n}><h2>{_text(section.title)}</h2>"]
+    parts += [f"<p>{_text(line)}" for line in section.lines]
+    if section.charts:
+        parts += ["<div class=charts>", *map(_figure, section.charts), "</div>"]
+    return "\n".join([*parts, *map(_table, section.tables), "</section>"])
+
+
+def _figure(chart: Chart) -> str:
+    return f"<figure>{chart.svg}<figcaption>{_text(chart.title)}</figcaption></figure>"
+
+
+def _table(table: Table) -> str:
+    heads = "".join(
+        f'<th scope="col" aria-sort="none"><button type="button">{_text(name)}</button></th>' for name in table.head
+    )
+    # Ends of rows and cells may be left out in HTML: large tables are a third smaller.
+    rows = "\n".join(
+        f'<tr><th scope="row">{_cell(row[0])}' + "".join([f"<td>{_cell(cell)}" for cell in row[1:]])
+        for row in table.rows
+    )
+    notes = "".join(f"<p class=note>{_text(note)}" for note in table.notes)
+    caption = _text(table.title)
+    widest = min(30, max([0, *(len(row[0]) for row in table.rows if isinstance(row[0], str))]))
+    return (
+        f'<div class=scroll role="region" tabindex="0" aria-label="{caption}">'
+        f'<table class="t{table.n_texts}" data-texts="{table.n_texts}" style="--first:{widest}ch">'
+        f"<caption>{caption}</caption>\n"
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>{notes}"
+    )
+
+
+def _cell(cell: str | Drawn) -> str:
+    if isinstance(cell, Drawn):
+        return f"{_text(cell.text)}{cell.svg}"
+    return _text(cell)
+
+
+# Pictures
+
+
+def whisker(low: float, middle: float, high: float, largest: float, kind: str = "") -> str:
+    """An interval on a scale from -largest to largest, with 0 in the middle; the text beside it has the numbers.
+
+    kind : how it is coloured: "up", "down", or neither.
+    """
+    if not largest > 0 or not all(map(math.isfinite, (low, middle, high))):
+        return ""
+    left, at, right = (round((1 + number / largest) * WHISKER / 2) for number in (low, middle, high))
+    return f"<svg class='w {kind}' aria-hidden=true><path d='M{left} 8H{right}M{at} 3v10'/></svg>"
+
+
+def line_chart(title: str, names: Sequence[str], points: Sequence[tuple[float, float, float]]) -> str:
+    """Means, as (mean, low, high), from left to right, with their intervals; the vertical axis begins at 0."""
+    numbers = [number for point in points for number in point if math.isfinite(number)]
+    axis = _Axis(min([0.0, *numbers]), max([0.0, *numbers]))
+    step = (WIDTH - LEFT - RIGHT) / len(points)
+    places = [LEFT + step * (n + 0.5) for n in range(len(points))]
+    known = [(x, *point) for x, point in zip(places, points, strict=True) if math.isfinite(point[0])]
+    line = "".join(f"{'L' if n else 'M'}{x:.1f} {axis.place(mean):.1f}" for n, (x, mean, _, _) in enumerate(known))
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{axis.place(mean):.1f}" r="3"/>' for x, mean, _, _ in known)
+    whiskers = "".join(
+        f"M{x:.1f} {axis.place(low):.1f}V{axis.place(high):.1f}" for x, _, low, high in known if math.isfinite(low)
+    )
+    every = -(-len(names) // MOST_TICKS)
+    below = "".join(_label(x, name) for x, name in list(zip(places, names, strict=True))[::every])
+    drawn = f'<path class="line" d="{line}"/><path class="bar" d="{whiskers}"/>{dots}'
+    return _svg(title, f"{axis.drawn()}{drawn}{below}{_label((LEFT + WIDTH - RIGHT) / 2, 'k', 30)}")
+
+
+def histogram(title: str, counts: Sequence[int], low: str, high: str) -> str:
+    """Bars of counts over bins of equal width from low to high."""
+    axis = _Axis(0.0, float(max([1, *counts])), decimals=0)
+    step = (WIDTH - LEFT - RIGHT) / len(counts)
+    bars = "".join(
+        f"M{LEFT + n * step + 0.5:.1f} {axis.place(0):.1f}V{axis.place(count):.1f}h{step - 1:.1f}V{axis.place(0):.1f}z"
+        for n, count in enumerate(counts)
+        if count
+    )
+    ends = _label(LEFT, low, anchor="start") + _label(WIDTH - RIGHT, high, anchor="end")
+    return _svg(title, f'{axis.drawn()}<path class="fill" d="{bars}"/>{ends}')
+
+
+class _Axis:
+    """The vertical axis: round numbers at its ticks."""
+
+    def __init__(self, low: float, high: float, decimals: int | None = None) -> None:
+        wide = (high - low) / 3.5 or 1.0
+        power = math.floor(math.log10(wide))
+        step = next(size for size in (1, 2, 2.5, 5, 10) if size * 10.0**power >= wide * 0.999) * 10.0**power
+        if decimals == 0:
+            step = max(1.0, math.ceil(step))
+        self._step, self._first = step, math.floor(low / step)
+        self._last = max(math.ceil(high / step), self._first + 1)
+        self._decimals = max(0, -power) + (2.5 * 10.0**power == step) if decimals is None else decimals
+
+    def place(self, number: float) -> float:
+        """Where a number lies, from the top."""
+        share = (number / self._step - self._first) / (self._last - self._first)
+        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+
+    def drawn(self) -> str:
+        """Grid lines and their numbers."""
+        ticks = [n * self._step for n in range(self._first, self._last + 1)]
+        grid = "".join(f"M{LEFT} {self.place(tick):.1f}H{WIDTH - RIGHT}" for tick in ticks)
+        names = "".join(
+            f'<text x="{LEFT - 5}" y="{self.place(tick) + 4:.1f}" text-anchor="end">{self._name(tick)}</text>'
+            for tick in ticks
+        )
+        return f'<path class="grid" d="{grid}"/>{names}'
+
+    def _name(self, tick: float) -> str:
+        if abs(tick) >= 10_000 or self._decimals > 4:
+            return f"{tick:.3g}"
+        return f"{tick:.{self._decimals}f}"
+
+
+def _label(x: float, name: str, down: int = 15, anchor: str = "middle") -> str:
+    return f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + down}" text-anchor="{anchor}">{_text(name)}</text>'
+
+
+def _svg(title: str, drawn: str) -> str:
+    return f'<svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}"><title>{_text(title)}</title>{drawn}</svg>'
+
+
+STYLE = """
+:root{color-scheme:light dark;--page:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#d0d7de;--band:#f3f5f7;--mark:#0b5cad;
+--up:#0072b2;--down:#c2410c}
+@media(prefers-color-scheme:dark){:root{--page:#14181d;--ink:#e6e9ed;--soft:#a2abb6;--rule:#3a424c;--band:#1e242b;
+--mark:#6cb6ff;--up:#6cb6ff;--down:#f7935a}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+main{max-width:80rem;margin:auto;padding:1rem clamp(1rem,3vw,2.5rem) 4rem}
+h1{font-size:1.7rem;line-height:1.25;margin:.8rem 0 .4rem}
+h2{font-size:1.2rem;margin:2.4rem 0 .5rem;padding-top:.6rem;border-top:1px solid var(--rule)}
+p{margin:.4rem 0;max-width:60rem}
+.lead{font-size:1.05rem}
+.note{color:var(--soft);font-size:.85rem}
+a{color:var(--mark)}
+nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;list-style:none;margin:.8rem 0;padding:0}
+.scroll{overflow-x:auto;margin:.8rem 0;max-height:80vh;border:1px solid var(--rule);border-radius:6px}
+table{border-collapse:separate;border-spacing:0;width:100%;font-size:.875rem;font-variant-numeric:tabular-nums}
+caption{text-align:left;padding:.5rem .7rem;font-weight:600;position:sticky;left:0}
+th,td{padding:.28rem .7rem;text-align:right;white-space:nowrap;border-top:1px solid var(--rule)}
+thead th{position:sticky;top:0;z-index:2;background:var(--band);font-weight:600}
+tbody th{font-weight:500;position:sticky;left:0;background:var(--page);white-space:normal;
+min-width:min(var(--first) + 1.4rem,45vw)}
+tbody tr:hover>*{background:var(--band)}
+.t1 :is(th,td):nth-child(-n+1),.t2 :is(th,td):nth-child(-n+2),.t3 :is(th,td):nth-child(-n+3),
+.t4 :is(th,td):nth-child(-n+4),.t5 :is(th,td):nth-child(-n+5),.t6 :is(th,td){text-align:left}
+.t2 td:nth-child(-n+2),.t3 td:nth-child(-n+3),.t4 td:nth-child(-n+4),.t5 td:nth-child(-n+5),
+.t6 td{white-space:normal;min-width:7.4rem}
+.t6 :is(th,td){vertical-align:top}
+th button{all:unset;cursor:pointer;white-space:nowrap}
+:is(button,input,a,.scroll):focus-visible{outline:2px solid var(--mark);outline-offset:2px}
+th button::after{content:"\\2195";opacity:.35;padding-left:.3em}
+[aria-sort=ascending] button::after{content:"\\2191";opacity:1}
+[aria-sort=descending] button::after{content:"\\2193";opacity:1}
+.controls{display:flex;flex-wrap:wrap;gap:.4rem 1rem;align-items:center;font-size:.875rem;margin-top:1rem}
+.controls :is(input,button){font:inherit;color:inherit;background:var(--band);border:1px solid var(--rule);
+border-radius:6px;padding:.25rem .6rem;max-width:100%}
+.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,19rem),1fr));gap:1rem;margin:1rem 0}
+figure{margin:0;border:1px solid var(--rule);border-radius:6px;padding:.6rem;break-inside:avoid}
+figcaption{font-size:.875rem;font-weight:500}
+svg{display:block;width:100%;height:auto;max-width:30rem;fill:none}
+svg text{fill:var(--soft);font:11px system-ui,sans-serif}
+.grid{stroke:var(--rule)}
+.line{stroke:var(--mark);stroke-width:1.5}
+.bar{stroke:var(--mark);stroke-width:1.5}
+circle,.fill{fill:var(--mark)}
+.w{display:inline-block;width:120px;height:16px;margin-left:.7rem;vertical-align:-3px;stroke:var(--soft);
+stroke-width:2;background:linear-gradient(var(--soft),var(--soft)) center/1px 100% no-repeat}
+.up{stroke:var(--up)}
+.down{stroke:var(--down)}
+@media print{:root{color-scheme:light;--page:#fff;--ink:#000;--soft:#444;--rule:#bbb;--band:#eee;
+--mark:#0b5cad;--up:#0072b2;--down:#c2410c}
+main{max-width:none;padding:0}nav,.controls,th button::after{display:none}.scroll{overflow:visible;max-height:none;
+border:0}table{font-size:7pt}th,td{padding:.1rem .25rem;white-space:normal;position:static!important}
+thead{display:table-header-group}tr{break-inside:avoid}.w{width:120px;margin-left:.2rem;print-color-adjust:exact}}
+"""
+
+SCRIPT = """
+"use strict";
+const collator = new Intl.Collator("en", {numeric: true});
+for (const table of document.querySelectorAll("table")) {
+  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells], nTexts = Number(table.dataset.texts);
+  let rows = [...body.rows], most = BARE, wanted = "", show = () => {};
+  if (rows.length > 20) {
+    const controls = document.createElement("div"), status = document.createElement("output");
+    const label = document.createElement("label"), input = document.createElement("input");
+    const more = document.createElement("button");
+    const texts = new Map(rows.map(row => [row, row.textContent.toLowerCase()]));
+    show = () => {
+      let found = 0;
+      for (const row of rows) row.hidden = !texts.get(row).includes(wanted) || ++found > most;
+      const shown = Math.min(found, most), all = rows.length.toLocaleString("en");
+      status.textContent = `${shown.toLocaleString("en")} of ${all} rows shown`;
+      more.hidden = found <= most;
+    };
+    controls.className = "controls";
+    input.type = "search";
+    label.append("Filter rows ", input);
+    more.type = "button";
+    more.textContent = "Show all";
+    input.addEventListener("input", () => { wanted = input.value.trim().toLowerCase(); show(); });
+    more.addEventListener("click", () => { most = Infinity; show(); });
+    controls.append(label, status, more);
+    table.parentElement.before(controls);
+    show();
+  }
+  heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
+    const isText = column < nTexts, before = head.getAttribute("aria-sort");
+    const sign = before === "none" ? (isText ? 1 : -1) : before === "ascending" ? -1 : 1;
+    const keys = new Map(rows.map(row => {
+      const text = row.cells[column].textContent.trim();
+      return [row, isText ? text : parseFloat(text.replaceAll(",", ""))];
+    }));
+    rows.sort((one, other) => {
+      const a = keys.get(one), b = keys.get(other);
+      if (isText) return sign * collator.compare(a, b);
+      if (isNaN(a) || isNaN(b)) return isNaN(a) - isNaN(b);
+      return a === b ? 0 : sign * (a - b);
+    });
+    for (const other of heads) other.setAttribute("aria-sort", "none");
+    head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
+    show();
+    body.replaceChildren(...rows);
+  }));
+}
+""".replace("BARE", str(BARE))

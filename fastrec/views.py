@@ -1,0 +1,428 @@
+"""What people are shown of a report and of a comparison: tables and charts of plain rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import MetricError
+from fastrec.pages import DASH, Chart, Drawn, Section, Table, histogram, line_chart, whisker
+from fastrec.registry import Call, parse, print_value
+
+__all__ = ["compared", "definitions", "estimated", "figures", "span"]
+
+Array = np.ndarray[Any, Any]
+Row = Mapping[str, Any]  # as `to_rows` of a report or of a comparison gives it
+BINS = 20
+MOST_ROWS = 12_500  # of differences within segments on one page: more are too many to read, and to load
+Z = NormalDist().inv_cdf(0.975)
+CLOSE = 1e-9  # between sums that are the same but for rounding
+QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
+VERDICTS = {1: "▲ better", -1: "▼ worse", 0: "≈ not clear", None: DASH}
+LEGEND = (
+    "Verdict: ▲ better, ▼ worse, ≈ not clear. Of errors, lower is better.",
+    "Pictures have a scale for each metric: a line is the interval, the stroke across the difference, behind it 0.",
+    "Unpaired: users counted on one side only.",
+    "Detectable: the smallest true difference that these users would have shown with a chance of 80 %.",
+)
+KINDS = {1: "up", -1: "down", 0: "", None: ""}
+SIGNS = {1: " ▲", -1: " ▼", 0: "", None: ""}
+DATA = {
+    "rec_rows": "rows of lists",
+    "truth_rows": "rows of truth",
+    "truth_rows_not_relevant": "of these not relevant",
+    "duplicates_in_recs": "copies in lists",
+    "duplicates_in_truth": "copies in truth",
+    "excluded_items": "seen items taken out",
+    "truth_users_with_recs": "users with truth who have a list",
+    "truth_items_in_recs": "relevant items that are in the lists",
+    "rows": "rows",
+    "positive_rows": "positive rows",
+}
+SETTINGS = {
+    "min_gain": "gain from which an item is relevant",
+    "n_items": "items in the catalogue",
+    "ties": "order of items with equal scores",
+    "no_truth": "users without a relevant item",
+    "no_recs": "users without a list",
+    "duplicates": "an item twice in a list",
+    "one_class": "users with rows of one class, in gauc",
+    "weighted": "whether users or rows have weights",
+    "like": "conventions of",
+    "names": "what that tool calls the metrics",
+    "baseline": "what all others are compared with",
+    "test": "test of the mean difference, two-sided, on users",
+    "correction": "correction of p-values for many comparisons",
+    "level": "level of intervals and of significance",
+    "n_rounds": "random rounds of the test",
+    "seed": "seed of the random rounds",
+    "missing": "users counted on one side only",
+}
+
+
+# Numbers
+
+
+class Gap(NamedTuple):
+    """A difference and its interval."""
+
+    difference: float
+    low: float
+    high: float
+
+
+UNKNOWN = Gap(math.nan, math.nan, math.nan)
+
+
+def figures(leading: float, *numbers: float) -> list[str]:
+    """Numbers with four decimals or, where these would hide the leading one, with four digits."""
+    plain = leading == 0 or 1e-3 <= abs(leading) < 1e6
+    return [DASH if math.isnan(number) else f"{number:.4f}" if plain else f"{number:.3e}" for number in numbers]
+
+
+def span(leading: float, low: float, high: float) -> str:
+    """An interval, in the form of its leading number."""
+    texts = figures(leading, low, high)
+    return DASH if DASH in texts else f"{texts[0]} {DASH} {texts[1]}"
+
+
+def _number(number: float) -> str:
+    return figures(number, number)[0]
+
+
+def _signed(leading: float, *numbers: float) -> list[str]:
+    texts = zip(numbers, figures(leading, *numbers), strict=True)
+    return [f"+{text}" if number > 0 else text for number, text in texts]
+
+
+def _difference(gap: Gap) -> tuple[str, str]:
+    """A difference and its interval; four decimals unless they would hide the interval."""
+    leading = gap.difference if math.isnan(gap.low) else max(abs(gap.low), abs(gap.high))
+    text, *ends = _signed(leading, *gap)
+    return text, DASH if DASH in ends else f"{ends[0]} to {ends[1]}"
+
+
+def _p_value(number: float) -> str:
+    """Four decimals, or two digits of one that these would show as 0."""
+    return DASH if math.isnan(number) else f"{number:.1e}" if 0 < number < 5e-5 else f"{number:.4f}"
+
+
+def _share(number: float) -> str:
+    return DASH if math.isnan(number) else f"{100 * number:.1f} %"
+
+
+def _shown(value: object) -> str:
+    """The value of a setting."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} is {text}" for name, text in value.items())
+    return DASH if value is None else print_value(value)
+
+
+# A report
+
+
+def estimated(rows: Iterable[Row], *, with_users: bool = True) -> list[Table]:
+    """Estimates as tables: over all users, then by group; `with_users` False where rows belong to nobody."""
+    head = ["metric", "mean", "95 % interval", *(["users"] if with_users else [])]
+    overall, by_grouping = _by_grouping(rows)
+    tables = [Table("Metrics over all users", head, [_estimate(row)[: len(head)] for row in overall])]
+    head = ["metric", "mean", "95 % interval", "users"]
+    for grouping, own in by_grouping.items():
+        cells = [[str(row["group"]), *_estimate(row)] for row in own]
+        tables.append(Table(f"Metrics by {grouping}", [grouping, *head], cells, n_texts=2))
+    return tables
+
+
+def by_cutoff(rows: Iterable[Row]) -> Section:
+    """A chart and rows for each metric that was evaluated at several cut-offs."""
+    charts, cells = [], []
+    for name, own in cutoff_families(_by_grouping(rows)[0]).items():
+        points = [(row["mean"], row["low"], row["high"]) for _, row in own]
+        title = f"{name} at cut-offs k, with 95 % intervals"
+        charts.append(Chart(title, line_chart(title, [str(k) for k, _ in own], points)))
+        cells += [[name, str(k), *_estimate(row)[1:]] for k, row in own]
+    head = ["metric", "k", "mean", "95 % interval", "users"]
+    return Section("Metric against cut-off", [Table("Metrics at cut-offs", head, cells)] if cells else [], charts)
+
+
+def cutoff_families(rows: Iterable[Row]) -> dict[str, list[tuple[int, Row]]]:
+    """Rows of metrics that differ in their cut-off only, as (k, row), ascending."""
+    families: dict[str, list[tuple[int, Row]]] = {}
+    for row in rows:
+        family, mark, k = row["metric"].rpartition("@")
+        if mark and k.isdigit():
+            families.setdefault(family, []).append((int(k), row))
+    return {name: sorted(own, key=lambda pair: pair[0]) for name, own in families.items() if len(own) > 1}
+
+
+def distributions(per_user: Mapping[str, Array]) -> Section:
+    """A histogram and quantiles of users' values, metric by metric."""
+    charts, cells = [], []
+    for metric, values in per_user.items():
+        known = values[np.isfinite(values)]
+        if not len(known):
+            continue
+        low, high = _bounds(metric, known)
+        counts = np.histogram(known, bins=BINS, range=(low, high))[0]
+        title = f"{metric}: {len(known):,} users by their value"
+        charts.append(Chart(title, histogram(title, counts.tolist(), f"{low:g}", f"{high:.4g}")))
+        quantiles = [_number(value) for value in np.quantile(known, list(QUANTILES.values())).tolist()]
+        cells.append([metric, f"{len(known):,}", _share(float(np.mean(known == 0))), *quantiles])
+    head = ["metric", "users", "at 0", *QUANTILES]
+    return Section("Distribution over users", [Table("Values of users", head, cells)] if cells else [], charts)
+
+
+def _bounds(metric: str, known: Array) -> tuple[float, float]:
+    """From where to where a histogram goes: from 0 to 1 if the metric does."""
+    call = _call(metric)
+    if call is not None and list(call.metric.range) == [0, 1]:
+        return 0.0, 1.0
+    low, high = min(0.0, float(known.min())), float(known.max())
+    return low, high if high > low else low + 1.0
+
+
+def by_group(rows: Iterable[Row]) -> Section:
+    """Estimates within groups, and how far each group is from all other users."""
+    overall, by_grouping = _by_grouping(rows)
+    everyone = {row["metric"]: row for row in overall}
+    head = ["metric", "mean", "95 % interval", "users", "difference to the rest", "its 95 % interval"]
+    tables = []
+    for grouping, own in by_grouping.items():
+        whole = {metric for metric, row in everyone.items() if _add_up(row, own)}
+        gaps = [_rest(everyone[row["metric"]], row) if row["metric"] in whole else UNKNOWN for row in own]
+        scales = _scales(zip((row["metric"] for row in own), gaps, strict=True))
+        cells = [
+            [str(row["group"]), *_estimate(row), *_drawn(gap, scales[row["metric"]])]
+            for row, gap in zip(own, gaps, strict=True)
+        ]
+        notes = [] if len(whole) == len(everyone) else [f"{DASH}: the metric is no plain mean over users"]
+        tables.append(Table(f"By {grouping}", [grouping, *head], cells, 2, notes))
+    return Section("Segments", tables)
+
+
+class Moments(NamedTuple):
+    """Users, sum and sum of squares behind an estimate that is a plain mean."""
+
+    users: int
+    total: float
+    squares: float
+
+
+def _moments(row: Row) -> Moments:
+    n, mean = row["users"], row["mean"]
+    if n == 0:
+        return Moments(0, 0.0, 0.0)
+    spread = 0.0 if n == 1 else row["std_error"] ** 2 * n * (n - 1)
+    return Moments(n, n * mean, spread + n * mean**2)
+
+
+def _add_up(everyone: Row, rows: Iterable[Row]) -> bool:
+    """Whether users, sums and squares of all groups are those of everyone: so it is for plain means only."""
+    wanted = _moments(everyone)
+    parts = [_moments(row) for row in rows if row["metric"] == everyone["metric"]]
+    return all(
+        math.isclose(found, one, rel_tol=CLOSE, abs_tol=CLOSE)
+        for found, one in zip(map(sum, zip(*parts, strict=True)), wanted, strict=True)
+    )
+
+
+def _rest(everyone: Row, row: Row) -> Gap:
+    """How far the mean of a group is from that of all other users, with its 95 % interval (Welch)."""
+    n, total, squares = (one - own for one, own in zip(_moments(everyone), _moments(row), strict=True))
+    if n < 1 or row["users"] < 1:
+        return UNKNOWN
+    mean = total / n
+    error = math.sqrt(max(0.0, squares - n * mean**2) / (n - 1) / n) if n > 1 else math.nan
+    gap, half = row["mean"] - mean, Z * math.hypot(row["std_error"], error)
+    return Gap(gap, gap - half, gap + half)
+
+
+def facts(users: Sequence[tuple[str, int, str]], data: Mapping[str, int | float]) -> list[Table]:
+    """Who was counted, as (what, users, policy), and what was seen in the data."""
+    cells = [[what, f"{count:,}", policy] for what, count, policy in users]
+    tables = [Table("Users", ["users", "number", "policy"], cells)]
+    shares = [
+        [DATA.get(name, name), _share(value) if isinstance(value, float) else f"{value:,}"]
+        for name, value in data.items()
+    ]
+    return [*tables, Table("Data", ["what", "number"], shares)]
+
+
+def definitions(metrics: Iterable[str]) -> Table:
+    """What each metric is, as the catalogue says it."""
+    head = ["metric", "what it is", "formula", "options", "better", "source"]
+    rows = []
+    for text in metrics:
+        call = _call(text)
+        if call is None:
+            rows.append([text, "declared elsewhere", *[DASH] * 4])
+            continue
+        own = call.metric
+        options = [*call.options, *((option.name, getattr(call, option.name)) for option in own.common)]
+        given = ", ".join(f"{name}={print_value(value)}" for name, value in options if value is not None)
+        better = "higher" if own.higher_is_better else "lower"
+        rows.append([text, own.summary, own.expression or DASH, given or DASH, better, own.source or DASH])
+    return Table("Definitions of the metrics", head, rows, len(head))
+
+
+def settings_table(settings: Mapping[str, object]) -> Table:
+    """The options of a call in words."""
+    rows = [[name, SETTINGS.get(name, DASH), _shown(value)] for name, value in settings.items()]
+    return Table("Settings", ["setting", "what it decides", "value"], rows, 3)
+
+
+def _by_grouping(rows: Iterable[Row]) -> tuple[list[Row], dict[str, list[Row]]]:
+    """Rows over all users, and those of each grouping."""
+    overall: list[Row] = []
+    by_grouping: dict[str, list[Row]] = {}
+    for row in rows:
+        grouping = row.get("grouping")
+        (overall if grouping is None else by_grouping.setdefault(grouping, [])).append(row)
+    return overall, by_grouping
+
+
+def _estimate(row: Row) -> list[str]:
+    mean = row["mean"]
+    return [row["metric"], *figures(mean, mean), span(mean, row["low"], row["high"]), f"{row['users']:,}"]
+
+
+def _call(text: str) -> Call | None:
+    """The metric of a text; None for one that was declared elsewhere, as in a report that was loaded."""
+    try:
+        return parse(text)
+    except MetricError:
+        return None
+
+
+# A comparison
+
+
+def compared(rows: Iterable[Row], level: float) -> list[Table]:
+    """Differences as tables, over all users and by segment; * marks those whose corrected p is at most 1 - level."""
+    overall, by_grouping = _by_grouping(rows)
+    names = ["metric", "system", "baseline"]
+    head = ["mean", "baseline mean", "difference", f"{100 * level:g} % interval", "p", "p corrected"]
+    head += ["wins", "ties", "losses", "users"]
+    tables = [Table("Differences", [*names, *head], [_compared(row, level) for row in overall], 3)]
+    for grouping, own in by_grouping.items():
+        cells = [[str(row["group"]), *_compared(row, level)] for row in own]
+        tables.append(Table(f"Differences by {grouping}", [grouping, *names, *head], cells, 4))
+    return tables
+
+
+def _compared(row: Row, level: float) -> list[str]:
+    mark = "*" if _is_significant(row, level) else ""
+    means = [_number(row[name]) for name in ("mean", "baseline_mean")]
+    numbers = [*_difference(_gap(row)), _p_value(row["p_value"])]
+    counts = [f"{row[name]:,}" for name in ("wins", "ties", "losses", "users")]
+    names = [row[name] for name in ("metric", "system", "baseline")]
+    return [*names, *means, *numbers, f"{_p_value(row['p_corrected'])}{mark}", *counts]
+
+
+def _is_significant(row: Row, level: float) -> bool:
+    return bool(row["p_corrected"] <= 1 - level)
+
+
+def _verdict(row: Row, level: float) -> int | None:
+    """1 where the system is better, -1 where it is worse, 0 where that is not clear; None where nothing is known."""
+    if math.isnan(row["p_corrected"]):
+        return None
+    if not _is_significant(row, level):
+        return 0
+    call = _call(row["metric"])
+    better = call is None or call.metric.higher_is_better
+    return 1 if (row["difference"] > 0) == better else -1
+
+
+def found(rows: Iterable[Row], level: float) -> str:
+    """What a comparison found over all users, in two sentences."""
+    overall = _by_grouping(rows)[0]
+    verdicts = [_verdict(row, level) for row in overall]
+    better, worse, unclear = (verdicts.count(verdict) for verdict in (1, -1, 0))
+    words = f"{len(overall):,} comparison{'s' if len(overall) > 1 else ''} over all users"
+    return (
+        f"{words}: the system is better in {better:,}, worse in {worse:,}, and in {unclear:,} no difference is clear. "
+        f"Better and worse are said where the corrected p-value is at most {1 - level:.4g}."
+    )
+
+
+def differences(rows: Iterable[Row], level: float, baseline: str | None) -> tuple[Section, Section]:
+    """All differences with drawn intervals, and those within segments."""
+    overall, by_grouping = _by_grouping(rows)
+    names = ["metric", "system", *(["baseline"] if baseline is None else [])]
+    title = "Differences" if baseline is None else f"Differences to {baseline}"
+    head = [*names, "verdict", "difference", f"{100 * level:g} % interval", "p corrected"]
+    more = ["p", "mean", "baseline mean", "wins", "ties", "losses", "users", "unpaired", "detectable"]
+    scales = _scales((row["metric"], _gap(row)) for row in overall)
+    cells = [_full_row(row, level, scales[row["metric"]], names) for row in overall]
+    table = Table(title, [*head, *more], cells, len(names) + 1, LEGEND)
+    tables = []
+    most = MOST_ROWS // max(1, len(by_grouping))
+    for grouping, own in by_grouping.items():
+        caption, kept = f"{title} by {grouping}", own
+        if len(own) > most:
+            kept = sorted(own, key=lambda row: (math.isnan(row["p_corrected"]), row["p_corrected"]))[:most]
+            caption = f"{caption}: the {most:,} with the smallest corrected p-value, of {len(own):,}"
+        scales = _scales((row["metric"], _gap(row)) for row in own)
+        cells = [[str(row["group"]), *_short_row(row, level, scales[row["metric"]], names)] for row in kept]
+        tables.append(Table(caption, [grouping, *head, "users"], cells, len(names) + 2))
+    return Section("Differences over all users", [table]), Section("Segments", tables)
+
+
+def _scales(gaps: Iterable[tuple[str, Gap]]) -> dict[str, float]:
+    """The largest end of an interval of each metric."""
+    found: dict[str, float] = {}
+    for metric, gap in gaps:
+        ends = [abs(end) for end in (gap.low, gap.high) if not math.isnan(end)]
+        found[metric] = max([found.get(metric, 0.0), *ends])
+    return found
+
+
+def _gap(row: Row) -> Gap:
+    return Gap(row["difference"], row["low"], row["high"])
+
+
+def _drawn(gap: Gap, scale: float, kind: str = "") -> list[str | Drawn]:
+    """A difference, and its interval with a picture."""
+    text, interval = _difference(gap)
+    return [text, Drawn(interval, whisker(gap.low, gap.difference, gap.high, scale, kind))]
+
+
+def _short_row(row: Row, level: float, scale: float, names: Sequence[str]) -> list[str | Drawn]:
+    verdict = _verdict(row, level)
+    numbers = [*_drawn(_gap(row), scale, KINDS[verdict]), _p_value(row["p_corrected"]), f"{row['users']:,}"]
+    return [*(row[name] for name in names), VERDICTS[verdict], *numbers]
+
+
+def _full_row(row: Row, level: float, scale: float, names: Sequence[str]) -> list[str | Drawn]:
+    *short, users = _short_row(row, level, scale, names)
+    more = [_p_value(row["p_value"]), *map(_number, (row["mean"], row["baseline_mean"]))]
+    counts = [f"{row[name]:,}" for name in ("wins", "ties", "losses")]
+    return [*short, *more, *counts, users, f"{row['unpaired']:,}", _number(row["detectable"])]
+
+
+def matrices(rows: Iterable[Row], level: float) -> Section:
+    """For each metric a table of every system against every other: the row's mean minus the column's."""
+    overall = _by_grouping(rows)[0]
+    systems = list(dict.fromkeys(name for row in overall for name in (row["baseline"], row["system"])))
+    found: dict[str, dict[tuple[str, str], str]] = {}
+    for row in overall:
+        own = found.setdefault(row["metric"], {})
+        verdict = _verdict(row, level)
+        reverse = None if verdict is None else -verdict
+        for sign, pair, mark in ((1, ("system", "baseline"), verdict), (-1, ("baseline", "system"), reverse)):
+            gap = sign * row["difference"]
+            own[row[pair[0]], row[pair[1]]] = _signed(gap, gap)[0] + SIGNS[mark]
+    tables = [
+        Table(
+            f"{metric}: row minus column; ▲ the row is better, ▼ worse, no mark: not clear",
+            ["system", *systems],
+            [[one, *("" if one == other else own[one, other] for other in systems)] for one in systems],
+        )
+        for metric, own in found.items()
+    ]
+    return Section("Every system against every other", tables)
