@@ -16,7 +16,7 @@ from fastrec._version import __version__
 from fastrec.archive import dump_json
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.launcher import resolve_threads
-from fastrec.pages import Section, Table, html_page, latex, markdown, one_line
+from fastrec.pages import Section, Table, as_latex, as_markdown, html_page
 from fastrec.registry import parse
 from fastrec.report import (
     Report,
@@ -187,22 +187,20 @@ class Comparison:
         | mrr | new | old | 1.0000 | 0.2500 | +0.7500 | +0.1617 to +1.3383 | 0.0577 | 0.0577* | 3 | 1 | 0 | 4 |
         <BLANKLINE>
         - test=t; correction=holm; intervals of 90 %
-        - * corrected p-value of at most 0.1
+        - significant (*): a corrected p-value of at most 0.1
         """
-        tables = ["\n".join(markdown(table)) for table in self._tables()]
-        return "\n\n".join([*tables, "\n".join(f"- {one_line(note)}" for note in self._legend())])
+        return as_markdown(self._tables(), self._legend())
 
     def to_latex(self) -> str:
         """The tables of `to_markdown` for LaTeX, with the rules of the package booktabs; notes are comments."""
-        tables = ["\n".join(latex(table)) for table in self._tables()]
-        return "\n\n".join([*tables, "\n".join(f"% {one_line(note)}" for note in self._legend())])
+        return as_latex(self._tables(), self._legend())
 
     def _tables(self) -> list[Table]:
         return compared(self.to_rows(), float(self.settings["level"]))
 
     def _legend(self) -> list[str]:
         """The notes, and what the mark means."""
-        return [*self.notes(), f"* corrected p-value of at most {1 - self.settings['level']:.4g}"]
+        return [*self.notes(), f"significant (*): a corrected p-value of at most {1 - self.settings['level']:.4g}"]
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Comparison") -> str | None:
         """A page for people: one HTML file that needs nothing else, no network and no library.

@@ -12,12 +12,27 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Chart", "Drawn", "Section", "Table", "histogram", "html_page", "latex", "line_chart", "markdown", "whisker"]
+__all__ = [
+    "Chart",
+    "Drawn",
+    "Section",
+    "Table",
+    "as_latex",
+    "as_markdown",
+    "histogram",
+    "html_page",
+    "latex",
+    "line_chart",
+    "markdown",
+    "one_line",
+    "whisker",
+]
 
 DASH = "–"
 BARE = 200  # rows that are shown before a reader asks for more: sorting stays quick
 WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34  # margins around what is drawn
+LONGEST = 24  # characters of a text that is not broken
 WHISKER = 120  # as in the style sheet
 MOST_TICKS = 8  # cut-offs that are named under a chart
 LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
@@ -95,8 +110,20 @@ def latex(table: Table) -> list[str]:
     return [begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", end]
 
 
+def as_markdown(tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
+    """Tables one after another, then a list of notes."""
+    lines = "\n".join(f"- {_escaped(note, MARKDOWN)}" for note in notes)
+    return "\n\n".join(["\n".join(markdown(table)) for table in tables] + ([lines] if lines else []))
+
+
+def as_latex(tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
+    """Tables one after another, then notes as comments."""
+    lines = "\n".join(f"% {one_line(note)}" for note in notes)
+    return "\n\n".join(["\n".join(latex(table)) for table in tables] + ([lines] if lines else []))
+
+
 def _escaped(cell: str | Drawn, signs: dict[str, str]) -> str:
-    text = one_line(cell.text if isinstance(cell, Drawn) else cell)
+    text = one_line(_content(cell))
     return "".join(signs.get(sign, sign) for sign in text)
 
 
@@ -148,7 +175,8 @@ def _figure(chart: Chart) -> str:
 
 def _table(table: Table) -> str:
     heads = "".join(
-        f'<th scope="col" aria-sort="none"><button type="button">{_text(name)}</button></th>' for name in table.head
+        f'<th scope="col" aria-sort="none"{_width(table, n)}><button type="button">{_text(name)}</button></th>'
+        for n, name in enumerate(table.head)
     )
     # Ends of rows and cells may be left out in HTML: large tables are a third smaller.
     rows = "\n".join(
@@ -157,13 +185,24 @@ def _table(table: Table) -> str:
     )
     notes = "".join(f"<p class=note>{_text(note)}" for note in table.notes)
     caption = _text(table.title)
-    widest = min(30, max([0, *(len(row[0]) for row in table.rows if isinstance(row[0], str))]))
     return (
         f'<div class=scroll role="region" tabindex="0" aria-label="{caption}">'
-        f'<table class="t{table.n_texts}" data-texts="{table.n_texts}" style="--first:{widest}ch">'
+        f'<table class="t{table.n_texts}" data-texts="{table.n_texts}">'
         f"<caption>{caption}</caption>\n"
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>{notes}"
     )
+
+
+def _width(table: Table, column: int) -> str:
+    """The least width of a column of texts: that of its longest up to a bound, where longer ones break."""
+    if column >= table.n_texts:
+        return ""
+    longest = min(LONGEST, max([0, *(len(_content(row[column])) for row in table.rows)]))
+    return f' style="min-width:min({longest}ch + 1.4rem,45vw)"'
+
+
+def _content(cell: str | Drawn) -> str:
+    return cell.text if isinstance(cell, Drawn) else cell
 
 
 def _cell(cell: str | Drawn) -> str:
@@ -266,6 +305,7 @@ STYLE = """
 --mark:#6cb6ff;--up:#6cb6ff;--down:#f7935a}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+td{overflow-wrap:normal}
 main{max-width:80rem;margin:auto;padding:1rem clamp(1rem,3vw,2.5rem) 4rem}
 h1{font-size:1.7rem;line-height:1.25;margin:.8rem 0 .4rem}
 h2{font-size:1.2rem;margin:2.4rem 0 .5rem;padding-top:.6rem;border-top:1px solid var(--rule)}
@@ -278,16 +318,16 @@ nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;list-style:none;margin:.8rem
 table{border-collapse:separate;border-spacing:0;width:100%;font-size:.875rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.5rem .7rem;font-weight:600;position:sticky;left:0}
 th,td{padding:.28rem .7rem;text-align:right;white-space:nowrap;border-top:1px solid var(--rule)}
-thead th{position:sticky;top:0;z-index:2;background:var(--band);font-weight:600}
-tbody th{font-weight:500;position:sticky;left:0;background:var(--page);white-space:normal;
-min-width:min(var(--first) + 1.4rem,45vw)}
+thead th{position:sticky;top:0;z-index:2;background:var(--band);font-weight:600;
+white-space:normal;overflow-wrap:normal;vertical-align:bottom}
+tbody th{font-weight:500;position:sticky;left:0;background:var(--page);white-space:normal}
 tbody tr:hover>*{background:var(--band)}
 .t1 :is(th,td):nth-child(-n+1),.t2 :is(th,td):nth-child(-n+2),.t3 :is(th,td):nth-child(-n+3),
 .t4 :is(th,td):nth-child(-n+4),.t5 :is(th,td):nth-child(-n+5),.t6 :is(th,td){text-align:left}
 .t2 td:nth-child(-n+2),.t3 td:nth-child(-n+3),.t4 td:nth-child(-n+4),.t5 td:nth-child(-n+5),
-.t6 td{white-space:normal;min-width:7.4rem}
+.t6 td{white-space:normal;overflow-wrap:anywhere}
 .t6 :is(th,td){vertical-align:top}
-th button{all:unset;cursor:pointer;white-space:nowrap}
+th button{all:unset;cursor:pointer}
 :is(button,input,a,.scroll):focus-visible{outline:2px solid var(--mark);outline-offset:2px}
 th button::after{content:"\\2195";opacity:.35;padding-left:.3em}
 [aria-sort=ascending] button::after{content:"\\2191";opacity:1}
@@ -308,10 +348,12 @@ circle,.fill{fill:var(--mark)}
 stroke-width:2;background:linear-gradient(var(--soft),var(--soft)) center/1px 100% no-repeat}
 .up{stroke:var(--up)}
 .down{stroke:var(--down)}
+@page{size:landscape;margin:12mm}
 @media print{:root{color-scheme:light;--page:#fff;--ink:#000;--soft:#444;--rule:#bbb;--band:#eee;
 --mark:#0b5cad;--up:#0072b2;--down:#c2410c}
 main{max-width:none;padding:0}nav,.controls,th button::after{display:none}.scroll{overflow:visible;max-height:none;
-border:0}table{font-size:7pt}th,td{padding:.1rem .25rem;white-space:normal;position:static!important}
+border:0}table{font-size:7pt}th,td{padding:.1rem .25rem;position:static!important;
+min-width:0!important}tbody th{min-width:9ch!important}
 thead{display:table-header-group}tr{break-inside:avoid}.w{width:120px;margin-left:.2rem;print-color-adjust:exact}}
 """
 

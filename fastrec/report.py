@@ -36,7 +36,7 @@ from fastrec.exceptions import (
     require,
     whole_number,
 )
-from fastrec.pages import Section, Table, html_page, latex, markdown
+from fastrec.pages import Section, Table, as_latex, as_markdown, html_page
 from fastrec.registry import parse
 from fastrec.views import (
     by_cutoff,
@@ -412,7 +412,7 @@ class Report(Mapping[str, float]):
         | --- | ---: | ---: | ---: |
         | hits@1 | 0.5000 | -0.4800 – 1.4800 | 2 |
         """
-        return "\n\n".join("\n".join(markdown(table)) for table in self._tables())
+        return as_markdown(self._tables())
 
     def to_latex(self) -> str:
         r"""The tables of `to_markdown` for LaTeX, with the rules of the package booktabs.
@@ -427,7 +427,7 @@ class Report(Mapping[str, float]):
         \bottomrule
         \end{tabular}
         """
-        return "\n\n".join("\n".join(latex(table)) for table in self._tables())
+        return as_latex(self._tables())
 
     def _tables(self) -> list[Table]:
         """Metrics over all users, then by group; rows of a log that belong to nobody have no number of users."""

@@ -18,7 +18,8 @@ __all__ = ["compared", "definitions", "estimated", "figures", "span"]
 Array = np.ndarray[Any, Any]
 Row = Mapping[str, Any]  # as `to_rows` of a report or of a comparison gives it
 BINS = 20
-MOST_ROWS = 12_500  # of differences within segments on one page: more are too many to read, and to load
+MOST_ROWS = 14_000  # of differences on one page, for it to stay below 3 MB; those over all users count twice
+FEWEST_ROWS = 1_000  # of a grouping, however many there are over all users
 Z = NormalDist().inv_cdf(0.975)
 CLOSE = 1e-9  # between sums that are the same but for rounding
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
@@ -119,7 +120,7 @@ def _shown(value: object) -> str:
     """The value of a setting."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} is {text}" for name, text in value.items())
-    return DASH if value is None else print_value(value)
+    return "not given" if value is None else print_value(value)
 
 
 # A report
@@ -253,20 +254,25 @@ def facts(users: Sequence[tuple[str, int, str]], data: Mapping[str, int | float]
 
 
 def definitions(metrics: Iterable[str]) -> Table:
-    """What each metric is, as the catalogue says it."""
-    head = ["metric", "what it is", "formula", "options", "better", "source"]
-    rows = []
+    """What each metric is, as the catalogue says it; its cut-offs together."""
+    cutoffs: dict[str, list[str]] = {}
     for text in metrics:
-        call = _call(text)
-        if call is None:
-            rows.append([text, "declared elsewhere", *[DASH] * 4])
-            continue
-        own = call.metric
-        options = [*call.options, *((option.name, getattr(call, option.name)) for option in own.common)]
-        given = ", ".join(f"{name}={print_value(value)}" for name, value in options if value is not None)
-        better = "higher" if own.higher_is_better else "lower"
-        rows.append([text, own.summary, own.expression or DASH, given or DASH, better, own.source or DASH])
+        family, mark, k = text.rpartition("@")
+        cutoffs.setdefault(family if mark else text, []).extend([k] if mark else [])
+    rows = [[f"{name}@{', '.join(k)}" if k else name, *_definition(name)] for name, k in cutoffs.items()]
+    head = ["metric", "what it is", "formula, of the default options", "options", "better", "source"]
     return Table("Definitions of the metrics", head, rows, len(head))
+
+
+def _definition(text: str) -> list[str]:
+    call = _call(text)
+    if call is None:
+        return ["declared elsewhere", *[DASH] * 4]
+    own = call.metric
+    options = [*call.options, *((option.name, getattr(call, option.name)) for option in own.common)]
+    given = ", ".join(f"{name}={print_value(value)}" for name, value in options if value is not None)
+    better = "higher" if own.higher_is_better else "lower"
+    return [own.summary.replace("`", ""), own.expression or DASH, given or DASH, better, own.source or DASH]
 
 
 def settings_table(settings: Mapping[str, object]) -> Table:
@@ -361,7 +367,7 @@ def differences(rows: Iterable[Row], level: float, baseline: str | None) -> tupl
     cells = [_full_row(row, level, scales[row["metric"]], names) for row in overall]
     table = Table(title, [*head, *more], cells, len(names) + 1, LEGEND)
     tables = []
-    most = MOST_ROWS // max(1, len(by_grouping))
+    most = max(FEWEST_ROWS, (MOST_ROWS - 2 * len(overall)) // max(1, len(by_grouping)))
     for grouping, own in by_grouping.items():
         caption, kept = f"{title} by {grouping}", own
         if len(own) > most:
@@ -414,9 +420,9 @@ def matrices(rows: Iterable[Row], level: float) -> Section:
         own = found.setdefault(row["metric"], {})
         verdict = _verdict(row, level)
         reverse = None if verdict is None else -verdict
-        for sign, pair, mark in ((1, ("system", "baseline"), verdict), (-1, ("baseline", "system"), reverse)):
-            gap = sign * row["difference"]
-            own[row[pair[0]], row[pair[1]]] = _signed(gap, gap)[0] + SIGNS[mark]
+        gap, system, baseline = _gap(row), row["system"], row["baseline"]
+        own[system, baseline] = _difference(gap)[0] + SIGNS[verdict]
+        own[baseline, system] = _difference(Gap(-gap.difference, -gap.high, -gap.low))[0] + SIGNS[reverse]
     tables = [
         Table(
             f"{metric}: row minus column; ▲ the row is better, ▼ worse, no mark: not clear",
