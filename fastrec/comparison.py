@@ -29,7 +29,7 @@ from fastrec.report import (
     write_or_return,
 )
 from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, run_test
-from fastrec.views import compared, definitions, differences, found, matrices, settings_table
+from fastrec.views import compared, definitions, differences, matrices, outcome, settings_table
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 
@@ -228,7 +228,7 @@ class Comparison:
             Section("Definitions", [definitions(dict.fromkeys(row.metric for row in self.rows))]),
             Section("Settings", [settings_table(self.settings), *([left_out] if self.left_out else [])]),
         ]
-        lead = [found(rows, level), *self.notes(), f"fastrec {__version__}"]
+        lead = [outcome(rows, level), *self.notes(), f"fastrec {__version__}"]
         return write_or_return(html_page(title, sections, lead), path)
 
     def plot(self, metric: str | None = None, ax: Any = None) -> Any:

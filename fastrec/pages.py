@@ -351,7 +351,8 @@ stroke-width:2;background:linear-gradient(var(--soft),var(--soft)) center/1px 10
 @page{size:landscape;margin:12mm}
 @media print{:root{color-scheme:light;--page:#fff;--ink:#000;--soft:#444;--rule:#bbb;--band:#eee;
 --mark:#0b5cad;--up:#0072b2;--down:#c2410c}
-main{max-width:none;padding:0}nav,.controls,th button::after{display:none}.scroll{overflow:visible;max-height:none;
+main{max-width:none;padding:0}nav,.controls :is(label,button),th button::after{display:none}
+.scroll{overflow:visible;max-height:none;
 border:0}table{font-size:7pt}th,td{padding:.1rem .25rem;position:static!important;
 min-width:0!important}tbody th{min-width:9ch!important}
 thead{display:table-header-group}tr{break-inside:avoid}.w{width:120px;margin-left:.2rem;print-color-adjust:exact}}

@@ -456,6 +456,8 @@ class Report(Mapping[str, float]):
         1
         """
         rows = self.to_rows()
+        meanings = [("total", "in the data", ""), ("evaluated", "counted", "")]
+        meanings += [(count, meaning, self._rules(policies)) for count, meaning, policies in NOTES]
         sections = [
             Section("Summary", self._tables()[:1]),
             by_cutoff(rows),
@@ -463,17 +465,10 @@ class Report(Mapping[str, float]):
             *([distributions(self.per_user)] if self.has_values else []),
             Section("Definitions", [definitions(self)]),
             Section("Settings", [settings_table(self.settings)]),
-            Section("Data", facts(self._counted(), self.data)),
+            Section("Data", facts(self.users, meanings, self.data)),
         ]
         lead = [*self._notes(), f"fastrec {self.fastrec_version}"]
         return write_or_return(html_page(title, sections, lead), path)
-
-    def _counted(self) -> list[tuple[str, int, str]]:
-        """Users by what became of them: (what, how many, policy)."""
-        counted = [("in the data", self.users["total"], ""), ("counted", self.users["evaluated"], "")]
-        return counted + [
-            (meaning, self.users[count], self._rules(of)) for count, meaning, of in NOTES if count in self.users
-        ]
 
     def _rules(self, policies: Iterable[str]) -> str:
         """Those of some policies that this report has."""

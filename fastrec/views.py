@@ -44,6 +44,10 @@ DATA = {
     "rows": "rows",
     "positive_rows": "positive rows",
 }
+MEANS = (  # rows, what they are per user, and which users have none
+    ("rec_rows", "mean length of the lists", "no_recs"),
+    ("rows", "mean number of rows of a user", "no_rows"),
+)
 SETTINGS = {
     "min_gain": "gain from which an item is relevant",
     "n_items": "items in the catalogue",
@@ -130,7 +134,13 @@ def estimated(rows: Iterable[Row], *, with_users: bool = True) -> list[Table]:
     """Estimates as tables: over all users, then by group; `with_users` False where rows belong to nobody."""
     head = ["metric", "mean", "95 % interval", *(["users"] if with_users else [])]
     overall, by_grouping = _by_grouping(rows)
-    tables = [Table("Metrics over all users", head, [_estimate(row)[: len(head)] for row in overall])]
+    tables = [
+        Table(
+            f"Metrics over all {'users' if with_users else 'rows'}",
+            head,
+            [_estimate(row)[: len(head)] for row in overall],
+        )
+    ]
     head = ["metric", "mean", "95 % interval", "users"]
     for grouping, own in by_grouping.items():
         cells = [[str(row["group"]), *_estimate(row)] for row in own]
@@ -187,7 +197,7 @@ def _bounds(metric: str, known: Array) -> tuple[float, float]:
 
 
 def by_group(rows: Iterable[Row]) -> Section:
-    """Estimates within groups, and how far each group is from all other users."""
+    """Estimates within groups of whom some were counted, and how far each group is from all other users."""
     overall, by_grouping = _by_grouping(rows)
     everyone = {row["metric"]: row for row in overall}
     head = ["metric", "mean", "95 % interval", "users", "difference to the rest", "its 95 % interval"]
@@ -199,6 +209,7 @@ def by_group(rows: Iterable[Row]) -> Section:
         cells = [
             [str(row["group"]), *_estimate(row), *_drawn(gap, scales[row["metric"]])]
             for row, gap in zip(own, gaps, strict=True)
+            if row["users"]
         ]
         notes = [] if len(whole) == len(everyone) else [f"{DASH}: the metric is no plain mean over users"]
         tables.append(Table(f"By {grouping}", [grouping, *head], cells, 2, notes))
@@ -242,24 +253,29 @@ def _rest(everyone: Row, row: Row) -> Gap:
     return Gap(gap, gap - half, gap + half)
 
 
-def facts(users: Sequence[tuple[str, int, str]], data: Mapping[str, int | float]) -> list[Table]:
-    """Who was counted, as (what, users, policy), and what was seen in the data."""
-    cells = [[what, f"{count:,}", policy] for what, count, policy in users]
-    tables = [Table("Users", ["users", "number", "policy"], cells)]
-    shares = [
+def facts(
+    users: Mapping[str, int], meanings: Sequence[tuple[str, str, str]], data: Mapping[str, int | float]
+) -> list[Table]:
+    """Who was counted, by (count of users, what it means, policy), and what was seen in the data."""
+    cells = [[meaning, f"{users[count]:,}", policy] for count, meaning, policy in meanings if count in users]
+    seen = [
         [DATA.get(name, name), _share(value) if isinstance(value, float) else f"{value:,}"]
         for name, value in data.items()
     ]
-    return [*tables, Table("Data", ["what", "number"], shares)]
+    for rows, meaning, without in MEANS:
+        if rows in data and (n := users["total"] - users.get(without, 0)):
+            seen.append([meaning, f"{data[rows] / n:.4f}"])
+    return [Table("Users", ["users", "number", "policy"], cells), Table("Data", ["what", "number"], seen)]
 
 
 def definitions(metrics: Iterable[str]) -> Table:
     """What each metric is, as the catalogue says it; its cut-offs together."""
-    cutoffs: dict[str, list[str]] = {}
+    cutoffs: dict[tuple[str, str], list[str]] = {}
     for text in metrics:
         family, mark, k = text.rpartition("@")
-        cutoffs.setdefault(family if mark else text, []).extend([k] if mark else [])
-    rows = [[f"{name}@{', '.join(k)}" if k else name, *_definition(name)] for name, k in cutoffs.items()]
+        cutoffs.setdefault((family, mark), []).append(k)
+    # Without a mark the whole text stands behind it.
+    rows = [[f"{name}{mark}{', '.join(k)}", *_definition(name or k[0])] for (name, mark), k in cutoffs.items()]
     head = ["metric", "what it is", "formula, of the default options", "options", "better", "source"]
     return Table("Definitions of the metrics", head, rows, len(head))
 
@@ -344,7 +360,7 @@ def _verdict(row: Row, level: float) -> int | None:
     return 1 if (row["difference"] > 0) == better else -1
 
 
-def found(rows: Iterable[Row], level: float) -> str:
+def outcome(rows: Iterable[Row], level: float) -> str:
     """What a comparison found over all users, in two sentences."""
     overall = _by_grouping(rows)[0]
     verdicts = [_verdict(row, level) for row in overall]
@@ -369,9 +385,9 @@ def differences(rows: Iterable[Row], level: float, baseline: str | None) -> tupl
     tables = []
     most = max(FEWEST_ROWS, (MOST_ROWS - 2 * len(overall)) // max(1, len(by_grouping)))
     for grouping, own in by_grouping.items():
-        caption, kept = f"{title} by {grouping}", own
-        if len(own) > most:
-            kept = sorted(own, key=lambda row: (math.isnan(row["p_corrected"]), row["p_corrected"]))[:most]
+        caption, kept = f"{title} by {grouping}", [row for row in own if row["users"]]
+        if len(kept) > most:
+            kept = sorted(kept, key=lambda row: (math.isnan(row["p_corrected"]), row["p_corrected"]))[:most]
             caption = f"{caption}: the {most:,} with the smallest corrected p-value, of {len(own):,}"
         scales = _scales((row["metric"], _gap(row)) for row in own)
         cells = [[str(row["group"]), *_short_row(row, level, scales[row["metric"]], names)] for row in kept]

@@ -193,8 +193,10 @@ def test_large_comparisons_open_and_sort_without_a_pause(show) -> None:
 def test_pages_print_without_what_is_only_for_screens(show) -> None:
     browser = show(large(4, 3, 20).to_html(), width=1040)
     browser.call("Emulation.setEmulatedMedia", media="print", features=[])
-    hidden = "[...document.querySelectorAll('nav, .controls')].every(one => getComputedStyle(one).display === 'none')"
+    screen_only = "[...document.querySelectorAll('nav, .controls label, .controls button')]"
+    hidden = f"{screen_only}.every(one => getComputedStyle(one).display === 'none')"
     assert browser.run(hidden)
+    assert browser.run("document.querySelector('output').offsetHeight") > 0  # how many rows are not on the paper
     assert browser.run(
         "[...document.querySelectorAll('.scroll')].every(one => one.scrollHeight <= one.clientHeight + 1)"
     )

@@ -214,9 +214,12 @@ def test_no_difference_to_the_rest_where_it_is_unknown() -> None:
 
 def test_definitions_settings_and_data() -> None:
     recs, truth = [[1, 2], [3, 4], [5, 6]], [[1], [], [9]]
-    report = fastrec.evaluate(recs, truth, ["map(denominator=n_rel)"], k=[1, 2], min_gain=0.5)
+    metrics = ["map(denominator=n_rel)@1", "map(denominator=n_rel)@2", "mrr@1", "mrr"]
+    report = fastrec.evaluate(recs, truth, metrics, min_gain=0.5)
     tables = Page(report.to_html()).tables
-    (definition,) = tables["Definitions of the metrics"][1:]
+    definition, *others = tables["Definitions of the metrics"][1:]
+    assert [row[0] for row in others] == ["mrr@1", "mrr"]
+    assert others[0][1:] == others[1][1:]
     assert definition[0] == "map(denominator=n_rel)@1, 2"
     assert definition[1].startswith("Mean average precision")
     assert (definition[3], definition[5]) == ("denominator=n_rel", "Buckley & Voorhees 2000")
@@ -224,6 +227,7 @@ def test_definitions_settings_and_data() -> None:
     assert settings.items() >= {"min_gain": "0.5", "n_items": "not given", "ties": "expected"}.items()
     assert ["without a relevant item", "1", "no_truth=skip"] in tables["Users"]
     assert ["rows of lists", "6"] in tables["Data"]
+    assert ["mean length of the lists", "2.0000"] in tables["Data"]
     assert ["relevant items that are in the lists", "50.0 %"] in tables["Data"]
 
 
@@ -304,6 +308,17 @@ def test_all_pairs_are_a_matrix() -> None:
         assert found[row.system, row.baseline] == f"{row.difference:+.4f}{marks[row.difference < 0]}"
         assert found[row.baseline, row.system] == f"{-row.difference:+.4f}{marks[row.difference > 0]}"
     assert [found[name, name] for name in head[1:]] == ["", "", ""]
+
+
+def test_segments_without_users_are_left_out() -> None:
+    report = evaluated(groups={"plan": ["all"] * N_USERS})
+    rows = [ComparisonRow("mrr", "a", "b", *[math.nan] * 7, 0, 0, 0, 0, 0, math.nan, "plan", "(none)")]
+    rows.append(ComparisonRow("mrr", "a", "b", *[0.1] * 7, 3, 1, 0, 4, 0, 0.1, "plan", "some"))
+    page = Page(Comparison((rows[1]._replace(grouping=None),), {"plan": tuple(rows)}, SETTINGS).to_html())
+    assert [row[0] for row in page.tables["Differences to b by plan"][1:]] == ["some"]
+    empty = {name: fastrec.Estimate(math.nan, math.nan, 0) for name in report}
+    with_nobody = report.with_groups({"plan": {"nobody": empty, **report.groups["plan"]}})
+    assert {row[0] for row in Page(with_nobody.to_html()).tables["By plan"][1:]} == {"all"}
 
 
 def test_what_is_left_out_is_said() -> None:
