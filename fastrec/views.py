@@ -35,7 +35,7 @@ SIGNS = {1: " ▲", -1: " ▼", 0: "", None: ""}
 DATA = {
     "rec_rows": "rows of lists",
     "truth_rows": "rows of truth",
-    "truth_rows_not_relevant": "of these not relevant",
+    "truth_rows_not_relevant": "rows of truth that are not relevant",
     "duplicates_in_recs": "copies in lists",
     "duplicates_in_truth": "copies in truth",
     "excluded_items": "seen items taken out",
@@ -257,7 +257,7 @@ def facts(
     users: Mapping[str, int], meanings: Sequence[tuple[str, str, str]], data: Mapping[str, int | float]
 ) -> list[Table]:
     """Who was counted, by (count of users, what it means, policy), and what was seen in the data."""
-    cells = [[meaning, f"{users[count]:,}", policy] for count, meaning, policy in meanings if count in users]
+    cells = [[meaning, policy, f"{users[count]:,}"] for count, meaning, policy in meanings if count in users]
     seen = [
         [DATA.get(name, name), _share(value) if isinstance(value, float) else f"{value:,}"]
         for name, value in data.items()
@@ -265,17 +265,16 @@ def facts(
     for rows, meaning, without in MEANS:
         if rows in data and (n := users["total"] - users.get(without, 0)):
             seen.append([meaning, f"{data[rows] / n:.4f}"])
-    return [Table("Users", ["users", "number", "policy"], cells), Table("Data", ["what", "number"], seen)]
+    return [Table("Users", ["users", "policy", "number"], cells, 2), Table("Data", ["what", "number"], seen)]
 
 
 def definitions(metrics: Iterable[str]) -> Table:
     """What each metric is, as the catalogue says it; its cut-offs together."""
-    cutoffs: dict[tuple[str, str], list[str]] = {}
+    cutoffs: dict[str, list[str]] = {}
     for text in metrics:
         family, mark, k = text.rpartition("@")
-        cutoffs.setdefault((family, mark), []).append(k)
-    # Without a mark the whole text stands behind it.
-    rows = [[f"{name}{mark}{', '.join(k)}", *_definition(name or k[0])] for (name, mark), k in cutoffs.items()]
+        cutoffs.setdefault(f"{family}@" if mark else text, []).extend([k] if mark else [])
+    rows = [[f"{name}{', '.join(k)}", *_definition(name.removesuffix("@"))] for name, k in cutoffs.items()]
     head = ["metric", "what it is", "formula, of the default options", "options", "better", "source"]
     return Table("Definitions of the metrics", head, rows, len(head))
 

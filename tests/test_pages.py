@@ -214,18 +214,18 @@ def test_no_difference_to_the_rest_where_it_is_unknown() -> None:
 
 def test_definitions_settings_and_data() -> None:
     recs, truth = [[1, 2], [3, 4], [5, 6]], [[1], [], [9]]
-    metrics = ["map(denominator=n_rel)@1", "map(denominator=n_rel)@2", "mrr@1", "mrr"]
+    metrics = ["map(denominator=n_rel)@1", "map(denominator=n_rel)@2", "mrr@1", "mrr", "hit_rate"]
     report = fastrec.evaluate(recs, truth, metrics, min_gain=0.5)
     tables = Page(report.to_html()).tables
     definition, *others = tables["Definitions of the metrics"][1:]
-    assert [row[0] for row in others] == ["mrr@1", "mrr"]
-    assert others[0][1:] == others[1][1:]
+    assert [row[0] for row in others] == ["mrr@1", "mrr", "hit_rate"]
+    assert others[0][1:] == others[1][1:] != others[2][1:]
     assert definition[0] == "map(denominator=n_rel)@1, 2"
     assert definition[1].startswith("Mean average precision")
     assert (definition[3], definition[5]) == ("denominator=n_rel", "Buckley & Voorhees 2000")
     settings = {row[0]: row[2] for row in tables["Settings"]}
     assert settings.items() >= {"min_gain": "0.5", "n_items": "not given", "ties": "expected"}.items()
-    assert ["without a relevant item", "1", "no_truth=skip"] in tables["Users"]
+    assert ["without a relevant item", "no_truth=skip", "1"] in tables["Users"]
     assert ["rows of lists", "6"] in tables["Data"]
     assert ["mean length of the lists", "2.0000"] in tables["Data"]
     assert ["relevant items that are in the lists", "50.0 %"] in tables["Data"]
