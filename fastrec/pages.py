@@ -29,11 +29,12 @@ __all__ = [
 ]
 
 DASH = "–"
-BARE = 200  # rows that are shown before a reader asks for more: sorting stays quick
+FIRST_ROWS = 200  # rows that are shown before a reader asks for more: sorting stays quick
 WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34  # margins around what is drawn
 LONGEST = 24  # characters of a text that is not broken
 WHISKER = 120  # as in the style sheet
+LEAST_SPAN = 1e-300  # of an axis: less is 0, for whose powers of ten there are no numbers
 MOST_TICKS = 8  # cut-offs that are named under a chart
 LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -260,7 +261,7 @@ class _Axis:
     """The vertical axis: round numbers at its ticks."""
 
     def __init__(self, low: float, high: float, decimals: int | None = None) -> None:
-        wide = (high - low) / 3.5 or 1.0
+        wide = (high - low) / 3.5 if high - low > LEAST_SPAN else 1.0
         power = math.floor(math.log10(wide))
         step = next(size for size in (1, 2, 2.5, 5, 10) if size * 10.0**power >= wide * 0.999) * 10.0**power
         if decimals == 0:
@@ -363,7 +364,7 @@ SCRIPT = """
 const collator = new Intl.Collator("en", {numeric: true});
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells], nTexts = Number(table.dataset.texts);
-  let rows = [...body.rows], most = BARE, wanted = "", show = () => {};
+  let rows = [...body.rows], most = FIRST_ROWS, wanted = "", show = () => {};
   if (rows.length > 20) {
     const controls = document.createElement("div"), status = document.createElement("output");
     const label = document.createElement("label"), input = document.createElement("input");
@@ -406,4 +407,4 @@ for (const table of document.querySelectorAll("table")) {
     body.replaceChildren(...rows);
   }));
 }
-""".replace("BARE", str(BARE))
+""".replace("FIRST_ROWS", str(FIRST_ROWS))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, Browser
-from test_pages import BARE, HOSTILE, compared, evaluated, hostile, large
+from test_pages import FIRST_ROWS, HOSTILE, compared, evaluated, hostile, large
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="NO BROWSER: pages are not tested as they are shown; apt-get install chromium"
@@ -153,7 +153,7 @@ def test_rows_are_filtered_and_shown_in_parts(show) -> None:
     browser = show(large(6, 5, 20).to_html())  # 500 rows of segments
     visible = "[...document.querySelectorAll('section:nth-of-type(2) tbody tr')].filter(row => !row.hidden).length"
     status = "[...document.querySelectorAll('output')].at(-1).textContent"
-    assert browser.run(f"[{visible}, {status}]") == [BARE, f"{BARE} of 500 rows shown"]
+    assert browser.run(f"[{visible}, {status}]") == [FIRST_ROWS, f"{FIRST_ROWS} of 500 rows shown"]
     type_ = "input = [...document.querySelectorAll('input')].at(-1); input.value = {!r};"
     type_ += " input.dispatchEvent(new Event('input'));"
     browser.run("var input;" + type_.format("Group 11"))

@@ -14,7 +14,7 @@ import pytest
 import fastrec
 from fastrec.comparison import Comparison, ComparisonRow
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.pages import BARE, Drawn, Section, Table, histogram, html_page, latex, line_chart, markdown, whisker
+from fastrec.pages import FIRST_ROWS, Drawn, Section, Table, histogram, html_page, latex, line_chart, markdown, whisker
 from fastrec.report import Report
 
 HOSTILE = """<script>alert("x")</script>'&\\|$_^~#{}%`*[a](javascript:b)\x1b\n\ud800 – ü"""
@@ -470,7 +470,7 @@ def test_a_line_chart_is_to_scale_and_begins_at_0() -> None:
     assert "nan" not in svg
 
 
-@pytest.mark.parametrize("value", [0.0, -0.3, 1e-12, 1e12])
+@pytest.mark.parametrize("value", [0.0, -0.3, 1e-12, 1e-320, 1e12, 1e300])
 def test_charts_of_odd_numbers(value: float) -> None:
     svg = line_chart("t", ["1"], [(value, value, value)])
     ((_, y),) = points_of(svg)
@@ -491,7 +491,7 @@ def test_a_drawn_cell_is_its_text_in_other_forms() -> None:
 
 
 def test_rows_that_are_shown_at_first_are_few() -> None:
-    assert f"most = {BARE}" in compared().to_html()
+    assert f"most = {FIRST_ROWS}" in compared().to_html()
 
 
 # Pictures of matplotlib
