@@ -7,7 +7,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, Metri
 from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Settings, prepare
-from fastrec.inputs.scores import Rows, read_frame, read_rows
+from fastrec.inputs.scores import Rows, one_by_one, read_frame, read_rows
 from fastrec.inputs.users import SeenUsers, User
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.jit import Entry
@@ -28,7 +28,10 @@ from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CH
 from fastrec.report import Estimate, Report
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
 from fastrec.sources import Lists
-from fastrec.state import State
+from fastrec.state import RunKey, State
+
+if TYPE_CHECKING:
+    from fastrec.curves import ScoreRuns
 
 __all__ = ["Evaluator", "ScoreEvaluator", "evaluate", "evaluate_scores", "gauc", "mae", "mse", "rmse", "warmup"]
 
@@ -211,7 +214,23 @@ class _Evaluating(ABC):
         self._users: list[Array] = []
         self._labels: dict[str, list[Array]] = {}
         self._seen = SeenUsers()
+        self._part = False
         self._plan(weighted=False)  # a metric that lacks something says so now
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The rules of the call: min_gain, n_items and the policies."""
+        return dict(self._settings)
+
+    def as_part(self) -> Self:
+        """Make this the evaluator of a part of data that someone cuts who knows that each user is whole in one place.
+
+        What it keeps then does not grow with users or rows: no ids of users (a user who comes twice goes unnoticed),
+        nor the order of all rows, which `add_order` brings. Rows without users are summed one by one, so that the sums
+        do not depend on the cut. Returns this evaluator.
+        """
+        self._part = True
+        return self
 
     def _plan(self, *, weighted: bool) -> Plan:
         rules = self._settings
@@ -230,6 +249,8 @@ class _Evaluating(ABC):
             return
         if self._state.plan.weighted != (weights is not None):
             raise InputError("user_weight must be given in every update or in none")
+        if self._part:
+            return
         if bool(self._users) != (users is not None):
             raise InputError("user_ids must be given in every update or in none")
         if users is not None and (again := self._seen.find(users)) is not None:
@@ -245,7 +266,7 @@ class _Evaluating(ABC):
             self._values.append(outcome.per_user if users.order is None else outcome.per_user[:, users.order])
             for name, labels in users.labels().items():
                 self._labels.setdefault(name, []).append(labels)
-        if users.ids is not None:
+        if users.ids is not None and not self._part:
             self._users.append(users.ids.copy() if users.order is None else users.ids[users.order])
             self._seen.add(users.ids)
         return self._state
@@ -813,6 +834,8 @@ class ScoreEvaluator(_Evaluating):
                 user_weight=user_weight,
                 n_threads=self._n_threads,
             )
+        if self._part and not rows.grouped:
+            rows = one_by_one(rows)
         self._check_rows(rows)
         users = rows.users
         self._check_batch(users.weights, users.ids)
@@ -832,10 +855,26 @@ class ScoreEvaluator(_Evaluating):
         except KernelError as error:
             check_values(plan, rows)  # what is wrong with the rows themselves comes first
             raise _explain(error, plan, Names(users.ids, None), rules, None) from None
-        runs = list(collect_runs(plan, rows, self._n_threads))
+        runs = [] if self._part else list(collect_runs(plan, rows, self._n_threads))
         state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
         state.add_runs(runs)
         self._grouped, self._row_weights = rows.grouped, rows.weights is not None
+
+    @property
+    def ordered_calls(self) -> list[str]:
+        """The metrics that need the order of all rows."""
+        return [value.call.text for value in self._plan(weighted=False).values if value.over_rows is not None]
+
+    @property
+    def ordered(self) -> dict[int, float]:
+        """The views whose metrics need the order of all rows, and the label from which a row is positive there."""
+        plan = self._plan(weighted=False)
+        return {value.view: plan.min_gains[value.view] for value in plan.values if value.over_rows is not None}
+
+    def add_order(self, found: Iterable[tuple[RunKey, ScoreRuns]]) -> None:
+        """Add the sorted rows of views and groups that an evaluator of a part leaves out."""
+        assert self._part and self._state is not None
+        self._state.add_runs(found)
 
     @property
     def needs_targets(self) -> bool:

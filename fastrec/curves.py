@@ -1058,6 +1058,20 @@ class ScoreHistogram:
             raise InputError(f"histograms must have the same bits to be merged, found {self.bits} and {other.bits}")
         self._join(other._occupied(), other._span)
 
+    def pack(self) -> dict[str, Array]:
+        """The bins that occur, int64 and ascending, and the rows of both classes in each."""
+        counts = self._occupied().reshape(-1, 2)
+        occurring = np.flatnonzero(counts.any(axis=1))
+        negatives, positives = counts[occurring].T
+        return {"bins": occurring + self._span[0], "negatives": negatives, "positives": positives}
+
+    def add_bins(self, bins: Array, negatives: Array, positives: Array) -> None:
+        """Add the rows of both classes in some bins, each bin once: what `pack` of a histogram of as many bits gave."""
+        if len(bins):
+            self._counts[2 * bins] += negatives
+            self._counts[2 * bins + 1] += positives
+            self._span = np.array([min(self._span[0], bins.min()), max(self._span[1], bins.max() + 1)])
+
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the bins that occur."""
         return {"bits": self.bits, "span": self._span, "counts": self._occupied().copy()}

@@ -22,6 +22,8 @@ LAYERS = [
     "cli",
     "demo",
     "explanation",
+    "spark",
+    "blocks",
     "files",
     "mismatch",
     "streams",

@@ -34,7 +34,15 @@ from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_id
 from fastrec.inputs.users import as_labels
 from fastrec.launcher import run_in_threads
 
-__all__ = ["Columns", "FrameUsers", "ScoredFrame", "read_frames", "read_scored_frame", "refuse_columns"]
+__all__ = [
+    "Columns",
+    "FrameUsers",
+    "ScoredFrame",
+    "extra_column",
+    "read_frames",
+    "read_scored_frame",
+    "refuse_columns",
+]
 
 Array = np.ndarray[Any, Any]
 NO_LABEL = "(none)"
@@ -232,7 +240,7 @@ def _read_side(
     else:
         rows = _Rows(frame, group_rows(keys, n_threads), lists=False)
     indptr, take = rows.grouping.indptr, rows.grouping.take
-    role, name = _extra_column(frame, columns)
+    role, name = extra_column(frame, columns)
     if name is None:
         return rows, RawSide(map_ids(take, ids), indptr, None)
     where = frame.where(name)
@@ -261,7 +269,7 @@ def map_ids(change: Callable[[Array], Array], ids: Ids) -> Ids:
     return ids.having(change(ids.codes)) if isinstance(ids, Texts) else change(ids)
 
 
-def _extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
+def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
     """What decides the order of lists, or gives gains: its role and the name of the column, if there is one."""
     if frame.name == "truth":
         return "gain", _name_or_found(frame, columns.gain, "gain")
