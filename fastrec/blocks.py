@@ -6,7 +6,8 @@ as the bytes of an Arrow record batch, beside the bytes of their schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,12 +47,8 @@ def tables_of(batches: Iterable[Batch], n_bytes: int) -> Iterator[Table]:
         yield pa.Table.from_batches(held)
 
 
-def pack(batches: Iterable[Batch], side: str, keys: Mapping[str, Any]) -> Iterator[Batch]:
-    """Blocks of the rows of some batches, whose last column is the bucket of each row.
-
-    Besides the fields of `Block` a row has the columns `key0`, `key1`, ...: those that `keys` names, of the first row
-    of the block and as the Arrow types given there. A hash of the keys must be what the buckets come from.
-    """
+def pack(batches: Iterable[Batch], side: str) -> Iterator[Batch]:
+    """Blocks of the rows of some batches, whose last column is the bucket of each row; a row per block."""
     import pyarrow as pa
 
     for table in tables_of(batches, PACKED_BYTES):
@@ -59,20 +56,31 @@ def pack(batches: Iterable[Batch], side: str, keys: Mapping[str, Any]) -> Iterat
         buckets = table.column(n_columns).to_numpy()
         order = np.argsort(buckets.astype(np.uint16) if buckets.max() < SMALL else buckets, kind="stable")
         buckets = buckets[order]
-        rows = table.select(range(n_columns)).combine_chunks().take(pa.array(order))
-        starts = np.flatnonzero(np.diff(buckets, prepend=-1))
-        ends = np.append(starts[1:], len(buckets))
-        first = rows.take(pa.array(starts))
+        rows = _narrow(table.select(range(n_columns))).combine_chunks().take(pa.array(order))
         (whole,) = rows.combine_chunks().to_batches()
-        parts = (whole.slice(start, end - start) for start, end in zip(starts.tolist(), ends.tolist(), strict=True))
-        packed = {
-            "side": pa.array([side] * len(starts)),
-            "bucket": pa.array(buckets[starts], pa.int32()),
-            "schema": pa.array([rows.schema.serialize().to_pybytes()] * len(starts), pa.binary()),
-            "rows": pa.array([part.serialize().to_pybytes() for part in parts], pa.binary()),
-        }
-        named = {f"key{nth}": first.column(name).cast(kind) for nth, (name, kind) in enumerate(keys.items())}
-        yield from pa.table(packed | named).combine_chunks().to_batches()
+        starts = np.flatnonzero(np.diff(buckets, prepend=-1))
+        ends = [*starts[1:].tolist(), len(buckets)]
+        parts = (whole.slice(start, end - start) for start, end in zip(starts.tolist(), ends, strict=True))
+        yield pa.record_batch(
+            {
+                "side": pa.array([side] * len(starts)),
+                "bucket": pa.array(buckets[starts], pa.int32()),
+                "schema": pa.array([whole.schema.serialize().to_pybytes()] * len(starts), pa.binary()),
+                "rows": pa.array([part.serialize().to_pybytes() for part in parts], pa.binary()),
+            }
+        )
+
+
+def _narrow(table: Table) -> Table:
+    """The table with 32 bits for integers, in columns or in lists, that fit: what travels is fewer bytes."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        for wide, narrow in ((pa.int64(), pa.int32()), (pa.list_(pa.int64()), pa.list_(pa.int32()))):
+            if field.type.equals(wide):
+                with contextlib.suppress(pa.ArrowInvalid):
+                    table = table.set_column(at, field.name, table.column(at).cast(narrow))
+    return table
 
 
 def _read(block: Block, schemas: dict[bytes, Any]) -> Batch:
@@ -83,16 +91,23 @@ def _read(block: Block, schemas: dict[bytes, Any]) -> Batch:
     return pa.ipc.read_record_batch(pa.py_buffer(block.rows), schemas[block.schema])
 
 
-def batches_of_buckets(blocks: Iterable[Block], empty: Mapping[str, Table]) -> Iterator[dict[str, Table]]:
-    """Tables of whole buckets by side, from blocks in the order of buckets; those of `empty` where a side has no rows."""
+def _join(batches: Sequence[Batch], empty: Table) -> Table:
+    """Batches as one table; of the types of `empty` where they are not of one width."""
     import pyarrow as pa
 
+    if all(batch.schema.equals(batches[0].schema) for batch in batches[1:]):
+        return pa.Table.from_batches(batches)
+    return pa.concat_tables([pa.Table.from_batches([batch]).cast(empty.schema) for batch in batches])
+
+
+def batches_of_buckets(blocks: Iterable[Block], empty: Mapping[str, Table]) -> Iterator[dict[str, Table]]:
+    """Tables of whole buckets by side, from blocks in the order of buckets; `empty` where a side has none."""
     schemas: dict[bytes, Any] = {}
     held: dict[str, list[Batch]] = {}
     size, bucket = 0, -1
 
     def tables() -> dict[str, Table]:
-        return {side: pa.Table.from_batches(held[side]) if side in held else none for side, none in empty.items()}
+        return {side: _join(held[side], none) if side in held else none for side, none in empty.items()}
 
     for block in blocks:
         if size >= BATCH_BYTES and block.bucket != bucket:

@@ -44,7 +44,8 @@ Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch
 BUCKET = "fastrec bucket"  # the column that rows are dealt by
-BUCKETS_PER_PARTITION = 4  # a task holds the rows of one at a time
+LEAST_BUCKETS = 512  # enough that partitions are about equal
+BUCKETS_PER_PARTITION = 4
 MOST_PARTITIONS = 1 << 20
 BLOCKS = "side string, bucket int, schema binary, rows binary"
 STATES = "state binary, error string, message string"
@@ -116,8 +117,8 @@ def evaluate(
     user, item, rank, score, gain, by, user_weight : names of columns, as in `fastrec.evaluate`
     per_user : whether `SparkReport.per_user` is to be a data frame of the values of users
     n_threads : threads of each task; by default as many as ``spark.task.cpus`` says
-    n_partitions : tasks that evaluate; by default ``spark.sql.shuffle.partitions``. A task holds about a quarter of its
-        partition in memory at once, and all rows of a user always.
+    n_partitions : tasks that evaluate; by default ``spark.sql.shuffle.partitions``, of which Spark joins small ones. A
+        task holds a part of its partition in memory, but all rows of a user.
 
     Returns
     -------
@@ -157,7 +158,7 @@ def evaluate(
         arguments={**columns._asdict(), "user_weight": user_weight},
         keys=(user or "user_id",),
         n_threads=n_threads,
-        n_partitions=_check_partitions(n_partitions, recs),
+        n_partitions=_check_partitions(n_partitions),
     )
     sides = {name: side.having(_columns_of_lists(side, columns, user_weight)) for name, side in sides.items()}
     evaluator = job.check(sides, per_user=per_user)
@@ -255,18 +256,17 @@ def evaluate_scores(
         {**arguments, **weights},
         _user_columns(side, columns),
         n_threads,
-        _check_partitions(n_partitions, log),
+        _check_partitions(n_partitions),
     )
-    side = side.having(
-        [*values, *job.keys, *columns.groupings(), *filter(None, [item or "item_id", *weights.values()])]
-    )
+    others = [name for name in (item or "item_id", *weights.values()) if name is not None]
+    side = side.having([*values, *job.keys, *columns.groupings(), *others])
     evaluator = job.check({"log": side}, per_user=per_user)
     assert isinstance(evaluator, ScoreEvaluator)
     if any(weights.values()) and evaluator.ordered:
         raise MetricError(
-            f"{', '.join(evaluator.ordered_calls)}: with weights the order of all rows cannot be had from counts; leave "
-            "out the weights or these metrics, or bring the rows to one machine: "
-            "fastrec.evaluate_scores(log.toArrow(), ...)"
+            f"{', '.join(evaluator.ordered_calls)}: with weights the order of all rows cannot be had from counts; "
+            "leave out the weights or these metrics, or bring the rows to one machine: "
+            "fastrec.evaluate_scores(log.toArrow())"
         )
     if side.is_long(values[0]):
         _check_ties(evaluator)
@@ -343,7 +343,7 @@ class _Side(NamedTuple):
         require("pyspark", "spark", what="fastrec.spark")
         if not hasattr(frame, "mapInArrow"):
             raise InputTypeError(
-                f"{name} must be a Spark data frame, found a {type(frame).__name__}: fastrec.evaluate takes other frames"
+                f"{name} must be a Spark data frame, found a {type(frame).__name__}, which fastrec.evaluate may take"
             )
         return cls(name, frame)
 
@@ -401,7 +401,7 @@ class _Job(NamedTuple):
     arguments: dict[str, Any]  # of `update`
     keys: tuple[str, ...]  # the columns that make a user
     n_threads: int | None
-    n_partitions: int
+    n_partitions: int | None
     order: tuple[str, ...] = ()  # the columns that long rows are put in order by
     empty: Mapping[str, Table] = {}
 
@@ -434,7 +434,7 @@ class _Job(NamedTuple):
         if not self.keys:
             yield from ({"log": table} for table in tables_of(batches, BATCH_BYTES))
             return
-        for tables in batches_of_buckets(_read_blocks(batches, self.n_partitions), self.empty):
+        for tables in batches_of_buckets(_read_blocks(batches), self.empty):
             yield {name: _in_order(table, self.order) for name, table in tables.items()}
 
     def states(self, batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -470,17 +470,11 @@ class _Job(NamedTuple):
             yield from pa.table(list(map(pa.array, columns)), [*self.keys, *report.per_user]).to_batches()
 
 
-def _read_blocks(batches: Iterable[Batch], n_partitions: int) -> Iterator[Block]:
+def _read_blocks(batches: Iterable[Batch]) -> Iterator[Block]:
     """Blocks of a partition, read one by one: together they may be all there is room for."""
-    from pyspark import TaskContext
-
-    task = TaskContext.get()
     for batch in batches:
         for row in range(batch.num_rows):
-            block = Block(*(batch.column(nth)[row].as_py() for nth in range(len(Block._fields))))
-            # Spark sent it by the name of one of its users: all of them must hash to this partition
-            assert task is None or block.bucket % n_partitions == task.partitionId(), (block.bucket, n_partitions)
-            yield block
+            yield Block(*(batch.column(nth)[row].as_py() for nth in range(len(Block._fields))))
 
 
 def _one_row(**values: Any) -> Batch:
@@ -550,18 +544,18 @@ def _check_same_types(sides: Mapping[str, _Side], roles: Mapping[str, str]) -> N
     """Ids that cannot match."""
     for role, name in roles.items():
         kinds = {side.name: _kind_of_ids(side.kind(name)) for side in sides.values()}
-        if len(set(kinds.values())) > 1:
+        if len(set(kinds.values())) > 1 and all(kinds.values()):
             found = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
             raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}")
 
 
 def _kind_of_ids(kind: Any) -> str:
-    """What errors call the ids of an Arrow type."""
+    """What errors call the ids of an Arrow type; "" for a type that is none of ids."""
     from pyarrow import types
 
     if types.is_integer(kind):
         return "integers"
-    return "texts" if types.is_string(kind) or types.is_large_string(kind) else str(kind)
+    return "texts" if types.is_string(kind) or types.is_large_string(kind) else ""
 
 
 def _check_ties(evaluator: Evaluator | ScoreEvaluator) -> None:
@@ -587,44 +581,38 @@ def _spell(groups: Mapping[Any, Any], *, numbered: bool) -> dict[Any, Any]:
     return dict(sorted((int(label), estimates) for label, estimates in groups.items()))
 
 
-def _check_partitions(n_partitions: int | None, frame: DataFrame) -> int:
-    """Partitions to evaluate in."""
-    if n_partitions is None:
-        return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+def _check_partitions(n_partitions: int | None) -> int | None:
+    """Partitions to evaluate in, if that is not left to Spark."""
     number = whole_number(n_partitions)
-    if number is None:
+    if n_partitions is not None and number is None:
         raise InputTypeError(f"n_partitions must be a whole number, found {n_partitions!r}")
-    if not 1 <= number <= MOST_PARTITIONS:
+    if number is not None and not 1 <= number <= MOST_PARTITIONS:
         raise InputError(f"n_partitions must be from 1 to {MOST_PARTITIONS}, found {n_partitions}")
     return number
 
 
 def _co_locate(sides: Mapping[str, _Side], job: _Job) -> DataFrame:
-    """Blocks of all sides, each partition with all rows of its users."""
+    """Blocks of all sides, a bucket whole in one partition and in one piece there."""
     from pyspark.sql import DataFrame, functions
 
+    frame = next(iter(sides.values())).frame
+    n_partitions = job.n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    n_buckets = functions.lit(max(LEAST_BUCKETS, BUCKETS_PER_PARTITION * n_partitions))
     parts = []
     for side in sides.values():
-        whole = {key: side.kind(key) for key in job.keys if _kind_of_ids(side.kind(key)) == "integers"}
-        keys = [_column(key).cast("bigint") if key in whole else _column(key) for key in job.keys]
-        bucket = functions.pmod(functions.hash(*keys), functions.lit(job.n_partitions * BUCKETS_PER_PARTITION))
-        rows = side.selected().select("*", bucket.alias(BUCKET))
-        named = [
-            f"key{nth} {field.dataType.simpleString()}" for nth, field in enumerate(side.frame.select(*keys).schema)
-        ]
-        parts.append(rows.mapInArrow(_packer(side, job.keys), ", ".join([BLOCKS, *named])))
+        whole = {key for key in job.keys if _kind_of_ids(side.kind(key)) == "integers"}  # of any width, on either side
+        users = [_column(key).cast("bigint") if key in whole else _column(key) for key in job.keys]
+        bucket = functions.pmod(functions.hash(*users), n_buckets)
+        parts.append(side.selected().select("*", bucket.alias(BUCKET)).mapInArrow(_packer(side.name), BLOCKS))
     blocks = functools.reduce(DataFrame.union, parts)
-    names = [f"key{nth}" for nth in range(len(job.keys))]
-    return blocks.repartition(job.n_partitions, *names).sortWithinPartitions("bucket").drop(*names)
+    # without a number Spark joins small partitions
+    given = () if job.n_partitions is None else (job.n_partitions,)
+    return blocks.repartition(*given, "bucket").sortWithinPartitions("bucket")
 
 
-def _packer(side: _Side, keys: Sequence[str]) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
-    """The function that packs a side; a task is sent no more than it holds on to."""
-    import pyarrow as pa
-
-    name = side.name
-    kinds = {key: pa.int64() if _kind_of_ids(side.kind(key)) == "integers" else side.kind(key) for key in keys}
-    return lambda batches: pack(batches, name, kinds)
+def _packer(side: str) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+    """The function that packs a side."""
+    return lambda batches: pack(batches, side)
 
 
 def _merge_states(rows: DataFrame, job: _Job, evaluator: Any) -> None:

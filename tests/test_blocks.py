@@ -1,0 +1,130 @@
+"""Rows packed by user: nothing is lost, whole buckets come out, and what an evaluator of a part keeps does not grow."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastrec
+from fastrec import blocks
+from fastrec.blocks import Block, batches_of_buckets, pack
+
+WIDE = 2**40
+
+
+def make_rows(n=10_000, n_buckets=50, seed=0):
+    """Rows of integers that fit 32 bits or do not, texts and lists, in batches; their buckets are last."""
+    rng = np.random.default_rng(seed)
+    users = rng.integers(0, 300, n)
+    table = pa.table(
+        {
+            "user": users,
+            "wide": users * WIDE,
+            "text": pa.array([f"item {item}" for item in rng.integers(0, 99, n)]),
+            "list": pa.array([[int(user)] * (user % 3) for user in users], pa.list_(pa.int64())),
+            "number": rng.random(n).astype(np.float32),
+            "bucket": pa.array(users % n_buckets, pa.int32()),
+        }
+    )
+    return table, table.to_batches(max_chunksize=700)
+
+
+def unpacked(batches):
+    """The blocks of packed batches, in the order of buckets as a cluster brings them."""
+    found = [Block(*row.values()) for batch in batches for row in batch.to_pylist()]
+    return sorted(found, key=lambda block: block.bucket)
+
+
+def in_order(table):
+    return table.sort_by([("user", "ascending"), ("number", "ascending"), ("text", "ascending")])
+
+
+@pytest.mark.parametrize("packed", [1, 20_000, 1 << 25])
+@pytest.mark.parametrize("handed_out", [1, 20_000, 1 << 25])
+def test_rows_come_out_as_they_went_in(monkeypatch, packed, handed_out):
+    monkeypatch.setattr(blocks, "PACKED_BYTES", packed)
+    monkeypatch.setattr(blocks, "BATCH_BYTES", handed_out)
+    table, batches = make_rows()
+    empty = {"recs": table.drop(["bucket"]).slice(0, 0), "truth": table.select(["user"]).slice(0, 0)}
+    given = [*pack(iter(batches), "recs"), *pack(table.select(["user", "bucket"]).to_batches(), "truth")]
+    out = list(batches_of_buckets(unpacked(given), empty))
+    assert (len(out) == 1) == (handed_out == 1 << 25)
+    assert len(out) <= 50
+    for side, columns in (("recs", empty["recs"].column_names), ("truth", ["user"])):
+        tables = [tables[side].cast(empty[side].schema) for tables in out]
+        whole = pa.concat_tables(tables)
+        if side == "recs":
+            assert in_order(whole).equals(in_order(table.select(columns)))
+        else:
+            assert sorted(whole["user"].to_pylist()) == sorted(table["user"].to_pylist())
+        buckets = [set((part["user"].to_numpy() % 50).tolist()) for part in tables]
+        assert sum(map(len, buckets)) == len(set().union(*buckets))  # a bucket is in one table only
+
+
+def test_integers_that_fit_travel_narrow():
+    _, batches = make_rows()
+    (packed,) = pack(batches, "recs")
+    schema = pa.ipc.read_schema(pa.py_buffer(packed.column("schema")[0].as_py()))
+    kinds = {field.name: field.type for field in schema}
+    assert kinds["user"] == pa.int32() and kinds["wide"] == pa.int64() and kinds["list"] == pa.list_(pa.int32())
+
+
+def test_widths_that_differ_between_blocks_are_joined(monkeypatch):
+    monkeypatch.setattr(blocks, "PACKED_BYTES", 1)
+    table = pa.table({"user": [1, WIDE, 2], "bucket": pa.array([0, 0, 0], pa.int32())})
+    empty = {"recs": table.select(["user"]).slice(0, 0)}
+    (out,) = batches_of_buckets(unpacked(pack(table.to_batches(max_chunksize=1), "recs")), empty)
+    assert sorted(out["recs"]["user"].to_pylist()) == [1, 2, WIDE]
+
+
+def test_a_side_without_rows_has_its_columns():
+    table, _ = make_rows(100)
+    empty = {"recs": table.drop(["bucket"]).slice(0, 0), "truth": table.select(["user"]).slice(0, 0)}
+    for tables in batches_of_buckets(unpacked(pack(table.to_batches(), "recs")), empty):
+        assert tables["truth"] is empty["truth"]
+    assert list(batches_of_buckets([], empty)) == []
+    assert list(pack([], "recs")) == list(pack(table.slice(0, 0).to_batches(), "recs")) == []
+
+
+@pytest.mark.parametrize("kind", ["lists", "rows", "rows without users"])
+def test_the_state_of_a_part_does_not_grow_with_users(kind):
+    sizes = []
+    for n_users in (10, 20_000):
+        users = np.repeat(np.arange(n_users), 2)
+        rng = np.random.default_rng(n_users)
+        if kind == "lists":
+            evaluator = fastrec.Evaluator(["ndcg@2", "recall@1"]).as_part()
+            recs = pa.table({"user_id": users, "item_id": np.arange(len(users)) % 2, "rank": np.arange(len(users))})
+            evaluator.update(recs, recs.select(["user_id", "item_id"]))
+        else:
+            metrics = ["auc", "log_loss"] + ["gauc"] * (kind == "rows")
+            evaluator = fastrec.ScoreEvaluator(metrics).as_part()
+            log = pa.table({"user_id": users, "label": rng.integers(0, 2, len(users)), "score": rng.random(len(users))})
+            evaluator.update(log if kind == "rows" else log.drop(["user_id"]))
+        sizes.append(len(evaluator.to_bytes()))
+    assert sizes[1] < sizes[0] + 100
+
+
+def test_parts_without_ids_and_order_add_up():
+    rng = np.random.default_rng(1)
+    log = pa.table({"user_id": np.arange(200) // 4, "label": rng.integers(0, 2, 200), "score": rng.random(200)})
+    whole = fastrec.ScoreEvaluator(["gauc", "auc"]).as_part()
+    for part in (log.slice(0, 80), log.slice(80)):
+        other = fastrec.ScoreEvaluator(["gauc", "auc"]).as_part()
+        other.update(part)
+        whole.merge(fastrec.ScoreEvaluator.from_bytes(other.to_bytes()))
+    report = whole.result()
+    assert report["gauc"] == fastrec.evaluate_scores(log, metrics="gauc")["gauc"]
+    assert np.isnan(report["auc"]) and report.user_ids is None  # the order of all rows is for others to bring
+
+
+def test_bins_of_a_histogram_add_up():
+    rng = np.random.default_rng(2)
+    labels, scores = rng.integers(0, 2, 1000), rng.normal(size=1000)
+    whole = fastrec.ScoreHistogram(16)
+    for part in (slice(0, 300), slice(300, 1000)):
+        seen = fastrec.ScoreHistogram(16)
+        seen.add(labels[part].astype(np.int8), scores[part])
+        whole.add_bins(**seen.pack())
+    assert whole.estimate() == fastrec.bounded_auc(labels, scores, bits=16)
+    whole.add_bins(**fastrec.ScoreHistogram(16).pack())
+    assert whole.estimate() == fastrec.bounded_auc(labels, scores, bits=16)
