@@ -1,9 +1,11 @@
 """A job for spark-submit: evaluates lists against truth, both Parquet, and writes the report as JSON.
 
-    spark-submit --py-files fastrec.whl examples/spark_job.py recs.parquet truth.parquet report.json
+    cp fastrec-*.whl fastrec.zip    # Spark takes Python files by this ending, and a wheel is a zip file
+    spark-submit --py-files fastrec.zip examples/spark_job.py recs.parquet truth.parquet report.json
 
-The executors need NumPy, Numba and PyArrow; fastrec travels with the job, as a wheel. Where nodes keep files between
-jobs, `--conf spark.executorEnv.FASTREC_CACHE_DIR=FOLDER` spares them compiling again.
+The executors need NumPy, Numba and PyArrow; fastrec travels with the job. Where it is installed on the executors
+instead, kernels are compiled once per node, and `--conf spark.executorEnv.FASTREC_CACHE_DIR=FOLDER` keeps them from job
+to job.
 """
 
 import argparse
@@ -20,7 +22,7 @@ def main() -> None:
     parser.add_argument("recs", help="Parquet of user_id, item_id and rank or score")
     parser.add_argument("truth", help="Parquet of user_id and item_id")
     parser.add_argument("output", type=Path, help="file for the report")
-    parser.add_argument("--metrics", default="ndcg@10,recall@10,mrr", help="metrics, with commas between them")
+    parser.add_argument("--metrics", nargs="+", default=["ndcg@10", "recall@10", "mrr"])
     options = parser.parse_args()
     session = SparkSession.builder.appName("fastrec").getOrCreate()
     recs, truth = (session.read.parquet(path) for path in (options.recs, options.truth))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastrec import exceptions
+from fastrec._version import __version__
 from fastrec.api import Duplicates, Evaluator, NoRecs, NoTruth, OneClass, ScoreEvaluator, Ties
 from fastrec.blocks import BATCH_BYTES, Block, batches_of_buckets, pack, tables_of
 from fastrec.exceptions import (
@@ -404,6 +405,7 @@ class _Job(NamedTuple):
     n_partitions: int | None
     order: tuple[str, ...] = ()  # the columns that long rows are put in order by
     empty: Mapping[str, Table] = {}
+    version: str = __version__
 
     def check(self, sides: Mapping[str, _Side], *, per_user: bool) -> Evaluator | ScoreEvaluator:
         """The evaluator of the driver, after all has been said that is wrong with arguments and columns."""
@@ -418,6 +420,8 @@ class _Job(NamedTuple):
         """An evaluator within a task."""
         from pyspark import TaskContext
 
+        if self.version != __version__:
+            raise InputError(f"the driver has fastrec {self.version}, but an executor has {__version__}: install one")
         task = TaskContext.get()
         n_threads = self.n_threads or (task.cpus() if task is not None else 1)
         return self.make(**self.options, per_user=per_user, n_threads=n_threads)
@@ -440,9 +444,9 @@ class _Job(NamedTuple):
     def states(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """One row: what an evaluator has seen in a partition, or the error that it met."""
         _keep_code_on_this_node()
-        evaluator = self.start().as_part()
         seen = False
         try:
+            evaluator = self.start().as_part()
             for tables in self.tables(batches):
                 self.update(evaluator, tables)
                 seen = True

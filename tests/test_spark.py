@@ -1,14 +1,17 @@
 """Evaluation of Spark data frames in a real session on this machine, held to the same evaluation without Spark."""
 
+import json
 import math
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fastrec
@@ -415,3 +418,65 @@ def test_lists_from_spark_are_not_copied(session):
     flat, _ = split_lists(open_foreign(lists, "recs").read("item_id"), "items")
     items = read_ids(flat, "items")
     assert np.shares_memory(items, lists.column("item_id").chunk(0).values.to_numpy())
+
+
+def test_versions_that_differ_are_told_apart():
+    job = fastrec.spark._Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1, version="0.0.9")
+    (batch,) = job.states([])
+    assert batch.to_pylist()[0]["error"] == "InputError"
+    assert batch.to_pylist()[0]["message"].startswith("the driver has fastrec 0.0.9, but an executor has ")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The library as a wheel of another version than the one that is installed, with the ending that Spark wants."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    shutil.copytree(ROOT / "fastrec", source / "fastrec", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    version = source / "fastrec" / "_version.py"
+    version.write_text(version.read_text().replace(fastrec.__version__, f"{fastrec.__version__}+shipped"))
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(built),
+        str(source),
+    ]
+    made = subprocess.run(build, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no wheel can be built here: {made.stderr}")
+    (found,) = built.glob("*.whl")
+    return found.rename(built / "fastrec.zip")
+
+
+def test_a_submitted_job(tmp_path, wheel):
+    recs, truth = make_lists(40)
+    for name, table in (("recs", recs), ("truth", truth)):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    settings = ["spark.ui.enabled=false", "spark.driver.bindAddress=127.0.0.1", "spark.driver.host=127.0.0.1"]
+    submit = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]", "--py-files", wheel]
+    submit += [part for setting in (*settings, f"spark.local.dir={tmp_path}") for part in ("--conf", setting)]
+    job = [
+        ROOT / "examples" / "spark_job.py",
+        *(tmp_path / name for name in ("recs.parquet", "truth.parquet", "out.json")),
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    run = subprocess.run(
+        [*map(str, submit), *map(str, job), "--metrics", *LISTS],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=tmp_path,
+    )
+    assert run.returncode == 0, run.stderr
+    wanted = fastrec.evaluate(recs, truth, LISTS).to_dict()
+    # the version says that the driver ran what was shipped; had a task not, it would have complained
+    assert json.loads((tmp_path / "out.json").read_text()) == wanted | {"fastrec": f"{fastrec.__version__}+shipped"}
