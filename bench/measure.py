@@ -39,15 +39,15 @@ class Others:
     """Processors that other processes, or other machines on the same hardware, use from now on (Linux)."""
 
     def __init__(self) -> None:
-        self._start = self._read()
+        self._start = self.read()
 
     def share(self) -> float:
         """Their mean number since then, 0 where it cannot be told."""
-        wall, busy, own = (now - before for now, before in zip(self._read(), self._start, strict=True))
+        wall, busy, own = (now - before for now, before in zip(self.read(), self._start, strict=True))
         return max(0.0, (busy - own) / wall) if wall > SHORTEST_TURN else 0.0
 
     @staticmethod
-    def _read() -> tuple[float, float, float]:
+    def read() -> tuple[float, float, float]:
         """Seconds: the clock, all processors at work, this process and its children at work."""
         try:
             counts = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
@@ -74,7 +74,7 @@ class Turns:
     a ratio. So a turn in which they had them is made again, up to four times as many turns as `rounds`.
     """
 
-    def __init__(self, calls: dict[str, Callable[[], Any]], rounds: int) -> None:
+    def __init__(self, calls: dict[str, Callable[[], Any]], rounds: int, others_of: type[Others] = Others) -> None:
         """Make each call once to warm up, then `rounds` times in turns, each turn beginning with another call."""
         for call in calls.values():
             call()
@@ -82,7 +82,7 @@ class Turns:
         turns: list[tuple[float, dict[str, float]]] = []
         for turn in range(4 * rounds):
             first = turn % len(names)
-            others = Others()
+            others = others_of()
             took = {name: seconds_of(calls[name]) for name in names[first:] + names[:first]}
             turns.append((others.share(), took))
             if sum(share <= CALM for share, _ in turns) == rounds:

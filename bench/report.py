@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from bench.measure import BUSY, ROOT
 from bench.run import RESULTS, ROUTE
 
 README = ROOT / "README.md"
+SPARK_RESULTS = RESULTS.with_name("spark.json")
+PER_CORE = "M rows/s per core"  # how notes of rates on Spark end
+DOLLARS_PER_CORE_HOUR = 0.05  # an assumption, about what a rented core with 4 GB costs
 
 
 def check_results(results: dict[str, Any]) -> None:
@@ -57,7 +60,19 @@ def table_of_routes(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def table_of_spark(results: dict[str, Any]) -> str:
+    """What was measured of Spark, and an estimate of what a billion rows cost at these rates."""
+    lines = [table(results), ""]
+    for row in results["rows"]:
+        if row["note"].endswith(PER_CORE):
+            hours = 1e3 / float(row["note"].removesuffix(PER_CORE)) / 3600
+            dollars = f"${hours * DOLLARS_PER_CORE_HOUR:.2g} at an assumed ${DOLLARS_PER_CORE_HOUR} per core-hour"
+            lines.append(f"- {tidy(row['name'])}: an estimate of {hours:.2g} core-hours per 10^9 rows, {dollars}")
+    return "\n".join(lines)
+
+
 TABLES = {"speed": table, "routes": table_of_routes}
+TABLES_OF_SPARK = {"spark": table_of_spark}
 
 
 def tidy(text: str) -> str:
@@ -65,9 +80,9 @@ def tidy(text: str) -> str:
     return text.replace(" x ", " × ").replace("->", "→").replace("|", "\\|")
 
 
-def fill(text: str, results: dict[str, Any]) -> str:
+def fill(text: str, results: dict[str, Any], tables: dict[str, Callable[[dict[str, Any]], str]] = TABLES) -> str:
     """The text with fresh tables between the markers of each."""
-    for name, make in TABLES.items():
+    for name, make in tables.items():
         begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
         if text.count(begin) != 1 or text.count(end) != 1:
             raise SystemExit(f"the text needs {begin} and {end} once each")
@@ -81,12 +96,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="only say whether the table is current")
     parser.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
+    parser.add_argument("--spark", type=Path, default=SPARK_RESULTS, metavar="FILE")
     parser.add_argument("--readme", type=Path, default=README, metavar="FILE")
     options = parser.parse_args(arguments)
-    results = json.loads(options.json.read_text(encoding="utf-8"))
-    check_results(results)
-    text = options.readme.read_text(encoding="utf-8")
-    fresh = fill(text, results)
+    text = fresh = options.readme.read_text(encoding="utf-8")
+    for file, tables in ((options.json, TABLES), (options.spark, TABLES_OF_SPARK)):
+        results = json.loads(file.read_text(encoding="utf-8"))
+        check_results(results)
+        fresh = fill(fresh, results, tables)
     if options.check:
         print(f"{options.readme.name}: the table of speed is " + ("current" if fresh == text else "stale"))
         return int(fresh != text)

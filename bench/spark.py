@@ -1,0 +1,218 @@
+"""Benchmarks of Spark on this machine: `python -m bench.spark [--users N] [--json FILE]`.
+
+One session on all processors, rows cached in it, workers that have done it before. The same 30 values by fastrec where
+the rows lie, by Spark SQL with window functions, and by fastrec on this machine; equal values are asserted first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench import cases, rivals
+from bench.frames import evaluate
+from bench.measure import Others, Spread, Turns, describe_machine, memory, reset_peak_memory
+from bench.report import PER_CORE, SPARK_RESULTS
+from bench.run import Row, to_text
+
+METRICS = rivals.names_of("ndcg recall precision map mrr hit_rate")
+LENGTH = 100
+PARTITIONS = 8
+NAMES = {"user": "user", "item": "item"}
+
+
+class OtherProcesses(Others):
+    """What other processes use, those that Spark started not being such."""
+
+    @staticmethod
+    def read() -> tuple[float, float, float]:
+        """Seconds: the clock, all processors at work, this process and all that it started at work."""
+        import psutil
+
+        clock, busy, _ = Others.read()
+        own = psutil.Process()
+        times = [process.cpu_times() for process in [own, *own.children(recursive=True)]]
+        return clock, busy, sum(time.user + time.system for time in times)
+
+
+def start(n_partitions: int = PARTITIONS) -> Any:
+    """A session on all processors."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "6g",
+        "spark.sql.shuffle.partitions": str(n_partitions),
+    }
+    builder = SparkSession.builder.master("local[*]").appName("bench")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def cached(session: Any, table: Any) -> Any:
+    """A table in Spark's memory."""
+    frame = session.createDataFrame(table).repartition(2 * session.sparkContext.defaultParallelism).cache()
+    frame.count()
+    return frame
+
+
+def as_lists(frame: Any) -> Any:
+    """One row per user, with the items by rank."""
+    import polars as pl
+
+    order = ["user", "rank"] if "rank" in frame.columns else ["user"]
+    return frame.sort(order).group_by("user", maintain_order=True).agg(pl.col("item"))
+
+
+def query(recs: Any, truth: Any) -> Callable[[], dict[str, float]]:
+    """The same values by Spark SQL: a join for the hits, a window over them, a row per user, means."""
+    from pyspark.sql import Window, functions
+    from pyspark.sql.functions import col, lit, when
+
+    ideals = np.cumsum(1 / np.log2(np.arange(max(rivals.CUTOFFS)) + 2)).tolist()
+    ideal = functions.array(*map(lit, ideals))
+    by_rank = Window.partitionBy("user").orderBy("rank")
+    hits = recs.join(truth, ["user", "item"]).withColumn("nth", functions.row_number().over(by_rank))
+    hits = hits.withColumns({"discount": 1 / functions.log2(col("rank") + 1), "precision": col("nth") / col("rank")})
+    sums = [functions.min("rank").alias("first")]
+    for k in rivals.CUTOFFS:
+        within = col("rank") <= k
+        sums += [
+            functions.count_if(within).alias(f"hits@{k}"),
+            functions.sum(when(within, col("discount")).otherwise(0.0)).alias(f"dcg@{k}"),
+            functions.sum(when(within, col("precision")).otherwise(0.0)).alias(f"precision_sum@{k}"),
+        ]
+    held = truth.groupBy("user").agg(functions.count("*").alias("n_rel"))
+    table = held.join(hits.groupBy("user").agg(*sums), "user", "left")
+    means = []
+    for k in rivals.CUTOFFS:
+        found, place = col(f"hits@{k}"), functions.least(col("n_rel"), lit(k)).cast("int")
+        values = {
+            f"ndcg@{k}": col(f"dcg@{k}") / functions.element_at(ideal, place),
+            f"recall@{k}": found / col("n_rel"),
+            f"precision@{k}": found / k,
+            f"map@{k}": col(f"precision_sum@{k}") / place,
+            f"mrr@{k}": when(col("first") <= k, 1 / col("first")).otherwise(0.0),
+            f"hit_rate@{k}": (found > 0).cast("double"),
+        }
+        means += [functions.avg(functions.coalesce(value, lit(0.0))).alias(name) for name, value in values.items()]
+    return lambda: table.agg(*means).first().asDict()
+
+
+def hand_over(frame: Any) -> Callable[[], Any]:
+    """Spark giving all rows to a function of Python that does nothing with them."""
+
+    def count(batches: Any) -> Any:
+        import pyarrow as pa
+
+        yield pa.record_batch({"rows": [sum(batch.num_rows for batch in batches)]})
+
+    return frame.mapInArrow(count, "rows long").collect
+
+
+def collect_and_evaluate(recs: Any, truth: Any) -> Any:
+    """All rows brought to the driver, and evaluated there."""
+    return evaluate(recs.toArrow(), truth.toArrow())
+
+
+def compare(session: Any, n_users: int, rounds: int) -> list[Row]:
+    """Rows and lists of users: fastrec on Spark against Spark SQL, handing over the rows, and this machine alone."""
+    import fastrec.spark
+
+    recs, truth = rivals.polars_frames(cases.make_log(n_users, LENGTH))
+    n_rows, cores = len(recs), session.sparkContext.defaultParallelism
+    forms = {"a row per item": (recs, truth), "columns of lists": (as_lists(recs), as_lists(truth))}
+    rows = []
+    for form, (own_recs, own_truth) in forms.items():
+        tables = own_recs.to_arrow(), own_truth.to_arrow()
+        on_spark = [cached(session, table) for table in tables]
+        calls: dict[str, Callable[[], Any]] = {
+            "spark": functools.partial(fastrec.spark.evaluate, *on_spark, METRICS, **NAMES),
+            "frame": functools.partial(evaluate, *tables),
+            "driver": functools.partial(collect_and_evaluate, *on_spark),
+            "handed over": hand_over(on_spark[0]),
+        }
+        if form == "a row per item":
+            calls["SQL"] = query(*on_spark)
+            rivals.check_equal("Spark SQL", calls["SQL"](), dict(calls["frame"]()))
+        if dict(calls["spark"]()) != dict(calls["frame"]()):
+            raise AssertionError("fastrec gives other bits on Spark")
+        turns = Turns(calls, rounds, OtherProcesses)
+        rows += lines(turns, f"{n_users} users x {LENGTH}, {form}", n_rows, cores)
+        for frame in on_spark:
+            frame.unpersist()
+    return rows
+
+
+def lines(turns: Turns, what: str, n_rows: int, cores: int) -> list[Row]:
+    """What is promised of one form of the data, and what explains it."""
+    took = {name: turns.median(name) for name in turns.seconds}
+    rate = f"{n_rows / took['spark'] / cores / 1e6:.3g}{PER_CORE}"
+    rows = [Row(f"{what}: fastrec.spark", turns.each("spark", 1.0), "s", note=rate)]
+    if "SQL" in took:
+        note = f"{took['spark']:.3g} s / {took['SQL']:.3g} s"
+        rows.append(Row(f"{what}: fastrec.spark / Spark SQL", turns.ratio("spark", "SQL"), "x", 0.5, note=note))
+    for name, other, target in [
+        ("frame", "evaluate on a frame in this machine's memory", 2.0),
+        ("driver", "toArrow() to the driver and evaluate there", None),
+        ("handed over", "Spark handing the lists to an empty Python function", None),
+    ]:
+        note = f"{took['spark']:.3g} s / {took[name]:.3g} s"
+        rows.append(Row(f"{what}: fastrec.spark / {other}", turns.ratio("spark", name), "x", target, note=note))
+    return rows
+
+
+def measure_driver(session: Any, n_users: int) -> list[Row]:
+    """Memory that the driver's Python needs more for ten times the users."""
+    import fastrec.spark
+
+    peaks = []
+    for users in (n_users // 10, n_users):
+        recs, truth = (
+            session.range(users).selectExpr("id AS user", f"explode(sequence(1, {length})) AS item", "item AS rank")
+            for length in (LENGTH, 9)
+        )
+        before = 0
+        for _ in range(2):
+            reset_peak_memory()
+            before = memory(peak=False)
+            fastrec.spark.evaluate(recs, truth, METRICS, **NAMES, n_partitions=PARTITIONS)
+        peaks.append((memory(peak=True) - before) / 1e6)
+    note = f"{peaks[0]:.3g} MB for {n_users // 10} users"
+    return [Row(f"memory that the driver needs more for {n_users} users", Spread.of([peaks[1]]), "MB", 20, note=note)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table, write the JSON; 1 if a promise is not kept."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__.splitlines()[0])
+    parser.add_argument("--users", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write the results there ({SPARK_RESULTS.name})")
+    options = parser.parse_args(arguments)
+    session = start()
+    rows = [*compare(session, options.users, options.rounds), *measure_driver(session, options.users)]
+    print(to_text(rows))
+    if options.json is not None:
+        machine = describe_machine()
+        machine["versions"] |= {"spark": session.version}
+        result = {"schema": 1, "quick": options.users < 200_000, **machine, "rows": [row.to_dict() for row in rows]}
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    session.stop()
+    return int(any(row.met is False for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
