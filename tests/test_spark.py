@@ -16,6 +16,7 @@ import pytest
 
 import fastrec
 import fastrec.spark
+from fastrec.kernels.jit import cache_root
 
 ROOT = Path(__file__).parent.parent
 JAVA = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '/nowhere')}/bin{os.pathsep}{os.environ['PATH']}")
@@ -35,10 +36,19 @@ ROWS = ["gauc", "auc", "average_precision", "ks", "ndcg@5", "log_loss", "calibra
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory):
+def environment():
+    """What Spark's workers find: this Python, and kernels that other tests have compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        if (folder := cache_root()) is not None:
+            patch.setenv("FASTREC_CACHE_DIR", str(folder.parent))
+        yield
+
+
+@pytest.fixture(scope="module")
+def session(environment, tmp_path_factory):
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     folder = tmp_path_factory.mktemp("spark")
     settings = {
         "spark.ui.enabled": "false",
@@ -131,16 +141,14 @@ def assert_same(report, wanted):
 def test_lists_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partitions):
     recs, truth = make_lists()
     options = {"k": [1, 5, 20], "by": "plan", "user_weight": "weight"}
-    report = fastrec.spark.evaluate(
-        on_spark(recs, n_partitions), on_spark(truth, n_partitions), LISTS, n_partitions=n_partitions, **options
-    )
+    report = fastrec.spark.evaluate(on_spark(recs, 5), on_spark(truth, 4), LISTS, n_partitions=n_partitions, **options)
     assert_same(report, fastrec.evaluate(recs, truth, LISTS, **options))
 
 
 @pytest.mark.parametrize("n_partitions", [1, 7, 64])
 def test_rows_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partitions):
     log = make_log()
-    report = fastrec.spark.evaluate_scores(on_spark(log, n_partitions), ROWS, by="device", n_partitions=n_partitions)
+    report = fastrec.spark.evaluate_scores(on_spark(log, 5), ROWS, by="device", n_partitions=n_partitions)
     assert_same(report, fastrec.evaluate_scores(log, metrics=ROWS, by="device"))
 
 
@@ -455,7 +463,7 @@ def wheel(tmp_path_factory):
     return found.rename(built / "fastrec.zip")
 
 
-def test_a_submitted_job(tmp_path, wheel):
+def test_a_submitted_job(environment, tmp_path, wheel):
     recs, truth = make_lists(40)
     for name, table in (("recs", recs), ("truth", truth)):
         pq.write_table(table, tmp_path / f"{name}.parquet")
@@ -466,14 +474,13 @@ def test_a_submitted_job(tmp_path, wheel):
         ROOT / "examples" / "spark_job.py",
         *(tmp_path / name for name in ("recs.parquet", "truth.parquet", "out.json")),
     ]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     run = subprocess.run(
         [*map(str, submit), *map(str, job), "--metrics", *LISTS],
         capture_output=True,
         text=True,
         check=False,
-        env=environment,
+        env=variables | {"SPARK_LOCAL_IP": "127.0.0.1"},
         cwd=tmp_path,
     )
     assert run.returncode == 0, run.stderr
