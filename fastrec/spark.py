@@ -259,8 +259,9 @@ def evaluate_scores(
         n_threads,
         _check_partitions(n_partitions),
     )
-    others = [name for name in (item or "item_id", *weights.values()) if name is not None]
-    side = side.having([*values, *job.keys, *columns.groupings(), *others])
+    needs_items = ScoreEvaluator(**options).settings["ties"] in ("id_asc", "id_desc")
+    others = [item or "item_id"] if needs_items or item is not None else []
+    side = side.having([*values, *job.keys, *columns.groupings(), *others, *weights.values()])
     evaluator = job.check({"log": side}, per_user=per_user)
     assert isinstance(evaluator, ScoreEvaluator)
     if any(weights.values()) and evaluator.ordered:
@@ -352,9 +353,10 @@ class _Side(NamedTuple):
         """Its names, for what reads no more."""
         return Frame(self.name, self.frame.columns, _never)
 
-    def having(self, names: Iterable[str]) -> _Side:
+    def having(self, names: Iterable[Any]) -> _Side:
         """Those of the named columns that there are."""
-        there = [name for name in dict.fromkeys(names) if self.frame.columns.count(name) == 1]
+        wanted, columns = list(names), self.frame.columns
+        there = [name for name in columns if name in wanted and columns.count(name) == 1]
         return self._replace(empty=self.frame.select(*map(_column, there)).limit(0).toArrow())
 
     def all_columns(self) -> Table:
@@ -597,7 +599,7 @@ def _check_partitions(n_partitions: int | None) -> int | None:
 
 def _co_locate(sides: Mapping[str, _Side], job: _Job) -> DataFrame:
     """Blocks of all sides, a bucket whole in one partition and in one piece there."""
-    from pyspark.sql import DataFrame, functions
+    from pyspark.sql import functions
 
     frame = next(iter(sides.values())).frame
     n_partitions = job.n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -608,7 +610,7 @@ def _co_locate(sides: Mapping[str, _Side], job: _Job) -> DataFrame:
         users = [_column(key).cast("bigint") if key in whole else _column(key) for key in job.keys]
         bucket = functions.pmod(functions.hash(*users), n_buckets)
         parts.append(side.selected().select("*", bucket.alias(BUCKET)).mapInArrow(_packer(side.name), BLOCKS))
-    blocks = functools.reduce(DataFrame.union, parts)
+    blocks = functools.reduce(lambda blocks, part: blocks.union(part), parts)
     # without a number Spark joins small partitions
     given = () if job.n_partitions is None else (job.n_partitions,)
     return blocks.repartition(*given, "bucket").sortWithinPartitions("bucket")

@@ -113,6 +113,10 @@ def test_parts_without_ids_and_order_add_up():
         other.update(part)
         whole.merge(fastrec.ScoreEvaluator.from_bytes(other.to_bytes()))
     report = whole.result()
+    again = fastrec.ScoreEvaluator(["gauc", "auc"]).as_part()
+    again.update(log.slice(0, 80))
+    again.update(log.slice(80))
+    assert again.result().to_dict() == report.to_dict()
     assert report["gauc"] == fastrec.evaluate_scores(log, metrics="gauc")["gauc"]
     assert np.isnan(report["auc"]) and report.user_ids is None  # the order of all rows is for others to bring
 

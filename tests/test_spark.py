@@ -315,6 +315,12 @@ def test_predictions_of_ratings(on_spark):
     assert_same(report, fastrec.evaluate_scores(log, metrics=["rmse", "mae"]))
 
 
+def test_ids_decide_between_equal_scores(on_spark):
+    log = make_log()
+    report = fastrec.spark.evaluate_scores(on_spark(log), ["ndcg@3", "mrr"], ties="id_asc")
+    assert_same(report, fastrec.evaluate_scores(log, metrics=["ndcg@3", "mrr"], ties="id_asc"))
+
+
 def test_the_bounded_auc(on_spark):
     log = make_log()
     found = fastrec.spark.bounded_auc(on_spark(log), bits=16)
@@ -374,6 +380,12 @@ def test_what_cannot_be_had_is_an_error(on_spark):
             "n_partitions must be from 1",
             lambda: fastrec.spark.evaluate(recs, truth, n_partitions=0),
         ),
+        (
+            fastrec.InputTypeError,
+            "user must be the name",
+            lambda: fastrec.spark.evaluate(recs, truth, user=["user_id"]),
+        ),
+        (fastrec.InputTypeError, "by must be the name", lambda: fastrec.spark.evaluate(recs, truth, by=3)),
         (fastrec.MetricError, "auc: with weights", lambda: scored(log, ["auc", "gauc"], sample_weight="weight")),
         (fastrec.MetricError, "takes scored, labelled rows", lambda: fastrec.spark.evaluate(recs, truth, "gauc")),
         (fastrec.InputError, "gauc needs users", lambda: scored(log.drop("user_id"), "gauc")),
