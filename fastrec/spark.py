@@ -414,7 +414,7 @@ class _Job(NamedTuple):
         rows = {name: side.all_columns() for name, side in sides.items()}
         if per_user:
             self.update(self.make(**self.options, per_user=True), rows)
-        evaluator = self.make(**self.options).as_part()
+        evaluator = self.make(**self.options, n_threads=self.n_threads).as_part()
         self.update(evaluator, rows)
         return evaluator
 

@@ -385,6 +385,7 @@ def test_what_cannot_be_had_is_an_error(on_spark):
             "user must be the name",
             lambda: fastrec.spark.evaluate(recs, truth, user=["user_id"]),
         ),
+        (fastrec.InputError, "n_threads must be", lambda: fastrec.spark.evaluate(recs, truth, n_threads=0)),
         (fastrec.InputTypeError, "by must be the name", lambda: fastrec.spark.evaluate(recs, truth, by=3)),
         (fastrec.MetricError, "auc: with weights", lambda: scored(log, ["auc", "gauc"], sample_weight="weight")),
         (fastrec.MetricError, "takes scored, labelled rows", lambda: fastrec.spark.evaluate(recs, truth, "gauc")),
