@@ -31,6 +31,7 @@ from fastrec.exceptions import (
 )
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.frames import NO_LABEL, Columns, extra_column
+from fastrec.registry import MinGain
 from fastrec.report import Report
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def evaluate(
     k: int | Iterable[int] | None = None,
     per_user: bool = False,
     user_weight: str | None = None,
-    min_gain: float | None = None,
+    min_gain: MinGain | None = None,
     n_items: int | None = None,
     exclude: DataFrame | None = None,
     user: str | None = None,
