@@ -21,7 +21,18 @@ from fastrec.exceptions import (
 from fastrec.ragged import Ragged
 
 if TYPE_CHECKING:
-    from fastrec.api import Evaluator, ScoreEvaluator, evaluate, evaluate_scores, gauc, mae, mse, rmse, warmup
+    from fastrec.api import (
+        Evaluator,
+        ScoreEvaluator,
+        evaluate,
+        evaluate_by_items,
+        evaluate_scores,
+        gauc,
+        mae,
+        mse,
+        rmse,
+        warmup,
+    )
     from fastrec.classes import ClassCounts, Confusion, confusion_matrix, count_classes
     from fastrec.comparison import Comparison, ComparisonRow, compare
     from fastrec.curves import (
@@ -44,6 +55,7 @@ if TYPE_CHECKING:
     from fastrec.plots import plot_calibration, plot_pr, plot_roc
     from fastrec.registry import catalogue, ranking_metric
     from fastrec.report import Estimate, Report, load
+    from fastrec.segments import segment_items, segment_users
 
 _LAZY = {
     "AucTest": "fastrec.curves",
@@ -71,6 +83,7 @@ _LAZY = {
     "confusion_matrix": "fastrec.classes",
     "count_classes": "fastrec.classes",
     "evaluate": "fastrec.api",
+    "evaluate_by_items": "fastrec.api",
     "evaluate_files": "fastrec.files",
     "evaluate_scores": "fastrec.api",
     "explain": "fastrec.explanation",
@@ -86,6 +99,8 @@ _LAZY = {
     "ranking_metric": "fastrec.registry",
     "rmse": "fastrec.api",
     "roc_curve": "fastrec.curves",
+    "segment_items": "fastrec.segments",
+    "segment_users": "fastrec.segments",
     "warmup": "fastrec.api",
 }
 
@@ -124,6 +139,7 @@ __all__ = [
     "confusion_matrix",
     "count_classes",
     "evaluate",
+    "evaluate_by_items",
     "evaluate_files",
     "evaluate_scores",
     "explain",
@@ -139,6 +155,8 @@ __all__ = [
     "ranking_metric",
     "rmse",
     "roc_curve",
+    "segment_items",
+    "segment_users",
     "warmup",
 ]
 

@@ -6,7 +6,7 @@ import io
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies,
 from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Settings, prepare
+from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Prepared, Settings, prepare
 from fastrec.inputs.scores import Rows, one_by_one, read_frame, read_rows
 from fastrec.inputs.users import SeenUsers, User
 from fastrec.kernels import opcodes as op
@@ -27,13 +27,25 @@ from fastrec.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
 from fastrec.report import Estimate, Report
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
+from fastrec.segments import split_truth
 from fastrec.sources import Lists
 from fastrec.state import RunKey, State
 
 if TYPE_CHECKING:
     from fastrec.curves import ScoreRuns
 
-__all__ = ["Evaluator", "ScoreEvaluator", "evaluate", "evaluate_scores", "gauc", "mae", "mse", "rmse", "warmup"]
+__all__ = [
+    "Evaluator",
+    "ScoreEvaluator",
+    "evaluate",
+    "evaluate_by_items",
+    "evaluate_scores",
+    "gauc",
+    "mae",
+    "mse",
+    "rmse",
+    "warmup",
+]
 
 Array = np.ndarray[Any, Any]
 Ties = Literal["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]
@@ -49,6 +61,8 @@ POLICY_CHOICES = {
     "no_recs": NO_RECS_CHOICES,
     "duplicates": DUPLICATES_CHOICES,
 }
+OF_EVALUATOR = ("k", "per_user", "min_gain", "n_items", "like", *POLICY_CHOICES, "n_threads")
+OF_USERS = ("user_ids", "groups", "user_weight", "exclude")
 ONE_CLASS_CHOICES = ("drop", "half", "zero", "nan", "error")
 
 
@@ -165,6 +179,55 @@ def evaluate(
         progress=progress,
     )
     return evaluator._report(copy=False, stacklevel=3)  # noqa: SLF001 - spares a copy of per-user values
+
+
+def evaluate_by_items(
+    recs: Any, truth: Any, segments: Any, metrics: str | Iterable[str] | None = None, **options: Any
+) -> dict[str, Report]:
+    """Evaluate lists once per segment of items, where only the items of that segment count as relevant.
+
+    Lists stay as they are: a list full of popular items has no hits in the tail. Users without a relevant item in a
+    segment are treated there as ``no_truth`` says.
+
+    Parameters
+    ----------
+    recs, truth, metrics : as in `evaluate`
+    segments : {item: label}, as from `segment_items`; items that are not in it count in no segment
+    **options : any other argument of `evaluate` but ``progress``; ``ties`` not ``"best"`` or ``"worst"``
+
+    Returns
+    -------
+    {label: Report}
+        In the order in which labels first stand in ``segments``.
+
+    Raises
+    ------
+    InputError, InputTypeError, MetricError
+        As `evaluate`.
+
+    Examples
+    --------
+    >>> segments = {1: "head", 2: "tail", 4: "tail"}
+    >>> reports = fastrec.evaluate_by_items([[1, 2], [1, 3]], [[1, 2], [4]], segments, "recall@2")
+    >>> {label: report["recall@2"] for label, report in reports.items()}
+    {'head': 1.0, 'tail': 0.5}
+    """
+    if not (isinstance(segments, Mapping) and len(segments)):
+        raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {segments!r:.80}")
+    for name in set(options) - {*OF_EVALUATOR, *OF_USERS, *Columns._fields}:
+        raise InputTypeError(f"evaluate_by_items takes no argument {name!r}")
+    given = {name: value for name, value in options.items() if name in OF_EVALUATOR}
+    evaluators = {label: Evaluator(metrics, **given) for label in dict.fromkeys(segments.values())}
+    first = next(iter(evaluators.values()))
+    if (ties := first.settings["ties"]) in ("best", "worst"):
+        raise InputError(f"ties={ties!r} looks at gains, which differ from segment to segment")
+    columns = Columns(**{name: options[name] for name in Columns._fields if name in options})
+    user_ids, groups, user_weight, exclude = map(options.get, OF_USERS)
+    about = AboutUsers(user_ids, groups, user_weight, columns)
+    prepared = first._prepare(recs, truth, exclude, about)  # noqa: SLF001 - once for all
+    for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
+        evaluator._add(part, None)  # noqa: SLF001 - of the same rules
+    return {label: evaluator.result() for label, evaluator in evaluators.items()}
 
 
 class _Wanted(NamedTuple):
@@ -521,11 +584,19 @@ class Evaluator(_Evaluating):
         in whether they have ids and weights.
         """
         _check_progress(progress)
-        rules = self._settings
-        settings = Settings(rules["ties"], rules["duplicates"], self._n_threads)
         columns = Columns(user=user, item=item, rank=rank, score=score, gain=gain, by=by)
         about = AboutUsers(user_ids, groups, user_weight, columns)
-        log, users, names, facts = prepare(recs, truth, exclude, about, settings)
+        self._add(self._prepare(recs, truth, exclude, about), progress)
+
+    def _prepare(self, recs: Any, truth: Any, exclude: Any, about: AboutUsers) -> Prepared:
+        """A batch as the engine takes it."""
+        rules = self._settings
+        return prepare(recs, truth, exclude, about, Settings(rules["ties"], rules["duplicates"], self._n_threads))
+
+    def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
+        """Add a batch that was prepared under the same rules."""
+        rules = self._settings
+        log, users, names, facts = prepared
         self._check_batch(users.weights, users.ids)
         plan = self._plan(weighted=users.weights is not None)
         if log.gains is not None and plan.counts_any_gain:

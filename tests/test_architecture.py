@@ -33,6 +33,7 @@ LAYERS = [
     "queries",
     "comparison",
     "api",
+    "segments",
     "rows",
     "report",
     "plots",
@@ -98,6 +99,7 @@ PUBLIC = [
     "confusion_matrix",
     "count_classes",
     "evaluate",
+    "evaluate_by_items",
     "evaluate_files",
     "evaluate_scores",
     "explain",
@@ -113,6 +115,8 @@ PUBLIC = [
     "ranking_metric",
     "rmse",
     "roc_curve",
+    "segment_items",
+    "segment_users",
     "warmup",
 ]
 

@@ -1,0 +1,149 @@
+"""Ready-made segments: users by activity, items by popularity, and the truth of each segment of items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.inputs.prepare import Names, Prepared
+
+__all__ = ["segment_items", "segment_users", "split_truth"]
+
+Array = np.ndarray[Any, Any]
+NO_HISTORY = "none"
+
+
+def segment_users(
+    history: Any,
+    user_ids: Any,
+    *,
+    names: Sequence[str] = ("light", "medium", "heavy"),
+    shares: Sequence[float] = (1 / 3, 2 / 3),
+) -> Array:
+    """Users by how much they did before: a label per user, for ``groups=``.
+
+    Users with a history are put in the order of its length; the first third of them is light, the next medium, the
+    last heavy. Users with equally many rows are in the same segment, the lower one.
+
+    Parameters
+    ----------
+    history : array (n_rows,), the user of each past interaction; integers or texts
+    user_ids : array (n_users,), the users to label, as in `evaluate`
+    names : of the segments, from few rows to many
+    shares : of the users with a history, where the next segment begins; ascending, one less than names
+
+    Returns
+    -------
+    array of texts (n_users,)
+        ``"none"`` for users without a history.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If ids are of two types, or names and shares do not fit.
+
+    Examples
+    --------
+    >>> fastrec.segment_users([7, 7, 7, 8, 9, 9], [7, 8, 9, 10]).tolist()
+    ['heavy', 'light', 'medium', 'none']
+    """
+    cuts = _check_shares(names, shares)
+    past, users = _ids(history, "history"), _ids(user_ids, "user_ids")
+    if len(past) and len(users) and (past.dtype.kind in "iu") != (users.dtype.kind in "iu"):
+        raise InputTypeError(f"history and user_ids must be of one type, found {past.dtype} and {users.dtype}")
+    known, counts = np.unique(past, return_counts=True)
+    if len(known) == 0:
+        return np.full(len(users), NO_HISTORY)
+    limits = np.quantile(counts, cuts, method="inverted_cdf")
+    at = np.minimum(np.searchsorted(known, users), len(known) - 1)
+    labels = np.array([*names, NO_HISTORY])
+    found = np.where(known[at] == users, np.searchsorted(limits, counts[at], side="left"), len(names))
+    return labels[found]
+
+
+def segment_items(
+    history: Any, *, names: Sequence[str] = ("head", "mid", "tail"), shares: Sequence[float] = (0.5, 0.8)
+) -> dict[Any, str]:
+    """Items by popularity: {item: label}, for `fastrec.evaluate_by_items`.
+
+    Items are put in the order of their number of interactions, most first. The head are those that the first half of
+    all interactions falls on, the mid those of the next 30 %, the tail the rest. Items with equally many interactions
+    are in the same segment, the more popular one.
+
+    Parameters
+    ----------
+    history : array (n_rows,), the item of each past interaction; integers or texts
+    names : of the segments, from popular to rare
+    shares : of the interactions, where the next segment begins; ascending, one less than names
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If ids are no integers or texts, or names and shares do not fit.
+
+    Examples
+    --------
+    >>> fastrec.segment_items(["a"] * 6 + ["b"] * 3 + ["c"])
+    {'a': 'head', 'b': 'mid', 'c': 'tail'}
+    """
+    cuts = _check_shares(names, shares)
+    items, counts = np.unique(_ids(history, "history"), return_counts=True)
+    levels, level = np.unique(-counts, return_inverse=True)  # most first
+    rows = np.bincount(level, weights=counts, minlength=len(levels))
+    before = np.cumsum(rows) - rows  # interactions with more popular items
+    segment = np.searchsorted(np.array(cuts) * counts.sum(), before, side="right")
+    return dict(zip(items.tolist(), np.array(names)[segment[level]].tolist(), strict=True))
+
+
+def split_truth(prepared: Prepared, segments: Mapping[Any, str]) -> Iterator[Prepared]:
+    """The same lists with the truth of each segment of items, in the order in which labels first stand there."""
+    codes = _segment_of(prepared.log.truth_items, prepared.names, segments)
+    yield from (_only(prepared, codes == code) for code in range(len(set(segments.values()))))
+
+
+def _ids(values: Any, name: str) -> Array:
+    """A 1-D array of integers or texts."""
+    if isinstance(values, str | Mapping):
+        raise InputTypeError(f"{name} must be an array of ids, one per row, found a {type(values).__name__}")
+    array = np.asarray(values)
+    if array.dtype == object and all(isinstance(value, str) for value in array.ravel()):
+        array = array.astype(str)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
+    if array.size and array.dtype.kind not in "iuU":
+        raise InputTypeError(f"{name} must hold integers or texts, found dtype {array.dtype}")
+    return array
+
+
+def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
+    if len(shares) != len(names) - 1 or len(set(names)) != len(names):
+        raise InputError(f"names must differ and be one more than shares; found {list(names)} and {list(shares)}")
+    cuts = np.array([0.0, *shares, 1.0])
+    if not np.all(np.diff(cuts) > 0):
+        raise InputError(f"shares must rise between 0 and 1, found {list(shares)}")
+    return cuts[1:-1]
+
+
+def _segment_of(items: Array, names: Names, segments: Mapping[Any, str]) -> Array:
+    """For each item of the truth the place of its label; -1 for items in no segment."""
+    place = {label: at for at, label in enumerate(dict.fromkeys(segments.values()))}
+    distinct, own = np.unique(items, return_inverse=True)
+    spelled = distinct.tolist() if names.texts is None else [names.texts[code] for code in distinct.tolist()]
+    known = np.array([place[segments[item]] if item in segments else -1 for item in spelled], np.int64)
+    found: Array = known[own] if len(known) else np.zeros(0, np.int64)
+    return found
+
+
+def _only(prepared: Prepared, wanted: Array) -> Prepared:
+    """The same lists with a part of the truth."""
+    log = prepared.log
+    before = np.concatenate([[0], np.cumsum(wanted)])
+    held = log._replace(
+        truth_items=log.truth_items[wanted],
+        truth_indptr=before[log.truth_indptr],
+        gains=None if log.gains is None else log.gains[wanted],
+    )
+    return prepared._replace(log=held)

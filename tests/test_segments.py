@@ -1,0 +1,116 @@
+"""Segments of users and items, against plain Python and against truth that was limited beforehand."""
+
+import random
+
+import numpy as np
+import pytest
+
+import fastrec
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
+
+
+def test_users_by_activity():
+    history = [user for user in range(9) for _ in range(user + 1)]
+    labels = fastrec.segment_users(history, range(11))
+    assert labels.tolist() == ["light"] * 3 + ["medium"] * 3 + ["heavy"] * 3 + ["none"] * 2
+    texts = fastrec.segment_users(["b", "a", "b"], ["a", "b", "c"], names=("few", "many"), shares=(0.5,))
+    assert texts.tolist() == ["few", "many", "none"]
+
+
+def test_users_as_active_are_in_the_same_segment():
+    labels = fastrec.segment_users([1, 2, 3, 4, 5, 5], [1, 2, 3, 4, 5])
+    assert labels.tolist() == ["light"] * 4 + ["heavy"]
+
+
+def test_users_without_any_history():
+    assert fastrec.segment_users([], [1, 2]).tolist() == ["none", "none"]
+    assert fastrec.segment_users([1], []).tolist() == []
+
+
+def test_items_by_popularity():
+    chance = random.Random(0)
+    history = [min(int(chance.paretovariate(0.8)), 40) for _ in range(3_000)]
+    found = fastrec.segment_items(history)
+    counts = {item: history.count(item) for item in set(history)}
+    for item, label in found.items():
+        before = sum(count for count in counts.values() if count > counts[item]) / len(history)
+        assert label == ("head" if before < 0.5 else "mid" if before < 0.8 else "tail")
+    assert set(found) == set(history)
+    assert fastrec.segment_items([]) == {}
+
+
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("graded", [False, True])
+def test_only_items_of_the_segment_count(texts, graded):
+    chance = random.Random(2)
+    name = (lambda item: f"i{item}") if texts else (lambda item: item)
+    recs = {user: [name(item) for item in chance.sample(range(30), 10)] for user in range(50)}
+    truth = {
+        user: {name(item): chance.randint(0, 3) if graded else 1 for item in chance.sample(range(30), 4)}
+        for user in range(50)
+    }
+    segments = {name(item): ("head", "mid", "tail")[item % 3] for item in range(28)}  # two items are in none
+    metrics = ["ndcg@5", "recall@10", "map"]
+    groups = {"half": [user % 2 for user in range(50)]}
+    found = fastrec.evaluate_by_items(recs, truth, segments, metrics, per_user=True, groups=groups)
+    assert list(found) == ["head", "mid", "tail"]
+    for label, report in found.items():
+        held = {
+            user: {item: gain for item, gain in gains.items() if segments.get(item) == label}
+            for user, gains in truth.items()
+        }
+        wanted = fastrec.evaluate(recs, held, metrics, per_user=True, groups=groups)
+        assert report.estimates == wanted.estimates and report.groups == wanted.groups
+        assert report.users == wanted.users and report.data == wanted.data
+        assert all(np.array_equal(report.per_user[m], wanted.per_user[m], equal_nan=True) for m in metrics)
+
+
+def test_forms_and_options():
+    segments = {1: "head", 2: "tail"}
+    report = fastrec.evaluate_by_items([[1, 2]], [[2]], segments, "mrr", no_truth="zero")["head"]
+    assert report["mrr"] == 0.0 and report.users["no_truth"] == 1
+    by_tool = fastrec.evaluate_by_items([[1, 2]], [[2]], segments, "P_1", like="trec_eval")
+    assert by_tool["tail"]["P_1"] == 0.0
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"user_id": [1, 1], "item_id": [1, 2], "rank": [1, 2]})
+    assert fastrec.evaluate_by_items(frame, frame, segments, "mrr")["tail"]["mrr"] == 0.5
+
+
+def test_segments_can_be_compared():
+    truth = [[n % 4] for n in range(40)]
+    segments = {0: "head", 1: "head", 2: "tail", 3: "tail"}
+    popular = fastrec.evaluate_by_items([[0, 1]] * 40, truth, segments, "recall@2", per_user=True)
+    broad = fastrec.evaluate_by_items([[0, 3]] * 40, truth, segments, "recall@2", per_user=True)
+    head, tail = (
+        fastrec.compare({"popular": popular[label], "broad": broad[label]}).rows[0] for label in ("head", "tail")
+    )
+    assert (head.difference, tail.difference) == (-0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: fastrec.segment_users([1], ["a"]), fastrec.InputTypeError, "must be of one type"),
+        (lambda: fastrec.segment_users([[1]], [1]), fastrec.InputError, "history must be 1-D"),
+        (lambda: fastrec.segment_users([1.5], [1]), fastrec.InputTypeError, "integers or texts, found dtype float64"),
+        (lambda: fastrec.segment_items("abc"), fastrec.InputTypeError, "found a str"),
+        (lambda: fastrec.segment_items([1], shares=(0.8, 0.5)), fastrec.InputError, "shares must rise between 0 and 1"),
+        (lambda: fastrec.segment_items([1], names=("a", "b")), fastrec.InputError, "one more than shares"),
+        (lambda: fastrec.evaluate_by_items([[1]], [[1]], {}, "mrr"), fastrec.InputTypeError, "segments must be a dict"),
+        (
+            lambda: fastrec.evaluate_by_items([[1]], [[1]], {1: "a"}, "mrr", ties="best"),
+            fastrec.InputError,
+            "ties='best'",
+        ),
+        (
+            lambda: fastrec.evaluate_by_items([[1]], [[1]], {1: "a"}, "mrr", progress=print),
+            fastrec.InputTypeError,
+            "progress",
+        ),
+        (lambda: fastrec.evaluate_by_items([[1, 1]], [[1]], {1: "a"}, "mrr"), fastrec.InputError, "twice"),
+    ],
+)
+def test_bad_input(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
