@@ -300,6 +300,14 @@ _OUTPUT = (
         help="Write the result there, not to standard output.",
     ),
 )
+_HTML = (
+    click.option(
+        "--html",
+        type=click.Path(),
+        metavar="FILE",
+        help="Also write a page for people: tables, charts, definitions.",
+    ),
+)
 _MORE_OUTPUT = (
     click.option(
         "--per-user",
@@ -352,7 +360,7 @@ def _with_options(*groups: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
 @program.command()
 @click.argument("recs", type=click.Path(), metavar="RECS|LOG")
 @click.argument("truth", type=click.Path(), required=False)
-@_with_options(_METRICS, _COLUMNS, _WEIGHT, _GROUPS, _POLICIES, _OUTPUT, _MORE_OUTPUT, _RESOURCES)
+@_with_options(_METRICS, _COLUMNS, _WEIGHT, _GROUPS, _POLICIES, _OUTPUT, _HTML, _MORE_OUTPUT, _RESOURCES)
 @click.pass_context
 def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
     """Compare the lists in RECS with what is relevant in TRUTH; or evaluate a LOG.
@@ -379,6 +387,8 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     curves, lacking = result.curves or ("", ())
     if options["curves"] is not None:
         _emit(curves, options["curves"])
+    if options["html"] is not None:
+        result.report.to_html(options["html"])
     _emit(_render(result.report, _format_of(options["format_"], options["output"])), options["output"])
     for warning in (*result.report.warnings, *result.hints, *lacking):
         _warn(warning)
@@ -644,7 +654,7 @@ def _check_outputs(inputs: Sequence[str | None], options: dict[str, Any]) -> Non
             raise click.UsageError(f"--{name} {path}: the name must end in {' or '.join(endings)}")
     files = [file for path in inputs if path is not None for file in formats.find_files(path).paths]
     taken = {os.path.realpath(path): path for path in files}
-    for path in (options["output"], options.get("per_user"), options.get("curves")):
+    for path in (options["output"], *map(options.get, ("per_user", "curves", "html"))):
         if path is None:
             continue
         real = os.path.realpath(path)
@@ -982,7 +992,7 @@ def _fitting(widths: dict[str, int], room: int) -> list[list[str]]:
     metavar="METRIC",
     help="Exit with 1 if a system is significantly worse than the baseline; may be repeated.",
 )
-@_with_options(_METRICS, _COLUMNS, _GROUPS, _POLICIES, _OUTPUT, _RESOURCES)
+@_with_options(_METRICS, _COLUMNS, _GROUPS, _POLICIES, _OUTPUT, _HTML, _RESOURCES)
 @click.pass_context
 def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
     """Weigh systems on the same users: which differences are real, for whom, by how much.
@@ -992,7 +1002,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     \b
     fastrec compare old=recs_a.parquet new=recs_b.parquet --truth truth.parquet -m ndcg@10,recall@20
     fastrec compare old=a.csv new=b.csv --truth truth.csv --baseline old --fail-if-worse ndcg@10
-    fastrec compare old=log_a.parquet new=log_b.parquet -m gauc --user-col user
+    fastrec compare old=log_a.parquet new=log_b.parquet -m gauc --user-col user --html report.html
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     from fastrec.comparison import compare
 
@@ -1015,6 +1025,8 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
         arguments = {name: options[name] for name in names} | {"n_rounds": options["rounds"]}
         found = compare(reports, n_threads=options["threads"], progress=progress, **arguments)
     worse = _worse(found, options["fail_if_worse"], next(iter(reports.values())))
+    if options["html"] is not None:
+        found.to_html(options["html"])
     _emit(_render_comparison(found, reports, _format_of(options["format_"], options["output"])), options["output"])
     for name, each in evaluated.items():
         for warning in (*each.report.warnings, *each.hints):
@@ -1340,6 +1352,7 @@ def _draw_metric(console: Console, metric: dict[str, Any]) -> None:
 @click.option("-o", "--output", default="fastrec-demo", show_default=True, metavar="DIR", help="Folder for the files.")
 def demo(users: int, seed: int, output: str) -> None:
     """Compare two recommenders on a made-up shop."""
+    from fastrec.comparison import compare
     from fastrec.demo import evaluate_demo, write_demo
 
     with _progress() as watch:
@@ -1347,43 +1360,52 @@ def demo(users: int, seed: int, output: str) -> None:
         paths = write_demo(output, n_users=users, seed=seed)
         watch("evaluating both")
         reports = evaluate_demo(paths)
-    _emit(lambda console: _draw_demo(console, reports, paths), None)
+        watch("comparing")
+        found = compare(reports, next(iter(reports)))
+        found.to_html(os.path.join(output, "comparison.html"), title="Two recommenders of a made-up shop")
+    _emit(lambda console: _draw_demo(console, reports, found, paths), None)
 
 
-def _draw_demo(console: Console, reports: dict[str, Report], paths: dict[str, str]) -> None:
-    """Both recommenders side by side, over all users and by segment."""
+def _draw_demo(console: Console, reports: dict[str, Report], found: Comparison, paths: dict[str, str]) -> None:
+    """Both recommenders side by side, over all users and by segment; * marks what is significant."""
     from rich.text import Text
 
     (first, one), (second, other) = reports.items()
     folder, names = os.path.dirname(paths[first]), [os.path.basename(path) for path in paths.values()]
+    gaps = {
+        (row.metric, row.group): f"{_signed(row.difference)}{'*' if found.is_significant(row) else ' '}"
+        for row in found.all_rows()
+    }
     console.print(Text(f"In {folder}: {', '.join(names)}\n"))
     table = _table("metric", first, second, "difference")
     for name in one:
-        table.add_row(name, *_side_by_side(one.estimates[name], other.estimates[name]))
+        means = (_with_margin(report.estimates[name]) for report in (one, other))
+        table.add_row(name, *means, gaps[name, None])
     console.print(table)
     main_metric = next(iter(one))
     for grouping, by_label in _groups(one).items():
         table = _table(f"{main_metric} by {grouping}", "users", first, second, "difference")
         for label, estimates in by_label.items():
             left, right = estimates[main_metric], other.groups[grouping][label][main_metric]
-            table.add_row(Text(label), f"{left.users:,}", *_side_by_side(left, right))
+            cells = f"{left.users:,}", _with_margin(left), _with_margin(right), gaps[main_metric, label]
+            table.add_row(Text(label), *cells)
         console.print()
         console.print(table)
     console.print()
-    for line in _counts(other)[:-2]:
+    for line in (*_counts(other)[:-2], f"* significant: {found.notes()[0]}"):
         console.print(Text(line, style="dim"))
-    asked = "-m ndcg,recall -k 5,10,20 --by segment"
-    command = f"fastrec evaluate {shlex.quote(paths[second])} {shlex.quote(paths['truth'])} {asked}"
+    console.print(
+        Text(f"\nThe comparison as a page for a browser: {os.path.join(folder, 'comparison.html')}"), soft_wrap=True
+    )
     console.print("\nNext, try:")
-    console.print(Text(f"  {command}", style="bold"), soft_wrap=True)
-
-
-def _side_by_side(one: Estimate, other: Estimate) -> list[str]:
-    return [_with_margin(one), _with_margin(other), _gap(one.mean, other.mean)]
-
-
-def _gap(one: float, other: float) -> str:
-    return DASH if math.isnan(other - one) else f"{other - one:+.4f}"
+    systems = " ".join(f"{name}={shlex.quote(paths[name])}" for name in reports)
+    truth = shlex.quote(paths["truth"])
+    for command in (
+        f"fastrec evaluate {shlex.quote(paths[second])} {truth} -m ndcg,recall -k 5,10,20 --by segment",
+        f"fastrec compare {systems} --truth {truth} -m recall@20 --by segment",
+        f"fastrec explain ndcg@10 {shlex.quote(paths[second])} {truth}",
+    ):
+        console.print(Text(f"  {command}", style="bold"), soft_wrap=True)
 
 
 @program.command()

@@ -86,7 +86,7 @@ def evaluate_demo(paths: dict[str, str], *, n_threads: int | None = None) -> dic
     reports = {}
     for name in RECOMMENDERS:
         files = {"recs": paths[name], "truth": paths["truth"]}
-        evaluator = Evaluator(list(METRICS), n_threads=n_threads)
+        evaluator = Evaluator(list(METRICS), per_user=True, n_threads=n_threads)
         columns = Columns(by=("segment",))
         reports[name] = evaluate_lists(evaluator, files, columns, Resources(n_threads=n_threads)).report
     return reports

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -786,11 +787,15 @@ def test_the_demo(folder):
     result = run("demo", "--users", "60", "--seed", "3", "-o", "my demo")
     assert result.exit_code == 0, result.stderr
     assert result.stderr == ""
-    assert sorted(os.listdir("my demo")) == ["neighbours.parquet", "popularity.parquet", "truth.parquet"]
-    assert max(map(len, result.stdout.splitlines()[:-1])) <= 80
+    files = ["comparison.html", "neighbours.parquet", "popularity.parquet", "truth.parquet"]
+    assert sorted(os.listdir("my demo")) == files
+    assert max(map(len, result.stdout.splitlines()[:-3])) <= 80
+    assert "Two recommenders of a made-up shop" in Path("my demo/comparison.html").read_text(encoding="utf-8")
     assert re.search(r"^metric +popularity +neighbours +difference$", result.stdout, re.MULTILINE)
-    last = result.stdout.splitlines()[-1].strip()
-    assert last.startswith("fastrec evaluate 'my demo/neighbours.parquet' 'my demo/truth.parquet' ")
+    commands = [line.strip() for line in result.stdout.splitlines()[-3:]]
+    assert commands[0].startswith("fastrec evaluate 'my demo/neighbours.parquet' 'my demo/truth.parquet' ")
+    for command in commands:
+        assert run(*shlex.split(command)[1:]).exit_code == 0, command
     truth = pq.read_table("my demo/truth.parquet")
     assert truth.column_names == ["user_id", "item_id", "gain", "segment"]
     assert set(truth["gain"].to_pylist()) <= {1, 2, 3, 4, 5}
@@ -803,7 +808,12 @@ def test_the_demo_again_gives_the_same(folder):
     for name in ("a", "b"):
         assert run("demo", "--users", "30", "--output", name).exit_code == 0
     for name in os.listdir("a"):
-        assert pq.read_table(f"a/{name}").equals(pq.read_table(f"b/{name}"))
+        first, second = Path("a", name), Path("b", name)
+        assert (
+            pq.read_table(first).equals(pq.read_table(second))
+            if name.endswith(".parquet")
+            else first.read_bytes() == second.read_bytes()
+        )
 
 
 def test_the_demo_tells_its_recommenders_apart(folder):
@@ -1067,6 +1077,16 @@ def test_compare_tables(two_systems):
     assert "| mrr | -0.4000 |" in markdown
     rows = list(csv.DictReader(io.StringIO(run(*two_systems, "--format", "csv").stdout)))
     assert rows[0]["wins"] == "0" and rows[0]["losses"] == "32"
+
+
+def test_pages(two_systems):
+    assert run(*two_systems, "--html", "both.html").exit_code == 0
+    page = Path("both.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>") and "bad" in page and "-0.4000" in page
+    assert run("evaluate", "good.csv", "held.csv", "-m", "mrr", "--html", "one.html").exit_code == 0
+    assert "1.0000" in Path("one.html").read_text(encoding="utf-8")
+    over = run(*two_systems, "--html", "bad.csv")
+    assert over.exit_code == 2 and "would be written over" in over.stderr
 
 
 def test_compare_fails_if_worse(two_systems):
