@@ -67,7 +67,7 @@ def segment_users(
 def segment_items(
     history: Any, *, names: Sequence[str] = ("head", "mid", "tail"), shares: Sequence[float] = (0.5, 0.8)
 ) -> dict[Any, str]:
-    """Items by popularity: {item: label}, for `fastrec.evaluate_by_items`.
+    """Items by popularity: {item: label}, most popular first, for `fastrec.evaluate_by_items`.
 
     Items are put in the order of their number of interactions, most first. The head are those that the first half of
     all interactions falls on, the mid those of the next 30 %, the tail the rest. Items with equally many interactions
@@ -95,7 +95,8 @@ def segment_items(
     rows = np.bincount(level, weights=counts, minlength=len(levels))
     before = np.cumsum(rows) - rows  # interactions with more popular items
     segment = np.searchsorted(np.array(cuts) * counts.sum(), before, side="right")
-    return dict(zip(items.tolist(), np.array(names)[segment[level]].tolist(), strict=True))
+    order = np.argsort(level, kind="stable")
+    return dict(zip(items[order].tolist(), np.array(names)[segment[level[order]]].tolist(), strict=True))
 
 
 def split_truth(prepared: Prepared, segments: Mapping[Any, str]) -> Iterator[Prepared]:

@@ -37,6 +37,7 @@ def test_items_by_popularity():
         before = sum(count for count in counts.values() if count > counts[item]) / len(history)
         assert label == ("head" if before < 0.5 else "mid" if before < 0.8 else "tail")
     assert set(found) == set(history)
+    assert [counts[item] for item in found] == sorted(counts.values(), reverse=True)
     assert fastrec.segment_items([]) == {}
 
 
