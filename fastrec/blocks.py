@@ -1,12 +1,13 @@
 """Arrow rows in blocks of the users that belong together: a cluster moves few large values, not every row.
 
-Users are dealt into *buckets* by a number that stands in the last column of the rows. A block is the rows of one bucket
-as the bytes of an Arrow record batch, beside the bytes of their schema.
+Users are dealt into *buckets* by a hash of their ids. A block is the rows of one bucket as the bytes of an Arrow record
+batch, beside the bytes of their schema.
 """
 
 from __future__ import annotations
 
 import contextlib
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,11 +15,13 @@ import numpy as np
 
 __all__ = ["Block", "batches_of_buckets", "pack", "tables_of"]
 
+Array = np.ndarray[Any, Any]
 Batch = Any  # pyarrow.RecordBatch
 Table = Any  # pyarrow.Table
 PACKED_BYTES = 1 << 25  # of rows that are packed together: more make larger blocks
 BATCH_BYTES = 1 << 26  # of rows that are handed out together: fewer make more calls
-SMALL = 1 << 16  # below, NumPy sorts numbers by their digits
+SMALL = 1 << 16  # up to here NumPy sorts numbers by their digits
+MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # SplitMix64 (Steele et al. 2014)
 
 
 class Block(NamedTuple):
@@ -47,16 +50,16 @@ def tables_of(batches: Iterable[Batch], n_bytes: int) -> Iterator[Table]:
         yield pa.Table.from_batches(held)
 
 
-def pack(batches: Iterable[Batch], side: str) -> Iterator[Batch]:
-    """Blocks of the rows of some batches, whose last column is the bucket of each row; a row per block."""
+def pack(batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: int) -> Iterator[Batch]:
+    """Blocks of the rows of some batches, a row per block; `users` are the columns that make a user."""
     import pyarrow as pa
 
     for table in tables_of(batches, PACKED_BYTES):
-        n_columns = table.num_columns - 1
-        buckets = table.column(n_columns).to_numpy()
-        order = np.argsort(buckets.astype(np.uint16) if buckets.max() < SMALL else buckets, kind="stable")
-        buckets = buckets[order]
-        rows = _narrow(table.select(range(n_columns))).combine_chunks().take(pa.array(order))
+        buckets = _hash([table.column(name) for name in users]) % np.uint64(n_buckets)
+        buckets = buckets.astype(np.uint16 if n_buckets <= SMALL else np.int32)
+        order = np.argsort(buckets, kind="stable")
+        buckets = buckets[order].astype(np.int32)
+        rows = _narrow(table).combine_chunks().take(pa.array(order))
         (whole,) = rows.combine_chunks().to_batches()
         starts = np.flatnonzero(np.diff(buckets, prepend=-1))
         ends = [*starts[1:].tolist(), len(buckets)]
@@ -69,6 +72,25 @@ def pack(batches: Iterable[Batch], side: str) -> Iterator[Batch]:
                 "rows": pa.array([part.serialize().to_pybytes() for part in parts], pa.binary()),
             }
         )
+
+
+def _hash(columns: Sequence[Any]) -> Array:
+    """A number for each row that depends on the values of columns only, not on the width of integers; uint64 (n,)."""
+    from pyarrow import types
+
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        if types.is_integer(column.type):
+            own = column.fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
+        else:  # a checksum of each distinct text
+            encoded = column.combine_chunks().dictionary_encode()
+            sums = [zlib.crc32(str(value).encode()) for value in encoded.dictionary.to_pylist()]
+            own = np.array([*sums, 0], np.uint64)[encoded.indices.fill_null(len(sums)).to_numpy()]
+        mixed ^= own
+        for shift, multiplier in MIXING:
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(multiplier)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def _narrow(table: Table) -> Table:

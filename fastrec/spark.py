@@ -45,8 +45,7 @@ __all__ = ["SparkReport", "bounded_auc", "evaluate", "evaluate_scores"]
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch
-BUCKET = "fastrec bucket"  # the column that rows are dealt by
-LEAST_BUCKETS = 512  # enough that partitions are about equal
+LEAST_BUCKETS = 256  # enough that partitions are about equal
 BUCKETS_PER_PARTITION = 4
 MOST_PARTITIONS = 1 << 20
 BLOCKS = "side string, bucket int, schema binary, rows binary"
@@ -600,26 +599,19 @@ def _check_partitions(n_partitions: int | None) -> int | None:
 
 def _co_locate(sides: Mapping[str, _Side], job: _Job) -> DataFrame:
     """Blocks of all sides, a bucket whole in one partition and in one piece there."""
-    from pyspark.sql import functions
-
     frame = next(iter(sides.values())).frame
     n_partitions = job.n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    n_buckets = functions.lit(max(LEAST_BUCKETS, BUCKETS_PER_PARTITION * n_partitions))
-    parts = []
-    for side in sides.values():
-        whole = {key for key in job.keys if _kind_of_ids(side.kind(key)) == "integers"}  # of any width, on either side
-        users = [_column(key).cast("bigint") if key in whole else _column(key) for key in job.keys]
-        bucket = functions.pmod(functions.hash(*users), n_buckets)
-        parts.append(side.selected().select("*", bucket.alias(BUCKET)).mapInArrow(_packer(side.name), BLOCKS))
+    n_buckets = max(LEAST_BUCKETS, BUCKETS_PER_PARTITION * n_partitions)
+    parts = [side.selected().mapInArrow(_packer(side.name, job.keys, n_buckets), BLOCKS) for side in sides.values()]
     blocks = functools.reduce(lambda blocks, part: blocks.union(part), parts)
     # without a number Spark joins small partitions
     given = () if job.n_partitions is None else (job.n_partitions,)
     return blocks.repartition(*given, "bucket").sortWithinPartitions("bucket")
 
 
-def _packer(side: str) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+def _packer(side: str, users: Sequence[str], n_buckets: int) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
     """The function that packs a side."""
-    return lambda batches: pack(batches, side)
+    return lambda batches: pack(batches, side, users, n_buckets)
 
 
 def _merge_states(rows: DataFrame, job: _Job, evaluator: Any) -> None:

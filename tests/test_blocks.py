@@ -11,8 +11,8 @@ from fastrec.blocks import Block, batches_of_buckets, pack
 WIDE = 2**40
 
 
-def make_rows(n=10_000, n_buckets=50, seed=0):
-    """Rows of integers that fit 32 bits or do not, texts and lists, in batches; their buckets are last."""
+def make_rows(n=10_000, seed=0):
+    """Rows of integers that fit 32 bits or do not, texts and lists, in batches."""
     rng = np.random.default_rng(seed)
     users = rng.integers(0, 300, n)
     table = pa.table(
@@ -22,7 +22,6 @@ def make_rows(n=10_000, n_buckets=50, seed=0):
             "text": pa.array([f"item {item}" for item in rng.integers(0, 99, n)]),
             "list": pa.array([[int(user)] * (user % 3) for user in users], pa.list_(pa.int64())),
             "number": rng.random(n).astype(np.float32),
-            "bucket": pa.array(users % n_buckets, pa.int32()),
         }
     )
     return table, table.to_batches(max_chunksize=700)
@@ -44,8 +43,9 @@ def test_rows_come_out_as_they_went_in(monkeypatch, packed, handed_out):
     monkeypatch.setattr(blocks, "PACKED_BYTES", packed)
     monkeypatch.setattr(blocks, "BATCH_BYTES", handed_out)
     table, batches = make_rows()
-    empty = {"recs": table.drop(["bucket"]).slice(0, 0), "truth": table.select(["user"]).slice(0, 0)}
-    given = [*pack(iter(batches), "recs"), *pack(table.select(["user", "bucket"]).to_batches(), "truth")]
+    empty = {"recs": table.slice(0, 0), "truth": table.select(["user"]).slice(0, 0)}
+    given = [*pack(iter(batches), "recs", ["user"], 50)]
+    given += pack(table.select(["user"]).to_batches(), "truth", ["user"], 50)
     out = list(batches_of_buckets(unpacked(given), empty))
     assert (len(out) == 1) == (handed_out == 1 << 25)
     assert len(out) <= 50
@@ -56,13 +56,13 @@ def test_rows_come_out_as_they_went_in(monkeypatch, packed, handed_out):
             assert in_order(whole).equals(in_order(table.select(columns)))
         else:
             assert sorted(whole["user"].to_pylist()) == sorted(table["user"].to_pylist())
-        buckets = [set((part["user"].to_numpy() % 50).tolist()) for part in tables]
-        assert sum(map(len, buckets)) == len(set().union(*buckets))  # a bucket is in one table only
+        users = [set(part["user"].to_pylist()) for part in tables]
+        assert sum(map(len, users)) == len(set().union(*users))  # a user is in one table only
 
 
 def test_integers_that_fit_travel_narrow():
     _, batches = make_rows()
-    (packed,) = pack(batches, "recs")
+    (packed,) = pack(batches, "recs", ["user"], 50)
     schema = pa.ipc.read_schema(pa.py_buffer(packed.column("schema")[0].as_py()))
     kinds = {field.name: field.type for field in schema}
     assert kinds["user"] == pa.int32() and kinds["wide"] == pa.int64() and kinds["list"] == pa.list_(pa.int32())
@@ -70,19 +70,19 @@ def test_integers_that_fit_travel_narrow():
 
 def test_widths_that_differ_between_blocks_are_joined(monkeypatch):
     monkeypatch.setattr(blocks, "PACKED_BYTES", 1)
-    table = pa.table({"user": [1, WIDE, 2], "bucket": pa.array([0, 0, 0], pa.int32())})
-    empty = {"recs": table.select(["user"]).slice(0, 0)}
-    (out,) = batches_of_buckets(unpacked(pack(table.to_batches(max_chunksize=1), "recs")), empty)
+    table = pa.table({"user": [1, WIDE, 2], "other": [1, 2, 3]})
+    empty = {"recs": table.slice(0, 0)}
+    (out,) = batches_of_buckets(unpacked(pack(table.to_batches(max_chunksize=1), "recs", ["user"], 1)), empty)
     assert sorted(out["recs"]["user"].to_pylist()) == [1, 2, WIDE]
 
 
 def test_a_side_without_rows_has_its_columns():
     table, _ = make_rows(100)
-    empty = {"recs": table.drop(["bucket"]).slice(0, 0), "truth": table.select(["user"]).slice(0, 0)}
-    for tables in batches_of_buckets(unpacked(pack(table.to_batches(), "recs")), empty):
+    empty = {"recs": table.slice(0, 0), "truth": table.select(["user"]).slice(0, 0)}
+    for tables in batches_of_buckets(unpacked(pack(table.to_batches(), "recs", ["user"], 70_000)), empty):
         assert tables["truth"] is empty["truth"]
     assert list(batches_of_buckets([], empty)) == []
-    assert list(pack([], "recs")) == list(pack(table.slice(0, 0).to_batches(), "recs")) == []
+    assert list(pack([], "recs", ["user"], 5)) == []
 
 
 @pytest.mark.parametrize("kind", ["lists", "rows", "rows without users"])
@@ -132,3 +132,15 @@ def test_bins_of_a_histogram_add_up():
     assert whole.estimate() == fastrec.bounded_auc(labels, scores, bits=16)
     whole.add_bins(**fastrec.ScoreHistogram(16).pack())
     assert whole.estimate() == fastrec.bounded_auc(labels, scores, bits=16)
+
+
+def test_a_hash_knows_values_and_not_their_types():
+    users = pa.chunked_array([[1, 2], [None, 7]], pa.int32())
+    texts = pa.chunked_array([["ann", "bob"], [None, "ann"]])
+    wide = blocks._hash([users.cast(pa.int64())])
+    assert np.array_equal(blocks._hash([users]), wide) and len(set(wide.tolist())) == 4
+    assert np.array_equal(blocks._hash([texts]), blocks._hash([texts.cast(pa.large_string())]))
+    assert blocks._hash([texts])[0] == blocks._hash([texts])[3] and len(set(blocks._hash([texts]).tolist())) == 3
+    assert len(set(blocks._hash([texts, users]).tolist())) == 4
+    spread = np.bincount((blocks._hash([pa.chunked_array([np.arange(51_200)])]) % np.uint64(512)).astype(int))
+    assert spread.min() > 50 and spread.max() < 200
