@@ -30,7 +30,7 @@ from fastrec._version import __version__
 from fastrec.endings import INTERRUPTED, end_on_interrupt, undone_by
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, require
 from fastrec.pages import DASH, one_line
-from fastrec.views import figures, span
+from fastrec.views import Gap, figures, p_value, shown_difference, span
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -1083,10 +1083,10 @@ def _difference_tables(found: Comparison) -> list[tuple[str, list[list[str]]]]:
         "metric": lambda row: row.metric,
         "group": lambda row: str(row.group),
         "system": lambda row: row.system if baseline is not None else f"{row.system} - {row.baseline}",
-        "difference": lambda row: _signed(row.difference),
-        "interval": lambda row: DASH if math.isnan(row.low) else f"{row.low:+.4f} {DASH} {row.high:+.4f}",
-        "p": lambda row: _probability(row.p_value),
-        "corrected": lambda row: f"{_probability(row.p_corrected)}{'*' if found.is_significant(row) else ' '}",
+        "difference": lambda row: _gap_of(row)[0],
+        "interval": lambda row: _gap_of(row)[1],
+        "p": lambda row: p_value(row.p_value),
+        "corrected": lambda row: f"{p_value(row.p_corrected)}{'*' if found.is_significant(row) else ' '}",
     }
     tables = []
     everything: list[tuple[str | None, Sequence[ComparisonRow]]] = [(None, found.rows), *found.segments.items()]
@@ -1104,12 +1104,8 @@ def _n_texts(head: Sequence[str]) -> int:
     return head.index("difference") if "difference" in head else 1
 
 
-def _signed(number: float) -> str:
-    return DASH if math.isnan(number) else f"{number:+.4f}"
-
-
-def _probability(number: float) -> str:
-    return DASH if math.isnan(number) else f"{number:.4f}"
+def _gap_of(row: ComparisonRow) -> tuple[str, str]:
+    return shown_difference(Gap(row.difference, row.low, row.high))
 
 
 def _draw_comparison(console: Console, found: Comparison, reports: dict[str, Report]) -> None:
@@ -1373,7 +1369,7 @@ def _draw_demo(console: Console, reports: dict[str, Report], found: Comparison, 
     (first, one), (second, other) = reports.items()
     folder, names = os.path.dirname(paths[first]), [os.path.basename(path) for path in paths.values()]
     gaps = {
-        (row.metric, row.group): f"{_signed(row.difference)}{'*' if found.is_significant(row) else ' '}"
+        (row.metric, row.group): f"{_gap_of(row)[0]}{'*' if found.is_significant(row) else ' '}"
         for row in found.all_rows()
     }
     console.print(Text(f"In {folder}: {', '.join(names)}\n"))

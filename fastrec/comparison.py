@@ -25,11 +25,21 @@ from fastrec.report import (
     as_html,
     check_resampling,
     plain_data,
-    short_number,
     write_or_return,
 )
 from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, run_test
-from fastrec.views import compared, definitions, differences, matrices, outcome, settings_table
+from fastrec.views import (
+    Gap,
+    compared,
+    definitions,
+    differences,
+    matrices,
+    one_figure,
+    outcome,
+    p_value,
+    settings_table,
+    shown_difference,
+)
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 
@@ -128,11 +138,11 @@ class Comparison:
         return [[*head, "wins", "ties", "losses"], *map(self._cells, self.rows)]
 
     def _cells(self, row: ComparisonRow) -> list[str]:
-        means = [row.system, short_number(row.mean), row.baseline, short_number(row.baseline_mean)]
-        low, high = (f"{number:+.4f}" for number in (row.low, row.high))
-        p_values = [f"{row.p_value:.4f}", f"{row.p_corrected:.4f}{'*' if self.is_significant(row) else ' '}"]
+        means = [row.system, one_figure(row.mean), row.baseline, one_figure(row.baseline_mean)]
+        gap = shown_difference(Gap(row.difference, row.low, row.high))
+        p_values = [p_value(row.p_value), f"{p_value(row.p_corrected)}{'*' if self.is_significant(row) else ' '}"]
         counts = [f"{count:,}" for count in (row.wins, row.ties, row.losses)]
-        return [row.metric, *means, f"{row.difference:+.4f}", f"{low} to {high}", *p_values, *counts]
+        return [row.metric, *means, *gap, *p_values, *counts]
 
     def notes(self) -> list[str]:
         """How the numbers were made, and what was left out, a line each."""

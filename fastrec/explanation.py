@@ -20,6 +20,7 @@ from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTy
 from fastrec.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 from fastrec.registry import Call, MinGain, make_call, parse, print_value
 from fastrec.report import Estimate, Report, aligned, as_html, is_plain_mean, plain_data
+from fastrec.views import one_figure
 
 __all__ = ["Explanation", "Section", "Side", "UserDifference", "explain", "explain_scores"]
 
@@ -182,7 +183,7 @@ class Explanation:
                 lines.append(f"{tool}: no number: {side.problem}")
                 continue
             gap = "" if tool == OURS else _signed(side.estimate.mean - mean)
-            rows.append([tool, _value(side.estimate.mean), gap, f"{side.estimate.users:,}"])
+            rows.append([tool, one_figure(side.estimate.mean), gap, f"{side.estimate.users:,}"])
         return Section("On these data", ["", "mean", "difference", "users"], rows, lines)
 
     def _steps(self) -> Section:
@@ -197,7 +198,7 @@ class Explanation:
     def _users_of(self, side: Side) -> Section:
         moved = any(not math.isnan(user.moved) for user in side.users)
         rows = [
-            [str(user.user), _value(user.ours), _value(user.theirs), *([f"{user.moved:+.2e}"] if moved else [])]
+            [str(user.user), one_figure(user.ours), one_figure(user.theirs), *([f"{user.moved:+.2e}"] if moved else [])]
             for user in side.users
         ]
         title = f"{side.tool}: the users that matter most, of {side.n_different:,} with another value"
@@ -613,7 +614,3 @@ def _signed(number: float) -> str:
     if math.isnan(number):
         return DASH
     return "0" if number == 0 else f"{number:+.4f}" if abs(number) >= SMALL else f"{number:+.0e}"
-
-
-def _value(number: float) -> str:
-    return DASH if math.isnan(number) else f"{number:.4f}"

@@ -36,7 +36,7 @@ from fastrec.exceptions import (
     require,
     whole_number,
 )
-from fastrec.pages import Section, Table, as_latex, as_markdown, html_page
+from fastrec.pages import Section, Table, as_latex, as_markdown, html_page, one_line
 from fastrec.registry import parse
 from fastrec.views import (
     by_cutoff,
@@ -680,8 +680,9 @@ def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
 
 def aligned(table: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table of texts, its first column to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in table]
+    rows = [[cell if cell.isprintable() else one_line(cell) for cell in row] for row in table]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
 def as_html(table: Sequence[Sequence[str]], notes: Iterable[str], title: str = "") -> str:

@@ -95,7 +95,8 @@ def correct(p_values: Sequence[float], correction: str) -> list[float]:
 
 
 def _std_error(differences: Array) -> float:
-    return float(differences.std(ddof=1)) / math.sqrt(len(differences))
+    largest = float(np.abs(differences).max()) or 1.0  # squares of numbers near the ends of the range leave it
+    return float((differences / largest).std(ddof=1)) * largest / math.sqrt(len(differences))
 
 
 def _whole(differences: Array) -> tuple[Array, int]:

@@ -95,7 +95,8 @@ def span(leading: float, low: float, high: float) -> str:
     return DASH if DASH in texts else f"{texts[0]} {DASH} {texts[1]}"
 
 
-def _number(number: float) -> str:
+def one_figure(number: float) -> str:
+    """A number with four decimals, or with four digits where these would hide it."""
     return figures(number, number)[0]
 
 
@@ -104,14 +105,14 @@ def _signed(leading: float, *numbers: float) -> list[str]:
     return [f"+{text}" if number > 0 else text for number, text in texts]
 
 
-def _difference(gap: Gap) -> tuple[str, str]:
+def shown_difference(gap: Gap) -> tuple[str, str]:
     """A difference and its interval; four decimals unless they would hide the interval."""
     leading = gap.difference if math.isnan(gap.low) else max(abs(gap.low), abs(gap.high))
     text, *ends = _signed(leading, *gap)
     return text, DASH if DASH in ends else f"{ends[0]} to {ends[1]}"
 
 
-def _p_value(number: float) -> str:
+def p_value(number: float) -> str:
     """Four decimals, or two digits of one that these would show as 0."""
     return DASH if math.isnan(number) else f"{number:.1e}" if 0 < number < 5e-5 else f"{number:.4f}"
 
@@ -181,7 +182,7 @@ def distributions(per_user: Mapping[str, Array]) -> Section:
         counts = np.histogram(known, bins=BINS, range=(low, high))[0]
         title = f"{metric}: {len(known):,} users by their value"
         charts.append(Chart(title, histogram(title, counts.tolist(), f"{low:g}", f"{high:.4g}")))
-        quantiles = [_number(value) for value in np.quantile(known, list(QUANTILES.values())).tolist()]
+        quantiles = [one_figure(value) for value in np.quantile(known, list(QUANTILES.values())).tolist()]
         cells.append([metric, f"{len(known):,}", _share(float(np.mean(known == 0))), *quantiles])
     head = ["metric", "users", "at 0", *QUANTILES]
     return Section("Distribution over users", [Table("Values of users", head, cells)] if cells else [], charts)
@@ -337,11 +338,11 @@ def compared(rows: Iterable[Row], level: float) -> list[Table]:
 
 def _compared(row: Row, level: float) -> list[str]:
     mark = "*" if _is_significant(row, level) else ""
-    means = [_number(row[name]) for name in ("mean", "baseline_mean")]
-    numbers = [*_difference(_gap(row)), _p_value(row["p_value"])]
+    means = [one_figure(row[name]) for name in ("mean", "baseline_mean")]
+    numbers = [*shown_difference(_gap(row)), p_value(row["p_value"])]
     counts = [f"{row[name]:,}" for name in ("wins", "ties", "losses", "users")]
     names = [row[name] for name in ("metric", "system", "baseline")]
-    return [*names, *means, *numbers, f"{_p_value(row['p_corrected'])}{mark}", *counts]
+    return [*names, *means, *numbers, f"{p_value(row['p_corrected'])}{mark}", *counts]
 
 
 def _is_significant(row: Row, level: float) -> bool:
@@ -409,21 +410,21 @@ def _gap(row: Row) -> Gap:
 
 def _drawn(gap: Gap, scale: float, kind: str = "") -> list[str | Drawn]:
     """A difference, and its interval with a picture."""
-    text, interval = _difference(gap)
+    text, interval = shown_difference(gap)
     return [text, Drawn(interval, whisker(gap.low, gap.difference, gap.high, scale, kind))]
 
 
 def _short_row(row: Row, level: float, scale: float, names: Sequence[str]) -> list[str | Drawn]:
     verdict = _verdict(row, level)
-    numbers = [*_drawn(_gap(row), scale, KINDS[verdict]), _p_value(row["p_corrected"]), f"{row['users']:,}"]
+    numbers = [*_drawn(_gap(row), scale, KINDS[verdict]), p_value(row["p_corrected"]), f"{row['users']:,}"]
     return [*(row[name] for name in names), VERDICTS[verdict], *numbers]
 
 
 def _full_row(row: Row, level: float, scale: float, names: Sequence[str]) -> list[str | Drawn]:
     *short, users = _short_row(row, level, scale, names)
-    more = [_p_value(row["p_value"]), *map(_number, (row["mean"], row["baseline_mean"]))]
+    more = [p_value(row["p_value"]), *map(one_figure, (row["mean"], row["baseline_mean"]))]
     counts = [f"{row[name]:,}" for name in ("wins", "ties", "losses")]
-    return [*short, *more, *counts, users, f"{row['unpaired']:,}", _number(row["detectable"])]
+    return [*short, *more, *counts, users, f"{row['unpaired']:,}", one_figure(row["detectable"])]
 
 
 def matrices(rows: Iterable[Row], level: float) -> Section:
@@ -436,8 +437,8 @@ def matrices(rows: Iterable[Row], level: float) -> Section:
         verdict = _verdict(row, level)
         reverse = None if verdict is None else -verdict
         gap, system, baseline = _gap(row), row["system"], row["baseline"]
-        own[system, baseline] = _difference(gap)[0] + SIGNS[verdict]
-        own[baseline, system] = _difference(Gap(-gap.difference, -gap.high, -gap.low))[0] + SIGNS[reverse]
+        own[system, baseline] = shown_difference(gap)[0] + SIGNS[verdict]
+        own[baseline, system] = shown_difference(Gap(-gap.difference, -gap.high, -gap.low))[0] + SIGNS[reverse]
     tables = [
         Table(
             f"{metric}: row minus column; ▲ the row is better, ▼ worse, no mark: not clear",

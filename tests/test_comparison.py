@@ -395,3 +395,19 @@ def test_intervals_that_cannot_be(arguments, match):
         report.interval(*arguments)
     with pytest.raises(fastrec.InputError, match="per-user values were not kept"):
         fastrec.evaluate(lists, truth, "mrr").interval("mrr", 0.95, "bootstrap")
+
+
+def test_what_is_shown_of_extreme_values_and_names():
+    huge, tiny = (
+        {
+            name: fastrec.evaluate(([1, 2], [0, 1, 2]), ([1, 2], [0, 1, 2], gains), "dcg@1", per_user=True)
+            for name, gains in (("a\n", first), ("b\x1b[31m", second))
+        }
+        for first, second in (([1e300, 1e290], [1e299, 1e300]), ([1e-300, 1e-310], [1e-300, 1e-300]))
+    )
+    for reports in (huge, tiny):
+        text = repr(fastrec.compare(reports))
+        assert len(text.splitlines()) == 3 and max(map(len, text.splitlines())) < 200 and "\x1b" not in text
+    assert "+" in repr(fastrec.compare(tiny)).splitlines()[1]
+    nobody = fastrec.evaluate([[1]], [[]], "mrr", per_user=True)
+    assert "nan" not in repr(fastrec.compare({"a": nobody, "b": nobody}))
