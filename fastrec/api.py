@@ -6,7 +6,7 @@ import io
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -214,6 +214,12 @@ def evaluate_by_items(
     """
     if not (isinstance(segments, Mapping) and len(segments)):
         raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {segments!r:.80}")
+    if not all(isinstance(label, Hashable) for label in segments.values()):
+        raise InputTypeError("the labels of segments must be texts or integers")
+    if isinstance(metrics, Iterable) and not isinstance(metrics, str):
+        metrics = list(metrics)
+    if isinstance(options.get("k"), Iterator):
+        options["k"] = list(options["k"])
     for name in set(options) - {*OF_EVALUATOR, *OF_USERS, *Columns._fields}:
         raise InputTypeError(f"evaluate_by_items takes no argument {name!r}")
     given = {name: value for name, value in options.items() if name in OF_EVALUATOR}

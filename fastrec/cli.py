@@ -1002,7 +1002,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     \b
     fastrec compare old=recs_a.parquet new=recs_b.parquet --truth truth.parquet -m ndcg@10,recall@20
     fastrec compare old=a.csv new=b.csv --truth truth.csv --baseline old --fail-if-worse ndcg@10
-    fastrec compare old=log_a.parquet new=log_b.parquet -m gauc --user-col user --html report.html
+    fastrec compare old=log_a.parquet new=log_b.parquet -m "gauc(weight=equal)" --html report.html
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     from fastrec.comparison import compare
 

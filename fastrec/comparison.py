@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -14,7 +15,8 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.archive import dump_json
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import FastrecWarning, InputError, InputTypeError
+from fastrec.inputs.users import alike
 from fastrec.launcher import resolve_threads
 from fastrec.pages import Section, Table, as_latex, as_markdown, html_page
 from fastrec.registry import parse
@@ -27,9 +29,10 @@ from fastrec.report import (
     plain_data,
     write_or_return,
 )
-from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, run_test
+from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, on_grid, run_test
 from fastrec.views import (
     Gap,
+    alpha,
     compared,
     definitions,
     differences,
@@ -51,7 +54,7 @@ MISSING = ("drop", "zero", "error")
 NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
 SEGMENT = ("grouping", "group")
 RESAMPLING = ("randomization", "bootstrap")
-NO_MEAN = "is no plain mean of users' values: compare tests means over users"
+NO_MEAN = "is no plain mean of users' values, which is what is compared (of gauc, gauc(weight=equal) is one)"
 KINDS = {"i": "integers", "u": "integers", "U": "texts"}
 
 
@@ -122,7 +125,7 @@ class Comparison:
 
     def is_significant(self, row: ComparisonRow) -> bool:
         """Whether the corrected p-value is at most 1 - level."""
-        return row.p_corrected <= 1 - float(self.settings["level"])
+        return row.p_corrected <= alpha(self.settings["level"])
 
     def __repr__(self) -> str:
         """An aligned table of the rows over all users, and how it was made; * marks what is significant."""
@@ -297,12 +300,16 @@ def compare(
     test : of the mean difference, two-sided, on users
         ``randomization`` (signs of the differences drawn ``n_rounds`` times; Fisher 1935): p = (b + 1) / (B + 1), or
         exactly if there are no more signs than rounds; ``bootstrap`` (users drawn with replacement; Efron 1979);
-        ``t`` (Student 1908) and ``wilcoxon`` (1945, signed ranks), which need SciPy.
+        ``t`` (Student 1908); ``wilcoxon`` (1945), of signed ranks, which asks whether differences are symmetric around
+        0. These two need SciPy. Differences are taken to 2^-40 of the largest value, or what is equal but for rounding
+        would count as a win.
     correction : for the rows over all users together, and for those of each grouping: ``holm`` (1979), ``bonferroni``,
         ``bh`` (Benjamini & Hochberg 1995: the share of false findings), ``none``
     level : of intervals: percentiles for ``bootstrap``, Student's for ``t``, else normal
-    n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads and order of users
-    missing : users counted on one side only: ``drop``, the default, ``zero`` (0 on the other side) or ``error``
+    n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads, and for any order
+        of users who have ids
+    missing : users counted on one side only: ``drop``, the default, ``zero`` (0 on the other side; not of errors, where
+        0 is best) or ``error``
     progress : called as progress(rows done, rows)
 
     Returns
@@ -316,10 +323,12 @@ def compare(
         If a report has no values of users, settings differ, ids do not match, or a metric is no mean over users.
     """
     systems = _check_reports(reports)
+    if progress is not None and not callable(progress):
+        raise InputTypeError(f"progress must be called as progress(done, total), found {type(progress).__name__}")
     settings: dict[str, Any] = {"baseline": baseline, "test": test, "correction": correction, "level": level}
     settings |= {"n_rounds": n_rounds, "seed": seed, "missing": missing}
     _check_settings(settings, systems)
-    wanted, left_out = _choose_metrics(systems, metrics)
+    wanted, left_out = _choose_metrics(systems, metrics, missing)
     weighing = _Weighing(systems, settings, resolve_threads(n_threads))
     pairs = [(later, earlier) for earlier, later in itertools.combinations(systems, 2)]
     if baseline is not None:
@@ -346,7 +355,7 @@ class _Weighing:
         self._systems, self._settings, self._n_threads = systems, settings, n_threads
         self._places = dict(zip(systems, _places(systems), strict=True))
         self._n_users = 1 + max(int(places.max(initial=-1)) for places in self._places.values())
-        self._labels: dict[str, tuple[list[Any], Array]] = {}  # grouping -> its groups, and that of each user
+        self._inside: dict[tuple[str | None, Any], Array] = {}  # (grouping, group) -> its users
         self._values = functools.lru_cache(maxsize=len(systems))(self._values_of)
 
     def _values_of(self, system: str, metric: str) -> Array:
@@ -361,8 +370,12 @@ class _Weighing:
         found: dict[str | None, list[tuple[str | None, Any]]] = {}
         for name in first.labels:
             if all(name in other.labels for other in others):
-                self._labels[name] = self._join_labels(name)
-                found[name] = [(name, label) for label in self._labels[name][0]]
+                labels, codes = self._join_labels(name)
+                order = np.argsort(codes, kind="stable")
+                ends = np.searchsorted(codes[order], np.arange(len(labels) + 1))
+                found[name] = [(name, label) for label in labels]
+                parts = np.split(order, ends)[1:-1]  # who has no label comes first
+                self._inside |= dict(zip(found[name], parts, strict=True))
         return found
 
     def _join_labels(self, grouping: str) -> tuple[list[str | int], Array]:
@@ -391,7 +404,7 @@ class _Weighing:
         """One row, its p-value not yet corrected."""
         ours, theirs = self._values(system, metric), self._values(baseline, metric)
         if grouping is not None:
-            inside = self._inside(grouping, group)
+            inside = self._inside[grouping, group]
             ours, theirs = ours[inside], theirs[inside]
         counted, counted_there = ~np.isnan(ours), ~np.isnan(theirs)
         unpaired = int(np.count_nonzero(counted != counted_there))
@@ -402,11 +415,13 @@ class _Weighing:
             )
         used = counted | counted_there if self._settings["missing"] == "zero" else counted & counted_there
         ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
-        differences = ours - theirs
+        magnitude = float(max(np.abs(ours).max(initial=0.0), np.abs(theirs).max(initial=0.0)))
+        differences = on_grid(ours - theirs, magnitude)
         better = 1 if parse(metric).metric.higher_is_better else -1
         wins, losses = (int(np.count_nonzero(sign * better * differences > 0)) for sign in (1, -1))
-        options = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
-        tested = run_test(differences, self._settings["test"], n_threads=self._n_threads, **options)
+        options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
+        options |= {"n_threads": self._n_threads, "magnitude": magnitude}
+        tested = run_test(differences, self._settings["test"], **options)
         mean, mean_there = (float(values.mean()) if len(values) else math.nan for values in (ours, theirs))
         return ComparisonRow(
             metric=metric,
@@ -414,7 +429,7 @@ class _Weighing:
             baseline=baseline,
             mean=mean,
             baseline_mean=mean_there,
-            difference=float(differences.mean()) if len(differences) else math.nan,
+            difference=mean - mean_there if len(differences) == 0 or differences.any() else 0.0,
             low=tested.low,
             high=tested.high,
             p_value=tested.p_value,
@@ -429,12 +444,6 @@ class _Weighing:
             group=group,
         )
 
-    @functools.lru_cache(maxsize=1024)  # noqa: B019 - lives as long as one call of compare
-    def _inside(self, grouping: str, group: str | int | None) -> Array:
-        labels, codes = self._labels[grouping]
-        inside: Array = np.flatnonzero(codes == labels.index(group))
-        return inside
-
 
 def _check_reports(reports: Any) -> dict[str, Report]:
     """Two reports or more with values of users and the same settings."""
@@ -448,47 +457,64 @@ def _check_reports(reports: Any) -> dict[str, Report]:
         if not report.has_values:
             raise InputError(f"the report of {name} has no values of users: evaluate(..., per_user=True)")
     (first, one), *others = reports.items()
-    for (name, other), setting in itertools.product(others, sorted(one.settings)):
-        here, there = one.settings[setting], other.settings.get(setting, one.settings[setting])
-        if setting not in NAMES_OF_TOOL and here != there:
-            raise InputError(
-                f"reports must be made with the same settings, but {setting} is {here!r} in {first} and {there!r} in "
-                f"{name}"
-            )
+    for name, other in others:
+        for setting in sorted({*one.settings, *other.settings} - set(NAMES_OF_TOOL)):
+            here, there = one.settings.get(setting, "absent"), other.settings.get(setting, "absent")
+            if here != there:
+                raise InputError(
+                    f"reports must be made with the same settings, but {setting} is {here!r} in {first} and {there!r} "
+                    f"in {name}"
+                )
+    rows = {name: int(report.data.get("truth_rows", 0)) for name, report in reports.items()}
+    if len(set(rows.values())) > 1:
+        line = f"the truth differs: rows of it are {_listed(rows)}"
+        warnings.warn(line, FastrecWarning, stacklevel=4)
     return dict(reports)
 
 
 def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> None:
     """Whether every argument can be; numbers become those of Python."""
     for name, choices in (("test", TESTS), ("correction", CORRECTIONS), ("missing", MISSING)):
-        if settings[name] not in choices:
+        if not isinstance(settings[name], str) or settings[name] not in choices:
             raise InputError(f"{name} must be one of {', '.join(choices)}, not {settings[name]!r}")
-    if settings["baseline"] is not None and settings["baseline"] not in systems:
+    baseline = settings["baseline"]
+    if baseline is not None and (not isinstance(baseline, str) or baseline not in systems):
         raise InputError(f"baseline={settings['baseline']!r} is none of the reports: {', '.join(systems)}")
     settings |= check_resampling(*(settings[name] for name in ("level", "n_rounds", "seed")))
 
 
 def _choose_metrics(
-    systems: Mapping[str, Report], metrics: str | Iterable[str] | None
+    systems: Mapping[str, Report], metrics: str | Iterable[str] | None, missing: str
 ) -> tuple[list[str], dict[str, str]]:
     """The metrics to compare, canonical, and why others are not."""
-    if metrics is not None:
-        asked = [metrics] if isinstance(metrics, str) else list(metrics)
-        wanted = list(dict.fromkeys(next(iter(systems.values())).name_of(name) for name in asked))
-        for name, report in systems.items():
-            for metric in wanted:
-                if metric not in report:
-                    raise InputError(f"{metric} is not in the report of {name}")
-                if not report.is_mean(metric):
-                    raise InputError(f"{metric} {NO_MEAN}")
-        return wanted, {}
     first, *others = systems.values()
-    shared = [metric for metric in first if all(metric in other for other in others)]
-    left_out = {metric: NO_MEAN for metric in shared if not all(each.is_mean(metric) for each in systems.values())}
-    wanted = [metric for metric in shared if metric not in left_out]
-    if not wanted:
-        raise InputError("the reports have no metric in common that is a mean of users' values")
-    return wanted, left_out
+    if metrics is None:
+        shared = [metric for metric in first if all(metric in other for other in others)]
+        left_out = {metric: why for metric in shared if (why := _why_not(systems, metric, missing))}
+        if len(left_out) == len(shared):
+            named = "; ".join(f"{metric} {why}" for metric, why in left_out.items())
+            raise InputError(f"the reports have no metric in common that can be compared: {named or 'none is in all'}")
+        return [metric for metric in shared if metric not in left_out], left_out
+    asked = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
+    if not asked or not all(isinstance(name, str) for name in asked):
+        raise InputError(f"metrics must name at least one metric, such as 'ndcg@10', found {metrics!r}")
+    wanted = list(dict.fromkeys(map(first.name_of, asked)))
+    for metric in wanted:
+        for name, report in systems.items():
+            if metric not in report:
+                raise InputError(f"{metric} is not in the report of {name}")
+        if why := _why_not(systems, metric, missing):
+            raise InputError(f"{metric} {why}")
+    return wanted, {}
+
+
+def _why_not(systems: Mapping[str, Report], metric: str, missing: str) -> str:
+    """Why a metric cannot be compared; empty if it can."""
+    if not all(report.is_mean(metric) for report in systems.values()):
+        return NO_MEAN
+    if missing == "zero" and not parse(metric).metric.higher_is_better:
+        return "is an error, of which missing='zero' would make the best value there is"
+    return ""
 
 
 def _places(systems: Mapping[str, Report]) -> list[Array]:
@@ -502,7 +528,7 @@ def _places(systems: Mapping[str, Report]) -> list[Array]:
         return [np.arange(size) for size in sizes.values()]
     if without:
         raise InputError(f"users are paired by id, but the report of {without[0]} has no user_ids")
-    ids = [report.user_ids for report in reports if report.user_ids is not None]
+    ids = alike([report.user_ids for report in reports if report.user_ids is not None])
     if all(np.array_equal(ids[0], other) for other in ids[1:]) and ids[0].dtype != object:
         order = np.argsort(ids[0], kind="stable")
         places = np.empty(len(order), np.int64)
@@ -523,7 +549,7 @@ def _places(systems: Mapping[str, Report]) -> list[Array]:
     shared = functools.reduce(np.intersect1d, codes)
     if len(shared) == 0:
         examples = _listed(
-            {name: repr(own[0].item()) if len(own) else "none" for name, own in zip(systems, ids, strict=True)}
+            {name: repr(own[:1].tolist()[0]) if len(own) else "none" for name, own in zip(systems, ids, strict=True)}
         )
         raise InputError(f"no user is in all reports: do the ids match? The first are {examples}")
     return codes
@@ -539,4 +565,4 @@ def _listed(found: Mapping[str, Any]) -> str:
 
 
 def _id_of(report: Report, position: int) -> Any:
-    return position if report.user_ids is None else report.user_ids[position].item()
+    return position if report.user_ids is None else report.user_ids[position : position + 1].tolist()[0]

@@ -273,6 +273,8 @@ def explain(
     0      0.9197    0.7039          -1.08e-01
     """
     has_data = recs is not None
+    if truth is not None and not has_data:
+        raise InputTypeError("explain takes recs with truth, found truth alone")
     if isinstance(recs, str | os.PathLike):
         from fastrec.files import evaluate_files
 
@@ -602,10 +604,11 @@ class _Numbers:
         different = np.flatnonzero((counted != counted_there) | (np.abs(gaps) > TOLERANCE))
         largest = different[np.argsort(-np.abs(gaps[different]), kind="stable")[:n_users]]
         means = all(is_plain_mean(each.values, each.estimate.mean) for each in (there, self._ours))
-        n_there = counted_there.sum() if means else math.nan
+        n_there = counted_there.sum() if means and counted_there.any() else math.nan
         ids = np.arange(len(ours)) if self._users is None else self._users
         return len(different), tuple(
-            UserDifference(ids[n].item(), float(ours[n]), float(theirs[n]), float(gaps[n] / n_there)) for n in largest
+            UserDifference(ids[n : n + 1].tolist()[0], float(ours[n]), float(theirs[n]), float(gaps[n] / n_there))
+            for n in largest
         )
 
 

@@ -67,7 +67,7 @@ LARGEST_SEED = 2**64 - 1
 
 def check_resampling(level: Any, n_rounds: Any, seed: Any) -> dict[str, Any]:
     """The level of an interval, and the rounds and the seed of resampling, as numbers of Python."""
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+    if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, both excluded, not {level!r}")
     checked: dict[str, Any] = {"level": float(level)}
     for name, value, least, most in (("n_rounds", n_rounds, 1, MOST_ROUNDS), ("seed", seed, 0, LARGEST_SEED)):
@@ -659,7 +659,9 @@ def _first_installed(kinds: tuple[str, ...]) -> str:
 def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:
     """Whether a number is the mean of values (n_users,), those left out that are NaN."""
     counted = values[~np.isnan(values)]
-    return len(counted) == 0 or math.isclose(counted.mean(), mean, rel_tol=SAME_MEAN, abs_tol=SAME_MEAN)
+    if len(counted) == 0:
+        return True
+    return math.isclose(counted.mean(), mean, rel_tol=SAME_MEAN, abs_tol=SAME_MEAN * float(np.abs(counted).max()))
 
 
 def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:

@@ -9,11 +9,13 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.prepare import Names, Prepared
+from fastrec.inputs.users import alike
 
 __all__ = ["segment_items", "segment_users", "split_truth"]
 
 Array = np.ndarray[Any, Any]
 NO_HISTORY = "none"
+ROUNDING = 1e-12  # of a share of interactions
 
 
 def segment_users(
@@ -51,7 +53,7 @@ def segment_users(
     ['heavy', 'light', 'medium', 'none']
     """
     cuts = _check_shares(names, shares)
-    past, users = _ids(history, "history"), _ids(user_ids, "user_ids")
+    past, users = alike([_ids(history, "history"), _ids(user_ids, "user_ids")])
     if len(past) and len(users) and (past.dtype.kind in "iu") != (users.dtype.kind in "iu"):
         raise InputTypeError(f"history and user_ids must be of one type, found {past.dtype} and {users.dtype}")
     known, counts = np.unique(past, return_counts=True)
@@ -94,7 +96,7 @@ def segment_items(
     levels, level = np.unique(-counts, return_inverse=True)  # most first
     rows = np.bincount(level, weights=counts, minlength=len(levels))
     before = np.cumsum(rows) - rows  # interactions with more popular items
-    segment = np.searchsorted(np.array(cuts) * counts.sum(), before, side="right")
+    segment = np.searchsorted(cuts, before / max(counts.sum(), 1) + ROUNDING, side="right")
     order = np.argsort(level, kind="stable")
     return dict(zip(items[order].tolist(), np.array(names)[segment[level[order]]].tolist(), strict=True))
 
@@ -109,9 +111,14 @@ def _ids(values: Any, name: str) -> Array:
     """A 1-D array of integers or texts."""
     if isinstance(values, str | Mapping):
         raise InputTypeError(f"{name} must be an array of ids, one per row, found a {type(values).__name__}")
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} must be 1-D, found parts of different lengths") from None
     if array.dtype == object and all(isinstance(value, str) for value in array.ravel()):
         array = array.astype(str)
+    if array.dtype.kind == "U" and isinstance(values, list | tuple) and not all(isinstance(v, str) for v in values):
+        raise InputTypeError(f"{name} must hold integers or texts, found both")
     if array.ndim != 1:
         raise InputError(f"{name} must be 1-D, found shape {array.shape}")
     if array.size and array.dtype.kind not in "iuU":
@@ -120,6 +127,10 @@ def _ids(values: Any, name: str) -> Array:
 
 
 def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
+    if not all(isinstance(given, Sequence) for given in (names, shares)) or not all(
+        isinstance(share, int | float) for share in shares
+    ):
+        raise InputTypeError(f"names must be texts and shares numbers, found {names!r} and {shares!r}")
     if len(shares) != len(names) - 1 or len(set(names)) != len(names):
         raise InputError(f"names must differ and be one more than shares; found {list(names)} and {list(shares)}")
     cuts = np.array([0.0, *shares, 1.0])
@@ -131,6 +142,11 @@ def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
 def _segment_of(items: Array, names: Names, segments: Mapping[Any, str]) -> Array:
     """For each item of the truth the place of its label; -1 for items in no segment."""
     place = {label: at for at, label in enumerate(dict.fromkeys(segments.values()))}
+    texts = {isinstance(item, str) for item in segments}
+    if len(items) and texts != {names.texts is not None}:
+        raise InputTypeError(
+            f"items of segments must be {'integers' if names.texts is None else 'texts'}, as those of the truth are"
+        )
     distinct, own = np.unique(items, return_inverse=True)
     spelled = distinct.tolist() if names.texts is None else [names.texts[code] for code in distinct.tolist()]
     known = np.array([place[segments[item]] if item in segments else -1 for item in spelled], np.int64)

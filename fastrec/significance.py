@@ -1,7 +1,7 @@
 """Tests and intervals for the mean of paired differences, and corrections for many of them.
 
-Differences become whole numbers, scaled so that no sum overflows: equal sums are equal, and any number of threads
-gives the same bits.
+Differences become whole numbers of steps of 2^-40 of the largest value, or larger ones where sums would overflow: what
+is equal but for rounding is equal, and any number of threads gives the same bits.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from fastrec.exceptions import require
 from fastrec.kernels.resampling import DRAWN, DRAWS, WORD
 from fastrec.launcher import Kernel, launch_tasks
 
-__all__ = ["CORRECTIONS", "TESTS", "Weighed", "correct", "detectable_difference", "run_test"]
+__all__ = ["CORRECTIONS", "TESTS", "Weighed", "correct", "detectable_difference", "on_grid", "run_test"]
 
 Array = np.ndarray[Any, Any]
 TESTS = ("randomization", "bootstrap", "t", "wilcoxon")
 CORRECTIONS = ("holm", "bonferroni", "bh", "none")
-BITS = 61  # of the sum of all absolute differences: twice a sum and a total still fit
+BITS = 60  # of the sum of all absolute differences: twice a sum and a total still fit
+GRID = 40  # bits of the largest value: 0.3 - 0.2 and 0.2 - 0.1 are the same
+MOST_SIGNS = 1 << 16  # that are all tried
 CELLS = 1 << 22  # counts of draws that are kept at a time
 POWER = 0.8
 FLIP = Kernel("resampling", "flip", "int64", allocates=True)
@@ -40,14 +42,38 @@ class Weighed(NamedTuple):
 UNKNOWN = Weighed(math.nan, math.nan, math.nan)
 
 
-def run_test(differences: Array, test: str, *, level: float, n_rounds: int, seed: int, n_threads: int) -> Weighed:
-    """Test whether the mean of float64 differences (n,) is 0, two-sided; NaN for fewer than two."""
+def on_grid(differences: Array, magnitude: float) -> Array:
+    """Differences of values up to a magnitude, without what rounding made of them."""
+    if len(differences) == 0 or magnitude == 0:
+        return differences
+    steps, scale = _whole(differences, magnitude)
+    found: Array = np.ldexp(steps.astype(float), -scale)
+    return found
+
+
+def run_test(
+    differences: Array,
+    test: str,
+    *,
+    level: float,
+    n_rounds: int,
+    seed: int,
+    n_threads: int,
+    magnitude: float | None = None,
+) -> Weighed:
+    """Test whether the mean of float64 differences (n,) is 0, two-sided; NaN for fewer than two.
+
+    `magnitude` is the largest value that differences were made of, by default the largest of these.
+    """
+    if magnitude is None and len(differences):
+        magnitude = float(np.abs(differences).max())
+    differences = on_grid(differences, magnitude or 0.0)
     if len(differences) < 2:
         return UNKNOWN
     if not differences.any():
         return Weighed(0.0, 0.0, 1.0)
     if test == "bootstrap":
-        return _bootstrap(differences, level, n_rounds, seed, n_threads)
+        return _bootstrap(*_whole(differences, magnitude or 0.0), level, n_rounds, seed, n_threads)
     mean, error = float(differences.mean()), _std_error(differences)
     if test == "t":
         distribution = require("scipy.stats", "stats", what="test='t'").t(len(differences) - 1)
@@ -58,7 +84,7 @@ def run_test(differences: Array, test: str, *, level: float, n_rounds: int, seed
     if test == "wilcoxon":
         p_value = float(require("scipy.stats", "stats", what="test='wilcoxon'").wilcoxon(differences).pvalue)
     else:
-        p_value = _randomization(differences, n_rounds, seed, n_threads)
+        p_value = _randomization(_whole(differences, magnitude or 0.0)[0], n_rounds, seed, n_threads)
     return Weighed(mean - margin, mean + margin, p_value)
 
 
@@ -99,31 +125,29 @@ def _std_error(differences: Array) -> float:
     return float((differences / largest).std(ddof=1)) * largest / math.sqrt(len(differences))
 
 
-def _whole(differences: Array) -> tuple[Array, int]:
-    """Differences as whole numbers of steps of 2^-scale: to 42 bits of the largest for a million of them."""
-    largest = math.frexp(float(np.abs(differences).max()))[1]
-    scale = BITS - largest - len(differences).bit_length()
+def _whole(differences: Array, magnitude: float) -> tuple[Array, int]:
+    """Differences of values up to a magnitude as whole numbers of steps of 2^-scale."""
+    scale = min(GRID, BITS - 1 - len(differences).bit_length()) - math.frexp(magnitude)[1]
     return np.rint(np.ldexp(differences, scale)).astype(np.int64), scale
 
 
-def _randomization(differences: Array, n_rounds: int, seed: int, n_threads: int) -> float:
+def _randomization(values: Array, n_rounds: int, seed: int, n_threads: int) -> float:
     """The share of random signs that make a sum as large, (b + 1) / (B + 1); of all signs where these are fewer."""
-    values, _ = _whole(differences)
     values = values[values != 0]
     total, n = int(values.sum()), len(values)
-    if n < 63 and 2**n <= n_rounds:
+    least = abs(total) - 2 * n  # each value may be a step off, and is in both sums
+    if 2 ** min(n, 62) <= min(n_rounds, MOST_SIGNS):
         signs = np.arange(2**n)[:, None] >> np.arange(n) & 1
-        return float(np.mean(np.abs(2 * (signs @ values) - total) >= abs(total)))
+        return float(np.mean(np.abs(2 * (signs @ values) - total) >= least))
     chosen = np.empty(n_rounds, np.int64)
     arguments = (values, np.uint64(_key(seed)), chosen)
     launch_tasks(FLIP, arguments, -(-n_rounds // WORD), n * n_rounds, n_threads)
-    as_large = int(np.count_nonzero(np.abs(2 * chosen - total) >= abs(total)))
+    as_large = int(np.count_nonzero(np.abs(2 * chosen - total) >= least))
     return (as_large + 1) / (n_rounds + 1)
 
 
-def _bootstrap(differences: Array, level: float, n_rounds: int, seed: int, n_threads: int) -> Weighed:
+def _bootstrap(values: Array, scale: int, level: float, n_rounds: int, seed: int, n_threads: int) -> Weighed:
     """Percentiles of means of users drawn with replacement (Efron 1979); p as if their spread were around 0."""
-    values, scale = _whole(differences)
     n, total = len(values), int(values.sum())
     sums = np.empty(n_rounds, np.int64)
     # The stream of RandomState never changes; how many draws each block gets is all that it decides.
@@ -143,7 +167,7 @@ def _bootstrap(differences: Array, level: float, n_rounds: int, seed: int, n_thr
         launch_tasks(RESAMPLE, arguments, len(own), n * len(own), n_threads)
     tail = (1 - level) / 2
     low, high = np.ldexp(np.quantile(sums.astype(float), [tail, 1 - tail]), -scale) / n
-    as_large = int(np.count_nonzero(np.abs(sums - total) >= abs(total)))
+    as_large = int(np.count_nonzero(np.abs(sums - total) >= abs(total) - 2 * n))
     return Weighed(float(low), float(high), (as_large + 1) / (n_rounds + 1))
 
 

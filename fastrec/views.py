@@ -345,8 +345,13 @@ def _compared(row: Row, level: float) -> list[str]:
     return [*names, *means, *numbers, f"{p_value(row['p_corrected'])}{mark}", *counts]
 
 
+def alpha(level: float) -> float:
+    """The p-value up to which a difference is significant: 1 - level, but for rounding."""
+    return round(1 - level, 12)
+
+
 def _is_significant(row: Row, level: float) -> bool:
-    return bool(row["p_corrected"] <= 1 - level)
+    return bool(row["p_corrected"] <= alpha(level))
 
 
 def _verdict(row: Row, level: float) -> int | None:

@@ -1,10 +1,12 @@
 """Systems compared: rows against plain Python, tests against SciPy and statsmodels, laws, simulations, bad input."""
 
+import gc
 import itertools
 import json
 import math
 import random
 import statistics
+import weakref
 
 import numpy as np
 import pytest
@@ -271,6 +273,10 @@ def without_values():
         ({"test": "chi"}, fastrec.InputError, "test must be one of randomization, bootstrap, t, wilcoxon, not 'chi'"),
         ({"correction": "sidak"}, fastrec.InputError, "correction must be one of"),
         ({"missing": "keep"}, fastrec.InputError, "missing must be one of drop, zero, error"),
+        ({"metrics": []}, fastrec.InputError, "metrics must name at least one metric"),
+        ({"metrics": 3}, fastrec.InputError, "metrics must name at least one metric, such as 'ndcg@10', found 3"),
+        ({"progress": 3}, fastrec.InputTypeError, "progress must be called as"),
+        ({"baseline": ["a"]}, fastrec.InputError, "is none of the reports"),
         ({"level": 1.0}, fastrec.InputError, "level must lie between 0 and 1"),
         ({"n_rounds": 0}, fastrec.InputError, "n_rounds must be a whole number from 1 to 10000000, found 0"),
         ({"seed": -1}, fastrec.InputError, "seed must be a whole number from 0"),
@@ -287,6 +293,7 @@ def test_bad_input(change, error, match):
         fastrec.compare(change.pop("reports", reports), **change)
 
 
+@pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
 def test_reports_that_cannot_be_compared():
     one = reports_of(10, names=("a",))["a"]
     other = fastrec.evaluate({1: [1]}, {1: [1]}, "mrr", per_user=True)
@@ -411,3 +418,99 @@ def test_what_is_shown_of_extreme_values_and_names():
     assert "+" in repr(fastrec.compare(tiny)).splitlines()[1]
     nobody = fastrec.evaluate([[1]], [[]], "mrr", per_user=True)
     assert "nan" not in repr(fastrec.compare({"a": nobody, "b": nobody}))
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("n", [8, 13, 100])
+def test_what_is_equal_but_for_rounding_is_equal(test, n):
+    """Tenths are as good as whole numbers, though 1.0 - 0.9 is not 0.2 - 0.1 in floating point."""
+    chance = np.random.default_rng(n)
+    options = {"level": 0.95, "n_rounds": 2_000, "seed": 3, "n_threads": 1}
+    for _ in range(100):
+        a, b = chance.integers(0, 11, (2, n))
+        whole = run_test((a - b).astype(float), test, **options, magnitude=10.0)
+        tenths = run_test(a / 10 - b / 10, test, **options, magnitude=1.0)
+        assert tenths.p_value == pytest.approx(whole.p_value, rel=1e-9)
+    noise = np.where(np.arange(n) < 3, 1.0 / 3, 1 - 2.0 / 3)  # the same number, rounded in two ways
+    weighed = run_test(noise - 1.0 / 3, test, **options, magnitude=1.0)
+    assert weighed == (0.0, 0.0, 1.0)
+
+
+def test_wins_are_no_rounding():
+    one, other = (
+        fastrec.evaluate_scores([0.0] * 20, [value] * 20, list(range(0, 21, 2)), "mae(average=user)", per_user=True)
+        for value in (1.0 / 3, 1 - 2.0 / 3)
+    )
+    assert one.per_user["mae(average=user)"][0] != other.per_user["mae(average=user)"][0]
+    row = fastrec.compare({"one": one, "other": other}).rows[0]
+    assert (row.wins, row.ties, row.losses, row.difference, row.p_value) == (0, 10, 0, 0.0, 1.0)
+
+
+def test_small_numbers_are_not_taken_for_means():
+    for scale in (1.0, 1e-5, 1e-150):
+        labels, scores = np.array([1, 2, 3, 4, 5]) * scale, np.array([2, 2, 3, 4, 7]) * scale
+        report = fastrec.evaluate_scores(labels, scores, user_ids=[1, 1, 1, 2, 2], metrics="mae", per_user=True)
+        assert not report.is_mean("mae")
+
+
+def test_nothing_is_kept_after_a_comparison():
+    reports = {
+        name: fastrec.evaluate([[1], [2]], [[1], [2]], "mrr", per_user=True, groups={"g": [1, 2]}) for name in "ab"
+    }
+    fastrec.compare(reports)
+    seen = weakref.ref(reports["a"])
+    del reports
+    gc.collect()
+    assert seen() is None
+
+
+@pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
+def test_ids_of_two_kinds_of_integers():
+    big = 2**60
+    one = fastrec.evaluate(
+        [[1], [1], [2]], [[1]] * 3, "mrr", per_user=True, user_ids=np.array([2**63 + 1, big, big + 1], np.uint64)
+    )
+    other = fastrec.evaluate([[1], [2]], [[1]] * 2, "mrr", per_user=True, user_ids=np.array([big, big + 1]))
+    row = fastrec.compare({"one": one, "other": other}, "one").rows[0]
+    assert (row.users, row.unpaired, row.difference) == (2, 1, 0.0)
+
+
+def test_users_of_several_columns():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"u": [1, 1, 2, 2], "s": [1, 1, 1, 1], "label": [1, 0, 1, 0], "score": [0.1, 0.2, 0.4, 0.3]})
+    options = {"user": ["u", "s"], "per_user": True}
+    one = fastrec.evaluate_scores(frame, metrics="gauc", **options)
+    far = fastrec.evaluate_scores(frame.with_columns(u=pl.col("u") + 10), metrics="gauc", **options)
+    assert fastrec.compare({"a": one, "b": one}).rows[0].ties == 2
+    with pytest.raises(fastrec.InputError, match=r"do the ids match\? The first are \(1, 1\) in a"):
+        fastrec.compare({"a": one, "b": far})
+
+
+def test_kinds_of_reports_and_truths_that_differ():
+    lists = fastrec.evaluate([[1, 2]], [[1]], "recall@1", per_user=True)
+    rows = fastrec.evaluate_scores([1, 0], [0.2, 0.1], [0, 2], "recall@1", per_user=True)
+    with pytest.raises(fastrec.InputError, match="reports must be made with the same settings"):
+        fastrec.compare({"lists": lists, "rows": rows})
+    other = fastrec.evaluate([[1, 2]], [[1, 5]], "recall@1", per_user=True)
+    with pytest.warns(fastrec.FastrecWarning, match="the truth differs: rows of it are 1 in lists, 2 in other"):
+        fastrec.compare({"lists": lists, "other": other})
+
+
+def test_missing_users_have_no_errors():
+    half, full = (
+        fastrec.evaluate_scores(
+            [0.0] * n, [0.1] * n, user_ids=list(range(n)), metrics="mae(average=user)", per_user=True
+        )
+        for n in (1, 2)
+    )
+    assert fastrec.compare({"half": half, "full": full}).rows[0].users == 1
+    with pytest.raises(fastrec.InputError, match="would make the best value there is"):
+        fastrec.compare({"half": half, "full": full}, missing="zero")
+
+
+def test_significant_up_to_the_level():
+    rows = fastrec.compare(reports_of(), "a", n_rounds=99, level=0.9, correction="none")
+    row = rows.rows[0]
+    assert rows.is_significant(row._replace(p_corrected=0.1)) and not rows.is_significant(
+        row._replace(p_corrected=0.1001)
+    )

@@ -93,6 +93,19 @@ def test_segments_can_be_compared():
     ("call", "error", "match"),
     [
         (lambda: fastrec.segment_users([1], ["a"]), fastrec.InputTypeError, "must be of one type"),
+        (lambda: fastrec.segment_users([1, "1"], [1]), fastrec.InputTypeError, "integers or texts, found both"),
+        (lambda: fastrec.segment_users([[1], [1, 2]], [1]), fastrec.InputError, "parts of different lengths"),
+        (lambda: fastrec.segment_users([1], [1], shares=None), fastrec.InputTypeError, "shares numbers"),
+        (
+            lambda: fastrec.evaluate_by_items([[1]], [[1]], {"1": "a"}, "mrr"),
+            fastrec.InputTypeError,
+            "must be integers",
+        ),
+        (
+            lambda: fastrec.evaluate_by_items([[1]], [[1]], {1: ["a"]}, "mrr"),
+            fastrec.InputTypeError,
+            "labels of segments",
+        ),
         (lambda: fastrec.segment_users([[1]], [1]), fastrec.InputError, "history must be 1-D"),
         (lambda: fastrec.segment_users([1.5], [1]), fastrec.InputTypeError, "integers or texts, found dtype float64"),
         (lambda: fastrec.segment_items("abc"), fastrec.InputTypeError, "found a str"),
@@ -115,3 +128,15 @@ def test_segments_can_be_compared():
 def test_bad_input(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+def test_large_ids_and_shares_that_are_reached_exactly():
+    big = 2**60
+    users = np.array([big, big + 1, big + 2, 5], np.uint64)
+    assert fastrec.segment_users([big, big, big + 1, big + 2, 5], users).tolist() == ["heavy", *["light"] * 3]
+    assert fastrec.segment_items(["a"] * 55 + ["b"] * 45, names=("h", "t"), shares=(0.55,)) == {"a": "h", "b": "t"}
+
+
+def test_arguments_that_can_be_read_once():
+    found = fastrec.evaluate_by_items([[1, 2]], [[1]], {1: "a", 2: "b"}, iter(["recall"]), k=iter([1, 2]))
+    assert all(list(report) == ["recall@1", "recall@2"] for report in found.values())

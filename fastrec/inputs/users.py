@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -12,7 +12,16 @@ import numpy as np
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.ragged import as_array
 
-__all__ = ["SeenUsers", "User", "as_labels", "check_groups", "check_labels_of_rows", "check_user_ids", "check_weights"]
+__all__ = [
+    "SeenUsers",
+    "User",
+    "alike",
+    "as_labels",
+    "check_groups",
+    "check_labels_of_rows",
+    "check_user_ids",
+    "check_weights",
+]
 
 Array = np.ndarray[Any, Any]
 LARGEST_WEIGHT = 1e100
@@ -171,6 +180,15 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
         codes[row] = own + 1 + len(keys)
         keys += [(name, label) for label in distinct.tolist()]
     return codes, keys
+
+
+def alike(ids: Sequence[Array]) -> list[Array]:
+    """Arrays of ids in types that can be compared: NumPy takes int64 and uint64 together as floats, which merge ids."""
+    if len({own.dtype.kind for own in ids} & {"i", "u"}) < 2:
+        return list(ids)
+    largest = np.iinfo(np.int64).max
+    fits = all(own.size == 0 or own.dtype.kind != "u" or own.max() <= largest for own in ids)
+    return [own.astype(np.int64 if fits else object) if own.dtype.kind in "iu" else own for own in ids]
 
 
 class SeenUsers:
