@@ -426,7 +426,7 @@ def test_what_is_equal_but_for_rounding_is_equal(test, n):
     """Tenths are as good as whole numbers, though 1.0 - 0.9 is not 0.2 - 0.1 in floating point."""
     chance = np.random.default_rng(n)
     options = {"level": 0.95, "n_rounds": 2_000, "seed": 3, "n_threads": 1}
-    for _ in range(100):
+    for _ in range(3 if test == "wilcoxon" else 100):  # SciPy takes a second for small samples with ties
         a, b = chance.integers(0, 11, (2, n))
         whole = run_test((a - b).astype(float), test, **options, magnitude=10.0)
         tenths = run_test(a / 10 - b / 10, test, **options, magnitude=1.0)
