@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.resampling import random_word
+
 __all__ = ["Block", "batches_of_buckets", "pack", "tables_of"]
 
 Array = np.ndarray[Any, Any]
@@ -21,7 +23,6 @@ Table = Any  # pyarrow.Table
 PACKED_BYTES = 1 << 25  # of rows that are packed together: more make larger blocks
 BATCH_BYTES = 1 << 26  # of rows that are handed out together: fewer make more calls
 SMALL = 1 << 16  # up to here NumPy sorts numbers by their digits
-MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # SplitMix64 (Steele et al. 2014)
 
 
 class Block(NamedTuple):
@@ -86,10 +87,7 @@ def _hash(columns: Sequence[Any]) -> Array:
             encoded = column.combine_chunks().dictionary_encode()
             sums = [zlib.crc32(str(value).encode()) for value in encoded.dictionary.to_pylist()]
             own = np.array([*sums, 0], np.uint64)[encoded.indices.fill_null(len(sums)).to_numpy()]
-        mixed ^= own
-        for shift, multiplier in MIXING:
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(multiplier)
-        mixed ^= mixed >> np.uint64(31)
+        mixed = random_word(mixed ^ own)
     return mixed
 
 
