@@ -301,8 +301,8 @@ def compare(
         ``randomization`` (signs of the differences drawn ``n_rounds`` times; Fisher 1935): p = (b + 1) / (B + 1), or
         exactly if there are no more signs than rounds, and at most 65,536; ``bootstrap`` (users drawn with replacement;
         Efron 1979); ``t`` (Student 1908); ``wilcoxon`` (1945), of signed ranks, which asks whether differences are
-        symmetric around 0. These two need SciPy. Differences are taken to 2^-40 of the largest value, or what is equal but for rounding
-        would count as a win.
+        symmetric around 0. These two need SciPy. Differences are taken to 2^-40 of the largest value, or what is equal
+        but for rounding would count as a win.
     correction : for the rows over all users together, and for those of each grouping: ``holm`` (1979), ``bonferroni``,
         ``bh`` (Benjamini & Hochberg 1995: the share of false findings), ``none``
     level : of intervals: percentiles for ``bootstrap``, Student's for ``t``, else normal
