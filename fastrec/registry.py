@@ -165,7 +165,7 @@ class Call:
     no_truth: str | None = None
     no_recs: str | None = None
 
-    @property
+    @functools.cached_property
     def text(self) -> str:
         """The canonical text: defaults left out, options in the order of the declaration."""
         given = [
