@@ -1044,6 +1044,12 @@ def _worse(found: Comparison, metrics: Sequence[str], report: Report) -> list[Co
     for name in names:
         if name in found.left_out:
             raise click.UsageError(f"--fail-if-worse {name}: {found.left_out[name]}")
+    for row in found.rows:
+        if row.metric in names and math.isnan(row.p_value):
+            raise InputError(
+                f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {row.users} users, "
+                "too few to tell"
+            )
     return [
         row
         for row in found.rows

@@ -1095,6 +1095,15 @@ def test_compare_fails_if_worse(two_systems):
     assert run(*two_systems, "--baseline", "bad", "--fail-if-worse", "mrr").exit_code == 0
 
 
+def test_compare_does_not_pass_what_cannot_be_told(folder):
+    for name in ("a", "b", "held"):
+        (folder / f"{name}.csv").write_text("user_id,item_id\n1,1\n")
+    arguments = ("compare", "a=a.csv", "b=b.csv", "--truth", "held.csv", "-m", "mrr", "--baseline", "a")
+    result = run(*arguments, "--fail-if-worse", "mrr")
+    assert result.exit_code == 2 and "b and a share 1 users, too few to tell" in result.stderr
+    assert run(*arguments).exit_code == 0
+
+
 def test_compare_logs(folder):
     for name, scores in (("a", (0.9, 0.1)), ("b", (0.1, 0.9))):
         lines = [f"{user},{label},{scores[1 - label]}" for user in range(12) for label in (0, 1)]
