@@ -7,10 +7,13 @@ the number of partitions nor a task that runs twice changes anything.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
+import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,6 +57,12 @@ BINNED = ("bins", "negatives", "positives")
 BINS = ", ".join([*(f"{name} bigint" for name in BINNED), "error string", "message string"])
 RUN_TYPES = {"scores": np.float64, "positives": np.int64, "negatives": np.int64}
 RUNS = "view int, scores binary, positives binary, negatives binary"
+BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+BATCH_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
+NO_LIMIT = str(2**31 - 1)  # as Spark writes it
+
+_lock = threading.Lock()
+_unlimited: weakref.WeakKeyDictionary[Any, tuple[int, str]] = weakref.WeakKeyDictionary()
 
 
 class SparkReport(Report):
@@ -323,7 +332,9 @@ def bounded_auc(log: DataFrame, *, label: str = "label", score: str = "score", b
         return _count_bins(batches, (label, score), bits)
 
     sums = [functions.sum(name).alias(name) for name in BINNED[1:]]
-    found = side.selected().mapInArrow(count, BINS).groupBy("bins", "error", "message").agg(*sums).toArrow()
+    counted = side.selected().mapInArrow(count, BINS).groupBy("bins", "error", "message").agg(*sums)
+    with _batches_by_rows(log.sparkSession):
+        found = counted.toArrow()
     errors = found.filter(found.column("error").is_valid())
     if errors.num_rows:
         raise getattr(exceptions, errors.column("error")[0].as_py())(errors.column("message")[0].as_py())
@@ -614,9 +625,47 @@ def _packer(side: str, users: Sequence[str], n_buckets: int) -> Callable[[Iterat
     return lambda batches: pack(batches, side, users, n_buckets)
 
 
+@contextlib.contextmanager
+def _batches_by_rows(session: Any) -> Iterator[None]:
+    """Spark fills the batches that it hands to Python by their number of rows alone.
+
+    To hold them to a number of bytes as well, it adds up the buffers of all columns after every row, which costs more
+    than all else of handing over rows of a few numbers.
+    """
+    conf = session.conf
+    if int(conf.get(BATCH_ROWS)) <= 0:  # nothing else would end a batch
+        yield
+        return
+    with _lock:
+        users, before = _unlimited.get(session) or (0, conf.get(BATCH_LIMIT))
+        _unlimited[session] = users + 1, before
+        conf.set(BATCH_LIMIT, NO_LIMIT)
+    try:
+        yield
+    finally:
+        _limit_batches(session)
+
+
+def _limit_batches(session: Any) -> None:
+    """The limit as it was, once the last evaluation in a session that went without it has ended."""
+    with _lock:
+        users, before = _unlimited.pop(session)
+        if users > 1:
+            _unlimited[session] = users - 1, before
+            return
+        session.conf.unset(BATCH_LIMIT)
+        if session.conf.get(BATCH_LIMIT) != before:
+            session.conf.set(BATCH_LIMIT, before)
+
+
 def _merge_states(rows: DataFrame, job: _Job, evaluator: Any) -> None:
     """Let tasks evaluate all partitions, and add what they have seen."""
-    for found in rows.mapInArrow(job.states, STATES).collect():
+    from pyarrow import types
+
+    long = not any(types.is_nested(kind) for table in job.empty.values() for kind in table.schema.types)
+    with _batches_by_rows(rows.sparkSession) if long else contextlib.nullcontext():
+        states = rows.mapInArrow(job.states, STATES).collect()
+    for found in states:
         if found.error is not None:
             raise getattr(exceptions, found.error)(found.message)
         evaluator.merge(job.make.from_bytes(bytes(found.state)))
@@ -668,7 +717,9 @@ def _order_of_rows(
 
     yield from (((view, None), ScoreRuns()) for view in views)
     for nth, grouping in enumerate(groupings or [None]):
-        for found in _count_scores(side, values, grouping, views).collect():
+        with _batches_by_rows(side.frame.sparkSession):
+            counted = _count_scores(side, values, grouping, views).collect()
+        for found in counted:
             columns = {name: np.frombuffer(found[name], kind) for name, kind in RUN_TYPES.items()}
             runs = ScoreRuns.unpack(columns, weighted=False)
             if grouping is not None:
