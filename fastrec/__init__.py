@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from fastrec.files import evaluate_files
     from fastrec.plots import plot_calibration, plot_pr, plot_roc
     from fastrec.registry import catalogue, ranking_metric
-    from fastrec.report import Estimate, Report, load
+    from fastrec.report import Estimate, GroupEstimate, Report, load
     from fastrec.segments import segment_items, segment_users
 
 _LAZY = {
@@ -66,6 +66,7 @@ _LAZY = {
     "Confusion": "fastrec.classes",
     "CurveComparison": "fastrec.curves",
     "Estimate": "fastrec.report",
+    "GroupEstimate": "fastrec.report",
     "Explanation": "fastrec.explanation",
     "Evaluator": "fastrec.api",
     "PrCurve": "fastrec.curves",
@@ -117,6 +118,7 @@ __all__ = [
     "Explanation",
     "FastrecError",
     "FastrecWarning",
+    "GroupEstimate",
     "InputError",
     "InputTypeError",
     "MetricError",

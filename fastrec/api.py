@@ -25,11 +25,11 @@ from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
 from fastrec.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
-from fastrec.report import Estimate, Report
+from fastrec.report import Estimate, GroupEstimate, Report
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
 from fastrec.segments import split_truth
 from fastrec.sources import Lists
-from fastrec.state import RunKey, State
+from fastrec.state import Part, RunKey, State
 
 if TYPE_CHECKING:
     from fastrec.curves import ScoreRuns
@@ -480,7 +480,7 @@ class _Evaluating(ABC):
     def _report(self, *, copy: bool, stacklevel: int) -> Report:
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         report = Report(
-            estimates={value.call.text: self._estimate(state, value) for value in state.plan.values},
+            estimates={value.call.text: self._estimate(state.part(), value) for value in state.plan.values},
             users=self._count_users(state),
             data=self._describe_data(state),
             settings={**self._settings, "weighted": state.plan.weighted, **self._like},
@@ -494,8 +494,8 @@ class _Evaluating(ABC):
             warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
         return report
 
-    def _estimate(self, state: State, value: Any) -> Estimate:
-        return Estimate(*state.estimate(value))
+    def _estimate(self, users: Part, value: Any) -> Estimate:
+        return Estimate(*users.estimate(value))
 
     @abstractmethod
     def _count_users(self, state: State) -> dict[str, int]:
@@ -984,11 +984,11 @@ class ScoreEvaluator(_Evaluating):
         if kind := document["batches"]:
             self._grouped, self._row_weights = kind["having users"], kind["having sample_weight"]
 
-    def _estimate(self, state: State, value: Any) -> Estimate:
-        mean, error, users = state.estimate(value)
+    def _estimate(self, users: Part, value: Any) -> Estimate:
+        mean, error, n_users = users.estimate(value)
         if self._grouped is False:  # sums over rows that belong to nobody know nothing of their spread
-            error, users = (error if value.over_rows is not None else math.nan), 0
-        return Estimate(mean, error, users)
+            error, n_users = (error if value.over_rows is not None else math.nan), 0
+        return Estimate(mean, error, n_users)
 
     def _count_users(self, state: State) -> dict[str, int]:
         facts = [0 if self._grouped is False else int(fact) for fact in state.facts]
@@ -1015,8 +1015,11 @@ class ScoreEvaluator(_Evaluating):
 def _estimate_groups(state: State) -> dict[str, dict[str | int, dict[str, Estimate]]]:
     groups: dict[str, dict[str | int, dict[str, Estimate]]] = {}
     for grouping, label in state.groups:
-        estimates = {v.call.text: Estimate(*state.estimate(v, (grouping, label))) for v in state.plan.values}
-        groups.setdefault(grouping, {})[label] = estimates
+        own, rest = state.part((grouping, label)), state.rest((grouping, label))
+        groups.setdefault(grouping, {})[label] = {
+            value.call.text: GroupEstimate(*own.estimate(value), rest=Estimate(*rest.estimate(value)))
+            for value in state.plan.values
+        }
     return groups
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import NormalDist
-from typing import IO, Any, NamedTuple, TypeVar, cast
+from typing import IO, Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,38 @@ class Estimate(NamedTuple):
         return self.mean - margin, self.mean + margin
 
 
+NOBODY = Estimate(math.nan, math.nan, 0)
+
+
+class GroupEstimate(Estimate):
+    """The mean of a metric over the users of a group, beside that over the rest of the users.
+
+    rest : the estimate over all users who are not in the group; its mean is NaN where there are none, and for metrics
+        that need the order of all rows, such as `auc`.
+    """
+
+    rest: Estimate
+
+    def __new__(cls, mean: float, std_error: float, users: int, rest: Estimate = NOBODY) -> Self:
+        """An estimate with its rest, of which a tuple of three knows nothing."""
+        made = super().__new__(cls, mean, std_error, users)
+        made.rest = rest
+        return made
+
+    def difference(self, level: float = 0.95) -> tuple[float, float, float]:
+        """How far the group is from the rest: difference of the means, and its interval, low and high.
+
+        The users of both are others, so the difference has the standard error sqrt(SE^2 + SE of the rest^2) (Welch
+        1947) and a normal interval. NaN where a mean or a standard error is.
+
+        >>> group = GroupEstimate(0.5, 0.03, 40, rest=Estimate(0.4, 0.04, 60))
+        >>> [round(number, 3) for number in group.difference()]
+        [0.1, 0.002, 0.198]
+        """
+        found = Estimate(self.mean - self.rest.mean, math.hypot(self.std_error, self.rest.std_error), 0)
+        return found.mean, *found.interval(level)
+
+
 class _ByMetric(dict[str, V]):
     """A dict by canonical metric text in which indexing finds any spelling of the metric.
 
@@ -148,7 +180,7 @@ class Report(Mapping[str, float]):
     data : what was seen in the data: row counts, and for lists the shares "truth_users_with_recs" and
         "truth_items_in_recs" (NaN where there is nothing to share out).
     settings : the options of the call; with ``like`` also "names", what the tool calls the metrics: {name: metric}.
-    groups : {grouping: {label: {metric: Estimate}}}, empty when no groups were given.
+    groups : {grouping: {label: {metric: GroupEstimate}}}, empty when no groups were given.
     user_ids : array (n_users,), or None when users have no ids.
     labels : {grouping: array (n_users,)}, the group of each user, where values of users were kept.
     fastrec_version : the version that computed it.
@@ -187,7 +219,7 @@ class Report(Mapping[str, float]):
         self.data = data
         self.settings = settings
         self.groups = {
-            grouping: {label: _ByMetric(estimates, names) for label, estimates in by_label.items()}
+            grouping: {label: _ByMetric(_with_rest(estimates), names) for label, estimates in by_label.items()}
             for grouping, by_label in groups.items()
         }
         self._per_user = None if per_user is None else _ByMetric(per_user, names)
@@ -342,23 +374,23 @@ class Report(Mapping[str, float]):
         """One dict per metric, then one per group and metric.
 
         Keys: "metric", "mean", "std_error", "low", "high" (95 % interval), "users", and when there are
-        groups also "grouping" and "group", both None in the rows over all users.
+        groups also "grouping" and "group", both None in the rows over all users, and "difference",
+        "difference_low", "difference_high": from the mean of all other users, see `GroupEstimate.difference`.
 
         >>> import fastrec
         >>> report = fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"], groups=["new", "old"])
         >>> for row in report.to_rows():
-        ...     print(row["grouping"], row["group"], row["metric"], row["mean"], row["users"])
-        None None hits@1 0.5 2
-        group new hits@1 1.0 1
-        group old hits@1 0.0 1
+        ...     print(row["grouping"], row["group"], row["metric"], row["mean"], row["users"], row["difference"])
+        None None hits@1 0.5 2 nan
+        group new hits@1 1.0 1 1.0
+        group old hits@1 0.0 1 -1.0
         """
-        rows = _rows(self.estimates)
         if not self.groups:
-            return rows
-        rows = [row | {"grouping": None, "group": None} for row in rows]
+            return _rows(self.estimates)
+        rows = _group_rows(None, None, self.estimates)
         for grouping, by_label in self.groups.items():
             for label, estimates in by_label.items():
-                rows += [row | {"grouping": grouping, "group": label} for row in _rows(estimates)]
+                rows += _group_rows(grouping, label, estimates)
         return rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -637,6 +669,24 @@ def _rows(estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
     return rows
 
 
+def _group_rows(grouping: str | None, label: Label | None, estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
+    """The rows of a group; those over all users have nobody to differ from."""
+    rows = []
+    for row, estimate in zip(_rows(estimates), _with_rest(estimates).values(), strict=True):
+        gap, low, high = estimate.difference()
+        row |= {"grouping": grouping, "group": label}
+        rows.append(row | {"difference": gap, "difference_low": low, "difference_high": high})
+    return rows
+
+
+def _with_rest(estimates: Mapping[str, Estimate]) -> dict[str, GroupEstimate]:
+    """Estimates as those of a group; where nothing is known of the others, there are none."""
+    return {
+        name: estimate if isinstance(estimate, GroupEstimate) else GroupEstimate(*estimate)
+        for name, estimate in estimates.items()
+    }
+
+
 def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """Rows turned into columns of one type each."""
     columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
@@ -708,7 +758,7 @@ def short_number(number: float) -> str:
 def plain_data(value: object) -> Any:
     """Data that strict JSON can hold; see `Report.to_dict` for what becomes of NaN and infinities."""
     if isinstance(value, Estimate):
-        value = value._asdict()
+        value = value._asdict() | ({"rest": value.rest} if isinstance(value, GroupEstimate) else {})
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):
@@ -744,7 +794,7 @@ def _read(file: IO[bytes]) -> Report:
         data={name: _number(value) for name, value in document["data"].items()},
         settings=document["settings"],
         groups={
-            grouping: dict(zip(labels, map(_estimates, document["groups"][grouping].values()), strict=True))
+            grouping: dict(zip(labels, map(_group_estimates, document["groups"][grouping].values()), strict=True))
             for grouping, labels in document["labels"].items()
         },
         per_user=None if names is None else {name: arrays[f"per_user_{i}"] for i, name in enumerate(names)},
@@ -755,7 +805,12 @@ def _read(file: IO[bytes]) -> Report:
 
 
 def _estimates(metrics: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
-    return {
-        name: Estimate(_number(fields["mean"]), _number(fields["std_error"]), fields["users"])
-        for name, fields in metrics.items()
-    }
+    return {name: _estimate(fields) for name, fields in metrics.items()}
+
+
+def _group_estimates(metrics: dict[str, dict[str, Any]]) -> dict[str, GroupEstimate]:
+    return {name: GroupEstimate(*_estimate(fields), rest=_estimate(fields["rest"])) for name, fields in metrics.items()}
+
+
+def _estimate(fields: dict[str, Any]) -> Estimate:
+    return Estimate(_number(fields["mean"]), _number(fields["std_error"]), fields["users"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from fastrec.statistics import Ratio
 if TYPE_CHECKING:
     from fastrec.curves import ScoreRuns
 
-__all__ = ["GroupKey", "RunKey", "State"]
+__all__ = ["GroupKey", "Part", "RunKey", "State"]
 
 Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
@@ -111,42 +111,61 @@ class State:
         """Users in a column of the counts, by the call's own `min_gain`."""
         return int(self._counts[0, 0, column])
 
-    def estimate(self, value: Value, group: GroupKey | None = None) -> tuple[float, float, int]:
-        """Mean, standard error and users counted of a metric, for all users or one group."""
+    def part(self, group: GroupKey | None = None) -> Part:
+        """What was seen of all users, or of a group."""
         row = 0 if group is None else self._groups[group]
+        runs = {view: own for (view, key), own in self.runs.items() if key == group}
+        return Part(self.plan, self._totals[row], self._counts[row], runs)
+
+    def rest(self, group: GroupKey) -> Part:
+        """What was seen of all users but those of a group; the order of their rows is not kept."""
+        row = self._groups[group]
+        return Part(self.plan, self._totals[0] - self._totals[row], self._counts[0] - self._counts[row], {})
+
+
+class Part(NamedTuple):
+    """Sums over some users, and the estimates they give."""
+
+    plan: Plan
+    totals: Array
+    counts: Array
+    runs: Mapping[int, ScoreRuns]
+
+    def estimate(self, value: Value) -> tuple[float, float, int]:
+        """Mean, standard error and users counted of a metric."""
         if value.over_rows is not None:
-            return self._over_rows(value, row, group)
+            return self._over_rows(value)
         if value.ratio is not None:
-            return self._ratio(value, value.ratio, row)
-        counts = self._counts[row, value.view]
+            return self._ratio(value, value.ratio)
+        counts = self.counts[value.view]
         n = int(counts[op.N_EVALUATED])
         if counts[op.N_NAN]:
             return math.nan, math.nan, n + int(counts[op.N_NAN])
         if value.combined is not None:
-            return (*self._combined(value, row, n), n)
+            return (*self._combined(value, n), n)
         if self.plan.weighted:
-            return (*self._weighted(value, row, n), n)
+            return (*self._weighted(value, n), n)
         position = self.plan.position(value, 0)
-        total, squares = self._totals[row, position]
+        total, squares = self.totals[position]
         return (*mean_and_error(n, total, squares, self.plan.scales[position]), n)
 
-    def _over_rows(self, value: Value, row: int, group: GroupKey | None) -> tuple[float, float, int]:
+    def _over_rows(self, value: Value) -> tuple[float, float, int]:
         assert value.over_rows is not None
-        runs = self.runs.get((value.view, group))
-        users = int(self._sum(row, self.plan.position(value, 0)))
+        runs = self.runs.get(value.view)
+        users = int(self._sum(self.plan.position(value, 0)))
         if runs is None:
             return math.nan, math.nan, users
         error = value.over_rows.std_error
         return value.over_rows.value(runs), math.nan if error is None else error(runs), users
 
-    def _ratio(self, value: Value, ratio: Ratio, row: int) -> tuple[float, float, int]:
+    def _ratio(self, value: Value, ratio: Ratio) -> tuple[float, float, int]:
         """A function of sums that does not change when they are all multiplied, and its standard error."""
         size = len(ratio.rows)
         at = [self.plan.position(value, nth) for nth in range(len(value.sums))]
-        n = int(self._sum(row, at[-1]))
-        if n == 0 or (ratio.spoils is not None and self._sum(row, at[-2])):
+        n = int(self._sum(at[-1]))
+        if n == 0 or (ratio.spoils is not None and self._sum(at[-2])):
             return math.nan, math.nan, n
-        means = [self._sum(row, at[i]) / n for i in range(size)]
+        means = [self._sum(at[i]) / n for i in range(size)]
         mean = float(ratio.function(*means))
         if ratio.gradient is None or n == 1 or not math.isfinite(mean):
             return mean, math.nan, n
@@ -157,57 +176,57 @@ class State:
         scale = Fraction(n, n - 1) / (n * n)
         covariance = [[Fraction(0)] * size for _ in range(size)]
         for i, j in itertools.combinations_with_replacement(range(size), 2):
-            product = self._sum(row, at[i], 1) if i == j else self._sum(row, pairs[i, j])
+            product = self._sum(at[i], 1) if i == j else self._sum(pairs[i, j])
             covariance[i][j] = covariance[j][i] = (product - n * means[i] * means[j]) * scale
         return mean, combined_error(slopes, covariance), n
 
-    def _sum(self, row: int, position: int, moment: int = 0) -> Fraction:
-        return as_fraction(self._totals[row, position, moment], self.plan.scales[position])
+    def _sum(self, position: int, moment: int = 0) -> Fraction:
+        return as_fraction(self.totals[position, moment], self.plan.scales[position])
 
-    def _weighted(self, value: Value, row: int, n: int) -> tuple[float, float]:
+    def _weighted(self, value: Value, n: int) -> tuple[float, float]:
         total, cross = (self.plan.position(value, nth) for nth in range(2))
         weight = self.plan.weight_position(value.view)
         return weighted_mean_and_error(
             n,
-            weight=self._sum(row, weight),
-            weight_squares=self._sum(row, weight, 1),
-            total=self._sum(row, total),
-            squares=self._sum(row, total, 1),
-            cross=self._sum(row, cross),
+            weight=self._sum(weight),
+            weight_squares=self._sum(weight, 1),
+            total=self._sum(total),
+            squares=self._sum(total, 1),
+            cross=self._sum(cross),
         )
 
-    def _combined(self, value: Value, row: int, n: int) -> tuple[float, float]:
+    def _combined(self, value: Value, n: int) -> tuple[float, float]:
         """A function of means and, by the delta method, its standard error."""
         assert value.combined is not None
         size = len(value.combined.rows)
         weight = Fraction(n)
         if self.plan.weighted:
-            weight = self._sum(row, self.plan.weight_position(value.view))
+            weight = self._sum(self.plan.weight_position(value.view))
         if n == 0 or weight == 0:
             return math.nan, math.nan
-        means = [self._sum(row, self.plan.position(value, i)) / weight for i in range(size)]
+        means = [self._sum(self.plan.position(value, i)) / weight for i in range(size)]
         mean = float(value.combined.function(*means))
         if n == 1 or not any(means):
             return mean, math.nan
-        spread = self._spread(value, row, means, n)
+        spread = self._spread(value, means, n)
         scale = Fraction(n, n - 1) / (weight * weight)
         covariance = [[each * scale for each in line] for line in spread]
         return mean, combined_error(value.combined.gradient(*means), covariance)
 
-    def _spread(self, value: Value, row: int, means: list[Fraction], n: int) -> list[list[Fraction]]:
+    def _spread(self, value: Value, means: list[Fraction], n: int) -> list[list[Fraction]]:
         """Sums over users of w^2 (a - mean of a) (b - mean of b) for all pairs of the value's rows."""
         size = len(means)
         at = [self.plan.position(value, nth) for nth in range(len(value.sums))]
         squares = Fraction(n)
-        cross = [self._sum(row, at[i]) for i in range(size)]
+        cross = [self._sum(at[i]) for i in range(size)]
         if self.plan.weighted:
             weight = self.plan.weight_position(value.view)
-            squares = self._sum(row, weight, 1)
-            cross = [self._sum(row, at[size + i]) for i in range(size)]
+            squares = self._sum(weight, 1)
+            cross = [self._sum(at[size + i]) for i in range(size)]
         pairs = dict(zip(itertools.combinations(range(size), 2), at[-size * (size - 1) // 2 :], strict=True))
         spread = [[Fraction(0)] * size for _ in range(size)]
         for i, j in itertools.combinations_with_replacement(range(size), 2):
-            product = self._sum(row, at[i], 1) if i == j else self._sum(row, pairs[i, j])
+            product = self._sum(at[i], 1) if i == j else self._sum(pairs[i, j])
             centred = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * squares
             spread[i][j] = spread[j][i] = centred
         return spread

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +19,7 @@ Row = Mapping[str, Any]  # as `to_rows` of a report or of a comparison gives it
 BINS = 20
 MOST_ROWS = 14_000  # of differences on one page, for it to stay below 3 MB; those over all users count twice
 FEWEST_ROWS = 1_000  # of a grouping, however many there are over all users
-Z = NormalDist().inv_cdf(0.975)
-CLOSE = 1e-9  # between sums that are the same but for rounding
+OF_GROUPS = ["metric", "mean", "95 % interval", "users", "difference to the rest", "its 95 % interval"]
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
 VERDICTS = {1: "▲ better", -1: "▼ worse", 0: "≈ not clear", None: DASH}
 LEGEND = (
@@ -78,9 +76,6 @@ class Gap(NamedTuple):
     difference: float
     low: float
     high: float
-
-
-UNKNOWN = Gap(math.nan, math.nan, math.nan)
 
 
 def figures(leading: float, *numbers: float) -> list[str]:
@@ -142,10 +137,9 @@ def estimated(rows: Iterable[Row], *, with_users: bool = True) -> list[Table]:
             [_estimate(row)[: len(head)] for row in overall],
         )
     ]
-    head = ["metric", "mean", "95 % interval", "users"]
     for grouping, own in by_grouping.items():
-        cells = [[str(row["group"]), *_estimate(row)] for row in own]
-        tables.append(Table(f"Metrics by {grouping}", [grouping, *head], cells, n_texts=2))
+        cells = [[str(row["group"]), *_estimate(row), *shown_difference(_rest_gap(row))] for row in own]
+        tables.append(Table(f"Metrics by {grouping}", [grouping, *OF_GROUPS], cells, 2))
     return tables
 
 
@@ -199,59 +193,27 @@ def _bounds(metric: str, known: Array) -> tuple[float, float]:
 
 def by_group(rows: Iterable[Row]) -> Section:
     """Estimates within groups of whom some were counted, and how far each group is from all other users."""
-    overall, by_grouping = _by_grouping(rows)
-    everyone = {row["metric"]: row for row in overall}
-    head = ["metric", "mean", "95 % interval", "users", "difference to the rest", "its 95 % interval"]
     tables = []
-    for grouping, own in by_grouping.items():
-        whole = {metric for metric, row in everyone.items() if _add_up(row, own)}
-        gaps = [_rest(everyone[row["metric"]], row) if row["metric"] in whole else UNKNOWN for row in own]
+    for grouping, own in _by_grouping(rows)[1].items():
+        gaps = [_rest_gap(row) for row in own]
         scales = _scales(zip((row["metric"] for row in own), gaps, strict=True))
         cells = [
             [str(row["group"]), *_estimate(row), *_drawn(gap, scales[row["metric"]])]
             for row, gap in zip(own, gaps, strict=True)
             if row["users"]
         ]
-        notes = [] if len(whole) == len(everyone) else [f"{DASH}: the metric is no plain mean over users"]
-        tables.append(Table(f"By {grouping}", [grouping, *head], cells, 2, notes))
+        tables.append(Table(f"By {grouping}", [grouping, *OF_GROUPS], cells, 2, _no_rest(gaps)))
     return Section("Segments", tables)
 
 
-class Moments(NamedTuple):
-    """Users, sum and sum of squares behind an estimate that is a plain mean."""
-
-    users: int
-    total: float
-    squares: float
+def _rest_gap(row: Row) -> Gap:
+    return Gap(row["difference"], row["difference_low"], row["difference_high"])
 
 
-def _moments(row: Row) -> Moments:
-    n, mean = row["users"], row["mean"]
-    if n == 0:
-        return Moments(0, 0.0, 0.0)
-    spread = 0.0 if n == 1 else row["std_error"] ** 2 * n * (n - 1)
-    return Moments(n, n * mean, spread + n * mean**2)
-
-
-def _add_up(everyone: Row, rows: Iterable[Row]) -> bool:
-    """Whether users, sums and squares of all groups are those of everyone: so it is for plain means only."""
-    wanted = _moments(everyone)
-    parts = [_moments(row) for row in rows if row["metric"] == everyone["metric"]]
-    return all(
-        math.isclose(found, one, rel_tol=CLOSE, abs_tol=CLOSE)
-        for found, one in zip(map(sum, zip(*parts, strict=True)), wanted, strict=True)
-    )
-
-
-def _rest(everyone: Row, row: Row) -> Gap:
-    """How far the mean of a group is from that of all other users, with its 95 % interval (Welch)."""
-    n, total, squares = (one - own for one, own in zip(_moments(everyone), _moments(row), strict=True))
-    if n < 1 or row["users"] < 1:
-        return UNKNOWN
-    mean = total / n
-    error = math.sqrt(max(0.0, squares - n * mean**2) / (n - 1) / n) if n > 1 else math.nan
-    gap, half = row["mean"] - mean, Z * math.hypot(row["std_error"], error)
-    return Gap(gap, gap - half, gap + half)
+def _no_rest(gaps: Iterable[Gap]) -> list[str]:
+    """What it means where a difference to the rest is not shown."""
+    unknown = any(math.isnan(gap.low) for gap in gaps)
+    return [f"{DASH}: too few users are counted, here or elsewhere, or the order of all rows is needed"] * unknown
 
 
 def facts(

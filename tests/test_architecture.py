@@ -73,6 +73,7 @@ PUBLIC = [
     "Confusion",
     "CurveComparison",
     "Estimate",
+    "GroupEstimate",
     "Evaluator",
     "Explanation",
     "FastrecError",

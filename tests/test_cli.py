@@ -248,14 +248,16 @@ def test_json(folder):
     assert found["fastrec"] == fastrec.__version__
     assert found["metrics"] == {"mrr": {"mean": 0.5, "std_error": pytest.approx(math.sqrt(1 / 12)), "users": 3}}
     assert found["users"] == {"total": 4, "evaluated": 3, "no_truth": 1, "no_recs": 1}
-    assert found["groups"]["country"]["BE"] == {"mrr": {"mean": 0.5, "std_error": None, "users": 1}}
+    rest = {"mean": 0.5, "std_error": pytest.approx(0.5), "users": 2}
+    assert found["groups"]["country"]["BE"] == {"mrr": {"mean": 0.5, "std_error": None, "users": 1, "rest": rest}}
     assert found["settings"]["no_recs"] == "zero"
     assert {"data", "groups"} <= set(found)
 
 
 def test_csv(folder):
     rows = list(csv.DictReader(io.StringIO(evaluate("-m", "mrr,hits", "--by", "country", "--format", "csv").stdout)))
-    assert list(rows[0]) == ["metric", "mean", "std_error", "low", "high", "users", "grouping", "group"]
+    gap = ["difference", "difference_low", "difference_high"]
+    assert list(rows[0]) == ["metric", "mean", "std_error", "low", "high", "users", "grouping", "group", *gap]
     assert [(row["metric"], row["mean"], row["grouping"], row["group"]) for row in rows[:4]] == [
         ("mrr", "0.5", "", ""),
         ("hits", repr(2 / 3), "", ""),
@@ -272,7 +274,7 @@ def test_markdown(folder):
         "| --- | ---: | ---: | ---: |",
         "| mrr | 0.5000 | -0.0658 – 1.0658 | 3 |",
     ]
-    assert "| N\\|L | mrr | 0.5000 | -0.4800 – 1.4800 | 2 |" in lines
+    assert "| N\\|L | mrr | 0.5000 | -0.4800 – 1.4800 | 2 | 0.0000 | – |" in lines
 
 
 @pytest.mark.parametrize("name", ["out.json", "out.csv", "out.md", "out.txt"])

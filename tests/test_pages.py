@@ -202,14 +202,11 @@ def test_groups_differ_from_the_rest_as_their_users_do() -> None:
         assert interval == f"{difference - half:+.4f} to {difference + half:+.4f}"
 
 
-def test_no_difference_to_the_rest_where_it_is_unknown() -> None:
-    """A pooled metric is no mean of users, weighted users do not count alike, and one group has no rest."""
-    weights = np.arange(N_USERS) + 1.0
-    for options in ({"metrics": "recall(average=pooled)"}, {"user_weight": weights}, {"groups": ["one"] * N_USERS}):
-        _, *rows = next(
-            rows for title, rows in Page(evaluated(**options).to_html()).tables.items() if title[:3] == "By "
-        )
-        assert {tuple(row[-2:]) for row in rows} == {("–", "–")}
+def test_no_difference_to_the_rest_where_there_is_none() -> None:
+    text = evaluated(groups=["one"] * N_USERS).to_html()
+    _, *rows = next(rows for title, rows in Page(text).tables.items() if title[:3] == "By ")
+    assert {tuple(row[-2:]) for row in rows} == {("–", "–")}
+    assert "too few users are counted, here or elsewhere" in text
 
 
 def test_definitions_settings_and_data() -> None:
@@ -356,7 +353,7 @@ def test_hostile_texts_are_shown() -> None:
         assert any(shown in cell for rows in page.tables.values() for row in rows for cell in row)
     for text in (report.to_markdown(), comparison.to_markdown()):
         rows = [line for line in text.splitlines() if line.startswith("|")]
-        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} <= {5, 6, 14, 15}
+        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} <= {5, 8, 14, 15}
         assert "<script>" not in text and "\x1b" not in text
     for text in (report.to_latex(), comparison.to_latex()):
         body = "\n".join(line for line in text.splitlines() if line.startswith(r"\textless"))
@@ -406,8 +403,8 @@ def test_markdown_of_a_report_has_its_groups() -> None:
     overall, by_plan = report.to_markdown().split("\n\n")
     assert overall.splitlines()[:2] == ["| metric | mean | 95 % interval | users |", "| --- | ---: | ---: | ---: |"]
     assert by_plan.splitlines()[:2] == [
-        "| plan | metric | mean | 95 % interval | users |",
-        "| --- | --- | ---: | ---: | ---: |",
+        "| plan | metric | mean | 95 % interval | users | difference to the rest | its 95 % interval |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     assert by_plan.splitlines()[2].startswith(f"| free | mrr | {report.groups['plan']['free']['mrr'].mean:.4f} | ")
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
-from fastrec.report import Estimate, Report, atomic_write, load
+from fastrec.report import Estimate, GroupEstimate, Report, atomic_write, load
 
 NAN = math.nan
 Z95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution, from tables
@@ -245,7 +245,7 @@ def test_rows_of_groups_follow_and_keep_the_type_of_labels():
 
 
 def test_dict_is_schema_1():
-    report = make_grouped_report()
+    report, nobody = make_grouped_report(), {"mean": None, "std_error": None, "users": 0}
     assert report.to_dict() == {
         "schema": 1,
         "fastrec": "0.1.0",
@@ -254,10 +254,10 @@ def test_dict_is_schema_1():
         "data": report.data,
         "groups": {
             "country": {
-                "BE": {"ndcg@10": {"mean": 0.2, "std_error": None, "users": 1}},
-                "NL": {"ndcg@10": {"mean": 0.65, "std_error": 0.05, "users": 2}},
+                "BE": {"ndcg@10": {"mean": 0.2, "std_error": None, "users": 1, "rest": nobody}},
+                "NL": {"ndcg@10": {"mean": 0.65, "std_error": 0.05, "users": 2, "rest": nobody}},
             },
-            "age": {"18": {"ndcg@10": {"mean": 0.5, "std_error": 0.1, "users": 3}}},
+            "age": {"18": {"ndcg@10": {"mean": 0.5, "std_error": 0.1, "users": 3, "rest": nobody}}},
         },
         "settings": {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "min_gain": None},
     }
@@ -412,7 +412,11 @@ def test_save_and_load_are_exact(user_ids, tmp_path):
     }
     groups = {
         "age": {18: estimates, -1: estimates},
-        "country": {"NL": estimates, "18": estimates, "": estimates},
+        "country": {
+            "NL": estimates,
+            "18": estimates,
+            "": {"cg": GroupEstimate(0.5, 0.1, 2, rest=Estimate(NAN, 1 / 3, 7))},
+        },
     }
     report = make_report(
         estimates=estimates,
@@ -438,8 +442,10 @@ def test_a_report_without_per_user_values_loads_without(tmp_path):
 
 
 def test_a_report_survives_pickle():
-    report = make_grouped_report()
+    estimate = GroupEstimate(0.5, 0.1, 3, rest=Estimate(0.25, 0.1, 2))
+    report = make_report(groups={"age": {18: {"ndcg@10": estimate}}})
     assert_same(report, pickle.loads(pickle.dumps(report)))
+    assert report.to_dict()["groups"]["age"]["18"]["ndcg@10"]["rest"]["mean"] == 0.25
 
 
 def test_the_path_is_taken_as_it_is(tmp_path):

@@ -140,3 +140,52 @@ def test_large_ids_and_shares_that_are_reached_exactly():
 def test_arguments_that_can_be_read_once():
     found = fastrec.evaluate_by_items([[1, 2]], [[1]], {1: "a", 2: "b"}, iter(["recall"]), k=iter([1, 2]))
     assert all(list(report) == ["recall@1", "recall@2"] for report in found.values())
+
+
+LISTS = ["ndcg@5", "recall(average=pooled)@5", "f1(average=pooled)@5", "hits", "dcg(gain=exp2)@3", "map"]
+ROWS = ["gauc", "log_loss", "calibration", "ndcg@3", "accuracy(threshold=0.2)"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["lists", "rows"])
+def test_the_rest_is_all_other_users_to_the_last_bit(kind, weighted):
+    chance = random.Random(3)
+    n = 60
+    half, third = ["ab"[user % 2] for user in range(n)], [user % 3 if user % 5 else None for user in range(n)]
+    weights = [chance.random() for _ in range(n)]
+    recs = [chance.sample(range(20), 8) for _ in range(n)]
+    truth = [{item: chance.randint(1, 3) for item in chance.sample(range(20), chance.randint(0, 4))} for _ in range(n)]
+
+    def evaluate(users, **options):
+        if weighted:
+            options["user_weight"] = [weights[user] for user in users]
+        if kind == "lists":
+            return fastrec.evaluate([recs[user] for user in users], [truth[user] for user in users], LISTS, **options)
+        labels = [float(item in truth[user]) for user in users for item in recs[user]]
+        scores = [1 / (2 + item) for user in users for item in recs[user]]
+        return fastrec.evaluate_scores(labels, scores, np.arange(len(users) + 1) * 8, ROWS, **options)
+
+    groups = {"half": half, "third": [str(label) for label in third]}
+    found = evaluate(range(n), groups=groups).groups
+    assert sum(map(len, found.values())) == 6
+    for grouping, by_label in found.items():
+        for label, estimates in by_label.items():
+            others = evaluate([user for user in range(n) if groups[grouping][user] != label]).estimates
+            assert {name: repr(estimate.rest) for name, estimate in estimates.items()} == {
+                name: repr(estimate) for name, estimate in others.items()
+            }
+            for own in estimates.values():
+                half_width = 1.959963984540054 * (own.std_error**2 + own.rest.std_error**2) ** 0.5
+                gap = own.mean - own.rest.mean
+                assert own.difference() == pytest.approx((gap, gap - half_width, gap + half_width), nan_ok=True)
+
+
+def test_groups_of_which_nothing_else_is_known():
+    labels, scores = [1, 0, 1, 0], [0.3, 0.4, 0.2, 0.1]
+    found = fastrec.evaluate_scores(labels, scores, [0, 2, 4], ["auc", "gauc"], groups=["a", "b"]).groups
+    own = found["group"]["a"]["auc"]
+    assert (own.mean, own.rest.users) == (0.0, 1)
+    assert np.isnan([own.rest.mean, *own.difference()]).all(), "the order of all rows is not kept for the rest"
+    assert found["group"]["a"]["gauc"].rest.mean == 1.0
+    (alone,) = fastrec.evaluate([[1]], [[1]], "mrr", groups=["all"]).groups["group"].values()
+    assert alone["mrr"].rest.users == 0 and np.isnan(alone["mrr"].difference()).all()
