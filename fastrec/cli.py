@@ -1195,37 +1195,28 @@ def _render_explanation(why: Explanation, format_: str) -> str | Callable[[Conso
     if format_ == "csv":
         raise click.UsageError("an explanation is several tables: --format table, md or json")
     if format_ == "md":
-        parts = (
-            [
-                f"**{section.title}**",
-                "",
-                *pages.markdown(pages.Table(section.title, section.head, section.rows)),
-                "",
-                *(f"- {line.strip()}" for line in section.lines),
-            ]
-            for section in why.sections()
-        )
-        return "\n\n".join("\n".join(part).rstrip() for part in parts) + "\n"
+        return why.to_markdown() + "\n"
     return lambda console: _draw_explanation(console, why)
 
 
 def _draw_explanation(console: Console, why: Explanation) -> None:
     from rich.text import Text
 
-    for n, section in enumerate(why.sections()):
+    for n, found in enumerate(why.tables()):
         if n:
             console.print()
-        console.print(Text(section.title, style="bold"))
-        first, *others = (max(map(len, column)) for column in zip(section.head, *section.rows, strict=True))
-        widths = {name: width + 3 for name, width in zip(section.head[1:], others, strict=True)}
+        console.print(Text(found.title, style="bold"))
+        head, *rows = found.texts()
+        first, *others = (max(map(len, column)) for column in zip(head, *rows, strict=True))
+        widths = {name: width + 3 for name, width in zip(head[1:], others, strict=True)}
         for shown in _fitting(widths, console.width - first) or [[]]:
-            table = _table(section.head[0], *shown)
-            for label, *cells in section.rows:
-                of = dict(zip(section.head[1:], cells, strict=True))
+            table = _table(head[0], *shown)
+            for label, *cells in rows:
+                of = dict(zip(head[1:], cells, strict=True))
                 row = (label, *(of[name] for name in shown))
                 table.add_row(*(Text(one_line(cell), style="bold" if cell.endswith("*") else "") for cell in row))
             console.print(table)
-        for line in section.lines:
+        for line in found.notes:
             console.print(Text(line, style="dim"))
 
 

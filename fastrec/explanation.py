@@ -17,12 +17,13 @@ from fastrec._version import __version__
 from fastrec.api import evaluate, evaluate_scores
 from fastrec.archive import dump_json
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError, whole_number
+from fastrec.pages import Table, as_markdown
 from fastrec.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 from fastrec.registry import Call, MinGain, make_call, parse, print_value
 from fastrec.report import Estimate, Report, aligned, as_html, is_plain_mean, plain_data
 from fastrec.views import one_figure
 
-__all__ = ["Explanation", "Section", "Side", "UserDifference", "explain", "explain_scores"]
+__all__ = ["Explanation", "Side", "UserDifference", "explain", "explain_scores"]
 
 Array = np.ndarray[Any, Any]
 OURS = "fastrec"
@@ -77,15 +78,6 @@ class Side:
     steps: Mapping[str, float] = field(default_factory=dict)
     n_different: int = 0
     users: tuple[UserDifference, ...] = ()
-
-
-class Section(NamedTuple):
-    """A table of an explanation: its title, head, rows, and lines below."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]]
-    lines: list[str]
 
 
 @dataclass(frozen=True)
@@ -151,7 +143,7 @@ class Explanation:
         """`to_dict` as strict JSON text; floats keep all their digits."""
         return dump_json(self.to_dict(), indent=indent)
 
-    def sections(self) -> list[Section]:
+    def tables(self) -> list[Table]:
         """What people are shown, as tables of texts: definitions, then numbers and users where there are data."""
         found = [self._definitions()]
         if self.ours.estimate is not None:
@@ -161,7 +153,7 @@ class Explanation:
             found += [self._users_of(side) for side in self.sides.values() if side.users]
         return found
 
-    def _definitions(self) -> Section:
+    def _definitions(self) -> Table:
         names = self.differing
         rows = [[tool, *(self._option(side, name) for name in names)] for tool, side in self.sides.items()]
         same = [f"{name}={value}" for name, value in self.same.items() if name != "metric"]
@@ -170,13 +162,14 @@ class Explanation:
             if tool != OURS and not self.brief:
                 lines += [f"{side.version} calls it {side.name}, here {side.metric}", *(f"  {n}" for n in side.notes)]
         lines += [f"{tool}: {why}" for tool, why in self.absent.items()]
-        return Section(f"{self.metric} and what it is elsewhere (* differs from {OURS})", ["", *names], rows, lines)
+        title = f"{self.metric} and what it is elsewhere (* differs from {OURS})"
+        return Table(title, ["", *names], rows, len(names) + 1, lines)
 
     def _option(self, side: Side, name: str) -> str:
         value = side.options.get(name, "")
         return f"{value}*" if value and value != self.ours.options.get(name) else value
 
-    def _numbers(self, mean: float) -> Section:
+    def _numbers(self, mean: float) -> Table:
         rows, lines = [], []
         for tool, side in self.sides.items():
             if side.estimate is None:
@@ -184,33 +177,42 @@ class Explanation:
                 continue
             gap = "" if tool == OURS else _signed(side.estimate.mean - mean)
             rows.append([tool, one_figure(side.estimate.mean), gap, f"{side.estimate.users:,}"])
-        return Section("On these data", ["", "mean", "difference", "users"], rows, lines)
+        return Table("On these data", ["", "mean", "difference", "users"], rows, notes=lines)
 
-    def _steps(self) -> Section:
+    def _steps(self) -> Table:
         names = [name for name in self.differing if any(name in side.steps for side in self.sides.values())]
         rows = [
             [tool, *(_signed(side.steps[name]) if name in side.steps else "" for name in names)]
             for tool, side in self.sides.items()
             if side.steps
         ]
-        return Section("The difference, option by option, from left to right", ["", *names], rows, [])
+        return Table("The difference, option by option, from left to right", ["", *names], rows)
 
-    def _users_of(self, side: Side) -> Section:
+    def _users_of(self, side: Side) -> Table:
         moved = any(not math.isnan(user.moved) for user in side.users)
         rows = [
             [str(user.user), one_figure(user.ours), one_figure(user.theirs), *([f"{user.moved:+.2e}"] if moved else [])]
             for user in side.users
         ]
         title = f"{side.tool}: the users that matter most, of {side.n_different:,} with another value"
-        return Section(title, ["user", OURS, side.tool, *(["moves the mean by"] if moved else [])], rows, [])
+        return Table(title, ["user", OURS, side.tool, *(["moves the mean by"] if moved else [])], rows)
+
+    def to_markdown(self) -> str:
+        """The tables as Markdown, each with its title and notes.
+
+        >>> print(fastrec.explain("mrr@3", like="recbole").to_markdown().splitlines()[0])
+        **mrr@3 and what it is elsewhere (* differs from fastrec)**
+        """
+        parts = (f"**{table.title}**\n\n{as_markdown([table], map(str.strip, table.notes))}" for table in self.tables())
+        return "\n\n".join(parts)
 
     def __repr__(self) -> str:
-        """The sections as aligned text."""
-        return "\n\n".join("\n".join([s.title, *aligned([s.head, *s.rows]), *s.lines]) for s in self.sections())
+        """The tables as aligned text."""
+        return "\n\n".join("\n".join([t.title, *aligned(t.texts()), *t.notes]) for t in self.tables())
 
     def _repr_html_(self) -> str:
-        """The sections as HTML tables for notebooks."""
-        return "".join(as_html([s.head, *s.rows], s.lines, s.title) for s in self.sections())
+        """The tables as HTML for notebooks."""
+        return "".join(as_html(t.texts(), t.notes, t.title) for t in self.tables())
 
 
 def explain(

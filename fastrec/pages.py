@@ -44,6 +44,7 @@ LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
     ">": r"\textgreater{}",
     "–": "--",
 }
+MINUS = {"-": "$-$"}  # of numbers, where a hyphen would stand
 MARKDOWN = {sign: f"\\{sign}" for sign in "\\|[`"} | {"<": "&lt;"}
 
 
@@ -69,6 +70,10 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str | Drawn]]
     n_texts: int = 1
     notes: Sequence[str] = ()
+
+    def texts(self) -> list[list[str]]:
+        """Head and rows without pictures."""
+        return [[cell.text if isinstance(cell, Drawn) else cell for cell in row] for row in (self.head, *self.rows)]
 
 
 class Chart(NamedTuple):
@@ -99,13 +104,16 @@ def one_line(text: str) -> str:
 def markdown(table: Table) -> list[str]:
     """Lines of a Markdown table, without its title and notes; numbers stand to the right."""
     rule = ["---" if n < table.n_texts else "---:" for n in range(len(table.head))]
-    head, *rows = ([_escaped(cell, MARKDOWN) for cell in row] for row in (table.head, *table.rows))
+    head, *rows = ([_escaped(cell, MARKDOWN) for cell in row] for row in table.texts())
     return [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]
 
 
 def latex(table: Table) -> list[str]:
     """Lines of a LaTeX tabular with the rules of booktabs, without its title and notes."""
-    head, *rows = (" & ".join(_escaped(cell, LATEX) for cell in row) + r" \\" for row in (table.head, *table.rows))
+    signs = [LATEX if n < table.n_texts else LATEX | MINUS for n in range(len(table.head))]
+    names, *cells = table.texts()
+    head = " & ".join(_escaped(name, LATEX) for name in names) + r" \\"
+    rows = (" & ".join(map(_escaped, row, signs)) + r" \\" for row in cells)
     columns = "l" * table.n_texts + "r" * (len(table.head) - table.n_texts)
     begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
     return [begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", end]
@@ -123,9 +131,8 @@ def as_latex(tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
     return "\n\n".join(["\n".join(latex(table)) for table in tables] + ([lines] if lines else []))
 
 
-def _escaped(cell: str | Drawn, signs: dict[str, str]) -> str:
-    text = one_line(_content(cell))
-    return "".join(signs.get(sign, sign) for sign in text)
+def _escaped(cell: str, signs: dict[str, str]) -> str:
+    return "".join(signs.get(sign, sign) for sign in one_line(cell))
 
 
 # HTML

@@ -455,7 +455,7 @@ class Report(Mapping[str, float]):
         \toprule
         metric & mean & 95 \% interval & users \\
         \midrule
-        hit\_rate@1 & 0.5000 & -0.4800 -- 1.4800 & 2 \\
+        hit\_rate@1 & 0.5000 & $-$0.4800 -- 1.4800 & 2 \\
         \bottomrule
         \end{tabular}
         """

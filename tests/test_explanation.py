@@ -127,7 +127,7 @@ def test_a_step_that_cannot_be_had_is_part_of_the_next():
 def test_definitions(name, like, ours, theirs):
     why = fastrec.explain(name, like=like)
     assert (why.metric, why.sides[like].metric) == (ours, theirs)
-    assert why.ours.estimate is None and len(why.sections()) == 1
+    assert why.ours.estimate is None and len(why.tables()) == 1
     assert why.sides[like].version == RECIPES[like].version
 
 
@@ -217,7 +217,7 @@ def test_as_data_and_as_html():
     assert document["schema"] == 1 and document["sides"]["rectools"]["users"][0]["user"] == "<b>ann"
     assert document["sides"]["rectools"]["estimate"]["mean"] == why.sides["rectools"].estimate.mean
     page = why._repr_html_()
-    assert "&lt;b&gt;ann" in page and "<b>ann" not in page and page.count("<table>") == len(why.sections()) == 4
+    assert "&lt;b&gt;ann" in page and "<b>ann" not in page and page.count("<table>") == len(why.tables()) == 4
 
 
 def test_pooled_numbers_have_no_shares():
