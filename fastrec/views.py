@@ -127,7 +127,10 @@ def _shown(value: object) -> str:
 
 
 def estimated(rows: Iterable[Row], *, with_users: bool = True) -> list[Table]:
-    """Estimates as tables: over all users, then by group; `with_users` False where rows belong to nobody."""
+    """Estimates as tables: over all users, then within groups of whom some were counted.
+
+    `with_users` is False where rows belong to nobody.
+    """
     head = ["metric", "mean", "95 % interval", *(["users"] if with_users else [])]
     overall, by_grouping = _by_grouping(rows)
     tables = [
@@ -138,7 +141,7 @@ def estimated(rows: Iterable[Row], *, with_users: bool = True) -> list[Table]:
         )
     ]
     for grouping, own in by_grouping.items():
-        cells = [[str(row["group"]), *_estimate(row), *shown_difference(_rest_gap(row))] for row in own]
+        cells = [[str(row["group"]), *_estimate(row), *shown_difference(_rest_gap(row))] for row in own if row["users"]]
         tables.append(Table(f"Metrics by {grouping}", [grouping, *OF_GROUPS], cells, 2))
     return tables
 
@@ -194,13 +197,13 @@ def _bounds(metric: str, known: Array) -> tuple[float, float]:
 def by_group(rows: Iterable[Row]) -> Section:
     """Estimates within groups of whom some were counted, and how far each group is from all other users."""
     tables = []
-    for grouping, own in _by_grouping(rows)[1].items():
+    for grouping, found in _by_grouping(rows)[1].items():
+        own = [row for row in found if row["users"]]
         gaps = [_rest_gap(row) for row in own]
         scales = _scales(zip((row["metric"] for row in own), gaps, strict=True))
         cells = [
             [str(row["group"]), *_estimate(row), *_drawn(gap, scales[row["metric"]])]
             for row, gap in zip(own, gaps, strict=True)
-            if row["users"]
         ]
         tables.append(Table(f"By {grouping}", [grouping, *OF_GROUPS], cells, 2, _no_rest(gaps)))
     return Section("Segments", tables)

@@ -192,6 +192,7 @@ def test_groups_differ_from_the_rest_as_their_users_do() -> None:
     report = evaluated()
     _, *rows = Page(report.to_html()).tables["By plan"]
     assert len(rows) == 3 * len(report)
+    assert "too few users" not in report.to_html()
     for label, name, mean, _, users, gap, interval in rows:
         values, inside = report.per_user[name], report.labels["plan"] == label
         own, rest = (part[~np.isnan(part)] for part in (values[inside], values[~inside]))
