@@ -22,6 +22,7 @@ __all__ = ["Combined", "OverRows", "Ratio", "Row", "ScoreStatistics", "Statistic
 
 Array = np.ndarray[Any, Any]
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats
+MOST_OPERATIONS = 300  # of a formula on rows: they are walked one in another, and a row again wherever it is used
 Weight = Any  # "one", "reciprocal", "rank", "log2", "log2_flat2", ("geometric", p) or a table: a tuple of floats
 
 
@@ -32,12 +33,13 @@ class UntraceableError(Exception):
 class Row:
     """One number per user, not yet computed: a leaf (`key`) or arithmetic on other rows."""
 
-    __slots__ = ("key", "parts")
+    __slots__ = ("key", "parts", "size")
     __array_priority__ = 1000
 
     def __init__(self, key: Any, parts: tuple[Row, ...] = ()) -> None:
         self.key = key
         self.parts = parts
+        self.size: int = 1 + sum(part.size for part in parts)  # a row that is used twice counts twice
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Row:
         build = _UFUNCS.get(ufunc)
@@ -110,7 +112,10 @@ def _as_row(value: Any) -> Row:
 
 
 def _combine(code: int, *parts: Any) -> Row:
-    return Row(code, tuple(_as_row(part) for part in parts))
+    row = Row(code, tuple(_as_row(part) for part in parts))
+    if row.size > MOST_OPERATIONS:
+        raise UntraceableError(f"more than {MOST_OPERATIONS} operations")
+    return row
 
 
 def _difference(first: Any, second: Any) -> Row:

@@ -319,6 +319,22 @@ def check_twins(own: str, built_in: str, **call: Any) -> None:
         assert by_metric[first] == by_metric[second]
 
 
+def doubled(s: Any) -> Any:
+    """Written out, this is 2^200 operations."""
+    row = s.hits / s.k
+    for _ in range(200):
+        row = (row + row) * 0.5
+    return row
+
+
+def added_up(s: Any) -> Any:
+    """A sum nested deeper than Python's own stack."""
+    row = 0.0 * s.hits
+    for _ in range(2048):
+        row = row + s.hits
+    return row / s.k / 2048.0
+
+
 FORMULAS: dict[str, tuple[Callable[[Any], Any], str, tuple[float, float | None]]] = {
     "a ratio": (lambda s: s.hits / s.k, "precision", (0, 1)),
     "a sum": (lambda s: s.hit_sum("reciprocal"), "arhr", (0, None)),
@@ -332,6 +348,8 @@ FORMULAS: dict[str, tuple[Callable[[Any], Any], str, tuple[float, float | None]]
     "within k": (lambda s: s.precision_sum / s.within_k(s.n_rel), "map", (0, 1)),
     "the catalogue": (lambda s: (s.within_k(s.n_rec) - s.hits) / (s.n_items - s.n_rel), "fallout", (0, 1)),
     "where": (lambda s: np.where(s.hits > 0, s.hits / s.k, 0.0), "precision", (0, 1)),
+    "a row used again and again": (doubled, "precision", (0, 1)),
+    "a very long sum": (added_up, "precision", (0, 1)),
     "where, gains": (lambda s: np.where(s.hits > 0, s.gain_sum("exp2", "log2"), 0.0), "dcg(gain=exp2)", (0, None)),
     "where, n_rel": (lambda s: np.where(s.n_rel > 0, s.hits / s.n_rel, 0.5), "recall", (0, 1)),
     "a comparison": (lambda s: s.hits > 0, "hit_rate", (0, 1)),
