@@ -116,15 +116,25 @@ def query(recs: Any, truth: Any) -> Callable[[], dict[str, float]]:
     return lambda: table.agg(*means).first().asDict()
 
 
-def hand_over(frame: Any) -> Callable[[], Any]:
-    """Spark giving all rows to a function of Python that does nothing with them."""
+def hand_over(frame: Any, *, is_long: bool) -> Callable[[], Any]:
+    """Spark giving all rows to a function of Python that does nothing with them, as fastrec asks for them."""
+    from fastrec.spark import BATCH_LIMIT, NO_LIMIT
+
+    conf = frame.sparkSession.conf
 
     def count(batches: Any) -> Any:
         import pyarrow as pa
 
         yield pa.record_batch({"rows": [sum(batch.num_rows for batch in batches)]})
 
-    return frame.mapInArrow(count, "rows long").collect
+    def collect() -> Any:
+        if is_long:
+            conf.set(BATCH_LIMIT, NO_LIMIT)
+        found = frame.mapInArrow(count, "rows long").collect()
+        conf.unset(BATCH_LIMIT)
+        return found
+
+    return collect
 
 
 def collect_and_evaluate(recs: Any, truth: Any) -> Any:
@@ -154,7 +164,7 @@ def compare(session: Any, n_users: int, rounds: int) -> list[Row]:
             "spark": functools.partial(fastrec.spark.evaluate, *on_spark, METRICS, **NAMES),
             "frame": functools.partial(evaluate, *tables),
             "driver": functools.partial(collect_and_evaluate, *on_spark),
-            "handed over": hand_over(on_spark[0]),
+            "handed over": hand_over(on_spark[0], is_long=form != "columns of lists"),
         }
         if form != "columns of lists":
             calls["SQL"] = query(*on_spark)
