@@ -1,4 +1,7 @@
-"""How a process ends that is interrupted: what it must not leave behind, undone also where it cannot unwind."""
+"""How a process ends that is interrupted: what it must not leave behind, undone also where it cannot unwind.
+
+Files are written here too: whole, or not at all.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+from fastrec.exceptions import InputError
 
 if TYPE_CHECKING:
     from socket import socket
 
-__all__ = ["INTERRUPTED", "end_on_interrupt", "undone_by"]
+__all__ = ["INTERRUPTED", "atomic_write", "end_on_interrupt", "undone_by"]
 
 INTERRUPTED = 130
 GRACE = 0.7  # seconds for the main thread to unwind
@@ -30,6 +36,23 @@ def undone_by(undo: Callable[[], Any]) -> Iterator[None]:
         yield
     finally:
         del _pending[key]
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file that replaces `path` when the block ends, and leaves nothing behind when it fails."""
+    target = Path(path).resolve()
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write {os.fspath(path)}: the folder {target.parent} does not exist")
+    temporary = target.with_name(f".fastrec-{os.urandom(8).hex()}.tmp")
+    try:
+        with undone_by(temporary.unlink), temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def end_on_interrupt() -> None:

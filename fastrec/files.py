@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastrec.api import Evaluator, ScoreEvaluator
-from fastrec.endings import undone_by
+from fastrec.endings import atomic_write, undone_by
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError
 from fastrec.formats import find_files, text_sql, unchanged
 from fastrec.inputs.arrow import read_numbers
@@ -30,7 +30,7 @@ from fastrec.launcher import resolve_threads
 from fastrec.mismatch import explain_mismatch
 from fastrec.parquet import find_plain, read_plain
 from fastrec.queries import interruptible, run
-from fastrec.report import Report, atomic_write
+from fastrec.report import Report
 from fastrec.streams import batches_of_users
 from fastrec.tables import (
     ColumnError,

@@ -10,7 +10,6 @@ import html
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import NormalDist
 from typing import IO, Any, NamedTuple, Self, TypeVar, cast
@@ -27,7 +26,7 @@ from fastrec.archive import (
     unpack_labels,
     write_archive,
 )
-from fastrec.endings import undone_by
+from fastrec.endings import atomic_write
 from fastrec.exceptions import (
     InputError,
     MetricError,
@@ -632,23 +631,6 @@ def load(path: str | os.PathLike[str]) -> Report:
         # A damaged or foreign file can fail in the zip, the array header, the text or the content.
         except Exception as error:
             raise InputError(f"{os.fspath(path)} is not a readable fastrec report: {error}") from error
-
-
-@contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that replaces `path` when the block ends, and leaves nothing behind when it fails."""
-    target = Path(path).resolve()
-    if not target.parent.is_dir():
-        raise InputError(f"cannot write {os.fspath(path)}: the folder {target.parent} does not exist")
-    temporary = target.with_name(f".fastrec-{os.urandom(8).hex()}.tmp")
-    try:
-        with undone_by(temporary.unlink), temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_or_return(text: str, path: str | os.PathLike[str] | None) -> str | None:

@@ -4,11 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+COLD_STARTS = int(os.environ.get("FASTREC_TEST_COLD_STARTS", "4"))  # .ci/full asks for more
 
 MANY = """
 import numpy as np, fastrec
@@ -45,16 +47,16 @@ def test_no_cache_at_all():
 def test_what_one_process_compiled_serves_the_next_however_it_is_called(tmp_path):
     for code in ("few()", "many(n_threads=2)", "few()"):
         check(run(code, FASTREC_CACHE_DIR=str(tmp_path), NUMBA_NUM_THREADS="2"), "")
-    kept = {path.parent.parent.name: len(list(path.parent.glob("*.nbc"))) for path in tmp_path.rglob("*.nbi")}
+    kept = Counter(path.parent.name for path in tmp_path.rglob("*.nbc"))
     assert kept == {"evaluate_bin-int32-plain": 1, "evaluate_bins-int32-plain": 1, "evaluate_bin-int64-plain": 1}
 
 
 def test_a_parallel_driver_is_compiled_when_it_is_used_again(tmp_path):
     code = "Entry.eager = False; many(n_threads=2); " * 2
     check(run("Entry.eager = False; many(n_threads=2)", FASTREC_CACHE_DIR=str(tmp_path)), "")
-    assert not list(tmp_path.rglob("evaluate_bins*/*/*.nbi"))
+    assert not list(tmp_path.rglob("evaluate_bins*/*.nbc"))
     check(run(code, FASTREC_CACHE_DIR=str(tmp_path)), "")
-    assert list(tmp_path.rglob("evaluate_bins*/*/*.nbi"))
+    assert list(tmp_path.rglob("evaluate_bins*/*.nbc"))
 
 
 def test_no_home_and_nothing_to_write_to(tmp_path):
@@ -85,9 +87,10 @@ def test_cold_starts_at_once_share_an_empty_cache(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
     started = [
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
+        for _ in range(COLD_STARTS)
     ]
-    assert [process.communicate(timeout=300)[0].split() for process in started] == [["0.5", "0.1"]] * 4
+    assert [process.communicate(timeout=600)[0].split() for process in started] == [["0.5", "0.1"]] * COLD_STARTS
+    assert not list(tmp_path.rglob("*.tmp"))
     assert list(tmp_path.rglob("*.nbc")), "compiled code was kept"
     check(run("print(few())", FASTREC_CACHE_DIR=str(tmp_path)), "0.5")
 

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastrec.endings import atomic_write
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
-from fastrec.report import Estimate, GroupEstimate, Report, atomic_write, load
+from fastrec.report import Estimate, GroupEstimate, Report, load
 
 NAN = math.nan
 Z95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution, from tables

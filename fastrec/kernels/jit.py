@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ import numpy as np
 
 from fastrec._version import __version__
 
-_lock = threading.Lock()
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
 
@@ -103,8 +101,10 @@ class Entry:
         first, self._wanted = not self._wanted, True
         if not first or Entry.eager:
             return True
+        from fastrec.kernels.store import holds_code
+
         folder = _folder(self._variant)
-        return folder is not None and any(folder.rglob("*.nbi"))
+        return folder is not None and holds_code(folder)
 
     @functools.cached_property
     def compiled(self) -> Any:
@@ -127,26 +127,12 @@ def as_function(dispatcher: Any, *arguments: Any) -> Any:
 
 
 def _keep_on_disk(dispatcher: Any, variant: str) -> None:
-    """Switch the disk cache on if a folder can be had; without one the kernel compiles in each process."""
-    import tempfile
-
-    from numba import config
+    """Have compiled code read from disk and kept there, if a folder can be had."""
+    from fastrec.kernels.store import CodeStore
 
     folder = _folder(variant)
-    if folder is None or not hasattr(dispatcher, "enable_caching"):
-        return
-    with _lock:
-        before = config.CACHE_DIR
-        try:
-            # where Numba cannot write it goes on to folders of its own choice, that of the sources first
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-            config.CACHE_DIR = str(folder)
-            dispatcher.enable_caching()
-        except (OSError, RuntimeError):
-            return  # read-only install, no home, disk full: slower starts, same answers
-        finally:
-            config.CACHE_DIR = before
+    if folder is not None and hasattr(dispatcher, "enable_caching"):  # Numba may be told not to compile
+        dispatcher._cache = CodeStore(folder, dispatcher.py_func)  # noqa: SLF001 - as enable_caching does
 
 
 def _folder(variant: str) -> Path | None:

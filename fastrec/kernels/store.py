@@ -1,0 +1,118 @@
+"""Compiled code on disk, one file per signature, in place of the files that Numba would keep.
+
+Numba loads what it finds: a bit that has flipped in machine code ends the process, and a full disk is an error of the
+call. Here a file counts only if it is whole, was made for what is asked, and nobody else could have written it; all
+else is as if it were not there, and what cannot be kept is compiled again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+from fastrec.endings import atomic_write
+
+__all__ = ["SUFFIX", "CodeStore", "holds_code"]
+
+Key = tuple[Any, ...]
+SUFFIX = ".nbc"
+DIGEST = hashlib.sha256().digest_size
+PRIVATE = 0o755  # others may read, as where an image is built by one user and run by another, but not write
+WRITTEN_BY_ANYONE = 0o002
+ROOT = 0
+
+
+class CodeStore:
+    """What a dispatcher of Numba takes for its cache, see `numba.core.caching`.
+
+    Parameters
+    ----------
+    folder : where the files are; it need not exist
+    function : Python's function
+    """
+
+    def __init__(self, folder: Path, function: Any) -> None:
+        self.cache_path = str(folder)
+        self._folder = folder
+        code = function.__code__
+        self._name = function.__name__.strip("<>")
+        self._source = (function.__module__, function.__qualname__, code.co_firstlineno, code.co_code, code.co_consts)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """The compiled code for a signature, or None."""
+        from numba.core.compiler import CompileResult
+
+        target.refresh()
+        content = self._read(self._key(signature, target.codegen()))
+        return None if content is None else CompileResult._rebuild(target, *content)  # noqa: SLF001 - as Numba does
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep compiled code if that can be done."""
+        if not compiled.library.has_dynamic_globals:  # addresses of this process
+            self._write(self._key(signature, compiled.codegen), compiled._reduce())  # noqa: SLF001 - as Numba does
+
+    def flush(self) -> None:
+        """Nothing: code for other signatures stays."""
+
+    def _key(self, signature: Any, codegen: Any) -> bytes:
+        """What code must have been made for. The folder says the rest: versions, switches, sources."""
+        python = sys.version_info[:2], getattr(sys, "abiflags", "")
+        return repr((signature, codegen.magic_tuple(), python, self._source)).encode()
+
+    def _path(self, key: bytes) -> Path:
+        return self._folder / f"{self._name}-{hashlib.sha256(key).hexdigest()[:16]}{SUFFIX}"
+
+    def _read(self, key: bytes) -> Any:
+        try:
+            with self._path(key).open("rb") as file:
+                if not _is_ours(os.fstat(file.fileno())):
+                    return None
+                content = file.read()
+        except OSError:
+            return None
+        digest, content = content[:DIGEST], content[DIGEST:]
+        return pickle.loads(content) if digest == _digest(key, content) else None  # noqa: S301 - it is what we wrote
+
+    def _write(self, key: bytes, content: Any) -> None:
+        from numba.core.serialize import dumps
+
+        packed = dumps(content)
+        # Read-only install, no home, disk full (or links in a circle): slower starts, same answers.
+        with contextlib.suppress(OSError, RuntimeError):
+            _make_folder(self._folder)
+            with atomic_write(self._path(key)) as file:
+                os.chmod(file.name, os.fstat(file.fileno()).st_mode & PRIVATE)
+                file.write(_digest(key, packed))
+                file.write(packed)
+
+
+def holds_code(folder: Path) -> bool:
+    """Whether there is compiled code in a folder."""
+    try:
+        return any(name.endswith(SUFFIX) for name in os.listdir(folder))
+    except OSError:
+        return False
+
+
+def _digest(key: bytes, content: bytes) -> bytes:
+    digest = hashlib.sha256(key)
+    digest.update(content)
+    return digest.digest()
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    """Whether a file was written by this user or the system's, and by nobody else: its code will be run."""
+    if not hasattr(os, "geteuid"):
+        return True
+    return found.st_uid in (ROOT, os.geteuid()) and not found.st_mode & WRITTEN_BY_ANYONE
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(mode=PRIVATE, exist_ok=True)

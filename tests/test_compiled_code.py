@@ -1,0 +1,190 @@
+"""Compiled code on disk: whatever became of the files, answers are right, and at worst code is compiled again."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from test_processes import ROOT, check, run
+
+resource = pytest.importorskip("resource", reason="no limits of processes on this system")
+
+# A kernel that compiles in a moment, and whether its code came from the folder.
+ASKED = """
+import os, random
+from pathlib import Path
+from fastrec.kernels import jit, store
+
+def total(numbers):
+    found = 0
+    for number in numbers:
+        found += number
+    return found
+
+def product(numbers):
+    found = 1
+    for number in numbers:
+        found *= number
+    return found
+
+def ask(function=total):
+    compiled = jit.Entry(function, function.__name__).compiled
+    value = compiled(np.arange(1, 6))
+    assert value == {total: 15, product: 120}[function], value
+    return sum(compiled.stats.cache_hits.values()) == 1
+
+def file_of(function=total):
+    (path,) = Path(os.environ["FASTREC_CACHE_DIR"]).rglob(f"{function.__name__}-*.nbc")
+    return path
+"""
+
+
+def ask(code, folder, **settings):
+    result = run(ASKED + code, FASTREC_CACHE_DIR=str(folder), **settings)
+    assert result.returncode == 0, result.stderr
+    assert not list(folder.rglob("*.tmp"))
+    return result.stdout.split()
+
+
+def test_compiled_code_is_kept(tmp_path):
+    assert ask("print(ask(), ask())", tmp_path) == ["False", "True"]
+    assert ask("print(ask())", tmp_path) == ["True"]
+
+
+DAMAGED = """
+ask(), ask(product)
+path, other = file_of(), file_of(product).read_bytes()
+good = path.read_bytes()
+chance = random.Random(0)
+lengths = [0, 1, 32, 33, len(good) // 2, len(good) - 1]
+contents = [good[:length] for length in lengths]
+contents += [good + b"x", chance.randbytes(len(good)), chance.randbytes(9), other]
+for at in [0, 31, 32, 33, 40, *(chance.randrange(len(good)) for _ in range(10)), len(good) - 1]:
+    flipped = bytearray(good)
+    flipped[at] ^= 1 << chance.randrange(8)
+    contents.append(bytes(flipped))
+for content in contents:
+    path.write_bytes(content)
+    assert not ask(), "what is damaged is not used"
+    assert ask(), "and it is mended"
+print(len(contents))
+"""
+
+
+def test_a_damaged_file_is_compiled_again(tmp_path):
+    assert ask(DAMAGED, tmp_path) == ["26"]
+
+
+NO_FILE = """
+ask()
+path = file_of()
+path.unlink()
+path.symlink_to(path)  # cannot be opened, not even by the system's user
+assert not ask() and not ask()
+path.unlink()
+assert not ask() and ask()
+path.chmod(0)
+assert os.geteuid() == 0 or not ask()
+path.unlink(missing_ok=True)
+path.mkdir()
+assert not ask() and not ask()
+path.rmdir()
+assert not ask() and ask()
+print("fine")
+"""
+
+
+def test_what_cannot_be_read_is_compiled_again(tmp_path):
+    assert ask(NO_FILE, tmp_path) == ["fine"]
+
+
+def test_a_flipped_bit_in_a_kernel(tmp_path):
+    """A real one, end to end: the machine code of some of these would end the process."""
+    check(run("print(few())", FASTREC_CACHE_DIR=str(tmp_path)), "0.5")
+    (path,) = tmp_path.rglob("*.nbc")
+    damaged = bytearray(path.read_bytes())
+    for at in range(1000, len(damaged), 5000):
+        damaged[at] ^= 4
+    path.write_bytes(damaged)
+    check(run("print(few())", FASTREC_CACHE_DIR=str(tmp_path)), "0.5")
+    assert path.read_bytes() != damaged
+
+
+OTHERS = """
+os.umask(0)
+ask()
+path = file_of()
+for made in (path, *path.parents[:4]):
+    assert not made.stat().st_mode & 0o022, made
+path.chmod(0o646)
+assert not ask() and ask()
+path.chmod(0o664)  # a group of the owner's choice
+assert ask()
+if os.geteuid() == 0:
+    os.chown(path, 12345, 12345)
+    assert not ask() and ask()
+print("fine")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owner on this system")
+def test_code_that_others_could_have_written_is_not_run(tmp_path):
+    assert ask(OTHERS, tmp_path / "cache") == ["fine"]
+
+
+READ_ONLY = """
+ask()
+def refuse(path):
+    raise OSError(30, "Read-only file system")
+store.atomic_write = refuse
+print(ask(), ask(product), ask(product))
+"""
+
+
+def test_a_folder_that_can_only_be_read_is_read(tmp_path):
+    assert ask(READ_ONLY, tmp_path) == ["True", "False", "False"]
+
+
+def test_no_room_for_the_files(tmp_path):
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); print(ask(), ask())"
+    assert ask(code, tmp_path) == ["False", "False"]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_full_disk(tmp_path):
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", tmp_path], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system of our own: {mounted.stderr.decode().strip()}")
+    try:
+        (tmp_path / "fills").write_bytes(bytes(8000))
+        assert ask("print(ask(), ask())", tmp_path) == ["False", "False"]
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_the_code_of_another_processor_is_not_used(tmp_path):
+    assert ask("print(ask(), ask())", tmp_path, NUMBA_CPU_NAME="generic") == ["False", "True"]
+    assert ask("print(ask(), ask())", tmp_path) == ["False", "True"]
+    generic, own = sorted(tmp_path.glob("fastrec/*"), key=lambda folder: folder.stat().st_mtime)
+    shutil.rmtree(own)
+    generic.rename(own)  # as if they had the same name
+    assert ask("print(ask())", tmp_path) == ["False"]
+
+
+def test_two_versions_share_a_folder(tmp_path):
+    """A kernel's helper, in another file than the kernel, is what differs."""
+    sites = ROOT, tmp_path / "site"
+    shutil.copytree(ROOT / "fastrec", sites[1] / "fastrec", ignore=shutil.ignore_patterns("__pycache__"))
+    helper = sites[1] / "fastrec/kernels/gains.py"
+    changed = helper.read_text().replace("return grown if", "return 3.0 * grown if")
+    assert changed != helper.read_text()
+    helper.write_text(changed)
+    code = (
+        "print(fastrec.evaluate([[1, 2]], ([1], [0, 1], [2.0]), 'dcg(gain=exp2)@2', n_threads=1)['dcg(gain=exp2)@2'])"
+    )
+    for site, value in zip(sites * 2, ("3.0", "9.0") * 2, strict=True):
+        found = run(code, cwd=tmp_path, PYTHONPATH=str(site), FASTREC_CACHE_DIR=str(tmp_path / "cache"))
+        check(found, value)
+    assert len(list(tmp_path.glob("cache/fastrec/*/*/*.nbc"))) == 2
