@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import warnings
@@ -14,7 +15,7 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
 from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
-from fastrec.exceptions import FastrecWarning, InputError, InputTypeError, MetricError, whole_number
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError, whole_number
 from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Prepared, Settings, prepare
@@ -284,6 +285,7 @@ class _Evaluating(ABC):
         self._labels: dict[str, list[Array]] = {}
         self._seen = SeenUsers()
         self._part = False
+        self._torn = False
         self._plan(weighted=False)  # a metric that lacks something says so now
 
     @property
@@ -314,6 +316,7 @@ class _Evaluating(ABC):
         return make_plan(self._calls, asked)
 
     def _check_batch(self, weights: Array | None, users: Array | None) -> None:
+        self._refuse_torn()
         if self._state is None:
             return
         if self._state.plan.weighted != (weights is not None):
@@ -324,6 +327,19 @@ class _Evaluating(ABC):
             raise InputError("user_ids must be given in every update or in none")
         if users is not None and (again := self._seen.find(users)) is not None:
             raise InputError(f"user {again!r} was in an earlier update: a user comes whole in one")
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """What is kept changes within the block. Broken off in there it is neither the old nor the new."""
+        self._torn = True
+        yield
+        self._torn = False
+
+    def _refuse_torn(self) -> None:
+        if self._torn:
+            raise FastrecError(
+                f"this {type(self).__name__} was interrupted while it added up: what it holds is not whole, start anew"
+            )
 
     def _keep(self, plan: Plan, outcome: Outcome, users: User, facts: dict[str, int]) -> State:
         """Everything went well: only now the state changes."""
@@ -340,7 +356,7 @@ class _Evaluating(ABC):
             self._seen.add(users.ids)
         return self._state
 
-    def _merge(self, other: _Evaluating) -> None:
+    def _merge(self, other: Self) -> None:
         """Add what another evaluator with the same metrics and settings has seen."""
         if type(other) is not type(self):
             raise InputTypeError(f"merge takes {_article(type(self).__name__)}, found {type(other).__name__}")
@@ -348,26 +364,30 @@ class _Evaluating(ABC):
             raise InputError(
                 f"{_article(type(self).__name__)} cannot be merged with itself: its users would count twice"
             )
+        self._refuse_torn()
+        other._refuse_torn()
         for name, mine, theirs in self._differences(other):
             if mine != theirs:
                 raise InputError(f"merge needs equal settings, but {name} is {mine!r} here and {theirs!r} there")
         if other._state is None:
             return
-        if self._state is None:
-            self._state = State(other._state.plan)
-        elif self._state.plan.weighted != other._state.plan.weighted:
-            raise InputError("merge needs user_weight on both sides or on none")
-        elif bool(self._users) != bool(other._users):
-            raise InputError("merge needs user_ids on both sides or on none")
+        if self._state is not None:
+            if self._state.plan.weighted != other._state.plan.weighted:
+                raise InputError("merge needs user_weight on both sides or on none")
+            if bool(self._users) != bool(other._users):
+                raise InputError("merge needs user_ids on both sides or on none")
         if (again := self._seen.common(other._seen)) is not None:
             raise InputError(f"user {again!r} is on both sides: a user comes whole in one update")
-        self._state.merge(other._state)
-        self._facts = {name: self._facts.get(name, 0) + count for name, count in other._facts.items()}
-        self._values = [*self._values, *other._values]
-        for name, labels in other._labels.items():
-            self._labels.setdefault(name, []).extend(labels)
-        self._users = [*self._users, *other._users]
-        self._seen.merge(other._seen)
+        with self._changing():
+            self._state = State(other._state.plan) if self._state is None else self._state
+            self._state.merge(other._state)
+            self._facts = {name: self._facts.get(name, 0) + count for name, count in other._facts.items()}
+            self._values = [*self._values, *other._values]
+            for name, labels in other._labels.items():
+                self._labels.setdefault(name, []).extend(labels)
+            self._users = [*self._users, *other._users]
+            self._seen.merge(other._seen)
+            self._take_kind(other)
 
     def _differences(self, other: _Evaluating) -> Iterator[tuple[str, Any, Any]]:
         yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
@@ -382,6 +402,10 @@ class _Evaluating(ABC):
         """What all batches have in common; empty before the first."""
         return {}
 
+    @abstractmethod
+    def _take_kind(self, other: Self) -> None:
+        """Batches are from now on of the kind of another evaluator's."""
+
     def to_bytes(self) -> bytes:
         """Everything seen so far, to be sent or kept: `from_bytes` makes an equal evaluator of it, on any machine.
 
@@ -394,6 +418,7 @@ class _Evaluating(ABC):
         InputError
             If users have ids that are neither texts nor integers.
         """
+        self._refuse_torn()
         document: dict[str, Any] = {
             "state": STATE_FORMAT,
             "kind": type(self).__name__,
@@ -478,6 +503,7 @@ class _Evaluating(ABC):
         return self._report(copy=True, stacklevel=3)
 
     def _report(self, *, copy: bool, stacklevel: int) -> Report:
+        self._refuse_torn()
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         report = Report(
             estimates={value.call.text: self._estimate(state.part(), value) for value in state.plan.values},
@@ -586,6 +612,9 @@ class Evaluator(_Evaluating):
     ) -> None:
         """Add a batch of users. An error leaves what was added before as it is.
 
+        So does an interrupt, but for the moment in which the batch is added up: after one in there every call says that
+        this evaluator cannot be used any more.
+
         With ``user_ids`` (or dicts, or data frames) a user who comes in a second batch is an error. Batches must agree
         in whether they have ids and weights.
         """
@@ -616,12 +645,16 @@ class Evaluator(_Evaluating):
         except KernelError as error:
             raise _explain(error, plan, names, rules, log) from None
         rows = {"rec_rows": len(log.rec_items), "truth_rows": len(log.truth_items)}
-        self._keep(plan, outcome, users, {**rows, **facts})
+        with self._changing():
+            self._keep(plan, outcome, users, {**rows, **facts})
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Add what another evaluator with the same metrics and settings has seen; returns this one."""
         self._merge(other)
         return self
+
+    def _take_kind(self, other: Evaluator) -> None:
+        """Batches of lists are of one kind."""
 
     def _count_users(self, state: State) -> dict[str, int]:
         return {
@@ -880,6 +913,9 @@ class ScoreEvaluator(_Evaluating):
     ) -> None:
         """Add a batch of users. An error leaves what was added before as it is.
 
+        So does an interrupt, but for the moment in which the batch is added up: after one in there every call says that
+        this evaluator cannot be used any more.
+
         With ``user_ids`` a user who comes in a second batch is an error. Batches must agree in whether they have
         users, ids and weights.
         """
@@ -933,9 +969,10 @@ class ScoreEvaluator(_Evaluating):
             check_values(plan, rows)  # what is wrong with the rows themselves comes first
             raise _explain(error, plan, Names(users.ids, None), rules, None) from None
         runs = [] if self._part else list(collect_runs(plan, rows, self._n_threads))
-        state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
-        state.add_runs(runs)
-        self._grouped, self._row_weights = rows.grouped, rows.weights is not None
+        with self._changing():
+            state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
+            state.add_runs(runs)
+            self._grouped, self._row_weights = rows.grouped, rows.weights is not None
 
     @property
     def ordered_calls(self) -> list[str]:
@@ -951,7 +988,8 @@ class ScoreEvaluator(_Evaluating):
     def add_order(self, found: Iterable[tuple[RunKey, ScoreRuns]]) -> None:
         """Add the sorted rows of views and groups that an evaluator of a part leaves out."""
         assert self._part and self._state is not None
-        self._state.add_runs(found)
+        with self._changing():
+            self._state.add_runs(found)
 
     @property
     def needs_targets(self) -> bool:
@@ -970,9 +1008,11 @@ class ScoreEvaluator(_Evaluating):
     def merge(self, other: ScoreEvaluator) -> ScoreEvaluator:
         """Add what another evaluator with the same metrics and settings has seen; returns this one."""
         self._merge(other)
+        return self
+
+    def _take_kind(self, other: ScoreEvaluator) -> None:
         if self._grouped is None:
             self._grouped, self._row_weights = other._grouped, other._row_weights
-        return self
 
     def _kind_of_batches(self) -> dict[str, bool]:
         if self._grouped is None or self._row_weights is None:

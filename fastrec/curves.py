@@ -613,9 +613,10 @@ class ScoreRuns:
 
     def _push(self, runs: Runs) -> None:
         """Merge with neighbours of about the same size, so that n additions cost log n merges of a score."""
-        while self._levels and len(self._levels[-1].scores) < 2 * len(runs.scores):
-            runs = _merged(self._levels.pop(), runs)
-        self._levels.append(runs)
+        levels = list(self._levels)
+        while levels and len(levels[-1].scores) < 2 * len(runs.scores):
+            runs = _merged(levels.pop(), runs)
+        self._levels = [*levels, runs]  # at once: nothing is lost by an interrupt
 
     def runs(self, *, n_threads: int = 1) -> Runs:
         """All distinct scores, ascending, with their rows or weights; weights are scaled by a power of 2."""
@@ -624,9 +625,11 @@ class ScoreRuns:
         return self._joined
 
     def _joined_levels(self) -> Runs:
-        while len(self._levels) > 1:
-            self._levels.append(_merged(self._levels.pop(), self._levels.pop()))
-        return self._levels[0] if self._levels else _plain_runs(np.empty(0), *np.empty((2, 0), np.int64))
+        levels = list(self._levels)
+        while len(levels) > 1:
+            levels.append(_merged(levels.pop(), levels.pop()))
+        self._levels = levels
+        return levels[0] if levels else _plain_runs(np.empty(0), *np.empty((2, 0), np.int64))
 
     def _joined_rows(self, n_threads: int) -> Runs:
         if not self._rows:

@@ -15,7 +15,7 @@ from fastrec.exact import sum_digits
 from fastrec.exceptions import MetricError
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.ranking import Program, Totals, Users
-from fastrec.launcher import Source, launch, run_in_threads
+from fastrec.launcher import STEPS_PER_LAUNCH, Source, launch, run_in_threads
 from fastrec.programs import Extent, View, Writer, identity, is_linear, vanishes
 from fastrec.registry import Call, MinGain
 from fastrec.sources import Lists, Scores, read_only
@@ -35,7 +35,6 @@ __all__ = ["Failure", "KernelError", "Outcome", "Plan", "Policies", "evaluate_so
 
 Array = np.ndarray[Any, Any]
 POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR, "judged": op.JUDGED}
-ROWS_PER_LAUNCH = 1 << 27  # between launches a call can be interrupted and reports progress
 USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: a few MB, reused
 ANY_SIZE = 1 << 62
 ANY_GAIN = -1.0  # what min_gain="any" is to kernels, which see no gains below 0 then
@@ -505,7 +504,7 @@ def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | No
     source = batch.source
     stored = np.empty((plan.n_stored, 0)) if per_user is None else per_user
     n_users = source.n_users
-    for blocks in _launches(source):
+    for blocks in _launches(source, len(program.ops), batch.n_threads):
         totals = launch(source, program, batch.users, stored, batch.n_groups, blocks, batch.n_threads)
         _raise_failure(totals, plan.direct, 0)
         yield min((int(blocks[-1]) + 1) * op.BLOCK, n_users), _part(totals, None)
@@ -579,11 +578,11 @@ def _nothing(n_users: int) -> Lists:
     return Lists(np.zeros(0, np.int32), none, np.zeros(0, np.int32), none, None)
 
 
-def _launches(source: Source) -> Iterator[Array]:
+def _launches(source: Source, steps_of_user: int, n_threads: int) -> Iterator[Array]:
     """Blocks of users, as many at a time as one launch should take."""
-    blocks = np.arange(-(-source.n_users // op.BLOCK))
-    rows = source.rows_before(blocks * op.BLOCK)
-    yield from np.split(blocks, np.flatnonzero(np.diff(rows // ROWS_PER_LAUNCH)) + 1) if len(blocks) else ()
+    first = np.arange(-(-source.n_users // op.BLOCK)) * op.BLOCK
+    launches = (source.rows_before(first) + first * steps_of_user) // (n_threads * STEPS_PER_LAUNCH)
+    yield from np.split(first // op.BLOCK, np.flatnonzero(np.diff(launches)) + 1) if len(first) else ()
 
 
 def _raise_failure(totals: Totals, sums: SumList, first: int) -> None:

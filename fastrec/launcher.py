@@ -26,6 +26,7 @@ __all__ = ["Kernel", "Source", "launch", "launch_tasks", "resolve_threads", "run
 
 Array = np.ndarray[Any, Any]
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
+STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
 HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this much more per row
 HEAVY_FACTOR = 6
 
@@ -166,12 +167,19 @@ def launch(
 def launch_tasks(kernel: Kernel, arguments: tuple[Any, ...], n_tasks: int, steps: int, n_threads: int) -> None:
     """Run a kernel that does tasks first..last-1, on all tasks; `steps` is the work of all of them."""
     n_bins = 1 if steps < SMALL_ROWS else min(n_threads, n_tasks)
-    edges = n_tasks * np.arange(n_bins + 1) // n_bins
     serial = kernel.serial().suited_to(steps)
-    if n_bins > 1 and _may_launch() and kernel.parallel().is_wanted():
-        kernel.parallel().compiled(as_function(serial, *arguments, edges[0], edges[1]), *arguments, edges)
-        return
-    run_in_threads(lambda at: serial(*arguments, edges[at], edges[at + 1]), range(n_bins), n_bins)
+    in_parallel = n_bins > 1 and _may_launch() and kernel.parallel().is_wanted()
+    at_once = max(n_bins, n_tasks * n_bins * STEPS_PER_LAUNCH // max(steps, 1))
+    for first in range(0, n_tasks, at_once):
+        edges = first + min(at_once, n_tasks - first) * np.arange(n_bins + 1) // n_bins
+        if in_parallel:
+            kernel.parallel().compiled(as_function(serial, *arguments, edges[0], edges[1]), *arguments, edges)
+        else:
+            run_in_threads(functools.partial(_run_tasks, serial, arguments, edges), range(n_bins), n_bins)
+
+
+def _run_tasks(serial: Callable[..., Any], arguments: tuple[Any, ...], edges: Array, at: int) -> None:
+    serial(*arguments, edges[at], edges[at + 1])
 
 
 def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> list[Any]:
