@@ -11,8 +11,9 @@ import functools
 import importlib
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ from fastrec.kernels.ranking import Program, Totals, Users
 __all__ = ["Kernel", "Source", "launch", "launch_tasks", "resolve_threads", "run_in_threads"]
 
 Array = np.ndarray[Any, Any]
+OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
 STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
 HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this much more per row
@@ -73,13 +75,34 @@ def _processors() -> int:
 
 @functools.cache
 def _quota() -> int:
-    """Processors that a control group grants; Numba looks at the affinity alone."""
+    """Processors that the control groups around this process grant; Numba looks at the affinity alone."""
+    granted = [processors for group in _control_groups() if (processors := _granted(group)) is not None]
+    return min(granted, default=1 << 30)
+
+
+def _control_groups() -> Iterator[Path]:
+    """Folders of the control groups (version 2, or 1) that limit this process: its own, then those around it."""
     try:
-        with open("/sys/fs/cgroup/cpu.max") as file:
-            quota, period = file.read().split()
-        return max(1, math.ceil(int(quota) / int(period)))
-    except (OSError, ValueError):
-        return 1 << 30
+        lines = OWN_GROUPS.read_text().splitlines()
+    except OSError:
+        return
+    for _, controllers, own in (line.split(":", 2) for line in lines if line.count(":") >= 2):
+        if not controllers or "cpu" in controllers.split(","):
+            root = CONTROL_GROUPS / "cpu" if controllers else CONTROL_GROUPS
+            path = PurePosixPath(own.lstrip("/"))
+            yield from (root / part for part in (path, *path.parents))
+
+
+def _granted(group: Path) -> int | None:
+    """Processors that a control group grants, a part of one as one; None for all."""
+    try:
+        if (limit := group / "cpu.max").exists():
+            quota, period = map(int, limit.read_text().split())
+        else:
+            quota, period = (int((group / name).read_text()) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+        return max(1, math.ceil(quota / period)) if quota >= 0 else None
+    except (OSError, ValueError, ZeroDivisionError):  # "max", no such file
+        return None
 
 
 class Kernel(NamedTuple):

@@ -142,8 +142,9 @@ def update_lists(evaluator, batch):
 
 
 def update_scores(evaluator, batch):
-    labels, scores = [1, 0, 1, 0, 0], [0.1 * batch, 0.3, 0.7, 0.7, 0.9 / (batch + 1)]
-    evaluator.update(labels, scores, [0, 3, 5], user_ids=[10 * batch, 10 * batch + 1], groups=["a", f"g{batch}"])
+    n_rows = 5 if batch else 20  # scores of a small batch are kept beside those of a large one
+    labels, scores = np.arange(n_rows) % 3 == 0, np.linspace(0, 1, n_rows) / (batch + 1)
+    evaluator.update(labels, scores, [0, 3, n_rows], user_ids=[10 * batch, 10 * batch + 1], groups=["a", f"g{batch}"])
 
 
 KINDS = {"lists": (lists_evaluator, update_lists), "scores": (scores_evaluator, update_scores)}

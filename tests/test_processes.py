@@ -1,5 +1,6 @@
 """What a process goes through: threads, forks, cold starts at once, folders that cannot be written. In subprocesses."""
 
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from fastrec import launcher
 
 ROOT = Path(__file__).parent.parent
 COLD_STARTS = int(os.environ.get("FASTREC_TEST_COLD_STARTS", "4"))  # .ci/full asks for more
@@ -98,18 +101,31 @@ def test_cold_starts_at_once_share_an_empty_cache(tmp_path):
 THREADS = """
 from concurrent.futures import ThreadPoolExecutor
 import numba
+def call(i):
+    return (many(n_threads=2)["recall@10"], 0.1) if i % 25 == 0 else (few(), 0.5)
 with ThreadPoolExecutor(8) as pool:
-    values = set(pool.map(lambda _: many(n_threads=2)["recall@10"], range(40)))
-print(values == {0.1}, numba.get_num_threads() == numba.config.NUMBA_NUM_THREADS)
+    found = list(pool.map(call, range(1000)))
+print(all(value == wanted for value, wanted in found), numba.get_num_threads() == numba.config.NUMBA_NUM_THREADS)
+print(numba.threading_layer())
 """
 
 
-@pytest.mark.parametrize("layer", ["workqueue", "omp"])
+def on_layer(layer, code):
+    """Run where Numba has to use a threading layer; skipped where it cannot be loaded."""
+    # where pip puts the library of oneTBB, which Numba looks for elsewhere
+    libraries = os.pathsep.join([f"{sys.prefix}/lib", *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
+    result = run(code, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2", LD_LIBRARY_PATH=libraries)
+    if layer != "workqueue" and "No threading layer could be loaded" in result.stderr:
+        pytest.skip(f"Numba has no {layer} layer here")
+    return result
+
+
+LAYERS = pytest.mark.parametrize("layer", ["workqueue", "omp", "tbb"])
+
+
+@LAYERS
 def test_several_python_threads_at_once(layer):
-    result = run(THREADS, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
-    if layer == "omp" and "No threading layer could be loaded" in result.stderr:
-        pytest.skip("Numba has no OpenMP layer here")
-    check(result, "True True")
+    check(on_layer(layer, THREADS), f"True True {layer}")
 
 
 MIXED = """
@@ -150,6 +166,221 @@ def test_a_forked_child_evaluates(layer):
     check(run(FORK, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"), "0 True")
 
 
+FORK_DURING = """
+import os, threading, time, warnings
+warnings.simplefilter("ignore")
+wanted, going = many(n_threads=2).to_json(), True
+def keep_calling():
+    while going:
+        assert many(n_threads=2).to_json() == wanted
+thread = threading.Thread(target=keep_calling)
+thread.start()
+children = set()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if many(n_threads=2).to_json() == wanted and few() == 0.5 else 3)
+    children.add(child)
+    time.sleep(0.003)
+going, until = False, time.monotonic() + 120
+thread.join()
+ended = []
+while children and time.monotonic() < until:
+    for child in list(children):
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            children.remove(child)
+            ended.append(status)
+    time.sleep(0.01)
+for child in children:
+    os.kill(child, 9)
+print(ended == [0] * 20)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@LAYERS
+def test_a_fork_during_a_call_of_another_thread(layer):
+    result = on_layer(layer, FORK_DURING)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split()[-1] == "True"  # oneTBB writes a line of its own at each fork
+
+
+POOL = """
+import multiprocessing, sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np, fastrec
+def work(n_threads):
+    items = np.tile(np.arange(100, dtype=np.int32), 6000)
+    indptr = np.arange(6001) * 100
+    return fastrec.evaluate((items, indptr), (items, indptr), "ndcg@10", per_user=True, n_threads=n_threads)
+if __name__ == "__main__":
+    here = work(2)
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        for there in pool.map(work, [1, 2, 2, 1]):
+            assert there.to_json() == here.to_json()
+            assert (there.per_user["ndcg@10"] == here.per_user["ndcg@10"]).all()
+    print("fine")
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_pools_of_processes(tmp_path, method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} on this system")
+    (tmp_path / "job.py").write_text(POOL)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_NUM_THREADS": "2"}
+    command = [sys.executable, tmp_path / "job.py", method]
+    check(subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False), "fine")
+
+
+SUITE = """
+import fastrec, pytest
+from fastrec.kernels.jit import Entry
+Entry.eager = True
+@pytest.mark.parametrize("i", range(8))
+def test_evaluates(i):
+    assert fastrec.evaluate([[i, 10, 11]], [[i, 12]], ["recall@3"])["recall@3"] == 0.5
+"""
+
+
+def test_a_suite_on_several_workers_with_an_empty_cache(tmp_path):
+    pytest.importorskip("xdist")
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", tmp_path]
+    result = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "8 passed" in result.stdout, result.stdout
+
+
+BESIDE = """
+import threading, numba
+from numba import objmode, prange
+numbers = np.ones(2_000_000)
+@numba.njit(parallel=True, nogil=True)
+def own(numbers):
+    found = 0.0
+    for i in prange(len(numbers)):
+        found += numbers[i] ** 0.5
+    return found
+own(numbers)
+going, sums = True, []
+def keep_calling():
+    while going:
+        sums.append(own(numbers))
+thread = threading.Thread(target=keep_calling)
+thread.start()
+values = {many(n_threads=2)["recall@10"] for _ in range(50)}
+going = False
+thread.join()
+print(values == {0.1}, len(sums) > 5, set(sums) == {2e6})
+
+def ours():
+    return many(n_threads=2)["recall@10"]
+@numba.njit(parallel=True)
+def between(numbers):
+    found = 0.0
+    for i in prange(len(numbers)):
+        found += numbers[i]
+    with objmode(value="float64"):
+        value = ours()
+    for i in prange(len(numbers)):
+        found += value * numbers[i]
+    return found
+@numba.njit(parallel=True)
+def within(n):
+    found = 0.0
+    for i in prange(n):
+        with objmode(value="float64"):
+            value = ours()
+        found += value
+    return found
+print(round(between(numbers)), round(within(6), 9))
+"""
+
+
+@LAYERS
+def test_a_parallel_program_of_the_users_own(layer):
+    """A kernel of its own beside our calls, and calls of ours from within one."""
+    check(on_layer(layer, BESIDE), "True True True 2200000 0.6")
+
+
+FEW_PROCESSORS = """
+from fastrec.launcher import resolve_threads
+if {pinned}:
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+print(resolve_threads(None), many()["recall@10"], many(n_threads=4)["recall@10"], few())
+"""
+
+
+def test_one_thread_of_numba():
+    check(run("import os" + FEW_PROCESSORS.format(pinned=False), NUMBA_NUM_THREADS="1"), "1 0.1 0.1 0.5")
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")
+def test_one_processor_by_affinity():
+    check(run("import os" + FEW_PROCESSORS.format(pinned=True), NUMBA_NUM_THREADS=None), "1 0.1 0.1 0.5")
+
+
+def of_version_1(quota):
+    return {"cpu.cfs_quota_us": str(quota), "cpu.cfs_period_us": "100000"}
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "granted"),
+    [
+        ("0::/", {"": {"cpu.max": "150000 100000\n"}}, 2),
+        ("0::/", {"": {"cpu.max": "50000 100000\n"}}, 1),
+        ("0::/", {"": {"cpu.max": "max 100000\n"}}, None),
+        ("0::/user/job", {"": {"cpu.max": "max 100000\n"}, "user": {"cpu.max": "300000 100000"}}, 3),
+        ("0::/user/job", {"user": {"cpu.max": "900000 100000"}, "user/job": {"cpu.max": "400000 100000"}}, 4),
+        ("0::/elsewhere", {"": {"cpu.max": "200000 100000"}}, 2),
+        ("4:memory:/\n2:cpu,cpuacct:/job", {"cpu/job": of_version_1(250_000)}, 3),
+        ("2:cpu,cpuacct:/job", {"cpu/job": of_version_1(-1)}, None),
+        ("2:cpu:/docker/x", {"cpu": of_version_1(200_000)}, 2),
+        ("0::/", {"": {"cpu.max": "no numbers"}}, None),
+        ("nonsense", {}, None),
+        (None, {}, None),
+    ],
+)
+def test_the_quota_of_a_control_group(tmp_path, monkeypatch, own, limits, granted):
+    for group, files in limits.items():
+        folder = tmp_path / "groups" / group
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+    if own is not None:
+        (tmp_path / "own").write_text(own + "\n")
+    monkeypatch.setattr(launcher, "OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(launcher, "CONTROL_GROUPS", tmp_path / "groups")
+    assert launcher._quota.__wrapped__() == (1 << 30 if granted is None else granted)
+
+
+def test_a_real_control_group():
+    """Half a processor: one thread, and the call is done."""
+    group = launcher.CONTROL_GROUPS / "cpu" / f"fastrec-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "cpu.cfs_quota_us").write_text("50000")
+    except OSError as error:
+        pytest.skip(f"no control group of our own: {error}")
+    try:
+        code = f"import os; open('{group}/cgroup.procs', 'w').write(str(os.getpid()))\n"
+        check(run(code + FEW_PROCESSORS.format(pinned=False), NUMBA_NUM_THREADS=None), "1 0.1 0.1 0.5")
+    finally:
+        group.rmdir()
+
+
+def test_busy_processors():
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        check(run("print({many(n_threads=2)['recall@10'] for _ in range(20)})"), "{0.1}")
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+
 GLOBAL = """
 import numba, os, sys, threading
 numba.set_num_threads(1)
@@ -159,11 +390,23 @@ def state():
 before = state()
 many(n_threads=2); few(); many(per_user=True, n_threads=1)
 print(before == state())
+items[-1] = 0  # the last user's list and truth hold it twice: found by the kernel
+def stop(done, of):
+    raise KeyboardInterrupt
+for wrong, call in [
+    (fastrec.InputError, lambda: many(n_threads=2)),
+    (fastrec.MetricError, lambda: fastrec.evaluate([[1]], [[1]], "nothing")),
+    (KeyboardInterrupt, lambda: many(duplicates="first", n_threads=2, progress=stop)),
+]:
+    try:
+        call()
+    except wrong:
+        print(before == state())
 """
 
 
 def test_nothing_global_is_changed():
-    check(run(GLOBAL, NUMBA_NUM_THREADS="2"), "True")
+    check(run(GLOBAL, NUMBA_NUM_THREADS="2"), "True " * 4)
 
 
 @pytest.mark.parametrize(("value", "exit_code"), [("3", 0), ("0", 1), ("two", 1), ("²", 1)])

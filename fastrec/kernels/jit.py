@@ -121,8 +121,9 @@ def as_function(dispatcher: Any, *arguments: Any) -> Any:
     from numba import typeof, types
 
     signature = tuple(map(typeof, arguments))
-    # as a call does it: another form of the signature would be kept on disk beside what calls keep
-    dispatcher.compile(signature)
+    if signature not in dispatcher.overloads:  # the lock of the compiler is for those who compile
+        # as a call does it: another form of the signature would be kept on disk beside what calls keep
+        dispatcher.compile(signature)
     return types.CompileResultWAP(dispatcher.overloads[signature])
 
 
