@@ -11,6 +11,7 @@ import functools
 import importlib
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -37,14 +38,30 @@ class _Process:
     """What this process has been through."""
 
     forked = False
+    held: Any = None  # the compiler's lock, while this process forks
+
+
+def _before_fork() -> None:
+    """Wait until no thread compiles: the child would have its lock without the thread that will release it."""
+    compiler = sys.modules.get("numba.core.compiler_lock")
+    _Process.held = getattr(compiler, "global_compiler_lock", None)
+    if _Process.held is not None:
+        _Process.held.acquire()
+
+
+def _after_fork() -> None:
+    if _Process.held is not None:
+        _Process.held.release()
+    _Process.held = None
 
 
 def _after_fork_in_child() -> None:
     _Process.forked = True
+    _after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 def resolve_threads(n_threads: int | None) -> int:

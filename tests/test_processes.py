@@ -167,19 +167,21 @@ def test_a_forked_child_evaluates(layer):
 
 
 FORK_DURING = """
-import os, threading, time, warnings
+import numba, os, threading, time, warnings
 warnings.simplefilter("ignore")
-wanted, going = many(n_threads=2).to_json(), True
+def call():
+    return many(n_threads=2).to_json(), few(), numba.njit(lambda number: number + 1)(1)  # compiled each time
+wanted, going = call(), True
 def keep_calling():
     while going:
-        assert many(n_threads=2).to_json() == wanted
+        assert call() == wanted
 thread = threading.Thread(target=keep_calling)
 thread.start()
 children = set()
 for _ in range(20):
     child = os.fork()
     if child == 0:
-        os._exit(0 if many(n_threads=2).to_json() == wanted and few() == 0.5 else 3)
+        os._exit(0 if call() == wanted else 3)
     children.add(child)
     time.sleep(0.003)
 going, until = False, time.monotonic() + 120

@@ -118,12 +118,18 @@ class Entry:
 
 def as_function(dispatcher: Any, *arguments: Any) -> Any:
     """The compiled code for these arguments as a value that other kernels can take and call."""
-    from numba import typeof, types
+    from numba import typeof
 
-    signature = tuple(map(typeof, arguments))
-    if signature not in dispatcher.overloads:  # the lock of the compiler is for those who compile
-        # as a call does it: another form of the signature would be kept on disk beside what calls keep
-        dispatcher.compile(signature)
+    return _as_function(dispatcher, tuple(map(typeof, arguments)))
+
+
+@functools.cache
+def _as_function(dispatcher: Any, signature: tuple[Any, ...]) -> Any:
+    """Made once: it takes the locks of the compiler, which a fork may not find held."""
+    from numba import types
+
+    # as a call does it: another form of the signature would be kept on disk beside what calls keep
+    dispatcher.compile(signature)
     return types.CompileResultWAP(dispatcher.overloads[signature])
 
 
