@@ -1018,7 +1018,7 @@ class ScoreHistogram:
         Raises
         ------
         InputError
-            If a score is NaN; the state must then not be used any more.
+            If a score is NaN; the state must then not be used any more, nor after an interrupt.
         """
         n = len(labels)
         cuts = [n * at // n_threads for at in range(n_threads + 1)]

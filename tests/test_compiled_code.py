@@ -3,11 +3,14 @@
 import os
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from test_processes import ROOT, check, run
 
-resource = pytest.importorskip("resource", reason="no limits of processes on this system")
+from fastrec.kernels import store
+
+pytest.importorskip("resource", reason="no limits of processes on this system")
 
 # A kernel that compiles in a moment, and whether its code came from the folder.
 ASKED = """
@@ -130,6 +133,15 @@ print("fine")
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owner on this system")
 def test_code_that_others_could_have_written_is_not_run(tmp_path):
     assert ask(OTHERS, tmp_path / "cache") == ["fine"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "mode", "ours"),
+    [(1000, 0o644, True), (0, 0o644, True), (1000, 0o664, True), (1000, 0o646, False), (1001, 0o644, False)],
+)
+def test_an_image_that_root_builds_serves_others(monkeypatch, owner, mode, ours):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
+    assert store._is_ours(SimpleNamespace(st_uid=owner, st_mode=0o100000 | mode)) is ours
 
 
 READ_ONLY = """

@@ -208,3 +208,24 @@ def test_the_command_where_nothing_heeds_an_interrupt(tmp_path, place):
         assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 130
     assert sorted(os.listdir(tmp_path)) == ["recs.csv", "truth.csv"]
+
+
+FROM_PYTHON = """
+import sys
+import fastrec
+folder, own = sys.argv[1:]
+paths = f"{folder}/recs.parquet", f"{folder}/truth.parquet"
+try:
+    fastrec.evaluate_files(*paths, "mrr", memory="64MB", temp_directory=own)
+except KeyboardInterrupt:
+    print("stopped")
+print(fastrec.evaluate([[1, 2]], [[2]], "mrr")["mrr"])
+"""
+
+
+def test_a_program_that_reads_files(large, tmp_path):
+    with started(large, tmp_path, code=FROM_PYTHON) as process:
+        wait_for("*/rows.duckdb", tmp_path, process)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=WAIT) == ("stopped\n0.5\n", "")
+    assert os.listdir(tmp_path) == []
