@@ -102,15 +102,17 @@ def test_what_cannot_be_read_is_compiled_again(tmp_path):
 
 
 def test_a_flipped_bit_in_a_kernel(tmp_path):
-    """A real one, end to end: the machine code of some of these would end the process."""
-    check(run("print(few())", FASTREC_CACHE_DIR=str(tmp_path)), "0.5")
-    (path,) = tmp_path.rglob("*.nbc")
-    damaged = bytearray(path.read_bytes())
-    for at in range(1000, len(damaged), 5000):
-        damaged[at] ^= 4
-    path.write_bytes(damaged)
-    check(run("print(few())", FASTREC_CACHE_DIR=str(tmp_path)), "0.5")
-    assert path.read_bytes() != damaged
+    """Real ones, end to end: the machine code of some of these would end the process."""
+    code = "print(*fastrec.bounded_auc([1, 0, 1, 0], [0.7, 0.2, 0.1, 0.9]))"
+    check(run(code, FASTREC_CACHE_DIR=str(tmp_path)), "0.25 0.0")
+    for step in (5000, 3001, 701):
+        for path in tmp_path.rglob("*.nbc"):
+            damaged = bytearray(path.read_bytes())
+            for at in range(step // 2, len(damaged), step):
+                damaged[at] ^= 4
+            path.write_bytes(damaged)
+        check(run(code, FASTREC_CACHE_DIR=str(tmp_path)), "0.25 0.0")
+        assert path.read_bytes() != damaged
 
 
 OTHERS = """

@@ -9,7 +9,7 @@ from test_processes import run
 
 import fastrec
 
-CALLS = int(os.environ.get("FASTREC_TEST_CALLS", "1500"))  # .ci/full asks for 10,000
+CALLS = int(os.environ.get("FASTREC_TEST_CALLS", "1200"))  # .ci/full asks for 10,000
 
 # Calls of many shapes, in an order that a seed decides; every one of the twelve comes about as often.
 MIXED_USE = """
