@@ -154,7 +154,7 @@ print(left() == before, grown, parts[2] - parts[1])
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system does not say what a process holds")
 def test_nothing_grows_and_nothing_is_left():
-    result = run(MIXED_USE + f"CALLS = {CALLS}\n" + GROWTH, NUMBA_NUM_THREADS="2")
+    result = run(MIXED_USE + f"CALLS = {CALLS}\n" + GROWTH, timeout=300 + CALLS, NUMBA_NUM_THREADS="2")
     assert result.returncode == 0, result.stderr
     same, objects, pages = result.stdout.split()
     assert same == "True", "files and threads"

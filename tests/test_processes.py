@@ -29,13 +29,12 @@ def few():
 """
 
 
-def run(code, *, cwd=None, **environment):
+def run(code, *, cwd=None, timeout=300, **environment):
     full = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     for name in [name for name, value in full.items() if value is None]:
         del full[name]
-    return subprocess.run(
-        [sys.executable, "-c", MANY + code], env=full, cwd=cwd, capture_output=True, text=True, timeout=300, check=False
-    )
+    command = [sys.executable, "-c", MANY + code]
+    return subprocess.run(command, env=full, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 def check(result, wanted):
