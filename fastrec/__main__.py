@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from fastrec.endings import INTERRUPTED
+from fastrec.endings import exit_code
 from fastrec.exceptions import MissingExtraError, require
 
 
@@ -21,7 +21,7 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt:  # so early that the command does not yet see to it
-        sys.exit(INTERRUPTED)
+        sys.exit(exit_code())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,17 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
 from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError, whole_number
+from fastrec.exceptions import (
+    FastrecError,
+    FastrecWarning,
+    InputError,
+    InputTypeError,
+    MetricError,
+    check_choice,
+    check_flag,
+    check_progress,
+    whole_number,
+)
 from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Prepared, Settings, prepare
@@ -249,7 +260,7 @@ class _Wanted(NamedTuple):
         """The policies of the call, checked."""
         for name, value in given.items():
             if value is not None:
-                _check_choice(name, value, POLICY_CHOICES[name])
+                check_choice(name, value, POLICY_CHOICES[name])
         return {name: self.policies[name] if value is None else value for name, value in given.items()}
 
 
@@ -277,7 +288,7 @@ class _Evaluating(ABC):
         self._like = wanted.like
         self._settings = settings
         self._n_threads = resolve_threads(n_threads)
-        self._per_user = bool(per_user)
+        self._per_user = check_flag("per_user", per_user)
         self._state: State | None = None
         self._facts: dict[str, int] = {}
         self._values: list[Array] = []
@@ -618,7 +629,7 @@ class Evaluator(_Evaluating):
         With ``user_ids`` (or dicts, or data frames) a user who comes in a second batch is an error. Batches must agree
         in whether they have ids and weights.
         """
-        _check_progress(progress)
+        check_progress(progress)
         columns = Columns(user=user, item=item, rank=rank, score=score, gain=gain, by=by)
         about = AboutUsers(user_ids, groups, user_weight, columns)
         self._add(self._prepare(recs, truth, exclude, about), progress)
@@ -818,13 +829,22 @@ def gauc(
     return report[metric]
 
 
+def _over_rows(metric: str, targets: Any, predictions: Any, **options: Any) -> float:
+    """A metric of targets and predictions, which errors call so."""
+    try:
+        return evaluate_scores(targets, predictions, metrics=metric, **options)[metric]
+    except FastrecError as error:
+        message = re.sub(r"\blabel(s?)\b", r"target\1", re.sub(r"\bscore(s?)\b", r"prediction\1", str(error)))
+        raise type(error)(message) from None
+
+
 def mae(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
     """Mean absolute error over all rows, as a float; see the metric `mae`.
 
     >>> fastrec.mae([4.0, 2.0], [3.5, 3.0])
     0.75
     """
-    return evaluate_scores(targets, predictions, metrics="mae", sample_weight=sample_weight, n_threads=n_threads)["mae"]
+    return _over_rows("mae", targets, predictions, sample_weight=sample_weight, n_threads=n_threads)
 
 
 def mse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
@@ -833,7 +853,7 @@ def mse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads:
     >>> fastrec.mse([4.0, 2.0], [3.5, 3.0])
     0.625
     """
-    return evaluate_scores(targets, predictions, metrics="mse", sample_weight=sample_weight, n_threads=n_threads)["mse"]
+    return _over_rows("mse", targets, predictions, sample_weight=sample_weight, n_threads=n_threads)
 
 
 def rmse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
@@ -842,8 +862,7 @@ def rmse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads
     >>> round(fastrec.rmse([4.0, 2.0], [3.5, 3.0]), 12)
     0.790569415042
     """
-    report = evaluate_scores(targets, predictions, metrics="rmse", sample_weight=sample_weight, n_threads=n_threads)
-    return report["rmse"]
+    return _over_rows("rmse", targets, predictions, sample_weight=sample_weight, n_threads=n_threads)
 
 
 class ScoreEvaluator(_Evaluating):
@@ -882,7 +901,7 @@ class ScoreEvaluator(_Evaluating):
         for call in wanted.calls:
             if call.min_gain == "any":
                 raise MetricError(f"{call.text} is for lists: it would make every scored row positive")
-        _check_choice("one_class", one_class, ONE_CLASS_CHOICES)
+        check_choice("one_class", one_class, ONE_CLASS_CHOICES)
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain(min_gain),
             "n_items": _check_n_items(n_items),
@@ -919,7 +938,7 @@ class ScoreEvaluator(_Evaluating):
         With ``user_ids`` a user who comes in a second batch is an error. Batches must agree in whether they have
         users, ids and weights.
         """
-        _check_progress(progress)
+        check_progress(progress)
         rules = self._settings
         columns = Columns(user=user, item=item, label=label, score=score, by=by)
         if scores is None:
@@ -1075,11 +1094,6 @@ def _article(name: str) -> str:
     return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
 
-def _check_progress(progress: Any) -> None:
-    if progress is not None and not callable(progress):
-        raise InputTypeError(f"progress must be callable, found {progress!r}")
-
-
 def _refuse_arrays(**arguments: Any) -> None:
     """Arrays that cannot go with a data frame, whose columns have names."""
     wanted = {"indptr": "user", "user_ids": "user", "item_ids": "item", "groups": "by"}
@@ -1089,11 +1103,6 @@ def _refuse_arrays(**arguments: Any) -> None:
                 f"{name} goes with labels and scores, but scores is None; of a data frame, {wanted[name]}=... names "
                 "the column"
             )
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(choices)}; found {value!r}")
 
 
 def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:

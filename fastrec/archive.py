@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import zipfile
@@ -25,6 +26,8 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+MOST_SMALLER = 1100  # times that deflate makes anything smaller: 1,032 at best
 
 
 def dump_json(value: object, indent: int | None = None) -> str:
@@ -45,9 +48,29 @@ def read_archive(file: IO[bytes], name: str) -> tuple[Any, dict[str, Array]]:
     """The document of that name and the arrays; any exception means that the file is damaged or not one of ours."""
     if not zipfile.is_zipfile(file):
         raise InputError("it is not a whole .npz archive")
-    with np.load(file, allow_pickle=False) as members:
-        arrays = {member: members[member] for member in members.files}
+    packed = file.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        unpacked = sum(member.file_size for member in members)
+        if unpacked > MOST_SMALLER * packed:
+            raise InputError(f"it claims to hold {unpacked:,} bytes, which {packed:,} bytes cannot")
+        arrays = {member.filename.removesuffix(".npy"): _read_array(archive, member) for member in members}
     return json.loads(arrays.pop(name).tobytes()), arrays
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+    """A member as an array. Room is made for it only when it is known to be there."""
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version not in HEADERS:
+            raise InputError(f"{member.filename} is of an unknown version, {version}")
+        shape, _, dtype = HEADERS[version](stream)
+        there = member.file_size - stream.tell()
+        if dtype.hasobject or dtype.itemsize * math.prod(shape) != there or (not dtype.itemsize and shape != (0,)):
+            raise InputError(f"{member.filename} claims to be {shape} of {dtype}, which its {there:,} bytes are not")
+        stream.seek(0)
+        array: Array = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
 
 
 def pack_ids(ids: Array | None, name: str = "user_ids") -> dict[str, Array]:

@@ -27,9 +27,9 @@ from click.core import ParameterSource
 
 from fastrec import formats, pages
 from fastrec._version import __version__
-from fastrec.endings import INTERRUPTED, end_on_interrupt, undone_by
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, require
-from fastrec.pages import DASH, one_line
+from fastrec.endings import end_on_signals, exit_code, undone_by
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, one_line, require, some_names
+from fastrec.pages import DASH
 from fastrec.views import Gap, figures, p_value, shown_difference, span
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class _Program(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise click.exceptions.Exit(INTERRUPTED) from None
+            raise click.exceptions.Exit(exit_code()) from None
 
 
 def _fail(message: str) -> int:
@@ -97,8 +97,8 @@ def _warn(message: str) -> None:
 
 def _abandon_stdout() -> None:
     """Nobody reads on: let the interpreter's last flush go nowhere instead of failing."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def main() -> None:
@@ -106,7 +106,7 @@ def main() -> None:
     warnings.showwarning = lambda message, *_, **__: _warn(str(message))
     if hasattr(sys.stdout, "reconfigure"):  # where a sign cannot be shown, "?" is better than an error
         sys.stdout.reconfigure(errors="replace")
-    end_on_interrupt()
+    end_on_signals()
     program(prog_name="fastrec")
 
 
@@ -482,7 +482,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
     def make_evaluator(has_users: bool) -> api.ScoreEvaluator:  # noqa: FBT001 - called by position
         all_of_them = bool(options["metrics"]) or has_users
         asked = {name: call for name, call in named.items() if all_of_them or not _needs_users(call)}
-        _check_thresholds(options["fail_under"], asked)
+        _check_named("--fail-under", [threshold.metric for threshold in options["fail_under"]], asked)
         return api.ScoreEvaluator(
             list(asked),
             like=options["like"],
@@ -632,17 +632,18 @@ def _plan(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str, C
     lists = [name for name, call in named.items() if call.metric.kind == "ranking"]
     if options["weight_col"] is not None and lists:
         raise click.UsageError(f"--weight-col weighs rows, which metrics of lists cannot: leave out {lists[0]}")
-    _check_thresholds(options["fail_under"], named)
+    _check_named("--fail-under", [threshold.metric for threshold in options["fail_under"]], named)
     return named
 
 
-def _check_thresholds(thresholds: Sequence[_Threshold], named: dict[str, Call]) -> None:
+def _check_named(option: str, metrics: Iterable[str], named: dict[str, Call]) -> None:
+    """An option may name only metrics that are evaluated."""
     from fastrec.registry import parse
 
     known = [call.text for call in named.values()]
-    for threshold in thresholds:
-        if threshold.metric not in named and parse(threshold.metric).text not in known:
-            raise click.UsageError(f"--fail-under {threshold.metric}: not evaluated here; there is {', '.join(named)}")
+    for metric in metrics:
+        if metric not in named and parse(metric).text not in known:
+            raise click.UsageError(f"{option} {metric}: not evaluated here; there is {some_names(list(named))}")
 
 
 def _check_outputs(inputs: Sequence[str | None], options: dict[str, Any]) -> None:
@@ -760,7 +761,7 @@ def _emit(text: str | Callable[[Console], None], output: str | None) -> None:
     from fastrec.files import output_file
 
     with output_file(output) as stream:
-        stream.write(text.encode())
+        stream.write(text.encode(errors="backslashreplace"))  # no file can hold an unpaired surrogate
 
 
 def _console(stream: IO[str]) -> Console:
@@ -797,7 +798,7 @@ def _csv_text(columns: list[str], rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _as_markdown(report: Report) -> str:
-    return "\n".join([report.to_markdown(), "", *(f"- {line}" for line in _counts(report))]) + "\n"
+    return "\n".join([report.to_markdown(), "", *(f"- {pages.markdown_text(line)}" for line in _counts(report))]) + "\n"
 
 
 def _head(report: Report) -> list[str]:
@@ -1005,16 +1006,22 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     fastrec compare old=log_a.parquet new=log_b.parquet -m "gauc(weight=equal)" --html report.html
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     from fastrec.comparison import compare
+    from fastrec.report import check_resampling
 
     if len(systems) < 2:
         raise click.UsageError("compare needs two systems or more, as in old=a.parquet new=b.parquet")
     if options["fail_if_worse"] and options["baseline"] is None:
         raise click.UsageError("--fail-if-worse needs --baseline, the system not to be worse than")
+    if options["baseline"] not in (None, *systems):
+        raise click.UsageError(f"--baseline {options['baseline']}: none of the systems {', '.join(systems)}")
+    check_resampling(options["level"], options["rounds"], options["seed"])
     _check_kind(ctx, is_log=truth is None)
     _take_policies(ctx, options)
-    _check_outputs([*systems.values(), truth, options["exclude"], options["users"]], options)
     options |= {"fail_under": (), "weight_col": None, "curves": None, "per_user": None}
     options["user_col"] = options["user_col"] or ("user_id",)  # in a LOG too: users are what is compared
+    named = _plan(options, None if truth is not None else _usual_metrics(options))
+    _check_named("--fail-if-worse", options["fail_if_worse"], named)
+    _check_outputs([*systems.values(), truth, options["exclude"], options["users"]], options)
     evaluated = {
         name: _evaluate_any(path, truth, options | {"output": None}, per_user=True) for name, path in systems.items()
     }
@@ -1159,6 +1166,7 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
 
     if recs is not None:
         _check_kind(ctx, is_log=truth is None)
+        explain(metric, like=options["like"] or None)  # a typo is found before any file is read
         _check_outputs([recs, truth, options["exclude"]], options)
     arguments = {} if recs is None else _arguments_of_files(ctx, options, is_log=truth is None)
     with _progress() as watch, _silent():

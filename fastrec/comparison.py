@@ -15,7 +15,16 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.archive import dump_json
-from fastrec.exceptions import FastrecWarning, InputError, InputTypeError
+from fastrec.exceptions import (
+    FastrecWarning,
+    InputError,
+    InputTypeError,
+    check_choice,
+    check_progress,
+    check_text,
+    listed,
+    some_names,
+)
 from fastrec.inputs.users import alike
 from fastrec.launcher import resolve_threads
 from fastrec.pages import Section, Table, as_latex, as_markdown, html_page
@@ -125,6 +134,8 @@ class Comparison:
 
     def is_significant(self, row: ComparisonRow) -> bool:
         """Whether the corrected p-value is at most 1 - level."""
+        if not isinstance(row, ComparisonRow):
+            raise InputTypeError(f"row must be a ComparisonRow, one of `rows`, found {row!r}")
         return row.p_corrected <= alpha(self.settings["level"])
 
     def __repr__(self) -> str:
@@ -267,9 +278,11 @@ class Comparison:
         from fastrec.plots import draw_differences
 
         metrics = list(dict.fromkeys(row.metric for row in self.rows))
+        if metric is not None:
+            check_text("metric", metric)
         wanted = metric if metric is None or metric in metrics else parse(metric).text
         if wanted is not None and wanted not in metrics:
-            raise InputError(f"{metric!r} is not compared here, but {', '.join(metrics)} are")
+            raise InputError(f"{metric!r} is not compared here, but {some_names(metrics)} are")
         marked = [(row._asdict(), self.is_significant(row)) for row in self.rows]
         return draw_differences(marked, metrics, wanted, ax)
 
@@ -323,8 +336,7 @@ def compare(
         If a report has no values of users, settings differ, ids do not match, or a metric is no mean over users.
     """
     systems = _check_reports(reports)
-    if progress is not None and not callable(progress):
-        raise InputTypeError(f"progress must be called as progress(done, total), found {type(progress).__name__}")
+    check_progress(progress)
     settings: dict[str, Any] = {"baseline": baseline, "test": test, "correction": correction, "level": level}
     settings |= {"n_rounds": n_rounds, "seed": seed, "missing": missing}
     _check_settings(settings, systems)
@@ -475,11 +487,10 @@ def _check_reports(reports: Any) -> dict[str, Report]:
 def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> None:
     """Whether every argument can be; numbers become those of Python."""
     for name, choices in (("test", TESTS), ("correction", CORRECTIONS), ("missing", MISSING)):
-        if not isinstance(settings[name], str) or settings[name] not in choices:
-            raise InputError(f"{name} must be one of {', '.join(choices)}, not {settings[name]!r}")
+        check_choice(name, settings[name], choices)
     baseline = settings["baseline"]
     if baseline is not None and (not isinstance(baseline, str) or baseline not in systems):
-        raise InputError(f"baseline={settings['baseline']!r} is none of the reports: {', '.join(systems)}")
+        raise InputError(f"baseline={settings['baseline']!r} is none of the reports: {some_names(list(systems))}")
     settings |= check_resampling(*(settings[name] for name in ("level", "n_rounds", "seed")))
 
 
@@ -495,7 +506,7 @@ def _choose_metrics(
             named = "; ".join(f"{metric} {why}" for metric, why in left_out.items())
             raise InputError(f"the reports have no metric in common that can be compared: {named or 'none is in all'}")
         return [metric for metric in shared if metric not in left_out], left_out
-    asked = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
+    asked = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else listed(metrics, "metrics")
     if not asked or not all(isinstance(name, str) for name in asked):
         raise InputError(f"metrics must name at least one metric, such as 'ndcg@10', found {metrics!r}")
     wanted = list(dict.fromkeys(map(first.name_of, asked)))

@@ -807,6 +807,8 @@ def _read_max_fpr(max_fpr: Any) -> float | None:
         limit = float(max_fpr)
     except (TypeError, ValueError):
         raise InputTypeError(f"max_fpr must be a number, found {max_fpr!r}") from None
+    except OverflowError:
+        limit = math.inf
     if not 0 < limit <= 1:
         raise InputError(f"max_fpr must be above 0 and at most 1, found {max_fpr}")
     return limit if limit < 1 else None

@@ -1,4 +1,4 @@
-"""How a process ends that is interrupted: what it must not leave behind, undone also where it cannot unwind.
+"""How a process ends that is told to: what it must not leave behind, undone also where it cannot unwind.
 
 Files are written here too: whole, or not at all.
 """
@@ -14,17 +14,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from fastrec.exceptions import InputError
+from fastrec.exceptions import InputError, check_path
 
 if TYPE_CHECKING:
     from socket import socket
 
-__all__ = ["INTERRUPTED", "atomic_write", "end_on_interrupt", "undone_by"]
+__all__ = ["atomic_write", "end_on_signals", "exit_code", "undone_by"]
 
-INTERRUPTED = 130
+# The key of an interrupt, the request to end, the end of the terminal; Windows has not all of them.
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+BY_DEFAULT = (signal.SIG_DFL, signal.default_int_handler)
 GRACE = 0.7  # seconds for the main thread to unwind
 
 _pending: dict[object, Callable[[], Any]] = {}
+_heard: list[int] = []
 
 
 @contextlib.contextmanager
@@ -41,7 +44,7 @@ def undone_by(undo: Callable[[], Any]) -> Iterator[None]:
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file that replaces `path` when the block ends, and leaves nothing behind when it fails."""
-    target = Path(path).resolve()
+    target = Path(check_path("path", path)).resolve()
     if not target.parent.is_dir():
         raise InputError(f"cannot write {os.fspath(path)}: the folder {target.parent} does not exist")
     temporary = target.with_name(f".fastrec-{os.urandom(8).hex()}.tmp")
@@ -55,34 +58,45 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         temporary.unlink(missing_ok=True)
 
 
-def end_on_interrupt() -> None:
-    """From now on an interrupt ends this process within a second: as an exception or, where that is not enough, hard.
+def exit_code() -> int:
+    """The exit code of a process that a signal ended, as shells know it: 130 for an interrupt."""
+    return 128 + (_heard[0] if _heard else signal.SIGINT)
+
+
+def end_on_signals() -> None:
+    """From now on a signal that asks for it ends this process within a second: as `KeyboardInterrupt` or, where that
+    is not enough, hard.
 
     For the main program only: signals belong to it.
     """
     import socket
 
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return  # shells have programs in the background ignore it
-    signal.signal(signal.SIGINT, _raise_once)
+    signals = [number for number in ENDING if signal.getsignal(number) in BY_DEFAULT]
+    if not signals:
+        return  # shells have programs in the background ignore interrupts
+    for number in signals:
+        signal.signal(number, _raise_once)
     heard, told = socket.socketpair()  # on Windows a pipe will not do
     told.settimeout(0)
     signal.set_wakeup_fd(told.detach(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(heard,), daemon=True).start()
+    threading.Thread(target=_watch, args=(heard, bytes(signals)), daemon=True).start()
 
 
-def _raise_once(*_: Any) -> NoReturn:
-    """More interrupts, as from a key held down, would only keep files from being removed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _raise_once(number: int, _: Any) -> NoReturn:
+    """More signals, as from a key held down, would only keep files from being removed."""
+    for other in ENDING:
+        if signal.getsignal(other) is _raise_once:
+            signal.signal(other, signal.SIG_IGN)
+    _heard.append(number)
     raise KeyboardInterrupt
 
 
-def _watch(heard: socket) -> NoReturn:
-    """Wait for an interrupt, of which the main thread learns only when compiled code returns."""
-    while heard.recv(1) != bytes([signal.SIGINT]):
+def _watch(heard: socket, signals: bytes) -> NoReturn:
+    """Wait for a signal, of which the main thread learns only when compiled code returns."""
+    while (number := heard.recv(1)) not in signals:
         pass
     time.sleep(GRACE)
     for undo in reversed(list(_pending.values())):
         with contextlib.suppress(Exception):
             undo()
-    os._exit(INTERRUPTED)
+    os._exit(128 + number[0])

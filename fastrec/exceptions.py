@@ -7,14 +7,25 @@ A message says what was found, what was wanted and where.
 from __future__ import annotations
 
 import importlib
+import numbers
 import operator
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
+LONGEST = 1000  # signs of a message: what was found may be as long as the caller likes
+MOST_NAMES = 12  # that a message lists
+
 
 class FastrecError(Exception):
-    """Any error that fastrec raises on purpose."""
+    """Any error that fastrec raises on purpose. Its message is one line, the middle left out of a very long one."""
+
+    def __init__(self, message: str = "") -> None:
+        line = one_line(message)
+        super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST - 300]} … {line[-297:]}")
 
 
 class InputError(FastrecError, ValueError):
@@ -42,6 +53,68 @@ class FastrecWarning(UserWarning):
 
 class MissingExtraError(FastrecError, ImportError):
     """A feature needs an optional package that is not installed."""
+
+
+def one_line(text: str) -> str:
+    """Line ends become spaces, and what a terminal would obey is shown instead."""
+    joined = " ".join(line.strip() for line in text.splitlines())
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in joined)
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """An error if the value of an argument is none of the texts that it may be."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(choices)}; found {value!r}")
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False, of Python or of NumPy: a text such as "no" would count as true."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise InputTypeError(f"{name} must be True or False, found {value!r}")
+
+
+def check_level(level: Any) -> float:
+    """The level of an interval."""
+    if not isinstance(level, numbers.Real) or not 0 < level < 1:  # type: ignore[operator] # nor True or False
+        raise InputError(f"level must lie between 0 and 1, both excluded, not {level!r}")
+    return float(level)
+
+
+def check_path(name: str, path: Any) -> str:
+    """The text of a path, which may be an `os.PathLike`."""
+    if isinstance(path, str | os.PathLike) and isinstance(found := os.fspath(path), str):
+        return found
+    raise InputTypeError(f"{name} must be a path, a text or an os.PathLike, found {path!r}")
+
+
+def check_progress(progress: Any) -> None:
+    """An error if nothing that can be called is to be told of progress."""
+    if progress is not None and not callable(progress):
+        raise InputTypeError(f"progress must be called as progress(done, total), found {progress!r}")
+
+
+def check_text(name: str, value: Any) -> str:
+    """A text, or an error."""
+    if isinstance(value, str):
+        return value
+    raise InputTypeError(f"{name} must be a text, found {value!r}")
+
+
+def listed(values: Iterable[Any], name: str) -> list[Any]:
+    """The values one by one; an error of ours where something only looks as if it could be read so."""
+    try:
+        return list(values)
+    except TypeError as error:
+        raise InputTypeError(f"{name} cannot be a {type(values).__name__}: {error}") from error
+
+
+def some_names(names: Sequence[str], how_to_list: str = "") -> str:
+    """Names for a message: all if they are few, else the first, their number, and how to see the others."""
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    rest = f"{len(names)} in all{': ' + how_to_list if how_to_list else ''}"
+    return f"{', '.join(names[: MOST_NAMES - 4])}, … ({rest})"
 
 
 def whole_number(value: Any) -> int | None:

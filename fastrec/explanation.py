@@ -16,8 +16,16 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.api import evaluate, evaluate_scores
 from fastrec.archive import dump_json
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError, whole_number
-from fastrec.pages import Table, as_markdown
+from fastrec.exceptions import (
+    FastrecError,
+    FastrecWarning,
+    InputError,
+    InputTypeError,
+    MetricError,
+    listed,
+    whole_number,
+)
+from fastrec.pages import Table, as_markdown, markdown_text
 from fastrec.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 from fastrec.registry import Call, MinGain, make_call, parse, print_value
 from fastrec.report import Estimate, Report, aligned, as_html, is_plain_mean, plain_data
@@ -203,7 +211,10 @@ class Explanation:
         >>> print(fastrec.explain("mrr@3", like="recbole").to_markdown().splitlines()[0])
         **mrr@3 and what it is elsewhere (* differs from fastrec)**
         """
-        parts = (f"**{table.title}**\n\n{as_markdown([table], map(str.strip, table.notes))}" for table in self.tables())
+        parts = (
+            f"**{markdown_text(table.title)}**\n\n{as_markdown([table], map(str.strip, table.notes))}"
+            for table in self.tables()
+        )
         return "\n\n".join(parts)
 
     def __repr__(self) -> str:
@@ -405,7 +416,7 @@ def _meanings(
     """What each side means, ours first, and why some tools have no such metric."""
     if like is not None and not isinstance(like, Iterable):
         raise InputTypeError(f"like must be a tool such as 'trec_eval', or several, found {like!r}")
-    named = [like] if isinstance(like, str) else None if like is None else list(like)
+    named = [like] if isinstance(like, str) else None if like is None else listed(like, "like")
     recipes = list(RECIPES.values()) if named is None else [find_recipe(name) for name in named]
     kinds = ("lists", "rows") if kind is None else (kind,)
     if kind is None and _is_of_rows(metric):

@@ -21,7 +21,15 @@ import numpy as np
 
 from fastrec.api import Evaluator, ScoreEvaluator
 from fastrec.endings import atomic_write, undone_by
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError
+from fastrec.exceptions import (
+    FastrecError,
+    FastrecWarning,
+    InputError,
+    check_path,
+    check_progress,
+    check_text,
+    listed,
+)
 from fastrec.formats import find_files, text_sql, unchanged
 from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.frames import NO_LABEL
@@ -117,7 +125,7 @@ def read_size(size: int | str | None) -> int | None:
     """Bytes, given as a number or as a text such as "4GB" or "512 MiB"."""
     if size is None:
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?", str(size).strip().lower())
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?) ?([kmgt]?)(i?)b?", str(size).strip().lower())
     unit = 1024 if found is not None and found[3] else 1000
     n_bytes = int(float(found[1]) * unit ** " kmgt".index(found[2] or " ")) if found is not None else 0
     if isinstance(size, bool) or n_bytes < LEAST_MEMORY:
@@ -197,8 +205,13 @@ def evaluate_files(
     2 of 2 users counted
     """
     resources, watch = Resources(read_size(memory), temp_directory, n_threads), _watch_for(progress)
-    groupings = (by,) if isinstance(by, str) else tuple(by or ())
-    keys = (user,) if isinstance(user, str) else None if user is None else tuple(user)
+    groupings = _names(by, "by") or ()
+    keys = _names(user, "user")
+    _check_given(check_text, item=item, rank=rank, score=score, gain=gain, label=label, sample_weight=sample_weight)
+    _check_given(check_path, truth=truth, users=users, exclude=exclude, temp_directory=temp_directory)
+    check_path("recs", recs)
+    if temp_directory is not None and not os.path.isdir(temp_directory):
+        raise InputError(f"temp_directory must be a folder, found {os.fspath(temp_directory)!r}")
     paths = {name: path for name, path in (("users", users), ("seen", exclude)) if path is not None}
     if truth is None:
         _refuse_given("a log, without truth", rank=rank, gain=gain, exclude=exclude)
@@ -226,8 +239,23 @@ def evaluate_files(
     return found.report
 
 
+def _check_given(check: Callable[[str, Any], Any], **arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            check(name, value)
+
+
+def _names(names: Any, argument: str) -> tuple[str, ...] | None:
+    """The column, or several, that an argument names."""
+    if names is None:
+        return None
+    found = [names] if isinstance(names, str) or not isinstance(names, Iterable) else listed(names, argument)
+    return tuple(check_text(argument, name) for name in found)
+
+
 def _watch_for(progress: Progress | None) -> Watch:
     """Tell of the rows that are evaluated, and not of what is done before."""
+    check_progress(progress)
 
     def watch(stage: str, done: int, total: int) -> None:
         if progress is not None and stage == EVALUATING:
@@ -414,7 +442,8 @@ def evaluate_log(
         if curves is None:
             return found
         picked = ", ".join(_numbers(con, file, (label, score, "weight")))
-        rows = con.cursor().sql(f"SELECT {picked} FROM log AS t").fetchnumpy()
+        cursor = con.cursor()  # an older DuckDB closes one that nobody holds
+        rows = cursor.sql(f"SELECT {picked} FROM log AS t").fetchnumpy()
         with _named_as_in({"log": file}, streamed=False):
             drawn = curves(np.asarray(rows[label]), np.asarray(rows[score]), rows.get("weight"))
         return found._replace(curves=drawn)

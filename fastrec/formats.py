@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, suggest_name
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, check_choice, require, suggest_name
 from fastrec.queries import run
 
 if TYPE_CHECKING:
@@ -194,6 +194,8 @@ def find_files(path: str) -> Files:
 
 
 def _check_file(path: str) -> None:
+    if not path.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in path):
+        raise InputError(f"{path}: a name that is not UTF-8; rename the file, or read a link to it")
     if not os.path.exists(path):
         raise InputError(f"{path}: no such file")
     if not os.path.isfile(path):
@@ -286,8 +288,7 @@ class _Head(NamedTuple):
 
 def recognise(files: Files, names: set[str], input_format: str) -> str:
     """The format of the files: the one that is named or, for "auto", what their first bytes and endings say."""
-    if input_format not in FORMATS:
-        raise InputError(f"input_format must be one of {', '.join(FORMATS)}, found {input_format!r}")
+    check_choice("input_format", input_format, FORMATS)
     found = [_recognise(path, names, input_format) for path in files.paths]
     for path, format_ in zip(files.paths, found, strict=True):
         if format_ != found[0]:
@@ -426,16 +427,25 @@ def _text_source(files: Files, format_: str, sql: str, found: Mapping[str, tuple
     return Source(files, format_, sql, tuple(variants), frozenset(untyped))
 
 
-def _open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:  # noqa: ARG001 - as the others
+def _open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
     variants, untyped = [], set()
     for n in _examples(con, files):
         single = _reader("read_parquet", files.paths[n : n + 1], "binary_as_string=true", name_files=False)
         rows = con.execute(f"DESCRIBE SELECT * FROM {single}").fetchall()
+        _refuse_doubles(files.paths[n], names)
         columns, partitions = _with_partitions({name: (quoted(name), type_) for name, type_, *_ in rows}, files.keys[n])
         variants.append((files.paths[n], columns))
         untyped |= partitions
     sql = _reader("read_parquet", files.paths, "binary_as_string=true", name_files=_names_files(files))
     return Source(files, "parquet", sql, tuple(variants), frozenset(untyped))
+
+
+def _refuse_doubles(path: str, names: set[str]) -> None:
+    """An error if a wanted column is there more than once: DuckDB would give the others another name."""
+    found = require("pyarrow.parquet", "cli", what="reading files").read_schema(path).names
+    for name in names:
+        if found.count(name) > 1:
+            raise InputError(f"{path}: the file has the column {name!r} {found.count(name)} times")
 
 
 def _names_files(files: Files) -> bool:
@@ -545,7 +555,7 @@ def _json_keys(heads: Sequence[_Head]) -> list[str]:
     """The keys in the first line of each file."""
     keys: list[str] = []
     for head in heads:
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             line = json.loads(head.first_line)
             keys += line if isinstance(line, dict) else []
     return keys
@@ -647,6 +657,8 @@ def _json_reason(path: str) -> str:
             continue
         try:
             value = json.loads(line, object_pairs_hook=_object)
+        except RecursionError:
+            return f"line {number}: nested too deep"
         except ValueError as error:
             what = "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition(": line")[0]
             return f"line {number}: {what}"

@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from fastrec.exceptions import check_text, one_line
+
 __all__ = [
     "Chart",
     "Drawn",
@@ -24,7 +26,7 @@ __all__ = [
     "latex",
     "line_chart",
     "markdown",
-    "one_line",
+    "markdown_text",
     "whisker",
 ]
 
@@ -92,12 +94,6 @@ class Section(NamedTuple):
     lines: Sequence[str] = ()
 
 
-def one_line(text: str) -> str:
-    """Line ends become spaces, and what a terminal would obey is shown instead."""
-    joined = " ".join(line.strip() for line in text.splitlines())
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in joined)
-
-
 # Markdown and LaTeX
 
 
@@ -121,7 +117,7 @@ def latex(table: Table) -> list[str]:
 
 def as_markdown(tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
     """Tables one after another, then a list of notes."""
-    lines = "\n".join(f"- {_escaped(note, MARKDOWN)}" for note in notes)
+    lines = "\n".join(f"- {markdown_text(note)}" for note in notes)
     return "\n\n".join(["\n".join(markdown(table)) for table in tables] + ([lines] if lines else []))
 
 
@@ -129,6 +125,11 @@ def as_latex(tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
     """Tables one after another, then notes as comments."""
     lines = "\n".join(f"% {one_line(note)}" for note in notes)
     return "\n\n".join(["\n".join(latex(table)) for table in tables] + ([lines] if lines else []))
+
+
+def markdown_text(text: str) -> str:
+    """A text of one line as it stands in Markdown."""
+    return _escaped(text, MARKDOWN)
 
 
 def _escaped(cell: str, signs: dict[str, str]) -> str:
@@ -143,6 +144,7 @@ def html_page(title: str, sections: Iterable[Section], lead: Sequence[str] = ())
 
     It loads nothing, and its policy lets no other script run.
     """
+    check_text("title", title)
     body = [f"<h1>{_text(title)}</h1>", *(f"<p class=lead>{_text(line)}" for line in lead)]
     numbered = [section for section in sections if section.tables or section.charts or section.lines]
     links = (f"<li><a href=#s{n}>{_text(section.title)}</a>" for n, section in enumerate(numbered))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastrec.columns import check_classes, check_lengths, check_row_weights, check_scores
 from fastrec.curves import pr_curve, roc_curve
-from fastrec.exceptions import InputError, InputTypeError, require, whole_number
+from fastrec.exceptions import InputError, InputTypeError, check_choice, require, whole_number
 from fastrec.views import cutoff_families
 
 __all__ = ["draw_differences", "draw_estimates", "plot_calibration", "plot_pr", "plot_roc"]
@@ -186,10 +186,9 @@ def bin_scores(labels: Any, scores: Any, *, bins: int, strategy: str, sample_wei
 
 
 def _bin_of_rows(scores: Floats, weights: Floats, bins: int, strategy: str) -> NDArray[np.int64]:
+    check_choice("strategy", strategy, STRATEGIES)
     if strategy == "uniform":
         return np.searchsorted(np.arange(1, bins) / bins, scores, side="right")
-    if strategy != "quantile":
-        raise InputError(f"strategy must be {' or '.join(STRATEGIES)}, found {strategy!r}")
     order = np.argsort(scores)
     ordered = scores[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])

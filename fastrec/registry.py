@@ -10,11 +10,11 @@ import math
 import re
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fastrec.exceptions import InputTypeError, MetricError, whole_number
+from fastrec.exceptions import InputTypeError, MetricError, check_text, listed, some_names, whole_number
 
 __all__ = [
     "ABOVE_ZERO",
@@ -272,7 +272,7 @@ def ranking_metric(
         if not builtin:
             known_metrics()  # so that no name of theirs can be taken
         metric = Metric(
-            name=name or function.__name__,
+            name=function.__name__ if name is None else check_text("name", name),
             formula=function,
             options=_options_of(function),
             range=(low, high),
@@ -351,7 +351,8 @@ def _find_metric(name: str, inside: str) -> Metric:
     known = known_metrics()
     found = [metric for metric in known if metric.name == name]
     if not found:
-        raise MetricError(f"unknown metric {name!r}{nearest(name, [metric.name for metric in known])}")
+        names = list(dict.fromkeys(metric.name for metric in known))
+        raise MetricError(f"unknown metric {name!r}{nearest(name, names, 'fastrec.catalogue()')}")
     return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0]
 
 
@@ -481,7 +482,7 @@ def expand(
         metrics = [metrics]
     if not isinstance(metrics, Iterable):
         raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {metrics!r}")
-    calls = [metric if isinstance(metric, Call) else parse(metric) for metric in metrics]
+    calls = [metric if isinstance(metric, Call) else parse(metric) for metric in listed(metrics, "metrics")]
     if not calls:
         raise MetricError("metrics must name at least one metric")
     if k is not None:
@@ -497,8 +498,8 @@ def expand(
 
 
 def _as_list(k: Any) -> list[Any]:
-    scalar = isinstance(k, str) or not isinstance(k, Iterable) or getattr(k, "ndim", 1) == 0
-    return [k] if scalar else list(k)
+    scalar = isinstance(k, str | bytes) or not isinstance(k, Iterable) or getattr(k, "ndim", 1) == 0
+    return [k] if scalar else listed(k, "k")
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -543,7 +544,7 @@ def print_value(value: Any) -> str:
     return str(value)
 
 
-def nearest(found: Any, known: list[str]) -> str:
+def nearest(found: Any, known: Sequence[str], how_to_list: str = "") -> str:
     """A suggestion to end an error with."""
     near = difflib.get_close_matches(str(found).lower(), known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {some_names(known, how_to_list)}"

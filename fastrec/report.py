@@ -32,10 +32,15 @@ from fastrec.exceptions import (
     MetricError,
     MetricNotFoundError,
     MissingExtraError,
+    check_choice,
+    check_level,
+    check_path,
+    one_line,
     require,
+    some_names,
     whole_number,
 )
-from fastrec.pages import Section, Table, as_latex, as_markdown, html_page, one_line
+from fastrec.pages import Section, Table, as_latex, as_markdown, html_page
 from fastrec.registry import parse
 from fastrec.views import (
     by_cutoff,
@@ -59,6 +64,7 @@ NOTES = (
     ("no_rows", "without rows", ()),
 )
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
+INTERVALS = ("normal", "bootstrap")
 SAME_MEAN = 1e-9  # of sums that were rounded in different orders
 MOST_ROUNDS = 10**7
 LARGEST_SEED = 2**64 - 1
@@ -66,9 +72,7 @@ LARGEST_SEED = 2**64 - 1
 
 def check_resampling(level: Any, n_rounds: Any, seed: Any) -> dict[str, Any]:
     """The level of an interval, and the rounds and the seed of resampling, as numbers of Python."""
-    if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, both excluded, not {level!r}")
-    checked: dict[str, Any] = {"level": float(level)}
+    checked: dict[str, Any] = {"level": check_level(level)}
     for name, value, least, most in (("n_rounds", n_rounds, 1, MOST_ROUNDS), ("seed", seed, 0, LARGEST_SEED)):
         number = whole_number(value)
         if number is None or not least <= number <= most:
@@ -95,10 +99,8 @@ class Estimate(NamedTuple):
         >>> round(Estimate(mean=0.5, std_error=0.1, users=40).margin(), 3)
         0.196
         """
-        if not 0 < level < 1:
-            raise InputError(f"level must lie between 0 and 1, both excluded, not {level!r}")
         # The lower tail keeps all digits of a level close to 1, which (1 + level) / 2 rounds away.
-        return -NormalDist().inv_cdf((1 - level) / 2) * self.std_error
+        return -NormalDist().inv_cdf((1 - check_level(level)) / 2) * self.std_error
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The normal confidence interval: mean - margin, mean + margin. NaN when there is no standard error.
@@ -153,14 +155,22 @@ class _ByMetric(dict[str, V]):
         super().__init__(values)
         self._names = names
 
+    def __getitem__(self, name: str) -> V:
+        if not isinstance(name, str):  # what cannot be hashed too
+            raise MetricNotFoundError(f"a metric is named by a text such as 'ndcg@10', found {name!r}; {self._held()}")
+        return super().__getitem__(name)
+
+    def _held(self) -> str:
+        return f"this report has {some_names(list(self), 'list(report)') or 'no metrics'}"
+
     def __missing__(self, name: str) -> V:
         if name in self._names:
             return self[self._names[name]]
-        held = f"this report has {', '.join(self) or 'no metrics'}"
+        held = self._held()
         try:
             text = parse(name).text
         except MetricError as error:
-            raise MetricNotFoundError(f"{error}; {held}") from error
+            raise MetricNotFoundError(f"{str(error).partition('; known: ')[0]}; {held}") from error
         if text not in self:
             raise MetricNotFoundError(f"{name!r} is not in this report; {held}")
         return self[text]
@@ -329,10 +339,9 @@ class Report(Mapping[str, float]):
         >>> round(low, 3), round(high, 3)
         (0.43, 1.07)
         """
+        check_choice("method", method, INTERVALS)
         if method == "normal":
             return self.estimates[name].interval(level)
-        if method != "bootstrap":
-            raise InputError(f"method must be 'normal' or 'bootstrap', not {method!r}")
         if not self.is_mean(name):
             raise InputError(f"{self.name_of(name)} is no plain mean of users' values, which the bootstrap needs")
         from fastrec.launcher import resolve_threads
@@ -625,7 +634,7 @@ def load(path: str | os.PathLike[str]) -> Report:
     ...     fastrec.load(pathlib.Path(folder, "report.npz")).per_user["precision@2"]
     array([0.5])
     """
-    with Path(path).open("rb") as file:
+    with Path(check_path("path", path)).open("rb") as file:
         try:
             return _read(file)
         # A damaged or foreign file can fail in the zip, the array header, the text or the content.
@@ -638,7 +647,7 @@ def write_or_return(text: str, path: str | os.PathLike[str] | None) -> str | Non
     if path is None:
         return text
     with atomic_write(path) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="backslashreplace"))  # no file can hold an unpaired surrogate
     return None
 
 
@@ -698,8 +707,8 @@ def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:
 
 def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
     """Rows as a data frame of a kind, by default the first installed."""
-    if kind is not None and kind not in FRAME_KINDS:
-        raise InputError(f"kind must be one of {', '.join(FRAME_KINDS)}, not {kind!r}")
+    if kind is not None:
+        check_choice("kind", kind, FRAME_KINDS)
     columns, kind = _columns(rows), kind or _first_installed(FRAME_KINDS)
     library = require(kind, "frames", what=f"to_frame({kind!r})")
     if kind == "pyarrow":

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
+from fastrec.inputs.ids import check_ids
 from fastrec.inputs.prepare import Names, Prepared
-from fastrec.inputs.users import alike
+from fastrec.inputs.users import alike, as_labels
 
 __all__ = ["segment_items", "segment_users", "split_truth"]
 
@@ -111,32 +113,19 @@ def _ids(values: Any, name: str) -> Array:
     """A 1-D array of integers or texts."""
     if isinstance(values, str | Mapping):
         raise InputTypeError(f"{name} must be an array of ids, one per row, found a {type(values).__name__}")
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InputError(f"{name} must be 1-D, found parts of different lengths") from None
-    if array.dtype == object and all(isinstance(value, str) for value in array.ravel()):
-        array = array.astype(str)
-    if array.dtype.kind == "U" and isinstance(values, list | tuple) and not all(isinstance(v, str) for v in values):
-        raise InputTypeError(f"{name} must hold integers or texts, found both")
-    if array.ndim != 1:
-        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
-    if array.size and array.dtype.kind not in "iuU":
-        raise InputTypeError(f"{name} must hold integers or texts, found dtype {array.dtype}")
-    return array
+    ids = check_ids(values, name)
+    return as_labels(ids.tolist()) if ids.dtype == object else ids
 
 
 def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
-    if not all(isinstance(given, Sequence) for given in (names, shares)) or not all(
-        isinstance(share, int | float) for share in shares
-    ):
+    kinds: tuple[tuple[Any, Any], ...] = ((names, str), (shares, int | float))
+    if not all(isinstance(given, Sequence) and all(isinstance(one, kind) for one in given) for given, kind in kinds):
         raise InputTypeError(f"names must be texts and shares numbers, found {names!r} and {shares!r}")
     if len(shares) != len(names) - 1 or len(set(names)) != len(names):
         raise InputError(f"names must differ and be one more than shares; found {list(names)} and {list(shares)}")
-    cuts = np.array([0.0, *shares, 1.0])
-    if not np.all(np.diff(cuts) > 0):
+    if not all(low < high for low, high in itertools.pairwise([0, *shares, 1])):
         raise InputError(f"shares must rise between 0 and 1, found {list(shares)}")
-    return cuts[1:-1]
+    return np.array(shares, np.float64)
 
 
 def _segment_of(items: Array, names: Names, segments: Mapping[Any, str]) -> Array:

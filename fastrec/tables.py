@@ -63,7 +63,7 @@ PACKED = 6  # times that gzip makes rows smaller
 class ColumnError(InputError):
     """A file lacks a column, or has one that cannot be used; `role` is what the column was to be."""
 
-    def __init__(self, message: str, role: str) -> None:
+    def __init__(self, message: str, role: str = "") -> None:  # a copy has its role from its state
         super().__init__(message)
         self.role = role
 

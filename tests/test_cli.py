@@ -1122,7 +1122,7 @@ def test_compare_logs(folder):
         (("good.csv", "bad=bad.csv"), "a name and a file are wanted"),
         (("a=good.csv", "a=bad.csv"), "the name 'a' stands twice"),
         (("a=good.csv", "b=bad.csv", "--fail-if-worse", "mrr"), "needs --baseline"),
-        (("a=good.csv", "b=bad.csv", "--baseline", "c"), "baseline='c' is none of the reports: a, b"),
+        (("a=good.csv", "b=bad.csv", "--baseline", "c"), "--baseline c: none of the systems a, b"),
         (("a=good.csv", "b=none.csv"), "none.csv"),
         (("a=good.csv", "b=bad.csv", "-o", "bad.csv"), "would be written over"),
         (("a=good.csv", "b=bad.csv", "--level", "2"), "level must lie between 0 and 1"),

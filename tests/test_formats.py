@@ -103,7 +103,7 @@ def test_a_header_with_the_wanted_names_is_not_taken_for_trec(write):
 
 def test_a_format_that_is_not_known(fails):
     assert (
-        fails(LISTS, input_format="tsv") == "input_format must be one of auto, parquet, csv, jsonl, trec, found 'tsv'"
+        fails(LISTS, input_format="tsv") == "input_format must be one of auto, parquet, csv, jsonl, trec; found 'tsv'"
     )
 
 

@@ -156,16 +156,17 @@ def wait_for(pattern, folder, process):
 
 
 @pytest.mark.parametrize("seen", ["rows.duckdb", "duckdb_temp*"])
-@pytest.mark.parametrize("times", [1, 5])
-def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, times):
+@pytest.mark.parametrize(("number", "times"), [("SIGINT", 1), ("SIGINT", 5), ("SIGTERM", 1), ("SIGHUP", 2)])
+def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, number, times):
+    ending = getattr(signal, number)
     paths = large / "recs.parquet", large / "truth.parquet"
     with started("evaluate", *paths, "--memory", "64MB", "--temp-dir", tmp_path) as process:
         wait_for(f"*/{seen}", tmp_path, process)
         for _ in range(times):  # as a key that is held down sends them
-            process.send_signal(signal.SIGINT)
+            process.send_signal(ending)
             time.sleep(0.01)
         assert process.communicate(timeout=WAIT) == ("", "")
-    assert process.returncode == 130
+    assert process.returncode == 128 + ending
     assert os.listdir(tmp_path) == []
 
 
@@ -187,7 +188,7 @@ from fastrec import cli, files
 def stuck(*_):
     while True:
         try:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.{number})
             time.sleep(60)
         except KeyboardInterrupt:
             pass
@@ -198,15 +199,22 @@ cli.main()
 """
 
 
-@pytest.mark.parametrize("place", ["files.batches_of_users", "pyarrow.parquet.write_table"])
-def test_the_command_where_nothing_heeds_an_interrupt(tmp_path, place):
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        ("files.batches_of_users", "SIGINT"),
+        ("pyarrow.parquet.write_table", "SIGINT"),
+        ("pyarrow.parquet.write_table", "SIGTERM"),
+    ],
+)
+def test_the_command_where_nothing_heeds_a_signal(tmp_path, place, number):
     for name in ("recs.csv", "truth.csv"):
         (tmp_path / name).write_text("user_id,item_id\n1,10\n2,11\n")
     paths = tmp_path / "recs.csv", tmp_path / "truth.csv"
     options = "--temp-dir", tmp_path, "--per-user", tmp_path / "users.parquet"
-    with started("evaluate", *paths, *options, code=STUCK.format(place=place)) as process:
+    with started("evaluate", *paths, *options, code=STUCK.format(place=place, number=number)) as process:
         assert process.communicate(timeout=60) == ("", "")
-    assert process.returncode == 130
+    assert process.returncode == 128 + getattr(signal, number)
     assert sorted(os.listdir(tmp_path)) == ["recs.csv", "truth.csv"]
 
 

@@ -283,7 +283,7 @@ def test_curves_that_do_not_exist(labels: list[int]) -> None:
         ({"bins": 0}, "bins must be a whole number from 1 to 1,048,576, found 0"),
         ({"bins": 2.5}, "bins must be a whole number"),
         ({"bins": True}, "bins must be a whole number"),
-        ({"strategy": "equal"}, "strategy must be uniform or quantile, found 'equal'"),
+        ({"strategy": "equal"}, "strategy must be one of uniform, quantile; found 'equal'"),
     ],
 )
 def test_what_cannot_be_calibrated(change: dict[str, Any], message: str) -> None:

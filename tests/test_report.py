@@ -348,7 +348,7 @@ def test_the_first_installed_frame_library_is_taken(monkeypatch):
 
 
 def test_an_unknown_kind_of_frame_is_an_error():
-    with pytest.raises(InputError, match="kind must be one of pandas, polars, pyarrow, not 'spark'"):
+    with pytest.raises(InputError, match="kind must be one of pandas, polars, pyarrow; found 'spark'"):
         make_report().to_frame("spark")
 
 

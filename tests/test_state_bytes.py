@@ -3,8 +3,12 @@
 import functools
 import io
 import json
+import struct
 import subprocess
 import sys
+import tracemalloc
+import warnings
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -191,6 +195,72 @@ def test_nothing_in_it_is_run() -> None:
     np.savez(out, evaluator=np.array([{"kind": "Evaluator"}], dtype=object))
     with pytest.raises(fastrec.InputError, match="not the state of an evaluator"):
         fastrec.Evaluator.from_bytes(out.getvalue())
+
+
+def archive(members: dict[str, bytes], *, times: int = 1) -> bytes:
+    """A compressed archive, each member so many times in its directory."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that a name stands twice
+        for name, content in members.items():
+            for _ in range(times):
+                file.writestr(f"{name}.npy", content)
+    return out.getvalue()
+
+
+def header(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": descr, "fortran_order": False, "shape": shape})
+    return out.getvalue()
+
+
+def overlapping() -> bytes:
+    """A directory of a thousand members that are all the same 10 MB of zeros."""
+    data = archive({"a": header((1_250_000,)) + bytes(10_000_000)})
+    entry = data[data.index(b"PK\x01\x02") : data.index(b"PK\x05\x06")]
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1000, 1000, 1000 * len(entry), data.index(b"PK\x01\x02"), 0)
+    return data[: data.index(b"PK\x01\x02")] + entry * 1000 + end
+
+
+LYING = {
+    "a huge array": lambda: archive({"evaluator": header((10**9,))}),
+    "a huge shape": lambda: archive({"evaluator": header((2**40, 2**40)) + bytes(80)}),
+    "a negative shape": lambda: archive({"evaluator": header((-1,)) + bytes(80)}),
+    "elements without bytes": lambda: archive({"evaluator": header((10**12,), "<U0")}),
+    "objects": lambda: archive({"evaluator": header((10,), "|O") + bytes(80)}),
+    "more bytes than it says": lambda: archive({"evaluator": header((1,)) + bytes(10_000_000)}),
+    "members on top of each other": overlapping,
+    "no array": lambda: archive({"evaluator": b"{}"}),
+}
+
+
+@pytest.mark.parametrize("name", LYING)
+def test_sizes_that_are_claimed_are_not_believed(name: str, tmp_path: Any) -> None:
+    """What is refused has not made room for what it claims to be."""
+    data = LYING[name]()
+    path = tmp_path / "report.npz"
+    path.write_bytes(data)
+    tracemalloc.start()
+    try:
+        for call in (lambda: fastrec.Evaluator.from_bytes(data), lambda: fastrec.load(path)):
+            with pytest.raises(fastrec.InputError, match=r"not the state|not a readable fastrec report"):
+                call()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3_000_000
+
+
+def test_what_is_unpacked_is_at_most_what_deflate_can_hold() -> None:
+    """Zeros, the smallest of all, are read; the same file with a larger size in its directory is not."""
+    evaluator = fastrec.Evaluator("mrr", per_user=True)
+    users = 200_000
+    evaluator.update(
+        (np.zeros(users, np.int64), np.arange(users + 1)), (np.ones(users, np.int64), np.arange(users + 1))
+    )
+    data = evaluator.to_bytes()
+    assert len(data) * 100 < 8 * users
+    assert fastrec.Evaluator.from_bytes(data).result().per_user["mrr"].tolist() == [0.0] * users
 
 
 @pytest.mark.parametrize("data", ["text", None, 3, [1]])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, suggest_name
+from fastrec.exceptions import InputError, InputTypeError, listed, suggest_name
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
@@ -68,9 +68,10 @@ class Columns(NamedTuple):
     def groupings(self) -> list[str]:
         """The columns to group users by."""
         names = [] if self.by is None else [self.by] if isinstance(self.by, str) else self.by
-        if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+        names = listed(names, "by") if isinstance(names, Iterable) else [names]
+        if not all(isinstance(name, str) for name in names):
             raise InputTypeError(f"by must be the name of a column or several, found {self.by!r}")
-        return list(names)
+        return names
 
 
 def refuse_columns(columns: Columns, why: str) -> None:

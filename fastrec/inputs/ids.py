@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import InputError, InputTypeError, listed
 from fastrec.inputs.values import arrow_of, values_of
 from fastrec.ragged import as_array
 
@@ -81,7 +81,7 @@ def check_ids(values: Any, name: str) -> Array:
         raise InputTypeError(f"{name} must not be a masked array: fill it or drop the masked ids first")
     if isinstance(values, (str, bytes)) or not isinstance(values, (np.ndarray, Iterable)):
         raise InputTypeError(f"{name} must be items, found {values!r}")
-    array = values if isinstance(values, np.ndarray) else _array_of(values)
+    array = values if isinstance(values, np.ndarray) else _array_of(values, name)
     if array.ndim != 1:
         raise InputError(f"{name} must be 1-D, found shape {array.shape}")
     if array.dtype.kind in "iu":
@@ -100,11 +100,11 @@ def check_ids(values: Any, name: str) -> Array:
     raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
 
 
-def _array_of(values: Any) -> Array:
+def _array_of(values: Any, name: str) -> Array:
     """A list of ids as an array, without NumPy's own guesses about mixed types."""
     if hasattr(values, "__array__"):
-        return as_array(values, "ids")
-    rows = list(values)
+        return as_array(values, name)
+    rows = listed(values, name)
     if not rows:
         return np.zeros(0, np.int64)
     out = np.empty(len(rows), dtype=object)

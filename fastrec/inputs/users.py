@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import InputError, InputTypeError, listed
 from fastrec.ragged import as_array
 
 __all__ = [
@@ -99,7 +99,7 @@ def _array_of(values: Any, name: str) -> Array:
         return as_array(values, name)
     if isinstance(values, (str, bytes, AbstractSet)) or not isinstance(values, Iterable):
         raise InputTypeError(f"{name} must be one label per user, found a {type(values).__name__}: {values!r}")
-    rows = list(values)
+    rows = listed(values, name)
     array = np.empty(len(rows), dtype=object)
     for i, row in enumerate(rows):
         array[i] = row
@@ -110,8 +110,13 @@ def check_labels_of_rows(labels: Any, name: str, n_rows: int) -> Array:
     """One label per row, integers or texts."""
     array = _labels(labels, name, n_rows)
     if array.dtype.kind not in "iuU":
-        raise InputTypeError(f"the labels of {name} must be all integers or all texts")
+        raise InputTypeError(f"the labels of {name} must be all integers or all texts{_kinds(array)}")
     return array
+
+
+def _kinds(array: Array) -> str:
+    """What stands in an array of objects, to end an error with."""
+    return f", found {', '.join(sorted({type(value).__name__ for value in array.tolist()}))}"
 
 
 def as_labels(values: list[Any]) -> Array:
@@ -146,8 +151,8 @@ def check_weights(user_weight: Any, n_users: int) -> Array | None:
     if isinstance(user_weight, np.ma.MaskedArray):
         raise InputTypeError("user_weight must not be a masked array: fill it first")
     array = as_array(user_weight, "user_weight")
-    if array.dtype.kind not in "iufb":
-        raise InputTypeError(f"user_weight must be numbers, found dtype {array.dtype}")
+    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
+        raise InputTypeError(f"user_weight must be numbers of at most 64 bits, found dtype {array.dtype}")
     if array.shape != (n_users,):
         raise InputError(f"user_weight must have one weight per user, {n_users}; found shape {array.shape}")
     weights = np.ascontiguousarray(array, dtype=np.float64)
@@ -175,7 +180,7 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
             raise InputTypeError(f"the names of groups must be texts, found {name!r}")
         array = _labels(labels, f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups", n_users)
         if array.dtype.kind not in "iuU":
-            raise InputTypeError(f"the labels of groups[{name!r}] must be all integers or all texts")
+            raise InputTypeError(f"the labels of groups[{name!r}] must be all integers or all texts{_kinds(array)}")
         distinct, own = np.unique(array, return_inverse=True)
         codes[row] = own + 1 + len(keys)
         keys += [(name, label) for label in distinct.tolist()]
