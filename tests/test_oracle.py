@@ -9,7 +9,7 @@ import oracle
 import pytest
 import strategies
 import worked_cases
-from hypothesis import assume, find, given
+from hypothesis import assume, find, given, settings
 from hypothesis import strategies as st
 from strategies import Log
 from worked_cases import Case, Refused
@@ -155,6 +155,7 @@ BOUNDED += ["map(denominator=hits)", "ndcg(gain=exp2)", "ndcg(ideal=list)", "ndc
 
 
 @pytest.mark.parametrize("text", BOUNDED)
+@settings(deadline=None)  # the first call of a kernel compiles it
 @given(log=strategies.logs(), k=strategies.cutoffs(), min_gain=strategies.min_gains())
 def test_between_zero_and_one(text: str, log: Log, k: int | None, min_gain: float | None) -> None:
     metric, options, _ = worked_cases.parse(text)

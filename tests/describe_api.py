@@ -1,0 +1,130 @@
+"""What programs of others depend on, as text: public names, their arguments, and the fields of every JSON.
+
+`python tests/describe_api.py` writes it to `api.txt`, which `test_api.py` holds it to: a change is then a visible line.
+"""
+
+import inspect
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastrec
+
+FILE = Path(__file__).with_name("api.txt")
+
+
+def described() -> str:
+    """All of it, a line each."""
+    parts = {
+        "Commands": list(of_commands()),
+        "Names and arguments": [line for name in sorted(fastrec.__all__) for line in of_name(name)],
+        **{f"Fields of {name}": list(of_value(document)) for name, document in documents().items()},
+    }
+    return "\n\n".join("\n".join([f"# {title}", *lines]) for title, lines in parts.items()) + "\n"
+
+
+def of_commands() -> Iterator[str]:
+    """Each command with its arguments and options."""
+    from fastrec.cli import program
+
+    for name, command in sorted(program.commands.items()):
+        yield f"fastrec {name} " + " ".join("/".join(parameter.opts) for parameter in command.params)
+
+
+def of_name(name: str) -> Iterator[str]:
+    """A function with its arguments; a class with its bases, its arguments and everything it offers."""
+    value = getattr(fastrec, name)
+    if not callable(value):
+        yield f"{name}: {type(value).__name__}"
+    elif not inspect.isclass(value):
+        yield f"{name}{arguments(value)}"
+    elif issubclass(value, Exception):
+        yield f"class {name}({', '.join(base.__name__ for base in value.__bases__)})"
+    else:
+        yield f"class {name}{arguments(value)}"
+        for own, member in inspect.getmembers(value):
+            inherited = hasattr(object, own) or (issubclass(value, tuple) and hasattr(tuple, own))
+            if own.startswith("_") or inherited:
+                continue
+            is_method = callable(member)
+            yield f"    {own}{arguments(member) if is_method else ''}"
+
+
+def arguments(function: Any) -> str:
+    """Names, kinds and defaults; what is passed on to `self` is left out."""
+    try:
+        found = inspect.signature(function)
+    except ValueError:  # of a class that only inherits
+        return "()"
+    plain = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for name, parameter in found.parameters.items()
+        if name != "self"
+    ]
+    return str(found.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+
+
+def of_value(value: Any, path: str = "") -> Iterator[str]:
+    """The path of each field and what it holds."""
+    if isinstance(value, dict) and value:
+        for key, own in value.items():
+            yield from of_value(own, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value:
+        yield from of_value(value[0], f"{path}[]")
+    else:
+        yield f"{path}: {type(value).__name__}"
+
+
+def documents() -> dict[str, Any]:
+    """An example of every JSON."""
+    truth = {"ann": [1], "bob": [2], "eve": []}
+    systems = {
+        name: fastrec.evaluate({"ann": [1, 2], "bob": own}, truth, "ndcg@2", per_user=True, groups=None, by=None)
+        for name, own in (("old", [3]), ("new", [2]))
+    }
+    grouped = fastrec.evaluate([[1, 2], [3]], [[1], [2]], "ndcg@2", groups={"plan": ["free", "paid"]})
+    scored = fastrec.evaluate_scores([1, 0, 1], [0.5, 0.25, 1.0], [0, 2, 3], ["auc", "gauc"])
+    lists = {"ann": [1, 2], "bob": [3]}
+    explained = fastrec.explain("ndcg@2", lists, truth, like="rectools", n_users=1)
+    return {
+        "Report.to_dict() of lists": grouped.to_dict(),
+        "Report.to_dict() of scored rows": scored.to_dict(),
+        "Report.to_rows()": grouped.to_rows(),
+        "Comparison.to_dict()": fastrec.compare(systems, n_rounds=10).to_dict(),
+        "Comparison.to_rows()": fastrec.compare(systems, n_rounds=10).to_rows(),
+        "Explanation.to_dict()": explained.to_dict(),
+        "catalogue()": fastrec.catalogue(),
+        **commands(),
+    }
+
+
+def commands() -> dict[str, Any]:
+    """What the command line prints as JSON."""
+    from click.testing import CliRunner
+
+    from fastrec.cli import program
+
+    with tempfile.TemporaryDirectory() as folder:
+        lists, truth, log = (str(Path(folder, f"{name}.csv")) for name in ("lists", "truth", "log"))
+        Path(lists).write_text("user_id,item_id\nann,1\nann,2\nbob,3\n")
+        Path(truth).write_text("user_id,item_id\nann,1\nbob,2\n")
+        Path(log).write_text("label,score\n1,0.5\n0,0.25\n")
+        called = {
+            "fastrec evaluate --format json": ["evaluate", lists, truth, "-m", "ndcg@2"],
+            "fastrec compare --format json": ["compare", f"a={lists}", f"b={truth}", "--truth", truth, "-m", "ndcg@2"],
+            "fastrec explain --format json": ["explain", "ndcg@2", "--like", "rectools"],
+            "fastrec metrics --format json": ["metrics", "ndcg"],
+        }
+        found = {
+            name: json.loads(CliRunner().invoke(program, [*options, "--format", "json"]).stdout)
+            for name, options in called.items()
+        }
+        curves = str(Path(folder, "curves.json"))
+        CliRunner().invoke(program, ["evaluate", log, "-m", "auc", "--curves", curves])
+        return found | {"fastrec evaluate --curves FILE.json": json.loads(Path(curves).read_text())}
+
+
+if __name__ == "__main__":
+    FILE.write_text(described())

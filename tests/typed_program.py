@@ -1,0 +1,144 @@
+"""A program of a user that uses every public name, with the types that it may count on: mypy checks it strictly.
+
+`test_api.py` runs it, and sees to it that no public name is missing.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, assert_type
+
+import matplotlib as mpl
+import numpy as np
+
+import fastrec
+
+RECS, TRUTH = [[1, 2, 3], [4, 5, 6]], [[1, 3], [6]]
+LABELS, SCORES, INDPTR = [1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1], [0, 2, 4]
+
+
+def evaluate_lists() -> fastrec.Report:
+    @fastrec.ranking_metric(range=(0, 1), source="ours")
+    def misses(statistics: Any) -> Any:
+        """Share of the first k that is not relevant."""
+        return 1 - statistics.hits / statistics.k
+
+    report = fastrec.evaluate(RECS, TRUTH, ["ndcg", "misses"], k=[1, 3], per_user=True, groups={"plan": ["a", "b"]})
+    assert_type(report, fastrec.Report)
+    assert_type(report["ndcg@3"], float)
+    assert_type(report.estimates["ndcg@3"].interval(level=0.9), tuple[float, float])
+    assert_type(report.interval("ndcg@3", method="bootstrap", n_rounds=10, seed=1), tuple[float, float])
+    assert_type(report.per_user["ndcg@3"].tolist(), Any)
+    assert_type(report.users["evaluated"], int)
+    assert_type(report.to_json(), str)
+    assert_type(report.warnings, list[str])
+    estimate: fastrec.Estimate = report.estimates["ndcg@3"]
+    assert_type(estimate.users, int)
+    group = fastrec.GroupEstimate(0.5, 0.1, 3, rest=estimate)
+    assert_type(group.difference(level=0.9), tuple[float, float, float])
+    return report
+
+
+def evaluate_in_parts() -> None:
+    evaluator = fastrec.Evaluator("mrr", k=3, ties="worst", no_truth="zero", duplicates="first", min_gain="any")
+    evaluator.update(fastrec.Ragged([1, 2, 3], [0, 3]), [[1]], user_ids=["ann"])
+    other = fastrec.Evaluator.from_bytes(evaluator.to_bytes())
+    assert_type(other, fastrec.Evaluator)
+    assert_type(fastrec.Evaluator("mrr").merge(fastrec.Evaluator("mrr")), fastrec.Evaluator)
+    scorer = fastrec.ScoreEvaluator(["auc", "gauc"], one_class="half")
+    scorer.update(LABELS, SCORES, INDPTR)
+    assert_type(scorer.merge(fastrec.ScoreEvaluator(["auc", "gauc"], one_class="half")).result(), fastrec.Report)
+
+
+def evaluate_segments() -> None:
+    segments = fastrec.segment_items([1, 1, 2, 3, 6])
+    assert_type(segments, dict[Any, str])
+    assert_type(
+        fastrec.evaluate_by_items(RECS, TRUTH, segments, "recall@2", no_truth="skip"), dict[str, fastrec.Report]
+    )
+    assert_type(fastrec.segment_users([7, 7, 8], [7, 8]).tolist(), Any)
+
+
+def evaluate_rows() -> None:
+    report = fastrec.evaluate_scores(LABELS, SCORES, INDPTR, ["auc", "gauc"], one_class="drop")
+    assert_type(report["auc"], float)
+    assert_type(fastrec.gauc(LABELS, SCORES, INDPTR, weight="equal", constant="drop"), float)
+    assert_type(fastrec.auc(LABELS, SCORES, max_fpr=0.5), float)
+    bounded: fastrec.BoundedAuc = fastrec.bounded_auc(LABELS, SCORES)
+    assert_type(bounded.bound, float)
+    histogram = fastrec.ScoreHistogram()
+    histogram.add(np.array(LABELS), np.array(SCORES))
+    assert_type(histogram.auc(), float)
+    test: fastrec.AucTest = fastrec.auc_test(LABELS, SCORES, SCORES[::-1])
+    assert_type(test.p_value, float)
+    assert_type([fastrec.mae(SCORES, SCORES), fastrec.mse(SCORES, SCORES), fastrec.rmse(SCORES, SCORES)], list[float])
+    confusion: fastrec.Confusion = fastrec.confusion_matrix(LABELS, SCORES, [0.5])
+    assert_type(confusion.precision().tolist(), Any)
+    counts: fastrec.ClassCounts = fastrec.count_classes(["a", "b"], ["a", "a"])
+    assert_type(counts.accuracy(), float)
+
+
+def draw_curves() -> None:
+    roc: fastrec.RocCurve = fastrec.roc_curve(LABELS, SCORES)
+    pr: fastrec.PrCurve = fastrec.pr_curve(LABELS, SCORES, thin=True)
+    assert_type([roc.area, pr.area, fastrec.break_even_point(LABELS, SCORES)], list[float])
+    compared: fastrec.CurveComparison = fastrec.compare_curves(roc, roc)
+    assert compared.dominates == "equal"
+    for plot in (fastrec.plot_roc, fastrec.plot_pr, fastrec.plot_calibration):
+        plot(LABELS, SCORES, label="model")
+
+
+def compare_systems(report: fastrec.Report) -> None:
+    found = fastrec.compare({"old": report, "new": report}, baseline="old", test="t", correction="bh", missing="zero")
+    assert_type(found, fastrec.Comparison)
+    rows: list[fastrec.ComparisonRow] = list(found.all_rows())
+    assert_type(rows[0].p_value, float)
+    assert_type(found.is_significant(rows[0]), bool)
+    why: fastrec.Explanation = fastrec.explain("ndcg@3", RECS, TRUTH, like=["rectools", "ranx"])
+    assert_type(why.sides["ranx"].metric, str)
+    assert_type(fastrec.explain_scores("auc"), fastrec.Explanation)
+
+
+def keep(report: fastrec.Report) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.npz")
+        report.save(path)
+        assert_type(fastrec.load(path), fastrec.Report)
+        assert_type(report.to_html(Path(folder, "page.html"), title="ours"), str | None)
+        lists = Path(folder, "lists.csv")
+        lists.write_text("user_id,item_id\nann,x\n")
+        assert_type(fastrec.evaluate_files(lists, str(lists), "mrr", memory="1GB"), fastrec.Report)
+
+
+def take_errors_apart() -> list[type[Exception]]:
+    caught: list[type[Exception]] = []
+    kinds = (fastrec.InputError, fastrec.InputTypeError, fastrec.MetricError, fastrec.MetricNotFoundError)
+    for metrics in ("ndgc", 3):
+        try:
+            fastrec.evaluate(RECS, TRUTH, metrics)  # type: ignore[arg-type]
+        except (fastrec.MissingExtraError, *kinds) as error:
+            caught.append(type(error))
+        except fastrec.FastrecError:
+            raise
+    return [*caught, fastrec.FastrecWarning]
+
+
+def main() -> None:
+    """Run all of it."""
+    mpl.use("Agg")
+    report = evaluate_lists()
+    evaluate_in_parts()
+    evaluate_segments()
+    evaluate_rows()
+    draw_curves()
+    compare_systems(report)
+    keep(report)
+    assert take_errors_apart() == [fastrec.MetricError, fastrec.InputTypeError, fastrec.FastrecWarning]
+    assert_type(fastrec.__version__, str)
+    assert_type(fastrec.catalogue(), list[dict[str, Any]])
+    print("all names are there", callable(fastrec.warmup))
+
+
+if __name__ == "__main__":
+    main()
