@@ -489,6 +489,8 @@ def _as_classes(values: Any, name: str) -> Array:
         array = _one_kind(array.tolist(), name)
     if array.dtype.kind == "T":
         return array.astype(object)
+    if not len(array) and array.dtype.kind == "f":  # what NumPy makes of nothing
+        return np.zeros(0, np.int64)
     if array.dtype.kind not in "iubUO":
         raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
     return array

@@ -498,7 +498,7 @@ def expand(
 
 
 def _as_list(k: Any) -> list[Any]:
-    scalar = isinstance(k, str | bytes) or not isinstance(k, Iterable) or getattr(k, "ndim", 1) == 0
+    scalar = isinstance(k, str | bytes | bytearray) or not isinstance(k, Iterable) or getattr(k, "ndim", 1) == 0
     return [k] if scalar else listed(k, "k")
 
 

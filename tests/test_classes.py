@@ -527,8 +527,9 @@ def test_rows_are_plain() -> None:
 
 
 def test_nothing_to_count() -> None:
-    counts = count_classes([], [])
-    assert counts.to_rows() == []
+    for nothing in ([], np.array([])):
+        counts = count_classes(nothing, nothing)
+        assert counts.to_rows() == []
     assert counts.matrix.shape == (0, 0)
     assert [counts.f_beta(), counts.recall("weighted", 1.0), counts.accuracy(1.0)] == [0.0, 1.0, 1.0]
     assert math.isnan(counts.precision("micro", math.nan))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.columns import LARGEST_INTEGER
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.ids import Ids, check_ids
@@ -191,10 +192,12 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
         raise InputError(f"{name} must have one number per item, {n}; found shape {array.shape}")
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
         raise InputTypeError(f"{name} must be numbers of at most 64 bits, found dtype {array.dtype}")
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:  # of the integers: as doubles they are rounded already
+        past = (array > LARGEST_INTEGER) | (array < -LARGEST_INTEGER)
+        if past.any():
+            at = int(past.argmax())
+            raise InputError(f"{name} holds an integer past 2**53, which would be rounded: {array[at]} at position {at}")
     out = np.ascontiguousarray(array, dtype=np.float64)
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size and abs(out).max() > 2**53:
-        at = int(abs(out).argmax())
-        raise InputError(f"{name} holds an integer past 2**53, which would be rounded: {array[at]} at position {at}")
     # NaN is the one value for which min() is NaN
     if n and np.isnan(out.min()):
         raise InputError(f"{name} must not be NaN, found NaN at position {int(np.isnan(out).argmax())}")
