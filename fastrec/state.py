@@ -115,6 +115,8 @@ class State:
         """What was seen of all users, or of a group."""
         row = 0 if group is None else self._groups[group]
         runs = {view: own for (view, key), own in self.runs.items() if key == group}
+        if self.n_users == 0:
+            runs |= {value.view: _no_runs() for value in self.plan.values if value.over_rows is not None}
         return Part(self.plan, self._totals[row], self._counts[row], runs)
 
     def rest(self, group: GroupKey) -> Part:
@@ -230,6 +232,13 @@ class Part(NamedTuple):
             centred = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * squares
             spread[i][j] = spread[j][i] = centred
         return spread
+
+
+def _no_runs() -> ScoreRuns:
+    """Before the first batch: what an empty one leaves."""
+    from fastrec.curves import ScoreRuns
+
+    return ScoreRuns()
 
 
 def _unpack_runs(arrays: dict[str, Array], start: str, *, weighted: bool) -> ScoreRuns:

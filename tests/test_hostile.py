@@ -222,3 +222,44 @@ def test_an_evaluator_travels_to_another_process():
     other = fastrec.Evaluator(["recall(average=pooled)", "f1(average=means)@5", "ndcg"], per_user=True)
     other.update([[1]], [[1]], groups=["a"], user_weight=[1.0], user_ids=[3])
     assert other.merge(copy).result().users["total"] == 3
+
+
+def arrow_parts() -> dict[str, Any]:
+    """Arrow arrays whose parts do not fit, as the bytes of a stranger may hold: PyArrow itself does not look."""
+    pa = pytest.importorskip("pyarrow")
+
+    def lists(offsets: list[int]) -> Any:
+        buffers = [None, pa.py_buffer(np.array(offsets, np.int32))]
+        return pa.ListArray.from_buffers(pa.list_(pa.int64()), len(offsets) - 1, buffers, children=[pa.array([1, 2, 3])])
+
+    def texts(offsets: list[int], data: bytes = b"abc") -> Any:
+        buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(data)]
+        return pa.table({"user_id": [1, 1], "item_id": pa.StringArray.from_buffers(2, buffers[1], buffers[2])})
+
+    def codes(indices: list[int]) -> Any:
+        own = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(["a", "b"]), safe=False)
+        return pa.table({"user_id": [1, 1], "item_id": own})
+
+    return {
+        "lists that fall": lists([0, 3, 1, 3]),
+        "lists past the end": lists([0, 2**30, 3, 3]),
+        "lists before the start": lists([0, -5, 1, 3]),
+        "texts that fall": texts([0, 2, 1]),
+        "texts past the end": texts([0, 2**20, 3]),
+        "no text": texts([0, 1, 2], b"\xff\xfe"),
+        "codes past the end": codes([0, 2**20]),
+        "negative codes": codes([0, -1]),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["lists that fall", "lists past the end", "lists before the start", "texts that fall", "texts past the end", "no text"]
+    + ["codes past the end", "negative codes"],
+)
+def test_arrow_arrays_whose_parts_do_not_fit(name):
+    held = arrow_parts()[name]
+    truth = held if hasattr(held, "column_names") else [[1]] * len(held)
+    for recs, other in ((held, truth), (truth, held)):
+        with pytest.raises(fastrec.InputError, match=r"no valid Arrow array|not UTF-8"):
+            fastrec.evaluate(recs, other, "hits")

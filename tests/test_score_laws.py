@@ -148,6 +148,12 @@ def test_rows_without_users_may_be_cut_anywhere() -> None:
             assert number_bits([report.std_error(text)]) == number_bits([whole.std_error(text)])
 
 
+def test_before_the_first_batch_is_as_after_an_empty_one() -> None:
+    first, second = fastrec.ScoreEvaluator(ORDER_METRICS), fastrec.ScoreEvaluator(ORDER_METRICS)
+    second.update([], [], [0])
+    assert mean_bits(first.result().estimates) == mean_bits(second.result().estimates)
+
+
 def test_a_user_comes_whole() -> None:
     evaluator = fastrec.ScoreEvaluator(["gauc"])
     evaluator.update([1, 0], [0.5, 0.4], user_ids=["a", "a"])

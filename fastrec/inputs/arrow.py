@@ -57,7 +57,7 @@ class Frame(NamedTuple):
         if self.columns.count(column) > 1:
             raise InputError(f"{self.name} has {self.columns.count(column)} columns of the name {column!r}")
         values = self.get(column)
-        _refuse_nulls(values, self.where(column))
+        _check_column(values, self.where(column))
         return values
 
 
@@ -118,7 +118,7 @@ def _read_foreign(value: Any, name: str) -> Frame | Column:
         raise InputTypeError(f"{name} cannot be read as an Arrow table or array: {error}") from None
     if not arrow.types.is_struct(columns.type):
         return columns
-    _refuse_nulls(columns, name)
+    _check_column(columns, name)
     names = [field.name for field in columns.type]
     return Frame(name, names, lambda column: _field(columns, names.index(column)))
 
@@ -172,6 +172,18 @@ def _read_spark(rows: Sequence[Any], name: str) -> Frame:
     )
 
 
+def _check_column(column: Column, where: str) -> None:
+    """An error for nulls, and for arrays whose parts do not fit: kernels trust offsets, indices and texts."""
+    import pyarrow as pa
+
+    try:
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        broken = "holds a text that is not UTF-8" if "UTF8" in str(error) else "is no valid Arrow array"
+        raise InputError(f"{where} {broken}: {error}") from None
+    _refuse_nulls(column, where)
+
+
 def _refuse_nulls(column: Column, where: str) -> None:
     if column.null_count:
         found = f"found null in row {_first_null(column)} (in {column.null_count} of {len(column)} rows)"
@@ -202,30 +214,19 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Texts:
     if (name := _kind_of_texts(column.type)) is not None:
         numbered = number_column(column, n_threads) if len(column) >= MANY_TEXTS else None
         if numbered is not None:
-            return _spelled(Texts(*numbered, name), where)
-        return _texts_of(column.dictionary_encode(), name, where)  # one dictionary for all chunks
+            return Texts(*numbered, name)
+        return _texts_of(column.dictionary_encode(), name)  # one dictionary for all chunks
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
     raise InputTypeError(f"{where} must hold integers or texts, found {column.type}{advice}")
 
 
-def _texts_of(column: Column, kind: str, where: str) -> Texts:
+def _texts_of(column: Column, kind: str) -> Texts:
     """Texts of a column whose chunks share one dictionary."""
     codes = _join([values_of(chunk.indices) for chunk in column.chunks if len(chunk)], np.int32)
     values = column.chunk(0).dictionary
     if codes.dtype == np.uint32 and len(values) <= MOST_CODES:
         codes = codes.view(np.int32)
-    return _spelled(Texts(integer_ids(codes, "codes"), values, kind), where)
-
-
-def _spelled(texts: Texts, where: str) -> Texts:
-    """Texts that can be read as such: files may hold anything where texts should be."""
-    import pyarrow as pa
-
-    try:
-        texts.values.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{where} holds a text that is not UTF-8: {error}") from None
-    return texts
+    return Texts(integer_ids(codes, "codes"), values, kind)
 
 
 def _read_dictionary(column: Column, where: str) -> Array | Texts:
@@ -243,7 +244,7 @@ def _read_dictionary(column: Column, where: str) -> Array | Texts:
         return integer_ids(_join(parts, np.int64), where)
     if (name := _kind_of_texts(kind)) is None:
         raise InputTypeError(f"{where} must hold integers or texts, found categories of {kind}")
-    return _texts_of(_without_views(column).unify_dictionaries(), name, where)
+    return _texts_of(_without_views(column).unify_dictionaries(), name)
 
 
 def _kind_of_texts(kind: Any) -> str | None:
@@ -306,7 +307,7 @@ def split_lists(column: Column, where: str) -> tuple[Column, Array]:
     """The values of all lists end to end, and the pointers into them; neither lists nor values may be null."""
     import pyarrow as pa
 
-    _refuse_nulls(column, where)
+    _check_column(column, where)
     parts, lengths = [], [np.zeros(1, np.int64)]
     for chunk in column.chunks:
         values, offsets = _values_of(chunk)
