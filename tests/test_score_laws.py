@@ -149,7 +149,7 @@ def test_rows_without_users_may_be_cut_anywhere() -> None:
 
 
 def test_before_the_first_batch_is_as_after_an_empty_one() -> None:
-    first, second = fastrec.ScoreEvaluator(ORDER_METRICS), fastrec.ScoreEvaluator(ORDER_METRICS)
+    first, second = (fastrec.ScoreEvaluator(ORDER_METRICS, n_items=N_ITEMS) for _ in range(2))
     second.update([], [], [0])
     assert mean_bits(first.result().estimates) == mean_bits(second.result().estimates)
 
