@@ -15,7 +15,14 @@ from fastrec.exceptions import require
 from fastrec.formats import Files, recognise
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.launcher import run_in_threads
-from fastrec.tables import BYTES_PER_VALUE, LARGEST_EXACT_FLOAT, ColumnError, Columns, ScoreColumns
+from fastrec.tables import (
+    BYTES_PER_VALUE,
+    LARGEST_EXACT_FLOAT,
+    ColumnError,
+    Columns,
+    ScoreColumns,
+    damages_of_parquet,
+)
 
 __all__ = ["Plain", "find_plain", "read_plain"]
 
@@ -93,10 +100,16 @@ def _is_said_narrow(plain: Plain, role: str) -> bool:
     if str(plain.types[role]) != "int64":
         return False
     for group in plain.groups:
-        row_group = group.metadata.row_group(group.nth)
         at = group.metadata.schema.names.index(plain.names[role])
-        found = row_group.column(at).statistics
-        if found is None or not found.has_min_max or found.min < INT32.min or found.max > INT32.max:
+        try:
+            column = group.metadata.row_group(group.nth).column(at)
+            # PyArrow ends the process where a damaged file gives statistics of another type
+            if {column.physical_type, group.metadata.schema.column(at).physical_type} != {"INT64"}:
+                return False
+            found = column.statistics
+            if found is None or not found.has_min_max or found.min < INT32.min or found.max > INT32.max:
+                return False
+        except damages_of_parquet():
             return False
     return True
 
@@ -113,7 +126,7 @@ def _open(table: str, files: Files, columns: Columns | ScoreColumns) -> Plain | 
             metadata = parquet.read_metadata(path)
             schema = metadata.schema.to_arrow_schema()
             own = columns.roles(table, path, schema.names)
-        except (OSError, ValueError, ColumnError):
+        except (*damages_of_parquet(), ColumnError):
             return None
         if any(schema.names.count(name) > 1 for name in own.values()):
             return None
@@ -153,14 +166,14 @@ def read_plain(plain: Plain, n_threads: int) -> Any | None:
     import pyarrow as pa
 
     kept = {role: _kept_as(role, kind, narrow=role in plain.narrow) for role, kind in plain.types.items()}
-    whole = {role: np.empty(plain.rows, width) for role, width in kept.items() if width is not None}
 
     def read(at: int) -> dict[str, Any] | None:
         return _read_group(plain, plain.groups[at], whole)
 
     try:
+        whole = {role: np.empty(plain.rows, width) for role, width in kept.items() if width is not None}
         parts = run_in_threads(read, range(len(plain.groups)), n_threads)
-    except (OSError, ValueError):
+    except damages_of_parquet():
         return None
     if any(part is None for part in parts):
         return None

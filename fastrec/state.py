@@ -134,7 +134,16 @@ class Part(NamedTuple):
     runs: Mapping[int, ScoreRuns]
 
     def estimate(self, value: Value) -> tuple[float, float, int]:
-        """Mean, standard error and users counted of a metric."""
+        """Mean, standard error and users counted of a metric.
+
+        Raises InputError where the sums are such that no users can have them: they were read from bytes of others.
+        """
+        try:
+            return self._estimate(value)
+        except ArithmeticError as error:
+            raise InputError(f"{value.call.text} of this state has sums that no users have: {error}") from error
+
+    def _estimate(self, value: Value) -> tuple[float, float, int]:
         if value.over_rows is not None:
             return self._over_rows(value)
         if value.ratio is not None:

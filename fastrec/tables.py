@@ -40,6 +40,7 @@ __all__ = [
     "File",
     "ScoreColumns",
     "check_groupings",
+    "damages_of_parquet",
     "estimate_bytes",
     "joint_kind",
     "load",
@@ -242,6 +243,13 @@ def disk_is_full(error: Exception) -> bool:
     return "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
 
 
+def damages_of_parquet() -> tuple[type[Exception], ...]:
+    """What PyArrow ends in on a damaged Parquet file, which may promise more rows than there is memory."""
+    import pyarrow as pa
+
+    return (OSError, ValueError, MemoryError, pa.ArrowException)
+
+
 def estimate_bytes(path: str, columns: Columns | ScoreColumns, input_format: str = "auto") -> int:
     """About what the wanted columns of the files of a path take in memory."""
     files = find_files(path)
@@ -250,9 +258,9 @@ def estimate_bytes(path: str, columns: Columns | ScoreColumns, input_format: str
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
         found = [parquet.read_metadata(file) for file in files.paths]
-    except (OSError, ValueError):
+        having = columns.names.intersection(found[0].schema.to_arrow_schema().names)
+    except damages_of_parquet():
         return 0  # reading it will say what is wrong
-    having = columns.names.intersection(found[0].schema.to_arrow_schema().names)
     return sum(int(file.num_rows) for file in found) * BYTES_PER_VALUE * len(having)
 
 

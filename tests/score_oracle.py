@@ -536,8 +536,13 @@ def normalized_entropy(rows: Rows, *, eps: float = DOUBLE_EPS) -> Number | None:
         return None
     loss = log_loss(rows, eps=eps)
     assert loss is not None
-    rate, rest = float(n_pos / (n_pos + n_neg)), float(n_neg / (n_pos + n_neg))
-    return float(loss) / -(rate * math.log(rate) + rest * math.log(rest))
+    rate, rest = n_pos / (n_pos + n_neg), n_neg / (n_pos + n_neg)
+    return float(loss) / -(float(rate) * log_of(rate) + float(rest) * log_of(rest))
+
+
+def log_of(share: Fraction) -> float:
+    """To all digits, also of a share near 1."""
+    return math.log(share) if share < HALF else math.log1p(float(share - 1))
 
 
 def calibration(rows: Rows) -> Number | None:
@@ -663,11 +668,11 @@ def calibration_parts(own: Rows, everything: Rows) -> tuple[Number, Number]:
 
 def entropy_parts(own: Rows, everything: Rows, *, eps: float) -> tuple[Number, Number]:
     """The entropy is that of everybody's base rate, and moves with it as if the rate stood still."""
-    rate = float(weight_of(positives(everything)) / weight_of(everything))
+    rate = weight_of(positives(everything)) / weight_of(everything)
     loss = weighted(own, lambda row: cross_entropy(row, eps))
-    if rate in (0.0, 1.0):
+    if rate in (0, 1):
         return loss, 0
-    entropy = weight_of(positives(own)) * math.log(rate) + weight_of(negatives(own)) * math.log(1 - rate)
+    entropy = weight_of(positives(own)) * log_of(rate) + weight_of(negatives(own)) * log_of(1 - rate)
     return loss, -entropy
 
 
@@ -714,7 +719,7 @@ def rows_of(
     rows = (
         Row(label_of(label), score, Fraction(weight)) for label, score, weight in zip(labels, scores, own, strict=True)
     )
-    out = tuple(row for row in rows if row.weight > 0)
+    out = tuple(row for row in rows if row.weight)
     if any(math.isnan(row.score) for row in out):
         raise ValueError("a score is NaN")
     return out

@@ -297,3 +297,33 @@ def test_a_metric_of_ones_own() -> None:
     declare_share("n_rel")
     with pytest.raises(fastrec.InputError, match="computed otherwise"):
         fastrec.Evaluator.from_bytes(data)
+
+
+def with_members(data: bytes, **members: bytes) -> bytes:
+    """The archive with members replaced as they are."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, members.get(name.removesuffix(".npy"), old.read(name)))
+    return out.getvalue()
+
+
+def test_a_member_that_is_no_array() -> None:
+    with pytest.raises(fastrec.InputError, match="'per_user' is no array"):
+        fastrec.Evaluator.from_bytes(with_members(lists_evaluator().to_bytes(), per_user=b"no array"))
+
+
+def test_sums_that_no_users_have() -> None:
+    """Whoever forges a state gets an error, at the latest when it is asked."""
+    evaluator = fastrec.Evaluator(["ndcg"])
+    evaluator.update([[1]], [[1]])
+    data = evaluator.to_bytes()
+    with np.load(io.BytesIO(data)) as members:
+        sizes = members["sizes"]
+    huge = {"sizes": np.full_like(sizes, 500), "digits": np.full(500 * len(sizes), 127, np.uint8)}
+    forged = io.BytesIO()
+    with np.load(io.BytesIO(data)) as members:
+        np.savez(forged, **{name: huge.get(name, members[name]) for name in members.files})
+    again = fastrec.Evaluator.from_bytes(forged.getvalue())
+    with pytest.raises(fastrec.InputError, match="ndcg of this state has sums that no users have"):
+        again.result()

@@ -103,7 +103,7 @@ def _read_foreign(value: Any, name: str) -> Frame | Column:
     if not hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__arrow_c_array__"):
         value = _collect(value, name)
     if isinstance(value, arrow.Table):  # chunks stay as they are: other tables share them out anew
-        return Frame(name, value.column_names, value.column)
+        return Frame(name, _column_names(value, name), value.column)
     library = type(value).__module__.partition(".")[0]
     if library == "pandas" and hasattr(value, "columns"):
         index = [
@@ -121,6 +121,14 @@ def _read_foreign(value: Any, name: str) -> Frame | Column:
     _check_column(columns, name)
     names = [field.name for field in columns.type]
     return Frame(name, names, lambda column: _field(columns, names.index(column)))
+
+
+def _column_names(table: Any, name: str) -> list[str]:
+    try:
+        names: list[str] = table.column_names
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} has a column whose name is not UTF-8: {error}") from None
+    return names
 
 
 def _collect(value: Any, name: str) -> Any:

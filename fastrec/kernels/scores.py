@@ -637,7 +637,10 @@ def entropy(positives, negatives):
     rows = positives + negatives
     if positives == 0.0 or negatives == 0.0:
         return 0.0
-    return -(positives * log(positives / rows) + negatives * log(negatives / rows))
+    # the logarithm of a share near 1 has all its digits only as that of what is missing
+    if positives < negatives:
+        return -(positives * log(positives / rows) + negatives * math.log1p(-positives / rows))
+    return -(positives * math.log1p(-negatives / rows) + negatives * log(negatives / rows))
 
 
 @helper

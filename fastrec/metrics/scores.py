@@ -233,7 +233,13 @@ def _entropy(positives: float, negatives: float) -> float:
     rows = positives + negatives
     if positives == 0 or negatives == 0:
         return 0.0
-    return -(positives * math.log(positives / rows) + negatives * math.log(negatives / rows))
+    return -(positives * _log_of_share(positives, negatives) + negatives * _log_of_share(negatives, positives))
+
+
+def _log_of_share(own: float, others: float) -> float:
+    """log(own / (own + others)), to all its digits also where there are few others."""
+    rows = own + others
+    return math.log(own / rows) if own < others else math.log1p(-others / rows)
 
 
 def _relative_entropy(loss: Any, positives: Any, negatives: Any) -> float:
@@ -244,7 +250,7 @@ def _relative_entropy_gradient(loss: Any, positives: Any, negatives: Any) -> tup
     loss, p, n = float(loss), float(positives), float(negatives)
     entropy = _entropy(p, n)
     slope = loss / (entropy * entropy)
-    return 1 / entropy, slope * math.log(p / (p + n)), slope * math.log(n / (p + n))
+    return 1 / entropy, slope * _log_of_share(p, n), slope * _log_of_share(n, p)
 
 
 @score_metric(range=(0, None), formula="sum of s / sum of y", source="He et al. 2014", needs="classes")
