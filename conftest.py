@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 import fastrec
 from fastrec import registry
@@ -10,6 +11,10 @@ from fastrec.kernels import jit
 
 # Tests speak of compiled kernels; test_interpreted.py says that interpreted ones give the same bits.
 jit.Entry.eager = True
+
+# A machine that is busy with other things makes no test wrong.
+settings.register_profile("fastrec", deadline=None)
+settings.load_profile("fastrec")
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import math
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -31,7 +31,7 @@ from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Prepared, Settings, prepare
 from fastrec.inputs.scores import Rows, one_by_one, read_frame, read_rows
-from fastrec.inputs.users import SeenUsers, User
+from fastrec.inputs.users import SeenUsers, User, is_hashable
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
@@ -226,7 +226,7 @@ def evaluate_by_items(
     """
     if not (isinstance(segments, Mapping) and len(segments)):
         raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {segments!r:.80}")
-    if not all(isinstance(label, Hashable) for label in segments.values()):
+    if not all(map(is_hashable, segments.values())):
         raise InputTypeError("the labels of segments must be texts or integers")
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
         metrics = list(metrics)

@@ -53,6 +53,7 @@ KEYS_AT_ONCE = 1 << 10  # rows whose keys are made in one loop: they stay in the
 BLOCK = 1 << 20  # rows turned into float32 at a time
 ROUNDING = 2.0**-53  # two values in [0, 1], each rounded to the nearest double, move apart by no more
 EQUAL = 1e-12  # curves no further apart than this are equal: what is left is rounding
+MOST_COUNTED = 1 << 40  # rows of which kernels count pairs in two words
 
 
 class _Form(NamedTuple):
@@ -387,10 +388,18 @@ def _whole(high: int, low: int) -> int:
     return (int(high) << kernels.LOW_BITS) + int(low)
 
 
+def _count_pairs(positives: Array, negatives: Array) -> tuple[int, int]:
+    """Pairs in the right order, twice, and pairs of equal scores, from counts by ascending score."""
+    if int(positives.sum()) + int(negatives.sum()) > MOST_COUNTED:  # merging alone makes so many rows
+        own, others = positives.astype(object), negatives.astype(object)
+        return int((own * (2 * np.cumsum(others) - others)).sum()), int((own * others).sum())
+    add = _kernel("sum_pairs", "plain", len(positives))
+    high, low, tied_high, tied_low = add(_read_only(positives), _read_only(negatives))
+    return _whole(high, low), _whole(tied_high, tied_low)
+
+
 def _pairs_of_counts(positives: Array, negatives: Array) -> _Pairs:
-    counts = _read_only(positives), _read_only(negatives)
-    high, low, _, _ = _kernel("sum_pairs", "plain", len(positives))(*counts)
-    return _Pairs(_whole(high, low), int(positives.sum()), int(negatives.sum()))
+    return _Pairs(_count_pairs(positives, negatives)[0], int(positives.sum()), int(negatives.sum()))
 
 
 def _auc_of_pairs(pairs: _Pairs) -> float:
@@ -1091,14 +1100,12 @@ class ScoreHistogram:
         counts = self._occupied().reshape(-1, 2)
         counts = counts[counts.any(axis=1)]
         negatives, positives = np.ascontiguousarray(counts.T)
-        add = _kernel("sum_pairs", "plain", len(counts))
-        high, low, tied_high, tied_low = add(_read_only(positives), _read_only(negatives))
         n_pairs = int(positives.sum()) * int(negatives.sum())
         if not n_pairs:
             return BoundedAuc(math.nan, math.nan)
-        tied = _whole(tied_high, tied_low)
+        twice, tied = _count_pairs(positives, negatives)
         # both this and the exact AUC were rounded once
-        return BoundedAuc(_whole(high, low) / (2 * n_pairs), tied / (2 * n_pairs) + ROUNDING if tied else 0.0)
+        return BoundedAuc(twice / (2 * n_pairs), tied / (2 * n_pairs) + ROUNDING if tied else 0.0)
 
     def auc(self) -> float:
         """AUC with pairs inside a bin counting half."""

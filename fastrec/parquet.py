@@ -121,12 +121,13 @@ def _open(table: str, files: Files, columns: Columns | ScoreColumns) -> Plain | 
     names: dict[str, str] = {}
     types: dict[str, Any] = {}
     first = 0
+    damages: tuple[type[Exception], ...] = (*damages_of_parquet(), ColumnError)
     for path in files.paths:
         try:
             metadata = parquet.read_metadata(path)
             schema = metadata.schema.to_arrow_schema()
             own = columns.roles(table, path, schema.names)
-        except (*damages_of_parquet(), ColumnError):
+        except damages:
             return None
         if any(schema.names.count(name) > 1 for name in own.values()):
             return None

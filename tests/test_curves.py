@@ -621,8 +621,13 @@ def test_more_pairs_than_a_word_counts() -> None:
     error = state.auc_std_error()
     for _ in range(29):  # 2^40 rows
         state.merge(state)
+    assert int((state.runs().positives + state.runs().negatives).sum()) > 2**38
+    assert bits(state.auc()) == bits(single.auc())
+    for _ in range(20):  # more than two words count
+        state.merge(state)
+    error *= 2.0**-10
     positives, negatives = state.runs().positives, state.runs().negatives
-    assert int(positives.sum()) * int(negatives.sum()) > 2**75
+    assert int(positives.sum()) * int(negatives.sum()) > 2**115
     assert bits(state.auc()) == bits(single.auc())
     assert bits(state.auc(max_fpr=0.1)) == bits(single.auc(max_fpr=0.1))
     assert state.ks() == single.ks()

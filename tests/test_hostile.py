@@ -230,7 +230,8 @@ def arrow_parts() -> dict[str, Any]:
 
     def lists(offsets: list[int]) -> Any:
         buffers = [None, pa.py_buffer(np.array(offsets, np.int32))]
-        return pa.ListArray.from_buffers(pa.list_(pa.int64()), len(offsets) - 1, buffers, children=[pa.array([1, 2, 3])])
+        values = [pa.array([1, 2, 3])]
+        return pa.ListArray.from_buffers(pa.list_(pa.int64()), len(offsets) - 1, buffers, children=values)
 
     def texts(offsets: list[int], data: bytes = b"abc") -> Any:
         buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(data)]
@@ -254,8 +255,16 @@ def arrow_parts() -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "name",
-    ["lists that fall", "lists past the end", "lists before the start", "texts that fall", "texts past the end", "no text"]
-    + ["codes past the end", "negative codes"],
+    [
+        "lists that fall",
+        "lists past the end",
+        "lists before the start",
+        "texts that fall",
+        "texts past the end",
+        "no text",
+        "codes past the end",
+        "negative codes",
+    ],
 )
 def test_arrow_arrays_whose_parts_do_not_fit(name):
     held = arrow_parts()[name]

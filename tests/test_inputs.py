@@ -249,6 +249,7 @@ ABOUT_USERS: dict[str, Fault] = {
     "user ids in a text": Fault({"user_ids": "ab"}, Type, ["user_ids", "str"]),
     "user ids are a number": Fault({"user_ids": 4}, Type, ["user_ids", "int"]),
     "user ids are lists": Fault({"user_ids": [[1], [2]]}, Type, ["user_ids", "list"]),
+    "user ids hold lists": Fault({"user_ids": [(1, [2]), (3, 4)]}, Type, ["user_ids", "a tuple at position 0"]),
     "ids beside dicts": Fault(
         {"recs": {1: [1], 2: []}, "truth": {1: [1]}, "user_ids": NAMES}, Value, ["user_ids", "dicts"]
     ),

@@ -196,7 +196,8 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
         past = (array > LARGEST_INTEGER) | (array < -LARGEST_INTEGER)
         if past.any():
             at = int(past.argmax())
-            raise InputError(f"{name} holds an integer past 2**53, which would be rounded: {array[at]} at position {at}")
+            found = f"{array[at]} at position {at}"
+            raise InputError(f"{name} holds an integer past 2**53, which would be rounded: {found}")
     out = np.ascontiguousarray(array, dtype=np.float64)
     # NaN is the one value for which min() is NaN
     if n and np.isnan(out.min()):

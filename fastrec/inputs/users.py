@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ __all__ = [
     "check_labels_of_rows",
     "check_user_ids",
     "check_weights",
+    "is_hashable",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -75,7 +76,7 @@ def _labels(values: Any, name: str, n_users: int) -> Array:
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.dtype == object:
-        at = next((i for i, label in enumerate(array) if not isinstance(label, Hashable)), None)
+        at = next((i for i, label in enumerate(array) if not is_hashable(label)), None)
         if at is not None:
             kind = type(array[at]).__name__
             raise InputTypeError(f"{name} must be integers or texts, found a {kind} at position {at}")
@@ -89,6 +90,15 @@ def _labels(values: Any, name: str, n_users: int) -> Array:
     if array.dtype.kind in "iu" and not (array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max):
         return array.astype(np.int64)
     return array
+
+
+def is_hashable(label: Any) -> bool:
+    """Whether a label can be looked up; its type does not tell, as of a tuple that holds a list."""
+    try:
+        hash(label)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _array_of(values: Any, name: str) -> Array:

@@ -230,7 +230,6 @@ def normalized_entropy(s: Any, *, average: Average = "row") -> Any:
 
 
 def _entropy(positives: float, negatives: float) -> float:
-    rows = positives + negatives
     if positives == 0 or negatives == 0:
         return 0.0
     return -(positives * _log_of_share(positives, negatives) + negatives * _log_of_share(negatives, positives))
