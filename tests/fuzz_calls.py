@@ -8,6 +8,7 @@ import array
 import functools
 import math
 import random
+import re
 import types
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -819,7 +820,9 @@ def draw_text(r: Draw) -> Any:
 # Running
 
 
-api.make_plan = functools.lru_cache(4 * MENUS)(api.make_plan)
+def set_up() -> None:
+    """For a process that does nothing else: plans are kept, as making one costs more than a small evaluation."""
+    api.make_plan = functools.lru_cache(4 * MENUS)(api.make_plan)
 
 
 CASES: list[tuple[float, Callable[[Draw, Draw], Case]]] = [
@@ -875,4 +878,5 @@ def describe(seed: int) -> str:
     """The call of a seed, for whoever replays it."""
     case, interpreted = draw_case(seed)
     lines = [f"{case.function.__name__}, {'interpreted' if interpreted else 'compiled'}, {case.verdict}: {case.why}"]
-    return "\n".join([*lines, *(f"  {name} = {value!r}" for name, value in case.arguments.items())])
+    lines += [f"  {name} = {value!r}" for name, value in case.arguments.items()]
+    return re.sub(" at 0x[0-9a-f]+", "", "\n".join(lines))

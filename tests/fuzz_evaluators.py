@@ -14,7 +14,7 @@ import fuzz_calls
 import numpy as np
 import strategies
 import test_scores
-from fuzz_calls import KINDS, OF_LISTS, POLICIES, TIED, WEIGHTS, Draw, Finding, ListsCall, ScoresCall, one_in
+from fuzz_calls import KINDS, OF_LISTS, POLICIES, TIED, WEIGHTS, Draw, Finding, ListsCall, ScoresCall, one_in, set_up
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
@@ -25,7 +25,7 @@ from test_scores import ORDERS, Form, Rows
 import fastrec
 from fastrec.kernels import jit
 
-__all__ = ["Evaluators", "Finding", "describe", "run_case"]
+__all__ = ["Evaluators", "Finding", "describe", "of_machine", "run_case", "set_up"]
 
 STEPS = 30
 EXAMPLES = 20  # of a seed
