@@ -123,12 +123,18 @@ def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
     parameters[facts[:, 0] == op.LOG_LOSS] = np.finfo(rows.scores.dtype).eps
     label_limits, score_limits = _limits(plan, labels.dtype, rows.scores.dtype)
     bars = [_bar(least, labels.dtype) for least in plan.min_gains]
+    ids = np.zeros(0, np.int64)
+    if ties in (op.ID_ASC, op.ID_DESC):
+        if rows.items is None:  # no list is asked for, and kernels must not look for ids
+            ties = op.INPUT
+        else:
+            ids = rows.items
     return Scores(
         labels=labels,
         scores=rows.scores,
         indptr=rows.indptr,
         weights=rows.weights,
-        ids=np.zeros(0, np.int64) if rows.items is None or ties not in (op.ID_ASC, op.ID_DESC) else rows.items,
+        ids=ids,
         graded=graded,
         facts=facts,
         parameters=parameters,

@@ -424,12 +424,13 @@ def asks_of(labels: str, scores: str, min_gain: float | None, order: str) -> lis
 def scores_case(r: Draw, asked: Draw) -> Case:
     of_rows = asked.random() < 0.6
     labels, scores = asked.choice(list(strategies.LABELS)), asked.choice(list(strategies.SCORE_POOLS))
-    ties = "expected" if of_rows else asked.choice(["expected", *ORDERS])
+    ties = asked.choice(["expected", *ORDERS])
     rules: Arguments = {"min_gain": asked.choice([None, None, 1.0, 2.25])}
     asks = draw_asks(asked, asks_of(labels, scores, rules["min_gain"], "rows" if of_rows else ties))
     kept = one_in(asked, 2)
     rows = draw_rows(r, labels, scores, 4 if ties == "expected" and not of_rows else 10)
     if of_rows:
+        rules["ties"] = ties  # which decides nothing here
         rules["one_class"] = asked.choice(["drop", "half", "zero", "nan"])
         if any(rows.log.labels) and one_in(r, 3):
             weights = [r.choices(ROW_WEIGHTS, k=len(own)) for own in rows.log.labels]
@@ -838,7 +839,7 @@ CASES: list[tuple[float, Callable[[Draw, Draw], Case]]] = [
 def draw_case(seed: int) -> tuple[Case, bool]:
     """The case of a seed, and whether kernels are to be interpreted."""
     r = random.Random(seed)
-    interpreted = one_in(r, 10)
+    interpreted = one_in(r, 4)  # where every index is checked, too
     chance = r.random()
     case = next(make for below, make in CASES if chance < below)(r, menu(seed, r))
     if one_in(r, 2):

@@ -24,6 +24,7 @@ from test_metrics import CI, NUMBERS, TABLES, Ask, flat, recs_of, same, truth_of
 from worked_cases import ScoredCase
 
 import fastrec
+from fastrec.kernels import jit
 from fastrec.kernels.opcodes import BLOCK
 from fastrec.registry import COMMON_OPTIONS
 
@@ -974,3 +975,14 @@ def test_long_users_are_sorted(n_rows: int, spread: str, dtype: Any) -> None:
     alone = fastrec.evaluate_scores(labels, scores, [0, n_rows], ["gauc", "gauc(constant=drop)"])
     assert alone["gauc"] == report["gauc"] == twice / (2 * positives.size * negatives.size)
     assert math.isnan(alone["gauc(constant=drop)"]) == (spread == "constant")
+
+
+@pytest.mark.parametrize("ties", ["id_asc", "id_desc"])
+def test_rows_without_item_ids_need_none_where_no_list_is_asked_for(ties: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were looked up past the end of an array, which only interpreted kernels notice."""
+    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps: entry.interpreted)
+    rows = random_rows("binary", "unit", 40, seed=3)
+    asks = [ask for ask in OF_ROWS if takes(ask, "binary", "unit")][::5]
+    check_call(rows, asks, ties=ties)
+    weights = [[1.5 + at for at, _ in enumerate(own)] for own in rows.log.labels]
+    check_call(rows._replace(sample_weight=weights), asks, ties=ties)
