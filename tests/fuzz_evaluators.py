@@ -15,7 +15,7 @@ import numpy as np
 import strategies
 import test_scores
 from fuzz_calls import KINDS, OF_LISTS, POLICIES, TIED, WEIGHTS, Draw, Finding, ListsCall, ScoresCall, one_in, set_up
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from strategies import Log, ScoredLog
@@ -134,12 +134,15 @@ class Evaluators(RuleBasedStateMachine):
         kind = fastrec.ScoreEvaluator if self.settings.scored else fastrec.Evaluator
         return kind([ask.text for ask in self.settings.asks], **self.settings.options)
 
-    @rule(target=held)
-    def a_new_one(self) -> Held:
-        return Held(self.call(self.make), [])
+    @rule(target=held, r=draws)
+    def a_new_one(self, r: Draw) -> Held:
+        one = Held(self.call(self.make), [])
+        for _ in range(r.choice([0, 1, 1, 2])):
+            self.add(one, r)
+        return one
 
     def draw_batch(self, r: Draw) -> Batch:
-        own, n_users = self.settings, r.choice([0, 1, 1, 2, 3, 5])
+        own, n_users = self.settings, r.choice([0, 1, 2, 3, 3, 5])
         extra: list[Any] | None = None
         log: Log | ScoredLog
         if own.scored:
@@ -179,13 +182,16 @@ class Evaluators(RuleBasedStateMachine):
         truth = fuzz_calls.side_as_tuple(r, held, [[gain for _, gain in rows] for rows in batch.log.truth])
         return {"recs": recs, "truth": truth, **about}
 
-    @rule(one=held, r=draws)
     def add(self, one: Held, r: Draw) -> None:
         batch = self.draw_batch(r)
         given = self.arguments(r, batch)
-        # weights of rows that are all 0, or of none, are refused
         self.call(lambda: one.evaluator.update(**given))
         one.batches.append(batch)
+
+    @rule(one=held, r=draws)
+    def add_more(self, one: Held, r: Draw) -> None:
+        self.add(one, r)
+        self.check(one)
 
     @rule(one=held, r=draws)
     def add_what_is_wrong(self, one: Held, r: Draw) -> None:
@@ -218,13 +224,18 @@ class Evaluators(RuleBasedStateMachine):
         one.batches.extend(other.batches)
         if unzipped(other.evaluator.to_bytes()) != before:
             raise Finding("wrong value", "merging changed the other one")
+        self.check(one)
 
     @rule(target=held, one=held)
     def send(self, one: Held) -> Held:
         again = self.call(lambda: type(one.evaluator).from_bytes(one.evaluator.to_bytes()))
         if unzipped(again.to_bytes()) != unzipped(one.evaluator.to_bytes()):
             raise Finding("wrong value", "other bytes after a journey")
-        return Held(again, list(one.batches))
+        sent = Held(again, list(one.batches))
+        self.check(sent)
+        if self.settings.with_ids and one.ids:
+            self.refused(sent, lambda: again.merge(one.evaluator), "the same users after a journey")
+        return sent
 
     @rule(target=held, one=held, deep=st.booleans())
     def copy(self, one: Held, deep: bool) -> Held:
@@ -233,6 +244,10 @@ class Evaluators(RuleBasedStateMachine):
 
     @rule(one=held)
     def ask(self, one: Held) -> None:
+        self.check(one)
+
+    def check(self, one: Held) -> None:
+        """What it says is what the oracle says of all its batches."""
         report = self.call(one.evaluator.result)
         own = self.settings
         empty: Any = ScoredLog([], []) if own.scored else Log([], [])
@@ -359,6 +374,7 @@ def of_machine(examples: int) -> settings:
         database=None,
         print_blob=False,
         report_multiple_bugs=False,
+        phases=[Phase.generate],  # to shrink a failure takes minutes, and says little more than its steps
         suppress_health_check=list(HealthCheck),
     )
 

@@ -34,7 +34,7 @@ def test_random_cases(target: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 def test_evaluators_in_any_order_of_steps() -> None:
-    run_state_machine_as_test(Evaluators, settings=settings(of_machine(30), derandomize=True))
+    run_state_machine_as_test(Evaluators, settings=settings(of_machine(40), derandomize=True))
 
 
 def test_readers_guided_by_coverage() -> None:
