@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 ROOT = Path(__file__).parent.parent
-SECONDS = 4  # of each target
+SECONDS = 3  # of each target
 
 
 def fuzz(*arguments: object, path: Path = ROOT) -> subprocess.CompletedProcess[str]:
