@@ -34,6 +34,7 @@ __all__ = [
     "FORMAT_NAMES",
     "Files",
     "Source",
+    "damages_of_parquet",
     "find_files",
     "first_sentence",
     "is_packed",
@@ -440,9 +441,20 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Sou
     return Source(files, "parquet", sql, tuple(variants), frozenset(untyped))
 
 
+def damages_of_parquet() -> tuple[type[Exception], ...]:
+    """What PyArrow ends in on a damaged Parquet file, which may promise more rows than there is memory."""
+    import pyarrow as pa
+
+    return (OSError, ValueError, MemoryError, pa.ArrowException)
+
+
 def _refuse_doubles(path: str, names: set[str]) -> None:
     """An error if a wanted column is there more than once: DuckDB would give the others another name."""
-    found = require("pyarrow.parquet", "cli", what="reading files").read_schema(path).names
+    parquet = require("pyarrow.parquet", "cli", what="reading files")
+    try:
+        found = parquet.read_schema(path).names
+    except damages_of_parquet():
+        return  # what matters of the damage, DuckDB says
     for name in names:
         if found.count(name) > 1:
             raise InputError(f"{path}: the file has the column {name!r} {found.count(name)} times")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import require
-from fastrec.formats import Files, recognise
+from fastrec.formats import Files, damages_of_parquet, recognise
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.launcher import run_in_threads
 from fastrec.tables import (
@@ -21,7 +21,6 @@ from fastrec.tables import (
     ColumnError,
     Columns,
     ScoreColumns,
-    damages_of_parquet,
 )
 
 __all__ = ["Plain", "find_plain", "read_plain"]

@@ -17,6 +17,7 @@ from fastrec.formats import (
     FORMAT_NAMES,
     Files,
     Source,
+    damages_of_parquet,
     find_files,
     first_sentence,
     is_packed,
@@ -40,7 +41,6 @@ __all__ = [
     "File",
     "ScoreColumns",
     "check_groupings",
-    "damages_of_parquet",
     "estimate_bytes",
     "joint_kind",
     "load",
@@ -241,13 +241,6 @@ def open_database(
 def disk_is_full(error: Exception) -> bool:
     """Whether DuckDB had no room for its own files."""
     return "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
-
-
-def damages_of_parquet() -> tuple[type[Exception], ...]:
-    """What PyArrow ends in on a damaged Parquet file, which may promise more rows than there is memory."""
-    import pyarrow as pa
-
-    return (OSError, ValueError, MemoryError, pa.ArrowException)
 
 
 def estimate_bytes(path: str, columns: Columns | ScoreColumns, input_format: str = "auto") -> int:
