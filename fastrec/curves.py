@@ -614,6 +614,8 @@ class ScoreRuns:
         state = cls(weighted=weighted)
         if len({len(column) for column in arrays.values()}) > 1:
             raise InputError("sorted rows are wanted, found columns of different lengths")
+        if arrays:
+            _check_unpacked(arrays, weighted=weighted)
         if weighted and arrays:
             state._rows.append(Rows(arrays["labels"], arrays["scores"], arrays["weights"]))
         elif not weighted and len(arrays["scores"]):
@@ -733,6 +735,28 @@ class ScoreRuns:
         excess = runs.scores * weights - runs.positives
         parts = (abs(float(excess[start:end].sum())) for start, end in zip(starts, [*starts[1:], None], strict=True))
         return math.fsum(parts) / float(passed[-1])
+
+
+def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> None:
+    """An error for columns such as `ScoreRuns.pack` never gives: kernels trust their types, order and signs."""
+    floats = ("float32", "float64")
+    kinds = {"labels": ("int8",), "scores": floats, "weights": floats}
+    if not weighted:
+        kinds = {"scores": ("float64",), "positives": ("int64",), "negatives": ("int64",)}
+    for name, allowed in kinds.items():
+        column = arrays[name]
+        if column.ndim != 1 or str(column.dtype) not in allowed:
+            raise InputError(f"{name} of sorted rows must be {' or '.join(allowed)}, found {column.dtype}")
+    if weighted:
+        labels, weights = arrays["labels"], arrays["weights"]
+        right = ((labels == 0) | (labels == 1)).all() and ((weights > 0) & np.isfinite(weights)).all()
+        right = right and not np.isnan(arrays["scores"]).any()
+    else:
+        scores = arrays["scores"]
+        right = (scores[1:] > scores[:-1]).all() and not np.isnan(scores).any()
+        right = right and (arrays["positives"] >= 0).all() and (arrays["negatives"] >= 0).all()
+    if not right:
+        raise InputError("sorted rows are wanted, found others")
 
 
 def _precision_area(runs: Runs, interpolation: Interpolation) -> float:

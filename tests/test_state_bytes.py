@@ -327,3 +327,22 @@ def test_sums_that_no_users_have() -> None:
     again = fastrec.Evaluator.from_bytes(forged.getvalue())
     with pytest.raises(fastrec.InputError, match="ndcg of this state has sums that no users have"):
         again.result()
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("positives", lambda own: own.astype(np.float64)),
+        ("positives", lambda own: own - 1_000),
+        ("scores", lambda own: own[::-1]),
+        ("scores", lambda own: own * np.nan),
+        ("scores", lambda own: own.astype(np.float32)),
+    ],
+)
+def test_sorted_rows_that_are_none(name: str, column: Any) -> None:
+    """Kernels trust their types, order and signs."""
+    forged = io.BytesIO()
+    with np.load(io.BytesIO(scores_evaluator().to_bytes())) as members:
+        np.savez(forged, **{n: column(members[n]) if n == f"runs_0_{name}" else members[n] for n in members.files})
+    with pytest.raises(fastrec.InputError, match="sorted rows"):
+        fastrec.ScoreEvaluator.from_bytes(forged.getvalue())
