@@ -816,7 +816,7 @@ def averaged(
 
 
 def error_over_rows(metric: str, kind: Kind, users: Sequence[tuple[Rows, float]], everything: Rows) -> float | None:
-    """The standard error of a value over rows; None where the delta method has no derivative."""
+    """The standard error of a value over rows; None where there is none."""
     if metric == "auc":
         return delong_error(everything) if kind.value is auc else math.nan
     if kind.parts is None or not everything:
@@ -825,7 +825,7 @@ def error_over_rows(metric: str, kind: Kind, users: Sequence[tuple[Rows, float]]
     value, error = oracle.pooled_ratio(parts, [weight for _, weight in users])
     if metric != "rmse" or error is None:
         return error
-    return error / (2 * math.sqrt(value)) if value > 0 else None
+    return error / (2 * math.sqrt(value)) if value > 0 else error  # where the mean is 0, all squares are
 
 
 def kind_of(metric: str, options: dict[str, Any], eps: float) -> Kind:

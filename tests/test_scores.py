@@ -690,6 +690,13 @@ def test_gauc_function(data: st.DataObject) -> None:
     assert same(found, score_oracle.evaluate(log.labels, log.scores, "gauc", **call).value)
 
 
+@pytest.mark.parametrize("name", ["mae", "mse", "rmse", "rmse(average=user)"])
+def test_predictions_without_error_are_sure(name):
+    values = [1.0, 0.0, 1.0, 0.5]
+    found = fastrec.evaluate_scores(values, values, [0, 2, 3, 4], name).estimates[name]
+    assert tuple(found) == (0.0, 0.0, 3)
+
+
 @SPARE
 @given(data=st.data(), name=st.sampled_from(["mae", "mse", "rmse"]))
 def test_error_functions(data: st.DataObject, name: str) -> None:
