@@ -178,6 +178,10 @@ def test_a_full_disk(tmp_path):
         subprocess.run(["umount", tmp_path], check=True)
 
 
+def test_a_folder_that_is_removed_before_it_is_written_to(tmp_path):
+    assert ask("store._make_folder = lambda folder: None; print(ask(), ask())", tmp_path) == ["False", "False"]
+
+
 def test_the_code_of_another_processor_is_not_used(tmp_path):
     assert ask("print(ask(), ask())", tmp_path, NUMBA_CPU_NAME="generic") == ["False", "True"]
     assert ask("print(ask(), ask())", tmp_path) == ["False", "True"]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fastrec.endings import atomic_write
+from fastrec.exceptions import InputError
 
 __all__ = ["SUFFIX", "CodeStore", "holds_code"]
 
@@ -82,8 +83,8 @@ class CodeStore:
         from numba.core.serialize import dumps
 
         packed = dumps(content)
-        # Read-only install, no home, disk full (or links in a circle): slower starts, same answers.
-        with contextlib.suppress(OSError, RuntimeError):
+        # Read-only install, no home, disk full, links in a circle, folder removed: slower starts, same answers.
+        with contextlib.suppress(OSError, RuntimeError, InputError):
             _make_folder(self._folder)
             with atomic_write(self._path(key)) as file:
                 os.chmod(file.name, os.fstat(file.fileno()).st_mode & PRIVATE)
