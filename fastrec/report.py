@@ -768,7 +768,22 @@ def _number(value: Any) -> Any:
     """The number that `plain_data` wrote."""
     if value is None:
         return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise InputError(f"a number is wanted, found {value!r}")
     return float(value) if isinstance(value, str) else value
+
+
+def _count(value: Any) -> int:
+    """A number of users or rows."""
+    number = whole_number(value)
+    if number is None:
+        raise InputError(f"a whole number is wanted, found {value!r}")
+    return number
+
+
+def _counts(users: Mapping[str, Any]) -> dict[str, int]:
+    """The counts of users, of which two are always there."""
+    return {name: _count(users[name]) for name in dict.fromkeys(("total", "evaluated", *users))}
 
 
 def _read(file: IO[bytes]) -> Report:
@@ -781,7 +796,7 @@ def _read(file: IO[bytes]) -> Report:
     names = document["per_user"]
     return Report(
         estimates=_estimates(document["metrics"]),
-        users=document["users"],
+        users=_counts(document["users"]),
         data={name: _number(value) for name, value in document["data"].items()},
         settings=document["settings"],
         groups={
@@ -804,4 +819,4 @@ def _group_estimates(metrics: dict[str, dict[str, Any]]) -> dict[str, GroupEstim
 
 
 def _estimate(fields: dict[str, Any]) -> Estimate:
-    return Estimate(_number(fields["mean"]), _number(fields["std_error"]), fields["users"])
+    return Estimate(_number(fields["mean"]), _number(fields["std_error"]), _count(fields["users"]))

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastrec.archive import write_archive
 from fastrec.endings import atomic_write
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
 from fastrec.report import Estimate, GroupEstimate, Report, load
@@ -528,6 +529,25 @@ def test_damaged_contents_are_an_error(tmp_path):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         with pytest.raises(InputError, match="is not a readable fastrec report"):
             load(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"users": {"total": 4}},
+        {"users": {"total": 4, "evaluated": "3"}},
+        {"data": {"rec_rows": [40]}},
+        {"metrics": {"ndcg@10": {"mean": [0.5], "std_error": None, "users": 3}}},
+        {"metrics": {"ndcg@10": {"mean": 0.5, "std_error": None, "users": None}}},
+    ],
+    ids=str,
+)
+def test_numbers_that_are_none_are_an_error(damage, tmp_path):
+    document, arrays = make_report()._members()
+    with (tmp_path / "report.npz").open("wb") as file:
+        write_archive(file, "report", document | damage, arrays, small=False)
+    with pytest.raises(InputError, match="is not a readable fastrec report"):
+        load(tmp_path / "report.npz")
 
 
 def npy_bytes(array):
