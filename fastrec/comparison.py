@@ -27,13 +27,12 @@ from fastrec.exceptions import (
 )
 from fastrec.inputs.users import alike
 from fastrec.launcher import resolve_threads
-from fastrec.pages import Section, Table, as_latex, as_markdown, html_page
+from fastrec.pages import Section, Table, as_html, as_latex, as_markdown, html_page
 from fastrec.registry import parse
 from fastrec.report import (
     Report,
     aligned,
     as_frame,
-    as_html,
     check_resampling,
     plain_data,
     write_or_return,

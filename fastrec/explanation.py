@@ -25,10 +25,10 @@ from fastrec.exceptions import (
     listed,
     whole_number,
 )
-from fastrec.pages import Table, as_markdown, markdown_text
+from fastrec.pages import Table, as_html, as_markdown, markdown_text
 from fastrec.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 from fastrec.registry import Call, MinGain, make_call, parse, print_value
-from fastrec.report import Estimate, Report, aligned, as_html, is_plain_mean, plain_data
+from fastrec.report import Estimate, Report, aligned, is_plain_mean, plain_data
 from fastrec.views import one_figure
 
 __all__ = ["Explanation", "Side", "UserDifference", "explain", "explain_scores"]

@@ -19,6 +19,7 @@ __all__ = [
     "Drawn",
     "Section",
     "Table",
+    "as_html",
     "as_latex",
     "as_markdown",
     "histogram",
@@ -30,6 +31,7 @@ __all__ = [
     "whisker",
 ]
 
+CONTROLS = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if chr(n) not in "\t\n\r"}
 DASH = "–"
 FIRST_ROWS = 200  # rows that are shown before a reader asks for more: sorting stays quick
 WIDTH, HEIGHT = 320, 190
@@ -166,9 +168,21 @@ def html_page(title: str, sections: Iterable[Section], lead: Sequence[str] = ())
     )
 
 
+def as_html(table: Sequence[Sequence[str]], notes: Iterable[str], title: str = "") -> str:
+    """A table of texts, its head first, with lines below, for notebooks."""
+    head, *body = (
+        "".join(f"<{cell}>{_text(text)}</{cell}>" for text in row)
+        for cell, row in zip(["th"] + ["td"] * (len(table) - 1), table, strict=True)
+    )
+    rows = "".join(f"<tr>{row}</tr>" for row in body)
+    lines = "".join(f"<div>{_text(note)}</div>" for note in notes)
+    caption = f"<caption>{_text(title)}</caption>" if title else ""
+    return f"<div><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{lines}</div>"
+
+
 def _text(text: str) -> str:
-    """Escaped; an unpaired surrogate, which no file can hold, is shown as its number."""
-    return html.escape(text.encode("utf-8", "backslashreplace").decode())
+    """Escaped; control characters and unpaired surrogates, which HTML cannot hold, are shown as their numbers."""
+    return html.escape(text.translate(CONTROLS).encode("utf-8", "backslashreplace").decode())
 
 
 def _section(section: Section, n: int) -> str:

@@ -6,7 +6,6 @@ computed, so a loaded report is as good as a fresh one.
 
 from __future__ import annotations
 
-import html
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +39,7 @@ from fastrec.exceptions import (
     some_names,
     whole_number,
 )
-from fastrec.pages import Section, Table, as_latex, as_markdown, html_page
+from fastrec.pages import Section, Table, as_html, as_latex, as_markdown, html_page
 from fastrec.registry import parse
 from fastrec.views import (
     by_cutoff,
@@ -726,18 +725,6 @@ def aligned(table: Sequence[Sequence[str]]) -> list[str]:
     rows = [[cell if cell.isprintable() else one_line(cell) for cell in row] for row in table]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
-
-
-def as_html(table: Sequence[Sequence[str]], notes: Iterable[str], title: str = "") -> str:
-    """A table of texts, its head first, with lines below, for notebooks."""
-    head, *body = (
-        "".join(f"<{cell}>{html.escape(text)}</{cell}>" for text in row)
-        for cell, row in zip(["th"] + ["td"] * (len(table) - 1), table, strict=True)
-    )
-    rows = "".join(f"<tr>{row}</tr>" for row in body)
-    lines = "".join(f"<div>{html.escape(note)}</div>" for note in notes)
-    caption = f"<caption>{html.escape(title)}</caption>" if title else ""
-    return f"<div><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{lines}</div>"
 
 
 def short_number(number: float) -> str:

@@ -55,6 +55,8 @@ def segment_users(
     ['heavy', 'light', 'medium', 'none']
     """
     cuts = _check_shares(names, shares)
+    if NO_HISTORY in names:
+        raise InputError(f"names must not hold {NO_HISTORY!r}, the label of users without a history")
     past, users = alike([_ids(history, "history"), _ids(user_ids, "user_ids")])
     if len(past) and len(users) and (past.dtype.kind in "iu") != (users.dtype.kind in "iu"):
         raise InputTypeError(f"history and user_ids must be of one type, found {past.dtype} and {users.dtype}")
@@ -119,7 +121,10 @@ def _ids(values: Any, name: str) -> Array:
 
 def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
     kinds: tuple[tuple[Any, Any], ...] = ((names, str), (shares, int | float))
-    if not all(isinstance(given, Sequence) and all(isinstance(one, kind) for one in given) for given, kind in kinds):
+    if any(
+        isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(one, kind) for one in given)
+        for given, kind in kinds
+    ):
         raise InputTypeError(f"names must be texts and shares numbers, found {names!r} and {shares!r}")
     if len(shares) != len(names) - 1 or len(set(names)) != len(names):
         raise InputError(f"names must differ and be one more than shares; found {list(names)} and {list(shares)}")

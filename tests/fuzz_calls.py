@@ -270,16 +270,22 @@ class ListsCall(NamedTuple):
     duplicates: str
     rules: Arguments
 
-    def __call__(self, ask: Ask, users: Sequence[int] | None) -> Result:
-        def own(rows: Any) -> Any:
-            return rows if users is None or rows is None else [rows[user] for user in users]
+    def of(self, users: Sequence[int]) -> "ListsCall":
+        """The same of some users, in this order."""
 
-        call = {"k": ask.k, "options": ask.options, "exclude": own(self.seen), "weights": own(self.weights)}
-        recs, truth = own(self.log.recs), own(self.log.truth)
-        if self.scores is not None and self.ties == "expected":
-            return score_oracle.evaluate_lists(recs, truth, own(self.scores), ask.name, **call, **self.rules)
-        more = {"ties": self.ties, "scores": own(self.scores)} if self.scores is not None else {}
-        return oracle.evaluate(recs, truth, ask.name, duplicates=self.duplicates, **more, **call, **self.rules)
+        def some(rows: Any) -> Any:
+            return None if rows is None else [rows[user] for user in users]
+
+        log = Log(some(self.log.recs), some(self.log.truth))
+        return ListsCall(log, some(self.scores), some(self.seen), some(self.weights), *self[4:])
+
+    def __call__(self, ask: Ask, users: Sequence[int] | None) -> Result:
+        recs, truth = (own := self if users is None else self.of(users)).log.recs, own.log.truth
+        call = {"k": ask.k, "options": ask.options, "exclude": own.seen, "weights": own.weights, **self.rules}
+        if own.scores is not None and self.ties == "expected":
+            return score_oracle.evaluate_lists(recs, truth, own.scores, ask.name, **call)
+        more = {"ties": self.ties, "scores": own.scores} if own.scores is not None else {}
+        return oracle.evaluate(recs, truth, ask.name, duplicates=self.duplicates, **more, **call)
 
 
 KINDS = {"plain": [1.0], "integer": strategies.INTEGER_GAINS, "graded": strategies.GAINS}
@@ -316,7 +322,17 @@ def spaced(r: Draw, text: str) -> str:
     return text if r.random() < 0.8 else f"  {text} ".replace("(", " ( ").replace("@", "@ ").replace("=", "= ")
 
 
-def lists_case(r: Draw, asked: Draw) -> Case:
+class Lists(NamedTuple):
+    """What is asked of which lists, and what is said of their users."""
+
+    expect: ListsCall
+    asks: list[Ask]
+    about: Arguments
+    options: Arguments
+    gains: list[list[float]] | None
+
+
+def draw_lists(r: Draw, asked: Draw) -> Lists:
     kind = asked.choice(list(KINDS))
     ties = asked.choice(["expected", *ORDERS])
     tied = ties == "expected" and asked.random() < 0.7
@@ -331,17 +347,29 @@ def lists_case(r: Draw, asked: Draw) -> Case:
     scored = tied or (ties != "expected" and one_in(r, 2))
     duplicates = "error" if tied else r.choice(["error", "error", "first", "miss"])
     log = draw_log(r, draw_size(r, 4 if tied else 12), KINDS[kind], copies=duplicates != "error")
-    n_users = len(log.recs)
     if tied and sum(map(len, log.recs)) > 30:
         scored = tied = False
     scores = [r.choices(strategies.SCORES, k=len(items)) for items in log.recs] if scored else None
     seen = None
     if one_in(r, 4):
         seen = [[*r.sample(items, r.randint(0, len(items))), *r.choice([[], [987_654_321]])] for items in log.recs]
-    weights = r.choice([None, None, r.choices(WEIGHTS, k=n_users)])
-    about = draw_users(r, n_users)
-    expect = ListsCall(log, scores, seen, weights, ties, duplicates, rules)
+    weights = r.choice([None, None, r.choices(WEIGHTS, k=len(log.recs))])
     gains = None if kind == "plain" and one_in(r, 2) else [[gain for _, gain in rows] for rows in log.truth]
+    options = {
+        "metrics": [spaced(r, ask.text) for ask in asks],
+        "ties": ties,
+        "duplicates": duplicates,
+        "per_user": kept,
+        "n_threads": r.choice([None, 1, 1, 2, 3, 8, np.int8(2), 10**6]),
+        **rules,
+    }
+    expect = ListsCall(log, scores, seen, weights, ties, duplicates, rules)
+    return Lists(expect, asks, draw_users(r, len(log.recs)), options, gains)
+
+
+def lists_case(r: Draw, asked: Draw) -> Case:
+    expect, asks, about, options, gains = draw_lists(r, asked)
+    log, scores, seen, weights = expect[:4]
     name = r.choice(NAMES)
     rows = [[name(item) for item in items] for items in log.recs]
     held = [[name(item) for item, _ in pairs] for pairs in log.truth]
@@ -359,21 +387,17 @@ def lists_case(r: Draw, asked: Draw) -> Case:
     arguments = {
         "recs": recs,
         "truth": truth,
-        "metrics": [spaced(r, ask.text) for ask in asks],
         "exclude": out,
         "user_weight": None if weights is None else dress(r, np.array(weights, float)),
-        "ties": ties,
-        "duplicates": duplicates,
-        "per_user": kept,
-        "n_threads": r.choice([None, 1, 1, 2, 3, 8, np.int8(2), 10**6]),
         **about,
-        **rules,
+        **options,
     }
+    n_users, groups, per_user = len(log.recs), about["groups"], options["per_user"]
     return Case(
         fastrec.evaluate,
         arguments,
         EQUAL,
-        lambda report: check_report(report, asks, n_users, about["groups"], expect, per_user=kept),
+        lambda report: check_report(report, asks, n_users, groups, expect, per_user=per_user),
         n_users,
     )
 
@@ -421,13 +445,13 @@ def asks_of(labels: str, scores: str, min_gain: float | None, order: str) -> lis
     return [ask for ask in taken if not refuses_ties(ask)] if order == "expected" else taken
 
 
-def scores_case(r: Draw, asked: Draw) -> Case:
+def draw_scores(r: Draw, asked: Draw) -> tuple[Rows, list[Ask], list[str], Arguments]:
+    """Rows, what is asked of them, the types that their labels may have, and the rules that oracle and call take."""
     of_rows = asked.random() < 0.6
     labels, scores = asked.choice(list(strategies.LABELS)), asked.choice(list(strategies.SCORE_POOLS))
     ties = asked.choice(["expected", *ORDERS])
     rules: Arguments = {"min_gain": asked.choice([None, None, 1.0, 2.25])}
     asks = draw_asks(asked, asks_of(labels, scores, rules["min_gain"], "rows" if of_rows else ties))
-    kept = one_in(asked, 2)
     rows = draw_rows(r, labels, scores, 4 if ties == "expected" and not of_rows else 10)
     if of_rows:
         rules["ties"] = ties  # which decides nothing here
@@ -441,7 +465,13 @@ def scores_case(r: Draw, asked: Draw) -> Case:
         if ties.startswith("id"):
             kind, lengths = r.choice([int, str]), map(len, rows.log.labels)
             rows = rows._replace(item_ids=[[kind(1000 + at) for at in r.sample(range(n), n)] for n in lengths])
-    form = Form(r.choice(test_scores.FORMS), r.choice([np.float32, np.float64]), np.dtype(r.choice(TYPES[labels])))
+    return rows, asks, TYPES[labels], rules
+
+
+def scores_case(r: Draw, asked: Draw) -> Case:
+    rows, asks, types, rules = draw_scores(r, asked)
+    kept = one_in(asked, 2)
+    form = Form(r.choice(test_scores.FORMS), r.choice([np.float32, np.float64]), np.dtype(r.choice(types)))
     if form.form != "indptr":
         rows = rows.of([user for user, own in enumerate(rows.log.labels) if own])
     rows = test_scores.rounded(rows, form)
@@ -849,7 +879,11 @@ def draw_case(seed: int) -> tuple[Case, bool]:
 
 def run_case(seed: int) -> bool:
     """Make the call of a seed; whether a value came of it. Raises `Finding` for what must not be."""
-    case, interpreted = draw_case(seed)
+    return run(*draw_case(seed))
+
+
+def run(case: Case, interpreted: bool) -> bool:
+    """Make a call, and hold it to its verdict."""
     suited, small = jit.Entry.suited_to, launcher.SMALL_ROWS
     jit.Entry.eager = True
     if interpreted:
@@ -877,7 +911,10 @@ def run_case(seed: int) -> bool:
 
 def describe(seed: int) -> str:
     """The call of a seed, for whoever replays it."""
-    case, interpreted = draw_case(seed)
+    return shown(*draw_case(seed))
+
+
+def shown(case: Case, interpreted: bool) -> str:
     lines = [f"{case.function.__name__}, {'interpreted' if interpreted else 'compiled'}, {case.verdict}: {case.why}"]
     lines += [f"  {name} = {value!r}" for name, value in case.arguments.items()]
-    return re.sub(" at 0x[0-9a-f]+", "", "\n".join(lines))
+    return re.sub(r" at 0x[0-9a-fA-F]+|unnamed_relation_\w+", "", "\n".join(lines))

@@ -53,13 +53,14 @@ class Exporter:
 
 def in_chunks(table: Table) -> Any:
     whole = pa.table(table)
-    cuts = [0, 1, 1, len(whole) // 2, len(whole)]
+    cuts = sorted([0, 1, 1, len(whole) // 2, len(whole)])
     return pa.concat_tables([whole.slice(a, b - a) for a, b in pairwise(cuts)])
 
 
 def sliced(table: Table) -> Any:
     whole = pa.table(table)
-    return pa.concat_tables([whole.slice(0, 3), whole, whole.slice(0, 2)]).combine_chunks().slice(3, len(whole))
+    parts = [before := whole.slice(0, 3), whole, whole.slice(0, 2)]
+    return pa.concat_tables(parts).combine_chunks().slice(len(before), len(whole))
 
 
 def chunked_dictionary(table: Table) -> Any:
@@ -538,8 +539,9 @@ def test_rows_of_spark_agree_in_their_fields() -> None:
     assert "recs[1]" in refused(rows, rows)
 
 
-def test_nulls_by_way_of_a_dictionary() -> None:
-    encoded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_nulls_by_way_of_a_dictionary(kind: Any) -> None:
+    encoded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None], kind))
     message = refused(pa.table({**RECS, "item_id": encoded}), pa.table({**TRUTH, "item_id": ["a", "b"]}))
     assert "recs column 'item_id'" in message
     assert "row 1" in message
@@ -772,6 +774,7 @@ def test_ratings_of_a_frame() -> None:
         ({"label": ["a", "b"]}, ["the frame column 'label'", "numbers"]),
         ({"user_id": [1.5, 2.5]}, ["the frame column 'user_id'", "double"]),
         ({"score": [[0.5], [0.6]]}, ["the frame column 'score'", "lists per row"]),
+        ({"label": pl.Series(["a", "b"], dtype=pl.Categorical)}, ["the frame column 'label'", "numbers"]),
     ],
 )
 @pytest.mark.parametrize("library", ["pandas", "Polars", "PyArrow", "Spark rows"])

@@ -5,9 +5,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import fuzz_calls
+import fuzz_frames
 import fuzz_readers
+import fuzz_reports
 import pytest
 from fuzz_evaluators import Evaluators, of_machine
 from hypothesis import settings
@@ -23,7 +26,7 @@ def fuzz(*arguments: object, path: Path = ROOT) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
 
 
-@pytest.mark.parametrize("target", ["calls", "readers"])
+@pytest.mark.parametrize("target", ["calls", "frames", "reports", "readers"])
 def test_random_cases(target: str) -> None:
     """Another stretch of seeds every time, so that years of runs try many."""
     first = int.from_bytes(os.urandom(4), "big")
@@ -80,9 +83,13 @@ def test_a_crash_a_hang_and_a_wrong_value_are_found_and_replayed(tmp_path: Path)
     assert "case 19" in again.stdout
 
 
-def test_a_case_depends_on_its_seed_alone() -> None:
-    shown = [fuzz_calls.describe(seed) for seed in range(60)]
-    assert [fuzz_calls.describe(seed) for seed in reversed(range(60))] == shown[::-1]
+@pytest.mark.parametrize("target", [fuzz_calls, fuzz_frames])
+def test_a_call_depends_on_its_seed_alone(target: ModuleType) -> None:
+    shown = [target.describe(seed) for seed in range(60)]
+    assert [target.describe(seed) for seed in reversed(range(60))] == shown[::-1]
+
+
+def test_what_is_read_depends_on_its_seed_alone() -> None:
     drawn = [fuzz_readers.draw_case(seed) for seed in range(60)]
     assert [fuzz_readers.draw_case(seed) for seed in reversed(range(60))] == drawn[::-1]
     assert len({name for name, _ in drawn}) > 5
@@ -97,3 +104,14 @@ def test_cases_are_of_all_kinds() -> None:
     assert 600 < sum(interpreted for _, interpreted in cases) < 900
     assert {case.function.__name__ for case, _ in cases} > {"evaluate", "evaluate_scores", "auc", "confusion_matrix"}
     assert any(case.n_users > 512 for case, _ in cases)
+
+
+@pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+def test_cases_of_frames_and_reports_are_of_all_kinds() -> None:
+    frames = [fuzz_frames.draw_case(seed)[0] for seed in range(600)]
+    verdicts = [case.verdict for case in frames]
+    assert all(verdicts.count(verdict) > 60 for verdict in (fuzz_calls.EQUAL, fuzz_calls.REFUSED, fuzz_calls.EITHER))
+    assert len({type(next(iter(case.arguments.values()))).__module__.split(".")[0] for case in frames}) > 5
+    reports = [fuzz_reports.draw_case(seed) for seed in range(300)]
+    used = {"compare", "evaluate_by_items", "explain", "segment_items", "segment_users", "use"}
+    assert {case.function.__name__ for case in reports} == used

@@ -14,7 +14,19 @@ import pytest
 import fastrec
 from fastrec.comparison import Comparison, ComparisonRow
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.pages import FIRST_ROWS, Drawn, Section, Table, histogram, html_page, latex, line_chart, markdown, whisker
+from fastrec.pages import (
+    FIRST_ROWS,
+    Drawn,
+    Section,
+    Table,
+    as_html,
+    histogram,
+    html_page,
+    latex,
+    line_chart,
+    markdown,
+    whisker,
+)
 from fastrec.report import Report
 
 HOSTILE = """<script>alert("x")</script>'&\\|$_^~#{}%`*[a](javascript:b)\x1b\n\ud800 – ü"""
@@ -345,7 +357,7 @@ def hostile() -> tuple[Report, Comparison]:
 
 def test_hostile_texts_are_shown() -> None:
     report, comparison = hostile()
-    shown = HOSTILE.replace("\ud800", "\\ud800")
+    shown = HOSTILE.replace("\ud800", "\\ud800").replace("\x1b", "\\x1b")
     for text in (report.to_html(title=HOSTILE), comparison.to_html(title=HOSTILE)):
         text.encode()
         page = Page(text)
@@ -438,6 +450,15 @@ def test_signs_are_escaped() -> None:
     table = Table("", ["a|b", "n"], [["x\\y & 50 %\nz", "–"]])
     assert markdown(table) == ["| a\\|b | n |", "| --- | ---: |", "| x\\\\y & 50 % z | – |"]
     assert latex(table)[4] == r"x\textbackslash{}y \& 50 \% z & -- \\"
+
+
+def test_control_characters_are_shown_in_html() -> None:
+    hostile = "a\x1b[31m\0\x85\ud800é<b>"
+    shown = "a\\x1b[31m\\x00\\x85\\ud800é&lt;b&gt;"
+    table = [["metric"], [hostile]]
+    assert as_html(table, [hostile], hostile).count(shown) == 3
+    page = html_page(hostile, [Section(hostile, [Table(hostile, ["metric"], table[1:])], lines=[hostile])])
+    assert page.count(shown) >= 5 and not any(sign in page for sign in "\x1b\0\x85\ud800")
 
 
 # Pieces

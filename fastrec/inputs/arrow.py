@@ -241,18 +241,19 @@ def _read_dictionary(column: Column, where: str) -> Array | Texts:
     """A column that is encoded already: categories of pandas and Polars, or as a file had it."""
     from pyarrow import types
 
-    kind = column.type.value_type
+    name = _kind_of_texts(column.type.value_type)
+    if name is None and not types.is_integer(column.type.value_type):
+        raise InputTypeError(f"{where} must hold integers or texts, found categories of {column.type.value_type}")
+    column = _without_views(column)
     chunks = [chunk for chunk in column.chunks if len(chunk)]
     if any(chunk.dictionary.null_count for chunk in chunks):  # nulls by way of the dictionary
-        column = column.cast(kind)
+        column = column.cast(column.type.value_type)
         _refuse_nulls(column, where)
         return read_ids(column, where)
-    if types.is_integer(kind):
+    if name is None:
         parts = [values_of(chunk.dictionary)[values_of(chunk.indices)] for chunk in chunks]
         return integer_ids(_join(parts, np.int64), where)
-    if (name := _kind_of_texts(kind)) is None:
-        raise InputTypeError(f"{where} must hold integers or texts, found categories of {kind}")
-    return _texts_of(_without_views(column).unify_dictionaries(), name)
+    return _texts_of(column.unify_dictionaries(), name)
 
 
 def _kind_of_texts(kind: Any) -> str | None:
@@ -288,13 +289,13 @@ def read_numbers(column: Column, where: str) -> Array:
     """A column of integers, floats or booleans."""
     from pyarrow import types
 
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    encoded = types.is_dictionary(column.type)
+    kind = column.type.value_type if encoded else column.type
     if not len(column):
         return np.zeros(0)
-    if not (types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)):
-        raise InputTypeError(f"{where} must hold numbers, found {column.type}")
-    return _flat(column)
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+        raise InputTypeError(f"{where} must hold numbers, found {kind}")
+    return _flat(column.cast(kind) if encoded else column)
 
 
 def list_column(column: Column) -> bool:
