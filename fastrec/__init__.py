@@ -19,6 +19,7 @@ from fastrec.exceptions import (
     MissingExtraError,
 )
 from fastrec.ragged import Ragged
+from fastrec.threads import uninterrupted
 
 if TYPE_CHECKING:
     from fastrec.api import (
@@ -166,7 +167,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'fastrec' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
+    value = getattr(uninterrupted(lambda: importlib.import_module(_LAZY[name])), name)
     globals()[name] = value
     return value
 

@@ -14,8 +14,9 @@ from fastrec.columns import check_classes, check_lengths, check_numbers, check_r
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.kernels import confusion
 from fastrec.kernels.jit import Entry
-from fastrec.launcher import resolve_threads, run_in_threads
+from fastrec.launcher import resolve_threads
 from fastrec.ragged import as_array, check_indptr
+from fastrec.threads import run_in_threads
 
 __all__ = [
     "ClassCounts",

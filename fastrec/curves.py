@@ -20,7 +20,8 @@ from fastrec.columns import check_classes, check_floats, check_lengths, check_sc
 from fastrec.exceptions import InputError, InputTypeError, whole_number
 from fastrec.kernels import runs as kernels
 from fastrec.kernels.jit import Entry
-from fastrec.launcher import resolve_threads, run_in_threads
+from fastrec.launcher import resolve_threads
+from fastrec.threads import run_in_threads
 
 __all__ = [
     "AucTest",

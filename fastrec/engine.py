@@ -15,7 +15,7 @@ from fastrec.exact import sum_digits
 from fastrec.exceptions import MetricError
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.ranking import Program, Totals, Users
-from fastrec.launcher import STEPS_PER_LAUNCH, Source, launch, run_in_threads
+from fastrec.launcher import STEPS_PER_LAUNCH, Source, launch
 from fastrec.programs import Extent, View, Writer, identity, is_linear, vanishes
 from fastrec.registry import Call, MinGain
 from fastrec.sources import Lists, Scores, read_only
@@ -30,6 +30,7 @@ from fastrec.statistics import (
     Values,
     constant,
 )
+from fastrec.threads import run_in_threads
 
 __all__ = ["Failure", "KernelError", "Outcome", "Plan", "Policies", "evaluate_source", "make_plan"]
 

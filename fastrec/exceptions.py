@@ -10,11 +10,14 @@ import importlib
 import numbers
 import operator
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+from fastrec.threads import uninterrupted
 
 LONGEST = 1000  # signs of a message: what was found may be as long as the caller likes
 MOST_NAMES = 12  # that a message lists
@@ -164,7 +167,9 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
     fastrec.exceptions.MissingExtraError: reading files needs no_such_package: pip install 'fastrec[cli]'
     """
     try:
-        return importlib.import_module(module)
+        if module in sys.modules:  # where another thread may still be at it
+            return importlib.import_module(module)
+        return uninterrupted(lambda: importlib.import_module(module))
     except ModuleNotFoundError as error:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:

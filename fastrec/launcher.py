@@ -11,9 +11,7 @@ import functools
 import importlib
 import math
 import os
-import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, Protocol
 
@@ -23,8 +21,9 @@ from fastrec.exceptions import InputError, InputTypeError, whole_number
 from fastrec.kernels.jit import Entry, as_function
 from fastrec.kernels.opcodes import BLOCK, DIGITS, N_FACTS
 from fastrec.kernels.ranking import Program, Totals, Users
+from fastrec.threads import run_in_threads, was_forked
 
-__all__ = ["Kernel", "Source", "launch", "launch_tasks", "resolve_threads", "run_in_threads"]
+__all__ = ["Kernel", "Source", "launch", "launch_tasks", "resolve_threads"]
 
 Array = np.ndarray[Any, Any]
 OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
@@ -32,36 +31,6 @@ SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves, and i
 STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
 HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this much more per row
 HEAVY_FACTOR = 6
-
-
-class _Process:
-    """What this process has been through."""
-
-    forked = False
-    held: Any = None  # the compiler's lock, while this process forks
-
-
-def _before_fork() -> None:
-    """Wait until no thread compiles: the child would have its lock without the thread that will release it."""
-    compiler = sys.modules.get("numba.core.compiler_lock")
-    _Process.held = getattr(compiler, "global_compiler_lock", None)
-    if _Process.held is not None:
-        _Process.held.acquire()
-
-
-def _after_fork() -> None:
-    if _Process.held is not None:
-        _Process.held.release()
-    _Process.held = None
-
-
-def _after_fork_in_child() -> None:
-    _Process.forked = True
-    _after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 def resolve_threads(n_threads: int | None) -> int:
@@ -75,18 +44,22 @@ def resolve_threads(n_threads: int | None) -> int:
         return number
     wanted = os.environ.get("FASTREC_NUM_THREADS")
     if wanted is not None:
-        if not (wanted.isascii() and wanted.isdigit()) or int(wanted) < 1:
+        if not (number := _number(wanted)):
             raise InputError(f"FASTREC_NUM_THREADS must be a whole number of at least 1, found {wanted!r}")
-        return int(wanted)
-    openmp = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(_processors(), int(openmp) if openmp.isdigit() else 1 << 30, _quota()))
+        return number
+    openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # the first is that of the outermost level
+    return max(1, min(_processors(), _number(openmp) or 1 << 30, _quota()))
+
+
+def _number(text: str) -> int | None:
+    """The whole number that a text of at most 9 digits is."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _processors() -> int:
     """Processors that this process may run on, or fewer if Numba is told so."""
-    wanted = os.environ.get("NUMBA_NUM_THREADS", "")
-    if wanted.isdigit():
-        return int(wanted)
+    if wanted := _number(os.environ.get("NUMBA_NUM_THREADS", "")):
+        return wanted
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -173,10 +146,12 @@ def _may_launch() -> bool:
     """Whether a parallel kernel may be launched from here and now."""
     import numba
 
-    if _Process.forked or numba.config.DISABLE_JIT:
+    if was_forked() or numba.config.DISABLE_JIT:
         return False
-
-    numba.get_num_threads()  # starts the threading layer, so that it has a name
+    try:
+        numba.get_num_threads()  # starts the threading layer, so that it has a name
+    except ValueError:  # the one that is asked for cannot be loaded
+        return False
     return str(numba.threading_layer()) != "workqueue"
 
 
@@ -191,10 +166,11 @@ def launch(
     kernel = source.kernel()
     arguments = (*source.arguments(), program, users, totals, *source.scratch(program, blocks, n_bins))
     n_users = min(len(blocks) * BLOCK, source.n_users)
-    serial = kernel.serial().suited_to(int(rows.sum()) + n_users * len(program.ops))
+    serial = kernel.serial().suited_to(int(rows.sum()) + n_users * len(program.ops), *arguments, ordered, 0)
     # for one call threads of our own do as well, and the driver takes a second or two to compile
     if n_bins > 1 and _may_launch() and kernel.parallel().is_wanted():
-        kernel.parallel().compiled(as_function(serial, *arguments, ordered, 0), *arguments, ordered, starts)
+        function = as_function(kernel.serial(), *arguments, ordered, 0)
+        kernel.parallel().compiled(function, *arguments, ordered, starts)
         return totals
 
     def run_bin(at: int) -> None:
@@ -207,27 +183,20 @@ def launch(
 def launch_tasks(kernel: Kernel, arguments: tuple[Any, ...], n_tasks: int, steps: int, n_threads: int) -> None:
     """Run a kernel that does tasks first..last-1, on all tasks; `steps` is the work of all of them."""
     n_bins = 1 if steps < SMALL_ROWS else min(n_threads, n_tasks)
-    serial = kernel.serial().suited_to(steps)
+    serial = kernel.serial().suited_to(steps, *arguments, np.int64(0), np.int64(0))
     in_parallel = n_bins > 1 and _may_launch() and kernel.parallel().is_wanted()
     at_once = max(n_bins, n_tasks * n_bins * STEPS_PER_LAUNCH // max(steps, 1))
     for first in range(0, n_tasks, at_once):
         edges = first + min(at_once, n_tasks - first) * np.arange(n_bins + 1) // n_bins
         if in_parallel:
-            kernel.parallel().compiled(as_function(serial, *arguments, edges[0], edges[1]), *arguments, edges)
+            function = as_function(kernel.serial(), *arguments, edges[0], edges[1])
+            kernel.parallel().compiled(function, *arguments, edges)
         else:
             run_in_threads(functools.partial(_run_tasks, serial, arguments, edges), range(n_bins), n_bins)
 
 
 def _run_tasks(serial: Callable[..., Any], arguments: tuple[Any, ...], edges: Array, at: int) -> None:
     serial(*arguments, edges[at], edges[at + 1])
-
-
-def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> list[Any]:
-    """Do all tasks, in threads made for this call alone: none outlives it, none is lost by a fork."""
-    if n_threads == 1 or len(tasks) <= 1:
-        return [work(task) for task in tasks]
-    with ThreadPoolExecutor(min(n_threads, len(tasks))) as pool:
-        return list(pool.map(work, tasks))
 
 
 def block_rows(source: Source, blocks: Array) -> Array:

@@ -14,7 +14,6 @@ import numpy as np
 from fastrec.exceptions import require
 from fastrec.formats import Files, damages_of_parquet, recognise
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
-from fastrec.launcher import run_in_threads
 from fastrec.tables import (
     BYTES_PER_VALUE,
     LARGEST_EXACT_FLOAT,
@@ -22,6 +21,7 @@ from fastrec.tables import (
     Columns,
     ScoreColumns,
 )
+from fastrec.threads import run_in_threads
 
 __all__ = ["Plain", "find_plain", "read_plain"]
 

@@ -887,7 +887,7 @@ def run(case: Case, interpreted: bool) -> bool:
     suited, small = jit.Entry.suited_to, launcher.SMALL_ROWS
     jit.Entry.eager = True
     if interpreted:
-        jit.Entry.suited_to = lambda entry, steps: entry.interpreted  # type: ignore[method-assign, assignment]
+        jit.Entry.suited_to = lambda entry, steps, *_: entry.interpreted  # type: ignore[method-assign, assignment]
     else:
         launcher.SMALL_ROWS = 8  # few rows run on several threads, too
     try:

@@ -120,7 +120,7 @@ class Evaluators(RuleBasedStateMachine):
         suited = jit.Entry.suited_to
         jit.Entry.eager = not self.interpreted
         if self.interpreted:
-            jit.Entry.suited_to = lambda entry, steps: entry.interpreted  # type: ignore[method-assign, assignment]
+            jit.Entry.suited_to = lambda entry, steps, *_: entry.interpreted  # type: ignore[method-assign, assignment]
         try:
             return function()
         except fastrec.FastrecError:

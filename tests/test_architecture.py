@@ -60,6 +60,7 @@ LAYERS = [
     "ragged",
     "endings",
     "exceptions",
+    "threads",
     "_version",
 ]
 # Whoever asks for the known metrics must see the built-in ones.
@@ -147,7 +148,7 @@ def test_the_package_itself_imports_only_what_is_light() -> None:
         for i in imports_of(tree_of(PACKAGE / "__init__.py"))
         if i.runs_on_import and "." in i.module
     }
-    assert found - {"abc"} <= {"_version", "exceptions", "ragged", "TYPE_CHECKING", "Any", "annotations"}
+    assert found - {"abc"} <= {"_version", "exceptions", "ragged", "threads", "TYPE_CHECKING", "Any", "annotations"}
 
 
 COMPILERS = {"njit", "jit", "prange", "vectorize", "guvectorize", "cfunc", "generated_jit"}
@@ -216,7 +217,9 @@ print(sorted(new - set(sys.stdlib_module_names)))
 
 def test_importing_reads_no_metric_and_no_kernel() -> None:
     program = "import sys, fastrec; print(sorted(name for name in sys.modules if name.startswith('fastrec')))"
-    assert run(program) == str(["fastrec", "fastrec._version", "fastrec.exceptions", "fastrec.ragged"])
+    assert run(program) == str(
+        ["fastrec", "fastrec._version", "fastrec.exceptions", "fastrec.ragged", "fastrec.threads"]
+    )
 
 
 def test_the_catalogue_needs_no_compiler() -> None:

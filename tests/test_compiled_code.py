@@ -31,8 +31,9 @@ def product(numbers):
     return found
 
 def ask(function=total):
-    compiled = jit.Entry(function, function.__name__).compiled
-    value = compiled(np.arange(1, 6))
+    numbers = np.arange(1, 6)
+    compiled = jit.Entry(function, function.__name__).dispatcher(numbers)
+    value = compiled(numbers)
     assert value == {total: 15, product: 120}[function], value
     return sum(compiled.stats.cache_hits.values()) == 1
 

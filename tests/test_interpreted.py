@@ -33,7 +33,7 @@ def assert_same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], 
     def check(call: Callable[[], fastrec.Report]) -> None:
         monkeypatch.setattr(jit.Entry, "eager", True)
         compiled = call()
-        monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps: entry.interpreted)
+        monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
         found = call()
         monkeypatch.undo()
         assert mean_bits(found.estimates) == mean_bits(compiled.estimates)
@@ -99,7 +99,7 @@ def test_thresholds(monkeypatch: pytest.MonkeyPatch, weighted: bool) -> None:
     weights = USERS.call(slice(40), row_weights=True)["sample_weight"] if weighted else None
     arguments = call["labels"], call["scores"], [0.25, 0.5, 0.1]
     compiled = fastrec.confusion_matrix(*arguments, indptr=call["indptr"], sample_weight=weights)
-    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps: entry.interpreted)
+    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
     found = fastrec.confusion_matrix(*arguments, indptr=call["indptr"], sample_weight=weights)
     for name in ("tp", "fp", "fn", "tn"):
         assert np.array_equal(getattr(found, name), getattr(compiled, name))
@@ -121,7 +121,7 @@ def test_all_rows_together(monkeypatch: pytest.MonkeyPatch, n_rows: int, dtype: 
         return [np.asarray(value).tobytes() for value in found]
 
     compiled = values()
-    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps: entry.interpreted)
+    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
     assert values() == compiled
 
 
@@ -155,8 +155,8 @@ def test_a_kernel_is_compiled_once_interpreting_it_has_cost_as_much(monkeypatch:
     monkeypatch.setattr(jit, "STEPS_INTERPRETED", 100)
     entry = jit.Entry(lambda: 1, "test")
     assert [entry.suited_to(40) == entry.interpreted for _ in range(2)] == [True, True]
-    assert entry.suited_to(40) is entry.compiled
-    assert entry.suited_to(1) is entry.compiled  # from now on
+    assert entry.suited_to(40) == entry.compiled
+    assert entry.suited_to(1) == entry.compiled  # from now on
     assert jit.Entry(lambda: 2, "test").suited_to(101)() == 2
 
 
@@ -166,5 +166,5 @@ def test_resampling(monkeypatch: pytest.MonkeyPatch, test: str) -> None:
     options = {"level": 0.95, "n_rounds": 3, "seed": 5, "n_threads": 1}
     monkeypatch.setattr(jit.Entry, "eager", True)
     compiled = run_test(differences, test, **options)
-    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps: entry.interpreted)
+    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
     assert run_test(differences, test, **options) == compiled

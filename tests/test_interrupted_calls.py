@@ -1,5 +1,6 @@
 """Ctrl-C in a program of one's own: a long call stops soon, and what an evaluator holds is whole, or it says so."""
 
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -59,6 +60,44 @@ def test_a_long_call_stops(call):
     latency, value, sound = result.stdout.split()
     assert float(latency) < WAIT
     assert (value, sound) == ("0.5", "True")
+
+
+# Interrupts the first calls of a process again and again: as soon as one of these modules is being imported.
+FIRST_CALLS = """
+import signal, sys, threading
+seen = ["fastrec.api", "fastrec.metrics", "numba", "llvmlite.binding", "numba.core.types", "numba.core.typing",
+        "numba.core.cpu", "numba.cpython", "fastrec.kernels.store", "numba.parfors", "pyarrow", "scipy.stats"]
+class Interrupt(BaseException):
+    pass
+def interrupt(*_):
+    if seen and seen[0] in sys.modules:
+        told.append(seen.pop(0))
+        raise Interrupt
+signal.signal(signal.SIGALRM, interrupt)
+told, waited = [], 0
+while True:
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    try:
+        value = many(n_threads=2)["ndcg@10"]
+        table = fastrec.load.__module__ and fastrec.evaluate([[1, 2]], [[2]], "mrr").to_frame("pyarrow")
+        break
+    except Interrupt:
+        waited += threading.active_count() > 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+print(value, table.num_rows, len(told) > 5, waited > 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
+@pytest.mark.parametrize("warm", [False, True])
+def test_an_interrupt_while_modules_are_imported_or_kernels_compiled(tmp_path, warm):
+    """It is raised at once, without waiting for the compiler, and the next call works."""
+    if warm:
+        assert run("many(n_threads=2)", FASTREC_CACHE_DIR=str(tmp_path)).returncode == 0
+    result = run(FIRST_CALLS, FASTREC_CACHE_DIR=str(tmp_path), NUMBA_NUM_THREADS="2")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["1.0", "1", "True", "True"]
 
 
 def test_a_launch_is_short_however_short_the_lists(monkeypatch):

@@ -29,11 +29,11 @@ def few():
 """
 
 
-def run(code, *, cwd=None, timeout=300, **environment):
+def run(code, *, before="", cwd=None, timeout=300, **environment):
     full = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     for name in [name for name, value in full.items() if value is None]:
         del full[name]
-    command = [sys.executable, "-c", MANY + code]
+    command = [sys.executable, "-c", before + MANY + code]
     return subprocess.run(command, env=full, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
 
 
@@ -205,6 +205,112 @@ def test_a_fork_during_a_call_of_another_thread(layer):
     result = on_layer(layer, FORK_DURING)
     assert result.returncode == 0, result.stderr
     assert result.stdout.split()[-1] == "True"  # oneTBB writes a line of its own at each fork
+
+
+FORKS_AT_ONCE = """
+import os, threading, time, warnings
+from numba.core.compiler_lock import global_compiler_lock
+warnings.simplefilter("ignore")
+few()
+def fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+def end(threads):
+    for thread in threads:
+        thread.join(30)
+    return not any(thread.is_alive() for thread in threads)
+threads = [threading.Thread(target=work, daemon=True) for work in (fork, fork, fork, many)]
+with global_compiler_lock:  # as if this thread compiled
+    for thread in threads[:3]:
+        thread.start()
+    time.sleep(0.3)
+print(end(threads[:3]), flush=True)
+threads[3].start()
+print(end(threads), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_threads_that_fork_at_once():
+    """Each takes the locks that the hook takes, and none is left with them."""
+    check(run(FORKS_AT_ONCE, before="import logging"), "True True")  # or its hook would let one fork at a time
+
+
+LOADING = """
+import os, signal, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+Entry.eager = False
+few()
+Entry.eager = True
+class Slowly:
+    def find_spec(self, name, *_):
+        if name == "numba.core":
+            seen.set()
+            time.sleep(0.5)
+seen = threading.Event()
+sys.meta_path.insert(0, Slowly())
+thread = threading.Thread(target=many)
+thread.start()
+assert seen.wait(60)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if many()["ndcg@10"] == 1.0 else 3)
+thread.join()
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_while_another_thread_loads_the_compiler():
+    check(run(LOADING), "0")
+
+
+OUTLIVING = """
+import threading
+def work():
+    threading.main_thread().join()
+    print(few(), many(n_threads=2)["ndcg@10"], fastrec.auc(np.arange(10**6) % 2, np.arange(10**6.), n_threads=2) > 0)
+many(n_threads=2) if WARM else None
+threading.Thread(target=work).start()
+"""
+
+
+@pytest.mark.parametrize("layer", ["workqueue", None])
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_thread_that_outlives_the_main_one(warm, layer):
+    check(run(OUTLIVING.replace("WARM", str(warm)), NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"), "0.5 1.0 True")
+
+
+LAST_WORDS = """
+import atexit
+atexit.register(lambda: print(many(n_threads=2)["ndcg@10"]))
+"""
+
+
+def test_a_call_while_the_program_ends():
+    check(run(LAST_WORDS, NUMBA_NUM_THREADS="2"), "1.0")
+
+
+NO_THREADS = """
+import threading
+def refuse(thread):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = refuse
+print(few(), many(n_threads=2)["ndcg@10"], fastrec.auc(np.arange(10**6) % 2, np.arange(10**6.), n_threads=2) > 0)
+"""
+
+
+def test_where_no_thread_can_be_started():
+    check(run(NO_THREADS, NUMBA_THREADING_LAYER="workqueue", NUMBA_NUM_THREADS="2"), "0.5 1.0 True")
+
+
+@pytest.mark.parametrize("layer", ["no such layer", "tbb"])
+def test_a_threading_layer_that_cannot_be_had(layer):
+    check(run("print(many(n_threads=2)['ndcg@10'])", NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"), "1.0")
 
 
 POOL = """

@@ -32,7 +32,7 @@ from fastrec.inputs.grouping import (
 )
 from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids, spell
 from fastrec.inputs.users import as_labels
-from fastrec.launcher import run_in_threads
+from fastrec.threads import run_in_threads
 
 __all__ = [
     "Columns",

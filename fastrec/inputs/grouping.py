@@ -13,8 +13,8 @@ import numpy as np
 
 from fastrec.kernels import groups as kernels
 from fastrec.kernels.jit import Entry
-from fastrec.launcher import run_in_threads
 from fastrec.sources import read_only
+from fastrec.threads import run_in_threads
 
 __all__ = [
     "Blocks",

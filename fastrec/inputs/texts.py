@@ -10,8 +10,8 @@ import numpy as np
 
 from fastrec.kernels import texts as kernels
 from fastrec.kernels.jit import Entry
-from fastrec.launcher import run_in_threads
 from fastrec.sources import read_only
+from fastrec.threads import run_in_threads
 
 __all__ = ["MANY_TEXTS", "number_column"]
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fastrec._version import __version__
+from fastrec.threads import uninterrupted
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
@@ -83,18 +84,29 @@ class Entry:
         self._options = {**_OPTIONS, "parallel": parallel, "_nrt": parallel or allocates}
         self._steps = 0
         self._wanted = False
+        self._dispatcher: Any = None
 
-    def suited_to(self, steps: int) -> Any:
-        """What to call for work of so many steps: Python's own function while that is little, else compiled code."""
-        if Entry.eager or "compiled" in self.__dict__ or self._steps + steps > STEPS_INTERPRETED:
-            return self.compiled
+    def suited_to(self, steps: int, *arguments: Any) -> Callable[..., Any]:
+        """What to call for work of so many steps: Python's own function while that is little, else compiled code.
+
+        Compiled code is loaded by the first call, or now for such arguments: threads of a pool cannot be interrupted
+        while one of them compiles.
+        """
         self._steps += steps
-        return self.interpreted
+        if not Entry.eager and self._dispatcher is None and self._steps <= STEPS_INTERPRETED:
+            return self.interpreted
+        if arguments:
+            self.dispatcher(*arguments)
+        return self.compiled
 
     def interpreted(self, *arguments: Any) -> Any:
         """The kernel as Python runs it."""
         with np.errstate(all="ignore"):  # as compiled code, which wraps around and divides by zero in silence
             return self._function(*arguments)
+
+    def compiled(self, *arguments: Any) -> Any:
+        """The kernel as the processor runs it."""
+        return self.dispatcher(*arguments)(*arguments)
 
     def is_wanted(self) -> bool:
         """Whether this is not the first time that it could be used: here, or where compiled code was left on disk."""
@@ -106,21 +118,29 @@ class Entry:
         folder = _folder(self._variant)
         return folder is not None and holds_code(folder)
 
-    @functools.cached_property
-    def compiled(self) -> Any:
-        """The dispatcher, which compiles or loads at its first call."""
+    def dispatcher(self, *arguments: Any) -> Any:
+        """Numba's dispatcher, with code for such arguments, as all calls of a variant have."""
+        if self._dispatcher is None:
+            uninterrupted(lambda: self._load(arguments))
+        return self._dispatcher
+
+    def _load(self, arguments: tuple[Any, ...]) -> None:
+        """Compile, or read compiled code."""
+        if self._dispatcher is not None:  # by another thread, or since a call was interrupted
+            return
         from numba import njit
 
         dispatcher = njit(**self._options)(self._function)
         _keep_on_disk(dispatcher, self._variant)
-        return dispatcher
+        if hasattr(dispatcher, "compile"):  # Numba may be told not to compile
+            dispatcher.compile(_signature(dispatcher, arguments))
+        self._dispatcher = dispatcher
 
 
-def as_function(dispatcher: Any, *arguments: Any) -> Any:
+def as_function(kernel: Entry, *arguments: Any) -> Any:
     """The compiled code for these arguments as a value that other kernels can take and call."""
-    from numba import typeof
-
-    return _as_function(dispatcher, tuple(map(typeof, arguments)))
+    dispatcher = kernel.dispatcher(*arguments)
+    return _as_function(dispatcher, _signature(dispatcher, arguments))
 
 
 @functools.cache
@@ -128,9 +148,13 @@ def _as_function(dispatcher: Any, signature: tuple[Any, ...]) -> Any:
     """Made once: it takes the locks of the compiler, which a fork may not find held."""
     from numba import types
 
-    # as a call does it: another form of the signature would be kept on disk beside what calls keep
-    dispatcher.compile(signature)
+    dispatcher.compile(signature)  # where arguments are of another type than those before
     return types.CompileResultWAP(dispatcher.overloads[signature])
+
+
+def _signature(dispatcher: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The types of arguments as a call has them: another form would be kept on disk beside what calls keep."""
+    return tuple(map(dispatcher.typeof_pyval, arguments))
 
 
 def _keep_on_disk(dispatcher: Any, variant: str) -> None:
