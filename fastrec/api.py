@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import io
 import math
 import re
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
 
@@ -190,7 +193,7 @@ def evaluate(
         by=by,
         progress=progress,
     )
-    return evaluator._report(copy=False, stacklevel=3)  # noqa: SLF001 - spares a copy of per-user values
+    return evaluator._report(copied=False, stacklevel=4)  # noqa: SLF001 - spares a copy of per-user values
 
 
 def evaluate_by_items(
@@ -280,6 +283,22 @@ def _want(kind: str, like: str | None, metrics: str | Iterable[str] | None, k: A
     )
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+E = TypeVar("E", bound="_Evaluating")
+
+
+def _in_turn(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
+    """A method of an evaluator that other threads wait for."""
+
+    @functools.wraps(method)
+    def waiting(self: E, /, *arguments: P.args, **options: P.kwargs) -> R:
+        with self._lock:
+            return method(self, *arguments, **options)
+
+    return waiting
+
+
 class _Evaluating(ABC):
     """What evaluators of lists and of scored rows share: a plan, a state that adds up, a report."""
 
@@ -297,7 +316,18 @@ class _Evaluating(ABC):
         self._seen = SeenUsers()
         self._part = False
         self._torn = False
+        self._lock = threading.RLock()
         self._plan(weighted=False)  # a metric that lacks something says so now
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state | {"_lock": threading.RLock()}
+
+    def __copy__(self) -> Self:
+        """What is kept is changed in place, so no two evaluators share it."""
+        return copy.deepcopy(self)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -375,6 +405,11 @@ class _Evaluating(ABC):
             raise InputError(
                 f"{_article(type(self).__name__)} cannot be merged with itself: its users would count twice"
             )
+        first, second = sorted((self, other), key=id)  # so that two threads do not wait for each other
+        with first._lock, second._lock:  # noqa: SLF001 - this class's own
+            self._merge_whole(other)
+
+    def _merge_whole(self, other: Self) -> None:
         self._refuse_torn()
         other._refuse_torn()
         for name, mine, theirs in self._differences(other):
@@ -417,6 +452,7 @@ class _Evaluating(ABC):
     def _take_kind(self, other: Self) -> None:
         """Batches are from now on of the kind of another evaluator's."""
 
+    @_in_turn
     def to_bytes(self) -> bytes:
         """Everything seen so far, to be sent or kept: `from_bytes` makes an equal evaluator of it, on any machine.
 
@@ -511,9 +547,10 @@ class _Evaluating(ABC):
 
     def result(self) -> Report:
         """The report on all users so far; more may be added afterwards."""
-        return self._report(copy=True, stacklevel=3)
+        return self._report(copied=True, stacklevel=4)
 
-    def _report(self, *, copy: bool, stacklevel: int) -> Report:
+    @_in_turn
+    def _report(self, *, copied: bool, stacklevel: int) -> Report:
         self._refuse_torn()
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         report = Report(
@@ -522,7 +559,7 @@ class _Evaluating(ABC):
             data=self._describe_data(state),
             settings={**self._settings, "weighted": state.plan.weighted, **self._like},
             groups=_estimate_groups(state),
-            per_user=self._join_values(state.n_users, copy=copy),
+            per_user=self._join_values(state.n_users, copied=copied),
             user_ids=_join_ids(self._users),
             fastrec_version=__version__,
             labels=self._join_labels(state.n_users),
@@ -547,13 +584,13 @@ class _Evaluating(ABC):
         joined = {name: _join_ids(parts) for name, parts in self._labels.items()}
         return {name: labels for name, labels in joined.items() if labels is not None and len(labels) == n_users}
 
-    def _join_values(self, n_users: int, *, copy: bool) -> dict[str, Array] | None:
+    def _join_values(self, n_users: int, *, copied: bool) -> dict[str, Array] | None:
         if not self._per_user:
             return None
         if len(self._values) > 1:
             self._values = [np.concatenate(self._values, axis=1)]
         values = self._values[0] if self._values else np.zeros((len(self._calls), n_users))
-        return {call.text: row.copy() if copy else row for call, row in zip(self._calls, values, strict=True)}
+        return {call.text: row.copy() if copied else row for call, row in zip(self._calls, values, strict=True)}
 
 
 class Evaluator(_Evaluating):
@@ -561,7 +598,7 @@ class Evaluator(_Evaluating):
 
     A user comes whole in one batch. The sums kept are exact, so the result has the same bits for any cut of the
     users into batches, any order of merging and any number of threads. Arguments are those of `evaluate`. An
-    evaluator serves one thread at a time; threads of one's own have one each, merged at the end.
+    evaluator serves one thread at a time and others wait: threads of one's own have one each, merged at the end.
 
     Examples
     --------
@@ -639,6 +676,7 @@ class Evaluator(_Evaluating):
         rules = self._settings
         return prepare(recs, truth, exclude, about, Settings(rules["ties"], rules["duplicates"], self._n_threads))
 
+    @_in_turn
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
         """Add a batch that was prepared under the same rules."""
         rules = self._settings
@@ -799,7 +837,7 @@ def evaluate_scores(
         by=by,
         progress=progress,
     )
-    return evaluator._report(copy=False, stacklevel=3)  # noqa: SLF001 - spares a copy of per-user values
+    return evaluator._report(copied=False, stacklevel=4)  # noqa: SLF001 - spares a copy of per-user values
 
 
 def gauc(
@@ -870,7 +908,8 @@ class ScoreEvaluator(_Evaluating):
 
     A user comes whole in one batch. The sums kept are exact, and metrics over the order of all rows (auc,
     average_precision, ks) keep sorted runs of distinct scores, so the result has the same bits for any cut of the
-    users into batches, any order of merging and any number of threads. Arguments are those of `evaluate_scores`.
+    users into batches, any order of merging and any number of threads. Arguments are those of `evaluate_scores`. An
+    evaluator serves one thread at a time and others wait: threads of one's own have one each, merged at the end.
 
     Examples
     --------
@@ -912,6 +951,7 @@ class ScoreEvaluator(_Evaluating):
         self._grouped: bool | None = None
         self._row_weights: bool | None = None
 
+    @_in_turn
     def update(
         self,
         labels: Any,

@@ -1,7 +1,11 @@
 """What must not change a bit: how items are called, how users stand, how the work is cut, what else is asked for."""
 
+import copy
 import math
+import pickle
+import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +21,7 @@ from test_metrics import CI, FAR, MATRIX, Ask, flat, for_kind, random_log, recs_
 import fastrec
 from fastrec.launcher import SMALL_ROWS
 from fastrec.registry import parse
+from fastrec.state import State
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -527,3 +532,60 @@ def test_identities_between_metrics(log: Log, k: int | None) -> None:
 def test_the_matrix_is_large_enough_to_mean_something() -> None:
     assert len({ask.name for ask in MATRIX}) == len(OF_LISTS)
     assert all(len(FEW[kind]) > 50 for kind in KINDS)
+
+
+# One evaluator in several hands
+
+
+@pytest.mark.parametrize("rows", [False, True], ids=["lists", "rows"])
+def test_threads_that_share_an_evaluator(monkeypatch: pytest.MonkeyPatch, rows: bool) -> None:
+    make: Any = fastrec.ScoreEvaluator if rows else fastrec.Evaluator
+    shared, add_up = make("ndcg@3", per_user=True, n_threads=1), State.add
+
+    def add_up_slowly(*arguments: Any) -> None:
+        time.sleep(0.001)  # in which other threads go on
+        add_up(*arguments)
+
+    def add(worker: int) -> None:
+        for batch in range(10):
+            user = [1000 * worker + batch]
+            if rows:
+                shared.update([1, 0, 1], [0.5, 0.7, 0.1 * worker], [0, 3], user_ids=user)
+            else:
+                shared.update([[1, 2, worker + 3]], [[2, 4]], user_ids=user)
+
+    monkeypatch.setattr(State, "add", add_up_slowly)
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(add, range(6)))
+    report = shared.result()
+    assert report.users["total"] == report.users["evaluated"] == len(report.user_ids) == 60
+    assert report["ndcg@3"] == pytest.approx(report.per_user["ndcg@3"].mean(), abs=1e-12)
+    again = make("ndcg@3", per_user=True, n_threads=1)
+    again.merge(shared)
+    assert again.result().to_json() == report.to_json()
+
+
+def test_evaluators_that_merge_each_other_do_not_wait_for_ever() -> None:
+    one, other = (fastrec.Evaluator("mrr") for _ in range(2))
+
+    def merge(pair: tuple[fastrec.Evaluator, fastrec.Evaluator]) -> None:
+        for _ in range(2_000):
+            pair[0].merge(pair[1])
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(merge, [(one, other), (other, one)], timeout=60))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda kept: pickle.loads(pickle.dumps(kept))])
+def test_a_copy_of_an_evaluator_is_another(copied: Any) -> None:
+    template = fastrec.Evaluator("recall@1", per_user=True)
+    for start in ({}, {"dan": [1]}):
+        template.update(start, start) if start else None
+        before = template.result().to_json()
+        first, second = copied(template), copied(template)
+        first.update({"ann": [1], "bob": [2]}, {"ann": [1], "bob": [2]})
+        second.update({"cy": [9]}, {"cy": [1]})
+        report = first.result()
+        assert [*report.user_ids] == [*start, "ann", "bob"]
+        assert len(report.per_user["recall@1"]) == report.users["total"] == 2 + len(start)
+        assert template.result().to_json() == before
