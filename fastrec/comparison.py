@@ -37,7 +37,7 @@ from fastrec.report import (
     plain_data,
     write_or_return,
 )
-from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, on_grid, run_test
+from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, pair_differences, run_test
 from fastrec.views import (
     Gap,
     alpha,
@@ -313,8 +313,8 @@ def compare(
         ``randomization`` (signs of the differences drawn ``n_rounds`` times; Fisher 1935): p = (b + 1) / (B + 1), or
         exactly if there are no more signs than rounds, and at most 65,536; ``bootstrap`` (users drawn with replacement;
         Efron 1979); ``t`` (Student 1908); ``wilcoxon`` (1945), of signed ranks, which asks whether differences are
-        symmetric around 0. These two need SciPy. Differences are taken to 2^-40 of the largest value, or what is equal
-        but for rounding would count as a win.
+        symmetric around 0. These two need SciPy. A user whose values are equal to 2^-40 of themselves is a tie, as
+        rounding makes no wins; tests weigh differences to 2^-40 of the largest value of the others.
     correction : for the rows over all users together, and for those of each grouping: ``holm`` (1979), ``bonferroni``,
         ``bh`` (Benjamini & Hochberg 1995: the share of false findings), ``none``
     level : of intervals: percentiles for ``bootstrap``, Student's for ``t``, else normal
@@ -426,8 +426,7 @@ class _Weighing:
             )
         used = counted | counted_there if self._settings["missing"] == "zero" else counted & counted_there
         ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
-        magnitude = float(max(np.abs(ours).max(initial=0.0), np.abs(theirs).max(initial=0.0)))
-        differences = on_grid(ours - theirs, magnitude)
+        differences, magnitude = pair_differences(ours, theirs)
         better = 1 if parse(metric).metric.higher_is_better else -1
         wins, losses = (int(np.count_nonzero(sign * better * differences > 0)) for sign in (1, -1))
         options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}

@@ -1,7 +1,8 @@
 """Tests and intervals for the mean of paired differences, and corrections for many of them.
 
 Differences become whole numbers of steps of 2^-40 of the largest value, or larger ones where sums would overflow: what
-is equal but for rounding is equal, and any number of threads gives the same bits.
+is equal but for rounding is equal, and any number of threads gives the same bits. A user whose two values are equal to
+2^-40 of themselves is a tie, and does not say how large a step is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fastrec.exceptions import require
 from fastrec.kernels.resampling import DRAWN, DRAWS, WORD
 from fastrec.launcher import Kernel, launch_tasks
 
-__all__ = ["CORRECTIONS", "TESTS", "Weighed", "correct", "detectable_difference", "on_grid", "run_test"]
+__all__ = ["CORRECTIONS", "TESTS", "Weighed", "correct", "detectable_difference", "pair_differences", "run_test"]
 
 Array = np.ndarray[Any, Any]
 TESTS = ("randomization", "bootstrap", "t", "wilcoxon")
@@ -42,11 +43,22 @@ class Weighed(NamedTuple):
 UNKNOWN = Weighed(math.nan, math.nan, math.nan)
 
 
-def on_grid(differences: Array, magnitude: float) -> Array:
-    """Differences of values up to a magnitude, without what rounding made of them."""
-    if len(differences) == 0 or magnitude == 0:
-        return differences
+def pair_differences(ours: Array, theirs: Array) -> tuple[Array, float]:
+    """Differences of pairs of values, 0 where these are equal but for rounding, and the largest value of the others."""
+    differences = ours - theirs
+    largest = np.maximum(np.abs(ours), np.abs(theirs))
+    differences[np.abs(differences) <= np.ldexp(largest, -GRID)] = 0.0
+    return differences, float(largest[differences != 0].max(initial=0.0))
+
+
+def _on_grid(differences: Array, magnitude: float) -> Array:
+    """Differences of values up to a magnitude, without what rounding made of them.
+
+    As they are where one would vanish: over so many powers of ten none is another's but for rounding.
+    """
     steps, scale = _whole(differences, magnitude)
+    if ((steps == 0) & (differences != 0)).any():
+        return differences
     found: Array = np.ldexp(steps.astype(float), -scale)
     return found
 
@@ -67,13 +79,13 @@ def run_test(
     """
     if magnitude is None and len(differences):
         magnitude = float(np.abs(differences).max())
-    differences = on_grid(differences, magnitude or 0.0)
     if len(differences) < 2:
         return UNKNOWN
-    if not differences.any():
+    if not magnitude or not differences.any():
         return Weighed(0.0, 0.0, 1.0)
+    differences = _on_grid(differences, magnitude)
     if test == "bootstrap":
-        return _bootstrap(*_whole(differences, magnitude or 0.0), level, n_rounds, seed, n_threads)
+        return _bootstrap(*_whole(differences, magnitude), level, n_rounds, seed, n_threads)
     mean, error = float(differences.mean()), _std_error(differences)
     if test == "t":
         distribution = require("scipy.stats", "stats", what="test='t'").t(len(differences) - 1)
@@ -84,7 +96,7 @@ def run_test(
     if test == "wilcoxon":
         p_value = float(require("scipy.stats", "stats", what="test='wilcoxon'").wilcoxon(differences).pvalue)
     else:
-        p_value = _randomization(_whole(differences, magnitude or 0.0)[0], n_rounds, seed, n_threads)
+        p_value = _randomization(_whole(differences, magnitude)[0], n_rounds, seed, n_threads)
     return Weighed(mean - margin, mean + margin, p_value)
 
 

@@ -168,8 +168,9 @@ def check_row(row: fastrec.ComparisonRow, pairs: list[Any], arguments: Arguments
         assert abs(found - float(sum(wanted) / len(pairs))) <= near, (row, found)
     sign = 1 if fastrec.registry.parse(row.metric).metric.higher_is_better else -1
     for found_count, way in ((row.wins, sign), (row.losses, -sign)):
-        sure = sum(way * d > near for d in exact)
-        assert sure <= found_count <= sure + sum(abs(d) <= near for d in exact), row
+        sure = sum(way * d > ROUNDED * max(map(abs, pair)) for d, pair in zip(exact, pairs, strict=True))
+        doubtful = sum(0 < abs(d) <= ROUNDED * max(map(abs, pair)) for d, pair in zip(exact, pairs, strict=True))
+        assert sure <= found_count <= sure + doubtful, row
     assert row.wins + row.ties + row.losses == len(pairs), row
     if len(pairs) < 2:
         assert math.isnan(row.p_value), row

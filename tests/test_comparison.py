@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.significance import TESTS, correct, run_test
+from fastrec.significance import TESTS, correct, pair_differences, run_test
 
 stats = pytest.importorskip("scipy.stats")
 ROUNDS = 2_000
@@ -433,8 +433,8 @@ def test_what_is_equal_but_for_rounding_is_equal(test, n):
         tenths = run_test(a / 10 - b / 10, test, **options, magnitude=1.0)
         assert tenths.p_value == pytest.approx(whole.p_value, rel=1e-9)
     noise = np.where(np.arange(n) < 3, 1.0 / 3, 1 - 2.0 / 3)  # the same number, rounded in two ways
-    weighed = run_test(noise - 1.0 / 3, test, **options, magnitude=1.0)
-    assert weighed == (0.0, 0.0, 1.0)
+    differences, magnitude = pair_differences(noise, np.full(n, 1.0 / 3))
+    assert run_test(differences, test, **options, magnitude=magnitude) == (0.0, 0.0, 1.0)
 
 
 def test_wins_are_no_rounding():
@@ -445,6 +445,31 @@ def test_wins_are_no_rounding():
     assert one.per_user["mae(average=user)"][0] != other.per_user["mae(average=user)"][0]
     row = fastrec.compare({"one": one, "other": other}).rows[0]
     assert (row.wins, row.ties, row.losses, row.difference, row.p_value) == (0, 10, 0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("shared", [True, False])
+def test_one_user_of_huge_values_hides_no_others(test, shared):
+    """200 users, better for most, and one that is hopeless in both systems, a little less so in one if not shared."""
+    chance = np.random.default_rng(0)
+    values = {"old": chance.gamma(2, 1, 200), "new": chance.gamma(2, 0.5, 200)}
+    reports = {
+        name: fastrec.evaluate_scores(
+            [0.0] * 201,
+            [*own, 1e14 if shared or name == "old" else 1.001e14],
+            range(202),
+            metrics="mae(average=user)",
+            per_user=True,
+        )
+        for name, own in values.items()
+    }
+    row = fastrec.compare(reports, "old", test=test, n_rounds=ROUNDS).rows[0]
+    better = int((values["new"] < values["old"]).sum())
+    assert (row.wins, row.ties, row.losses) == (better, int(shared), 200 - better + (not shared))
+    if shared or test == "wilcoxon":  # which goes by ranks
+        assert row.p_value < 0.01
+        wanted = (values["new"] - values["old"]).sum() / 201
+        assert row.low < wanted < row.high if shared else row.difference > 0
 
 
 def test_small_numbers_are_not_taken_for_means():
