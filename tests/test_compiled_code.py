@@ -55,6 +55,20 @@ def test_compiled_code_is_kept(tmp_path):
     assert ask("print(ask())", tmp_path) == ["True"]
 
 
+TWO_SIGNATURES = """
+compiled = jit.Entry(total, "total").compiled
+print(*[compiled(np.arange(1, 6) / divisor) for divisor in (2, 1)], compiled(np.arange(1, 6)))
+print(sum(compiled.stats.cache_hits.values()))
+"""
+
+
+def test_code_for_other_types_is_not_used(tmp_path):
+    """One function for two types of arrays: each has a file of its own."""
+    assert ask(TWO_SIGNATURES, tmp_path) == ["7.5", "15.0", "15", "0"]
+    assert ask(TWO_SIGNATURES, tmp_path) == ["7.5", "15.0", "15", "2"]
+    assert len(list(tmp_path.rglob("total-*.nbc"))) == 2
+
+
 DAMAGED = """
 ask(), ask(product)
 path, other = file_of(), file_of(product).read_bytes()

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,6 +218,20 @@ def test_statistics_that_promise_too_much_are_not_believed(write, both, monkeypa
     again = evaluate_files(write(wide), write(truth), METRICS, per_user=True)
     assert again.to_dict() == report.to_dict() and again.user_ids.tolist() == report.user_ids.tolist()
     assert again.user_ids.min() >= 2**40
+
+
+def test_statistics_of_a_column_whose_type_is_damaged(write):
+    """PyArrow ends the process when it is asked for them; DuckDB reads the file."""
+    lists, held = make_lists(np.random.default_rng(12))
+    path, truth = Path(write(lists, group=1000)), write(held)
+    mrr = evaluate_files(path, truth, "mrr")["mrr"]
+    type_of_chunk = rb"\x15\x04(?=\x19[\x15\x25\x35\x45])"  # in the footer: INT64, before a list of encodings
+    damaged, chunks = re.subn(type_of_chunk, b"\x15\x0c", path.read_bytes())  # BYTE_ARRAY
+    assert chunks == len(lists)
+    path.write_bytes(damaged)
+    code = "import sys, fastrec; print(fastrec.evaluate_files(sys.argv[1], sys.argv[2], 'mrr')['mrr'])"
+    done = subprocess.run([sys.executable, "-c", code, path, truth], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, repr(mrr)), done.stderr
 
 
 def test_files_without_statistics(both, tmp_path):

@@ -165,6 +165,26 @@ def test_a_forked_child_evaluates(layer):
     check(run(FORK, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"), "0 True")
 
 
+FORK_AND_COMPILE = """
+import numba, os, threading, warnings
+warnings.simplefilter("ignore")
+few()
+child = os.fork()
+if child == 0:
+    own = threading.Thread(target=lambda: numba.njit(lambda number: number + 1)(1), daemon=True)
+    own.start()
+    own.join(60)
+    os._exit(3 if own.is_alive() else 0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_any_thread_of_a_forked_child_compiles():
+    """The lock of the compiler, which the parent holds while it forks, belongs to no thread of the child."""
+    check(run(FORK_AND_COMPILE), "0")
+
+
 FORK_DURING = """
 import numba, os, threading, time, warnings
 warnings.simplefilter("ignore")
@@ -495,6 +515,12 @@ def state():
     layers = (numba.threading_layer(), numba.config.THREADING_LAYER, numba.get_num_threads(), numba.config.CACHE_DIR)
     return layers, np.geterr(), threading.active_count(), dict(os.environ)
 before = state()
+Entry.eager = False  # small calls are run by Python, which heeds NumPy's error state
+for ours in (np.geterr(), dict.fromkeys(np.geterr(), "raise")):
+    with np.errstate(**ours):
+        few()
+        print(np.geterr() == ours)
+Entry.eager = True
 many(n_threads=2); few(); many(per_user=True, n_threads=1)
 print(before == state())
 items[-1] = 0  # the last user's list and truth hold it twice: found by the kernel
@@ -513,7 +539,7 @@ for wrong, call in [
 
 
 def test_nothing_global_is_changed():
-    check(run(GLOBAL, NUMBA_NUM_THREADS="2"), "True " * 4)
+    check(run(GLOBAL, NUMBA_NUM_THREADS="2"), "True " * 6)
 
 
 @pytest.mark.parametrize(("value", "exit_code"), [("3", 0), ("0", 1), ("two", 1), ("²", 1)])
@@ -522,6 +548,21 @@ def test_the_default_number_of_threads(value, exit_code):
     assert result.returncode == exit_code
     if exit_code:
         assert result.stderr.strip().splitlines()[-1].startswith("fastrec.exceptions.InputError: FASTREC_NUM_THREADS")
+
+
+AS_TOLD = """
+from fastrec import engine
+engine.STEPS_PER_LAUNCH = 100_000  # of each thread, so that the number of threads shows
+def launches(n_threads):
+    done = []
+    many(n_threads=n_threads, progress=lambda *at: done.append(at))
+    return len(done)
+print(launches(None) == launches(3) < launches(1))
+"""
+
+
+def test_as_many_threads_as_the_environment_says():
+    check(run(AS_TOLD, FASTREC_NUM_THREADS="3"), "True")
 
 
 def test_import_leaves_numba_alone():

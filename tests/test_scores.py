@@ -637,6 +637,22 @@ def test_interpolated_precision_keeps_its_digits(scale: float, average: str) -> 
     assert found == pytest.approx(expected.value, rel=1e-9)
 
 
+@pytest.mark.parametrize("rare", [0, 1])
+@pytest.mark.parametrize("average", ["row", "user"])
+def test_the_entropy_of_a_rare_class_keeps_its_digits(rare: int, average: str) -> None:
+    """The logarithm of a share that is nearly 1."""
+    labels, scores = [[rare, 1 - rare], [rare, 1 - rare]], [[0.5, 0.25], [0.75, 0.5]]
+    weights = [[1.0, 1e12], [2.0, 3e12]]
+    text = f"normalized_entropy(average={average})"
+    flat_rows = [np.array(column).ravel() for column in (labels, scores)]
+    report = fastrec.evaluate_scores(*flat_rows, [0, 2, 4], text, sample_weight=np.ravel(weights))
+    expected = score_oracle.evaluate(
+        labels, scores, "normalized_entropy", options={"average": average}, sample_weight=weights
+    )
+    assert report[text] == pytest.approx(expected.value, rel=1e-14)
+    assert report.estimates[text].std_error == pytest.approx(expected.std_error, rel=1e-12)
+
+
 # Bins and thresholds: rows on the edges
 
 
