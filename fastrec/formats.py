@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "FORMAT_NAMES",
+    "NO_EXTENSIONS",
     "Files",
     "Source",
     "damages_of_parquet",
@@ -53,6 +54,7 @@ FORMATS = ("auto", *FORMAT_NAMES)
 JSON_ENDINGS = (".jsonl", ".ndjson")
 OTHER_ENDINGS = (".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
 HEAD_BYTES = 1 << 20
+NO_EXTENSIONS = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}  # fetched, or of others
 FILE = "fastrec file"  # the column in which DuckDB names the file of a row, where there are several
 TREC_ROLES = {  # the role of each column of a run and of judgements; None plays no part
     6: ("user", None, "item", "rank", "score", None),
@@ -106,7 +108,7 @@ class Source:
             return self.files.paths[0], position
         import duckdb
 
-        with duckdb.connect(":memory:") as con:
+        with duckdb.connect(":memory:", config=NO_EXTENSIONS) as con:
             counts = dict(run(con, f"SELECT {quoted(FILE)}, count(*) FROM {self.sql} GROUP BY ALL").fetchall())
         for path in self.files.paths:
             rows = counts.get(os.path.abspath(path), 0)

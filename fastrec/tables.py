@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, require, suggest_name
 from fastrec.formats import (
     FORMAT_NAMES,
+    NO_EXTENSIONS,
     Files,
     Source,
     damages_of_parquet,
@@ -210,8 +211,7 @@ def open_database(
     duckdb = require("duckdb", "cli", what="reading files")
     config: dict[str, Any] = {
         "temp_directory": "" if folder is None else folder,
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
+        **NO_EXTENSIONS,
         "preserve_insertion_order": "true",
     }
     if n_threads is not None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from fastrec.pages import Chart, Drawn, Section, Table, histogram, html_page, li
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pq = pytest.importorskip("pyarrow.parquet")
-pytest.importorskip("duckdb")
+duckdb = pytest.importorskip("duckdb")
 CliRunner = pytest.importorskip("click.testing").CliRunner
 from fastrec.cli import program  # noqa: E402 - needs click
 
@@ -73,6 +74,36 @@ def test_ids_that_do_not_match_are_shown_and_not_run(tmp_path: Path, form: str) 
     ]
     with pytest.warns(fastrec.FastrecWarning, match="item ids are such as"):
         assert fastrec.evaluate_files(*paths, "mrr")["mrr"] == 0.0
+
+
+@pytest.mark.parametrize("memory", [None, "64MB"])
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
+def test_nothing_is_sent_or_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, memory: str | None
+) -> None:
+    """No socket is made by Python, and no database may install or load an extension, also where a file is wrong."""
+    may, connect = [], duckdb.connect
+
+    def watch(*arguments: Any, **options: Any) -> Any:
+        con = connect(*arguments, **options)
+        query = "SELECT value FROM duckdb_settings() WHERE name LIKE 'auto%_known_extensions'"
+        may.append(con.execute(query).fetchall())
+        return con
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("a socket")
+
+    monkeypatch.setattr(duckdb, "connect", watch)
+    monkeypatch.setattr(socket, "socket", refuse)
+    (tmp_path / "recs").mkdir()
+    for at, item in enumerate(["a", None]):
+        write(tmp_path / "recs" / f"{at}.{form}", {"user_id": ["u", "v"], "item_id": ["b", item]})
+    truth = write(tmp_path / f"truth.{form}", {"user_id": ["u", "v"], "item_id": ["b", "a"], "by": ["x", "y"]})
+    assert fastrec.evaluate_files(tmp_path / "recs" / f"0.{form}", truth, "mrr", by="by", memory=memory)["mrr"] == 1.0
+    with pytest.raises(fastrec.InputError, match="has no value"):
+        fastrec.evaluate_files(tmp_path / "recs", truth, "mrr", memory=memory)
+    assert len(may) >= 3
+    assert may == [[("false",), ("false",)]] * len(may)
 
 
 def test_every_place_of_a_page_is_escaped() -> None:
