@@ -16,11 +16,10 @@ WAIT = 10  # seconds, where a second is promised: other programs may need the ma
 PACKAGE = Path(fastrec.__file__).parent
 KEEPERS = {str(PACKAGE / name) for name in ("api.py", "state.py", "curves.py", "inputs/users.py")}
 
-# Prints how long after an interrupt a call was over, of work that takes far longer; its kernels are loaded before.
-INTERRUPTED = """
+# A call of any length, its kernels loaded.
+LONG_CALL = """
 import os, signal, threading, time
 from fastrec.significance import run_test
-signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background ignore it
 n_users = 2_000_000
 items, indptr = np.tile(np.arange(5, dtype=np.int32), n_users), np.arange(n_users + 1) * 5
 metrics = [f"{name}@{k}" for name in ("ndcg", "recall", "map") for k in range(1, 201)]
@@ -32,6 +31,10 @@ def call(n, times):
     lists = items[:n * 5], indptr[:n + 1]
     CALL
 call(200_000, 100)
+"""
+# Prints how long after an interrupt a call was over, of work that takes far longer.
+INTERRUPTED = """
+signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background ignore it
 def tell():
     told.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
@@ -55,7 +58,7 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_long_call_stops(call):
-    result = run(INTERRUPTED.replace("CALL", CALLS[call]))
+    result = run(LONG_CALL.replace("CALL", CALLS[call]) + INTERRUPTED)
     assert result.returncode == 0, result.stderr
     latency, value, sound = result.stdout.split()
     assert float(latency) < WAIT
@@ -98,6 +101,29 @@ def test_an_interrupt_while_modules_are_imported_or_kernels_compiled(tmp_path, w
     result = run(FIRST_CALLS, FASTREC_CACHE_DIR=str(tmp_path), NUMBA_NUM_THREADS="2")
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == ["1.0", "1", "True", "True"]
+
+
+# Prints which share of a call is its longest stretch in which no signal is heeded: signals come all the time, and are
+# told of between launches of kernels.
+PIECES = """
+heeded = []
+signal.signal(signal.SIGALRM, lambda *_: heeded.append(time.monotonic()))
+start = time.monotonic()
+signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+call(n_users, 1000)
+signal.setitimer(signal.ITIMER_REAL, 0)
+end = time.monotonic()
+print(np.diff([start, *heeded, end]).max() / (end - start))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no alarms on this system")
+@pytest.mark.parametrize("call", ["evaluate", "evaluate_scores", "compare"])
+def test_no_stretch_of_a_long_call_is_long(call):
+    """Each of these is ten launches of one thread or more: a twentieth of the call or so was seen, with any load."""
+    result = run(LONG_CALL.replace("CALL", CALLS[call].replace("n_threads=2", "n_threads=1")) + PIECES)
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout) < 1 / 5
 
 
 def test_a_launch_is_short_however_short_the_lists(monkeypatch):
