@@ -11,7 +11,7 @@ import fastrec
 
 CALLS = int(os.environ.get("FASTREC_TEST_CALLS", "1200"))  # .ci/full asks for 10,000
 
-# Calls of many shapes, in an order that a seed decides; every one of the twelve comes about as often.
+# Calls of many shapes, in an order that a seed decides; every one of them comes about as often.
 MIXED_USE = """
 import gc, os, random, sys, threading, time, tracemalloc, warnings
 import fastrec
@@ -116,7 +116,10 @@ def explained():
     fastrec.explain("ndcg@3", like="ranx")
     fastrec.evaluate(recs, truth, ["ndcg@3"], like="ranx")
 
-SHAPES = [evaluate_lists, evaluate_rows, evaluate_keys, evaluate_dicts, errors, curves, compare, evaluator,
+def in_parallel():
+    many(n_threads=2)
+
+SHAPES = [in_parallel, evaluate_lists, evaluate_rows, evaluate_keys, evaluate_dicts, errors, curves, compare, evaluator,
           score_evaluator, ties_and_seen, interval, explained]
 
 def resident():

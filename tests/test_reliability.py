@@ -21,3 +21,28 @@ def test_a_promise_is_held_by_tests_that_exist(row):
     assert promise.endswith(".") and named
     for file, test in named:
         assert re.search(rf"^ *def {test}\(", (TESTS / file).read_text(), re.MULTILINE), f"{file} has no {test}"
+
+
+def run_by_ci_full():
+    """The commands of the parts that it does by default."""
+    text = (TESTS.parent / ".ci/full").read_text()
+    functions = dict(re.findall(r"^(\w+)\(\) \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL))
+    (parts,) = re.findall(r"^for part in \$\{\*:-(.*)\}; do", text, re.MULTILINE)
+    return " ".join(functions[part] for part in parts.split())
+
+
+def marked_full():
+    """Tests that a row says to be run by .ci/full: those before the mark, or all where the promise has it."""
+    for promise, shown in ROWS:
+        for before in re.split(r"\*\*full\*\*", shown)[:-1]:
+            yield re.findall(r"(test_\w+\.py)::(\w+)", before)[-1]
+        if "**full**" in promise:
+            yield from re.findall(r"(test_\w+\.py)::(\w+)", shown)
+
+
+@pytest.mark.skipif(not (TESTS.parent / ".ci").exists(), reason="not part of what is given away")
+@pytest.mark.parametrize(("file", "test"), sorted(set(marked_full())))
+def test_what_takes_long_is_run_by_ci_full(file, test):
+    commands = run_by_ci_full()
+    whole = "scripts/fuzz" if test == "test_random_cases" else rf"tests/{file}(\s|$|::{test}\b)"
+    assert re.search(whole, commands)
