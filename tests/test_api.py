@@ -58,10 +58,28 @@ def test_the_typed_program_is_right_for_mypy(tmp_path: Path) -> None:
     assert done.stdout.startswith("Success"), done.stdout
 
 
-LOCK = PROGRAM.parents[1] / "requirements" / "dev.lock"
+ROOT = PROGRAM.parents[1]
+LOCK = ROOT / "requirements" / "dev.lock"
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
-@pytest.mark.skipif(not LOCK.exists(), reason="not part of what is given away")
+def test_all_that_is_kept_is_given_away() -> None:
+    """The tests read more than the package."""
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    if not kept:
+        pytest.skip("no repository of git")
+    given = {*PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]}
+    of_hatchling = {".gitignore", "LICENSE", "README.md", "pyproject.toml"}
+    assert given | of_hatchling == {line.split("/")[0] for line in kept.splitlines()}
+
+
+def test_all_extras_for_users_are_one() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    names = list(extras)
+    assert extras["all"] == [f"fastrec[{','.join(names[: names.index('all')])}]"], "those declared before it"
+    assert not {"test", "bench", "dev", "fuzz"}.intersection(names[: names.index("all")])
+
+
 def test_the_lock_has_all_extras_within_their_bounds() -> None:
     """Where it has not: scripts/lock."""
     packaging = pytest.importorskip("packaging.requirements")
@@ -69,7 +87,7 @@ def test_the_lock_has_all_extras_within_their_bounds() -> None:
     pinned: dict[str, list[str]] = {}
     for name, version in lines:  # several where they differ between systems or versions of Python
         pinned.setdefault(re.sub(r"[-_.]+", "-", name).lower(), []).append(version)
-    project = tomllib.loads((LOCK.parents[1] / "pyproject.toml").read_text())["project"]
+    project = PROJECT["project"]
     wanted = [
         *project["dependencies"],
         *(line for extra in project["optional-dependencies"].values() for line in extra),

@@ -40,7 +40,6 @@ def marked_full():
             yield from re.findall(r"(test_\w+\.py)::(\w+)", shown)
 
 
-@pytest.mark.skipif(not (TESTS.parent / ".ci").exists(), reason="not part of what is given away")
 @pytest.mark.parametrize(("file", "test"), sorted(set(marked_full())))
 def test_what_takes_long_is_run_by_ci_full(file, test):
     commands = run_by_ci_full()

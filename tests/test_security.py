@@ -181,11 +181,3 @@ def test_whoever_is_killed_while_it_writes_leaves_the_old_file(tmp_path: Path, n
     assert out.read_text() == OLD
     left = {path.name for path in tmp_path.iterdir()} - {*LISTS, "log.csv", out.name}
     assert len(left) == (number == "SIGKILL")  # nobody can tidy up after that
-
-
-def test_the_page_on_security_is_part_of_what_is_given_away() -> None:
-    import tomllib
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert "SECURITY.md" in project["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
-    assert (ROOT / "SECURITY.md").read_text().startswith("# Security")
