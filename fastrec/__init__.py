@@ -164,12 +164,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'fastrec' has no attribute {name!r}")
-    value = getattr(uninterrupted(lambda: importlib.import_module(_LAZY[name])), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # for which any name would be there
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LAZY:
+            raise AttributeError(f"module 'fastrec' has no attribute {name!r}")
+        value = getattr(uninterrupted(lambda: importlib.import_module(_LAZY[name])), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -49,6 +49,7 @@ NOT_NEGATIVE = "a number from 0 to 1000"
 FRACTION = "a number above 0 and below 1"
 FINITE = "a finite number"
 COUNT = "a whole number from 1 to 10000"
+Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
 MinGain = float | typing.Literal["any"]
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
 DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
@@ -193,13 +194,13 @@ def score_metric(
     formula: str,
     needs: Needs,
     higher_is_better: bool = True,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[Formula], Formula]:
     """Declare a metric of scored, labelled rows; its formula takes a `ScoreStatistics`.
 
     Where a metric of lists has the same name, the option `threshold` tells the two apart.
     """
 
-    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+    def declare(function: Formula) -> Formula:
         _score_metrics[function.__name__] = Metric(
             name=function.__name__,
             formula=function,
@@ -224,7 +225,7 @@ def ranking_metric(
     formula: str = "",
     higher_is_better: bool = True,
     name: str | None = None,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[Formula], Formula]:
     """Declare a metric of lists against truth.
 
     The decorated function takes the statistics of users' lists and returns one value per user, by arithmetic on
@@ -267,7 +268,7 @@ def ranking_metric(
     if low is None:
         raise MetricError(f"range must be (low, high), where high may be None; found {range!r}")
 
-    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+    def declare(function: Formula) -> Formula:
         builtin = str(function.__module__).startswith("fastrec.metrics.")
         if not builtin:
             known_metrics()  # so that no name of theirs can be taken

@@ -43,12 +43,28 @@ def test_the_typed_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "all names are there True\n"
 
 
+# A comment that expects an error where there is none is an error itself.
+MISTAKES = """
+import fastrec
+
+fastrec.evalaute([[1]], [[1]])  # type: ignore[attr-defined]
+fastrec.evaluate([[1]], [[1]], tise="worst")  # type: ignore[call-arg]
+
+@fastrec.ranking_metric(range=(0, 1))
+def misses(statistics: object) -> float:
+    return 0.0
+
+misses()  # type: ignore[call-arg]
+"""
+
+
 @pytest.mark.skipif(find_spec("mypy") is None, reason="needs mypy, of the extra dev")
 def test_the_typed_program_is_right_for_mypy(tmp_path: Path) -> None:
-    """As a user has it: strictly, and without the settings of this project."""
+    """As a user has it: strictly, and without the settings of this project. What is wrong in a program is found."""
+    (tmp_path / "mistakes.py").write_text(MISTAKES)
     settings = ["--strict", "--follow-imports=silent", "--config-file=", f"--cache-dir={tmp_path}"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *settings, PROGRAM],
+        [sys.executable, "-m", "mypy", *settings, PROGRAM, "mistakes.py"],
         env={"MYPYPATH": str(Path(fastrec.__file__).parents[1])},
         cwd=tmp_path,
         capture_output=True,
