@@ -15,7 +15,7 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.kernels import confusion
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
-from fastrec.ragged import as_array, check_indptr
+from fastrec.ragged import as_array, check_indptr, read_only
 from fastrec.threads import run_in_threads
 
 __all__ = [
@@ -439,7 +439,7 @@ def _run_kernel(
     shape = len(indptr) - 1, len(thresholds)
     counts = [np.empty(shape, np.int64 if weights is None else np.float64) for _ in range(4)]
     rows = [labels, scores, indptr] if weights is None else [labels, scores, weights, indptr]
-    arguments = [_read_only(array) for array in (*rows, thresholds, order)]
+    arguments = [read_only(array) for array in (*rows, thresholds, order)]
     cost = indptr + np.arange(len(indptr)) * len(thresholds)
     kernel = _kernel(str(scores.dtype), weighted=weights is not None).suited_to(STEPS_PER_ROW * int(cost[-1]))
     n_ranges = 1 if cost[-1] < ROWS_PER_BLOCK else min(4 * threads, shape[0])
@@ -452,12 +452,6 @@ def _run_kernel(
 def _kernel(scores: str, *, weighted: bool) -> Entry:
     function = confusion.weigh_users if weighted else confusion.count_users
     return Entry(function, f"{function.__name__}-{scores}", allocates=True)
-
-
-def _read_only(array: Array) -> Array:
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 # Ratios

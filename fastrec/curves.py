@@ -21,6 +21,7 @@ from fastrec.exceptions import InputError, InputTypeError, whole_number
 from fastrec.kernels import runs as kernels
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
+from fastrec.ragged import read_only
 from fastrec.threads import run_in_threads
 
 __all__ = [
@@ -104,13 +105,6 @@ def _kernel(name: str, variant: object, n_rows: int) -> Any:
     return _entry(name, str(variant)).suited_to(STEPS_PER_ROW * n_rows)
 
 
-def _read_only(array: Array) -> Array:
-    """A contiguous, aligned view that cannot be written to: the one form that kernels are compiled for."""
-    view = np.require(array, requirements=("C", "A")).view()
-    view.flags.writeable = False
-    return view
-
-
 def _block(form: _Form) -> Array:
     """Room for the keys of some rows."""
     return np.empty(KEYS_AT_ONCE, form.bits)
@@ -181,7 +175,7 @@ def _refuse_found(found: list[int], cuts: list[int]) -> None:
 def _sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, _Buckets]:
     """Rows as `key << 1 | label`, by bucket and not yet sorted within: as many bytes as the scores."""
     form = _FORMS[scores.itemsize]
-    bits, classes = _read_only(scores.view(form.bits)), _read_only(labels.view(np.int8))
+    bits, classes = read_only(scores.view(form.bits)), read_only(labels.view(np.int8))
     buckets = _plan_buckets(bits, form, n_threads)
     keys = np.empty(len(bits), form.bits)
     scatter = _kernel("scatter", form.width, len(bits))
@@ -246,7 +240,7 @@ def _merged(first: Runs, second: Runs) -> Runs:
     scores = np.empty(n)
     positives, negatives = np.empty((2, n), np.int64)
     merge = _kernel("merge_runs", "plain", n)
-    size = merge(*map(_read_only, first[:3]), *map(_read_only, second[:3]), scores, positives, negatives)
+    size = merge(*map(read_only, first[:3]), *map(read_only, second[:3]), scores, positives, negatives)
     return _plain_runs(scores[:size].copy(), positives[:size].copy(), negatives[:size].copy())
 
 
@@ -305,8 +299,8 @@ def _scatter_narrow(rows: Rows, n_threads: int) -> tuple[Array, Array, _Buckets]
     """float32 scores with weights that are float32: a row is one number of key, label and weight."""
     assert rows.weights is not None
     form = _FORMS[4]
-    bits, labels = _read_only(rows.scores.view(np.uint32)), _read_only(rows.labels.view(np.int8))
-    weights = _read_only(rows.weights.astype(np.float32, copy=False).view(np.uint32))
+    bits, labels = read_only(rows.scores.view(np.uint32)), read_only(rows.labels.view(np.int8))
+    weights = read_only(rows.weights.astype(np.float32, copy=False).view(np.uint32))
     buckets = _plan_buckets(bits, form, n_threads)
     keys = np.empty(len(bits), np.uint64)
     scatter = _kernel("scatter_narrow", "plain", len(bits))
@@ -322,8 +316,8 @@ def _scatter_wide(rows: Rows, n_threads: int) -> tuple[Array, Array, _Buckets]:
     """All other rows: keys, and beside them weights with the label for their sign."""
     assert rows.weights is not None
     form = _FORMS[rows.scores.itemsize]
-    bits, labels = _read_only(rows.scores.view(form.bits)), _read_only(rows.labels.view(np.int8))
-    weights = _read_only(rows.weights.astype(np.float64, copy=False).view(np.uint64))
+    bits, labels = read_only(rows.scores.view(form.bits)), read_only(rows.labels.view(np.int8))
+    weights = read_only(rows.weights.astype(np.float64, copy=False).view(np.uint64))
     buckets = _plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS)
     keys, payload = np.empty((2, len(bits)), np.uint64)
     scatter = _kernel("scatter_wide", form.width, len(bits))
@@ -395,7 +389,7 @@ def _count_pairs(positives: Array, negatives: Array) -> tuple[int, int]:
         own, others = positives.astype(object), negatives.astype(object)
         return int((own * (2 * np.cumsum(others) - others)).sum()), int((own * others).sum())
     add = _kernel("sum_pairs", "plain", len(positives))
-    high, low, tied_high, tied_low = add(_read_only(positives), _read_only(negatives))
+    high, low, tied_high, tied_low = add(read_only(positives), read_only(negatives))
     return _whole(high, low), _whole(tied_high, tied_low)
 
 
@@ -525,7 +519,7 @@ def _weighted_auc(rows: Rows, max_fpr: float | None, n_threads: int) -> float:
     sums = np.zeros(6)
     add = _kernel("sum_weighted_pairs", "plain", len(rows.scores))
     for runs in _weighted_runs(rows, n_threads):
-        add(_read_only(runs.positives), _read_only(runs.negatives), sums)
+        add(read_only(runs.positives), read_only(runs.negatives), sums)
     return _auc_of_sums(sums)
 
 
@@ -662,7 +656,7 @@ class ScoreRuns:
             return _auc_of_pairs(_pairs_of_counts(runs.positives, runs.negatives))
         sums = np.zeros(6)
         add = _kernel("sum_weighted_pairs", "plain", len(runs.scores))
-        add(_read_only(runs.positives), _read_only(runs.negatives), sums)
+        add(read_only(runs.positives), read_only(runs.negatives), sums)
         return _auc_of_sums(sums)
 
     def auc_std_error(self) -> float:
@@ -1076,7 +1070,7 @@ class ScoreHistogram:
         for start in range(0, len(labels), BLOCK):
             with np.errstate(over="ignore", under="ignore"):
                 block = scores[start : start + BLOCK].astype(np.float32, copy=False)
-            bits, classes = _read_only(block.view(np.uint32)), _read_only(labels[start : start + BLOCK].view(np.int8))
+            bits, classes = read_only(block.view(np.uint32)), read_only(labels[start : start + BLOCK].view(np.int8))
             at = count(bits, classes, form.infinity, 32 - self.bits, counts, span, keys)
             if at >= 0:
                 return start + int(at)

@@ -17,8 +17,9 @@ from fastrec.kernels import opcodes as op
 from fastrec.kernels.ranking import Program, Totals, Users
 from fastrec.launcher import STEPS_PER_LAUNCH, Source, launch
 from fastrec.programs import Extent, View, Writer, identity, is_linear, vanishes
+from fastrec.ragged import read_only
 from fastrec.registry import Call, MinGain
-from fastrec.sources import Lists, Scores, read_only
+from fastrec.sources import Lists, Scores
 from fastrec.statistics import (
     Combined,
     OverRows,

@@ -54,10 +54,8 @@ FORMATS = ("auto", *FORMAT_NAMES)
 JSON_ENDINGS = (".jsonl", ".ndjson")
 OTHER_ENDINGS = (".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
 HEAD_BYTES = 1 << 20
-NO_EXTENSIONS: dict[str, Any] = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}  # fetched, or of others
+# An extension would be fetched, or be whatever lies in a folder.
+NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 FILE = "fastrec file"  # the column in which DuckDB names the file of a row, where there are several
 TREC_ROLES = {  # the role of each column of a run and of judgements; None plays no part
     6: ("user", None, "item", "rank", "score", None),

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
 
-__all__ = ["Ragged", "as_array", "check_indptr", "longest_row"]
+__all__ = ["Ragged", "as_array", "check_indptr", "longest_row", "read_only"]
 
 Array = np.ndarray[Any, Any]
 
@@ -99,3 +99,12 @@ def check_indptr(indptr: Any, n_values: int, name: str) -> Array:
     if pointers[-1] != n_values:
         raise InputError(f"{name} must end at the number of values, {n_values}; found {name}[-1] = {pointers[-1]}")
     return pointers
+
+
+def read_only(array: Array) -> Array:
+    """A contiguous, aligned view that cannot be written to: the one form that kernels are compiled for."""
+    view = np.ascontiguousarray(array).view()
+    if not view.flags.aligned:
+        view = view.copy()
+    view.flags.writeable = False
+    return view

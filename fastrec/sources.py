@@ -10,9 +10,9 @@ from fastrec.kernels import opcodes as op
 from fastrec.kernels import ranking
 from fastrec.kernels.ranking import Program, Scratch, TieScratch
 from fastrec.launcher import Kernel
-from fastrec.ragged import longest_row
+from fastrec.ragged import longest_row, read_only
 
-__all__ = ["Lists", "Scores", "read_only"]
+__all__ = ["Lists", "Scores"]
 
 Array = np.ndarray[Any, Any]
 
@@ -189,13 +189,6 @@ class Scores(NamedTuple):
             keys=np.empty((n_bins, 2, longest if sorts else 0), key),
             order=np.empty((n_bins, 2, longest if sorts else 0), np.int32),
         ), _tie_scratch(program, n_bins, n_events, longest) if self.rank else None
-
-
-def read_only(array: Array) -> Array:
-    """A contiguous view that cannot be written to, so that every call of a kernel has the same signature."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def _maybe(array: Array | None) -> Array | None:

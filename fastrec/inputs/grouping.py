@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec.kernels import groups as kernels
 from fastrec.kernels.jit import Entry
-from fastrec.sources import read_only
+from fastrec.ragged import read_only
 from fastrec.threads import run_in_threads
 
 __all__ = [

@@ -17,7 +17,8 @@ from fastrec.inputs.users import User, check_groups, check_user_ids, check_weigh
 from fastrec.kernels import lists as kernels
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.jit import Entry
-from fastrec.sources import Lists, read_only
+from fastrec.ragged import read_only
+from fastrec.sources import Lists
 from fastrec.threads import run_in_threads
 
 __all__ = ["DUPLICATES_CHOICES", "TIES", "AboutUsers", "Names", "Prepared", "Settings", "prepare"]

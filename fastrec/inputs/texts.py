@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.kernels import texts as kernels
 from fastrec.kernels.jit import Entry
-from fastrec.sources import read_only
+from fastrec.ragged import read_only
 from fastrec.threads import run_in_threads
 
 __all__ = ["MANY_TEXTS", "number_column"]
