@@ -18,6 +18,7 @@ from test_metrics import CI, Ask, check_estimate, check_user_values, flat, recs_
 
 import fastrec
 from fastrec.launcher import SMALL_ROWS
+from fastrec.ragged import read_only
 
 RECS, TRUTH = [[1, 2, 3], [4, 5]], [[2], [4, 9]]
 ITEMS, POINTERS = np.array([1, 2, 3, 4, 5]), np.array([0, 3, 5])
@@ -556,6 +557,21 @@ def everything() -> dict[str, Any]:
         "groups": {"plan": np.array(["a", "b"]), "age": np.array([2, 1])},
         "user_weight": np.array([2.0, 1.0]),
     }
+
+
+@pytest.mark.parametrize("layout", ["as it is", "with gaps", "unaligned"])
+def test_kernels_get_one_form_of_arrays(layout: str) -> None:
+    """Another form would be another signature, compiled and kept beside the first."""
+    numbers = np.arange(6)
+    given = {
+        "as it is": numbers,
+        "with gaps": np.repeat(numbers, 2)[::2],
+        "unaligned": np.frombuffer(b"x" + numbers.tobytes(), numbers.dtype, offset=1),
+    }[layout]
+    found = read_only(given)
+    assert found.flags.c_contiguous and found.flags.aligned and not found.flags.writeable
+    assert found.tolist() == numbers.tolist()
+    assert numbers.flags.writeable
 
 
 def arrays_in(value: Any) -> list[Any]:
