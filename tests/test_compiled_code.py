@@ -56,7 +56,7 @@ def test_compiled_code_is_kept(tmp_path):
 
 
 TWO_SIGNATURES = """
-compiled = jit.Entry(total, "total").compiled
+compiled = jit.Entry(total, "total").dispatcher(np.arange(1, 6) / 2)
 print(*[compiled(np.arange(1, 6) / divisor) for divisor in (2, 1)], compiled(np.arange(1, 6)))
 print(sum(compiled.stats.cache_hits.values()))
 """
