@@ -283,3 +283,137 @@ def test_an_arrow_table_whose_column_has_no_name_that_can_be_read():
     broken = pa.ipc.open_stream(stream.getvalue().to_pybytes().replace(b"item_id", b"\xfftem_id")).read_all()
     with pytest.raises(fastrec.InputError, match="recs has a column whose name is not UTF-8"):
         fastrec.evaluate(broken, table, "hits")
+
+
+class LongList(list[int]):
+    """A list that says that it is longer than it is."""
+
+    def __len__(self) -> int:
+        return 4_000_000
+
+
+class EmptyTuple(tuple[int, ...]):
+    """A tuple that says that nothing is in it."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return 0
+
+
+class LongDict(dict[int, float]):
+    """A dict that says that it holds more than it does."""
+
+    def __len__(self) -> int:
+        return 4_000_000
+
+
+class LongArray(np.ndarray):  # type: ignore[type-arg]
+    """An array that says that it is longer than it is."""
+
+    def __len__(self) -> int:
+        return 4_000_000
+
+
+@pytest.mark.parametrize("container", [list, dict])
+@pytest.mark.parametrize("side", ["recs", "truth", "exclude"])
+@pytest.mark.parametrize(
+    "row",
+    [LongList([1, 2]), EmptyTuple([1, 2]), LongDict({1: 2.0, 2: 1.0}), np.array([1, 2]).view(LongArray)],
+    ids=lambda row: type(row).__name__,
+)
+def test_what_is_read_counts_not_what_a_row_says_of_its_length(row, side, container):
+    def call(own: Any) -> dict[str, Any]:
+        sides = {"recs": [[2, 1, 7], [3, 8]], "truth": [[1, 7], [8]], "exclude": [[2], []]} | {side: own}
+        if container is dict:
+            sides = {name: dict(zip("ab", rows, strict=True)) for name, rows in sides.items()}
+        return fastrec.evaluate(**sides, metrics=["mrr", "ndcg", "recall"], per_user=True).per_user
+
+    plain = {1: 2.0, 2: 1.0} if isinstance(row, dict) else [1, 2]
+    rest: Any = {3: 1.0} if isinstance(row, dict) else [3]
+    found, wanted = call([row, rest]), call([plain, rest])
+    assert {name: values.tolist() for name, values in found.items()} == {
+        name: values.tolist() for name, values in wanted.items()
+    }
+
+
+def test_rows_that_another_thread_grows_are_read_once():
+    rows, stop = [[1, 2, 3] for _ in range(2000)], threading.Event()
+
+    def grow() -> None:
+        while not stop.is_set():
+            for row in rows:
+                row.append(4) if len(row) < 5 else row.pop()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=grow)
+    thread.start()
+    try:
+        for _ in range(20):
+            report = fastrec.evaluate(rows, [[1]] * 2000, "mrr", duplicates="first", n_threads=1)
+            assert report["mrr"] == 1  # lists that were cut at another's pointers begin with another item
+    finally:
+        stop.set()
+        thread.join()
+        sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("side", ["recs", "truth", "exclude"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_frame_per_user_is_refused_by_user(library, side):
+    frame = pytest.importorskip(library)
+    make = frame.table if library == "pyarrow" else frame.DataFrame
+    rows = {"recs": {"u": [1], "v": [2]}, "truth": {"u": [1], "v": [2]}, "exclude": {"u": [], "v": []}}
+    rows[side]["v"] = make({"user_id": ["v", "v"], "item_id": [5, 6]})
+    with pytest.raises(fastrec.InputTypeError, match=rf"{side}\['v'\] is a data frame, .*the whole frame"):
+        fastrec.evaluate(**rows, metrics="mrr")
+    lists = {name: list(own.values()) for name, own in rows.items()}
+    with pytest.raises(fastrec.InputTypeError, match=rf"{side}\[1\] is a data frame, .*the whole frame"):
+        fastrec.evaluate(**lists, metrics="mrr")
+
+
+@pytest.mark.filterwarnings("ignore:no truth item")
+def test_one_column_per_user_is_a_list():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"user_id": [7, 7, 9], "item_id": [5, 6, 8]})
+    columns = dict(list(frame.groupby("user_id")["item_id"]))
+    assert fastrec.evaluate(columns, {7: [6], 9: [1]}, "mrr")["mrr"] == 0.25
+
+
+def test_masked_rows_are_refused():
+    with pytest.raises(fastrec.InputTypeError, match=r"recs\[0\] must not be a masked array"):
+        fastrec.evaluate([np.ma.masked_array([1, 2], [0, 1]), [1]], [[1], [1]], "mrr")
+
+
+@pytest.mark.parametrize("value", [None, {"u": [1]}, 3])
+def test_an_array_of_no_dimension_is_no_list_of_users(value):
+    with pytest.raises(fastrec.InputTypeError, match="recs must be"):
+        fastrec.evaluate(np.array(value, dtype=object), [[1]], "mrr")
+
+
+@pytest.mark.parametrize("length", [1, 40_000])
+@pytest.mark.parametrize("column", ["user_id", "item_id", "rank", "score", "group", "weight"])
+@pytest.mark.parametrize("form", ["long", "in blocks", "lists"])
+def test_columns_of_different_lengths_never_reach_a_kernel(form, column, length):
+    """As of a frame that another thread changes while its columns are read."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+
+    class Changing(pd.DataFrame):  # type: ignore[misc]
+        def __getitem__(self, name: Any) -> Any:
+            values = np.array(super().__getitem__(name))
+            return pd.Series(np.resize(values, length if name == column else len(values)))
+
+    Changing.__module__ = "pandas"
+    table: dict[str, Any] = {
+        "long": {"user_id": [1, 2, 1], "item_id": [10, 11, 12], "rank": [1, 1, 2]},
+        "in blocks": {"user_id": [1, 1, 2], "item_id": [10, 11, 12], "rank": [1, 2, 1]},
+        "lists": {"user_id": [1, 2], "item_id": [[10, 11], [12]], "rank": [[1, 2], [1]]},
+    }[form]
+    if column == "score":
+        table["score"] = table.pop("rank")
+    table |= {"group": ["a"] * len(table["user_id"]), "weight": [1.0] * len(table["user_id"])}
+    truth = pd.DataFrame({"user_id": [1, 2], "item_id": [10, 12]})
+    with pytest.raises(fastrec.InputError, match=r"length|rows|one number per item"):
+        fastrec.evaluate(Changing(table), truth, "mrr", by="group", user_weight="weight", n_threads=1)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.columns import LARGEST_INTEGER
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import InputError, InputTypeError, listed
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.ragged import Ragged, as_array, check_indptr
@@ -90,7 +90,7 @@ def read_side(value: Any, name: str, extra: str) -> RawSide:
         return _read_csr(value, name, extra)
     if hasattr(value, "tocsr"):
         raise InputTypeError(f"{name} is a sparse matrix of another kind: pass {name}.tocsr()")
-    if isinstance(value, (list, np.ndarray)):
+    if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
         return _read_rows(list(value), name, extra, None)
     raise InputTypeError(f"{name} must be {FORMS.format(extra=extra)}; found {_kind(value)}")
 
@@ -151,26 +151,46 @@ def _read_csr(value: Any, name: str, extra: str) -> RawSide:
 def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> RawSide:
     """One collection of items per user: a list, tuple, set or array, or a dict from item to score or gain."""
     for at, row in enumerate(rows):
-        if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
-            label = at if users is None else users[at]
-            raise InputTypeError(f"{name}[{label!r}] must be a list of items, found {_kind(row)}")
-        if name == "recs" and isinstance(row, AbstractSet):
-            label = at if users is None else users[at]
-            raise InputTypeError(f"recs[{label!r}] must be a list, best item first: a set has no order")
+        if type(row) is not list and (wrong := _why_no_row(row, name)):
+            raise InputTypeError(f"{name}[{at if users is None else users[at]!r}] {wrong}")
+    # Pointers are made of what was read, never of what a row says of its length; lists that grow are read once.
+    rows = [row.copy() if type(row) is list else _take(row, name) for row in rows]
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    weighted = [isinstance(row, Mapping) for row in rows]
+    weighted = [isinstance(row, dict) for row in rows]
     if any(weighted) and not all(is_dict or not len(row) for is_dict, row in zip(weighted, rows, strict=True)):
         raise InputTypeError(f"{name} must give {extra} for all users or for none: some rows are dicts, some are not")
     items = _flat_items(rows, f"{name} items")
     if not any(weighted):
         return RawSide(items, indptr, None)
-    values = list(chain.from_iterable(row.values() for row in rows if isinstance(row, Mapping)))
+    values = list(chain.from_iterable(row.values() for row in rows if isinstance(row, dict)))
     return RawSide(items, indptr, check_numbers(values, len(items), f"{name} {extra}"))
+
+
+def _why_no_row(row: Any, name: str) -> str | None:
+    """What is wrong with something that is to hold the items of one user."""
+    if hasattr(row, "columns"):
+        return f"is a data frame, {_kind(row)}: pass one column of it as a list, or the whole frame, not cut by user"
+    if isinstance(row, np.ma.MaskedArray):
+        return "must not be a masked array: drop the masked items first"
+    if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
+        return f"must be a list of items, found {_kind(row)}"
+    if name == "recs" and isinstance(row, AbstractSet):
+        return "must be a list, best item first: a set has no order"
+    return None
 
 
 def _is_scalar(row: Any) -> bool:
     return isinstance(row, np.ndarray) and row.ndim == 0
+
+
+def _take(row: Any, name: str) -> Any:
+    """The items of a user as a list, a dict or an array of our own: nothing else is sure to hold what it iterates."""
+    if isinstance(row, np.ndarray):
+        return np.asarray(row)
+    if isinstance(row, Mapping):
+        return dict(row)
+    return listed(row, f"a row of {name}")
 
 
 def _flat_items(rows: list[Any], name: str) -> Array:

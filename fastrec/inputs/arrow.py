@@ -334,6 +334,8 @@ def check_same_lengths(indptr: Array, wanted: Array, where: str) -> None:
     """An error if lists are not as long as those of the items."""
     if len(indptr) == len(wanted) and np.array_equal(indptr, wanted):
         return
+    if len(indptr) != len(wanted):
+        raise InputError(f"{where} has {len(indptr) - 1} rows, but there are items in {len(wanted) - 1}")
     wrong = np.diff(indptr) != np.diff(wanted)
     at = int(wrong.argmax())
     raise InputError(

@@ -123,6 +123,8 @@ class _Rows(NamedTuple):
 
     def of_users(self, values: Array, name: str, users: _Users) -> Array:
         """The value of each user of this frame, which must be the same in all rows of the user."""
+        if len(values) != (len(self.grouping.ids) if self.lists else self.grouping.indptr[-1]):
+            raise InputError(f"{self.frame.where(name)} must be as long as that of users, found {len(values)} rows")
         if self.lists:
             return values
         grouped, indptr = self.grouping.take(values), self.grouping.indptr
@@ -221,6 +223,9 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
     users, items, indptr = _scalars(frame, user), frame.read(item), None
     if list_column(items):
         items, indptr = split_lists(items, frame.where(item))
+    n_rows = len(items) if indptr is None else len(indptr) - 1
+    if len(users) != n_rows:
+        raise InputError(f"{frame.where(user)} and {item!r} must be of one length, not {len(users)} and {n_rows} rows")
     return _Opened(frame, user, users, item, items, indptr)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from fastrec.exceptions import InputError
 from fastrec.kernels import groups as kernels
 from fastrec.kernels.jit import Entry
 from fastrec.ragged import read_only
@@ -57,14 +58,22 @@ class Grouping(NamedTuple):
 
     def take(self, column: Array) -> Array:
         """A column with one value per row, in the order of users; that of a user's rows is kept."""
+        self._check_length(column)
         return column if self.mover is None else self.mover(column)
 
     def take_by_rank(self, items: Array, ranks: Array, n_threads: int) -> tuple[Array, tuple[int, int] | None]:
         """Items in the order of users and ranks, and (user, rank) of a rank that stands twice."""
+        self._check_length(items)
+        self._check_length(ranks)
         ordered = self.mover.by_rank(items, ranks) if isinstance(self.mover, _Shuffled) else None
         if ordered is not None:
             return ordered, None
         return order_by_rank(self.take(items), self.take(ranks), self.indptr, n_threads)
+
+    def _check_length(self, column: Array) -> None:
+        """Kernels trust that there is a value per row, which a frame of the caller's own class need not have."""
+        if len(column) != self.indptr[-1]:
+            raise InputError(f"columns must be of one length, found {self.indptr[-1]} and {len(column)} rows")
 
     def origin(self, row: int) -> int:
         """Where a row of the result was passed."""
