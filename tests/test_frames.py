@@ -1,6 +1,7 @@
 """Data frames and Arrow data of any library: the same bits as from arrays, and errors that name column and row."""
 
 import csv
+import functools
 import os
 import subprocess
 import sys
@@ -545,6 +546,39 @@ def test_nulls_by_way_of_a_dictionary(kind: Any) -> None:
     message = refused(pa.table({**RECS, "item_id": encoded}), pa.table({**TRUTH, "item_id": ["a", "b"]}))
     assert "recs column 'item_id'" in message
     assert "row 1" in message
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+@pytest.mark.parametrize("side", ["recs", "truth", "log"])
+def test_numbers_that_are_null_by_way_of_a_dictionary_are_null(side: str, chunks: int) -> None:
+    ids = {"user_id": [1, 1, 1, 2], "item_id": [1, 2, 3, 1]}
+    numbers = {"recs": ["rank", "score"], "truth": ["gain", "w"], "log": ["label", "score", "w", "importance"]}[side]
+    plain = ids | {name: [3.0, 2.0, 1.0, 0.0] if name in ("rank", "score") else [1.0] * 4 for name in numbers}
+    for name in (*ids, *numbers):
+        values = pa.array([*plain[name][:2], None, plain[name][3]]).dictionary_encode(null_encoding="encode")
+        assert values.null_count == 0
+        table = pa.table(plain).set_column(list(plain).index(name), name, values)
+        table = pa.concat_tables([table.slice(0, 1), table.slice(1)]) if chunks == 2 else table
+        if side == "log":
+            options = {"sample_weight": "w", "user_weight": "importance", "ties": "id_asc"}
+            call = functools.partial(fastrec.evaluate_scores, table, metrics=["auc", "ndcg"], **options)
+        else:
+            others = {"recs": pa.table(ids), "truth": pa.table(ids)} | {side: table}
+            options = {name: name} if name in ("rank", "score") else {"user_weight": name} if name == "w" else {}
+            call = functools.partial(fastrec.evaluate, **others, metrics="ndcg", **options)
+        with pytest.raises(
+            fastrec.InputError, match=rf"column '{name}' must not be null, found null in row 2 \(in 1 of"
+        ):
+            call()
+
+
+def test_numbers_in_lists_that_are_null_by_way_of_a_dictionary_are_null() -> None:
+    for name in ("item_id", "score"):
+        encoded = pa.array([1, 2, None]).dictionary_encode(null_encoding="encode")
+        lists = pa.ListArray.from_arrays(pa.array([0, 1, 3], pa.int32()), encoded)
+        table = {"user_id": [1, 2], "item_id": [[1], [2, 3]], "score": [[1.0], [2.0, 1.0]]} | {name: lists}
+        message = refused(pa.table(table), pa.table({"user_id": [1], "item_id": [1]}))
+        assert f"recs column '{name}' must not hold nulls, found null in the list of row 1" in message
 
 
 def test_a_dictionary_may_hold_a_value_twice_and_values_that_never_occur() -> None:

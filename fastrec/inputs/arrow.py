@@ -193,13 +193,25 @@ def _check_column(column: Column, where: str) -> None:
 
 
 def _refuse_nulls(column: Column, where: str) -> None:
-    if column.null_count:
-        found = f"found null in row {_first_null(column)} (in {column.null_count} of {len(column)} rows)"
+    if (null := _find_nulls(column)).any():
+        found = f"found null in row {int(null.argmax())} (in {null.sum()} of {len(column)} rows)"
         raise InputError(f"{where} must not be null, {found}")
 
 
-def _first_null(column: Column) -> int:
-    return int(np.concatenate([chunk.is_null().to_numpy(zero_copy_only=False) for chunk in column.chunks]).argmax())
+def _find_nulls(column: Column) -> Array:
+    """Which values are null, also by way of a dictionary, which the column does not count; empty if there are none."""
+    encoded = [chunk for chunk in column.chunks if hasattr(chunk, "dictionary")]
+    if not column.null_count and not any(chunk.dictionary.null_count for chunk in encoded):
+        return np.zeros(0, bool)
+    return np.concatenate([_nulls_of(chunk) for chunk in column.chunks])
+
+
+def _nulls_of(chunk: Any) -> Array:
+    null: Array = chunk.is_null().to_numpy(zero_copy_only=False)
+    if not hasattr(chunk, "dictionary"):
+        return null
+    hidden = np.append(_nulls_of(chunk.dictionary), True)  # the last one for rows without a code
+    return hidden[np.where(null, -1, chunk.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))]
 
 
 def _join(parts: list[Array], kind: Any) -> Array:
@@ -246,10 +258,8 @@ def _read_dictionary(column: Column, where: str) -> Array | Texts:
         raise InputTypeError(f"{where} must hold integers or texts, found categories of {column.type.value_type}")
     column = _without_views(column)
     chunks = [chunk for chunk in column.chunks if len(chunk)]
-    if any(chunk.dictionary.null_count for chunk in chunks):  # nulls by way of the dictionary
-        column = column.cast(column.type.value_type)
-        _refuse_nulls(column, where)
-        return read_ids(column, where)
+    if any(chunk.dictionary.null_count for chunk in chunks):  # that no row has, or it was refused
+        return read_ids(column.cast(column.type.value_type), where)
     if name is None:
         parts = [values_of(chunk.dictionary)[values_of(chunk.indices)] for chunk in chunks]
         return integer_ids(_join(parts, np.int64), where)
@@ -324,8 +334,8 @@ def split_lists(column: Column, where: str) -> tuple[Column, Array]:
         lengths.append(np.diff(offsets))
     flat = pa.chunked_array(parts, column.type.value_type)
     indptr = np.cumsum(np.concatenate(lengths), dtype=np.int64)
-    if flat.null_count:
-        row = int(np.searchsorted(indptr, _first_null(flat), side="right")) - 1
+    if (null := _find_nulls(flat)).any():
+        row = int(np.searchsorted(indptr, int(null.argmax()), side="right")) - 1
         raise InputError(f"{where} must not hold nulls, found null in the list of row {row}")
     return flat, indptr
 
