@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import fastrec
 
+nw = pytest.importorskip("narwhals.stable.v2")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -102,7 +103,7 @@ def duckdb_relation(table: Table) -> Any:
 
 
 def narwhals_frame(table: Table) -> Any:
-    return pytest.importorskip("narwhals.stable.v2").from_native(pl.DataFrame(table).lazy())
+    return nw.from_native(pl.DataFrame(table).lazy())
 
 
 FORMS: dict[str, Callable[[Table], Any]] = {
@@ -890,3 +891,48 @@ def test_numbers_in_chunks_keep_their_type() -> None:
     wanted = fastrec.evaluate_scores(labels, scores, metrics=["log_loss"])["log_loss"]
     frame = pa.table({"label": labels, "score": chunks})
     assert fastrec.evaluate_scores(frame, metrics=["log_loss"])["log_loss"] == wanted
+
+
+SETS: dict[str, Callable[[Table], Any]] = {
+    "pandas": pd.DataFrame,
+    "a class made of pandas": type("Own", (pd.DataFrame,), {}),
+    "narwhals": lambda table: nw.from_native(pd.DataFrame(table)),
+    "Spark rows": FORMS["Spark rows"],
+}
+
+
+@pytest.mark.parametrize("library", SETS)
+def test_sets_in_frames_have_no_order(library: str) -> None:
+    make, lists, items = SETS[library], {"user_id": [1], "item_id": [["a", "b"]]}, {"a", "b"}
+    says = "recs column 'item_id' must hold lists, best item first: a set has no order"
+    assert says in refused(make(lists | {"item_id": [items]}), make(lists))
+    assert says in refused(make(lists | {"item_id": [items], "rank": [[1, 2]]}), make(lists))
+    assert "recs column 'score' holds sets" in refused(make(lists | {"score": [{0.5, 2.0}]}), make(lists))
+    assert "truth column 'item_id' must hold lists" in refused(
+        make(lists), make({"user_id": [1], "item_id": [items], "gain": [[1.0, 2.0]]})
+    )
+    assert "truth column 'gain' holds sets" in refused(make(lists), make(lists | {"gain": [{1.0, 2.0}]}))
+    with pytest.raises(fastrec.InputTypeError, match="column 'score' holds sets"):
+        fastrec.evaluate_scores(make({"label": [[0, 1]], "score": [{0.5, 2.0}]}), metrics="auc")
+    # where order does not count
+    assert fastrec.evaluate(make(lists), make(lists | {"item_id": [items]}), "recall@2")["recall@2"] == 1
+    seen = make(lists | {"item_id": [{"a"}]})
+    assert fastrec.evaluate(make(lists), make(lists), "recall@2", exclude=seen)["recall@2"] == 0.5
+
+
+def test_sets_in_a_series_have_no_order() -> None:
+    lists, sets = pd.Series([["a"], ["b"]], index=[7, 8]), pd.Series([["a"], {"b"}], index=[7, 8])
+    assert "recs[8] must be a list, best item first: a set has no order" in refused(sets, lists)
+    assert fastrec.evaluate(lists, sets, "recall")["recall"] == 1
+
+
+def test_series_of_lists_with_other_indexes_are_not_matched_by_position() -> None:
+    recs = pd.Series([[1], [2]], index=["u", "v"])
+    other = pd.Series([[2], [1]], index=["v", "u"])
+    assert "recs and truth are Series with different indexes" in refused(recs, other)
+    assert "recs and truth are Series with different indexes" in refused(nw.from_native(recs, series_only=True), other)
+    assert "recs and exclude are Series with different indexes" in refused(recs, [[1], [2]], exclude=other)
+    assert fastrec.evaluate(recs, other.loc[recs.index], "mrr")["mrr"] == 1
+    assert fastrec.evaluate(recs.to_dict(), other.to_dict(), "mrr")["mrr"] == 1
+    assert fastrec.evaluate(recs, [[1], [2]], "mrr")["mrr"] == 1  # by position, as there is nothing to match with
+    assert "same users in the same order, found 2 and 1" in refused(recs, other[:1])

@@ -6,7 +6,7 @@ A column is a PyArrow ChunkedArray: every library gives its columns as such, and
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "open_foreign",
     "read_ids",
     "read_numbers",
+    "refuse_other_indexes",
     "split_lists",
 ]
 
@@ -41,6 +42,7 @@ class Frame(NamedTuple):
     columns: list[str]
     get: Callable[[str], Column]
     hint: str = ""  # where a missing column may be
+    unordered: Collection[str] = ()  # columns that were read as lists and hold sets
 
     def has(self, column: str | None) -> bool:
         """Whether there is a column of this name."""
@@ -61,6 +63,33 @@ class Frame(NamedTuple):
         return values
 
 
+def refuse_other_indexes(sides: Mapping[str, Any]) -> None:
+    """An error for Series of lists whose indexes differ: they are matched by position, and pandas would not do so."""
+    indexes = {name: own.index for name, value in sides.items() if _is_series(own := _unwrap(value))}
+    for name, index in indexes.items():
+        first, wanted = next(iter(indexes.items()))
+        if len(index) == len(wanted) and not index.equals(wanted):
+            raise InputError(
+                f"{first} and {name} are Series with different indexes, which are not looked at: bring them into one "
+                f"order, as with {name}.loc[{first}.index], or pass data frames or dicts, which are matched by user"
+            )
+
+
+def _unwrap(value: Any) -> Any:
+    """What narwhals has wrapped."""
+    wrapped = type(value).__module__.partition(".")[0] == "narwhals" and hasattr(value, "to_native")
+    return value.to_native() if wrapped else value
+
+
+def _is_series(value: Any) -> bool:
+    return _is_of_pandas(value) and hasattr(value, "index") and not hasattr(value, "columns")
+
+
+def _is_of_pandas(value: Any) -> bool:
+    """Whether a value is of a class of pandas, or of one that was made from such."""
+    return any(kind.__module__.partition(".")[0] == "pandas" for kind in type(value).__mro__)
+
+
 def _is_foreign(value: Any) -> bool:
     """Whether a value is a data frame, a list of Spark rows or an Arrow array; loads no library to find out."""
     if value is None or isinstance(value, (np.ndarray, tuple, dict, Ragged, str, bytes)):
@@ -74,6 +103,7 @@ def _is_foreign(value: Any) -> bool:
 
 def open_foreign(value: Any, name: str) -> Any:
     """A data frame of any library as a Frame, an Arrow array as a column; anything else as it is."""
+    value = _unwrap(value)
     return _read_foreign(value, name) if _is_foreign(value) else value
 
 
@@ -100,17 +130,20 @@ def _read_foreign(value: Any, name: str) -> Frame | Column:
     arrow = require("pyarrow", "arrow", what=f"{name} as a data frame or an Arrow array")
     if isinstance(value, list):
         return _read_spark(value, name)
+    if _is_series(value) and name == "recs" and (sets := _find_sets(value)):
+        raise InputTypeError(
+            f"recs[{value.index.tolist()[sets[0]]!r}] must be a list, best item first: a set has no order"
+        )
     if not hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__arrow_c_array__"):
         value = _collect(value, name)
     if isinstance(value, arrow.Table):  # chunks stay as they are: other tables share them out anew
         return Frame(name, _column_names(value, name), value.column)
-    library = type(value).__module__.partition(".")[0]
-    if library == "pandas" and hasattr(value, "columns"):
+    if _is_of_pandas(value) and hasattr(value, "columns"):
         index = [
             f"; {level!r} is its index: reset_index() makes a column of it" for level in value.index.names if level
         ]
-        return Frame(name, list(value.columns), lambda column: _import_column(value[column], name, column), *index[:1])
-    if library == "polars" and hasattr(value, "columns"):
+        return _frame_of_objects(name, list(value.columns), lambda column: value[column], *index[:1])
+    if type(value).__module__.partition(".")[0] == "polars" and hasattr(value, "columns"):
         return Frame(name, value.columns, lambda column: _import_column(value.get_column(column), name, column))
     try:
         columns = _import(value)
@@ -150,6 +183,27 @@ def _import(value: Any) -> Column:
     return pa.chunked_array(value)
 
 
+def _frame_of_objects(name: str, columns: list[str], values: Callable[[str], Any], hint: str = "") -> Frame:
+    """A frame whose columns may hold any object: of sets PyArrow makes lists."""
+    unordered: set[str] = set()
+
+    def get(column: str) -> Column:
+        own = values(column)
+        array = _import_column(own, name, column)
+        if list_column(array) and _find_sets(own):
+            unordered.add(column)
+        return array
+
+    return Frame(name, columns, get, hint, unordered)
+
+
+def _find_sets(values: Any) -> list[int]:
+    """Where sets are among values."""
+    if not isinstance(values, list) and values.dtype.kind != "O":
+        return []
+    return [at for at, value in enumerate(values) if isinstance(value, (set, frozenset))]
+
+
 def _import_column(series: Any, name: str, column: str) -> Column:
     import pyarrow as pa
 
@@ -175,9 +229,7 @@ def _read_spark(rows: Sequence[Any], name: str) -> Frame:
         if not _is_spark_row(row) or list(row.__fields__) != columns:
             found = list(row.__fields__) if _is_spark_row(row) else type(row).__name__
             raise InputTypeError(f"{name}[{at}] must be a Row with the columns {columns} like {name}[0], found {found}")
-    return Frame(
-        name, columns, lambda column: _import_column([row[columns.index(column)] for row in rows], name, column)
-    )
+    return _frame_of_objects(name, columns, lambda column: [row[columns.index(column)] for row in rows])
 
 
 def _check_column(column: Column, where: str) -> None:

@@ -117,6 +117,8 @@ class _Rows(NamedTuple):
             raise InputTypeError(f"{self.frame.where(name)} holds {found} per row, wanted {wanted} as of the items")
         if not self.lists:
             return column
+        if name in self.frame.unordered:
+            raise InputTypeError(f"{self.frame.where(name)} holds sets, which have no order: wanted lists")
         flat, indptr = split_lists(column, self.frame.where(name))
         check_same_lengths(indptr, self.grouping.indptr, self.frame.where(name))
         return flat
@@ -222,6 +224,9 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
     item = "item_id" if columns.item is None else _one_name(columns.item, "item")
     users, items, indptr = _scalars(frame, user), frame.read(item), None
     if list_column(items):
+        if item in frame.unordered and (frame.name == "recs" or extra_column(frame, columns)[1] is not None):
+            why = "best item first" if frame.name == "recs" else "as there are gains"
+            raise InputTypeError(f"{frame.where(item)} must hold lists, {why}: a set has no order")
         items, indptr = split_lists(items, frame.where(item))
     n_rows = len(items) if indptr is None else len(indptr) - 1
     if len(users) != n_rows:

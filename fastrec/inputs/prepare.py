@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrays import RawSide, Side, read_pair
-from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
 from fastrec.inputs.ids import Ids, encode_texts, kind_of_ids, match_widths
 from fastrec.inputs.users import User, check_groups, check_user_ids, check_weights
@@ -113,6 +113,7 @@ def _read(
 ) -> tuple[tuple[RawSide, RawSide, RawSide | None], User]:
     """All sides for the same users, and what is known of these."""
     given = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
+    refuse_other_indexes(given)
     opened = {name: open_foreign(value, name) for name, value in given.items()}
     if any(isinstance(value, Frame) for value in opened.values()):
         return _read_frames(opened, about, n_threads)
