@@ -118,7 +118,7 @@ def evaluate(
         SciPy CSR matrix (its data are scores); one list per user; an Arrow array of lists; a dict {user: list} or
         {user: {item: score}}; or a data frame of pandas, Polars, PyArrow or whatever else exports Arrow data, or a
         list of Spark rows: one row per user and item, or one per user with columns of lists. Items are integers up to
-        2^63 - 1 (int32 and int64 arrays are not copied) or texts.
+        2^63 - 1 or texts. Arrays of int32 and int64 are not copied, and must not be changed while the call runs.
     truth : the relevant items, in the same forms and for the same users
         The third array, or the data of a CSR matrix, are gains; without them every item has gain 1. Dicts and data
         frames are matched by user with ``recs``, never by position.
@@ -765,7 +765,7 @@ def evaluate_scores(
     scores : array (n,), float32 or float64 (other numbers are converted)
         Predictions. Infinities are scores like others, NaN is an error, -0.0 equals 0.0.
     indptr : integers (n_users + 1,), optional
-        The rows of user u are ``indptr[u]:indptr[u + 1]``.
+        The rows of user u are ``indptr[u]:indptr[u + 1]``. As all arrays it must not be changed while the call runs.
     metrics : texts such as ``"gauc"``, ``"auc"``, ``"ndcg@10"`` or ``"precision(threshold=0.5)"``
         By default auc, gauc, average_precision, log_loss, calibration and ndcg@10. Metrics of lists rank each user's
         rows by their scores.
