@@ -35,6 +35,7 @@ from fastrec.report import (
     as_frame,
     check_resampling,
     plain_data,
+    why_no_mean,
     write_or_return,
 )
 from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, pair_differences, run_test
@@ -519,8 +520,9 @@ def _choose_metrics(
 
 def _why_not(systems: Mapping[str, Report], metric: str, missing: str) -> str:
     """Why a metric cannot be compared; empty if it can."""
-    if not all(report.is_mean(metric) for report in systems.values()):
-        return NO_MEAN
+    for report in systems.values():
+        if not report.is_mean(metric):
+            return NO_MEAN + why_no_mean(report, metric)
     if missing == "zero" and not parse(metric).metric.higher_is_better:
         return "is an error, of which missing='zero' would make the best value there is"
     return ""

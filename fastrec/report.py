@@ -64,6 +64,7 @@ NOTES = (
 )
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 INTERVALS = ("normal", "bootstrap")
+NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # that make a mean NaN where they say so
 SAME_MEAN = 1e-9  # of sums that were rounded in different orders
 MOST_ROUNDS = 10**7
 LARGEST_SEED = 2**64 - 1
@@ -129,6 +130,14 @@ class GroupEstimate(Estimate):
         made = super().__new__(cls, mean, std_error, users)
         made.rest = rest
         return made
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override] # mypy has it final, Python does not
+        return cls(*iterable)
+
+    def _replace(self, **changes: Any) -> Self:
+        rest = changes.pop("rest", self.rest)
+        return type(self)(*Estimate(*self)._replace(**changes), rest=rest)
 
     def difference(self, level: float = 0.95) -> tuple[float, float, float]:
         """How far the group is from the rest: difference of the means, and its interval, low and high.
@@ -342,7 +351,8 @@ class Report(Mapping[str, float]):
         if method == "normal":
             return self.estimates[name].interval(level)
         if not self.is_mean(name):
-            raise InputError(f"{self.name_of(name)} is no plain mean of users' values, which the bootstrap needs")
+            why = f"no plain mean of users' values, which the bootstrap needs{why_no_mean(self, name)}"
+            raise InputError(f"{self.name_of(name)} is {why}")
         from fastrec.launcher import resolve_threads
         from fastrec.significance import run_test
 
@@ -702,6 +712,15 @@ def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:
     if len(counted) == 0:
         return True
     return math.isclose(counted.mean(), mean, rel_tol=SAME_MEAN, abs_tol=SAME_MEAN * float(np.abs(counted).max()))
+
+
+def why_no_mean(report: Report, name: str) -> str:
+    """What in the call made a metric another number than the mean of its users' values, to end an error with."""
+    if math.isnan(report[name]):
+        policies = [f"{policy}='nan'" for policy in NAN_POLICIES if report.settings.get(policy) == "nan"]
+        makers = " and ".join(policies)
+        return f"; its mean is NaN, as {makers} makes it" if policies else "; its mean is NaN"
+    return "; its mean is weighted by user_weight" if report.settings.get("weighted") else ""
 
 
 def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:

@@ -90,7 +90,8 @@ def run_test(
     if test == "t":
         distribution = require("scipy.stats", "stats", what="test='t'").t(len(differences) - 1)
         statistic = mean / error if error else math.inf
-        margin = float(distribution.ppf((1 + level) / 2)) * error
+        # the upper tail keeps all digits of a level close to 1, which (1 + level) / 2 rounds away
+        margin = float(distribution.isf((1 - level) / 2)) * error
         return Weighed(mean - margin, mean + margin, 2 * float(distribution.sf(abs(statistic))))
     margin = -NormalDist().inv_cdf((1 - level) / 2) * error
     if test == "wilcoxon":

@@ -540,3 +540,14 @@ def test_significant_up_to_the_level():
     assert rows.is_significant(row._replace(p_corrected=0.1)) and not rows.is_significant(
         row._replace(p_corrected=0.1001)
     )
+
+
+def test_a_level_next_to_1_has_a_finite_interval():
+    pytest.importorskip("scipy")
+    truth = [[1], [2], [3]]
+    recs = {"a": [[1], [9], [9]], "b": [[1], [2], [9]]}
+    reports = {name: fastrec.evaluate(own, truth, "recall", per_user=True) for name, own in recs.items()}
+    (row,) = fastrec.compare(reports, test="t", level=1 - 1e-16).rows
+    (usual,) = fastrec.compare(reports, test="t", level=0.95).rows
+    assert math.isfinite(row.low) and math.isfinite(row.high)
+    assert row.low < usual.low < usual.high < row.high

@@ -567,9 +567,7 @@ def test_numbers_that_are_null_by_way_of_a_dictionary_are_null(side: str, chunks
             others = {"recs": pa.table(ids), "truth": pa.table(ids)} | {side: table}
             options = {name: name} if name in ("rank", "score") else {"user_weight": name} if name == "w" else {}
             call = functools.partial(fastrec.evaluate, **others, metrics="ndcg", **options)
-        with pytest.raises(
-            fastrec.InputError, match=rf"column '{name}' must not be null, found null in row 2 \(in 1 of"
-        ):
+        with pytest.raises(fastrec.InputError, match=rf"column '{name}' must not be null, found null in row 2\b"):
             call()
 
 

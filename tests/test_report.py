@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fastrec
 from fastrec.archive import write_archive
 from fastrec.endings import atomic_write
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
@@ -595,3 +596,44 @@ def test_a_file_that_is_not_there_is_not_a_bad_report(tmp_path):
 
 def test_the_message_of_an_absent_metric_is_a_sentence():
     assert str(MetricNotFoundError("a sentence")) == "a sentence"
+
+
+@pytest.mark.parametrize("per_user", [False, True])
+def test_an_estimate_of_a_group_that_is_made_anew_is_whole(per_user):
+    report = fastrec.evaluate([[1], [2], [1]], [[1], [1], [1]], "mrr", groups=["x", "x", "y"], per_user=per_user)
+    found = report.groups["group"]["x"]["mrr"]
+    changed = found._replace(mean=3.0)
+    assert type(changed) is fastrec.GroupEstimate
+    assert (changed.mean, changed[1:], changed.rest) == (3.0, found[1:], found.rest)
+    assert changed.difference()[0] == 2.0
+    assert found._replace(rest=found).difference()[0] == 0.0
+    made = fastrec.GroupEstimate._make([1.0, 2.0, 3])
+    assert made == (1.0, 2.0, 3) and made.rest.users == 0
+
+
+def test_labels_of_users_stay_what_they_are():
+    labels = [1, 2**64 - 1, 2**53 + 1]
+    for own in (labels, np.array(labels, np.uint64)):
+        report = fastrec.evaluate([[1]] * 3, [[1]] * 3, "mrr", groups={"g": own}, per_user=True)
+        assert report.labels["g"].tolist() == labels
+        assert list(report.groups["g"]) == sorted(labels)
+    assert fastrec.evaluate([], [], "mrr", groups={"g": []}, per_user=True).labels == {}
+
+
+REASONS = {
+    "; its mean is NaN, as no_truth='nan' makes it$": {"no_truth": "nan"},
+    "; its mean is weighted by user_weight$": {"user_weight": [1.0, 3.0]},
+}
+
+
+@pytest.mark.parametrize(("reason", "options"), REASONS.items())
+def test_why_a_mean_is_none_of_values_is_said(reason, options):
+    report = fastrec.evaluate([[1], [2]], [[1], [] if "no_truth" in options else [3]], "mrr", per_user=True, **options)
+    calls = (
+        lambda: report.interval("mrr", method="bootstrap"),
+        lambda: fastrec.compare({"a": report, "b": report}),
+        lambda: fastrec.compare({"a": report, "b": report}, metrics="mrr"),
+    )
+    for call in calls:
+        with pytest.raises(fastrec.InputError, match=f"no plain mean of users' values.*{reason}"):
+            call()

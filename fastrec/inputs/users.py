@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -38,13 +39,15 @@ class User(NamedTuple):
     order: Array | None = None  # the users by ascending id, if they are to be reported so and stand otherwise
 
     def labels(self) -> dict[str, Array]:
-        """The label of each user in each grouping, in the order in which users are reported."""
-        found = {}
+        """The label of each user in each grouping, in the order in which users are reported; {} without users."""
+        found: dict[str, Array] = {}
+        if not self.groups.size:
+            return found
         for codes in self.groups:
-            name = self.keys[int(codes[0]) - 1][0] if len(codes) else ""
+            name = self.keys[int(codes[0]) - 1][0]
             own = [(at, label) for at, (grouping, label) in enumerate(self.keys, start=1) if grouping == name]
-            labels = np.array([label for _, label in own])
-            found[name] = labels[(codes if self.order is None else codes[self.order]) - own[0][0]] if own else labels
+            labels = as_labels([label for _, label in own])
+            found[name] = labels[(codes if self.order is None else codes[self.order]) - own[0][0]]
         return found
 
 
@@ -140,10 +143,10 @@ def _plain(array: Array) -> Array:
     """An object array as integers or texts if all its elements are such."""
     kinds = set(map(type, array.tolist()))
     if kinds and all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
-        try:
-            return array.astype(np.int64)
-        except OverflowError:
-            return array
+        for width in (np.int64, np.uint64):
+            with contextlib.suppress(OverflowError):
+                return array.astype(width)
+        return array
     # NumPy's fixed-width texts drop trailing NULs, so texts that end in one stay objects
     if (
         kinds
