@@ -28,6 +28,7 @@ from fastrec.exceptions import (
     check_choice,
     check_flag,
     check_progress,
+    shown,
     whole_number,
 )
 from fastrec.inputs.frames import Columns, refuse_columns
@@ -228,7 +229,7 @@ def evaluate_by_items(
     {'head': 1.0, 'tail': 0.5}
     """
     if not (isinstance(segments, Mapping) and len(segments)):
-        raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {segments!r:.80}")
+        raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {shown(segments)}")
     if not all(map(is_hashable, segments.values())):
         raise InputTypeError("the labels of segments must be texts or integers")
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
@@ -367,7 +368,7 @@ class _Evaluating(ABC):
         if bool(self._users) != (users is not None):
             raise InputError("user_ids must be given in every update or in none")
         if users is not None and (again := self._seen.find(users)) is not None:
-            raise InputError(f"user {again!r} was in an earlier update: a user comes whole in one")
+            raise InputError(f"user {shown(again)} was in an earlier update: a user comes whole in one")
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
@@ -414,7 +415,9 @@ class _Evaluating(ABC):
         other._refuse_torn()
         for name, mine, theirs in self._differences(other):
             if mine != theirs:
-                raise InputError(f"merge needs equal settings, but {name} is {mine!r} here and {theirs!r} there")
+                raise InputError(
+                    f"merge needs equal settings, but {name} is {shown(mine)} here and {shown(theirs)} there"
+                )
         if other._state is None:
             return
         if self._state is not None:
@@ -423,7 +426,7 @@ class _Evaluating(ABC):
             if bool(self._users) != bool(other._users):
                 raise InputError("merge needs user_ids on both sides or on none")
         if (again := self._seen.common(other._seen)) is not None:
-            raise InputError(f"user {again!r} is on both sides: a user comes whole in one update")
+            raise InputError(f"user {shown(again)} is on both sides: a user comes whole in one update")
         with self._changing():
             self._state = State(other._state.plan) if self._state is None else self._state
             self._state.merge(other._state)
@@ -633,7 +636,9 @@ class Evaluator(_Evaluating):
                     f"{call.text} takes scored, labelled rows: fastrec.evaluate_scores(labels, scores, ...)"
                 )
             if like is not None and min_gain is not None and call.min_gain is not None:
-                raise MetricError(f"like={like!r} asks for {call.text}, of which min_gain={min_gain!r} cannot be had")
+                raise MetricError(
+                    f"like={shown(like)} asks for {call.text}, of which min_gain={shown(min_gain)} cannot be had"
+                )
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
             "n_items": _check_n_items(n_items),
@@ -1148,7 +1153,7 @@ def _refuse_arrays(**arguments: Any) -> None:
 def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
     if isinstance(min_gain, str):
         if min_gain != "any":
-            raise InputTypeError(f"min_gain must be a number or 'any', found {min_gain!r}")
+            raise InputTypeError(f"min_gain must be a number or 'any', found {shown(min_gain)}")
         return "any"
     return _check_min_gain(min_gain)
 
@@ -1157,13 +1162,13 @@ def _check_min_gain(min_gain: Any) -> float | None:
     if min_gain is None:
         return None
     if isinstance(min_gain, bool) or not isinstance(min_gain, (int, float, np.integer, np.floating)):
-        raise InputTypeError(f"min_gain must be a number, found {min_gain!r}")
+        raise InputTypeError(f"min_gain must be a number, found {shown(min_gain)}")
     try:
         value = float(min_gain)
     except OverflowError:
         value = math.inf
     if not (math.isfinite(value) and value > 0):
-        raise InputError(f"min_gain must be finite and above 0, found {min_gain!r}")
+        raise InputError(f"min_gain must be finite and above 0, found {shown(min_gain)}")
     return value
 
 
@@ -1172,9 +1177,9 @@ def _check_n_items(n_items: Any) -> int | None:
         return None
     number = whole_number(n_items)
     if number is None:
-        raise InputTypeError(f"n_items must be a whole number, found {n_items!r}")
+        raise InputTypeError(f"n_items must be a whole number, found {shown(n_items)}")
     if not 1 <= number <= 2**53:
-        raise InputError(f"n_items must be from 1 to 2**53, found {n_items}")
+        raise InputError(f"n_items must be from 1 to 2**53, found {shown(n_items)}")
     return number
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.columns import check_classes, check_lengths, check_numbers, check_row_weights, check_scores, refuse_nan
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.kernels import confusion
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
@@ -280,7 +279,7 @@ class ClassCounts:
         if of == "means":
             return self._f_of_means(beta, average, zero_division)
         if of != "classes":
-            raise InputError(f"of must be classes or means, found {of!r}")
+            raise InputError(f"of must be classes or means, found {shown(of)}")
         if average == "micro":
             tp, fp, fn = (counts.sum(keepdims=True) for counts in (self.tp, self.fp, self.fn))
             return float(_f_of_counts(tp, fp, fn, beta, zero_division)[0])
@@ -391,20 +390,20 @@ def _check_thresholds(thresholds: Any) -> Floats:
 
 
 def _check_zero_division(value: Any) -> float:
-    if not isinstance(value, NUMBER) or not (value in {0, 1} or math.isnan(value)):
-        raise InputError(f"zero_division must be 0, 1 or nan, found {value!r}")
+    if not isinstance(value, NUMBER) or not (value in {0, 1} or value != value):  # noqa: PLR0124 - NaN
+        raise InputError(f"zero_division must be 0, 1 or nan, found {shown(value)}")
     return float(value)
 
 
 def _check_beta(beta: Any) -> float:
     if not isinstance(beta, NUMBER) or not 0 <= beta <= LARGEST_BETA:
-        raise InputError(f"beta must be a number from 0 to {LARGEST_BETA:g}, found {beta!r}")
+        raise InputError(f"beta must be a number from 0 to {LARGEST_BETA:g}, found {shown(beta)}")
     return float(beta)
 
 
 def _check_average(average: Any) -> None:
     if average not in AVERAGES:
-        raise InputError(f"average must be one of {', '.join(AVERAGES)}, found {average!r}")
+        raise InputError(f"average must be one of {', '.join(AVERAGES)}, found {shown(average)}")
 
 
 # Thresholds
@@ -516,7 +515,7 @@ def _unsigned(values: list[Any], name: str) -> Array:
     try:
         return np.array(values, np.uint64)
     except OverflowError:
-        raise InputError(f"{name} must fit 64 bits, found {max(values, key=abs)}") from None
+        raise InputError(f"{name} must fit 64 bits, found {shown(max(values, key=abs))}") from None
 
 
 def _encode(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]]:

@@ -23,6 +23,7 @@ from fastrec.exceptions import (
     check_progress,
     check_text,
     listed,
+    shown,
     some_names,
 )
 from fastrec.inputs.users import alike
@@ -135,7 +136,7 @@ class Comparison:
     def is_significant(self, row: ComparisonRow) -> bool:
         """Whether the corrected p-value is at most 1 - level."""
         if not isinstance(row, ComparisonRow):
-            raise InputTypeError(f"row must be a ComparisonRow, one of `rows`, found {row!r}")
+            raise InputTypeError(f"row must be a ComparisonRow, one of `rows`, found {shown(row)}")
         return row.p_corrected <= alpha(self.settings["level"])
 
     def __repr__(self) -> str:
@@ -473,8 +474,8 @@ def _check_reports(reports: Any) -> dict[str, Report]:
             here, there = one.settings.get(setting, "absent"), other.settings.get(setting, "absent")
             if here != there:
                 raise InputError(
-                    f"reports must be made with the same settings, but {setting} is {here!r} in {first} and {there!r} "
-                    f"in {name}"
+                    f"reports must be made with the same settings, but {setting} is {shown(here)} in {first} and "
+                    f"{shown(there)} in {name}"
                 )
     rows = {name: int(report.data.get("truth_rows", 0)) for name, report in reports.items()}
     if len(set(rows.values())) > 1:
@@ -489,7 +490,7 @@ def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> 
         check_choice(name, settings[name], choices)
     baseline = settings["baseline"]
     if baseline is not None and (not isinstance(baseline, str) or baseline not in systems):
-        raise InputError(f"baseline={settings['baseline']!r} is none of the reports: {some_names(list(systems))}")
+        raise InputError(f"baseline={shown(settings['baseline'])} is none of the reports: {some_names(list(systems))}")
     settings |= check_resampling(*(settings[name] for name in ("level", "n_rounds", "seed")))
 
 
@@ -507,7 +508,7 @@ def _choose_metrics(
         return [metric for metric in shared if metric not in left_out], left_out
     asked = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else listed(metrics, "metrics")
     if not asked or not all(isinstance(name, str) for name in asked):
-        raise InputError(f"metrics must name at least one metric, such as 'ndcg@10', found {metrics!r}")
+        raise InputError(f"metrics must name at least one metric, such as 'ndcg@10', found {shown(metrics)}")
     wanted = list(dict.fromkeys(map(first.name_of, asked)))
     for metric in wanted:
         for name, report in systems.items():

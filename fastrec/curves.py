@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fastrec.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
-from fastrec.exceptions import InputError, InputTypeError, whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown, whole_number
 from fastrec.kernels import runs as kernels
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
@@ -834,11 +834,11 @@ def _read_max_fpr(max_fpr: Any) -> float | None:
     try:
         limit = float(max_fpr)
     except (TypeError, ValueError):
-        raise InputTypeError(f"max_fpr must be a number, found {max_fpr!r}") from None
+        raise InputTypeError(f"max_fpr must be a number, found {shown(max_fpr)}") from None
     except OverflowError:
         limit = math.inf
     if not 0 < limit <= 1:
-        raise InputError(f"max_fpr must be above 0 and at most 1, found {max_fpr}")
+        raise InputError(f"max_fpr must be above 0 and at most 1, found {shown(max_fpr)}")
     return limit if limit < 1 else None
 
 
@@ -1035,9 +1035,9 @@ class ScoreHistogram:
     def __init__(self, bits: int = 22) -> None:
         number = whole_number(bits)
         if number is None:
-            raise InputTypeError(f"bits must be a whole number, found {bits!r}")
+            raise InputTypeError(f"bits must be a whole number, found {shown(bits)}")
         if not 16 <= number <= 22:
-            raise InputError(f"bits must be from 16 to 22, found {number}")
+            raise InputError(f"bits must be from 16 to 22, found {shown(number)}")
         self.bits = number
         self._counts = np.zeros(2 << number, np.int64)
         self._span = np.array([1 << number, 0])  # the lowest bin that holds a row, and the one after the highest

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exact import sum_digits
-from fastrec.exceptions import MetricError
+from fastrec.exceptions import MetricError, shown
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.ranking import Program, Totals, Users
 from fastrec.launcher import STEPS_PER_LAUNCH, Source, launch
@@ -412,7 +412,7 @@ def _as_row(result: Any, call: Call) -> Row:
         return result
     if isinstance(result, (int, float, np.integer, np.floating)):
         return constant(float(result))
-    raise MetricError(f"the formula of {call.text} must give one number per user, found {result!r}")
+    raise MetricError(f"the formula of {call.text} must give one number per user, found {shown(result)}")
 
 
 def _rows_and_checks(sums: SumList, view: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ import numpy as np
 from fastrec.threads import uninterrupted
 
 LONGEST = 1000  # signs of a message: what was found may be as long as the caller likes
+LONGEST_VALUE = 400  # of which a value that was given
 MOST_NAMES = 12  # that a message lists
 
 
@@ -64,23 +65,35 @@ def one_line(text: str) -> str:
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in joined)
 
 
+def shown(value: Any) -> str:
+    """A value that a caller gave, for a message: its repr, the middle left out of a long one; its type if it has none.
+
+    Python itself refuses to write whole numbers of more than 4,300 digits.
+    """
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - of somebody else's class
+        return f"a value of type {type(value).__name__} that cannot be shown"
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 100]} … {text[-97:]}"
+
+
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """An error if the value of an argument is none of the texts that it may be."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(choices)}; found {value!r}")
+        raise InputError(f"{name} must be one of {', '.join(choices)}; found {shown(value)}")
 
 
 def check_flag(name: str, value: Any) -> bool:
     """True or False, of Python or of NumPy: a text such as "no" would count as true."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise InputTypeError(f"{name} must be True or False, found {value!r}")
+    raise InputTypeError(f"{name} must be True or False, found {shown(value)}")
 
 
 def check_level(level: Any) -> float:
     """The level of an interval."""
     if not isinstance(level, numbers.Real) or not 0 < level < 1:  # type: ignore[operator] # nor True or False
-        raise InputError(f"level must lie between 0 and 1, both excluded, not {level!r}")
+        raise InputError(f"level must lie between 0 and 1, both excluded, not {shown(level)}")
     return float(level)
 
 
@@ -94,14 +107,14 @@ def check_path(name: str, path: Any) -> str:
 def check_progress(progress: Any) -> None:
     """An error if nothing that can be called is to be told of progress."""
     if progress is not None and not callable(progress):
-        raise InputTypeError(f"progress must be called as progress(done, total), found {progress!r}")
+        raise InputTypeError(f"progress must be called as progress(done, total), found {shown(progress)}")
 
 
 def check_text(name: str, value: Any) -> str:
     """A text, or an error."""
     if isinstance(value, str):
         return value
-    raise InputTypeError(f"{name} must be a text, found {value!r}")
+    raise InputTypeError(f"{name} must be a text, found {shown(value)}")
 
 
 def listed(values: Iterable[Any], name: str) -> list[Any]:

@@ -23,6 +23,7 @@ from fastrec.exceptions import (
     InputTypeError,
     MetricError,
     listed,
+    shown,
     whole_number,
 )
 from fastrec.pages import Table, as_html, as_markdown, markdown_text
@@ -338,14 +339,14 @@ def _explain(
     options: dict[str, Any],
 ) -> Explanation:
     if not isinstance(metric, str):
-        raise InputTypeError(f"explain takes one metric, a text such as 'ndcg@10', found {metric!r}")
-    shown = _check_n_users(n_users, USERS_SHOWN if like is not None else 0)
+        raise InputTypeError(f"explain takes one metric, a text such as 'ndcg@10', found {shown(metric)}")
+    n_shown = _check_n_users(n_users, USERS_SHOWN if like is not None else 0)
     _refuse(options)
     known, absent = _meanings(metric, like, kind)
     sides = {tool: meaning.side(options) for tool, meaning in known.items()}
     if evaluate_data is not None:
         numbers = _Numbers(evaluate_data, options, known, sides)
-        sides = {tool: numbers.complete(tool, shown) for tool in sides}
+        sides = {tool: numbers.complete(tool, n_shown) for tool in sides}
     return Explanation(known[OURS].call.text, sides, absent, brief=like is None)
 
 
@@ -354,7 +355,7 @@ def _check_n_users(n_users: Any, default: int) -> int:
         return default
     number = whole_number(n_users)
     if number is None or number < 0:
-        raise InputError(f"n_users must be a whole number of at least 0, found {n_users!r}")
+        raise InputError(f"n_users must be a whole number of at least 0, found {shown(n_users)}")
     return number
 
 
@@ -415,7 +416,7 @@ def _meanings(
 ) -> tuple[dict[str, _Meaning], dict[str, str]]:
     """What each side means, ours first, and why some tools have no such metric."""
     if like is not None and not isinstance(like, Iterable):
-        raise InputTypeError(f"like must be a tool such as 'trec_eval', or several, found {like!r}")
+        raise InputTypeError(f"like must be a tool such as 'trec_eval', or several, found {shown(like)}")
     named = [like] if isinstance(like, str) else None if like is None else listed(like, "like")
     recipes = list(RECIPES.values()) if named is None else [find_recipe(name) for name in named]
     kinds = ("lists", "rows") if kind is None else (kind,)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown, whole_number
 from fastrec.kernels.jit import Entry, as_function
 from fastrec.kernels.opcodes import BLOCK, DIGITS, N_FACTS
 from fastrec.kernels.ranking import Program, Totals, Users
@@ -27,6 +27,7 @@ __all__ = ["Kernel", "Source", "launch", "launch_tasks", "resolve_threads"]
 
 Array = np.ndarray[Any, Any]
 OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+MOST_THREADS = 1 << 16
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
 STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
 HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this much more per row
@@ -38,14 +39,14 @@ def resolve_threads(n_threads: int | None) -> int:
     if n_threads is not None:
         number = whole_number(n_threads)
         if number is None:
-            raise InputTypeError(f"n_threads must be a whole number, found {n_threads!r}")
-        if number < 1:
-            raise InputError(f"n_threads must be at least 1, found {n_threads}")
+            raise InputTypeError(f"n_threads must be a whole number, found {shown(n_threads)}")
+        if not 1 <= number <= MOST_THREADS:
+            raise InputError(f"n_threads must be at least 1 and at most {MOST_THREADS:,}, found {shown(number)}")
         return number
     wanted = os.environ.get("FASTREC_NUM_THREADS")
     if wanted is not None:
-        if not (number := _number(wanted)):
-            raise InputError(f"FASTREC_NUM_THREADS must be a whole number of at least 1, found {wanted!r}")
+        if not (number := _number(wanted)) or number > MOST_THREADS:
+            raise InputError(f"FASTREC_NUM_THREADS must be a whole number from 1 to {MOST_THREADS:,}, found {wanted!r}")
         return number
     openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # the first is that of the outermost level
     return max(1, min(_processors(), _number(openmp) or 1 << 30, _quota()))

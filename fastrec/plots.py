@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastrec.columns import check_classes, check_lengths, check_row_weights, check_scores
 from fastrec.curves import pr_curve, roc_curve
-from fastrec.exceptions import InputError, InputTypeError, check_choice, require, whole_number
+from fastrec.exceptions import InputError, InputTypeError, check_choice, require, shown, whole_number
 from fastrec.views import cutoff_families
 
 __all__ = ["draw_differences", "draw_estimates", "plot_calibration", "plot_pr", "plot_roc"]
@@ -202,7 +202,7 @@ def _bin_of_rows(scores: Floats, weights: Floats, bins: int, strategy: str) -> N
 def _check_bins(bins: Any) -> int:
     number = whole_number(bins)
     if number is None or not 1 <= number <= MOST_BINS:
-        raise InputError(f"bins must be a whole number from 1 to {MOST_BINS:,}, found {bins!r}")
+        raise InputError(f"bins must be a whole number from 1 to {MOST_BINS:,}, found {shown(bins)}")
     return number
 
 

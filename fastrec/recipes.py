@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from fastrec.exceptions import InputTypeError, MetricError
+from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.registry import DEFAULT_K, DEFAULT_METRICS, DEFAULT_SCORE_METRICS, Call, expand, nearest, parse, read_k
 
 __all__ = ["DEFAULT_POLICIES", "RECIPES", "Recipe", "find_recipe"]
@@ -57,11 +57,11 @@ class Recipe:
         if isinstance(metrics, str):
             metrics = [metrics]
         if not isinstance(metrics, Iterable):
-            raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {metrics!r}")
+            raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {shown(metrics)}")
         found: dict[str, Call] = {}
         for text in metrics:
             if not isinstance(text, str):
-                raise MetricError(f"a metric of {self.tool} is named by a text such as 'ndcg@10', found {text!r}")
+                raise MetricError(f"a metric of {self.tool} is named by a text such as 'ndcg@10', found {shown(text)}")
             call = _find(self.name, text, kind)
             for own in expand(call, k):
                 found[text if own.k == call.k else f"{text}@{own.k}"] = own
@@ -104,7 +104,9 @@ def find_recipe(name: Any) -> Recipe:
     for recipe in RECIPES.values():
         if isinstance(name, str) and name.lower().replace("-", "_") in (recipe.name, *recipe.aliases):
             return recipe
-    raise MetricError(f"like={name!r} is no tool with a recipe{nearest(str(name), list(RECIPES))}")
+    raise MetricError(
+        f"like={shown(name)} is no tool with a recipe{nearest(name if isinstance(name, str) else '', list(RECIPES))}"
+    )
 
 
 _SAME = {name: name for name in ("precision", "recall", "f1", "hit_rate", "mrr")}

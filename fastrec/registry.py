@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fastrec.exceptions import InputTypeError, MetricError, check_text, listed, some_names, whole_number
+from fastrec.exceptions import InputTypeError, MetricError, check_text, listed, shown, some_names, whole_number
 
 __all__ = [
     "ABOVE_ZERO",
@@ -263,10 +263,10 @@ def ranking_metric(
     """
     try:
         low, high = (None if bound is None else float(bound) for bound in range)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         low = high = None
     if low is None:
-        raise MetricError(f"range must be (low, high), where high may be None; found {range!r}")
+        raise MetricError(f"range must be (low, high), where high may be None; found {shown(range)}")
 
     def declare(function: Formula) -> Formula:
         builtin = str(function.__module__).startswith("fastrec.metrics.")
@@ -372,7 +372,7 @@ def parse(text: str) -> Call:
 def _check_text(text: Any) -> str:
     if isinstance(text, str):
         return text
-    raise MetricError(f"a metric is named by a text such as 'ndcg@10', found {text!r}")
+    raise MetricError(f"a metric is named by a text such as 'ndcg@10', found {shown(text)}")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -452,9 +452,9 @@ def check_k(k: Any, name: str) -> int:
     """A cut-off as an int of at least 1."""
     number = whole_number(k)
     if number is None:
-        raise MetricError(f"{name} must be a whole number, found {k!r}")
+        raise MetricError(f"{name} must be a whole number, found {shown(k)}")
     if not 1 <= number <= LARGEST_K:
-        raise MetricError(f"{name} must be from 1 to {LARGEST_K}, found {k!r}")
+        raise MetricError(f"{name} must be from 1 to {LARGEST_K}, found {shown(k)}")
     return number
 
 
@@ -482,7 +482,7 @@ def expand(
     if isinstance(metrics, (str, Call)):
         metrics = [metrics]
     if not isinstance(metrics, Iterable):
-        raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {metrics!r}")
+        raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {shown(metrics)}")
     calls = [metric if isinstance(metric, Call) else parse(metric) for metric in listed(metrics, "metrics")]
     if not calls:
         raise MetricError("metrics must name at least one metric")

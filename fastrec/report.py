@@ -36,6 +36,7 @@ from fastrec.exceptions import (
     check_path,
     one_line,
     require,
+    shown,
     some_names,
     whole_number,
 )
@@ -76,7 +77,7 @@ def check_resampling(level: Any, n_rounds: Any, seed: Any) -> dict[str, Any]:
     for name, value, least, most in (("n_rounds", n_rounds, 1, MOST_ROUNDS), ("seed", seed, 0, LARGEST_SEED)):
         number = whole_number(value)
         if number is None or not least <= number <= most:
-            raise InputError(f"{name} must be a whole number from {least} to {most}, found {value!r}")
+            raise InputError(f"{name} must be a whole number from {least} to {most}, found {shown(value)}")
         checked[name] = number
     return checked
 
@@ -165,7 +166,9 @@ class _ByMetric(dict[str, V]):
 
     def __getitem__(self, name: str) -> V:
         if not isinstance(name, str):  # what cannot be hashed too
-            raise MetricNotFoundError(f"a metric is named by a text such as 'ndcg@10', found {name!r}; {self._held()}")
+            raise MetricNotFoundError(
+                f"a metric is named by a text such as 'ndcg@10', found {shown(name)}; {self._held()}"
+            )
         return super().__getitem__(name)
 
     def _held(self) -> str:
@@ -729,14 +732,15 @@ def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
         check_choice("kind", kind, FRAME_KINDS)
     columns, kind = _columns(rows), kind or _first_installed(FRAME_KINDS)
     library = require(kind, "frames", what=f"to_frame({kind!r})")
-    if kind == "pyarrow":
-        return library.table(columns)
-    if kind == "polars":
+    try:
+        if kind == "pyarrow":
+            return library.table(columns)
+        if kind == "pandas" and "group" in columns:
+            # A plain list with None in it would turn integer labels into floats.
+            columns = columns | {"group": library.array(columns["group"])}
         return library.DataFrame(columns)
-    if "group" in columns:
-        # A plain list with None in it would turn integer labels into floats.
-        columns = columns | {"group": library.array(columns["group"])}
-    return library.DataFrame(columns)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{kind} cannot hold a label with an unpaired surrogate: {error}") from None
 
 
 def aligned(table: Sequence[Sequence[str]]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.ids import check_ids
 from fastrec.inputs.prepare import Names, Prepared
 from fastrec.inputs.users import alike, as_labels
@@ -58,8 +58,8 @@ def segment_users(
     if NO_HISTORY in names:
         raise InputError(f"names must not hold {NO_HISTORY!r}, the label of users without a history")
     past, users = alike([_ids(history, "history"), _ids(user_ids, "user_ids")])
-    if len(past) and len(users) and (past.dtype.kind in "iu") != (users.dtype.kind in "iu"):
-        raise InputTypeError(f"history and user_ids must be of one type, found {past.dtype} and {users.dtype}")
+    if len(past) and len(users) and _kind(past) != _kind(users):
+        raise InputTypeError(f"history and user_ids must be of one type, found {_kind(past)} and {_kind(users)}")
     known, counts = np.unique(past, return_counts=True)
     if len(known) == 0:
         return np.full(len(users), NO_HISTORY)
@@ -119,17 +119,25 @@ def _ids(values: Any, name: str) -> Array:
     return as_labels(ids.tolist()) if ids.dtype == object else ids
 
 
+def _kind(ids: Array) -> str:
+    if ids.dtype.kind in "iu":
+        return "integers"
+    return "bytes" if isinstance(ids[0], bytes) else "texts"
+
+
 def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
     kinds: tuple[tuple[Any, Any], ...] = ((names, str), (shares, int | float))
     if any(
         isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(one, kind) for one in given)
         for given, kind in kinds
     ):
-        raise InputTypeError(f"names must be texts and shares numbers, found {names!r} and {shares!r}")
+        raise InputTypeError(f"names must be texts and shares numbers, found {shown(names)} and {shown(shares)}")
     if len(shares) != len(names) - 1 or len(set(names)) != len(names):
-        raise InputError(f"names must differ and be one more than shares; found {list(names)} and {list(shares)}")
+        raise InputError(
+            f"names must differ and be one more than shares; found {shown(list(names))} and {shown(list(shares))}"
+        )
     if not all(low < high for low, high in itertools.pairwise([0, *shares, 1])):
-        raise InputError(f"shares must rise between 0 and 1, found {list(shares)}")
+        raise InputError(f"shares must rise between 0 and 1, found {shown(list(shares))}")
     return np.array(shares, np.float64)
 
 

@@ -417,3 +417,108 @@ def test_columns_of_different_lengths_never_reach_a_kernel(form, column, length)
     truth = pd.DataFrame({"user_id": [1, 2], "item_id": [10, 12]})
     with pytest.raises(fastrec.InputError, match=r"length|rows|one number per item"):
         fastrec.evaluate(Changing(table), truth, "mrr", by="group", user_weight="weight", n_threads=1)
+
+
+class Unshown:
+    """A value that Python cannot write down."""
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError("mine")
+
+
+def of_reports(**options: Any) -> Any:
+    report = fastrec.evaluate([[1], [2]], [[1], [1]], "mrr", per_user=True)
+    return fastrec.compare({"a": report, "b": report}, **options)
+
+
+def of_interval(**options: Any) -> Any:
+    report = fastrec.evaluate([[1], [2]], [[1], [1]], "mrr", per_user=True)
+    return report.interval("mrr", **{"method": "bootstrap", **options})
+
+
+def of_lists(**options: Any) -> Any:
+    return fastrec.evaluate(**{"recs": [[1]], "truth": [[1]], "metrics": "mrr", **options})
+
+
+def of_rows(**options: Any) -> Any:
+    return fastrec.evaluate_scores([1, 0], [0.1, 0.2], metrics="auc", **options)
+
+
+GIVEN: dict[str, tuple[Any, str]] = {
+    "evaluate": (
+        of_lists,
+        (
+            "metrics k per_user min_gain n_items groups user_ids user_weight exclude like user by ties no_truth no_recs "
+            "duplicates n_threads progress"
+        ),
+    ),
+    "evaluate_scores": (of_rows, "k one_class ties n_threads like per_user item_ids user_ids groups sample_weight"),
+    "compare": (of_reports, "level n_rounds seed test correction missing baseline metrics n_threads progress"),
+    "interval": (of_interval, "level n_rounds seed method"),
+    "explain": (lambda **given: fastrec.explain(**{"metric": "mrr", **given}), "metric like"),
+    "auc": (lambda **given: fastrec.auc([1, 0], [0.1, 0.2], **given), "max_fpr"),
+    "ScoreHistogram": (fastrec.ScoreHistogram, "bits"),
+    "segment_users": (lambda **given: fastrec.segment_users([1, 2], **{"user_ids": [1], **given}), "user_ids names"),
+    "ranking_metric": (fastrec.ranking_metric, "range"),
+    "f_beta": (lambda **given: fastrec.count_classes([1, 0], [1, 0]).f_beta(**given), "beta"),
+    "precision": (
+        lambda **given: fastrec.confusion_matrix([1, 0], [0.1, 0.2], 0.5).precision(**given),
+        "zero_division",
+    ),
+}
+OF_GIVEN = [(name, argument) for name, (_, arguments) in GIVEN.items() for argument in arguments.split()]
+
+
+@pytest.mark.parametrize("value", [10**5000, Unshown()], ids=["5,000 digits", "no repr"])
+@pytest.mark.parametrize(("function", "argument"), OF_GIVEN)
+def test_what_cannot_be_shown_is_refused_by_an_error_of_ours(function, argument, value):
+    with pytest.raises(fastrec.FastrecError) as caught:
+        GIVEN[function][0](**{argument: value})
+    assert 10 < len(str(caught.value)) <= 1000
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: of_lists(recs=[[10**5000]]),
+        lambda: of_lists(recs=([10**5000], [0, 1])),
+        lambda: of_lists(recs={10**5000: 5}, truth={10**5000: [1]}),
+        lambda: of_lists(recs={10**5000: [1]}, truth={10**5000: []}, no_truth="error"),
+        lambda: of_lists(recs=[[1], [1]], truth=[[1], [1]], user_ids=[10**5000] * 2),
+        lambda: fastrec.count_classes([10**5000], [1]),
+        lambda: fastrec.evaluate_by_items([[1]], [[1]], 10**5000, "mrr"),
+        lambda: fastrec.ranking_metric(range=(10**5000, None)),
+    ],
+)
+def test_numbers_too_long_to_be_shown_within_data(call):
+    with pytest.raises(fastrec.FastrecError, match=r"cannot be shown|range must be"):
+        call()
+
+
+def test_a_long_value_is_shown_in_part():
+    with pytest.raises(fastrec.FastrecError, match=r"found \[0, 1, 2, .* … .*998, 999\]$") as caught:
+        of_lists(n_items=list(range(1000)))
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("wanted", ["9" * 20, "9" * 5000, "0", "65537"])
+def test_no_more_threads_than_there_can_be(wanted, monkeypatch):
+    with pytest.raises(fastrec.InputError, match="n_threads must be at least 1 and at most 65,536"):
+        of_lists(n_threads=2**63 if len(wanted) > 10 else int(wanted))
+    monkeypatch.setenv("FASTREC_NUM_THREADS", wanted)
+    with pytest.raises(fastrec.InputError, match="FASTREC_NUM_THREADS must be a whole number from 1 to 65,536"):
+        of_lists()
+
+
+@pytest.mark.parametrize(("history", "users"), [([b"a"], ["a"]), (["a"], [b"a"]), ([b"a"], [1])])
+def test_bytes_and_texts_are_not_the_same_users(history, users):
+    with pytest.raises(fastrec.InputTypeError, match=r"must be of one type, found \w+ and \w+"):
+        fastrec.segment_users(history, users)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_label_that_no_frame_can_hold(kind):
+    pytest.importorskip(kind)
+    report = fastrec.evaluate([[1]], [[1]], "mrr", groups=["\ud800"])
+    with pytest.raises(fastrec.InputError, match=f"{kind} cannot hold a label with an unpaired surrogate"):
+        report.to_frame(kind)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.columns import LARGEST_INTEGER
-from fastrec.exceptions import InputError, InputTypeError, listed
+from fastrec.exceptions import InputError, InputTypeError, listed, shown
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.ragged import Ragged, as_array, check_indptr
@@ -152,7 +152,7 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
     """One collection of items per user: a list, tuple, set or array, or a dict from item to score or gain."""
     for at, row in enumerate(rows):
         if type(row) is not list and (wrong := _why_no_row(row, name)):
-            raise InputTypeError(f"{name}[{at if users is None else users[at]!r}] {wrong}")
+            raise InputTypeError(f"{name}[{shown(at if users is None else users[at])}] {wrong}")
     # Pointers are made of what was read, never of what a row says of its length; lists that grow are read once.
     rows = [row.copy() if type(row) is list else _take(row, name) for row in rows]
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))

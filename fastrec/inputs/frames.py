@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, listed, suggest_name
+from fastrec.exceptions import InputError, InputTypeError, listed, shown, suggest_name
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
@@ -63,14 +63,14 @@ class Columns(NamedTuple):
 
     def given(self) -> list[str]:
         """The arguments that name a column."""
-        return [f"{role}={name!r}" for role, name in self._asdict().items() if name is not None]
+        return [f"{role}={shown(name)}" for role, name in self._asdict().items() if name is not None]
 
     def groupings(self) -> list[str]:
         """The columns to group users by."""
         names = [] if self.by is None else [self.by] if isinstance(self.by, str) else self.by
         names = listed(names, "by") if isinstance(names, Iterable) else [names]
         if not all(isinstance(name, str) for name in names):
-            raise InputTypeError(f"by must be the name of a column or several, found {self.by!r}")
+            raise InputTypeError(f"by must be the name of a column or several, found {shown(self.by)}")
         return names
 
 
@@ -178,7 +178,7 @@ def read_frames(
 
 def _one_name(name: Any, role: str) -> str:
     if not isinstance(name, str):
-        raise InputTypeError(f"{role} must be the name of a column, found {name!r}")
+        raise InputTypeError(f"{role} must be the name of a column, found {shown(name)}")
     return name
 
 
@@ -439,5 +439,5 @@ def _read_user_keys(frame: Frame, columns: Columns, ids: Callable[[str], Ids]) -
     if isinstance(names, str):
         return ids(names)
     if not isinstance(names, (tuple, list)) or not names:
-        raise InputTypeError(f"user must be the name of a column or several, found {names!r}")
+        raise InputTypeError(f"user must be the name of a column or several, found {shown(names)}")
     return tuple(map(ids, names))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, listed
+from fastrec.exceptions import InputError, InputTypeError, listed, shown
 from fastrec.inputs.values import arrow_of, values_of
 from fastrec.ragged import as_array
 
@@ -80,7 +80,7 @@ def check_ids(values: Any, name: str) -> Array:
     if isinstance(values, np.ma.MaskedArray):
         raise InputTypeError(f"{name} must not be a masked array: fill it or drop the masked ids first")
     if isinstance(values, (str, bytes)) or not isinstance(values, (np.ndarray, Iterable)):
-        raise InputTypeError(f"{name} must be items, found {values!r}")
+        raise InputTypeError(f"{name} must be items, found {shown(values)}")
     array = values if isinstance(values, np.ndarray) else _array_of(values, name)
     if array.ndim != 1:
         raise InputError(f"{name} must be 1-D, found shape {array.shape}")
@@ -131,7 +131,7 @@ def _python_integers(values: list[Any], name: str) -> Array:
         return np.array(values, dtype=np.int64)
     except OverflowError:
         at = next(i for i, value in enumerate(values) if not INT64.min <= value <= INT64.max)
-        raise InputError(f"{name} must not exceed 2**63 - 1, found {values[at]} at position {at}") from None
+        raise InputError(f"{name} must not exceed 2**63 - 1, found {shown(values[at])} at position {at}") from None
 
 
 def _texts(values: list[Any], name: str) -> Array:
@@ -139,13 +139,13 @@ def _texts(values: list[Any], name: str) -> Array:
     out[:] = values
     if not all(isinstance(value, (str, bytes)) for value in values):
         at = next(i for i, value in enumerate(values) if not isinstance(value, (str, bytes)))
-        raise InputTypeError(f"{name} must be all texts, found {values[at]!r} at position {at}")
+        raise InputTypeError(f"{name} must be all texts, found {shown(values[at])} at position {at}")
     return out
 
 
 def _where(values: Sequence[Any], kinds: Any) -> str:
     at = next(i for i, value in enumerate(values) if isinstance(value, kinds))
-    return f"position {at}: {values[at]!r}"
+    return f"position {at}: {shown(values[at])}"
 
 
 def integer_ids(array: Array, name: str) -> Array:

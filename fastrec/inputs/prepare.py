@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.arrays import RawSide, Side, read_pair
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
@@ -47,7 +47,7 @@ class Names(NamedTuple):
     def user(self, u: int) -> str:
         """A user as written in an error."""
         label = u if self.users is None else self.users[u]
-        return repr(label.item() if isinstance(label, np.generic) else label)
+        return shown(label.item() if isinstance(label, np.generic) else label)
 
     def item(self, code: int) -> str:
         """An item as written in an error."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, listed
+from fastrec.exceptions import InputError, InputTypeError, listed, shown
 from fastrec.ragged import as_array
 
 __all__ = [
@@ -66,7 +66,7 @@ def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
         if not np.any(again):
             return array
         twice = ordered[1:][again][0].item()
-    raise InputError(f"user_ids must hold each user once, found {twice!r} twice")
+    raise InputError(f"user_ids must hold each user once, found {shown(twice)} twice")
 
 
 def _labels(values: Any, name: str, n_users: int) -> Array:
@@ -111,7 +111,7 @@ def _array_of(values: Any, name: str) -> Array:
     if hasattr(values, "__array__"):
         return as_array(values, name)
     if isinstance(values, (str, bytes, AbstractSet)) or not isinstance(values, Iterable):
-        raise InputTypeError(f"{name} must be one label per user, found a {type(values).__name__}: {values!r}")
+        raise InputTypeError(f"{name} must be one label per user, found a {type(values).__name__}: {shown(values)}")
     rows = listed(values, name)
     array = np.empty(len(rows), dtype=object)
     for i, row in enumerate(rows):
@@ -190,7 +190,7 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
     keys: list[tuple[str, str | int]] = []
     for row, (name, labels) in enumerate(groupings.items()):
         if not isinstance(name, str):
-            raise InputTypeError(f"the names of groups must be texts, found {name!r}")
+            raise InputTypeError(f"the names of groups must be texts, found {shown(name)}")
         array = _labels(labels, f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups", n_users)
         if array.dtype.kind not in "iuU":
             raise InputTypeError(f"the labels of groups[{name!r}] must be all integers or all texts{_kinds(array)}")
