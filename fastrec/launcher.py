@@ -27,7 +27,7 @@ __all__ = ["Kernel", "Source", "launch", "launch_tasks", "resolve_threads"]
 
 Array = np.ndarray[Any, Any]
 OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-MOST_THREADS = 1 << 16
+MOST_THREADS = 1 << 20
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
 STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
 HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this much more per row

@@ -5,6 +5,7 @@ each: the value of the naive oracle where the input is valid, an error of ours w
 """
 
 import array
+import collections
 import functools
 import math
 import random
@@ -184,12 +185,41 @@ def side_as_tuple(r: Draw, rows: list[list[Any]], extra: list[list[float]] | Non
     return out if extra is None else (*out, dress(r, flat(extra, np.float64)[0]))
 
 
+class LyingList(list[Any]):
+    """A list that says that it is longer than it is."""
+
+    def __len__(self) -> int:
+        return super().__len__() * 1000 + 1
+
+
+class LyingDict(dict[Any, Any]):
+    """A dict that says that it is longer than it is."""
+
+    def __len__(self) -> int:
+        return super().__len__() * 1000 + 1
+
+
+class FrameOfUser(list[Any]):
+    """What looks like a data frame, which iterates something else than its rows."""
+
+    columns = ("item_id",)
+
+
 def side_as_rows(r: Draw, rows: list[list[Any]], extra: list[list[float]] | None) -> Any:
     if extra is not None:
         if any(len(set(row)) < len(row) for row in rows):
             return side_as_tuple(r, rows, extra)
-        return [dict(zip(row, own, strict=True)) for row, own in zip(rows, extra, strict=True)]
-    kind = r.choice([list, tuple, lambda row: np.array(row, object if row and not isinstance(row[0], int) else "i8")])
+        of_user = r.choice([dict, dict, LyingDict])
+        return [of_user(zip(row, own, strict=True)) for row, own in zip(rows, extra, strict=True)]
+    kind = r.choice(
+        [
+            list,
+            tuple,
+            LyingList,
+            collections.deque,
+            lambda row: np.array(row, object if row and not isinstance(row[0], int) else "i8"),
+        ]
+    )
     return [kind(row) for row in rows]
 
 
@@ -767,6 +797,8 @@ def spoil_side(r: Draw, case: Case, given: Arguments) -> Case:
     """One array of a side given as a tuple."""
     name = r.choice(["recs", "truth", "exclude"])
     side = given[name]
+    if isinstance(side, (list, dict)) and side:
+        return spoil_row(r, case, given, name)
     if not isinstance(side, tuple) or len(side) < 2:
         return case
     parts = [np.asarray(part) for part in side]
@@ -784,6 +816,20 @@ def spoil_side(r: Draw, case: Case, given: Arguments) -> Case:
         return case
     given[name] = tuple(parts)
     return case._replace(arguments=given, verdict=REFUSED if must else EITHER, check=check_sane, why=f"{name}[{at}]")
+
+
+def spoil_row(r: Draw, case: Case, given: Arguments, name: str) -> Case:
+    """The items of one user."""
+    given[name] = side = given[name].copy()
+    user = r.choice(list(side)) if isinstance(side, dict) else r.randrange(len(side))
+    make, must = r.choice([(FrameOfUser, True), (set, name == "recs"), (list, False)])
+    if make is list:
+        side[user] = r.choice([3, "x", None, 1.5, masked([1]), (item for item in [1]), np.array(1)])
+        must = True
+    else:
+        side[user] = make(side[user])
+    why = f"{name} of a user"
+    return case._replace(arguments=given, verdict=REFUSED if must else EITHER, check=check_sane, why=why)
 
 
 def spoil_column(r: Draw, case: Case, given: Arguments) -> Case:

@@ -50,6 +50,17 @@ def build(form: Callable[[Table], Any], table: Table) -> Any:
         return pa.table(table)
 
 
+def encoded(name: str) -> Callable[[Table], Any]:
+    """A PyArrow table with a column whose nulls are in its dictionary."""
+
+    def build(table: Table) -> Any:
+        whole = pa.table(table)
+        column = whole[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        return whole.set_column(whole.column_names.index(name), name, column)
+
+    return build
+
+
 def draw_ids(r: Draw, n: int) -> list[Any]:
     """Distinct ids of users, in any order."""
     drawn = r.sample(range(-5, n + 20), n)
@@ -210,7 +221,7 @@ def spoil(r: Draw, sides: dict[str, Any], options: Arguments) -> tuple[str, str]
     _, table = sides[side]
     names = [name for name in table if name != "note"]
     name = r.choice(names)
-    kind = r.choice(["null", "type", "type", "odd", "odd", "gone", "option", "metric", "name", "pointless"])
+    kind = r.choice(["null", "type", "type", "odd", "odd", "sets", "gone", "option", "metric", "name", "pointless"])
     if kind == "option":
         name = r.choice([name for name in WRONG if name in options or name in ("k", "like", "progress")])
         options[name] = r.choice(WRONG[name])
@@ -233,6 +244,15 @@ def spoil(r: Draw, sides: dict[str, Any], options: Arguments) -> tuple[str, str]
     if kind == "null":
         values[r.randrange(len(values))] = None
         must = REFUSED
+        if one_in(r, 2) and not any(isinstance(value, list) for value in values):
+            sides[side] = (encoded(name), table)
+    elif kind == "sets":
+        if not isinstance(values[0], list):
+            return EITHER, "as it should be"
+        table[name] = [set(value) for value in values]
+        sides[side] = (FORMS["pandas"], table)
+        ordered = side == "recs" or name != "item_id" or "gain" in table
+        return (REFUSED if ordered and side != "exclude" else EITHER), f"{side} column {name}, sets"
     elif kind == "type":
         of_ids = name.endswith("_id") or name in ("part", "group")
         values = r.choice(NO_IDS if of_ids else NO_NUMBERS)(values)

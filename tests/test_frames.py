@@ -571,6 +571,13 @@ def test_numbers_that_are_null_by_way_of_a_dictionary_are_null(side: str, chunks
             call()
 
 
+def test_an_encoded_column_of_nothing_but_nulls() -> None:
+    encoded = pa.nulls(3).dictionary_encode(null_encoding="encode")
+    for name in ("user_id", "item_id", "rank"):
+        message = refused(pa.table({**RECS, name: encoded}), pa.table(TRUTH))
+        assert f"recs column '{name}' must not be null, found null in row 0" in message
+
+
 def test_numbers_in_lists_that_are_null_by_way_of_a_dictionary_are_null() -> None:
     for name in ("item_id", "score"):
         encoded = pa.array([1, 2, None]).dictionary_encode(null_encoding="encode")

@@ -259,8 +259,10 @@ def _find_nulls(column: Column) -> Array:
 
 
 def _nulls_of(chunk: Any) -> Array:
-    null: Array = chunk.is_null().to_numpy(zero_copy_only=False)
-    if not hasattr(chunk, "dictionary"):
+    encoded = hasattr(chunk, "dictionary")
+    # of the indices, as PyArrow 26 ends the process over an encoded column of nothing but nulls
+    null: Array = (chunk.indices if encoded else chunk).is_null().to_numpy(zero_copy_only=False)
+    if not encoded:
         return null
     hidden = np.append(_nulls_of(chunk.dictionary), True)  # the last one for rows without a code
     return hidden[np.where(null, -1, chunk.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))]
