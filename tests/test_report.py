@@ -8,12 +8,14 @@ import pickle
 import re
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fastrec
 from fastrec.archive import write_archive
 from fastrec.endings import atomic_write
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
@@ -288,6 +290,19 @@ def test_json_is_strict_and_keeps_all_digits():
     assert document["settings"] == {"gain": [0.0, 1.5], "n_items": 7, "k": [5, 10], "flag": True}
     assert "\n" in report.to_json(indent=2)
     assert "\n" not in report.to_json()
+    assert report.to_json(indent=np.int64(0)) == report.to_json(indent=0)
+
+
+@pytest.mark.parametrize("indent", ["report.json", Path("report.json"), "\t", -1, True, 1.5], ids=repr)
+def test_json_is_written_nowhere(indent, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    truth = [[1], [2]]
+    report = fastrec.evaluate([[1], [3]], truth, "mrr", per_user=True)
+    comparison = fastrec.compare({"a": report, "b": fastrec.evaluate([[3], [2]], truth, "mrr", per_user=True)})
+    for found in (report, comparison, fastrec.explain("mrr")):
+        with pytest.raises(fastrec.InputTypeError, match=r"indent must be a whole number .* Report\.save writes"):
+            found.to_json(indent)
+    assert not list(tmp_path.iterdir())
 
 
 def test_labels_that_are_the_same_text_are_refused_by_json():
