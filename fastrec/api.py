@@ -28,6 +28,7 @@ from fastrec.exceptions import (
     check_choice,
     check_flag,
     check_progress,
+    listed_in_order,
     whole_number,
 )
 from fastrec.inputs.frames import Columns, refuse_columns
@@ -232,7 +233,7 @@ def evaluate_by_items(
     if not all(map(is_hashable, segments.values())):
         raise InputTypeError("the labels of segments must be texts or integers")
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
-        metrics = list(metrics)
+        metrics = listed_in_order(metrics, "metrics")
     if isinstance(options.get("k"), Iterator):
         options["k"] = list(options["k"])
     for name in set(options) - {*OF_EVALUATOR, *OF_USERS, *Columns._fields}:

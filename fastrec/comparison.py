@@ -22,7 +22,7 @@ from fastrec.exceptions import (
     check_choice,
     check_progress,
     check_text,
-    listed,
+    listed_in_order,
     some_names,
 )
 from fastrec.inputs.users import alike
@@ -504,7 +504,8 @@ def _choose_metrics(
             named = "; ".join(f"{metric} {why}" for metric, why in left_out.items())
             raise InputError(f"the reports have no metric in common that can be compared: {named or 'none is in all'}")
         return [metric for metric in shared if metric not in left_out], left_out
-    asked = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else listed(metrics, "metrics")
+    single = isinstance(metrics, str) or not isinstance(metrics, Iterable)
+    asked = [metrics] if single else listed_in_order(metrics, "metrics")
     if not asked or not all(isinstance(name, str) for name in asked):
         raise InputError(f"metrics must name at least one metric, such as 'ndcg@10', found {metrics!r}")
     wanted = list(dict.fromkeys(map(first.name_of, asked)))

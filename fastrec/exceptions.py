@@ -11,7 +11,7 @@ import numbers
 import operator
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -110,6 +110,16 @@ def listed(values: Iterable[Any], name: str) -> list[Any]:
         return list(values)
     except TypeError as error:
         raise InputTypeError(f"{name} cannot be a {type(values).__name__}: {error}") from error
+
+
+def listed_in_order(values: Iterable[Any], name: str) -> list[Any]:
+    """The values one by one, in the order given: a set has none, and what a mapping says of its keys would be lost."""
+    if isinstance(values, (Mapping, set, frozenset)):
+        raise InputTypeError(
+            f"{name} must be a list, found a {type(values).__name__}; a cut-off of its own stands in the text of a "
+            "metric: write 'ndcg@5'"
+        )
+    return listed(values, name)
 
 
 def some_names(names: Sequence[str], how_to_list: str = "") -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fastrec.exceptions import InputTypeError, MetricError, check_text, listed, some_names, whole_number
+from fastrec.exceptions import InputTypeError, MetricError, check_text, listed_in_order, some_names, whole_number
 
 __all__ = [
     "ABOVE_ZERO",
@@ -482,7 +482,7 @@ def expand(
         metrics = [metrics]
     if not isinstance(metrics, Iterable):
         raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {metrics!r}")
-    calls = [metric if isinstance(metric, Call) else parse(metric) for metric in listed(metrics, "metrics")]
+    calls = [metric if isinstance(metric, Call) else parse(metric) for metric in listed_in_order(metrics, "metrics")]
     if not calls:
         raise MetricError("metrics must name at least one metric")
     if k is not None:
@@ -499,7 +499,7 @@ def expand(
 
 def _as_list(k: Any) -> list[Any]:
     scalar = isinstance(k, str | bytes | bytearray) or not isinstance(k, Iterable) or getattr(k, "ndim", 1) == 0
-    return [k] if scalar else listed(k, "k")
+    return [k] if scalar else listed_in_order(k, "k")
 
 
 def catalogue() -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ from fastrec.exceptions import (
     InputError,
     InputTypeError,
     MetricError,
+    listed_in_order,
     require,
     whole_number,
 )
@@ -155,8 +156,8 @@ def evaluate(
     job = _Job(
         make=Evaluator,
         options={
-            "metrics": _listed(metrics),
-            "k": _listed(k),
+            "metrics": _listed(metrics, "metrics"),
+            "k": _listed(k, "k"),
             "min_gain": min_gain,
             "n_items": n_items,
             "like": like,
@@ -248,8 +249,8 @@ def evaluate_scores(
     columns = Columns(user=user, item=item, label=label, score=score, by=by)
     side = _Side.open("log", log)
     options = {
-        "metrics": _listed(metrics),
-        "k": _listed(k),
+        "metrics": _listed(metrics, "metrics"),
+        "k": _listed(k, "k"),
         "min_gain": min_gain,
         "n_items": n_items,
         "like": like,
@@ -536,9 +537,9 @@ def _column(name: str) -> Column:
     return functions.col(f"`{name.replace('`', '``')}`")
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: Any, name: str) -> Any:
     """An argument that may be an iterator, to be read by many."""
-    return value if value is None or isinstance(value, (str, int, np.integer)) else list(value)
+    return listed_in_order(value, name) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 def _columns_of_lists(side: _Side, columns: Columns, user_weight: str | None) -> list[str]:

@@ -276,6 +276,7 @@ def without_values():
         ({"missing": "keep"}, fastrec.InputError, "missing must be one of drop, zero, error"),
         ({"metrics": []}, fastrec.InputError, "metrics must name at least one metric"),
         ({"metrics": 3}, fastrec.InputError, "metrics must name at least one metric, such as 'ndcg@10', found 3"),
+        ({"metrics": {"mrr"}}, fastrec.InputTypeError, "metrics must be a list, found a set"),
         ({"progress": 3}, fastrec.InputTypeError, "progress must be called as"),
         ({"baseline": ["a"]}, fastrec.InputError, "is none of the reports"),
         ({"level": 1.0}, fastrec.InputError, "level must lie between 0 and 1"),

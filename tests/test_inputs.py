@@ -262,6 +262,13 @@ SETTINGS: dict[str, Fault] = {
     "no metric": Fault({"metrics": []}, Metric, ["metrics", "at least one"]),
     "metric is a number": Fault({"metrics": [3]}, Metric, ["text", "3"]),
     "metrics is a number": Fault({"metrics": 3}, Type, ["metrics", "3"]),
+    "metrics by cut-off": Fault({"metrics": {"ndcg": 10}}, Type, ["metrics", "a list", "dict", "write 'ndcg@5'"]),
+    "metrics without order": Fault({"metrics": {"ndcg@5", "recall@5"}}, Type, ["metrics", "a list", "found a set"]),
+    "cut-offs by metric": Fault({"k": {5: "ndcg"}}, Type, ["k", "a list", "found a dict"]),
+    "cut-offs without order": Fault({"k": frozenset({5, 10})}, Type, ["k", "a list", "found a frozenset"]),
+    "metrics of a tool without order": Fault(
+        {"metrics": {"ndcg@5"}, "like": "trec_eval"}, Type, ["metrics", "a list", "found a set"]
+    ),
     "option without a value": Fault({"metrics": "ndcg(exp2)"}, Metric, ["'exp2'", "name=value"]),
     "option twice": Fault({"metrics": "cg(gain=exp2, gain=linear)"}, Metric, ["gain", "twice"]),
     "open bracket": Fault({"metrics": "ndcg(gain=exp2@3"}, Metric, ["'ndcg(gain=exp2@3'", "name(option=value)@k"]),
@@ -698,7 +705,7 @@ def test_numbers_of_any_type() -> None:
     assert fastrec.evaluate((items, indptr), ones, "cg")["cg"] == 1.5
 
 
-@pytest.mark.parametrize("k", [[1, 2], (1, 2), range(1, 3), np.array([1, 2]), {1: 0, 2: 0}, iter([1, 2])])
+@pytest.mark.parametrize("k", [[1, 2], (1, 2), range(1, 3), np.array([1, 2]), {1: 0, 2: 0}.keys(), iter([1, 2])])
 def test_cutoffs_in_any_collection(k: Any) -> None:
     assert list(fastrec.evaluate(RECS, TRUTH, ["hits", "mrr@7"], k=k)) == ["hits@1", "hits@2", "mrr@7"]
 
