@@ -122,7 +122,8 @@ def evaluate(
         2^63 - 1 (int32 and int64 arrays are not copied) or texts.
     truth : the relevant items, in the same forms and for the same users
         The third array, or the data of a CSR matrix, are gains; without them every item has gain 1. Dicts and data
-        frames are matched by user with ``recs``, never by position.
+        frames are matched by user with ``recs``, never by position. Keys of dicts are integers or texts, of one type on
+        all sides; tuples and the like match, too, but cannot be saved.
     metrics : texts such as ``"ndcg@10"`` or ``"map(denominator=n_rel)@100"``
         By default ndcg, recall, precision, map, mrr and hit_rate. `fastrec.catalogue` lists them all.
     k : cut-offs for the metrics that have none of their own

@@ -88,6 +88,19 @@ DATA: dict[str, Fault] = {
     "dicts and a list of seen": Fault(
         {"recs": {1: [1]}, "truth": {1: [1]}, "exclude": [[1]]}, Type, ["dicts", "exclude", "list"]
     ),
+    "keys of other types": Fault(
+        {"recs": {1: [1]}, "truth": {"1": [1]}}, Type, ["user ids", "one type", "recs: integers, truth: texts"]
+    ),
+    "keys of two types": Fault(
+        {"recs": {1: [1], "b": [2]}, "truth": {1: [1]}}, Type, ["one type", "recs: integers and texts, truth: integers"]
+    ),
+    "keys of seen items": Fault(
+        {"recs": {1: [1]}, "truth": {1: [1]}, "exclude": {(1, 2): [1]}}, Type, ["one type", "exclude: tuple"]
+    ),
+    "key is None": Fault({"recs": {None: [1]}, "truth": {None: [1]}}, Type, ["user ids", "found None in recs"]),
+    "key is NaN": Fault({"recs": {}, "truth": {math.nan: [1]}}, Type, ["user ids", "found nan in truth"]),
+    "key is a float": Fault({"recs": {1: [1]}, "truth": {np.float32(1): [1]}}, Type, ["user ids", "found", "in truth"]),
+    "key is a boolean": Fault({"recs": {1: [1]}, "truth": {True: [1]}}, Type, ["user ids", "found True in truth"]),
     "dict of numbers": Fault(
         {"recs": {"ann": 5}, "truth": {"ann": [1]}}, Type, ["recs['ann']", "list of items", "int"]
     ),
@@ -249,6 +262,8 @@ ABOUT_USERS: dict[str, Fault] = {
     "user ids in a text": Fault({"user_ids": "ab"}, Type, ["user_ids", "str"]),
     "user ids are a number": Fault({"user_ids": 4}, Type, ["user_ids", "int"]),
     "user ids are lists": Fault({"user_ids": [[1], [2]]}, Type, ["user_ids", "list"]),
+    "user ids of two types": Fault({"user_ids": ["ann", 1]}, Type, ["one type", "user_ids: integers and texts"]),
+    "a missing user id": Fault({"user_ids": ["ann", None]}, Type, ["user ids", "found None in user_ids"]),
     "user ids hold lists": Fault({"user_ids": [(1, [2]), (3, 4)]}, Type, ["user_ids", "a tuple at position 0"]),
     "ids beside dicts": Fault(
         {"recs": {1: [1], 2: []}, "truth": {1: [1]}, "user_ids": NAMES}, Value, ["user_ids", "dicts"]
@@ -452,18 +467,27 @@ def test_a_user_comes_once(first: Any, second: Any, again: str) -> None:
     assert evaluator.result().users["total"] == 2
 
 
-def test_users_of_several_kinds() -> None:
-    recs, truth = {1: [1], "a": [2], None: [3], (1, 2): [4]}, {1: [1], "a": [9], None: [3], (1, 2): []}
+def test_users_that_are_neither_texts_nor_integers() -> None:
+    recs, truth = {("a", 1): [1], ("a", 2): [2], ("b", 1): [3]}, {("a", 1): [1], ("a", 2): [9], ("b", 1): []}
     evaluator = fastrec.Evaluator("recall")
     evaluator.update(recs, truth)
     report = evaluator.result()
-    assert report["recall"] == pytest.approx(2 / 3)
+    assert report["recall"] == 0.5
     assert report.user_ids is not None
-    assert report.user_ids.tolist() == [1, "a", None, (1, 2)]
-    with pytest.raises(fastrec.InputError, match="user 'a'"):
-        evaluator.update({"a": [1]}, {"a": [1]})
-    evaluator.update({"b": [1]}, {"b": [1]})
-    assert evaluator.result().users["total"] == 5
+    assert report.user_ids.tolist() == [("a", 1), ("a", 2), ("b", 1)]
+    with pytest.raises(fastrec.InputError, match=r"user \('a', 2\)"):
+        evaluator.update({("a", 2): [1]}, {("a", 2): [1]})
+    evaluator.update({("b", 2): [1]}, {("b", 2): [1]})
+    assert evaluator.result().users["total"] == 4
+
+
+def test_keys_of_one_kind_match_whatever_their_types() -> None:
+    recs = {1: [1], np.int32(2): [9], 2**63: [5], np.uint64(4): [7]}
+    truth = {np.int64(1): [1], 2: [2], np.uint64(2**63): [5]}
+    values = fastrec.evaluate(recs, truth, "recall", per_user=True).per_user["recall"]
+    assert values.tolist() == pytest.approx([1, 0, 1, math.nan], nan_ok=True)
+    with pytest.warns(fastrec.FastrecWarning, match="no user with truth"):
+        assert fastrec.evaluate({}, {"a": [1]}, "recall")["recall"] == 0
 
 
 def test_a_user_who_was_refused_may_come_again() -> None:

@@ -13,6 +13,7 @@ from fastrec.columns import LARGEST_INTEGER
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.ids import Ids, check_ids
+from fastrec.inputs.users import check_keys
 from fastrec.ragged import Ragged, as_array, check_indptr
 
 __all__ = ["RawSide", "Side", "check_numbers", "read_pair", "read_side"]
@@ -62,6 +63,7 @@ def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, 
     for side, name in ((recs, "recs"), (truth, "truth"), (exclude, "exclude")):
         if not isinstance(side, Mapping) and not (name == "exclude" and side is None):
             raise InputTypeError(f"recs and truth must both be dicts or neither, {name} is {_kind(side)}")
+    check_keys({"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude}))
     users = [*truth, *(user for user in recs if user not in truth)]
     empty: tuple[Any, ...] = ()
     lists = _read_rows([recs.get(user, empty) for user in users], "recs", "scores", users)
