@@ -136,7 +136,9 @@ def evaluate(
     n_items : size of the catalogue, for the metrics that need it
     exclude : items that a user has seen, in the forms of ``recs``: dropped from the lists, the gap closed
     user, item, rank, score, gain : names of the columns of data frames; by default ``user_id``, ``item_id`` and, where
-        there are such, ``rank``, else ``score``, which order the lists, and ``gain``
+        there are such, ``rank``, else ``score``, which order the lists, and ``gain``. Without a rank or a score lists
+        are in the order of their rows, without gains all are 1; `Report.data` says which it was, and a warning names
+        a column that is called like a rank or a score and tells another order than the rows
     by : the column of data frames, or several, to group users by: what ``groups`` is to arrays
     like : a tool, such as ``"trec_eval"``: ``metrics`` are named as there, and computed as it does; its policies for
         ties and users hold where the next four arguments are not given, and its ``min_gain``. See `fastrec.recipes`.
@@ -312,6 +314,7 @@ class _Evaluating(ABC):
         self._per_user = check_flag("per_user", per_user)
         self._state: State | None = None
         self._facts: dict[str, int] = {}
+        self._hints: dict[str, None] = {}  # each once, in order
         self._values: list[Array] = []
         self._users: list[Array] = []
         self._labels: dict[str, list[Array]] = {}
@@ -566,7 +569,7 @@ class _Evaluating(ABC):
             fastrec_version=__version__,
             labels=self._join_labels(state.n_users),
         )
-        for line in report.warnings:
+        for line in (*report.warnings, *self._hints):
             warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
         return report
 
@@ -682,7 +685,7 @@ class Evaluator(_Evaluating):
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
         """Add a batch that was prepared under the same rules."""
         rules = self._settings
-        log, users, names, facts = prepared
+        log, users, names, facts, hints = prepared
         self._check_batch(users.weights, users.ids)
         plan = self._plan(weighted=users.weights is not None)
         if log.gains is not None and plan.counts_any_gain:
@@ -698,6 +701,7 @@ class Evaluator(_Evaluating):
         rows = {"rec_rows": len(log.rec_items), "truth_rows": len(log.truth_items)}
         with self._changing():
             self._keep(plan, outcome, users, {**rows, **facts})
+            self._hints |= dict.fromkeys(hints)
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Add what another evaluator with the same metrics and settings has seen; returns this one."""
@@ -719,7 +723,9 @@ class Evaluator(_Evaluating):
         facts = [int(fact) for fact in state.facts]
         relevant = facts[op.FACT_RELEVANT]
         held = state.n_users - state.count(op.N_NO_TRUTH)
-        names = ("rec_rows", "truth_rows", "excluded_items", "duplicates_in_recs", "duplicates_in_truth")
+        orders = ("rec_rows_by_rank", "rec_rows_by_score", "rec_rows_by_place")
+        changes = ("excluded_items", "duplicates_in_recs", "duplicates_in_truth")
+        names = ("rec_rows", *orders, "truth_rows", "truth_rows_with_gains", *changes)
         counts = {name: self._facts.get(name, 0) for name in names}
         return {
             **counts,

@@ -30,7 +30,7 @@ from fastrec._version import __version__
 from fastrec.endings import end_on_signals, exit_code, undone_by
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, one_line, require, some_names
 from fastrec.pages import DASH
-from fastrec.views import Gap, figures, p_value, shown_difference, span
+from fastrec.views import Gap, figures, order_of_lists, p_value, shown_difference, span
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -856,7 +856,7 @@ def _counts(report: Report) -> list[str]:
     ):
         if data[key]:
             rows.append(f"{data[key]:,} {words}")
-    lines.append(", ".join(rows))
+    lines += [", ".join(rows), *order_of_lists(data)]
     if not math.isnan(data["truth_items_in_recs"]):
         lines.append(f"{100 * data['truth_items_in_recs']:.1f} % of the relevant items are in the lists")
     return lines

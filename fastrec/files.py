@@ -30,10 +30,11 @@ from fastrec.exceptions import (
     check_text,
     listed,
 )
-from fastrec.formats import find_files, text_sql, unchanged
+from fastrec.formats import Source, find_files, open_source, recognise, text_sql, unchanged
 from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.frames import NO_LABEL
 from fastrec.inputs.grouping import loading_kernels
+from fastrec.inputs.order import are_disordered, hint_of_order, hint_of_sides, likely_orders
 from fastrec.launcher import resolve_threads
 from fastrec.mismatch import explain_mismatch
 from fastrec.parquet import find_plain, read_plain
@@ -84,6 +85,7 @@ MERGED_BYTES = 2_000_000  # that merging needs for each sorted run, found by try
 BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
 EVALUATING = "evaluating"  # the stage
 LEAST_MEMORY = 64_000_000
+ROWS_TO_ASK = 100_000  # whether a column that nobody named contradicts their order
 LEAST_BATCH, LARGEST_BATCH = 1 << 16, 1 << 21
 
 
@@ -203,6 +205,7 @@ def evaluate_files(
     recall@2  0.5000  0.9800      2
     mrr       0.2500  0.4900      2
     2 of 2 users counted
+    lists in the order of their rows; all gains 1
     """
     resources, watch = Resources(read_size(memory), temp_directory, n_threads), _watch_for(progress)
     groupings = _names(by, "by") or ()
@@ -322,7 +325,11 @@ def evaluate_lists(
         progress = _begin(watch, sum(map(len, whole.values())))
         if _went_well(lambda: _update_lists(evaluator, whole, (), progress)):
             found = _finish(evaluator.result(), {"user": columns.user}, _Labels((), (), {}, None))
-            return found._replace(hints=_hints_of_files(found.report, paths, columns, resources, input_format))
+            ordered = _is_ordered(whole["recs"].column_names)
+            hints = () if ordered else _hints_of_order_in(paths, columns, resources, input_format)
+            return found._replace(
+                hints=(*_hints_of_files(found.report, paths, columns, resources, input_format), *hints)
+            )
     with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
         files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
         if not files["truth"].rows:
@@ -338,7 +345,15 @@ def evaluate_lists(
             with _named_as_in(files, streamed=batch_rows > 0):
                 _update_lists(evaluator, batch, labels.columns, data.progress())
         found = _finish(evaluator.result(), {"user": columns.user}, labels)
-        return found._replace(hints=_hints(con, found.report, files))
+        hints = _hints(con, found.report, files)
+        if not _is_ordered(files["recs"].names):
+            hints = (*hints, *_hints_of_order(con, files["recs"].source, files["truth"].source, columns))
+        return found._replace(hints=hints)
+
+
+def _is_ordered(roles: Iterable[str]) -> bool:
+    """Whether a column orders the lists."""
+    return bool({"rank", "score"} & set(roles))
 
 
 def _update_lists(
@@ -398,6 +413,51 @@ def _hints_of_files(
     with open_database(resources.n_threads) as con:
         files = {table: load(con, table, os.fspath(paths[table]), columns, input_format) for table in ("recs", "truth")}
         return _hints(con, report, files)
+
+
+def _hints_of_order(con: DuckDBPyConnection, recs: Source, truth: Source, columns: Columns) -> Iterator[str]:
+    """What columns say that nobody named, of lists that are in the order of their rows."""
+    if columns.gain is None:
+        yield from hint_of_sides(recs.columns, truth.columns)
+    for role, name in likely_orders(recs.columns, {columns.user, columns.item, *columns.by}):
+        if _is_disordered(con, recs, columns.user, role, name):
+            yield hint_of_order(role, name)
+
+
+def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, name: str) -> bool:
+    """Whether a column tells another order than the rows, of which the first ones are asked."""
+    import duckdb
+
+    who, value = recs.columns[user][0], recs.columns[name][0]
+    query = (
+        f"SELECT CAST({who} AS VARCHAR) AS who, TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE) AS value "
+        f"FROM {recs.sql} LIMIT {ROWS_TO_ASK}"
+    )
+    try:
+        rows = run(con, query).fetchnumpy()
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:  # a column that nobody asked for may be damaged
+        return False
+    if np.ma.is_masked(rows["value"]):
+        return False
+    _, users = np.unique(rows["who"], return_inverse=True)
+    indptr = np.append(0, np.cumsum(np.bincount(users)))
+    return are_disordered(role, np.asarray(rows["value"])[np.argsort(users, kind="stable")], indptr)
+
+
+def _hints_of_order_in(
+    paths: Mapping[str, Path], columns: Columns, resources: Resources, input_format: str
+) -> tuple[str, ...]:
+    """The same of files that no database has read yet."""
+    with open_database(resources.n_threads) as con:
+        files = [find_files(os.fspath(paths[table])) for table in ("recs", "truth")]
+        formats = [recognise(own, columns.names, input_format) for own in files]
+        recs, truth = (
+            open_source(con, own, format_, columns.usual, columns.names)
+            for own, format_ in zip(files, formats, strict=True)
+        )
+        return tuple(_hints_of_order(con, recs, truth, columns))
 
 
 def evaluate_log(

@@ -48,6 +48,7 @@ from fastrec.views import (
     distributions,
     estimated,
     facts,
+    order_of_lists,
     settings_table,
 )
 
@@ -186,7 +187,9 @@ class Report(Mapping[str, float]):
     users : counts of users: "total", "evaluated", "no_truth" (no relevant item), "no_recs" (no list); of scored rows
         also "no_negatives", "constant_scores" (both classes, one score), "no_rows".
     data : what was seen in the data: row counts, and for lists the shares "truth_users_with_recs" and
-        "truth_items_in_recs" (NaN where there is nothing to share out).
+        "truth_items_in_recs" (NaN where there is nothing to share out). "rec_rows_by_rank", "rec_rows_by_score" and
+        "rec_rows_by_place" are the rows that ranks, scores, or nothing but their place in a frame or file brought into
+        order (none of lists that are passed in their order), "truth_rows_with_gains" those whose gains were given.
     settings : the options of the call; with ``like`` also "names", what the tool calls the metrics: {name: metric}.
     groups : {grouping: {label: {metric: GroupEstimate}}}, empty when no groups were given.
     user_ids : array (n_users,), or None when users have no ids.
@@ -609,7 +612,7 @@ class Report(Mapping[str, float]):
             if self.users.get(count):
                 rules = self._rules(policies)
                 users.append(f"{self.users[count]:,} {meaning}{f' ({rules})' if rules else ''}")
-        notes = ["; ".join(users)]
+        notes = ["; ".join(users), *order_of_lists(self.data)]
         if self.groups:
             sizes = (f"{grouping} ({len(by_label):,})" for grouping, by_label in self.groups.items())
             notes.append(f"groups: {', '.join(sizes)}")

@@ -32,6 +32,7 @@ class RawSide(NamedTuple):
     items: Ids
     indptr: Array  # int64 (n_users + 1,)
     extra: Array | None  # scores of lists, gains of truth: float64 (n,)
+    order: str = ""  # what brought lists of a frame without scores into order: "rank", or "place" of their rows
 
 
 class Side(NamedTuple):

@@ -21,6 +21,7 @@ __all__ = [
     "Frame",
     "check_same_lengths",
     "is_column",
+    "is_numeric",
     "list_column",
     "open_foreign",
     "read_ids",
@@ -296,6 +297,13 @@ def read_numbers(column: Column, where: str) -> Array:
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
         raise InputTypeError(f"{where} must hold numbers, found {kind}")
     return _flat(column.cast(kind) if encoded else column)
+
+
+def is_numeric(column: Column) -> bool:
+    """Whether a column holds integers or floats, and no null."""
+    from pyarrow import types
+
+    return (types.is_integer(column.type) or types.is_floating(column.type)) and not column.null_count
 
 
 def list_column(column: Column) -> bool:

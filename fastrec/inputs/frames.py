@@ -6,7 +6,7 @@ Users are matched by id. A frame whose rows stand grouped by user is not copied;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
     check_same_lengths,
+    is_numeric,
     list_column,
     open_foreign,
     read_ids,
@@ -31,6 +32,7 @@ from fastrec.inputs.grouping import (
     order_of_ids,
 )
 from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids, spell
+from fastrec.inputs.order import are_disordered, hint_of_order, hint_of_sides, likely_orders
 from fastrec.inputs.users import as_labels
 from fastrec.threads import run_in_threads
 
@@ -87,6 +89,7 @@ class FrameUsers(NamedTuple):
     order: Array | None  # users by ascending id; None where they stand so
     groups: dict[str, Array] | None  # column -> label of each user
     weights: Array | None
+    hints: tuple[str, ...] = ()  # what columns say that nobody named
 
 
 class ScoredFrame(NamedTuple):
@@ -169,7 +172,20 @@ def read_frames(
     groups = {name: _read_labels(name, [recs, truth], users) for name in columns.groupings()}
     weights = _read_user_weights(user_weight, [recs, truth], users)
     moved = [_of_users(users.ids, rows, side, n_threads) for rows, side in sides]
-    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights)
+    used = {table.user for table in opened} | {table.item for table in opened} | {*columns.groupings(), user_weight}
+    hints = () if moved[0].order != "place" else tuple(_hints(recs, truth.frame, columns, used))
+    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, hints)
+
+
+def _hints(recs: _Rows, truth: Frame, columns: Columns, used: Collection[Any]) -> Iterator[str]:
+    """What other columns say of lists that are in the order of their rows."""
+    if columns.gain is None:
+        yield from hint_of_sides(recs.frame.columns, truth.columns)
+    for role, name in likely_orders(recs.frame.columns, used):
+        if recs.frame.columns.count(name) > 1 or not is_numeric(column := recs.frame.get(name)):
+            continue
+        if are_disordered(role, recs.grouping.take(read_numbers(column, name)), recs.grouping.indptr):
+            yield hint_of_order(role, name)
 
 
 def _one_name(name: Any, role: str) -> str:
@@ -243,13 +259,14 @@ def _read_side(
     indptr, take = rows.grouping.indptr, rows.grouping.take
     role, name = extra_column(frame, columns)
     if name is None:
-        return rows, RawSide(map_ids(take, ids), indptr, None)
+        return rows, RawSide(map_ids(take, ids), indptr, None, "" if rows.lists else "place")
     where = frame.where(name)
     values = read_numbers(rows.read(name), where)
     if role != "rank":
         return rows, RawSide(map_ids(take, ids), indptr, take(check_numbers(values, len(ids), where)))
     ranks = _whole_ranks(values, where)
-    return rows, RawSide(map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids), indptr, None)
+    ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)
+    return rows, RawSide(ordered, indptr, None, "rank")
 
 
 def _refuse_repeated(keys: Array, frame: Frame, users: _Users) -> None:
@@ -322,7 +339,7 @@ def _of_users(users: Array, rows: _Rows, side: RawSide, n_threads: int) -> RawSi
     """A side for these users, in their order."""
     blocks = find_blocks(users, rows.grouping.ids, side.indptr, n_threads)
     extra = None if side.extra is None else blocks.take(side.extra)
-    return RawSide(map_ids(blocks.take, side.items), blocks.indptr, extra)
+    return RawSide(map_ids(blocks.take, side.items), blocks.indptr, extra, side.order)
 
 
 def _having(name: str, sides: Sequence[_Rows]) -> list[_Rows]:
