@@ -373,6 +373,8 @@ class Report(Mapping[str, float]):
         >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["hits"]).warnings
         []
         """
+        if self.data.get("truth_rows") == 0:
+            return ["the truth has no rows: there is nothing to compare the lists with"]
         # Without a shared user there can be no shared item: name only the cause.
         if self.data.get("truth_users_with_recs") == 0:
             return ["no user with truth has a list: do the user ids match?"]

@@ -132,6 +132,26 @@ def test_per_user_values_must_have_been_asked_for():
 # Warnings and text
 
 
+NOTHING_HELD = "the truth has no rows: there is nothing to compare the lists with"
+
+
+@pytest.mark.parametrize("form", ["lists", "arrays", "dicts", "frames", "nothing at all"])
+def test_truth_without_rows_is_said(form):
+    recs, truth = {
+        "lists": ([[1], [2]], [[], []]),
+        "arrays": ((np.array([1, 2]), [0, 1, 2]), (np.zeros(0, int), [0, 0, 0])),
+        "dicts": ({1: [1]}, {}),
+        "frames": [{"user_id": np.arange(n), "item_id": np.arange(n)} for n in (2, 0)],
+        "nothing at all": ([], []),
+    }[form]
+    if form == "frames":
+        pyarrow = pytest.importorskip("pyarrow")
+        recs, truth = pyarrow.table(recs), pyarrow.table(truth)
+    with pytest.warns(fastrec.FastrecWarning, match=NOTHING_HELD) as caught:
+        assert math.isnan(fastrec.evaluate(recs, truth, "mrr")["mrr"])
+    assert len(caught) == 1
+
+
 @pytest.mark.parametrize(
     ("users", "items", "warnings"),
     [
@@ -145,6 +165,7 @@ def test_warnings(users, items, warnings):
     data = make_report().data | {"truth_users_with_recs": users, "truth_items_in_recs": items}
     report = make_report(data=data)
     assert report.warnings == warnings
+    assert make_report(data=data | {"truth_rows": 0}).warnings == [NOTHING_HELD]
     assert [line for line in repr(report).splitlines() if "warning" in line] == [f"warning: {w}" for w in warnings]
     assert ("warning" in report._repr_html_()) == bool(warnings)
 
