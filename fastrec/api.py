@@ -31,6 +31,7 @@ from fastrec.exceptions import (
     listed_in_order,
     whole_number,
 )
+from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Prepared, Settings, prepare
@@ -775,8 +776,8 @@ def evaluate_scores(
     indptr : integers (n_users + 1,), optional
         The rows of user u are ``indptr[u]:indptr[u + 1]``.
     metrics : texts such as ``"gauc"``, ``"auc"``, ``"ndcg@10"`` or ``"precision(threshold=0.5)"``
-        By default auc, gauc, average_precision, log_loss, calibration and ndcg@10. Metrics of lists rank each user's
-        rows by their scores.
+        By default auc, gauc, average_precision, log_loss, calibration and ndcg@10; without users those that need none,
+        and with ``sample_weight`` no ndcg, which takes none. Metrics of lists rank each user's rows by their scores.
     k : cut-offs for the metrics of lists that have none of their own
     user_ids : with ``indptr`` one label per user; without it one key per row, rows in any order, or a tuple of several
         such arrays where a user is a combination of keys. Without both, only metrics over all rows can be had.
@@ -817,9 +818,14 @@ def evaluate_scores(
     >>> {name: round(report[name], 4) for name in report}
     {'gauc': 0.5926, 'auc': 0.575, 'ndcg@3': 0.6585}
     """
+    wanted: dict[str, Any] = {"metrics": metrics, "k": k}
+    if metrics is None and like is None:
+        labels = open_foreign(labels, "the frame") if scores is None else labels
+        of_frame = user is not None or by is not None or (isinstance(labels, Frame) and labels.has("user_id"))
+        has_users = of_frame if scores is None else indptr is not None or user_ids is not None
+        wanted = usual_of_rows(k, has_users=has_users, weighted=sample_weight is not None)
     evaluator = ScoreEvaluator(
-        metrics,
-        k=k,
+        **wanted,
         per_user=per_user,
         min_gain=min_gain,
         n_items=n_items,
@@ -846,6 +852,13 @@ def evaluate_scores(
         progress=progress,
     )
     return evaluator._report(copied=False, stacklevel=4)  # noqa: SLF001 - spares a copy of per-user values
+
+
+def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> dict[str, Any]:
+    """Metrics of scored rows, where none are named, and their cut-offs: those that these rows can have."""
+    calls = expand(None, k, DEFAULT_SCORE_METRICS)
+    had = [call for call in calls if has_users or not call.needs_users]
+    return {"metrics": [call.text for call in had if not (weighted and call.metric.kind == "ranking")]}
 
 
 def gauc(

@@ -481,7 +481,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
 
     def make_evaluator(has_users: bool) -> api.ScoreEvaluator:  # noqa: FBT001 - called by position
         all_of_them = bool(options["metrics"]) or has_users
-        asked = {name: call for name, call in named.items() if all_of_them or not _needs_users(call)}
+        asked = {name: call for name, call in named.items() if all_of_them or not call.needs_users}
         _check_named("--fail-under", [threshold.metric for threshold in options["fail_under"]], asked)
         return api.ScoreEvaluator(
             list(asked),
@@ -520,13 +520,9 @@ def _has_ratings(options: dict[str, Any]) -> bool:
     return options["target_col"] is not None or options["prediction_col"] is not None
 
 
-def _needs_users(call: Call) -> bool:
-    return call.metric.kind == "ranking" or call.metric.name == "gauc" or ("average", "user") in call.options
-
-
 def _needing_users(options: dict[str, Any], calls: list[Call]) -> list[str]:
     """What was asked for that needs users."""
-    needing = [call.text for call in calls if options["metrics"] and _needs_users(call)]
+    needing = [call.text for call in calls if options["metrics"] and call.needs_users]
     return needing + [name for name, value in (("--by", options["by"]), ("--per-user", options["per_user"])) if value]
 
 

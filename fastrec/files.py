@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrec.api import Evaluator, ScoreEvaluator
+from fastrec.api import Evaluator, ScoreEvaluator, usual_of_rows
 from fastrec.endings import atomic_write, undone_by
 from fastrec.exceptions import (
     FastrecError,
@@ -229,7 +229,14 @@ def evaluate_files(
             by=groupings,
         )
         files = {"log": recs, **paths}
-        return evaluate_log(lambda _: scorer, files, log_columns, resources, watch, input_format=input_format).report
+
+        def make_scorer(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
+            if metrics is not None or options.get("like") is not None:
+                return scorer
+            usual = usual_of_rows(k, has_users=has_users, weighted=sample_weight is not None)
+            return ScoreEvaluator(**usual, n_threads=n_threads, **options)
+
+        return evaluate_log(make_scorer, files, log_columns, resources, watch, input_format=input_format).report
     _refuse_given("lists, with truth", label=label, sample_weight=sample_weight)
     if keys is not None and len(keys) != 1:
         raise InputError(f"user must be the name of one column of lists, found {user!r}")

@@ -176,6 +176,11 @@ class Call:
         options = f"({', '.join(given)})" if given else ""
         return f"{self.metric.name}{options}{'' if self.k is None else f'@{self.k}'}"
 
+    @property
+    def needs_users(self) -> bool:
+        """Whether scored rows that belong to nobody cannot have it."""
+        return self.metric.kind == "ranking" or self.metric.name == "gauc" or ("average", "user") in self.options
+
     def evaluate(self, statistics: Any) -> Any:
         """The formula's value for these statistics."""
         return self.metric.formula(statistics, **dict(self.options))

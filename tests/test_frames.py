@@ -728,6 +728,28 @@ def test_scored_frames_without_users() -> None:
         fastrec.evaluate_scores(frame, metrics="gauc")
 
 
+def test_what_is_evaluated_unless_metrics_are_named(tmp_path: Path) -> None:
+    """What the rows can have, by every way the same."""
+    table = make_scored(3)
+    frame = pd.DataFrame(table).assign(w=1.0)
+    frame["score"] = frame["score"] / (1 + frame["score"].max())  # as log_loss needs
+    usual = ["auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg@10"]
+    rows = [name for name in usual if name not in ("gauc", "ndcg@10")]
+    labels, scores, users = (frame[name].to_numpy() for name in ("label", "score", "user_id"))
+    assert list(fastrec.evaluate_scores(labels, scores, user_ids=users)) == usual
+    assert list(fastrec.evaluate_scores(labels, scores, [0, 3, len(labels)], k=2)) == [*usual[:-1], "ndcg@2"]
+    assert list(fastrec.evaluate_scores(labels, scores)) == rows
+    assert list(fastrec.evaluate_scores(labels, scores, user_ids=users, sample_weight=frame["w"])) == usual[:-1]
+    for ending in ("csv", "parquet"):
+        for without, wanted in (([], usual), (["user_id"], rows)):
+            own, path = frame.drop(columns=without), tmp_path / f"log.{ending}"
+            own.to_csv(path, index=False) if ending == "csv" else own.to_parquet(path)
+            assert list(fastrec.evaluate_scores(own)) == wanted == list(fastrec.evaluate_files(path))
+            weighted = [name for name in wanted if name != "ndcg@10"]
+            assert list(fastrec.evaluate_scores(own, sample_weight="w")) == weighted
+            assert list(fastrec.evaluate_files(path, sample_weight="w")) == weighted
+
+
 def test_users_of_several_columns() -> None:
     table = make_scored(4)
     wanted = fastrec.evaluate_scores(
