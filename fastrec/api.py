@@ -160,7 +160,7 @@ def evaluate(
     Raises
     ------
     InputError, InputTypeError
-        If an argument is wrong; both say what was found, what was wanted, and where.
+        If an argument is wrong; both say what was found, what was wanted, and where: rows and positions counted from 0.
     MetricError
         If a metric or option is unknown; it names the nearest one.
 
@@ -807,7 +807,7 @@ def evaluate_scores(
     Raises
     ------
     InputError, InputTypeError
-        If an argument is wrong; both say what was found, what was wanted, and where.
+        If an argument is wrong; both say what was found, what was wanted, and where: rows and positions counted from 0.
     MetricError
         If a metric or option is unknown, or a metric cannot be had from these arguments.
 

@@ -457,8 +457,10 @@ class _Weighing:
 
 def _check_reports(reports: Any) -> dict[str, Report]:
     """Two reports or more with values of users and the same settings."""
-    if not isinstance(reports, Mapping) or not all(isinstance(name, str) for name in reports):
-        raise InputTypeError(f"reports must be a dict {{name: report}}, found {type(reports).__name__}")
+    named = isinstance(reports, Mapping) and all(isinstance(name, str) for name in reports)
+    if not named or isinstance(reports, Report):
+        kind = type(reports).__name__
+        raise InputTypeError(f"reports must be a dict {{name: report}}, found a {kind}: compare({{'a': a, 'b': b}})")
     if len(reports) < 2:
         raise InputError(f"compare needs two reports or more, found {len(reports)}")
     for name, report in reports.items():

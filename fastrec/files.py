@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import math
 import os
 import re
@@ -25,6 +26,7 @@ from fastrec.exceptions import (
     FastrecError,
     FastrecWarning,
     InputError,
+    InputTypeError,
     check_path,
     check_progress,
     check_text,
@@ -39,6 +41,7 @@ from fastrec.launcher import resolve_threads
 from fastrec.mismatch import explain_mismatch
 from fastrec.parquet import find_plain, read_plain
 from fastrec.queries import interruptible, run
+from fastrec.registry import nearest
 from fastrec.report import Report
 from fastrec.streams import batches_of_users
 from fastrec.tables import (
@@ -189,7 +192,8 @@ def evaluate_files(
     Raises
     ------
     InputError, InputTypeError
-        If a file cannot be read, or a column is missing or holds what cannot be used; files and rows are named.
+        If a file cannot be read, or a column is missing or holds what cannot be used; files and rows are named,
+        rows counted from 1, without a header.
     MissingExtraError
         Without DuckDB and PyArrow, which the extra ``cli`` brings.
 
@@ -207,6 +211,10 @@ def evaluate_files(
     2 of 2 users counted
     lists in the order of their rows; all gains 1
     """
+    for name, value in (("recs", recs), ("truth", truth), ("users", users), ("exclude", exclude)):
+        if any(hasattr(value, part) for part in ("columns", "__arrow_c_stream__", "collect_schema")):
+            raise InputTypeError(f"{name} must be a path, found a {type(value).__name__}: evaluate takes data frames")
+    _check_options(ScoreEvaluator if truth is None else Evaluator, options)
     resources, watch = Resources(read_size(memory), temp_directory, n_threads), _watch_for(progress)
     groupings = _names(by, "by") or ()
     keys = _names(user, "user")
@@ -247,6 +255,15 @@ def evaluate_files(
     for hint in found.hints:
         warnings.warn(hint, FastrecWarning, stacklevel=2)
     return found.report
+
+
+def _check_options(kind: type, options: Mapping[str, Any]) -> None:
+    """An error for an argument that evaluators of this kind do not have."""
+    known = list(inspect.signature(kind).parameters)
+    for name in options:
+        if name not in known:
+            what = "a log, without truth" if kind is ScoreEvaluator else "lists, with truth"
+            raise InputTypeError(f"evaluate_files takes no argument {name!r} for {what}{nearest(name, known)}")
 
 
 def _check_given(check: Callable[[str, Any], Any], **arguments: Any) -> None:

@@ -50,6 +50,20 @@ FRACTION = "a number above 0 and below 1"
 FINITE = "a finite number"
 COUNT = "a whole number from 1 to 10000"
 MinGain = float | typing.Literal["any"]
+CALLED_ELSEWHERE = {  # what texts and tools call metrics, in letters alone, where the nearest name is another
+    "hr": "hit_rate",
+    "hitratio": "hit_rate",
+    "success": "hit_rate",
+    "p": "precision",
+    "prec": "precision",
+    "r": "recall",
+    "rr": "mrr",
+    "reciprocalrank": "mrr",
+    "reciprank": "mrr",
+    "ap": "map",
+    "rocauc": "auc",
+    "logloss": "log_loss",
+}
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
 DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
@@ -356,6 +370,8 @@ def _find_metric(name: str, inside: str) -> Metric:
     known = known_metrics()
     found = [metric for metric in known if metric.name == name]
     if not found:
+        if (ours := CALLED_ELSEWHERE.get(re.sub(r"[^a-z]", "", name.lower()))) is not None:
+            raise MetricError(f"unknown metric {name!r}; did you mean {ours!r}?")
         names = list(dict.fromkeys(metric.name for metric in known))
         raise MetricError(f"unknown metric {name!r}{nearest(name, names, 'fastrec.catalogue()')}")
     return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0]
@@ -381,6 +397,8 @@ def _check_text(text: Any) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> Call:
+    if len(several := split_outside_brackets(text)) > 1:
+        raise MetricError(f"{text!r} names several metrics: pass a list of texts, {several}")
     match = re.fullmatch(r"\s*([^\s(@]+)\s*(?:\((.*)\))?\s*(?:@\s*(\S+)\s*)?", text, re.DOTALL)
     if match is None:
         raise MetricError(f"cannot read the metric {text!r}: write name(option=value)@k, as in 'ndcg(gain=exp2)@10'")

@@ -266,6 +266,11 @@ def without_values():
     ("change", "error", "match"),
     [
         ({"reports": [1, 2]}, fastrec.InputTypeError, "reports must be a dict"),
+        (
+            {"reports": without_values()},
+            fastrec.InputTypeError,
+            "reports must be a dict {name: report}, found a Report",
+        ),
         ({"reports": {"a": 1, "b": 2}}, fastrec.InputTypeError, r"reports\['a'\] must be a Report, found int"),
         ({"drop": ("b", "c")}, fastrec.InputError, "two reports or more, found 1"),
         ({"add": without_values}, fastrec.InputError, "the report of x has no values of users"),

@@ -416,7 +416,9 @@ def without(table: Table, name: str) -> Table:
 
 
 FAULTS: dict[str, Fault] = {
-    "null user": recs_with(user_id=[1, None, 2])._replace(says=["recs column 'user_id'", "null", "row 1"]),
+    "null user": recs_with(user_id=[1, None, 2])._replace(
+        says=["recs column 'user_id'", "null", "row 1, counted from 0"]
+    ),
     "null item": truth_with(item_id=[None, 12])._replace(says=["truth column 'item_id'", "null", "row 0"]),
     "null text": truth_with(user_id=["a", None])._replace(says=["truth column 'user_id'", "null", "row 1"]),
     "null rank": recs_with(rank=[1, None, None])._replace(says=["recs column 'rank'", "row 1", "in 2 of 3 rows"]),
@@ -460,8 +462,15 @@ FAULTS: dict[str, Fault] = {
         {"by": "land"},
         ["'land'", "recs and truth differ", "user 2"],
     ),
-    "a group of none": Fault({**RECS, "land": ["a", None, "a"]}, TRUTH, {"by": "land"}, ["'land'", "null", "row 1"]),
-    "a group of dates": Fault({**RECS, "land": [0.5, 0.5, 1]}, TRUTH, {"by": "land"}, ["recs column 'land'", "double"]),
+    "a group of numbers": Fault(
+        {**RECS, "land": [0.5, 0.5, 1]}, TRUTH, {"by": "land"}, ["recs column 'land' holds double", "booleans or dates"]
+    ),
+    "one usual column for another": Fault(
+        {"user_id": [1], "movie": [2]}, TRUTH, {}, ["recs has no column 'item_id'; its columns are 'user_id', 'movie'"]
+    ),
+    "a misspelled column": Fault(
+        {"user_id": [1], "Item_ID": [2]}, TRUTH, {}, ["recs has no column 'item_id' (did you mean 'Item_ID'?)"]
+    ),
     "by is a number": Fault(RECS, TRUTH, {"by": 3}, ["by", "name of a column", "3"]),
     "a user without weight": Fault(
         RECS, {"user_id": [2], "item_id": [1], "w": [1.0]}, {"user_weight": "w"}, ["user 1", "truth", "'w'"]
@@ -570,7 +579,7 @@ ODD_COLUMNS = {
     "dates": ("user_id", pl.lit("2020-01-01").str.to_date(), "date32"),
     "pairs": ("item_id", pl.concat_list(pl.struct("user_id", "item_id")), "struct"),
     "lists of lists": ("item_id", pl.concat_list("item_id").implode().over("user_id"), "list"),
-    "nothing": ("item_id", pl.lit(None), "found null in row 0 (in 2 of 2 rows)"),
+    "nothing": ("item_id", pl.lit(None), "found null in row 0, counted from 0 (in 2 of 2 rows)"),
     "endless ranks": ("rank", pl.lit(float("inf")), "whole numbers, found inf"),
     "no ranks": ("rank", pl.lit(float("nan")), "whole numbers, found nan"),
     "ranks past the largest": ("rank", pl.lit(2**64 - 1, pl.UInt64), "2**63 - 1"),

@@ -4,6 +4,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,6 +84,8 @@ DATA: dict[str, Fault] = {
     "gains for some": Fault({"truth": [{1: 0.5}, [2]]}, Type, ["truth", "gains for all users or for none"]),
     "COO": Fault({"recs": sparse.coo_matrix(np.eye(2))}, Type, ["recs", "sparse", "tocsr()"]),
     "CSC": Fault({"truth": sparse.csc_matrix(np.eye(2))}, Type, ["truth", "csc", "tocsr()"]),
+    "path of lists": Fault({"recs": "recs.csv"}, Type, ["recs must be data", "'recs.csv'", "evaluate_files reads"]),
+    "path of truth": Fault({"truth": Path("t.csv")}, Type, ["truth must be data", "t.csv", "evaluate_files"]),
     "dict and list": Fault({"recs": {1: [1]}}, Type, ["dicts", "truth", "list"]),
     "list and dict": Fault({"truth": {1: [1]}}, Type, ["dicts", "recs", "list"]),
     "dicts and a list of seen": Fault(
@@ -272,6 +275,10 @@ ABOUT_USERS: dict[str, Fault] = {
 
 SETTINGS: dict[str, Fault] = {
     "unknown metric": Fault({"metrics": "ndgc@10"}, Metric, ["'ndgc'", "did you mean 'ndcg'"]),
+    "metric of other tools": Fault({"metrics": "HR@10"}, Metric, ["'HR'", "did you mean 'hit_rate'"]),
+    "several metrics in a text": Fault(
+        {"metrics": "ndcg(gain=[0, 1])@1,recall@1"}, Metric, ["a list", "['ndcg(gain=[0, 1])@1', 'recall@1']"]
+    ),
     "unknown option": Fault({"metrics": "ndcg(gains=exp2)"}, Metric, ["ndcg", "'gains'", "did you mean 'gain'"]),
     "unknown choice": Fault({"metrics": "ndcg(gain=exp)"}, Metric, ["gain=exp", "linear", "did you mean 'exp2'"]),
     "no metric": Fault({"metrics": []}, Metric, ["metrics", "at least one"]),

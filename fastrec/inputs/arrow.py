@@ -195,7 +195,9 @@ def _check_column(column: Column, where: str) -> None:
 
 def _refuse_nulls(column: Column, where: str) -> None:
     if column.null_count:
-        found = f"found null in row {_first_null(column)} (in {column.null_count} of {len(column)} rows)"
+        found = (
+            f"found null in row {_first_null(column)}, counted from 0 (in {column.null_count} of {len(column)} rows)"
+        )
         raise InputError(f"{where} must not be null, {found}")
 
 
@@ -334,7 +336,7 @@ def split_lists(column: Column, where: str) -> tuple[Column, Array]:
     indptr = np.cumsum(np.concatenate(lengths), dtype=np.int64)
     if flat.null_count:
         row = int(np.searchsorted(indptr, _first_null(flat), side="right")) - 1
-        raise InputError(f"{where} must not hold nulls, found null in the list of row {row}")
+        raise InputError(f"{where} must not hold nulls, found null in the list of row {row}, counted from 0")
     return flat, indptr
 
 
@@ -344,9 +346,8 @@ def check_same_lengths(indptr: Array, wanted: Array, where: str) -> None:
         return
     wrong = np.diff(indptr) != np.diff(wanted)
     at = int(wrong.argmax())
-    raise InputError(
-        f"{where} must hold one value per item, but row {at} has {np.diff(indptr)[at]} for {np.diff(wanted)[at]} items"
-    )
+    found, of = np.diff(indptr)[at], np.diff(wanted)[at]
+    raise InputError(f"{where} must hold one value per item, but row {at}, counted from 0, has {found} for {of} items")
 
 
 def _values_of(chunk: Any) -> tuple[Any, Array]:

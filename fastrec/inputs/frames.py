@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, listed, suggest_name
+from fastrec.exceptions import InputError, InputTypeError, listed, refuse_path, suggest_name
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
@@ -278,7 +278,7 @@ def _refuse_repeated(keys: Array, frame: Frame, users: _Users) -> None:
         who = users.spell(keys[order[at : at + 1]]).tolist()[0]
         raise InputError(
             f"{frame.name} has columns of lists, one row per user, but user {who!r} stands in rows "
-            f"{order[at]} and {order[at + 1]}"
+            f"{order[at]} and {order[at + 1]}, counted from 0"
         )
 
 
@@ -400,6 +400,7 @@ def read_scored_frame(
     value: Any, columns: Columns, weight: Any, user_weight: Any, *, with_items: bool, n_threads: int
 ) -> ScoredFrame:
     """Labels, scores and what else is asked for, of a frame of scored rows."""
+    refuse_path("labels", value)
     frame = open_foreign(value, "the frame")
     if not isinstance(frame, Frame):
         raise InputTypeError(f"scores must be given unless labels is a data frame, found a {type(value).__name__}")

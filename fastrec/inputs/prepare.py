@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import InputError, InputTypeError, refuse_path
 from fastrec.inputs.arrays import RawSide, Side, read_pair
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
@@ -117,6 +117,8 @@ def _read(
 ) -> tuple[tuple[RawSide, RawSide, RawSide | None], User, tuple[str, ...]]:
     """All sides for the same users, what is known of these, and what else may have been meant."""
     given = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
+    for name, value in given.items():
+        refuse_path(name, value)
     opened = {name: open_foreign(value, name) for name, value in given.items()}
     if any(isinstance(value, Frame) for value in opened.values()):
         return _read_frames(opened, about, n_threads)
