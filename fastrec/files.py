@@ -52,6 +52,7 @@ from fastrec.tables import (
     check_groupings,
     estimate_bytes,
     joint_kind,
+    label_sql,
     load,
     number_sql,
     one_row,
@@ -687,8 +688,7 @@ class _Labels(NamedTuple):
         for file in files:
             roles = [f"by{nth}" if f"by{nth}" in file.names else None for nth in range(len(names))]
             columns = ", ".join(
-                f"{'NULL' if role is None else f'CAST({quoted(role)} AS VARCHAR)'} AS by{nth}"
-                for nth, role in enumerate(roles)
+                f"{'NULL' if role is None else label_sql(file, role)} AS by{nth}" for nth, role in enumerate(roles)
             )
             if file.table != "seen":
                 parts.append(f"SELECT {ids}, {columns} FROM {quoted(file.table)}")

@@ -19,12 +19,14 @@ from fastrec.ragged import Ragged
 
 __all__ = [
     "Frame",
+    "Labels",
     "check_same_lengths",
     "is_column",
     "is_numeric",
     "list_column",
     "open_foreign",
     "read_ids",
+    "read_labels",
     "read_numbers",
     "split_lists",
 ]
@@ -32,6 +34,10 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Column = Any  # a pyarrow.ChunkedArray
 MOST_CODES = 2**31  # that int32 can hold
+WANTED_LABELS = (
+    "labels to group by are texts, integers, booleans or dates: make such a column of it, of numbers by cutting them "
+    "into ranges (missing values make floats of integers: astype('Int64') keeps them)"
+)
 NOT_FLOATS = "floats cannot hold large ids (missing values make floats of integers): drop those rows, then astype"
 
 
@@ -51,14 +57,16 @@ class Frame(NamedTuple):
         """A column as errors call it."""
         return f"{self.name} column {column!r}"
 
-    def read(self, column: str) -> Column:
-        """A column without nulls."""
+    def read(self, column: str, *, nulls: bool = False) -> Column:
+        """A column, without nulls unless these are allowed."""
         if column not in self.columns:
             raise InputError(f"{self.name} has no column {column!r}{suggest_name(column, self.columns)}{self.hint}")
         if self.columns.count(column) > 1:
             raise InputError(f"{self.name} has {self.columns.count(column)} columns of the name {column!r}")
         values = self.get(column)
-        _check_column(values, self.where(column))
+        _check_valid(values, self.where(column))
+        if not nulls:
+            _refuse_nulls(values, self.where(column))
         return values
 
 
@@ -182,7 +190,13 @@ def _read_spark(rows: Sequence[Any], name: str) -> Frame:
 
 
 def _check_column(column: Column, where: str) -> None:
-    """An error for nulls, and for arrays whose parts do not fit: kernels trust offsets, indices and texts."""
+    """An error for nulls, and for arrays whose parts do not fit."""
+    _check_valid(column, where)
+    _refuse_nulls(column, where)
+
+
+def _check_valid(column: Column, where: str) -> None:
+    """An error for arrays whose parts do not fit: kernels trust offsets, indices and texts."""
     import pyarrow as pa
 
     try:
@@ -190,7 +204,6 @@ def _check_column(column: Column, where: str) -> None:
     except pa.ArrowException as error:
         broken = "holds a text that is not UTF-8" if "UTF8" in str(error) else "is no valid Arrow array"
         raise InputError(f"{where} {broken}: {error}") from None
-    _refuse_nulls(column, where)
 
 
 def _refuse_nulls(column: Column, where: str) -> None:
@@ -229,6 +242,52 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Texts:
         return _texts_of(column.dictionary_encode(), name)  # one dictionary for all chunks
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
     raise InputTypeError(f"{where} must hold integers or texts, found {column.type}{advice}")
+
+
+class Labels(NamedTuple):
+    """Labels of rows to group users by. A null says nothing of its user."""
+
+    ids: Array | Texts  # of the rows that have one
+    valid: Array | None  # whether a row has one; None where all do
+
+    def spread(self, codes: Array) -> Array:
+        """What stands for the labels, in the rows that these stand in; anything in the others."""
+        if self.valid is None:
+            return codes
+        spread = np.zeros(len(self.valid), codes.dtype)
+        spread[self.valid] = codes
+        return spread
+
+
+def read_labels(column: Column, where: str, n_threads: int = 1) -> Labels:
+    """Labels as integers or texts; booleans and dates as texts, as a file has them."""
+    from pyarrow import types
+
+    if types.is_dictionary(column.type) and _kind_of_texts(column.type.value_type) is None:
+        column = column.cast(column.type.value_type)
+    valid = np.array([]) if not column.chunks else column.is_valid().to_numpy().astype(bool)
+    if not valid.all():  # a null of a dictionary is not in null_count
+        column = _without_views(column).filter(column.is_valid())
+    ids = read_ids(_labels_as_texts(column, where), where, n_threads)
+    return Labels(ids, None if valid.all() else valid)
+
+
+def _labels_as_texts(column: Column, where: str) -> Column:
+    """Booleans and dates as texts; integers and texts as they are."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    kind = column.type
+    if types.is_boolean(kind):
+        return compute.if_else(column, "True", "False")
+    if types.is_date(kind):
+        return column.cast(pa.string())
+    if types.is_timestamp(kind) and kind.tz is None:  # without the zeros that a unit smaller than needed makes
+        texts = compute.replace_substring_regex(column.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
+        return compute.replace_substring_regex(texts, r"\.$", "")
+    if types.is_dictionary(kind) or types.is_null(kind) or types.is_integer(kind) or _kind_of_texts(kind) is not None:
+        return column
+    raise InputTypeError(f"{where} holds {kind}; {WANTED_LABELS}")
 
 
 def _texts_of(column: Column, kind: str) -> Texts:
@@ -271,14 +330,17 @@ def _kind_of_texts(kind: Any) -> str | None:
 
 
 def _without_views(column: Column) -> Column:
-    """An encoded column whose dictionaries are of a form that all of PyArrow works on."""
+    """A column of texts, encoded or not, of a form that all of PyArrow works on."""
     import pyarrow as pa
     from pyarrow import types
 
-    kind = column.type.value_type
+    encoded = types.is_dictionary(column.type)
+    kind = column.type.value_type if encoded else column.type
     if not (types.is_string_view(kind) or types.is_binary_view(kind)):
         return column
     wide = pa.large_string() if types.is_string_view(kind) else pa.large_binary()
+    if not encoded:
+        return column.cast(wide)
     parts = [pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(wide)) for chunk in column.chunks]
     return pa.chunked_array(parts, pa.dictionary(column.type.index_type, wide))
 

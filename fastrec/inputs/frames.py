@@ -15,16 +15,19 @@ from fastrec.exceptions import InputError, InputTypeError, listed, refuse_path, 
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
+    Labels,
     check_same_lengths,
     is_numeric,
     list_column,
     open_foreign,
     read_ids,
+    read_labels,
     read_numbers,
     split_lists,
 )
 from fastrec.inputs.grouping import (
     Grouping,
+    agreed,
     find_blocks,
     find_users,
     group_rows,
@@ -44,6 +47,7 @@ __all__ = [
     "read_frames",
     "read_scored_frame",
     "refuse_columns",
+    "spell_labels",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -101,7 +105,7 @@ class ScoredFrame(NamedTuple):
     weights: Array | None
     items: Ids | None
     users: Ids | tuple[Ids, ...] | None  # of each row
-    groups: dict[str, Ids] | None  # of each row
+    groups: dict[str, Labels] | None  # of each row
     user_weights: Array | None  # of each row
 
 
@@ -124,20 +128,19 @@ class _Rows(NamedTuple):
         check_same_lengths(indptr, self.grouping.indptr, self.frame.where(name))
         return flat
 
-    def of_users(self, values: Array, name: str, users: _Users) -> Array:
-        """The value of each user of this frame, which must be the same in all rows of the user."""
+    def of_users(self, values: Array, valid: Array | None, name: str, users: _Users) -> tuple[Array, Array]:
+        """The value of each user of this frame, which must be the same in all rows of the user, and who has one."""
         if self.lists:
-            return values
-        grouped, indptr = self.grouping.take(values), self.grouping.indptr
-        first = grouped[indptr[:-1]]
-        wrong = grouped != np.repeat(first, np.diff(indptr))
-        if wrong.any():
-            user = int(np.searchsorted(indptr, int(wrong.argmax()), side="right")) - 1
+            return values, np.ones(len(values), bool) if valid is None else valid
+        take, indptr = self.grouping.take, self.grouping.indptr
+        first, present, wrong = agreed(take(values), None if valid is None else take(valid), indptr)
+        if wrong >= 0:
+            user = int(np.searchsorted(indptr, wrong, side="right")) - 1
             raise InputError(
                 f"{self.frame.where(name)} must agree within a user, but rows of user "
                 f"{users.spell(self.grouping.ids[user : user + 1]).tolist()[0]!r} differ"
             )
-        return first
+        return first, present
 
 
 class _Users(NamedTuple):
@@ -202,8 +205,8 @@ def _as_frame(value: Any, name: str) -> Frame:
     return value
 
 
-def _scalars(frame: Frame, name: str) -> Any:
-    column = frame.read(name)
+def _scalars(frame: Frame, name: str, *, nulls: bool = False) -> Any:
+    column = frame.read(name, nulls=nulls)
     if list_column(column):
         raise InputTypeError(f"{frame.where(name)} holds lists, wanted one value per row")
     return column
@@ -355,13 +358,22 @@ def _read_labels(name: str, sides: Sequence[_Rows], users: _Users) -> Array:
     """The label of each user, integers or texts; NO_LABEL where the user is in no frame that has the column."""
     having = _having(name, sides)
     frames = [rows.frame for rows in having]
-    ids = [read_ids(_scalars(frame, name), frame.where(name)) for frame in frames]
-    codes, texts = _join_ids(ids, frames, f"{name!r} of")
-    values, present = _join_values(codes, name, having, users)
-    labels = values.tolist() if texts is None else spell(texts, values)
-    if not present.all():
-        labels = [str(label) if here else NO_LABEL for label, here in zip(labels, present.tolist(), strict=True)]
-    return as_labels(labels)
+    found = [read_labels(_scalars(frame, name, nulls=True), frame.where(name)) for frame in frames]
+    codes, texts = _join_ids([own.ids for own in found], frames, f"{name!r} of")
+    spread = [own.spread(of_rows) for own, of_rows in zip(found, codes, strict=True)]
+    values, present = _join_values(spread, [own.valid for own in found], name, having, users)
+    return spell_labels(
+        as_labels(values[present].tolist() if texts is None else spell(texts, values[present])), present
+    )
+
+
+def spell_labels(labels: Array, present: Array) -> Array:
+    """The label of each user, integers or texts, from those of the users who have one; NO_LABEL for the others."""
+    if present.all():
+        return labels
+    spelled = np.full(len(present), NO_LABEL, object)
+    spelled[present] = list(map(str, labels.tolist()))
+    return as_labels(spelled.tolist())
 
 
 def _read_user_weights(name: Any, sides: Sequence[_Rows], users: _Users) -> Array | None:
@@ -372,21 +384,25 @@ def _read_user_weights(name: Any, sides: Sequence[_Rows], users: _Users) -> Arra
     having = _having(name, sides)
     columns = [(rows.frame.where(name), _scalars(rows.frame, name)) for rows in having]
     numbers = [check_numbers(read_numbers(column, where), len(column), where) for where, column in columns]
-    values, present = _join_values(numbers, name, having, users)
+    values, present = _join_values(numbers, [None] * len(numbers), name, having, users)
     if not present.all():
         who = users.spell(users.ids[~present][:1]).tolist()[0]
         raise InputError(f"user {who!r} has no row in {having[0].frame.name}, so no weight in its column {name!r}")
     return values
 
 
-def _join_values(values: Sequence[Array], name: str, sides: Sequence[_Rows], users: _Users) -> tuple[Array, Array]:
+def _join_values(
+    values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[_Rows], users: _Users
+) -> tuple[Array, Array]:
     """The value of each user from the sides that have one, and who has any; sides must agree."""
     joined, present = np.zeros(len(users.ids), values[0].dtype), np.zeros(len(users.ids), bool)
-    for own, rows in zip(values, sides, strict=True):
+    for own, own_valid, rows in zip(values, valid, sides, strict=True):
         at = find_users(users.ids, rows.grouping.ids)
+        first, having = rows.of_users(own, own_valid, name, users)
         here = at >= 0
+        here[here] = having[at[here]]
         given = np.zeros_like(joined)
-        given[here] = rows.of_users(own, name, users)[at[here]]
+        given[here] = first[at[here]]
         wrong = present & here & (given != joined)
         if wrong.any():
             who = users.spell(users.ids[wrong][:1]).tolist()[0]
@@ -417,6 +433,9 @@ def read_scored_frame(
     def ids(name: str) -> Ids:
         return read_ids(_scalars(frame, name), frame.where(name), n_threads)
 
+    def labels(name: str) -> Labels:
+        return read_labels(_scalars(frame, name, nulls=True), frame.where(name), n_threads)
+
     item = _name_or_found(frame, columns.item, "item_id") if with_items or columns.item is not None else None
     return ScoredFrame(
         labels=numbers(label),
@@ -425,7 +444,7 @@ def read_scored_frame(
         weights=None if weight is None else numbers(_one_name(weight, "sample_weight")),
         items=None if item is None else read_ids(rows.read(item), frame.where(item), n_threads),
         users=_read_user_keys(frame, columns, ids),
-        groups={name: ids(name) for name in columns.groupings()} or None,
+        groups={name: labels(name) for name in columns.groupings()} or None,
         user_weights=_read_weights_of_rows(frame, user_weight),
     )
 
