@@ -622,7 +622,7 @@ class Report(Mapping[str, float]):
 
 
 def load(path: str | os.PathLike[str]) -> Report:
-    """Read a report that `Report.save` wrote, equal to the saved one to the last bit.
+    """Read a report that `Report.save` wrote, with the same numbers to the last bit.
 
     Raises
     ------
