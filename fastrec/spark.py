@@ -21,7 +21,7 @@ import numpy as np
 
 from fastrec import exceptions
 from fastrec._version import __version__
-from fastrec.api import Duplicates, Evaluator, NoRecs, NoTruth, OneClass, ScoreEvaluator, Ties
+from fastrec.api import Duplicates, Evaluator, NoRecs, NoTruth, OneClass, ScoreEvaluator, Ties, usual_of_rows
 from fastrec.blocks import BATCH_BYTES, Block, batches_of_buckets, pack, tables_of
 from fastrec.exceptions import (
     FastrecError,
@@ -248,9 +248,12 @@ def evaluate_scores(
     """
     columns = Columns(user=user, item=item, label=label, score=score, by=by)
     side = _Side.open("log", log)
+    keys = _user_columns(side, columns)
+    wanted = {"metrics": _listed(metrics, "metrics"), "k": _listed(k, "k")}
+    if metrics is None and like is None:
+        wanted = usual_of_rows(wanted["k"], has_users=bool(keys), weighted=sample_weight is not None)
     options = {
-        "metrics": _listed(metrics, "metrics"),
-        "k": _listed(k, "k"),
+        **wanted,
         "min_gain": min_gain,
         "n_items": n_items,
         "like": like,
@@ -265,7 +268,7 @@ def evaluate_scores(
         ScoreEvaluator,
         options,
         {**arguments, **weights},
-        _user_columns(side, columns),
+        keys,
         n_threads,
         _check_partitions(n_partitions),
     )
