@@ -31,6 +31,7 @@ from fastrec.exceptions import (
     check_progress,
     check_text,
     listed,
+    require,
 )
 from fastrec.formats import Source, find_files, open_source, recognise, text_sql, unchanged
 from fastrec.inputs.arrow import read_numbers
@@ -474,15 +475,18 @@ def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, 
 def _hints_of_order_in(
     paths: Mapping[str, Path], columns: Columns, resources: Resources, input_format: str
 ) -> tuple[str, ...]:
-    """The same of files that no database has read yet."""
+    """The same of Parquet files that no database has read; their names of columns mostly say that there is nothing."""
+    parquet = require("pyarrow.parquet", "cli", what="reading files")
+    sides = {table: find_files(os.fspath(paths[table])) for table in ("recs", "truth")}
+    recs, truth = (parquet.read_schema(files.paths[0]).names for files in sides.values())
+    if not hint_of_sides(recs, truth) and not any(likely_orders(recs, (columns.user, columns.item))):
+        return ()
     with open_database(resources.n_threads) as con:
-        files = [find_files(os.fspath(paths[table])) for table in ("recs", "truth")]
-        formats = [recognise(own, columns.names, input_format) for own in files]
-        recs, truth = (
-            open_source(con, own, format_, columns.usual, columns.names)
-            for own, format_ in zip(files, formats, strict=True)
-        )
-        return tuple(_hints_of_order(con, recs, truth, columns))
+        opened = {
+            table: open_source(con, files, recognise(files, columns.names, input_format), columns.usual, columns.names)
+            for table, files in sides.items()
+        }
+        return tuple(_hints_of_order(con, opened["recs"], opened["truth"], columns))
 
 
 def evaluate_log(

@@ -232,7 +232,7 @@ def spoil(r: Draw, sides: dict[str, Any], options: Arguments) -> tuple[str, str]
         return (must if name != "score" or side == "labels" else EITHER), f"no column {name}"
     if kind == "null":
         values[r.randrange(len(values))] = None
-        must = REFUSED
+        must = EITHER if name == "group" else REFUSED  # a row without a label says nothing
     elif kind == "type":
         of_ids = name.endswith("_id") or name in ("part", "group")
         values = r.choice(NO_IDS if of_ids else NO_NUMBERS)(values)
