@@ -438,6 +438,7 @@ class _Evaluating(ABC):
             for name, labels in other._labels.items():
                 self._labels.setdefault(name, []).extend(labels)
             self._users = [*self._users, *other._users]
+            self._hints |= other._hints
             self._seen.merge(other._seen)
             self._take_kind(other)
 

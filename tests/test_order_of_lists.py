@@ -149,6 +149,23 @@ def test_columns_that_are_named_are_left_alone(run: Any, used: dict[str, str]) -
     assert run(recs, renamed[1], **used).data["rec_rows"] == 5
 
 
+def test_a_column_that_nobody_asked_for_may_be_anything() -> None:
+    recs = BARE.assign(rating=[1, "a", None, [2], {}])
+    recs.insert(2, "score ", 1)
+    assert fastrec.evaluate(recs, BARE_TRUTH, "mrr").data["rec_rows"] == 5
+    twice = pd.concat([BARE, RECS[["score"]].rename(columns={"score": "pred"})], axis=1).pipe(
+        lambda frame: pd.concat([frame, frame[["pred"]]], axis=1)
+    )
+    assert fastrec.evaluate(twice, BARE_TRUTH, "mrr").data["rec_rows"] == 5
+
+
+def test_an_evaluator_that_takes_over_another_says_it_too() -> None:
+    first, other = fastrec.Evaluator("mrr"), fastrec.Evaluator("mrr")
+    other.update(BARE.assign(pred=RECS["score"]), BARE_TRUTH)
+    with pytest.warns(fastrec.FastrecWarning, match=UNUSED.format("'pred'")):
+        first.merge(other).result()
+
+
 def test_swapped_sides_are_noticed(run: Any) -> None:
     with pytest.warns(
         fastrec.FastrecWarning, match="recs have a column 'gain', and truth has a column 'rank'"

@@ -364,10 +364,10 @@ def read_numbers(column: Column, where: str) -> Array:
 
 
 def is_numeric(column: Column) -> bool:
-    """Whether a column holds integers or floats, and no null."""
+    """Whether a column holds integers or floats."""
     from pyarrow import types
 
-    return (types.is_integer(column.type) or types.is_floating(column.type)) and not column.null_count
+    return bool(types.is_integer(column.type) or types.is_floating(column.type))
 
 
 def list_column(column: Column) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, listed, refuse_path, suggest_name
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, listed, refuse_path, suggest_name
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
@@ -185,7 +185,11 @@ def _hints(recs: _Rows, truth: Frame, columns: Columns, used: Collection[Any]) -
     if columns.gain is None:
         yield from hint_of_sides(recs.frame.columns, truth.columns)
     for role, name in likely_orders(recs.frame.columns, used):
-        if recs.frame.columns.count(name) > 1 or not is_numeric(column := recs.frame.get(name)):
+        try:
+            column = recs.frame.read(name)
+        except FastrecError:  # nobody asked for it
+            continue
+        if not is_numeric(column):
             continue
         if are_disordered(role, recs.grouping.take(read_numbers(column, name)), recs.grouping.indptr):
             yield hint_of_order(role, name)
