@@ -42,7 +42,7 @@ from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
 from fastrec.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
-from fastrec.report import Estimate, GroupEstimate, Report
+from fastrec.report import NO_TRUTH, Estimate, GroupEstimate, Report
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
 from fastrec.segments import split_truth
 from fastrec.sources import Lists
@@ -253,7 +253,11 @@ def evaluate_by_items(
     prepared = first._prepare(recs, truth, exclude, about)  # noqa: SLF001 - once for all
     for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules
-    return {label: evaluator.result() for label, evaluator in evaluators.items()}
+    reports = {}
+    for label, evaluator in evaluators.items():  # a segment may well have nothing that is relevant
+        ignored = NO_TRUTH if len(prepared.log.truth_items) else ""
+        reports[label] = evaluator._report(copied=False, stacklevel=4, ignored=ignored)  # noqa: SLF001 - ours
+    return reports
 
 
 class _Wanted(NamedTuple):
@@ -557,7 +561,7 @@ class _Evaluating(ABC):
         return self._report(copied=True, stacklevel=4)
 
     @_in_turn
-    def _report(self, *, copied: bool, stacklevel: int) -> Report:
+    def _report(self, *, copied: bool, stacklevel: int, ignored: str = "") -> Report:
         self._refuse_torn()
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         report = Report(
@@ -572,7 +576,8 @@ class _Evaluating(ABC):
             labels=self._join_labels(state.n_users),
         )
         for line in (*report.warnings, *self._hints):
-            warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
+            if line != ignored:
+                warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
         return report
 
     def _estimate(self, users: Part, value: Any) -> Estimate:

@@ -63,6 +63,7 @@ NOTES = (
     ("constant_scores", "with equal scores only", ()),
     ("no_rows", "without rows", ()),
 )
+NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 INTERVALS = ("normal", "bootstrap")
 SAME_MEAN = 1e-9  # of sums that were rounded in different orders
@@ -374,7 +375,7 @@ class Report(Mapping[str, float]):
         []
         """
         if self.data.get("truth_rows") == 0:
-            return ["the truth has no rows: there is nothing to compare the lists with"]
+            return [NO_TRUTH]
         # Without a shared user there can be no shared item: name only the cause.
         if self.data.get("truth_users_with_recs") == 0:
             return ["no user with truth has a list: do the user ids match?"]

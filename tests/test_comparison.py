@@ -423,7 +423,8 @@ def test_what_is_shown_of_extreme_values_and_names():
         text = repr(fastrec.compare(reports))
         assert len(text.splitlines()) == 3 and max(map(len, text.splitlines())) < 200 and "\x1b" not in text
     assert "+" in repr(fastrec.compare(tiny)).splitlines()[1]
-    nobody = fastrec.evaluate([[1]], [[]], "mrr", per_user=True)
+    with pytest.warns(fastrec.FastrecWarning, match="the truth has no rows"):
+        nobody = fastrec.evaluate([[1]], [[]], "mrr", per_user=True)
     assert "nan" not in repr(fastrec.compare({"a": nobody, "b": nobody}))
 
 

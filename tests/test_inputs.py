@@ -751,11 +751,13 @@ def test_numpy_numbers_as_settings() -> None:
 def test_no_users_at_all() -> None:
     forms: list[Any] = [[], np.zeros((0, 5), int), (np.zeros(0, int), [0]), {}]
     for nothing in forms:
-        report = fastrec.evaluate(nothing, nothing, ["ndcg", "recall(average=pooled)"], per_user=True)
+        with pytest.warns(fastrec.FastrecWarning, match="the truth has no rows"):
+            report = fastrec.evaluate(nothing, nothing, ["ndcg", "recall(average=pooled)"], per_user=True)
         assert all(math.isnan(report[name]) for name in report)
         assert [len(values) for values in report.per_user.values()] == [0, 0]
         assert report.users == {"total": 0, "evaluated": 0, "no_truth": 0, "no_recs": 0}
-    report = fastrec.Evaluator(["ndcg"]).result()
+    with pytest.warns(fastrec.FastrecWarning, match="the truth has no rows"):
+        report = fastrec.Evaluator(["ndcg"]).result()
     assert math.isnan(report["ndcg"])
     assert report.users["total"] == 0
 
