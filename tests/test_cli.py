@@ -549,7 +549,7 @@ def test_a_log_without_users(logs):
     assert lines[-1] == "10 rows (5 positive)"
     assert run("evaluate", "log.csv", "-m", "auc", "--format", "md").stdout.startswith("| metric | mean | 95 % int")
     for options, message in (
-        (["-m", "auc,gauc"], r"no column 'user_id' .*; gauc needs users: --user-col names"),
+        (["-m", "auc,gauc"], r"no column 'user_id'; .*; gauc needs users: --user-col names"),
         (["-m", "ndcg@3"], r"ndcg@3 needs users: --user-col names their column"),
         (["-m", "mae(average=user)"], r"mae\(average=user\) needs users"),
         (["--by", "country"], "--by needs users"),
