@@ -28,9 +28,11 @@ from fastrec.exceptions import (
     check_choice,
     check_flag,
     check_progress,
+    listed_in_order,
     shown,
     whole_number,
 )
+from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.frames import Columns, refuse_columns
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Prepared, Settings, prepare
@@ -41,7 +43,7 @@ from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
 from fastrec.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
-from fastrec.report import Estimate, GroupEstimate, Report
+from fastrec.report import NO_TRUTH, Estimate, GroupEstimate, Report
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
 from fastrec.segments import split_truth
 from fastrec.sources import Lists
@@ -122,7 +124,8 @@ def evaluate(
         2^63 - 1 or texts. Arrays of int32 and int64 are not copied, and must not be changed while the call runs.
     truth : the relevant items, in the same forms and for the same users
         The third array, or the data of a CSR matrix, are gains; without them every item has gain 1. Dicts and data
-        frames are matched by user with ``recs``, never by position.
+        frames are matched by user with ``recs``, never by position. Keys of dicts are integers or texts, of one type on
+        all sides; tuples and the like match, too, but cannot be saved.
     metrics : texts such as ``"ndcg@10"`` or ``"map(denominator=n_rel)@100"``
         By default ndcg, recall, precision, map, mrr and hit_rate. `fastrec.catalogue` lists them all.
     k : cut-offs for the metrics that have none of their own
@@ -135,7 +138,9 @@ def evaluate(
     n_items : size of the catalogue, for the metrics that need it
     exclude : items that a user has seen, in the forms of ``recs``: dropped from the lists, the gap closed
     user, item, rank, score, gain : names of the columns of data frames; by default ``user_id``, ``item_id`` and, where
-        there are such, ``rank``, else ``score``, which order the lists, and ``gain``
+        there are such, ``rank``, else ``score``, which order the lists, and ``gain``. Without a rank or a score lists
+        are in the order of their rows, without gains all are 1; `Report.data` says which it was, and a warning names
+        a column that is called like a rank or a score and tells another order than the rows
     by : the column of data frames, or several, to group users by: what ``groups`` is to arrays
     like : a tool, such as ``"trec_eval"``: ``metrics`` are named as there, and computed as it does; its policies for
         ties and users hold where the next four arguments are not given, and its ``min_gain``. See `fastrec.recipes`.
@@ -156,7 +161,7 @@ def evaluate(
     Raises
     ------
     InputError, InputTypeError
-        If an argument is wrong; both say what was found, what was wanted, and where.
+        If an argument is wrong; both say what was found, what was wanted, and where: rows and positions counted from 0.
     MetricError
         If a metric or option is unknown; it names the nearest one.
 
@@ -233,7 +238,7 @@ def evaluate_by_items(
     if not all(map(is_hashable, segments.values())):
         raise InputTypeError("the labels of segments must be texts or integers")
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
-        metrics = list(metrics)
+        metrics = listed_in_order(metrics, "metrics")
     if isinstance(options.get("k"), Iterator):
         options["k"] = list(options["k"])
     for name in set(options) - {*OF_EVALUATOR, *OF_USERS, *Columns._fields}:
@@ -249,7 +254,11 @@ def evaluate_by_items(
     prepared = first._prepare(recs, truth, exclude, about)  # noqa: SLF001 - once for all
     for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules
-    return {label: evaluator.result() for label, evaluator in evaluators.items()}
+    reports = {}
+    for label, evaluator in evaluators.items():  # a segment may well have nothing that is relevant
+        ignored = NO_TRUTH if len(prepared.log.truth_items) else ""
+        reports[label] = evaluator._report(copied=False, stacklevel=4, ignored=ignored)  # noqa: SLF001 - ours
+    return reports
 
 
 class _Wanted(NamedTuple):
@@ -311,6 +320,7 @@ class _Evaluating(ABC):
         self._per_user = check_flag("per_user", per_user)
         self._state: State | None = None
         self._facts: dict[str, int] = {}
+        self._hints: dict[str, None] = {}  # each once, in order
         self._values: list[Array] = []
         self._users: list[Array] = []
         self._labels: dict[str, list[Array]] = {}
@@ -435,6 +445,7 @@ class _Evaluating(ABC):
             for name, labels in other._labels.items():
                 self._labels.setdefault(name, []).extend(labels)
             self._users = [*self._users, *other._users]
+            self._hints |= other._hints
             self._seen.merge(other._seen)
             self._take_kind(other)
 
@@ -553,7 +564,7 @@ class _Evaluating(ABC):
         return self._report(copied=True, stacklevel=4)
 
     @_in_turn
-    def _report(self, *, copied: bool, stacklevel: int) -> Report:
+    def _report(self, *, copied: bool, stacklevel: int, ignored: str = "") -> Report:
         self._refuse_torn()
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         report = Report(
@@ -567,8 +578,9 @@ class _Evaluating(ABC):
             fastrec_version=__version__,
             labels=self._join_labels(state.n_users),
         )
-        for line in report.warnings:
-            warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
+        for line in (*report.warnings, *self._hints):
+            if line != ignored:
+                warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
         return report
 
     def _estimate(self, users: Part, value: Any) -> Estimate:
@@ -685,7 +697,7 @@ class Evaluator(_Evaluating):
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
         """Add a batch that was prepared under the same rules."""
         rules = self._settings
-        log, users, names, facts = prepared
+        log, users, names, facts, hints = prepared
         self._check_batch(users.weights, users.ids)
         plan = self._plan(weighted=users.weights is not None)
         if log.gains is not None and plan.counts_any_gain:
@@ -701,6 +713,7 @@ class Evaluator(_Evaluating):
         rows = {"rec_rows": len(log.rec_items), "truth_rows": len(log.truth_items)}
         with self._changing():
             self._keep(plan, outcome, users, {**rows, **facts})
+            self._hints |= dict.fromkeys(hints)
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Add what another evaluator with the same metrics and settings has seen; returns this one."""
@@ -722,7 +735,9 @@ class Evaluator(_Evaluating):
         facts = [int(fact) for fact in state.facts]
         relevant = facts[op.FACT_RELEVANT]
         held = state.n_users - state.count(op.N_NO_TRUTH)
-        names = ("rec_rows", "truth_rows", "excluded_items", "duplicates_in_recs", "duplicates_in_truth")
+        orders = ("rec_rows_by_rank", "rec_rows_by_score", "rec_rows_by_place")
+        changes = ("excluded_items", "duplicates_in_recs", "duplicates_in_truth")
+        names = ("rec_rows", *orders, "truth_rows", "truth_rows_with_gains", *changes)
         counts = {name: self._facts.get(name, 0) for name in names}
         return {
             **counts,
@@ -772,8 +787,8 @@ def evaluate_scores(
     indptr : integers (n_users + 1,), optional
         The rows of user u are ``indptr[u]:indptr[u + 1]``. As all arrays it must not be changed while the call runs.
     metrics : texts such as ``"gauc"``, ``"auc"``, ``"ndcg@10"`` or ``"precision(threshold=0.5)"``
-        By default auc, gauc, average_precision, log_loss, calibration and ndcg@10. Metrics of lists rank each user's
-        rows by their scores.
+        By default auc, gauc, average_precision, log_loss, calibration and ndcg@10; without users those that need none,
+        and with ``sample_weight`` no ndcg, which takes none. Metrics of lists rank each user's rows by their scores.
     k : cut-offs for the metrics of lists that have none of their own
     user_ids : with ``indptr`` one label per user; without it one key per row, rows in any order, or a tuple of several
         such arrays where a user is a combination of keys. Without both, only metrics over all rows can be had.
@@ -803,7 +818,7 @@ def evaluate_scores(
     Raises
     ------
     InputError, InputTypeError
-        If an argument is wrong; both say what was found, what was wanted, and where.
+        If an argument is wrong; both say what was found, what was wanted, and where: rows and positions counted from 0.
     MetricError
         If a metric or option is unknown, or a metric cannot be had from these arguments.
 
@@ -814,9 +829,14 @@ def evaluate_scores(
     >>> {name: round(report[name], 4) for name in report}
     {'gauc': 0.5926, 'auc': 0.575, 'ndcg@3': 0.6585}
     """
+    wanted: dict[str, Any] = {"metrics": metrics, "k": k}
+    if metrics is None and like is None:
+        labels = open_foreign(labels, "the frame") if scores is None else labels
+        of_frame = user is not None or by is not None or (isinstance(labels, Frame) and labels.has("user_id"))
+        has_users = of_frame if scores is None else indptr is not None or user_ids is not None
+        wanted = usual_of_rows(k, has_users=has_users, weighted=sample_weight is not None)
     evaluator = ScoreEvaluator(
-        metrics,
-        k=k,
+        **wanted,
         per_user=per_user,
         min_gain=min_gain,
         n_items=n_items,
@@ -843,6 +863,13 @@ def evaluate_scores(
         progress=progress,
     )
     return evaluator._report(copied=False, stacklevel=4)  # noqa: SLF001 - spares a copy of per-user values
+
+
+def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> dict[str, Any]:
+    """Metrics of scored rows, where none are named, and their cut-offs: those that these rows can have."""
+    calls = expand(None, k, DEFAULT_SCORE_METRICS)
+    had = [call for call in calls if has_users or not call.needs_users]
+    return {"metrics": [call.text for call in had if not (weighted and call.metric.kind == "ranking")]}
 
 
 def gauc(

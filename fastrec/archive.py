@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError
+from fastrec.exceptions import InputError, InputTypeError, whole_number
 
 __all__ = [
     "dump_json",
@@ -32,7 +32,15 @@ MOST_SMALLER = 1100  # times that deflate makes anything smaller: 1,032 at best
 
 def dump_json(value: object, indent: int | None = None) -> str:
     """Strict JSON; floats keep all their digits."""
-    return json.dumps(value, indent=indent, allow_nan=False)
+    if indent is None:
+        return json.dumps(value, allow_nan=False)
+    spaces = whole_number(indent)
+    if spaces is None or spaces < 0:  # a path would stand before every line
+        raise InputTypeError(
+            f"indent must be a whole number from 0, or None, found {indent!r}: to_json returns its text and writes no "
+            "file; Report.save writes one that fastrec.load reads"
+        )
+    return json.dumps(value, indent=spaces, allow_nan=False)
 
 
 def write_archive(file: IO[bytes], name: str, document: object, arrays: Mapping[str, Array], *, small: bool) -> None:

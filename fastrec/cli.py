@@ -30,7 +30,7 @@ from fastrec._version import __version__
 from fastrec.endings import end_on_signals, exit_code, undone_by
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, one_line, require, some_names
 from fastrec.pages import DASH
-from fastrec.views import Gap, figures, p_value, shown_difference, span
+from fastrec.views import Gap, figures, order_of_lists, p_value, shown_difference, span
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -481,7 +481,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
 
     def make_evaluator(has_users: bool) -> api.ScoreEvaluator:  # noqa: FBT001 - called by position
         all_of_them = bool(options["metrics"]) or has_users
-        asked = {name: call for name, call in named.items() if all_of_them or not _needs_users(call)}
+        asked = {name: call for name, call in named.items() if all_of_them or not call.needs_users}
         _check_named("--fail-under", [threshold.metric for threshold in options["fail_under"]], asked)
         return api.ScoreEvaluator(
             list(asked),
@@ -520,13 +520,9 @@ def _has_ratings(options: dict[str, Any]) -> bool:
     return options["target_col"] is not None or options["prediction_col"] is not None
 
 
-def _needs_users(call: Call) -> bool:
-    return call.metric.kind == "ranking" or call.metric.name == "gauc" or ("average", "user") in call.options
-
-
 def _needing_users(options: dict[str, Any], calls: list[Call]) -> list[str]:
     """What was asked for that needs users."""
-    needing = [call.text for call in calls if options["metrics"] and _needs_users(call)]
+    needing = [call.text for call in calls if options["metrics"] and call.needs_users]
     return needing + [name for name, value in (("--by", options["by"]), ("--per-user", options["per_user"])) if value]
 
 
@@ -856,7 +852,7 @@ def _counts(report: Report) -> list[str]:
     ):
         if data[key]:
             rows.append(f"{data[key]:,} {words}")
-    lines.append(", ".join(rows))
+    lines += [", ".join(rows), *order_of_lists(data)]
     if not math.isnan(data["truth_items_in_recs"]):
         lines.append(f"{100 * data['truth_items_in_recs']:.1f} % of the relevant items are in the lists")
     return lines

@@ -22,7 +22,7 @@ from fastrec.exceptions import (
     check_choice,
     check_progress,
     check_text,
-    listed,
+    listed_in_order,
     shown,
     some_names,
 )
@@ -459,8 +459,10 @@ class _Weighing:
 
 def _check_reports(reports: Any) -> dict[str, Report]:
     """Two reports or more with values of users and the same settings."""
-    if not isinstance(reports, Mapping) or not all(isinstance(name, str) for name in reports):
-        raise InputTypeError(f"reports must be a dict {{name: report}}, found {type(reports).__name__}")
+    named = isinstance(reports, Mapping) and all(isinstance(name, str) for name in reports)
+    if not named or isinstance(reports, Report):
+        kind = type(reports).__name__
+        raise InputTypeError(f"reports must be a dict {{name: report}}, found a {kind}: compare({{'a': a, 'b': b}})")
     if len(reports) < 2:
         raise InputError(f"compare needs two reports or more, found {len(reports)}")
     for name, report in reports.items():
@@ -506,7 +508,8 @@ def _choose_metrics(
             named = "; ".join(f"{metric} {why}" for metric, why in left_out.items())
             raise InputError(f"the reports have no metric in common that can be compared: {named or 'none is in all'}")
         return [metric for metric in shared if metric not in left_out], left_out
-    asked = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else listed(metrics, "metrics")
+    single = isinstance(metrics, str) or not isinstance(metrics, Iterable)
+    asked = [metrics] if single else listed_in_order(metrics, "metrics")
     if not asked or not all(isinstance(name, str) for name in asked):
         raise InputError(f"metrics must name at least one metric, such as 'ndcg@10', found {shown(metrics)}")
     wanted = list(dict.fromkeys(map(first.name_of, asked)))

@@ -11,7 +11,7 @@ import numbers
 import operator
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +22,7 @@ from fastrec.threads import uninterrupted
 LONGEST = 1000  # signs of a message: what was found may be as long as the caller likes
 LONGEST_VALUE = 400  # of which a value that was given
 MOST_NAMES = 12  # that a message lists
+USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label"))
 
 
 class FastrecError(Exception):
@@ -104,6 +105,13 @@ def check_path(name: str, path: Any) -> str:
     raise InputTypeError(f"{name} must be a path, a text or an os.PathLike, found {path!r}")
 
 
+def refuse_path(name: str, value: Any) -> None:
+    """An error if a path is given where data are wanted."""
+    if isinstance(value, str | os.PathLike):
+        kind = type(value).__name__
+        raise InputTypeError(f"{name} must be data, found a {kind}, {value!r}: fastrec.evaluate_files reads files")
+
+
 def check_progress(progress: Any) -> None:
     """An error if nothing that can be called is to be told of progress."""
     if progress is not None and not callable(progress):
@@ -123,6 +131,16 @@ def listed(values: Iterable[Any], name: str) -> list[Any]:
         return list(values)
     except TypeError as error:
         raise InputTypeError(f"{name} cannot be a {type(values).__name__}: {error}") from error
+
+
+def listed_in_order(values: Iterable[Any], name: str) -> list[Any]:
+    """The values one by one, in the order given: a set has none, and what a mapping says of its keys would be lost."""
+    if isinstance(values, (Mapping, set, frozenset)):
+        raise InputTypeError(
+            f"{name} must be a list, found a {type(values).__name__}; a cut-off of its own stands in the text of a "
+            "metric: write 'ndcg@5'"
+        )
+    return listed(values, name)
 
 
 def some_names(names: Sequence[str], how_to_list: str = "") -> str:
@@ -150,7 +168,9 @@ def suggest_name(name: str, found: Sequence[Any]) -> str:
     if not found:
         return "; it has no columns"
 
-    lowered = {str(other).lower(): other for other in found}
+    # one usual column is no misspelling of another
+    taken = USUAL_COLUMNS if name in USUAL_COLUMNS else frozenset()
+    lowered = {str(other).lower(): other for other in found if str(other) not in taken}
     near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
     hint = f" (did you mean {lowered[near[0]]!r}?)" if near else ""
     shown = ", ".join(repr(other) for other in found[:20]) + (", …" if len(found) > 20 else "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import math
 import os
 import re
@@ -19,25 +20,29 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrec.api import Evaluator, ScoreEvaluator
+from fastrec.api import Evaluator, ScoreEvaluator, usual_of_rows
 from fastrec.endings import atomic_write, undone_by
 from fastrec.exceptions import (
     FastrecError,
     FastrecWarning,
     InputError,
+    InputTypeError,
     check_path,
     check_progress,
     check_text,
     listed,
+    require,
 )
-from fastrec.formats import find_files, text_sql, unchanged
+from fastrec.formats import Source, find_files, open_source, recognise, text_sql, unchanged
 from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.frames import NO_LABEL
 from fastrec.inputs.grouping import loading_kernels
+from fastrec.inputs.order import are_disordered, hint_of_order, hint_of_sides, likely_orders
 from fastrec.launcher import resolve_threads
 from fastrec.mismatch import explain_mismatch
 from fastrec.parquet import find_plain, read_plain
 from fastrec.queries import interruptible, run
+from fastrec.registry import nearest
 from fastrec.report import Report
 from fastrec.streams import batches_of_users
 from fastrec.tables import (
@@ -48,6 +53,7 @@ from fastrec.tables import (
     check_groupings,
     estimate_bytes,
     joint_kind,
+    label_sql,
     load,
     number_sql,
     one_row,
@@ -84,6 +90,7 @@ MERGED_BYTES = 2_000_000  # that merging needs for each sorted run, found by try
 BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
 EVALUATING = "evaluating"  # the stage
 LEAST_MEMORY = 64_000_000
+ROWS_TO_ASK = 100_000  # whether a column that nobody named contradicts their order
 LEAST_BATCH, LARGEST_BATCH = 1 << 16, 1 << 21
 
 
@@ -187,7 +194,8 @@ def evaluate_files(
     Raises
     ------
     InputError, InputTypeError
-        If a file cannot be read, or a column is missing or holds what cannot be used; files and rows are named.
+        If a file cannot be read, or a column is missing or holds what cannot be used; files and rows are named,
+        rows counted from 1, without a header.
     MissingExtraError
         Without DuckDB and PyArrow, which the extra ``cli`` brings.
 
@@ -203,7 +211,12 @@ def evaluate_files(
     recall@2  0.5000  0.9800      2
     mrr       0.2500  0.4900      2
     2 of 2 users counted
+    lists in the order of their rows; all gains 1
     """
+    for name, value in (("recs", recs), ("truth", truth), ("users", users), ("exclude", exclude)):
+        if any(hasattr(value, part) for part in ("columns", "__arrow_c_stream__", "collect_schema")):
+            raise InputTypeError(f"{name} must be a path, found a {type(value).__name__}: evaluate takes data frames")
+    _check_options(ScoreEvaluator if truth is None else Evaluator, options)
     resources, watch = Resources(read_size(memory), temp_directory, n_threads), _watch_for(progress)
     groupings = _names(by, "by") or ()
     keys = _names(user, "user")
@@ -226,7 +239,14 @@ def evaluate_files(
             by=groupings,
         )
         files = {"log": recs, **paths}
-        return evaluate_log(lambda _: scorer, files, log_columns, resources, watch, input_format=input_format).report
+
+        def make_scorer(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
+            if metrics is not None or options.get("like") is not None:
+                return scorer
+            usual = usual_of_rows(k, has_users=has_users, weighted=sample_weight is not None)
+            return ScoreEvaluator(**usual, n_threads=n_threads, **options)
+
+        return evaluate_log(make_scorer, files, log_columns, resources, watch, input_format=input_format).report
     _refuse_given("lists, with truth", label=label, sample_weight=sample_weight)
     if keys is not None and len(keys) != 1:
         raise InputError(f"user must be the name of one column of lists, found {user!r}")
@@ -237,6 +257,15 @@ def evaluate_files(
     for hint in found.hints:
         warnings.warn(hint, FastrecWarning, stacklevel=2)
     return found.report
+
+
+def _check_options(kind: type, options: Mapping[str, Any]) -> None:
+    """An error for an argument that evaluators of this kind do not have."""
+    known = list(inspect.signature(kind).parameters)
+    for name in options:
+        if name not in known:
+            what = "a log, without truth" if kind is ScoreEvaluator else "lists, with truth"
+            raise InputTypeError(f"evaluate_files takes no argument {name!r} for {what}{nearest(name, known)}")
 
 
 def _check_given(check: Callable[[str, Any], Any], **arguments: Any) -> None:
@@ -322,7 +351,11 @@ def evaluate_lists(
         progress = _begin(watch, sum(map(len, whole.values())))
         if _went_well(lambda: _update_lists(evaluator, whole, (), progress)):
             found = _finish(evaluator.result(), {"user": columns.user}, _Labels((), (), {}, None))
-            return found._replace(hints=_hints_of_files(found.report, paths, columns, resources, input_format))
+            ordered = _is_ordered(whole["recs"].column_names)
+            hints = () if ordered else _hints_of_order_in(paths, columns, resources, input_format)
+            return found._replace(
+                hints=(*_hints_of_files(found.report, paths, columns, resources, input_format), *hints)
+            )
     with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
         files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
         if not files["truth"].rows:
@@ -338,7 +371,15 @@ def evaluate_lists(
             with _named_as_in(files, streamed=batch_rows > 0):
                 _update_lists(evaluator, batch, labels.columns, data.progress())
         found = _finish(evaluator.result(), {"user": columns.user}, labels)
-        return found._replace(hints=_hints(con, found.report, files))
+        hints = _hints(con, found.report, files)
+        if not _is_ordered(files["recs"].names):
+            hints = (*hints, *_hints_of_order(con, files["recs"].source, files["truth"].source, columns))
+        return found._replace(hints=hints)
+
+
+def _is_ordered(roles: Iterable[str]) -> bool:
+    """Whether a column orders the lists."""
+    return bool({"rank", "score"} & set(roles))
 
 
 def _update_lists(
@@ -398,6 +439,54 @@ def _hints_of_files(
     with open_database(resources.n_threads) as con:
         files = {table: load(con, table, os.fspath(paths[table]), columns, input_format) for table in ("recs", "truth")}
         return _hints(con, report, files)
+
+
+def _hints_of_order(con: DuckDBPyConnection, recs: Source, truth: Source, columns: Columns) -> Iterator[str]:
+    """What columns say that nobody named, of lists that are in the order of their rows."""
+    if columns.gain is None:
+        yield from hint_of_sides(recs.columns, truth.columns)
+    for role, name in likely_orders(recs.columns, {columns.user, columns.item, *columns.by}):
+        if _is_disordered(con, recs, columns.user, role, name):
+            yield hint_of_order(role, name)
+
+
+def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, name: str) -> bool:
+    """Whether a column tells another order than the rows, of which the first ones are asked."""
+    import duckdb
+
+    who, value = recs.columns[user][0], recs.columns[name][0]
+    query = (
+        f"SELECT CAST({who} AS VARCHAR) AS who, TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE) AS value "
+        f"FROM {recs.sql} LIMIT {ROWS_TO_ASK}"
+    )
+    try:
+        rows = run(con, query).fetchnumpy()
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:  # a column that nobody asked for may be damaged
+        return False
+    if np.ma.is_masked(rows["value"]):
+        return False
+    _, users = np.unique(rows["who"], return_inverse=True)
+    indptr = np.append(0, np.cumsum(np.bincount(users)))
+    return are_disordered(role, np.asarray(rows["value"])[np.argsort(users, kind="stable")], indptr)
+
+
+def _hints_of_order_in(
+    paths: Mapping[str, Path], columns: Columns, resources: Resources, input_format: str
+) -> tuple[str, ...]:
+    """The same of Parquet files that no database has read; their names of columns mostly say that there is nothing."""
+    parquet = require("pyarrow.parquet", "cli", what="reading files")
+    sides = {table: find_files(os.fspath(paths[table])) for table in ("recs", "truth")}
+    recs, truth = (parquet.read_schema(files.paths[0]).names for files in sides.values())
+    if not hint_of_sides(recs, truth) and not any(likely_orders(recs, (columns.user, columns.item))):
+        return ()
+    with open_database(resources.n_threads) as con:
+        opened = {
+            table: open_source(con, files, recognise(files, columns.names, input_format), columns.usual, columns.names)
+            for table, files in sides.items()
+        }
+        return tuple(_hints_of_order(con, opened["recs"], opened["truth"], columns))
 
 
 def evaluate_log(
@@ -603,8 +692,7 @@ class _Labels(NamedTuple):
         for file in files:
             roles = [f"by{nth}" if f"by{nth}" in file.names else None for nth in range(len(names))]
             columns = ", ".join(
-                f"{'NULL' if role is None else f'CAST({quoted(role)} AS VARCHAR)'} AS by{nth}"
-                for nth, role in enumerate(roles)
+                f"{'NULL' if role is None else label_sql(file, role)} AS by{nth}" for nth, role in enumerate(roles)
             )
             if file.table != "seen":
                 parts.append(f"SELECT {ids}, {columns} FROM {quoted(file.table)}")

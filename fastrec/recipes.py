@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from fastrec.exceptions import InputTypeError, MetricError, shown
+from fastrec.exceptions import InputTypeError, MetricError, listed_in_order, shown
 from fastrec.registry import DEFAULT_K, DEFAULT_METRICS, DEFAULT_SCORE_METRICS, Call, expand, nearest, parse, read_k
 
 __all__ = ["DEFAULT_POLICIES", "RECIPES", "Recipe", "find_recipe"]
@@ -59,7 +59,7 @@ class Recipe:
         if not isinstance(metrics, Iterable):
             raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {shown(metrics)}")
         found: dict[str, Call] = {}
-        for text in metrics:
+        for text in listed_in_order(metrics, "metrics"):
             if not isinstance(text, str):
                 raise MetricError(f"a metric of {self.tool} is named by a text such as 'ndcg@10', found {shown(text)}")
             call = _find(self.name, text, kind)

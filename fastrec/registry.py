@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fastrec.exceptions import InputTypeError, MetricError, check_text, listed, shown, some_names, whole_number
+from fastrec.exceptions import InputTypeError, MetricError, check_text, listed_in_order, shown, some_names, whole_number
 
 __all__ = [
     "ABOVE_ZERO",
@@ -51,6 +51,20 @@ FINITE = "a finite number"
 COUNT = "a whole number from 1 to 10000"
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
 MinGain = float | typing.Literal["any"]
+CALLED_ELSEWHERE = {  # what texts and tools call metrics, in letters alone, where the nearest name is another
+    "hr": "hit_rate",
+    "hitratio": "hit_rate",
+    "success": "hit_rate",
+    "p": "precision",
+    "prec": "precision",
+    "r": "recall",
+    "rr": "mrr",
+    "reciprocalrank": "mrr",
+    "reciprank": "mrr",
+    "ap": "map",
+    "rocauc": "auc",
+    "logloss": "log_loss",
+}
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
 DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
@@ -176,6 +190,11 @@ class Call:
         given += [f"{name}={print_value(value)}" for name, value in own if value is not None]
         options = f"({', '.join(given)})" if given else ""
         return f"{self.metric.name}{options}{'' if self.k is None else f'@{self.k}'}"
+
+    @property
+    def needs_users(self) -> bool:
+        """Whether scored rows that belong to nobody cannot have it."""
+        return self.metric.kind == "ranking" or self.metric.name == "gauc" or ("average", "user") in self.options
 
     def evaluate(self, statistics: Any) -> Any:
         """The formula's value for these statistics."""
@@ -352,6 +371,8 @@ def _find_metric(name: str, inside: str) -> Metric:
     known = known_metrics()
     found = [metric for metric in known if metric.name == name]
     if not found:
+        if (ours := CALLED_ELSEWHERE.get(re.sub(r"[^a-z]", "", name.lower()))) is not None:
+            raise MetricError(f"unknown metric {name!r}; did you mean {ours!r}?")
         names = list(dict.fromkeys(metric.name for metric in known))
         raise MetricError(f"unknown metric {name!r}{nearest(name, names, 'fastrec.catalogue()')}")
     return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0]
@@ -377,6 +398,8 @@ def _check_text(text: Any) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> Call:
+    if len(several := split_outside_brackets(text)) > 1:
+        raise MetricError(f"{text!r} names several metrics: pass a list of texts, {several}")
     match = re.fullmatch(r"\s*([^\s(@]+)\s*(?:\((.*)\))?\s*(?:@\s*(\S+)\s*)?", text, re.DOTALL)
     if match is None:
         raise MetricError(f"cannot read the metric {text!r}: write name(option=value)@k, as in 'ndcg(gain=exp2)@10'")
@@ -483,7 +506,7 @@ def expand(
         metrics = [metrics]
     if not isinstance(metrics, Iterable):
         raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {shown(metrics)}")
-    calls = [metric if isinstance(metric, Call) else parse(metric) for metric in listed(metrics, "metrics")]
+    calls = [metric if isinstance(metric, Call) else parse(metric) for metric in listed_in_order(metrics, "metrics")]
     if not calls:
         raise MetricError("metrics must name at least one metric")
     if k is not None:
@@ -500,7 +523,7 @@ def expand(
 
 def _as_list(k: Any) -> list[Any]:
     scalar = isinstance(k, str | bytes | bytearray) or not isinstance(k, Iterable) or getattr(k, "ndim", 1) == 0
-    return [k] if scalar else listed(k, "k")
+    return [k] if scalar else listed_in_order(k, "k")
 
 
 def catalogue() -> list[dict[str, Any]]:

@@ -49,6 +49,7 @@ from fastrec.views import (
     distributions,
     estimated,
     facts,
+    order_of_lists,
     settings_table,
 )
 
@@ -63,6 +64,7 @@ NOTES = (
     ("constant_scores", "with equal scores only", ()),
     ("no_rows", "without rows", ()),
 )
+NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 INTERVALS = ("normal", "bootstrap")
 NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # that make a mean NaN where they say so
@@ -198,7 +200,9 @@ class Report(Mapping[str, float]):
     users : counts of users: "total", "evaluated", "no_truth" (no relevant item), "no_recs" (no list); of scored rows
         also "no_negatives", "constant_scores" (both classes, one score), "no_rows".
     data : what was seen in the data: row counts, and for lists the shares "truth_users_with_recs" and
-        "truth_items_in_recs" (NaN where there is nothing to share out).
+        "truth_items_in_recs" (NaN where there is nothing to share out). "rec_rows_by_rank", "rec_rows_by_score" and
+        "rec_rows_by_place" are the rows that ranks, scores, or nothing but their place in a frame or file brought into
+        order (none of lists that are passed in their order), "truth_rows_with_gains" those whose gains were given.
     settings : the options of the call; with ``like`` also "names", what the tool calls the metrics: {name: metric}.
     groups : {grouping: {label: {metric: GroupEstimate}}}, empty when no groups were given.
     user_ids : array (n_users,), or None when users have no ids.
@@ -383,6 +387,8 @@ class Report(Mapping[str, float]):
         >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["hits"]).warnings
         []
         """
+        if self.data.get("truth_rows") == 0:
+            return [NO_TRUTH]
         # Without a shared user there can be no shared item: name only the cause.
         if self.data.get("truth_users_with_recs") == 0:
             return ["no user with truth has a list: do the user ids match?"]
@@ -622,7 +628,7 @@ class Report(Mapping[str, float]):
             if self.users.get(count):
                 rules = self._rules(policies)
                 users.append(f"{self.users[count]:,} {meaning}{f' ({rules})' if rules else ''}")
-        notes = ["; ".join(users)]
+        notes = ["; ".join(users), *order_of_lists(self.data)]
         if self.groups:
             sizes = (f"{grouping} ({len(by_label):,})" for grouping, by_label in self.groups.items())
             notes.append(f"groups: {', '.join(sizes)}")
@@ -630,7 +636,7 @@ class Report(Mapping[str, float]):
 
 
 def load(path: str | os.PathLike[str]) -> Report:
-    """Read a report that `Report.save` wrote, equal to the saved one to the last bit.
+    """Read a report that `Report.save` wrote, with the same numbers to the last bit.
 
     Raises
     ------

@@ -71,8 +71,7 @@ def check_values(plan: Plan, rows: Rows) -> None:
 
 def _check_without_users(plan: Plan) -> None:
     for value in plan.values:
-        of_users = value.call.metric.kind == "ranking" or value.call.metric.name == "gauc"
-        if of_users or ("average", "user") in value.call.options:
+        if value.call.needs_users:
             raise InputError(f"{value.call.text} needs users: give indptr, or user_ids with one key per row")
     if plan.per_user:
         raise InputError("per_user=True needs users: give indptr, or user_ids with one key per row")

@@ -165,4 +165,5 @@ def _only(prepared: Prepared, wanted: Array) -> Prepared:
         truth_indptr=before[log.truth_indptr],
         gains=None if log.gains is None else log.gains[wanted],
     )
-    return prepared._replace(log=held)
+    with_gains = len(held.truth_items) if prepared.facts["truth_rows_with_gains"] else 0
+    return prepared._replace(log=held, facts=prepared.facts | {"truth_rows_with_gains": with_gains})

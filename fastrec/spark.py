@@ -21,7 +21,7 @@ import numpy as np
 
 from fastrec import exceptions
 from fastrec._version import __version__
-from fastrec.api import Duplicates, Evaluator, NoRecs, NoTruth, OneClass, ScoreEvaluator, Ties
+from fastrec.api import Duplicates, Evaluator, NoRecs, NoTruth, OneClass, ScoreEvaluator, Ties, usual_of_rows
 from fastrec.blocks import BATCH_BYTES, Block, batches_of_buckets, pack, tables_of
 from fastrec.exceptions import (
     FastrecError,
@@ -29,6 +29,7 @@ from fastrec.exceptions import (
     InputError,
     InputTypeError,
     MetricError,
+    listed_in_order,
     require,
     whole_number,
 )
@@ -155,8 +156,8 @@ def evaluate(
     job = _Job(
         make=Evaluator,
         options={
-            "metrics": _listed(metrics),
-            "k": _listed(k),
+            "metrics": _listed(metrics, "metrics"),
+            "k": _listed(k, "k"),
             "min_gain": min_gain,
             "n_items": n_items,
             "like": like,
@@ -247,9 +248,12 @@ def evaluate_scores(
     """
     columns = Columns(user=user, item=item, label=label, score=score, by=by)
     side = _Side.open("log", log)
+    keys = _user_columns(side, columns)
+    wanted = {"metrics": _listed(metrics, "metrics"), "k": _listed(k, "k")}
+    if metrics is None and like is None:
+        wanted = usual_of_rows(wanted["k"], has_users=bool(keys), weighted=sample_weight is not None)
     options = {
-        "metrics": _listed(metrics),
-        "k": _listed(k),
+        **wanted,
         "min_gain": min_gain,
         "n_items": n_items,
         "like": like,
@@ -264,7 +268,7 @@ def evaluate_scores(
         ScoreEvaluator,
         options,
         {**arguments, **weights},
-        _user_columns(side, columns),
+        keys,
         n_threads,
         _check_partitions(n_partitions),
     )
@@ -536,9 +540,9 @@ def _column(name: str) -> Column:
     return functions.col(f"`{name.replace('`', '``')}`")
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: Any, name: str) -> Any:
     """An argument that may be an iterator, to be read by many."""
-    return value if value is None or isinstance(value, (str, int, np.integer)) else list(value)
+    return listed_in_order(value, name) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 def _columns_of_lists(side: _Side, columns: Columns, user_weight: str | None) -> list[str]:

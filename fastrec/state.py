@@ -45,8 +45,9 @@ class State:
 
     @property
     def groups(self) -> list[GroupKey]:
-        """Groups in an order that does not depend on when they were seen."""
-        return sorted(self._groups, key=lambda key: (key[0], isinstance(key[1], str), key[1]))
+        """Groups by grouping, as these were first given; labels in an order that does not depend on when they came."""
+        place = {grouping: nth for nth, grouping in enumerate(dict.fromkeys(grouping for grouping, _ in self._groups))}
+        return sorted(self._groups, key=lambda key: (place[key[0]], isinstance(key[1], str), key[1]))
 
     def add(self, outcome: Outcome, groups: list[GroupKey]) -> None:
         """Add a batch whose groups 1, 2, ... are `groups`."""

@@ -29,6 +29,7 @@ from fastrec.formats import (
     recognise,
     unchanged,
 )
+from fastrec.inputs.arrow import WANTED_LABELS
 from fastrec.queries import run
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "check_groupings",
     "estimate_bytes",
     "joint_kind",
+    "label_sql",
     "load",
     "number_sql",
     "one_row",
@@ -54,6 +56,7 @@ __all__ = [
 
 SIGNED_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 INTEGER_TYPES = frozenset((*SIGNED_TYPES, *(f"U{name}" for name in SIGNED_TYPES)))
+TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 TEXT_TYPES = frozenset(("VARCHAR", "UUID"))
 LARGEST_ID = 2**63 - 1
 LARGEST_EXACT_FLOAT = 2**53
@@ -335,6 +338,18 @@ def _is_text(type_: str) -> bool:
     return type_ in TEXT_TYPES or type_.startswith("ENUM")
 
 
+def _is_label(type_: str) -> bool:
+    return _is_integer(type_) or _is_text(type_) or type_ in ("BOOLEAN", "DATE", *TIMES)
+
+
+def label_sql(file: File, role: str) -> str:
+    """SQL for labels to group by, as text: booleans and times as data frames have them."""
+    column, type_ = quoted(role), file.types[role]
+    if type_ == "BOOLEAN":
+        return f"CASE WHEN {column} THEN 'True' WHEN NOT {column} THEN 'False' END"
+    return f"CAST({column} AS VARCHAR)"
+
+
 def _is_number(type_: str) -> bool:
     return _is_integer(type_) or type_ in ("FLOAT", "DOUBLE", "BOOLEAN") or type_.startswith("DECIMAL")
 
@@ -343,6 +358,9 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
     """Columns to group by must be in one of the files."""
     having = [file for table, file in files.items() if table != "seen"]
     for n, name in enumerate(by):
+        for file in having:
+            if f"by{n}" in file.names and not _is_label(file.types[f"by{n}"]):
+                raise ColumnError(f"{file.at(f'by{n}')} holds {file.types[f'by{n}']}; {WANTED_LABELS}", "by")
         if any(f"by{n}" in file.names for file in having):
             continue
         if len(having) == 1:

@@ -32,7 +32,11 @@ KINDS = {1: "up", -1: "down", 0: "", None: ""}
 SIGNS = {1: " ▲", -1: " ▼", 0: "", None: ""}
 DATA = {
     "rec_rows": "rows of lists",
+    "rec_rows_by_rank": "rows of lists ordered by ranks",
+    "rec_rows_by_score": "rows of lists ordered by scores",
+    "rec_rows_by_place": "rows of lists in the order of the rows",
     "truth_rows": "rows of truth",
+    "truth_rows_with_gains": "rows of truth with gains",
     "truth_rows_not_relevant": "rows of truth that are not relevant",
     "duplicates_in_recs": "copies in lists",
     "duplicates_in_truth": "copies in truth",
@@ -232,6 +236,19 @@ def facts(
         if rows in data and (n := users["total"] - users.get(without, 0)):
             seen.append([meaning, f"{data[rows] / n:.4f}"])
     return [Table("Users", ["users", "policy", "number"], cells, 2), Table("Data", ["what", "number"], seen)]
+
+
+def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
+    """What ordered the lists and where gains came from, a line; nothing of lists that were passed in their order."""
+    words = {"rank": "ranks", "score": "scores", "place": "rows"}
+    orders = [word for role, word in words.items() if data.get(f"rec_rows_by_{role}")]
+    if not orders:
+        return []
+    given, rows = data.get("truth_rows_with_gains", 0), data["truth_rows"]
+    gains = f"gains given in {given:,} of {rows:,} rows" if given else "all gains 1"
+    if 0 < given == rows:
+        gains = "gains as given"
+    return [f"lists in the order of their {' and '.join(orders)}; {gains}"]
 
 
 def definitions(metrics: Iterable[str]) -> Table:

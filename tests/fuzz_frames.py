@@ -243,7 +243,7 @@ def spoil(r: Draw, sides: dict[str, Any], options: Arguments) -> tuple[str, str]
         return (must if name != "score" or side == "labels" else EITHER), f"no column {name}"
     if kind == "null":
         values[r.randrange(len(values))] = None
-        must = REFUSED
+        must = EITHER if name == "group" else REFUSED  # a row without a label says nothing
         if one_in(r, 2) and not any(isinstance(value, list) for value in values):
             sides[side] = (encoded(name), table)
     elif kind == "sets":

@@ -229,11 +229,12 @@ def test_the_table_for_people(folder):
     assert re.fullmatch(r"mrr@10 +0\.5000 +-0\.0658 – 1\.0658 +3", lines[2])
     assert any(re.fullmatch(r"BE +1 +0\.5000 +1\.0000", line) for line in lines)
     assert any(re.fullmatch(r"NL +2 +0\.5000 ±0\.9800 +0\.5000 ±0\.9800", line) for line in lines)
-    assert lines[-5:] == [
+    assert lines[-6:] == [
         "3 of 4 users evaluated",
         "1 without a relevant item, left out",
         "1 without a list, counted as 0",
         "5 rows of lists, 3 of truth",
+        "lists in the order of their ranks; gains as given",
         "66.7 % of the relevant items are in the lists",
     ]
     assert "(none)" not in result.stdout
@@ -548,7 +549,7 @@ def test_a_log_without_users(logs):
     assert lines[-1] == "10 rows (5 positive)"
     assert run("evaluate", "log.csv", "-m", "auc", "--format", "md").stdout.startswith("| metric | mean | 95 % int")
     for options, message in (
-        (["-m", "auc,gauc"], r"no column 'user_id' .*; gauc needs users: --user-col names"),
+        (["-m", "auc,gauc"], r"no column 'user_id'; .*; gauc needs users: --user-col names"),
         (["-m", "ndcg@3"], r"ndcg@3 needs users: --user-col names their column"),
         (["-m", "mae(average=user)"], r"mae\(average=user\) needs users"),
         (["--by", "country"], "--by needs users"),

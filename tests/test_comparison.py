@@ -266,6 +266,11 @@ def without_values():
     ("change", "error", "match"),
     [
         ({"reports": [1, 2]}, fastrec.InputTypeError, "reports must be a dict"),
+        (
+            {"reports": without_values()},
+            fastrec.InputTypeError,
+            "reports must be a dict {name: report}, found a Report",
+        ),
         ({"reports": {"a": 1, "b": 2}}, fastrec.InputTypeError, r"reports\['a'\] must be a Report, found int"),
         ({"drop": ("b", "c")}, fastrec.InputError, "two reports or more, found 1"),
         ({"add": without_values}, fastrec.InputError, "the report of x has no values of users"),
@@ -276,6 +281,7 @@ def without_values():
         ({"missing": "keep"}, fastrec.InputError, "missing must be one of drop, zero, error"),
         ({"metrics": []}, fastrec.InputError, "metrics must name at least one metric"),
         ({"metrics": 3}, fastrec.InputError, "metrics must name at least one metric, such as 'ndcg@10', found 3"),
+        ({"metrics": {"mrr"}}, fastrec.InputTypeError, "metrics must be a list, found a set"),
         ({"progress": 3}, fastrec.InputTypeError, "progress must be called as"),
         ({"baseline": ["a"]}, fastrec.InputError, "is none of the reports"),
         ({"level": 1.0}, fastrec.InputError, "level must lie between 0 and 1"),
@@ -417,7 +423,8 @@ def test_what_is_shown_of_extreme_values_and_names():
         text = repr(fastrec.compare(reports))
         assert len(text.splitlines()) == 3 and max(map(len, text.splitlines())) < 200 and "\x1b" not in text
     assert "+" in repr(fastrec.compare(tiny)).splitlines()[1]
-    nobody = fastrec.evaluate([[1]], [[]], "mrr", per_user=True)
+    with pytest.warns(fastrec.FastrecWarning, match="the truth has no rows"):
+        nobody = fastrec.evaluate([[1]], [[]], "mrr", per_user=True)
     assert "nan" not in repr(fastrec.compare({"a": nobody, "b": nobody}))
 
 

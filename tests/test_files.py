@@ -770,3 +770,27 @@ def test_a_device_is_written_to_and_stays_a_device():
 def test_a_folder_is_no_output_file(tmp_path):
     with pytest.raises(InputError, match="is a folder"), output_file(tmp_path):
         pass
+
+
+# Arguments that are meant for others
+
+
+@pytest.mark.parametrize("name", ["recs", "truth", "users", "exclude"])
+def test_data_in_place_of_a_path(name, write):
+    paths = {"recs": write(LISTS), "truth": write(TRUTH)}
+    frame = pa.table({f"column_{nth}": ["x" * 200] for nth in range(50)})
+    with pytest.raises(InputTypeError, match=rf"^{name} must be a path, found a Table: evaluate takes data frames$"):
+        evaluate_files(**paths | {name: frame})
+
+
+@pytest.mark.parametrize(
+    ("files", "option", "says"),
+    [
+        (2, {"per_usr": True}, "takes no argument 'per_usr' for lists, with truth; did you mean 'per_user'"),
+        (2, {"one_class": "drop"}, "takes no argument 'one_class' for lists"),
+        (1, {"no_recs": "zero"}, "takes no argument 'no_recs' for a log, without truth; did you mean"),
+    ],
+)
+def test_arguments_that_there_are_not(files, option, says, write):
+    with pytest.raises(InputTypeError, match=f"^evaluate_files {says}"):
+        evaluate_files(*[write(LISTS), write(TRUTH)][:files], metrics="mrr", **option)

@@ -4,6 +4,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,11 +85,26 @@ DATA: dict[str, Fault] = {
     "gains for some": Fault({"truth": [{1: 0.5}, [2]]}, Type, ["truth", "gains for all users or for none"]),
     "COO": Fault({"recs": sparse.coo_matrix(np.eye(2))}, Type, ["recs", "sparse", "tocsr()"]),
     "CSC": Fault({"truth": sparse.csc_matrix(np.eye(2))}, Type, ["truth", "csc", "tocsr()"]),
+    "path of lists": Fault({"recs": "recs.csv"}, Type, ["recs must be data", "'recs.csv'", "evaluate_files reads"]),
+    "path of truth": Fault({"truth": Path("t.csv")}, Type, ["truth must be data", "t.csv", "evaluate_files"]),
     "dict and list": Fault({"recs": {1: [1]}}, Type, ["dicts", "truth", "list"]),
     "list and dict": Fault({"truth": {1: [1]}}, Type, ["dicts", "recs", "list"]),
     "dicts and a list of seen": Fault(
         {"recs": {1: [1]}, "truth": {1: [1]}, "exclude": [[1]]}, Type, ["dicts", "exclude", "list"]
     ),
+    "keys of other types": Fault(
+        {"recs": {1: [1]}, "truth": {"1": [1]}}, Type, ["user ids", "one type", "recs: integers, truth: texts"]
+    ),
+    "keys of two types": Fault(
+        {"recs": {1: [1], "b": [2]}, "truth": {1: [1]}}, Type, ["one type", "recs: integers and texts, truth: integers"]
+    ),
+    "keys of seen items": Fault(
+        {"recs": {1: [1]}, "truth": {1: [1]}, "exclude": {(1, 2): [1]}}, Type, ["one type", "exclude: tuple"]
+    ),
+    "key is None": Fault({"recs": {None: [1]}, "truth": {None: [1]}}, Type, ["user ids", "found None in recs"]),
+    "key is NaN": Fault({"recs": {}, "truth": {math.nan: [1]}}, Type, ["user ids", "found nan in truth"]),
+    "key is a float": Fault({"recs": {1: [1]}, "truth": {np.float32(1): [1]}}, Type, ["user ids", "found", "in truth"]),
+    "key is a boolean": Fault({"recs": {1: [1]}, "truth": {True: [1]}}, Type, ["user ids", "found True in truth"]),
     "dict of numbers": Fault(
         {"recs": {"ann": 5}, "truth": {"ann": [1]}}, Type, ["recs['ann']", "list of items", "int"]
     ),
@@ -250,6 +266,8 @@ ABOUT_USERS: dict[str, Fault] = {
     "user ids in a text": Fault({"user_ids": "ab"}, Type, ["user_ids", "str"]),
     "user ids are a number": Fault({"user_ids": 4}, Type, ["user_ids", "int"]),
     "user ids are lists": Fault({"user_ids": [[1], [2]]}, Type, ["user_ids", "list"]),
+    "user ids of two types": Fault({"user_ids": ["ann", 1]}, Type, ["one type", "user_ids: integers and texts"]),
+    "a missing user id": Fault({"user_ids": ["ann", None]}, Type, ["user ids", "found None in user_ids"]),
     "user ids hold lists": Fault({"user_ids": [(1, [2]), (3, 4)]}, Type, ["user_ids", "a tuple at position 0"]),
     "ids beside dicts": Fault(
         {"recs": {1: [1], 2: []}, "truth": {1: [1]}, "user_ids": NAMES}, Value, ["user_ids", "dicts"]
@@ -258,11 +276,22 @@ ABOUT_USERS: dict[str, Fault] = {
 
 SETTINGS: dict[str, Fault] = {
     "unknown metric": Fault({"metrics": "ndgc@10"}, Metric, ["'ndgc'", "did you mean 'ndcg'"]),
+    "metric of other tools": Fault({"metrics": "HR@10"}, Metric, ["'HR'", "did you mean 'hit_rate'"]),
+    "several metrics in a text": Fault(
+        {"metrics": "ndcg(gain=[0, 1])@1,recall@1"}, Metric, ["a list", "['ndcg(gain=[0, 1])@1', 'recall@1']"]
+    ),
     "unknown option": Fault({"metrics": "ndcg(gains=exp2)"}, Metric, ["ndcg", "'gains'", "did you mean 'gain'"]),
     "unknown choice": Fault({"metrics": "ndcg(gain=exp)"}, Metric, ["gain=exp", "linear", "did you mean 'exp2'"]),
     "no metric": Fault({"metrics": []}, Metric, ["metrics", "at least one"]),
     "metric is a number": Fault({"metrics": [3]}, Metric, ["text", "3"]),
     "metrics is a number": Fault({"metrics": 3}, Type, ["metrics", "3"]),
+    "metrics by cut-off": Fault({"metrics": {"ndcg": 10}}, Type, ["metrics", "a list", "dict", "write 'ndcg@5'"]),
+    "metrics without order": Fault({"metrics": {"ndcg@5", "recall@5"}}, Type, ["metrics", "a list", "found a set"]),
+    "cut-offs by metric": Fault({"k": {5: "ndcg"}}, Type, ["k", "a list", "found a dict"]),
+    "cut-offs without order": Fault({"k": frozenset({5, 10})}, Type, ["k", "a list", "found a frozenset"]),
+    "metrics of a tool without order": Fault(
+        {"metrics": {"ndcg@5"}, "like": "trec_eval"}, Type, ["metrics", "a list", "found a set"]
+    ),
     "option without a value": Fault({"metrics": "ndcg(exp2)"}, Metric, ["'exp2'", "name=value"]),
     "option twice": Fault({"metrics": "cg(gain=exp2, gain=linear)"}, Metric, ["gain", "twice"]),
     "open bracket": Fault({"metrics": "ndcg(gain=exp2@3"}, Metric, ["'ndcg(gain=exp2@3'", "name(option=value)@k"]),
@@ -446,18 +475,27 @@ def test_a_user_comes_once(first: Any, second: Any, again: str) -> None:
     assert evaluator.result().users["total"] == 2
 
 
-def test_users_of_several_kinds() -> None:
-    recs, truth = {1: [1], "a": [2], None: [3], (1, 2): [4]}, {1: [1], "a": [9], None: [3], (1, 2): []}
+def test_users_that_are_neither_texts_nor_integers() -> None:
+    recs, truth = {("a", 1): [1], ("a", 2): [2], ("b", 1): [3]}, {("a", 1): [1], ("a", 2): [9], ("b", 1): []}
     evaluator = fastrec.Evaluator("recall")
     evaluator.update(recs, truth)
     report = evaluator.result()
-    assert report["recall"] == pytest.approx(2 / 3)
+    assert report["recall"] == 0.5
     assert report.user_ids is not None
-    assert report.user_ids.tolist() == [1, "a", None, (1, 2)]
-    with pytest.raises(fastrec.InputError, match="user 'a'"):
-        evaluator.update({"a": [1]}, {"a": [1]})
-    evaluator.update({"b": [1]}, {"b": [1]})
-    assert evaluator.result().users["total"] == 5
+    assert report.user_ids.tolist() == [("a", 1), ("a", 2), ("b", 1)]
+    with pytest.raises(fastrec.InputError, match=r"user \('a', 2\)"):
+        evaluator.update({("a", 2): [1]}, {("a", 2): [1]})
+    evaluator.update({("b", 2): [1]}, {("b", 2): [1]})
+    assert evaluator.result().users["total"] == 4
+
+
+def test_keys_of_one_kind_match_whatever_their_types() -> None:
+    recs = {1: [1], np.int32(2): [9], 2**63: [5], np.uint64(4): [7]}
+    truth = {np.int64(1): [1], 2: [2], np.uint64(2**63): [5]}
+    values = fastrec.evaluate(recs, truth, "recall", per_user=True).per_user["recall"]
+    assert values.tolist() == pytest.approx([1, 0, 1, math.nan], nan_ok=True)
+    with pytest.warns(fastrec.FastrecWarning, match="no user with truth"):
+        assert fastrec.evaluate({}, {"a": [1]}, "recall")["recall"] == 0
 
 
 def test_a_user_who_was_refused_may_come_again() -> None:
@@ -714,7 +752,7 @@ def test_numbers_of_any_type() -> None:
     assert fastrec.evaluate((items, indptr), ones, "cg")["cg"] == 1.5
 
 
-@pytest.mark.parametrize("k", [[1, 2], (1, 2), range(1, 3), np.array([1, 2]), {1: 0, 2: 0}, iter([1, 2])])
+@pytest.mark.parametrize("k", [[1, 2], (1, 2), range(1, 3), np.array([1, 2]), {1: 0, 2: 0}.keys(), iter([1, 2])])
 def test_cutoffs_in_any_collection(k: Any) -> None:
     assert list(fastrec.evaluate(RECS, TRUTH, ["hits", "mrr@7"], k=k)) == ["hits@1", "hits@2", "mrr@7"]
 
@@ -729,11 +767,13 @@ def test_numpy_numbers_as_settings() -> None:
 def test_no_users_at_all() -> None:
     forms: list[Any] = [[], np.zeros((0, 5), int), (np.zeros(0, int), [0]), {}]
     for nothing in forms:
-        report = fastrec.evaluate(nothing, nothing, ["ndcg", "recall(average=pooled)"], per_user=True)
+        with pytest.warns(fastrec.FastrecWarning, match="the truth has no rows"):
+            report = fastrec.evaluate(nothing, nothing, ["ndcg", "recall(average=pooled)"], per_user=True)
         assert all(math.isnan(report[name]) for name in report)
         assert [len(values) for values in report.per_user.values()] == [0, 0]
         assert report.users == {"total": 0, "evaluated": 0, "no_truth": 0, "no_recs": 0}
-    report = fastrec.Evaluator(["ndcg"]).result()
+    with pytest.warns(fastrec.FastrecWarning, match="the truth has no rows"):
+        report = fastrec.Evaluator(["ndcg"]).result()
     assert math.isnan(report["ndcg"])
     assert report.users["total"] == 0
 

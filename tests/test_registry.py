@@ -17,7 +17,8 @@ from test_metrics import CI, MATRIX, flat, random_log, recs_of, truth_of
 
 import fastrec
 from fastrec import registry
-from fastrec.registry import expand, parse, split_outside_brackets
+from fastrec.exceptions import MetricError
+from fastrec.registry import CALLED_ELSEWHERE, expand, parse, split_outside_brackets
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -585,3 +586,10 @@ def test_zero_over_zero_is_zero_in_every_formula() -> None:
     assert fastrec.evaluate([[1]], [[1]], "mine")["mine"] == 0
     declare(lambda s: np.where(s.hits > -1, np.divide(s.hits - s.hits, s.n_rel - s.n_rel), 1.0))
     assert fastrec.evaluate([[1]], [[1]], "mine")["mine"] == 0
+
+
+@pytest.mark.parametrize(("elsewhere", "ours"), CALLED_ELSEWHERE.items())
+def test_what_a_metric_is_called_elsewhere_is_suggested(elsewhere, ours):
+    assert parse(ours).metric.name == ours
+    with pytest.raises(MetricError, match=f"did you mean '{ours}'"):
+        parse(f"{elsewhere.upper()}_@10" if len(elsewhere) > 1 else f"{elsewhere}@10")

@@ -8,6 +8,7 @@ import pickle
 import re
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,6 +132,26 @@ def test_per_user_values_must_have_been_asked_for():
 # Warnings and text
 
 
+NOTHING_HELD = "the truth has no rows: there is nothing to compare the lists with"
+
+
+@pytest.mark.parametrize("form", ["lists", "arrays", "dicts", "frames", "nothing at all"])
+def test_truth_without_rows_is_said(form):
+    recs, truth = {
+        "lists": ([[1], [2]], [[], []]),
+        "arrays": ((np.array([1, 2]), [0, 1, 2]), (np.zeros(0, int), [0, 0, 0])),
+        "dicts": ({1: [1]}, {}),
+        "frames": [{"user_id": np.arange(n), "item_id": np.arange(n)} for n in (2, 0)],
+        "nothing at all": ([], []),
+    }[form]
+    if form == "frames":
+        pyarrow = pytest.importorskip("pyarrow")
+        recs, truth = pyarrow.table(recs), pyarrow.table(truth)
+    with pytest.warns(fastrec.FastrecWarning, match=NOTHING_HELD) as caught:
+        assert math.isnan(fastrec.evaluate(recs, truth, "mrr")["mrr"])
+    assert len(caught) == 1
+
+
 @pytest.mark.parametrize(
     ("users", "items", "warnings"),
     [
@@ -144,6 +165,7 @@ def test_warnings(users, items, warnings):
     data = make_report().data | {"truth_users_with_recs": users, "truth_items_in_recs": items}
     report = make_report(data=data)
     assert report.warnings == warnings
+    assert make_report(data=data | {"truth_rows": 0}).warnings == [NOTHING_HELD]
     assert [line for line in repr(report).splitlines() if "warning" in line] == [f"warning: {w}" for w in warnings]
     assert ("warning" in report._repr_html_()) == bool(warnings)
 
@@ -289,6 +311,19 @@ def test_json_is_strict_and_keeps_all_digits():
     assert document["settings"] == {"gain": [0.0, 1.5], "n_items": 7, "k": [5, 10], "flag": True}
     assert "\n" in report.to_json(indent=2)
     assert "\n" not in report.to_json()
+    assert report.to_json(indent=np.int64(0)) == report.to_json(indent=0)
+
+
+@pytest.mark.parametrize("indent", ["report.json", Path("report.json"), "\t", -1, True, 1.5], ids=repr)
+def test_json_is_written_nowhere(indent, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    truth = [[1], [2]]
+    report = fastrec.evaluate([[1], [3]], truth, "mrr", per_user=True)
+    comparison = fastrec.compare({"a": report, "b": fastrec.evaluate([[3], [2]], truth, "mrr", per_user=True)})
+    for found in (report, comparison, fastrec.explain("mrr")):
+        with pytest.raises(fastrec.InputTypeError, match=r"indent must be a whole number .* Report\.save writes"):
+            found.to_json(indent)
+    assert not list(tmp_path.iterdir())
 
 
 def test_labels_that_are_the_same_text_are_refused_by_json():

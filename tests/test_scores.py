@@ -819,6 +819,11 @@ def test_k_is_for_metrics_of_lists() -> None:
 
 GOOD: dict[str, Any] = {"labels": [1, 0, 1], "scores": [0.3, 0.2, 0.1], "indptr": [0, 2, 3], "metrics": "gauc"}
 BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "path": (
+        {"labels": "log.csv", "scores": None, "indptr": None},
+        fastrec.InputTypeError,
+        "labels must be data.*'log.csv'.*evaluate_f",
+    ),
     "NaN score": ({"scores": [0.3, math.nan, 0.1]}, fastrec.InputError, "NaN at row 1"),
     "NaN score in rankings": ({"scores": [math.nan] * 3, "metrics": "ndcg"}, fastrec.InputError, "NaN at row 0"),
     "NaN float32": ({"scores": np.array([0, 0, math.nan], np.float32)}, fastrec.InputError, "NaN at row 2"),

@@ -1,5 +1,6 @@
 """Evaluation of Spark data frames in a real session on this machine, held to the same evaluation without Spark."""
 
+import datetime as dt
 import json
 import math
 import os
@@ -150,6 +151,22 @@ def test_rows_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partiti
     log = make_log()
     report = fastrec.spark.evaluate_scores(on_spark(log, 5), ROWS, by="device", n_partitions=n_partitions)
     assert_same(report, fastrec.evaluate_scores(log, metrics=ROWS, by="device"))
+
+
+def test_what_is_evaluated_unless_metrics_are_named(on_spark):
+    log = make_log()
+    for own in (log, log.drop_columns("user_id")):
+        assert list(fastrec.spark.evaluate_scores(on_spark(own, 3))) == list(fastrec.evaluate_scores(own))
+
+
+@pytest.mark.parametrize(
+    "labels", [[True, False, None, True], [dt.date(2024, 1, 2), None, None, dt.date(2024, 1, 3)], [4, None, 30, 5]]
+)
+def test_labels_of_users_are_those_of_frames(on_spark, labels):
+    recs = pa.table({"user_id": [1, 2, 3, 4], "item_id": [5, 6, 7, 8], "rank": [1, 1, 1, 1]})
+    truth = pa.table({"user_id": [1, 2, 3, 4], "item_id": [5, 6, 9, 8], "own": labels})
+    report = fastrec.spark.evaluate(on_spark(recs, 2), on_spark(truth, 3), "mrr", by="own")
+    assert_same(report, fastrec.evaluate(recs, truth, "mrr", by="own"))
 
 
 def test_ids_are_texts_and_seen_items_are_left_out(on_spark):

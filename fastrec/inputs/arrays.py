@@ -13,6 +13,7 @@ from fastrec.columns import LARGEST_INTEGER
 from fastrec.exceptions import InputError, InputTypeError, listed, shown
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.ids import Ids, check_ids
+from fastrec.inputs.users import check_keys
 from fastrec.ragged import Ragged, as_array, check_indptr
 
 __all__ = ["RawSide", "Side", "check_numbers", "read_pair", "read_side"]
@@ -31,6 +32,7 @@ class RawSide(NamedTuple):
     items: Ids
     indptr: Array  # int64 (n_users + 1,)
     extra: Array | None  # scores of lists, gains of truth: float64 (n,)
+    order: str = ""  # what brought lists of a frame without scores into order: "rank", or "place" of their rows
 
 
 class Side(NamedTuple):
@@ -62,6 +64,7 @@ def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, 
     for side, name in ((recs, "recs"), (truth, "truth"), (exclude, "exclude")):
         if not isinstance(side, Mapping) and not (name == "exclude" and side is None):
             raise InputTypeError(f"recs and truth must both be dicts or neither, {name} is {_kind(side)}")
+    check_keys({"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude}))
     users = [*truth, *(user for user in recs if user not in truth)]
     empty: tuple[Any, ...] = ()
     lists = _read_rows([recs.get(user, empty) for user in users], "recs", "scores", users)

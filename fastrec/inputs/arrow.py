@@ -19,11 +19,14 @@ from fastrec.ragged import Ragged
 
 __all__ = [
     "Frame",
+    "Labels",
     "check_same_lengths",
     "is_column",
+    "is_numeric",
     "list_column",
     "open_foreign",
     "read_ids",
+    "read_labels",
     "read_numbers",
     "refuse_other_indexes",
     "split_lists",
@@ -32,6 +35,10 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Column = Any  # a pyarrow.ChunkedArray
 MOST_CODES = 2**31  # that int32 can hold
+WANTED_LABELS = (
+    "labels to group by are texts, integers, booleans or dates: make such a column of it, of numbers by cutting them "
+    "into ranges (missing values make floats of integers: astype('Int64') keeps them)"
+)
 NOT_FLOATS = "floats cannot hold large ids (missing values make floats of integers): drop those rows, then astype"
 
 
@@ -52,14 +59,16 @@ class Frame(NamedTuple):
         """A column as errors call it."""
         return f"{self.name} column {column!r}"
 
-    def read(self, column: str) -> Column:
-        """A column without nulls."""
+    def read(self, column: str, *, nulls: bool = False) -> Column:
+        """A column, without nulls unless these are allowed."""
         if column not in self.columns:
             raise InputError(f"{self.name} has no column {column!r}{suggest_name(column, self.columns)}{self.hint}")
         if self.columns.count(column) > 1:
             raise InputError(f"{self.name} has {self.columns.count(column)} columns of the name {column!r}")
         values = self.get(column)
-        _check_column(values, self.where(column))
+        _check_valid(values, self.where(column))
+        if not nulls:
+            _refuse_nulls(values, self.where(column))
         return values
 
 
@@ -233,7 +242,13 @@ def _read_spark(rows: Sequence[Any], name: str) -> Frame:
 
 
 def _check_column(column: Column, where: str) -> None:
-    """An error for nulls, and for arrays whose parts do not fit: kernels trust offsets, indices and texts."""
+    """An error for nulls, and for arrays whose parts do not fit."""
+    _check_valid(column, where)
+    _refuse_nulls(column, where)
+
+
+def _check_valid(column: Column, where: str) -> None:
+    """An error for arrays whose parts do not fit: kernels trust offsets, indices and texts."""
     import pyarrow as pa
 
     try:
@@ -241,12 +256,11 @@ def _check_column(column: Column, where: str) -> None:
     except pa.ArrowException as error:
         broken = "holds a text that is not UTF-8" if "UTF8" in str(error) else "is no valid Arrow array"
         raise InputError(f"{where} {broken}: {error}") from None
-    _refuse_nulls(column, where)
 
 
 def _refuse_nulls(column: Column, where: str) -> None:
     if (null := _find_nulls(column)).any():
-        found = f"found null in row {int(null.argmax())} (in {null.sum()} of {len(column)} rows)"
+        found = f"found null in row {int(null.argmax())}, counted from 0 (in {null.sum()} of {len(column)} rows)"
         raise InputError(f"{where} must not be null, {found}")
 
 
@@ -294,6 +308,53 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Texts:
     raise InputTypeError(f"{where} must hold integers or texts, found {column.type}{advice}")
 
 
+class Labels(NamedTuple):
+    """Labels of rows to group users by. A null says nothing of its user."""
+
+    ids: Array | Texts  # of the rows that have one
+    valid: Array | None  # whether a row has one; None where all do
+
+    def spread(self, codes: Array) -> Array:
+        """What stands for the labels, in the rows that these stand in; anything in the others."""
+        if self.valid is None:
+            return codes
+        spread = np.zeros(len(self.valid), codes.dtype)
+        spread[self.valid] = codes
+        return spread
+
+
+def read_labels(column: Column, where: str, n_threads: int = 1) -> Labels:
+    """Labels as integers or texts; booleans and dates as texts, as a file has them."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    null = _find_nulls(column)
+    if null.any():
+        column = _without_views(column).filter(pa.array(~null))
+    if types.is_dictionary(column.type) and _kind_of_texts(column.type.value_type) is None:
+        column = column.cast(column.type.value_type)
+    ids = read_ids(_labels_as_texts(column, where), where, n_threads)
+    return Labels(ids, ~null if null.any() else None)
+
+
+def _labels_as_texts(column: Column, where: str) -> Column:
+    """Booleans and dates as texts; integers and texts as they are."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    kind = column.type
+    if types.is_boolean(kind):
+        return compute.if_else(column, "True", "False")
+    if types.is_date(kind):
+        return column.cast(pa.string())
+    if types.is_timestamp(kind) and kind.tz is None:  # without the zeros that a unit smaller than needed makes
+        texts = compute.replace_substring_regex(column.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
+        return compute.replace_substring_regex(texts, r"\.$", "")
+    if types.is_dictionary(kind) or types.is_null(kind) or types.is_integer(kind) or _kind_of_texts(kind) is not None:
+        return column
+    raise InputTypeError(f"{where} holds {kind}; {WANTED_LABELS}")
+
+
 def _texts_of(column: Column, kind: str) -> Texts:
     """Texts of a column whose chunks share one dictionary."""
     codes = _join([values_of(chunk.indices) for chunk in column.chunks if len(chunk)], np.int32)
@@ -332,14 +393,17 @@ def _kind_of_texts(kind: Any) -> str | None:
 
 
 def _without_views(column: Column) -> Column:
-    """An encoded column whose dictionaries are of a form that all of PyArrow works on."""
+    """A column of texts, encoded or not, of a form that all of PyArrow works on."""
     import pyarrow as pa
     from pyarrow import types
 
-    kind = column.type.value_type
+    encoded = types.is_dictionary(column.type)
+    kind = column.type.value_type if encoded else column.type
     if not (types.is_string_view(kind) or types.is_binary_view(kind)):
         return column
     wide = pa.large_string() if types.is_string_view(kind) else pa.large_binary()
+    if not encoded:
+        return column.cast(wide)
     parts = [pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(wide)) for chunk in column.chunks]
     return pa.chunked_array(parts, pa.dictionary(column.type.index_type, wide))
 
@@ -360,6 +424,13 @@ def read_numbers(column: Column, where: str) -> Array:
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
         raise InputTypeError(f"{where} must hold numbers, found {kind}")
     return _flat(column.cast(kind) if encoded else column)
+
+
+def is_numeric(column: Column) -> bool:
+    """Whether a column holds integers or floats."""
+    from pyarrow import types
+
+    return bool(types.is_integer(column.type) or types.is_floating(column.type))
 
 
 def list_column(column: Column) -> bool:
@@ -390,7 +461,7 @@ def split_lists(column: Column, where: str) -> tuple[Column, Array]:
     indptr = np.cumsum(np.concatenate(lengths), dtype=np.int64)
     if (null := _find_nulls(flat)).any():
         row = int(np.searchsorted(indptr, int(null.argmax()), side="right")) - 1
-        raise InputError(f"{where} must not hold nulls, found null in the list of row {row}")
+        raise InputError(f"{where} must not hold nulls, found null in the list of row {row}, counted from 0")
     return flat, indptr
 
 
@@ -402,9 +473,8 @@ def check_same_lengths(indptr: Array, wanted: Array, where: str) -> None:
         raise InputError(f"{where} has {len(indptr) - 1} rows, but there are items in {len(wanted) - 1}")
     wrong = np.diff(indptr) != np.diff(wanted)
     at = int(wrong.argmax())
-    raise InputError(
-        f"{where} must hold one value per item, but row {at} has {np.diff(indptr)[at]} for {np.diff(wanted)[at]} items"
-    )
+    found, of = np.diff(indptr)[at], np.diff(wanted)[at]
+    raise InputError(f"{where} must hold one value per item, but row {at}, counted from 0, has {found} for {of} items")
 
 
 def _values_of(chunk: Any) -> tuple[Any, Array]:

@@ -6,24 +6,28 @@ Users are matched by id. A frame whose rows stand grouped by user is not copied;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, listed, shown, suggest_name
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, listed, refuse_path, shown, suggest_name
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
+    Labels,
     check_same_lengths,
+    is_numeric,
     list_column,
     open_foreign,
     read_ids,
+    read_labels,
     read_numbers,
     split_lists,
 )
 from fastrec.inputs.grouping import (
     Grouping,
+    agreed,
     find_blocks,
     find_users,
     group_rows,
@@ -31,6 +35,7 @@ from fastrec.inputs.grouping import (
     order_of_ids,
 )
 from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids, spell
+from fastrec.inputs.order import are_disordered, hint_of_order, hint_of_sides, likely_orders
 from fastrec.inputs.users import as_labels
 from fastrec.threads import run_in_threads
 
@@ -42,6 +47,7 @@ __all__ = [
     "read_frames",
     "read_scored_frame",
     "refuse_columns",
+    "spell_labels",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -87,6 +93,7 @@ class FrameUsers(NamedTuple):
     order: Array | None  # users by ascending id; None where they stand so
     groups: dict[str, Array] | None  # column -> label of each user
     weights: Array | None
+    hints: tuple[str, ...] = ()  # what columns say that nobody named
 
 
 class ScoredFrame(NamedTuple):
@@ -98,7 +105,7 @@ class ScoredFrame(NamedTuple):
     weights: Array | None
     items: Ids | None
     users: Ids | tuple[Ids, ...] | None  # of each row
-    groups: dict[str, Ids] | None  # of each row
+    groups: dict[str, Labels] | None  # of each row
     user_weights: Array | None  # of each row
 
 
@@ -123,22 +130,21 @@ class _Rows(NamedTuple):
         check_same_lengths(indptr, self.grouping.indptr, self.frame.where(name))
         return flat
 
-    def of_users(self, values: Array, name: str, users: _Users) -> Array:
-        """The value of each user of this frame, which must be the same in all rows of the user."""
+    def of_users(self, values: Array, valid: Array | None, name: str, users: _Users) -> tuple[Array, Array]:
+        """The value of each user of this frame, which must be the same in all rows of the user, and who has one."""
         if len(values) != (len(self.grouping.ids) if self.lists else self.grouping.indptr[-1]):
             raise InputError(f"{self.frame.where(name)} must be as long as that of users, found {len(values)} rows")
         if self.lists:
-            return values
-        grouped, indptr = self.grouping.take(values), self.grouping.indptr
-        first = grouped[indptr[:-1]]
-        wrong = grouped != np.repeat(first, np.diff(indptr))
-        if wrong.any():
-            user = int(np.searchsorted(indptr, int(wrong.argmax()), side="right")) - 1
+            return values, np.ones(len(values), bool) if valid is None else valid
+        take, indptr = self.grouping.take, self.grouping.indptr
+        first, present, wrong = agreed(take(values), None if valid is None else take(valid), indptr)
+        if wrong >= 0:
+            user = int(np.searchsorted(indptr, wrong, side="right")) - 1
             raise InputError(
                 f"{self.frame.where(name)} must agree within a user, but rows of user "
                 f"{users.spell(self.grouping.ids[user : user + 1]).tolist()[0]!r} differ"
             )
-        return first
+        return first, present
 
 
 class _Users(NamedTuple):
@@ -173,7 +179,24 @@ def read_frames(
     groups = {name: _read_labels(name, [recs, truth], users) for name in columns.groupings()}
     weights = _read_user_weights(user_weight, [recs, truth], users)
     moved = [_of_users(users.ids, rows, side, n_threads) for rows, side in sides]
-    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights)
+    used = {table.user for table in opened} | {table.item for table in opened} | {*columns.groupings(), user_weight}
+    hints = () if moved[0].order != "place" else tuple(_hints(recs, truth.frame, columns, used))
+    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, hints)
+
+
+def _hints(recs: _Rows, truth: Frame, columns: Columns, used: Collection[Any]) -> Iterator[str]:
+    """What other columns say of lists that are in the order of their rows."""
+    if columns.gain is None:
+        yield from hint_of_sides(recs.frame.columns, truth.columns)
+    for role, name in likely_orders(recs.frame.columns, used):
+        try:
+            column = recs.frame.read(name)
+        except FastrecError:  # nobody asked for it
+            continue
+        if not is_numeric(column):
+            continue
+        if are_disordered(role, recs.grouping.take(read_numbers(column, name)), recs.grouping.indptr):
+            yield hint_of_order(role, name)
 
 
 def _one_name(name: Any, role: str) -> str:
@@ -190,8 +213,8 @@ def _as_frame(value: Any, name: str) -> Frame:
     return value
 
 
-def _scalars(frame: Frame, name: str) -> Any:
-    column = frame.read(name)
+def _scalars(frame: Frame, name: str, *, nulls: bool = False) -> Any:
+    column = frame.read(name, nulls=nulls)
     if list_column(column):
         raise InputTypeError(f"{frame.where(name)} holds lists, wanted one value per row")
     return column
@@ -253,13 +276,14 @@ def _read_side(
     indptr, take = rows.grouping.indptr, rows.grouping.take
     role, name = extra_column(frame, columns)
     if name is None:
-        return rows, RawSide(map_ids(take, ids), indptr, None)
+        return rows, RawSide(map_ids(take, ids), indptr, None, "" if rows.lists else "place")
     where = frame.where(name)
     values = read_numbers(rows.read(name), where)
     if role != "rank":
         return rows, RawSide(map_ids(take, ids), indptr, take(check_numbers(values, len(ids), where)))
     ranks = _whole_ranks(values, where)
-    return rows, RawSide(map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids), indptr, None)
+    ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)
+    return rows, RawSide(ordered, indptr, None, "rank")
 
 
 def _refuse_repeated(keys: Array, frame: Frame, users: _Users) -> None:
@@ -271,7 +295,7 @@ def _refuse_repeated(keys: Array, frame: Frame, users: _Users) -> None:
         who = users.spell(keys[order[at : at + 1]]).tolist()[0]
         raise InputError(
             f"{frame.name} has columns of lists, one row per user, but user {who!r} stands in rows "
-            f"{order[at]} and {order[at + 1]}"
+            f"{order[at]} and {order[at + 1]}, counted from 0"
         )
 
 
@@ -332,7 +356,7 @@ def _of_users(users: Array, rows: _Rows, side: RawSide, n_threads: int) -> RawSi
     """A side for these users, in their order."""
     blocks = find_blocks(users, rows.grouping.ids, side.indptr, n_threads)
     extra = None if side.extra is None else blocks.take(side.extra)
-    return RawSide(map_ids(blocks.take, side.items), blocks.indptr, extra)
+    return RawSide(map_ids(blocks.take, side.items), blocks.indptr, extra, side.order)
 
 
 def _having(name: str, sides: Sequence[_Rows]) -> list[_Rows]:
@@ -348,13 +372,22 @@ def _read_labels(name: str, sides: Sequence[_Rows], users: _Users) -> Array:
     """The label of each user, integers or texts; NO_LABEL where the user is in no frame that has the column."""
     having = _having(name, sides)
     frames = [rows.frame for rows in having]
-    ids = [read_ids(_scalars(frame, name), frame.where(name)) for frame in frames]
-    codes, texts = _join_ids(ids, frames, f"{name!r} of")
-    values, present = _join_values(codes, name, having, users)
-    labels = values.tolist() if texts is None else spell(texts, values)
-    if not present.all():
-        labels = [str(label) if here else NO_LABEL for label, here in zip(labels, present.tolist(), strict=True)]
-    return as_labels(labels)
+    found = [read_labels(_scalars(frame, name, nulls=True), frame.where(name)) for frame in frames]
+    codes, texts = _join_ids([own.ids for own in found], frames, f"{name!r} of")
+    spread = [own.spread(of_rows) for own, of_rows in zip(found, codes, strict=True)]
+    values, present = _join_values(spread, [own.valid for own in found], name, having, users)
+    return spell_labels(
+        as_labels(values[present].tolist() if texts is None else spell(texts, values[present])), present
+    )
+
+
+def spell_labels(labels: Array, present: Array) -> Array:
+    """The label of each user, integers or texts, from those of the users who have one; NO_LABEL for the others."""
+    if present.all():
+        return labels
+    spelled = np.full(len(present), NO_LABEL, object)
+    spelled[present] = list(map(str, labels.tolist()))
+    return as_labels(spelled.tolist())
 
 
 def _read_user_weights(name: Any, sides: Sequence[_Rows], users: _Users) -> Array | None:
@@ -365,21 +398,25 @@ def _read_user_weights(name: Any, sides: Sequence[_Rows], users: _Users) -> Arra
     having = _having(name, sides)
     columns = [(rows.frame.where(name), _scalars(rows.frame, name)) for rows in having]
     numbers = [check_numbers(read_numbers(column, where), len(column), where) for where, column in columns]
-    values, present = _join_values(numbers, name, having, users)
+    values, present = _join_values(numbers, [None] * len(numbers), name, having, users)
     if not present.all():
         who = users.spell(users.ids[~present][:1]).tolist()[0]
         raise InputError(f"user {who!r} has no row in {having[0].frame.name}, so no weight in its column {name!r}")
     return values
 
 
-def _join_values(values: Sequence[Array], name: str, sides: Sequence[_Rows], users: _Users) -> tuple[Array, Array]:
+def _join_values(
+    values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[_Rows], users: _Users
+) -> tuple[Array, Array]:
     """The value of each user from the sides that have one, and who has any; sides must agree."""
     joined, present = np.zeros(len(users.ids), values[0].dtype), np.zeros(len(users.ids), bool)
-    for own, rows in zip(values, sides, strict=True):
+    for own, own_valid, rows in zip(values, valid, sides, strict=True):
         at = find_users(users.ids, rows.grouping.ids)
+        first, having = rows.of_users(own, own_valid, name, users)
         here = at >= 0
+        here[here] = having[at[here]]
         given = np.zeros_like(joined)
-        given[here] = rows.of_users(own, name, users)[at[here]]
+        given[here] = first[at[here]]
         wrong = present & here & (given != joined)
         if wrong.any():
             who = users.spell(users.ids[wrong][:1]).tolist()[0]
@@ -393,6 +430,7 @@ def read_scored_frame(
     value: Any, columns: Columns, weight: Any, user_weight: Any, *, with_items: bool, n_threads: int
 ) -> ScoredFrame:
     """Labels, scores and what else is asked for, of a frame of scored rows."""
+    refuse_path("labels", value)
     frame = open_foreign(value, "the frame")
     if not isinstance(frame, Frame):
         raise InputTypeError(f"scores must be given unless labels is a data frame, found a {type(value).__name__}")
@@ -409,6 +447,9 @@ def read_scored_frame(
     def ids(name: str) -> Ids:
         return read_ids(_scalars(frame, name), frame.where(name), n_threads)
 
+    def labels(name: str) -> Labels:
+        return read_labels(_scalars(frame, name, nulls=True), frame.where(name), n_threads)
+
     item = _name_or_found(frame, columns.item, "item_id") if with_items or columns.item is not None else None
     return ScoredFrame(
         labels=numbers(label),
@@ -417,7 +458,7 @@ def read_scored_frame(
         weights=None if weight is None else numbers(_one_name(weight, "sample_weight")),
         items=None if item is None else read_ids(rows.read(item), frame.where(item), n_threads),
         users=_read_user_keys(frame, columns, ids),
-        groups={name: ids(name) for name in columns.groupings()} or None,
+        groups={name: labels(name) for name in columns.groupings()} or None,
         user_weights=_read_weights_of_rows(frame, user_weight),
     )
 

@@ -80,6 +80,26 @@ class Grouping(NamedTuple):
         return row if self.mover is None else int(self.mover(np.arange(self.indptr[-1]))[row])
 
 
+def agreed(values: Array, valid: Array | None, indptr: Array) -> tuple[Array, Array, int]:
+    """One value of each user, of values in the order of users; whether a user has any; a row that differs, or -1.
+
+    valid : whether a row has a value; None where all do.
+    """
+    n_users = len(indptr) - 1
+    if valid is None:
+        first, present = indptr[:-1], np.ones(n_users, bool)
+    else:
+        having = np.append(np.flatnonzero(valid), len(values))
+        first = having[np.searchsorted(having, indptr[:-1])]
+        present = first < indptr[1:]
+        first = np.where(present, first, indptr[:-1])
+    of_users = values[first]
+    wrong = values != np.repeat(of_users, np.diff(indptr))
+    if valid is not None:
+        wrong &= valid
+    return of_users, present, int(wrong.argmax()) if wrong.any() else -1
+
+
 def group_rows(keys: Array, n_threads: int) -> Grouping:
     """Group rows by key, int32 or int64. Keys that already stand together stay where they are, in any order."""
     n = len(keys)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.exceptions import InputError, InputTypeError, refuse_path, shown
 from fastrec.inputs.arrays import RawSide, Side, read_pair
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
@@ -78,12 +78,15 @@ class Prepared(NamedTuple):
     users: User
     names: Names
     facts: dict[str, int]
+    hints: tuple[str, ...] = ()  # what else may have been meant
 
 
 def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Settings) -> Prepared:
     """Read all sides and put the lists right."""
-    sides, users = _read(recs, truth, exclude, about, settings.n_threads)
+    sides, users, hints = _read(recs, truth, exclude, about, settings.n_threads)
     lists, held, seen, texts = _join_ids(*sides)
+    order = "score" if lists.extra is not None else sides[0].order
+    has_gains = held.extra is not None
     names = Names(users.ids, texts)
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if held.extra is not None:
@@ -105,14 +108,18 @@ def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Se
             _refuse_tied_copies(ordered, ordered.extra, names)
         lowest = -1 if duplicates == "miss" else 0
     log = Lists(lists.items, lists.indptr, held.items, held.indptr, held.extra, lowest, _find_blocks(lists, n_threads))
-    return Prepared(log, users, names, facts)
+    rows = {f"rec_rows_by_{role}": len(lists.items) if order == role else 0 for role in ("rank", "score", "place")}
+    facts |= {**rows, "truth_rows_with_gains": len(held.items) if has_gains else 0}
+    return Prepared(log, users, names, facts, hints)
 
 
 def _read(
     recs: Any, truth: Any, exclude: Any, about: AboutUsers, n_threads: int
-) -> tuple[tuple[RawSide, RawSide, RawSide | None], User]:
-    """All sides for the same users, and what is known of these."""
+) -> tuple[tuple[RawSide, RawSide, RawSide | None], User, tuple[str, ...]]:
+    """All sides for the same users, what is known of these, and what else may have been meant."""
     given = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
+    for name, value in given.items():
+        refuse_path(name, value)
     refuse_other_indexes(given)
     opened = {name: open_foreign(value, name) for name, value in given.items()}
     if any(isinstance(value, Frame) for value in opened.values()):
@@ -124,12 +131,12 @@ def _read(
     n_users = len(lists.indptr) - 1
     ids = check_user_ids(keys if keys is not None else about.user_ids, n_users)
     codes, labels = check_groups(about.groups, n_users)
-    return (lists, held, seen), User(ids, codes, labels, check_weights(about.user_weight, n_users))
+    return (lists, held, seen), User(ids, codes, labels, check_weights(about.user_weight, n_users)), ()
 
 
 def _read_frames(
     frames: dict[str, Any], about: AboutUsers, n_threads: int
-) -> tuple[tuple[RawSide, RawSide, RawSide | None], User]:
+) -> tuple[tuple[RawSide, RawSide, RawSide | None], User, tuple[str, ...]]:
     if about.user_ids is not None:
         raise InputError("user_ids must not be given with data frames: user=... names their column")
     if about.groups is not None:
@@ -138,7 +145,8 @@ def _read_frames(
     n_users = len(lists.indptr) - 1
     codes, labels = check_groups(users.groups, n_users)
     weights = check_weights(users.weights, n_users)
-    return (lists, held, seen[0] if seen else None), User(users.ids, codes, labels, weights, users.order)
+    known = User(users.ids, codes, labels, weights, users.order)
+    return (lists, held, seen[0] if seen else None), known, users.hints
 
 
 def _join_ids(

@@ -9,9 +9,10 @@ import numpy as np
 
 from fastrec.columns import check_floats, check_numbers, check_row_weights
 from fastrec.exceptions import InputError
-from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame
-from fastrec.inputs.grouping import Grouping, group_rows, order_of_ids
-from fastrec.inputs.ids import Ids, Texts, check_ids, encode_texts, spell
+from fastrec.inputs.arrow import Labels
+from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
+from fastrec.inputs.grouping import Grouping, agreed, group_rows, order_of_ids
+from fastrec.inputs.ids import Texts, check_ids, encode_texts, spell
 from fastrec.inputs.users import User, as_labels, check_groups, check_labels_of_rows, check_user_ids, check_weights
 from fastrec.ragged import check_indptr
 
@@ -127,15 +128,16 @@ def _spell_users(found: ScoredFrame, n_users: int) -> tuple[ScoredFrame, Array |
     if users is not None:
         keys = encode_keys(users, n_users)
         users, order = keys.name_of(keys.codes), order_of_ids(keys.codes)
-    groups: dict[str, Ids] | None = None
-    if found.groups is not None:
-        groups = {name: _spell(labels) for name, labels in found.groups.items()}
-    return found._replace(users=users, groups=groups), order
+    if found.groups is None:
+        return found._replace(users=users), order
+    spelled: Any = {name: _spell(labels, n_users) for name, labels in found.groups.items()}
+    return found._replace(users=users, groups=spelled), order
 
 
-def _spell(labels: Ids) -> Array:
-    keys = _encode_key(labels, "groups", len(labels))
-    return keys.name_of(keys.codes)
+def _spell(labels: Labels, n_users: int) -> Array:
+    keys = _encode_key(labels.ids, "groups", len(labels.ids))
+    present = np.ones(n_users, bool) if labels.valid is None else labels.valid
+    return spell_labels(keys.name_of(keys.codes), present)
 
 
 class Keys(NamedTuple):
@@ -202,40 +204,39 @@ def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any
     named = groups if isinstance(groups, Mapping) else {"group": groups}
     for name, given in named.items() if groups is not None else ():
         where = f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups"
-        of_rows = _encode_labels(given, where, n)
-        labels[name] = of_rows.name_of(_agreed(of_rows.codes, grouping, ids, where))
-    codes, found = check_groups(labels or None, len(ids))
+        of_rows, valid = _encode_labels(given, where, n)
+        found, present = _agreed(of_rows.codes, valid, grouping, ids, where)
+        labels[name] = spell_labels(of_rows.name_of(found[present]), present)
+    codes, group_keys = check_groups(labels or None, len(ids))
     weights = check_weights(user_weight, n)
     if weights is not None:
-        weights = _agreed(weights, grouping, ids, "user_weight")
-    return User(ids, codes, found, weights, order_of_ids(grouping.ids))
+        weights, _ = _agreed(weights, None, grouping, ids, "user_weight")
+    return User(ids, codes, group_keys, weights, order_of_ids(grouping.ids))
 
 
-def _encode_labels(labels: Any, where: str, n: int) -> Keys:
-    """The label of each row as an integer."""
-    if not isinstance(labels, Texts):
-        labels = check_labels_of_rows(labels, where, n)
-    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
-        return Keys(labels, lambda some: some)
-    if isinstance(labels, np.ndarray):
-        distinct, codes = np.unique(labels, return_inverse=True)
-        return Keys(codes, lambda some: distinct[some])
-    return _encode_key(labels, where, n)
+def _encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]:
+    """The label of each row as an integer, and which rows have one."""
+    if isinstance(labels, Labels):
+        keys = _encode_key(labels.ids, where, len(labels.ids))
+        return keys._replace(codes=labels.spread(keys.codes)), labels.valid
+    labels = check_labels_of_rows(labels, where, n)
+    if labels.dtype.kind in "iu":
+        return Keys(labels, lambda some: some), None
+    distinct, codes = np.unique(labels, return_inverse=True)
+    return Keys(codes, lambda some: distinct[some]), None
 
 
-def _agreed(values: Array, grouping: Grouping, ids: Array, name: str) -> Array:
-    """The value of each user, which must be the same in all the user's rows."""
-    grouped, indptr = grouping.take(values), grouping.indptr
-    first = grouped[indptr[:-1]]
-    wrong = grouped != np.repeat(first, np.diff(indptr))
-    if wrong.any():
-        at = int(wrong.argmax())
+def _agreed(values: Array, valid: Array | None, grouping: Grouping, ids: Array, name: str) -> tuple[Array, Array]:
+    """The value of each user, which must be the same in all the user's rows, and who has one."""
+    take, indptr = grouping.take, grouping.indptr
+    first, present, at = agreed(take(values), None if valid is None else take(valid), indptr)
+    if at >= 0:
         who = ids[int(np.searchsorted(indptr, at, side="right")) - 1]
         raise InputError(
             f"{name} must agree within a user, but rows of user {who.item() if isinstance(who, np.generic) else who!r} "
             f"differ, row {grouping.origin(at)} from the user's first"
         )
-    return first
+    return first, present
 
 
 def check_labels(labels: Any, n: int) -> Array:

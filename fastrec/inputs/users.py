@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ __all__ = [
     "alike",
     "as_labels",
     "check_groups",
+    "check_keys",
     "check_labels_of_rows",
     "check_user_ids",
     "check_weights",
@@ -27,6 +28,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 LARGEST_WEIGHT = 1e100
+NO_IDS = (type(None), bool, np.bool_, float, np.floating)
 
 
 class User(NamedTuple):
@@ -52,11 +54,12 @@ class User(NamedTuple):
 
 
 def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
-    """User ids as an array of integers or texts (or objects, for mixed keys of dicts), each once."""
+    """User ids as an array of integers or texts (or of objects, such as keys of dicts that are tuples), each once."""
     if user_ids is None:
         return None
     array = _labels(user_ids, "user_ids", n_users)
     if array.dtype == object:
+        check_keys({"user_ids": array.tolist()})
         if len(set(array.tolist())) == n_users:
             return array
         twice = next(user for user, times in Counter(array.tolist()).items() if times > 1)
@@ -67,6 +70,31 @@ def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
             return array
         twice = ordered[1:][again][0].item()
     raise InputError(f"user_ids must hold each user once, found {shown(twice)} twice")
+
+
+def check_keys(sides: Mapping[str, Collection[Any]]) -> None:
+    """Ids of users that are Python's own must be of one type on all sides, as those of data frames.
+
+    Of unlike types none could match. NaN does not even match itself, and 1.0 and True would match 1.
+    """
+    kinds = {}
+    for name, ids in sides.items():
+        types = sorted(set(map(type, ids)), key=str)
+        wrong = next((kind for kind in types if issubclass(kind, NO_IDS)), None)
+        if wrong is not None:
+            found = next(own for own in ids if type(own) is wrong)
+            raise InputTypeError(f"user ids must be integers or texts, found {found!r} in {name}")
+        kinds[name] = list(dict.fromkeys(map(_kind_of_id, types)))
+    if len({kind for own in kinds.values() for kind in own}) > 1:
+        listed = ", ".join(f"{name}: {' and '.join(own) or 'none'}" for name, own in kinds.items())
+        raise InputTypeError(f"user ids must be of one type on all sides, found {listed}")
+
+
+def _kind_of_id(kind: type) -> str:
+    """What ids of a type are called: those of one name can be equal."""
+    if issubclass(kind, (int, np.integer)):
+        return "integers"
+    return "texts" if issubclass(kind, str) else kind.__name__
 
 
 def _labels(values: Any, name: str, n_users: int) -> Array:

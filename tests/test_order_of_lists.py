@@ -1,0 +1,175 @@
+"""What ordered the lists and where gains came from is seen, and columns that were perhaps meant are named."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrec
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+
+ORDERS = ("rec_rows_by_rank", "rec_rows_by_score", "rec_rows_by_place")
+RECS = pd.DataFrame(
+    {
+        "user_id": [1, 2, 1, 2, 1],
+        "item_id": [5, 5, 6, 7, 8],
+        "score": [0.1, 0.9, 0.3, 0.8, 0.2],
+        "rank": [3, 1, 1, 2, 2],
+    }
+)
+TRUTH = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": [6, 9, 7, 6], "gain": [2.0, 1.0, 3.0, 1.0]})
+BARE, BARE_TRUTH = RECS[["user_id", "item_id"]], TRUTH[["user_id", "item_id"]]
+WAYS = ("frames", "csv", "parquet", "streamed")
+UNUSED = "lists are in the order of their rows, which is not that of the column {}"
+
+
+def evaluate(way: str, folder: Path, recs: Any, truth: Any, **columns: Any) -> fastrec.Report:
+    """The same rows by each way."""
+    if way == "frames":
+        return fastrec.evaluate(recs, truth, "mrr", **columns)
+    paths = [folder / f"{name}.{'parquet' if way == 'parquet' else 'csv'}" for name in ("recs", "truth")]
+    for frame, path in zip((recs, truth), paths, strict=True):
+        if way == "parquet":
+            frame.to_parquet(path)
+        else:
+            frame.to_csv(path, index=False)
+    return fastrec.evaluate_files(*paths, "mrr", memory="64MB" if way == "streamed" else None, **columns)
+
+
+@pytest.fixture(params=WAYS)
+def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Evaluates by one of the ways; a warning is an error."""
+    if request.param == "streamed":
+        monkeypatch.setattr("fastrec.files.COPIES", 10**9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield lambda *given, **columns: evaluate(request.param, tmp_path, *given, **columns)
+
+
+@pytest.mark.parametrize(
+    ("without", "orders", "line"),
+    [
+        ([], (5, 0, 0), "lists in the order of their ranks; gains as given"),
+        (["rank"], (0, 5, 0), "lists in the order of their scores; gains as given"),
+        (["rank", "score"], (0, 0, 5), "lists in the order of their rows; gains as given"),
+        (["rank", "gain"], (0, 5, 0), "lists in the order of their scores; all gains 1"),
+    ],
+    ids=str,
+)
+def test_what_ordered_the_lists_is_seen(run: Any, without: list[str], orders: tuple[int, ...], line: str) -> None:
+    given = (frame.drop(columns=without, errors="ignore") for frame in (RECS, TRUTH))
+    report = run(*given)
+    assert tuple(report.data[name] for name in ORDERS) == orders
+    assert report.data["truth_rows_with_gains"] == (0 if "gain" in without else 4)
+    assert line in repr(report).splitlines() and line in report._repr_html_()
+    assert report.to_dict()["data"]["rec_rows_by_place"] == orders[2]
+    assert "rows of lists in the order of the rows" in report.to_html()
+
+
+@pytest.mark.parametrize(
+    ("recs", "orders"),
+    [
+        ([[5, 6], [7]], (0, 0, 0)),
+        ((np.array([5, 6, 7]), [0, 2, 3]), (0, 0, 0)),
+        ((np.array([5, 6, 7]), [0, 2, 3], [0.2, 0.3, 0.1]), (0, 3, 0)),
+        ([{5: 0.2, 6: 0.3}, {7: 0.1}], (0, 3, 0)),
+    ],
+    ids=["lists", "arrays", "scores", "dicts of scores"],
+)
+def test_lists_that_are_passed_in_their_order(recs: Any, orders: tuple[int, ...]) -> None:
+    report = fastrec.evaluate(recs, [{6: 1.0}, {}], "mrr")
+    assert tuple(report.data[name] for name in ORDERS) == orders
+    assert report.data["truth_rows_with_gains"] == 1
+    assert ("lists in the order of" in repr(report)) == any(orders)
+
+
+def test_columns_of_lists_are_in_their_order() -> None:
+    wide = [frame.groupby("user_id", as_index=False).agg(list) for frame in (BARE, BARE_TRUTH)]
+    assert not any(fastrec.evaluate(*wide, "mrr").data[name] for name in ORDERS)
+
+
+def test_parts_of_several_kinds_are_added_up() -> None:
+    evaluator = fastrec.Evaluator("mrr")
+    evaluator.update(RECS, TRUTH)
+    other = fastrec.Evaluator("mrr")
+    other.update(BARE.assign(user_id=BARE.user_id + 10), BARE_TRUTH.assign(user_id=BARE_TRUTH.user_id + 10))
+    found = fastrec.Evaluator.from_bytes(evaluator.merge(other).to_bytes()).result()
+    assert [found.data[name] for name in (*ORDERS, "truth_rows_with_gains")] == [5, 0, 5, 4]
+    assert "lists in the order of their ranks and rows; gains given in 4 of 8 rows" in repr(found)
+
+
+def test_segments_count_their_own_truth() -> None:
+    reports = fastrec.evaluate_by_items(RECS, TRUTH, {6: "head", 7: "tail"}, "mrr")
+    assert {name: report.data["truth_rows_with_gains"] for name, report in reports.items()} == {"head": 2, "tail": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("pred", RECS["score"]),
+        ("Predicted_Score", RECS["score"]),
+        ("Rank", RECS["rank"]),
+        ("rating", [1, 1, 1, 1, 2]),
+    ],
+    ids=str,
+)
+def test_a_column_that_contradicts_the_order_of_rows_is_named(run: Any, name: str, values: Any) -> None:
+    with pytest.warns(fastrec.FastrecWarning, match=UNUSED.format(repr(name))) as caught:
+        run(BARE.assign(**{name: values}), BARE_TRUTH)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"pred": [0.5, 0.9, 0.5, 0.8, 0.4]},  # the rows stand so
+        {"Rank": [1, 1, 2, 2, 3]},
+        {"timestamp": RECS["score"], "price": RECS["rank"], "model": ["a", "b", "c", "d", "e"]},
+        {"prediction": ["low", "low", "high", "low", "low"]},
+        {"prediction": [0.1, None, 0.2, 0.3, 0.4]},
+        {"pred": RECS["score"], "rank": RECS["rank"]},  # the rank orders them
+    ],
+    ids=str,
+)
+def test_columns_that_say_nothing_against_the_order_are_left_alone(run: Any, more: dict[str, Any]) -> None:
+    assert run(BARE.assign(**more), BARE_TRUTH).data["rec_rows"] == 5
+
+
+@pytest.mark.parametrize("used", [{"score": "pred"}, {"item": "position"}, {"by": "rating"}], ids=str)
+def test_columns_that_are_named_are_left_alone(run: Any, used: dict[str, str]) -> None:
+    values = {"pred": RECS["score"], "position": [9, 8, 7, 6, 5], "rating": [2, 1, 2, 1, 2]}
+    (name,) = used.values()
+    renamed = [frame.assign(position=frame.item_id) if name == "position" else frame for frame in (BARE, BARE_TRUTH)]
+    recs = renamed[0].assign(**{} if name == "position" else {name: values[name]})
+    assert run(recs, renamed[1], **used).data["rec_rows"] == 5
+
+
+def test_a_column_that_nobody_asked_for_may_be_anything() -> None:
+    recs = BARE.assign(rating=[1, "a", None, [2], {}])
+    recs.insert(2, "score ", 1)
+    assert fastrec.evaluate(recs, BARE_TRUTH, "mrr").data["rec_rows"] == 5
+    twice = pd.concat([BARE, RECS[["score"]].rename(columns={"score": "pred"})], axis=1).pipe(
+        lambda frame: pd.concat([frame, frame[["pred"]]], axis=1)
+    )
+    assert fastrec.evaluate(twice, BARE_TRUTH, "mrr").data["rec_rows"] == 5
+
+
+def test_an_evaluator_that_takes_over_another_says_it_too() -> None:
+    first, other = fastrec.Evaluator("mrr"), fastrec.Evaluator("mrr")
+    other.update(BARE.assign(pred=RECS["score"]), BARE_TRUTH)
+    with pytest.warns(fastrec.FastrecWarning, match=UNUSED.format("'pred'")):
+        first.merge(other).result()
+
+
+def test_swapped_sides_are_noticed(run: Any) -> None:
+    with pytest.warns(
+        fastrec.FastrecWarning, match="recs have a column 'gain', and truth has a column 'rank'"
+    ) as caught:
+        run(TRUTH, RECS)
+    assert len(caught) == 1
+    assert run(TRUTH, BARE).data["rec_rows"] == 4
