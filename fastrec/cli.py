@@ -27,7 +27,7 @@ from click.core import ParameterSource
 
 from fastrec import formats, pages
 from fastrec._version import __version__
-from fastrec.endings import end_on_signals, exit_code, undone_by
+from fastrec.endings import atomic_write, end_on_signals, exit_code, undone_by
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, one_line, require, some_names
 from fastrec.pages import DASH
 from fastrec.views import Gap, figures, p_value, shown_difference, span
@@ -727,14 +727,12 @@ def _write_per_user(path: str, result: Evaluated) -> None:
     from pyarrow import csv as pc
     from pyarrow import parquet as pq
 
-    from fastrec.files import output_file
-
     columns = {**result.users, **result.groups}
     arrays = [pa.array(values) for values in columns.values()]
     arrays += [pa.array(values, from_pandas=True) for values in result.report.per_user.values()]
     # Not from a dict: a column to group by may have the name of a metric.
     table = pa.Table.from_arrays(arrays, names=[*columns, *result.report.per_user])
-    with output_file(path) as stream:
+    with atomic_write(path) as stream:
         if path.lower().endswith(".csv"):
             pc.write_csv(table, stream)
         else:
@@ -758,9 +756,7 @@ def _emit(text: str | Callable[[Console], None], output: str | None) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
-    from fastrec.files import output_file
-
-    with output_file(output) as stream:
+    with atomic_write(output) as stream:
         stream.write(text.encode(errors="backslashreplace"))  # no file can hold an unpaired surrogate
 
 

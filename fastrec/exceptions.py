@@ -98,10 +98,23 @@ def check_level(level: Any) -> float:
 
 
 def check_path(name: str, path: Any) -> str:
-    """The text of a path, which may be an `os.PathLike`."""
-    if isinstance(path, str | os.PathLike) and isinstance(found := os.fspath(path), str):
-        return found
-    raise InputTypeError(f"{name} must be a path, a text or an os.PathLike, found {path!r}")
+    """The text of a path, which may be an `os.PathLike`, of something that may be there or not."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(found := os.fspath(path), str):
+        raise InputTypeError(f"{name} must be a path, a text or an os.PathLike, found {path!r}")
+    try:
+        if os.fsencode(found) and "\0" not in found:
+            return found
+    except UnicodeEncodeError:  # an unpaired surrogate
+        pass
+    raise InputError(f"{name} must be a name that a file can have, found {found!r}")
+
+
+def check_file(name: str, path: Any) -> str:
+    """The text of a path that is not that of a folder."""
+    found = check_path(name, path)
+    if os.path.isdir(found):
+        raise InputError(f"{found}: is a folder; a file name is wanted")
+    return found
 
 
 def check_progress(progress: Any) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from statistics import NormalDist
 from typing import IO, Any, NamedTuple, Self, TypeVar, cast
 
@@ -32,8 +31,8 @@ from fastrec.exceptions import (
     MetricNotFoundError,
     MissingExtraError,
     check_choice,
+    check_file,
     check_level,
-    check_path,
     one_line,
     require,
     shown,
@@ -646,7 +645,7 @@ def load(path: str | os.PathLike[str]) -> Report:
     ...     fastrec.load(pathlib.Path(folder, "report.npz")).per_user["precision@2"]
     array([0.5])
     """
-    with Path(check_path("path", path)).open("rb") as file:
+    with open(check_file("path", path), "rb") as file:
         try:
             return _read(file)
         # A damaged or foreign file can fail in the zip, the array header, the text or the content.

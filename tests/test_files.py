@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +17,6 @@ from fastrec.files import (
     Resources,
     ScoreColumns,
     evaluate_lists,
-    output_file,
 )
 from fastrec.tables import open_database
 
@@ -728,45 +726,3 @@ def test_a_full_disk_is_named(tmp_path, message):
         raise duckdb.OutOfMemoryException(message)
     with pytest.raises(FastrecError, match="the files do not fit in memory"), open_database(None, str(tmp_path)):
         raise duckdb.OutOfMemoryException("could not allocate block")
-
-
-# Writing
-
-
-def test_an_output_file_appears_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "out.txt"
-    path.write_text("old")
-
-    def stop_halfway():
-        with output_file(path) as stream:
-            stream.write(b"half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stop_halfway()
-    assert path.read_text() == "old"
-    with output_file(path) as stream:
-        stream.write(b"new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert os.listdir(tmp_path) == ["out.txt"]
-
-
-def test_a_link_keeps_leading_to_the_file(tmp_path):
-    (tmp_path / "real").write_text("old")
-    (tmp_path / "link").symlink_to("real")
-    with output_file(tmp_path / "link") as stream:
-        stream.write(b"new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_text() == "new"
-
-
-def test_a_device_is_written_to_and_stays_a_device():
-    with output_file(os.devnull) as stream:
-        stream.write(b"gone")
-    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
-
-
-def test_a_folder_is_no_output_file(tmp_path):
-    with pytest.raises(InputError, match="is a folder"), output_file(tmp_path):
-        pass

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import fastrec
 from fastrec.archive import write_archive
-from fastrec.endings import atomic_write
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
 from fastrec.report import Estimate, GroupEstimate, Report, load
 
@@ -488,14 +487,6 @@ def test_a_failure_in_the_middle_leaves_nothing_behind(tmp_path, older):
         broken.save(path)
     assert list(tmp_path.iterdir()) == before
     assert older is None or path.read_bytes() == older
-
-
-def test_an_atomic_write_shows_nothing_until_it_is_complete(tmp_path):
-    with atomic_write(tmp_path / "text") as file:
-        file.write(b"half")
-        file.flush()
-        assert not (tmp_path / "text").exists()
-    assert (tmp_path / "text").read_bytes() == b"half"
 
 
 def test_saving_into_no_folder_is_an_error(tmp_path):
