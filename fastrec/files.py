@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastrec.api import Evaluator, ScoreEvaluator
+from fastrec.control_groups import control_groups
 from fastrec.endings import temporary_folder
 from fastrec.exceptions import (
     FastrecError,
@@ -110,10 +111,12 @@ class Resources(NamedTuple):
 
 
 def installed_memory() -> int:
-    """Bytes of memory that this process may use."""
+    """Bytes of memory that this process may use: those of the machine, or what the control groups around it grant."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [1 << 33]
-    with contextlib.suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
-        limits.append(int(file.read()))
+    for group in control_groups("memory"):
+        for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
+            with contextlib.suppress(OSError, ValueError):  # no such file, "max"
+                limits.append(int((group / name).read_text()))
     return min(limits)
 
 

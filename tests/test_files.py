@@ -609,8 +609,51 @@ def test_without_duckdb_the_extra_is_named(write, monkeypatch):
 def test_an_interrupted_query_is_an_interrupt():
     with pytest.raises(KeyboardInterrupt), open_database(None):
         raise RuntimeError("Query interrupted")
-    with pytest.raises(RuntimeError, match="anything else"), open_database(None):
-        raise RuntimeError("anything else")
+    duckdb = pytest.importorskip("duckdb")
+    with pytest.raises(KeyboardInterrupt), open_database(None):
+        raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+
+
+class OwnError(RuntimeError):
+    """An error of a caller's own."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("job 17 was interrupted by the scheduler"),
+        RuntimeError("uninterruptible"),
+        RuntimeError("Query interrupted by the user"),
+        OwnError("Query interrupted"),
+        ValueError("interrupt"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("memory", [None, "64MB"])
+def test_errors_of_who_watches_are_passed_on(tmp_path, error, memory):
+    for name in ("recs.csv", "truth.csv"):
+        (tmp_path / name).write_text("user_id,item_id\n1,1\n")
+
+    def fail(done, total):
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        evaluate_files(tmp_path / "recs.csv", tmp_path / "truth.csv", "mrr", memory=memory, progress=fail)
+    assert caught.value is error
+
+
+def test_duckdb_uses_the_threads_that_are_granted(tmp_path, monkeypatch):
+    def threads_of(n_threads, *folder):
+        with open_database(n_threads, *folder) as con:
+            return con.execute("SELECT current_setting('threads')").fetchone()[0]
+
+    for folder in ((), (str(tmp_path),)):
+        monkeypatch.setenv("FASTREC_NUM_THREADS", "3")
+        assert threads_of(None, *folder) == 3
+        assert threads_of(5, *folder) == 5
+        monkeypatch.delenv("FASTREC_NUM_THREADS")
+        monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+        assert threads_of(None, *folder) == 1
 
 
 # The function
