@@ -61,8 +61,12 @@ class MissingExtraError(FastrecError, ImportError):
 
 def one_line(text: str) -> str:
     """Line ends become spaces, and what a terminal would obey is shown instead."""
-    joined = " ".join(line.strip() for line in text.splitlines())
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in joined)
+    return shown_signs(" ".join(line.strip() for line in text.splitlines()))
+
+
+def shown_signs(text: str) -> str:
+    """What a terminal would obey, but for line ends, is shown instead."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in text)
 
 
 def shown(value: Any) -> str:
