@@ -559,7 +559,13 @@ class Report(Mapping[str, float]):
         """Write the whole report, per-user values and ids included, to one file; `load` reads it.
 
         The file is an .npz archive of JSON and arrays, without pickle. It appears at the path only when
-        it is complete; the name is taken as it is, no ending is added.
+        it is complete; the name is taken as it is, no ending is added. Links are followed; a file that is
+        there keeps its mode, and a device or a pipe is written to.
+
+        Raises
+        ------
+        InputError : the path can be that of no file, or is in no folder; ids are neither text nor integers.
+        OSError : the system does not let the file be written.
 
         >>> import fastrec, pathlib, tempfile
         >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"])
@@ -634,7 +640,8 @@ def load(path: str | os.PathLike[str]) -> Report:
 
     Raises
     ------
-    InputError : the file is damaged, is not a report, or was written by a newer fastrec.
+    InputError : the file is damaged, is not a report, or was written by a newer fastrec; the path is a folder, or can
+        be that of no file.
     OSError : the file cannot be opened.
 
     Examples
