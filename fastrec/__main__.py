@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from fastrec.endings import exit_code
@@ -10,6 +11,7 @@ from fastrec.exceptions import MissingExtraError, require
 
 def main() -> None:
     """Run the command line; where its packages are missing, say in one line how to install them."""
+    _open_closed_streams()
     try:
         for module in ("click", "rich"):
             require(module, "cli", what="the command line")
@@ -22,6 +24,14 @@ def main() -> None:
         run()
     except KeyboardInterrupt:  # so early that the command does not yet see to it
         sys.exit(exit_code())
+
+
+def _open_closed_streams() -> None:
+    """A stream that is closed leads nowhere. Else the next file that is opened would take its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8", errors="replace")  # noqa: SIM115 - to the end
+            setattr(sys, name, stream)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+KINDS_OF_IDS = "biuUSmM"
 MOST_SMALLER = 1100  # times that deflate makes anything smaller: 1,032 at best
 
 
@@ -85,7 +86,7 @@ def pack_ids(ids: Array | None, name: str = "user_ids") -> dict[str, Array]:
     """Ids or labels of users as members of an archive; those that are Python objects as JSON."""
     if ids is None:
         return {}
-    if ids.dtype.kind in "biuUSmM":
+    if ids.dtype.kind in KINDS_OF_IDS:
         return {name: ids}
     listed: list[Any] = ids.tolist()
     other = {type(user_id).__name__ for user_id in listed if not isinstance(user_id, str | int)}
@@ -96,12 +97,17 @@ def pack_ids(ids: Array | None, name: str = "user_ids") -> dict[str, Array]:
 
 def unpack_ids(arrays: Mapping[str, Array], name: str = "user_ids") -> Array | None:
     """The inverse of `pack_ids`."""
-    if f"{name}_json" not in arrays:
-        return arrays.get(name)
-    listed = json.loads(arrays[f"{name}_json"].tobytes())
-    ids = np.empty(len(listed), dtype=object)
-    ids[:] = listed
-    return ids
+    if f"{name}_json" in arrays:
+        listed = json.loads(arrays[f"{name}_json"].tobytes())
+        if not isinstance(listed, list) or not all(isinstance(user_id, str | int) for user_id in listed):
+            raise InputError(f"{name} must be a list of texts and integers")
+        ids = np.empty(len(listed), dtype=object)
+        ids[:] = listed
+        return ids
+    found = arrays.get(name)
+    if found is not None and (found.ndim != 1 or found.dtype.kind not in KINDS_OF_IDS):
+        raise InputError(f"{name} must be of one dimension, of text or integers, found {found.dtype} {found.shape}")
+    return found
 
 
 def pack_labels(labels: Mapping[str, Array]) -> tuple[list[str], dict[str, Array]]:
@@ -115,7 +121,10 @@ def pack_labels(labels: Mapping[str, Array]) -> tuple[list[str], dict[str, Array
 def unpack_labels(groupings: Iterable[str], arrays: Mapping[str, Array]) -> dict[str, Array]:
     """The inverse of `pack_labels`."""
     found = {name: unpack_ids(arrays, f"labels_{nth}") for nth, name in enumerate(groupings)}
-    return {name: labels for name, labels in found.items() if labels is not None}
+    labels = {name: own for name, own in found.items() if own is not None}
+    if len(labels) < len(found):
+        raise InputError(f"there are no labels for {next(name for name in found if name not in labels)!r}")
+    return labels
 
 
 def pack_integers(numbers: Array) -> dict[str, Array]:

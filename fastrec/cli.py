@@ -27,8 +27,8 @@ from click.core import ParameterSource
 
 from fastrec import formats, pages
 from fastrec._version import __version__
-from fastrec.endings import end_on_signals, exit_code, undone_by
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, one_line, require, some_names
+from fastrec.endings import atomic_write, end_on_signals, exit_code, undone_by
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, one_line, require, shown_signs, some_names
 from fastrec.pages import DASH
 from fastrec.views import Gap, figures, order_of_lists, p_value, shown_difference, span
 
@@ -66,10 +66,10 @@ class _Program(click.Group):
         except click.ClickException as error:
             return _fail(error.format_message())
         except BrokenPipeError:
-            _abandon_stdout()
+            _abandon(sys.stdout)
             return PIPE_CLOSED
         except OSError as error:
-            _abandon_stdout()
+            _abandon(sys.stdout)
             reason = error.strerror or str(error)
             return _fail(reason if not error.filename else f"{error.filename}: {reason}")
         except FastrecError as error:
@@ -87,18 +87,26 @@ class _Program(click.Group):
 
 
 def _fail(message: str) -> int:
-    click.echo(f"fastrec: error: {one_line(message)}", err=True)
+    _say(f"fastrec: error: {one_line(message)}")
     return 2
 
 
 def _warn(message: str) -> None:
-    click.echo(f"fastrec: warning: {one_line(message)}", err=True)
+    _say(f"fastrec: warning: {one_line(message)}")
 
 
-def _abandon_stdout() -> None:
+def _say(line: str) -> None:
+    """A line on standard error. That it cannot be written there is no reason for another exit code."""
+    try:
+        click.echo(line, err=True)
+    except OSError:
+        _abandon(sys.stderr)
+
+
+def _abandon(stream: IO[str]) -> None:
     """Nobody reads on: let the interpreter's last flush go nowhere instead of failing."""
     with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def main() -> None:
@@ -116,7 +124,7 @@ def main() -> None:
 def program(ctx: click.Context, /) -> None:
     """Exact offline evaluation of recommenders, at memory speed."""
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help(), err=True)
+        _say(ctx.get_help())
         ctx.exit(2)
 
 
@@ -711,7 +719,7 @@ def _missed(report: Report, thresholds: Sequence[_Threshold]) -> int:
         mean = report[threshold.metric]
         if not mean >= threshold.least:
             found = "has no value" if math.isnan(mean) else f"= {mean!r}"
-            click.echo(f"fastrec: {threshold.metric} {found}, wanted at least {threshold.least!r}", err=True)
+            _say(f"fastrec: {threshold.metric} {found}, wanted at least {threshold.least!r}")
             code = 1
     return code
 
@@ -723,14 +731,12 @@ def _write_per_user(path: str, result: Evaluated) -> None:
     from pyarrow import csv as pc
     from pyarrow import parquet as pq
 
-    from fastrec.files import output_file
-
     columns = {**result.users, **result.groups}
     arrays = [pa.array(values) for values in columns.values()]
     arrays += [pa.array(values, from_pandas=True) for values in result.report.per_user.values()]
     # Not from a dict: a column to group by may have the name of a metric.
     table = pa.Table.from_arrays(arrays, names=[*columns, *result.report.per_user])
-    with output_file(path) as stream:
+    with atomic_write(path) as stream:
         if path.lower().endswith(".csv"):
             pc.write_csv(table, stream)
         else:
@@ -752,11 +758,10 @@ def _emit(text: str | Callable[[Console], None], output: str | None) -> None:
         text(_console(drawn))
         text = "".join(f"{line.rstrip()}\n" for line in drawn.getvalue().splitlines())
     if output is None:
-        click.echo(text, nl=False)
+        sys.stdout.write(shown_signs(text) if sys.stdout.isatty() else text)
+        sys.stdout.flush()
         return
-    from fastrec.files import output_file
-
-    with output_file(output) as stream:
+    with atomic_write(output) as stream:
         stream.write(text.encode(errors="backslashreplace"))  # no file can hold an unpaired surrogate
 
 
@@ -1035,7 +1040,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
         for warning in (*each.report.warnings, *each.hints):
             _warn(f"{name}: {warning}")
     for row in worse:
-        click.echo(f"fastrec: {row.system} is worse than {row.baseline}: {row.metric} {row.difference:+.4f}", err=True)
+        _say(one_line(f"fastrec: {row.system} is worse than {row.baseline}: {row.metric} {row.difference:+.4f}"))
     return int(bool(worse))
 
 
@@ -1244,7 +1249,7 @@ def metrics(name: str | None, format_: str) -> None:
         known = found
     if format_ == "json":
         shown = known[0] if name is not None and len(known) == 1 else known
-        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        _emit(json.dumps(shown, indent=2, ensure_ascii=False) + "\n", None)
     elif name is None:
         _emit(lambda console: _draw_metrics(console, known), None)
     else:

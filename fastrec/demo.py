@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.api import Evaluator
+from fastrec.endings import atomic_write
 from fastrec.exceptions import InputError, require
-from fastrec.files import Columns, Resources, evaluate_lists, output_file
+from fastrec.files import Columns, Resources, evaluate_lists
 from fastrec.report import Report
 
 RECOMMENDERS = ("popularity", "neighbours")
@@ -183,5 +184,5 @@ def _write(path: str, parts: list[dict[str, Array]]) -> None:
     import pyarrow.parquet as pq
 
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    with output_file(path) as stream:
+    with atomic_write(path) as stream:
         pq.write_table(pa.table(columns), stream)

@@ -6,25 +6,33 @@ Files are written here too: whole, or not at all.
 from __future__ import annotations
 
 import contextlib
+import errno
+import functools
 import os
+import shutil
 import signal
+import stat
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from fastrec.exceptions import InputError, check_path
+from fastrec.exceptions import InputError, check_file
 
 if TYPE_CHECKING:
     from socket import socket
 
-__all__ = ["atomic_write", "end_on_signals", "exit_code", "undone_by"]
+__all__ = ["atomic_write", "end_on_signals", "exit_code", "replacing", "temporary_folder", "undone_by"]
 
 # The key of an interrupt, the request to end, the end of the terminal; Windows has not all of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 BY_DEFAULT = (signal.SIG_DFL, signal.default_int_handler)
 GRACE = 0.7  # seconds for the main thread to unwind
+STANDARD_OUTPUT = 1
+TEMPORARY = ".fastrec-"
+IN_MEMORY = 1 << 24  # bytes for a device or a pipe, of which more are kept on disk until they are complete
+RIGHTS = 0o777  # of a mode; a changed owner is not to run a file as the old one
 
 _pending: dict[object, Callable[[], Any]] = {}
 _heard: list[int] = []
@@ -43,19 +51,108 @@ def undone_by(undo: Callable[[], Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that replaces `path` when the block ends, and leaves nothing behind when it fails."""
-    target = Path(check_path("path", path)).resolve()
-    if not target.parent.is_dir():
-        raise InputError(f"cannot write {os.fspath(path)}: the folder {target.parent} does not exist")
-    temporary = target.with_name(f".fastrec-{os.urandom(8).hex()}.tmp")
+    """A binary file that becomes `path`, whole, when the block ends, and leaves nothing behind when it fails.
+
+    Links are followed. A file that was there keeps its mode and, where that can be had, its owner; one that this user
+    may not write to is refused, as `open` refuses it. Devices, pipes and what is standard output are written to
+    where they are, at the end.
+    """
+    name = check_file("path", path)
+    target = os.path.realpath(name)
     try:
-        with undone_by(temporary.unlink), temporary.open("xb") as file:
+        found = os.stat(name)
+    except (FileNotFoundError, NotADirectoryError):
+        if not os.path.isdir(os.path.dirname(target)):
+            raise InputError(f"cannot write {name}: the folder {os.path.dirname(target)} does not exist") from None
+        found = None
+    if found is not None:
+        if not _can_be_replaced(found, target):
+            with tempfile.SpooledTemporaryFile(IN_MEMORY) as whole:  # a device is in no order to be written to in parts
+                yield whole
+                whole.seek(0)
+                with _opened_in_place(name, found) as file:
+                    shutil.copyfileobj(whole, file)
+            return
+        os.close(os.open(name, os.O_WRONLY))  # the system says whether this may be written to
+    try:
+        with replacing(target) as file:
+            if found is not None:
+                _keep_owner_and_mode(file, found)
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    except OSError as error:
+        if error.filename is None or not os.path.basename(error.filename).startswith(TEMPORARY):
+            raise
+        raise OSError(error.errno, error.strerror, name) from error
+
+
+@contextlib.contextmanager
+def replacing(target: str, mode: int = 0o666) -> Iterator[IO[bytes]]:
+    """A new binary file of a mode that takes the place of `target`, be that a link, when the block ends."""
+    temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY}{os.urandom(8).hex()}.tmp")
+    with undone_by(functools.partial(os.unlink, temporary)):
+        try:
+            with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _move(temporary, target)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+
+def _move(temporary: str, target: str) -> None:
+    """Put a file in the place of another; where one is mounted, which cannot be replaced, into it."""
+    try:
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV):
+            raise
+        with open(temporary, "rb") as source, open(target, "wb") as file:
+            shutil.copyfileobj(source, file)
+
+
+def _can_be_replaced(found: os.stat_result, target: str) -> bool:
+    """Whether what is there is a plain file, with a name, that nothing is printed to."""
+    if _is_printed_to(found) or not stat.S_ISREG(found.st_mode):
+        return False
+    return os.path.exists(target) and os.path.samestat(found, os.stat(target))
+
+
+def _opened_in_place(name: str, found: os.stat_result) -> IO[bytes]:
+    """What is there, to be written to; standard output goes on where it stands."""
+    return open(os.dup(STANDARD_OUTPUT) if _is_printed_to(found) else name, "wb")
+
+
+def _is_printed_to(found: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(found, os.fstat(STANDARD_OUTPUT))
+    except OSError:  # it is closed
+        return False
+
+
+def _keep_owner_and_mode(file: IO[bytes], found: os.stat_result) -> None:
+    """As far as the system lets this user."""
+    if not hasattr(os, "fchown"):
+        return
+    for owner in (-1, found.st_uid):  # a member of the group may at least give the file to that
+        with contextlib.suppress(OSError):
+            os.fchown(file.fileno(), owner, found.st_gid)
+    with contextlib.suppress(OSError):
+        os.fchmod(file.fileno(), stat.S_IMODE(found.st_mode) & RIGHTS)
+
+
+@contextlib.contextmanager
+def temporary_folder(parent: str | os.PathLike[str] | None) -> Iterator[str]:
+    """A folder that is gone when the block ends, and also if the process has to end in it or while it is removed."""
+    folder = tempfile.TemporaryDirectory(prefix="fastrec-", dir=parent)
+    remove = functools.partial(shutil.rmtree, folder.name, ignore_errors=True)
+    with undone_by(remove):
+        try:
+            with folder:
+                yield folder.name
+        finally:
+            remove()  # what is left where an interrupt came while it was removed
 
 
 def exit_code() -> int:

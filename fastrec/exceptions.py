@@ -62,8 +62,12 @@ class MissingExtraError(FastrecError, ImportError):
 
 def one_line(text: str) -> str:
     """Line ends become spaces, and what a terminal would obey is shown instead."""
-    joined = " ".join(line.strip() for line in text.splitlines())
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in joined)
+    return shown_signs(" ".join(line.strip() for line in text.splitlines()))
+
+
+def shown_signs(text: str) -> str:
+    """What a terminal would obey, but for line ends, is shown instead."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in text)
 
 
 def shown(value: Any) -> str:
@@ -99,10 +103,23 @@ def check_level(level: Any) -> float:
 
 
 def check_path(name: str, path: Any) -> str:
-    """The text of a path, which may be an `os.PathLike`."""
-    if isinstance(path, str | os.PathLike) and isinstance(found := os.fspath(path), str):
-        return found
-    raise InputTypeError(f"{name} must be a path, a text or an os.PathLike, found {path!r}")
+    """The text of a path, which may be an `os.PathLike`, of something that may be there or not."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(found := os.fspath(path), str):
+        raise InputTypeError(f"{name} must be a path, a text or an os.PathLike, found {shown(path)}")
+    try:
+        if os.fsencode(found) and "\0" not in found:
+            return found
+    except UnicodeEncodeError:  # an unpaired surrogate
+        pass
+    raise InputError(f"{name} must be a name that a file can have, found {shown(found)}")
+
+
+def check_file(name: str, path: Any) -> str:
+    """The text of a path that is not that of a folder."""
+    found = check_path(name, path)
+    if os.path.isdir(found):
+        raise InputError(f"{found}: is a folder; a file name is wanted")
+    return found
 
 
 def refuse_path(name: str, value: Any) -> None:

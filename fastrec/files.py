@@ -7,21 +7,19 @@ evaluated as data frames are.
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import math
 import os
 import re
-import shutil
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fastrec.api import Evaluator, ScoreEvaluator, usual_of_rows
-from fastrec.endings import atomic_write, undone_by
+from fastrec.control_groups import control_groups
+from fastrec.endings import temporary_folder
 from fastrec.exceptions import (
     FastrecError,
     FastrecWarning,
@@ -75,7 +73,6 @@ __all__ = [
     "evaluate_files",
     "evaluate_lists",
     "evaluate_log",
-    "output_file",
     "read_size",
 ]
 
@@ -121,10 +118,12 @@ class Resources(NamedTuple):
 
 
 def installed_memory() -> int:
-    """Bytes of memory that this process may use."""
+    """Bytes of memory that this process may use: those of the machine, or what the control groups around it grant."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [1 << 33]
-    with contextlib.suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
-        limits.append(int(file.read()))
+    for group in control_groups("memory"):
+        for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
+            with contextlib.suppress(OSError, ValueError):  # no such file, "max"
+                limits.append(int((group / name).read_text()))
     return min(limits)
 
 
@@ -603,8 +602,7 @@ def _database(
             yield con, 0
         return
     with (
-        tempfile.TemporaryDirectory(prefix="fastrec-", dir=resources.temp_directory) as folder,
-        undone_by(functools.partial(shutil.rmtree, folder)),
+        temporary_folder(resources.temp_directory) as folder,
         open_database(resources.sorting_threads(n_bytes), folder, resources.of_database()) as con,
     ):
         yield con, resources.batch_rows()
@@ -821,14 +819,3 @@ def _named_as_in(files: Mapping[str, File], *, streamed: bool) -> Iterator[None]
 
 def _place(file: File | None, position: int) -> str:
     return f"row {position + 1}" if file is None else file.source.place(position)
-
-
-@contextlib.contextmanager
-def output_file(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that becomes `path`, whole, when the block ends well; devices are written directly."""
-    final = os.path.realpath(path)
-    if os.path.isdir(final):
-        raise InputError(f"{os.fspath(path)}: is a folder; a file name is wanted")
-    special = os.path.exists(final) and not os.path.isfile(final)
-    with open(path, "wb") if special else atomic_write(path) as stream:
-        yield stream

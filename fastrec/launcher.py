@@ -11,12 +11,13 @@ import functools
 import importlib
 import math
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from fastrec.control_groups import control_groups
 from fastrec.exceptions import InputError, InputTypeError, shown, whole_number
 from fastrec.kernels.jit import Entry, as_function
 from fastrec.kernels.opcodes import BLOCK, DIGITS, N_FACTS
@@ -26,7 +27,6 @@ from fastrec.threads import run_in_threads, was_forked
 __all__ = ["Kernel", "Source", "launch", "launch_tasks", "resolve_threads"]
 
 Array = np.ndarray[Any, Any]
-OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 MOST_THREADS = 1 << 20
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
 STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
@@ -67,21 +67,8 @@ def _processors() -> int:
 @functools.cache
 def _quota() -> int:
     """Processors that the control groups around this process grant; Numba looks at the affinity alone."""
-    granted = [processors for group in _control_groups() if (processors := _granted(group)) is not None]
+    granted = [processors for group in control_groups("cpu") if (processors := _granted(group)) is not None]
     return min(granted, default=1 << 30)
-
-
-def _control_groups() -> Iterator[Path]:
-    """Folders of the control groups (version 2, or 1) that limit this process: its own, then those around it."""
-    try:
-        lines = OWN_GROUPS.read_text().splitlines()
-    except OSError:
-        return
-    for _, controllers, own in (line.split(":", 2) for line in lines if line.count(":") >= 2):
-        if not controllers or "cpu" in controllers.split(","):
-            root = CONTROL_GROUPS / "cpu" if controllers else CONTROL_GROUPS
-            path = PurePosixPath(own.lstrip("/"))
-            yield from (root / part for part in (path, *path.parents))
 
 
 def _granted(group: Path) -> int | None:

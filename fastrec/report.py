@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from statistics import NormalDist
 from typing import IO, Any, NamedTuple, Self, TypeVar, cast
 
@@ -32,8 +31,9 @@ from fastrec.exceptions import (
     MetricNotFoundError,
     MissingExtraError,
     check_choice,
+    check_file,
     check_level,
-    check_path,
+    check_text,
     one_line,
     require,
     shown,
@@ -565,7 +565,13 @@ class Report(Mapping[str, float]):
         """Write the whole report, per-user values and ids included, to one file; `load` reads it.
 
         The file is an .npz archive of JSON and arrays, without pickle. It appears at the path only when
-        it is complete; the name is taken as it is, no ending is added.
+        it is complete; the name is taken as it is, no ending is added. Links are followed; a file that is
+        there keeps its mode, and a device or a pipe is written to.
+
+        Raises
+        ------
+        InputError : the path can be that of no file, or is in no folder; ids are neither text nor integers.
+        OSError : the system does not let the file be written.
 
         >>> import fastrec, pathlib, tempfile
         >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"])
@@ -640,7 +646,8 @@ def load(path: str | os.PathLike[str]) -> Report:
 
     Raises
     ------
-    InputError : the file is damaged, is not a report, or was written by a newer fastrec.
+    InputError : the file is damaged, is not a report, or was written by a newer fastrec; the path is a folder, or can
+        be that of no file.
     OSError : the file cannot be opened.
 
     Examples
@@ -652,7 +659,7 @@ def load(path: str | os.PathLike[str]) -> Report:
     ...     fastrec.load(pathlib.Path(folder, "report.npz")).per_user["precision@2"]
     array([0.5])
     """
-    with Path(check_path("path", path)).open("rb") as file:
+    with open(check_file("path", path), "rb") as file:
         try:
             return _read(file)
         # A damaged or foreign file can fail in the zip, the array header, the text or the content.
@@ -792,8 +799,8 @@ def _number(value: Any) -> Any:
 def _count(value: Any) -> int:
     """A number of users or rows."""
     number = whole_number(value)
-    if number is None:
-        raise InputError(f"a whole number is wanted, found {value!r}")
+    if number is None or number < 0:
+        raise InputError(f"a whole number of at least 0 is wanted, found {value!r}")
     return number
 
 
@@ -804,26 +811,58 @@ def _counts(users: Mapping[str, Any]) -> dict[str, int]:
 
 def _read(file: IO[bytes]) -> Report:
     """The inverse of `Report._members`."""
+    if file.read(1) == b"{":
+        raise InputError("it is JSON, as to_json makes it, which is not loaded; Report.save writes what load reads")
     document, arrays = read_archive(file, "report")
     if document["schema"] != SCHEMA:
         raise InputError(
             f"it has schema {document['schema']!r} of fastrec {document['fastrec']}, this version reads schema {SCHEMA}"
         )
-    names = document["per_user"]
+    names, user_ids = document["per_user"], unpack_ids(arrays)
+    per_user = None if names is None else {name: arrays[f"per_user_{i}"] for i, name in enumerate(names)}
+    labels = unpack_labels(document.get("labelled", ()), arrays)
+    _check_arrays(document["metrics"], per_user or {}, user_ids, labels)
+    check_text("fastrec", document["fastrec"])
     return Report(
         estimates=_estimates(document["metrics"]),
         users=_counts(document["users"]),
         data={name: _number(value) for name, value in document["data"].items()},
-        settings=document["settings"],
+        settings=_settings(document["settings"]),
         groups={
             grouping: dict(zip(labels, map(_group_estimates, document["groups"][grouping].values()), strict=True))
             for grouping, labels in document["labels"].items()
         },
-        per_user=None if names is None else {name: arrays[f"per_user_{i}"] for i, name in enumerate(names)},
-        user_ids=unpack_ids(arrays),
+        per_user=per_user,
+        user_ids=user_ids,
         fastrec_version=document["fastrec"],
-        labels=unpack_labels(document.get("labelled", ()), arrays),
+        labels=labels,
     )
+
+
+def _check_arrays(
+    metrics: Mapping[str, Any],
+    per_user: Mapping[str, NDArray[Any]],
+    user_ids: NDArray[Any] | None,
+    labels: Mapping[str, NDArray[Any]],
+) -> None:
+    """Values of the metrics of a report, ids and labels: as many of each as there are users."""
+    for name, values in per_user.items():
+        if name not in metrics:
+            raise InputError(f"there are values of users of {name!r}, which is no metric of it")
+        if values.dtype != np.float64 or values.ndim != 1:
+            raise InputError(f"values of {name!r} must be float64 (n_users,), found {values.dtype} {values.shape}")
+    lengths = {f"values of {name!r}": len(values) for name, values in per_user.items()}
+    lengths |= {} if user_ids is None else {"user_ids": len(user_ids)}
+    lengths |= {f"labels of {name!r}": len(own) for name, own in labels.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"there must be one of each for every user, found {lengths}")
+
+
+def _settings(settings: Any) -> dict[str, Any]:
+    """The options of the call, names of metrics among them."""
+    if isinstance(settings, dict) and isinstance(settings.get("names", {}), dict):
+        return settings
+    raise InputError(f"settings must be a dict, and names in it too, found {settings!r}")
 
 
 def _estimates(metrics: dict[str, dict[str, Any]]) -> dict[str, Estimate]:

@@ -30,6 +30,7 @@ from fastrec.formats import (
     unchanged,
 )
 from fastrec.inputs.arrow import WANTED_LABELS
+from fastrec.launcher import resolve_threads
 from fastrec.queries import run
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ INTEGER_TYPES = frozenset((*SIGNED_TYPES, *(f"U{name}" for name in SIGNED_TYPES)
 TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 TEXT_TYPES = frozenset(("VARCHAR", "UUID"))
 LARGEST_ID = 2**63 - 1
+INTERRUPTED = RuntimeError, "Query interrupted"  # what DuckDB makes of a signal while a query runs in the main thread
 LARGEST_EXACT_FLOAT = 2**53
 NOT_FLOATS = "write ids as integers (missing values make floats of them: drop those rows first) or as text"
 BYTES_PER_VALUE = 12
@@ -216,9 +218,8 @@ def open_database(
         "temp_directory": "" if folder is None else folder,
         **NO_EXTENSIONS,
         "preserve_insertion_order": "true",
+        "threads": resolve_threads(n_threads),
     }
-    if n_threads is not None:
-        config["threads"] = n_threads
     if memory is not None:
         config["memory_limit"] = f"{memory}B"
     con = duckdb.connect(":memory:" if folder is None else os.path.join(folder, "rows.duckdb"), config=config)
@@ -227,9 +228,9 @@ def open_database(
         con.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0")
         yield con
     except (duckdb.InterruptException, RuntimeError) as error:
-        if "interrupt" not in str(error).lower():
+        if not isinstance(error, duckdb.InterruptException) and (type(error), str(error)) != INTERRUPTED:
             raise
-        raise KeyboardInterrupt from None  # what DuckDB makes of it while a query runs
+        raise KeyboardInterrupt from None
     except duckdb.Error as error:
         if folder is not None and disk_is_full(error):
             advice = "name another (temp_directory, --temp-dir)"

@@ -59,6 +59,7 @@ LAYERS = [
     "columns",
     "ragged",
     "endings",
+    "control_groups",
     "exceptions",
     "threads",
     "_version",

@@ -731,8 +731,8 @@ def emptied(name: str) -> str:
 
 
 PATHS: dict[str, tuple[Callable[[], Any], str]] = {
-    "nothing": (lambda: "", "no such file"),
-    "a NUL in the name": (lambda: "a\0b.csv", "no such file"),
+    "nothing": (lambda: "", "must be a name that a file can have"),
+    "a NUL in the name": (lambda: "a\0b.csv", "must be a name that a file can have"),
     "a long name": (lambda: "a" * 5000, "no such file"),
     "a URL": (lambda: "s3://bucket/recs.csv", "no such file"),
     "a link to itself": (loop, "no such file"),

@@ -912,6 +912,86 @@ def test_a_full_disk(folder):
     assert (result.returncode, result.stderr) == (2, "fastrec: error: No space left on device\n")
 
 
+def in_shell(*words):
+    """The command as a shell starts it, with streams that it may close."""
+    command = " ".join([shlex.quote(sys.executable), "-m", "fastrec", *words])
+    return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.skipif(not os.path.exists("/bin/sh"), reason="no shell here")
+@pytest.mark.parametrize(
+    ("words", "streams", "code"),
+    [
+        ("evaluate recs.csv truth.csv -m mrr -o out.json", ">&-", 0),
+        ("evaluate recs.csv truth.csv -m mrr -o out.json", "2>&-", 0),
+        ("evaluate recs.csv truth.csv -m mrr -o out.json", "<&- >&- 2>&-", 0),
+        ("evaluate recs.csv truth.csv -m mrr", ">&-", 0),
+        ("evaluate recs.csv truth.csv -m mrr", "2>&-", 0),
+        ("evaluate recs.csv truth.csv -m mrr --fail-under mrr=2", ">&-", 1),
+        ("evaluate recs.csv truth.csv -m mrr --fail-under mrr=2", "2>&-", 1),
+        ("evaluate recs.csv truth.csv -m mrr --fail-under mrr=2", "2>/dev/full", 1),
+        ("evaluate recs.csv absent.csv -m mrr", "2>&-", 2),
+        ("evaluate recs.csv absent.csv -m mrr", "2>/dev/full", 2),
+        ("evaluate recs.csv truth.csv -m nothing", "<&- >&- 2>&-", 2),
+        ("evaluate recs.csv truth.csv -m mrr", ">/dev/full 2>/dev/full", 2),
+        ("--version", ">&-", 0),
+        ("", "2>&-", 2),
+    ],
+)
+def test_streams_that_are_closed_or_full(folder, words, streams, code):
+    if "/dev/full" in streams and not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    found = in_shell(words, streams)
+    assert found.returncode == code, found.stderr
+    assert "Traceback" not in found.stderr and "Exception" not in found.stderr
+    wanted = ["out.json"] if "-o" in words else []
+    assert sorted(os.listdir(folder)) == [*wanted, "recs.csv", "truth.csv"]
+    if wanted:
+        assert json.loads((folder / "out.json").read_text())["metrics"]["mrr"]["users"] == 3
+    if (words[-3:], streams, code) == ("mrr", "2>&-", 0):
+        assert found.stdout.startswith("metric")
+
+
+HOSTILE_LABELS = ["\x1b[31mred", "a\tb", "\x07", "plain é"]
+
+
+@pytest.fixture
+def hostile(folder):
+    labels = {"user_id": [1, 2, 3, 4], "item_id": [10, 10, 10, 10], "country": HOSTILE_LABELS}
+    pq.write_table(pa.table(labels), folder / "hostile.parquet")
+    return "evaluate", "recs.csv", "hostile.parquet", "-m", "mrr", "--by", "country"
+
+
+def test_labels_reach_a_pipe_as_they_are(hostile):
+    found = command(*hostile, "--format", "csv")
+    groups = [row["group"] for row in csv.DictReader(io.StringIO(found.stdout))]
+    assert sorted(groups) == ["", *sorted(HOSTILE_LABELS)]
+    assert run(*hostile, "--format", "csv", "-o", "out.csv").exit_code == 0
+    assert Path("out.csv").read_text() == found.stdout
+
+
+@pytest.mark.parametrize("form", ["csv", "md", "json", "table"])
+def test_labels_do_not_steer_a_terminal(hostile, form):
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "fastrec", *hostile, "--format", form],
+        env=os.environ | {"TERM": "dumb", "COLUMNS": "80"},
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # what Linux makes of the end
+            while part := os.read(ours, 1 << 16):
+                shown += part
+    os.close(ours)
+    assert process.returncode == 0
+    text = shown.decode().replace("\r\n", "\n")
+    assert not set(text) & {"\x1b", "\x07", "\t"}
+    assert re.search(r"\\(x1b|u001b)\\?\[31m\\?red", text) and ("plain é" in text or form == "json")
+
+
 def test_a_terminal_without_the_signs(folder):
     result = command("evaluate", "recs.csv", "truth.csv", "-m", "mrr", env=os.environ | {"PYTHONIOENCODING": "latin-1"})
     assert result.returncode == 0

@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +17,6 @@ from fastrec.files import (
     Resources,
     ScoreColumns,
     evaluate_lists,
-    output_file,
 )
 from fastrec.tables import open_database
 
@@ -611,8 +609,51 @@ def test_without_duckdb_the_extra_is_named(write, monkeypatch):
 def test_an_interrupted_query_is_an_interrupt():
     with pytest.raises(KeyboardInterrupt), open_database(None):
         raise RuntimeError("Query interrupted")
-    with pytest.raises(RuntimeError, match="anything else"), open_database(None):
-        raise RuntimeError("anything else")
+    duckdb = pytest.importorskip("duckdb")
+    with pytest.raises(KeyboardInterrupt), open_database(None):
+        raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+
+
+class OwnError(RuntimeError):
+    """An error of a caller's own."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("job 17 was interrupted by the scheduler"),
+        RuntimeError("uninterruptible"),
+        RuntimeError("Query interrupted by the user"),
+        OwnError("Query interrupted"),
+        ValueError("interrupt"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("memory", [None, "64MB"])
+def test_errors_of_who_watches_are_passed_on(tmp_path, error, memory):
+    for name in ("recs.csv", "truth.csv"):
+        (tmp_path / name).write_text("user_id,item_id\n1,1\n")
+
+    def fail(done, total):
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        evaluate_files(tmp_path / "recs.csv", tmp_path / "truth.csv", "mrr", memory=memory, progress=fail)
+    assert caught.value is error
+
+
+def test_duckdb_uses_the_threads_that_are_granted(tmp_path, monkeypatch):
+    def threads_of(n_threads, *folder):
+        with open_database(n_threads, *folder) as con:
+            return con.execute("SELECT current_setting('threads')").fetchone()[0]
+
+    for folder in ((), (str(tmp_path),)):
+        monkeypatch.setenv("FASTREC_NUM_THREADS", "3")
+        assert threads_of(None, *folder) == 3
+        assert threads_of(5, *folder) == 5
+        monkeypatch.delenv("FASTREC_NUM_THREADS")
+        monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+        assert threads_of(None, *folder) == 1
 
 
 # The function
@@ -728,48 +769,6 @@ def test_a_full_disk_is_named(tmp_path, message):
         raise duckdb.OutOfMemoryException(message)
     with pytest.raises(FastrecError, match="the files do not fit in memory"), open_database(None, str(tmp_path)):
         raise duckdb.OutOfMemoryException("could not allocate block")
-
-
-# Writing
-
-
-def test_an_output_file_appears_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "out.txt"
-    path.write_text("old")
-
-    def stop_halfway():
-        with output_file(path) as stream:
-            stream.write(b"half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stop_halfway()
-    assert path.read_text() == "old"
-    with output_file(path) as stream:
-        stream.write(b"new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert os.listdir(tmp_path) == ["out.txt"]
-
-
-def test_a_link_keeps_leading_to_the_file(tmp_path):
-    (tmp_path / "real").write_text("old")
-    (tmp_path / "link").symlink_to("real")
-    with output_file(tmp_path / "link") as stream:
-        stream.write(b"new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_text() == "new"
-
-
-def test_a_device_is_written_to_and_stays_a_device():
-    with output_file(os.devnull) as stream:
-        stream.write(b"gone")
-    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
-
-
-def test_a_folder_is_no_output_file(tmp_path):
-    with pytest.raises(InputError, match="is a folder"), output_file(tmp_path):
-        pass
 
 
 # Arguments that are meant for others

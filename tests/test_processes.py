@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fastrec import launcher
+from fastrec import control_groups, files, launcher
 
 ROOT = Path(__file__).parent.parent
 COLD_STARTS = int(os.environ.get("FASTREC_TEST_COLD_STARTS", "4"))  # .ci/full asks for more
@@ -471,21 +471,51 @@ def of_version_1(quota):
     ],
 )
 def test_the_quota_of_a_control_group(tmp_path, monkeypatch, own, limits, granted):
-    for group, files in limits.items():
-        folder = tmp_path / "groups" / group
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text)
-    if own is not None:
-        (tmp_path / "own").write_text(own + "\n")
-    monkeypatch.setattr(launcher, "OWN_GROUPS", tmp_path / "own")
-    monkeypatch.setattr(launcher, "CONTROL_GROUPS", tmp_path / "groups")
+    pretend_groups(tmp_path, monkeypatch, own, limits)
     assert launcher._quota.__wrapped__() == (1 << 30 if granted is None else granted)
+
+
+def pretend_groups(folder, monkeypatch, own, limits):
+    """The control groups of this process, and the files of some."""
+    for group, texts in limits.items():
+        made = folder / "groups" / group
+        made.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (made / name).write_text(text)
+    if own is not None:
+        (folder / "own").write_text(own + "\n")
+    monkeypatch.setattr(control_groups, "OWN_GROUPS", folder / "own")
+    monkeypatch.setattr(control_groups, "CONTROL_GROUPS", folder / "groups")
+
+
+MB = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "granted"),
+    [
+        ("0::/", {"": {"memory.max": f"{300 * MB}\n"}}, 300 * MB),
+        ("0::/", {"": {"memory.max": "max\n"}}, None),
+        ("0::/user/job", {"user": {"memory.max": f"{200 * MB}"}, "user/job": {"memory.max": f"{300 * MB}"}}, 200 * MB),
+        ("0::/user/job", {"user/job": {"memory.max": f"{300 * MB}", "memory.high": f"{100 * MB}"}}, 100 * MB),
+        ("4:memory:/docker/x", {"memory": {"memory.limit_in_bytes": f"{300 * MB}"}}, 300 * MB),
+        ("4:memory:/a\n2:cpu:/b", {"memory/a": {"memory.limit_in_bytes": f"{400 * MB}"}}, 400 * MB),
+        ("4:memory:/a\n2:cpu:/b", {"memory/b": {"memory.limit_in_bytes": f"{400 * MB}"}}, None),
+        ("4:memory:/", {"memory": {"memory.limit_in_bytes": "9223372036854771712"}}, None),
+        ("0::/", {"": {"memory.max": "no number"}}, None),
+        (None, {}, None),
+    ],
+)
+def test_the_memory_of_a_control_group(tmp_path, monkeypatch, own, limits, granted):
+    pretend_groups(tmp_path, monkeypatch, own, limits)
+    everything = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert files.installed_memory() == (everything if granted is None else granted)
+    assert files.Resources().limit() == files.installed_memory() // 2
 
 
 def test_a_real_control_group():
     """Half a processor: one thread, and the call is done."""
-    group = launcher.CONTROL_GROUPS / "cpu" / f"fastrec-test-{os.getpid()}"
+    group = control_groups.CONTROL_GROUPS / "cpu" / f"fastrec-test-{os.getpid()}"
     try:
         group.mkdir()
         (group / "cpu.cfs_quota_us").write_text("50000")

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 import fastrec
 from fastrec.archive import write_archive
-from fastrec.endings import atomic_write
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
 from fastrec.report import Estimate, GroupEstimate, Report, load
 
@@ -443,6 +442,8 @@ def test_save_and_load_are_exact(user_ids, tmp_path):
         "hits@5": np.array([0.1 + 0.2, NAN, -0.0, 5e-324]),
         "ndcg(gain=[0, 1, 3])@10": np.array([1.0, 0.0, NAN, 1 / 3]),
     }
+    if user_ids is not None:
+        per_user = {name: values[: len(user_ids)] for name, values in per_user.items()}
     estimates = {
         "hits@5": Estimate(0.1 + 0.2, 1 / 3, 3),
         "cg": Estimate(math.inf, NAN, 1),
@@ -525,14 +526,6 @@ def test_a_failure_in_the_middle_leaves_nothing_behind(tmp_path, older):
     assert older is None or path.read_bytes() == older
 
 
-def test_an_atomic_write_shows_nothing_until_it_is_complete(tmp_path):
-    with atomic_write(tmp_path / "text") as file:
-        file.write(b"half")
-        file.flush()
-        assert not (tmp_path / "text").exists()
-    assert (tmp_path / "text").read_bytes() == b"half"
-
-
 def test_saving_into_no_folder_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"the folder .*absent does not exist"):
         make_report().save(tmp_path / "absent" / "report.npz")
@@ -575,6 +568,11 @@ def test_damaged_contents_are_an_error(tmp_path):
         {"data": {"rec_rows": [40]}},
         {"metrics": {"ndcg@10": {"mean": [0.5], "std_error": None, "users": 3}}},
         {"metrics": {"ndcg@10": {"mean": 0.5, "std_error": None, "users": None}}},
+        {"metrics": {"ndcg@10": {"mean": 0.5, "std_error": None, "users": -5}}},
+        {"users": {"total": -1, "evaluated": 0}},
+        {"settings": 3},
+        {"settings": {"names": 3}},
+        {"fastrec": 7},
     ],
     ids=str,
 )
@@ -672,3 +670,40 @@ def test_why_a_mean_is_none_of_values_is_said(reason, options):
     for call in calls:
         with pytest.raises(fastrec.InputError, match=f"no plain mean of users' values.*{reason}"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("document", "arrays", "says"),
+    [
+        ({}, {"per_user_0": np.array(list("abcd"))}, r"values of 'ndcg@10' must be float64 \(n_users,\), found <U1"),
+        ({}, {"per_user_0": np.zeros((2, 2))}, r"values of 'ndcg@10' must be float64 \(n_users,\), found .* \(2, 2\)"),
+        ({}, {"per_user_0": np.zeros(4, np.float32)}, "values of 'ndcg@10' must be float64"),
+        ({}, {"per_user_0": np.zeros(7)}, "one of each for every user, found .*7, 'user_ids': 4"),
+        ({}, {"user_ids": np.arange(7)}, "one of each for every user, found .*'user_ids': 7"),
+        ({}, {"user_ids": np.zeros((4, 1), np.int64)}, r"user_ids must be of one dimension, .* \(4, 1\)"),
+        ({}, {"user_ids": np.zeros(4)}, "user_ids must be of one dimension, of text or integers, found float64"),
+        ({}, {"user_ids_json": np.frombuffer(b"[1, [2], 3, 4]", np.uint8)}, "user_ids must be a list of texts"),
+        ({}, {"user_ids_json": np.frombuffer(b'"abcd"', np.uint8)}, "user_ids must be a list of texts"),
+        ({}, {"labels_0": np.arange(5)}, "one of each for every user, found .*labels of .plan.*: 5"),
+        ({"labelled": ["plan", "country"]}, {}, "there are no labels for 'country'"),
+        ({"per_user": ["mrr"]}, {}, "values of users of 'mrr', which is no metric of it"),
+        ({"per_user": ["ndcg@10", "mrr"]}, {}, "per_user_1"),
+    ],
+)
+def test_forged_arrays_are_an_error(tmp_path, document, arrays, says):
+    report = make_report(per_user={"ndcg@10": np.arange(4.0)}, user_ids=np.arange(4), labels={"plan": np.arange(4)})
+    whole, members = report._members()
+    for forged, other in (({}, {}), (document, arrays)):
+        with (tmp_path / "report.npz").open("wb") as file:
+            write_archive(file, "report", whole | forged, members | other, small=False)
+        if not forged and not other:
+            assert load(tmp_path / "report.npz").to_json() == report.to_json()
+    with pytest.raises(InputError, match=says):
+        load(tmp_path / "report.npz")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_text_of_to_json_is_not_loaded_and_says_what_is(tmp_path, indent):
+    (tmp_path / "report.json").write_text(make_report().to_json(indent))
+    with pytest.raises(InputError, match=r"JSON, as to_json makes it, which is not loaded; Report\.save writes what"):
+        load(tmp_path / "report.json")

@@ -11,19 +11,20 @@ import contextlib
 import hashlib
 import os
 import pickle
+import stat
 import sys
 from pathlib import Path
 from typing import Any
 
-from fastrec.endings import atomic_write
-from fastrec.exceptions import InputError
+from fastrec.endings import replacing
 
 __all__ = ["SUFFIX", "CodeStore", "holds_code"]
 
 Key = tuple[Any, ...]
 SUFFIX = ".nbc"
 DIGEST = hashlib.sha256().digest_size
-PRIVATE = 0o755  # others may read, as where an image is built by one user and run by another, but not write
+PRIVATE, READABLE = 0o755, 0o644  # others may read, as where an image is built by one and run by another, but not write
+LEVELS = 3  # of folders above one of ours: of the version, of fastrec, and what that is in
 WRITTEN_BY_ANYONE = 0o002
 ROOT = 0
 
@@ -48,14 +49,19 @@ class CodeStore:
         """The compiled code for a signature, or None."""
         from numba.core.compiler import CompileResult
 
-        target.refresh()
-        content = self._read(self._key(signature, target.codegen()))
-        return None if content is None else CompileResult._rebuild(target, *content)  # noqa: SLF001 - as Numba does
+        with contextlib.suppress(Exception):  # no such file, not ours; or Numba's private parts are others
+            target.refresh()
+            content = self._read(self._key(signature, target.codegen()))
+            return None if content is None else CompileResult._rebuild(target, *content)  # noqa: SLF001 - as Numba does
+        return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep compiled code if that can be done."""
-        if not compiled.library.has_dynamic_globals:  # addresses of this process
-            self._write(self._key(signature, compiled.codegen), compiled._reduce())  # noqa: SLF001 - as Numba does
+        # Read-only install, no home, disk full, folder removed, Numba's private parts are others: slower starts, same
+        # answers.
+        with contextlib.suppress(Exception):
+            if not compiled.library.has_dynamic_globals:  # addresses of this process
+                self._write(self._key(signature, compiled.codegen), compiled._reduce())  # noqa: SLF001 - as Numba does
 
     def flush(self) -> None:
         """Nothing: code for other signatures stays."""
@@ -69,13 +75,12 @@ class CodeStore:
         return self._folder / f"{self._name}-{hashlib.sha256(key).hexdigest()[:16]}{SUFFIX}"
 
     def _read(self, key: bytes) -> Any:
-        try:
-            with self._path(key).open("rb") as file:
-                if not _is_ours(os.fstat(file.fileno())):
-                    return None
-                content = file.read()
-        except OSError:
+        if not all(map(_is_trusted, _chain(self._folder))):
             return None
+        with open(self._path(key), "rb", opener=_open_itself) as file:
+            if not _is_ours(os.fstat(file.fileno())):
+                return None
+            content = file.read()
         digest, content = content[:DIGEST], content[DIGEST:]
         return pickle.loads(content) if digest == _digest(key, content) else None  # noqa: S301 - it is what we wrote
 
@@ -83,21 +88,26 @@ class CodeStore:
         from numba.core.serialize import dumps
 
         packed = dumps(content)
-        # Read-only install, no home, disk full, links in a circle, folder removed: slower starts, same answers.
-        with contextlib.suppress(OSError, RuntimeError, InputError):
-            _make_folder(self._folder)
-            with atomic_write(self._path(key)) as file:
-                os.chmod(file.name, os.fstat(file.fileno()).st_mode & PRIVATE)
-                file.write(_digest(key, packed))
-                file.write(packed)
+        for folder in _chain(self._folder):
+            _make_folder(folder)
+            if not _is_trusted(folder):
+                return
+        with replacing(str(self._path(key)), READABLE) as file:
+            file.write(_digest(key, packed))
+            file.write(packed)
 
 
 def holds_code(folder: Path) -> bool:
     """Whether there is compiled code in a folder."""
     try:
-        return any(name.endswith(SUFFIX) for name in os.listdir(folder))
+        return all(map(_is_trusted, _chain(folder))) and any(name.endswith(SUFFIX) for name in os.listdir(folder))
     except OSError:
         return False
+
+
+def _open_itself(path: str, flags: int) -> int:
+    """Open a file, and neither what it links to nor a pipe that waits for a writer."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def _digest(key: bytes, content: bytes) -> bytes:
@@ -108,9 +118,22 @@ def _digest(key: bytes, content: bytes) -> bytes:
 
 def _is_ours(found: os.stat_result) -> bool:
     """Whether a file was written by this user or the system's, and by nobody else: its code will be run."""
-    if not hasattr(os, "geteuid"):
-        return True
-    return found.st_uid in (ROOT, os.geteuid()) and not found.st_mode & WRITTEN_BY_ANYONE
+    return _is_owned(found) and stat.S_ISREG(found.st_mode) and not found.st_mode & WRITTEN_BY_ANYONE
+
+
+def _is_owned(found: os.stat_result) -> bool:
+    """Whether something belongs to this user or the system's."""
+    return not hasattr(os, "geteuid") or found.st_uid in (ROOT, os.geteuid())
+
+
+def _is_trusted(folder: Path) -> bool:
+    """Whether a folder belongs to us, and so does the link to it if there is one."""
+    return _is_owned(folder.stat()) and _is_owned(folder.lstat())
+
+
+def _chain(folder: Path) -> tuple[Path, ...]:
+    """A folder of ours and those that it is in, from the one that the user named."""
+    return (*reversed(folder.parents[:LEVELS]), folder)
 
 
 def _make_folder(folder: Path) -> None:
