@@ -1002,7 +1002,7 @@ def test_the_second_scores_are_checked_too() -> None:
         ({"max_fpr": 1.5}, InputError, "max_fpr must be above 0 and at most 1, found 1.5"),
         ({"max_fpr": NAN}, InputError, "max_fpr must be above 0 and at most 1, found nan"),
         ({"max_fpr": "a"}, InputTypeError, "max_fpr must be a number, found 'a'"),
-        ({"n_threads": 0}, InputError, "n_threads must be at least 1, found 0"),
+        ({"n_threads": 0}, InputError, "n_threads must be at least 1 and at most 1,048,576, found 0"),
         ({"n_threads": 1.5}, InputTypeError, "n_threads must be a whole number"),
     ],
 )

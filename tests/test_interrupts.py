@@ -39,8 +39,18 @@ def large(tmp_path_factory):
     return folder
 
 
+COMMAND = "from fastrec.cli import main; main()"
+# What a shell does for a program in the foreground; nohup and the background ignore some of these.
+HEED = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+
+
 @contextlib.contextmanager
-def started(*arguments, code="from fastrec.cli import main; main()"):
+def started(*arguments, code=COMMAND):
     """The command in a process of its own."""
     process = subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
@@ -160,7 +170,7 @@ def wait_for(pattern, folder, process):
 def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, number, times):
     ending = getattr(signal, number)
     paths = large / "recs.parquet", large / "truth.parquet"
-    with started("evaluate", *paths, "--memory", "64MB", "--temp-dir", tmp_path) as process:
+    with started("evaluate", *paths, "--memory", "64MB", "--temp-dir", tmp_path, code=HEED + COMMAND) as process:
         wait_for(f"*/{seen}", tmp_path, process)
         for _ in range(times):  # as a key that is held down sends them
             process.send_signal(ending)

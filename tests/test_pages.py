@@ -248,6 +248,7 @@ def test_a_metric_that_was_declared_elsewhere() -> None:
     assert page.tables["Definitions of the metrics"][1][:2] == ["theirs@5", "declared elsewhere"]
 
 
+@pytest.mark.filterwarnings("ignore:the truth has no rows")
 def test_nan_is_a_dash() -> None:
     report = fastrec.evaluate([[1]], [[1]], ["mrr"], groups=["only"])
     (row,) = Page(report.to_html()).tables["Metrics over all users"][1:]

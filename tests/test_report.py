@@ -644,6 +644,7 @@ def test_an_estimate_of_a_group_that_is_made_anew_is_whole(per_user):
     assert made == (1.0, 2.0, 3) and made.rest.users == 0
 
 
+@pytest.mark.filterwarnings("ignore:the truth has no rows")
 def test_labels_of_users_stay_what_they_are():
     labels = [1, 2**64 - 1, 2**53 + 1]
     for own in (labels, np.array(labels, np.uint64)):

@@ -259,6 +259,7 @@ def test_a_user_of_a_million_rows(session):
     assert report.data["rec_rows"] == n and report.users["total"] == 101
 
 
+@pytest.mark.filterwarnings("ignore:the truth has no rows")
 def test_empty_partitions_and_empty_frames(session, on_spark):
     recs, truth = make_lists(3)
     report = fastrec.spark.evaluate(on_spark(recs, 9), on_spark(truth, 9), "mrr", n_partitions=20)
