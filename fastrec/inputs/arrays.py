@@ -25,6 +25,8 @@ FORMS = (
     "on both sides"
 )
 
+READ_AT_ONCE = frozenset((list, tuple))  # no other thread gets in while Python reads one of these
+
 
 class RawSide(NamedTuple):
     """Lists or truth of all users, end to end, with items as they were given."""
@@ -153,17 +155,15 @@ def _read_csr(value: Any, name: str, extra: str) -> RawSide:
 
 def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> RawSide:
     """One collection of items per user: a list, tuple, set or array, or a dict from item to score or gain."""
-    for at, row in enumerate(rows):
-        if type(row) is not list and (wrong := _why_no_row(row, name)):
-            raise InputTypeError(f"{name}[{shown(at if users is None else users[at])}] {wrong}")
-    # Pointers are made of what was read, never of what a row says of its length; lists that grow are read once.
-    rows = [row.copy() if type(row) is list else _take(row, name) for row in rows]
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    if not set(map(type, rows)) <= READ_AT_ONCE:
+        for at, row in enumerate(rows):
+            if type(row) not in READ_AT_ONCE and (wrong := _why_no_row(row, name)):
+                raise InputTypeError(f"{name}[{shown(at if users is None else users[at])}] {wrong}")
+        rows = [row if type(row) in READ_AT_ONCE else _take(row, name) for row in rows]
     weighted = [isinstance(row, dict) for row in rows]
     if any(weighted) and not all(is_dict or not len(row) for is_dict, row in zip(weighted, rows, strict=True)):
         raise InputTypeError(f"{name} must give {extra} for all users or for none: some rows are dicts, some are not")
-    items = _flat_items(rows, f"{name} items")
+    items, indptr = _flat_items(rows, f"{name} items")
     if not any(weighted):
         return RawSide(items, indptr, None)
     values = list(chain.from_iterable(row.values() for row in rows if isinstance(row, dict)))
@@ -172,6 +172,8 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
 
 def _why_no_row(row: Any, name: str) -> str | None:
     """What is wrong with something that is to hold the items of one user."""
+    if type(row) is np.ndarray and row.ndim > 0:
+        return None
     if hasattr(row, "columns"):
         return f"is a data frame, {_kind(row)}: pass one column of it as a list, or the whole frame, not cut by user"
     if isinstance(row, np.ma.MaskedArray):
@@ -190,20 +192,28 @@ def _is_scalar(row: Any) -> bool:
 def _take(row: Any, name: str) -> Any:
     """The items of a user as a list, a dict or an array of our own: nothing else is sure to hold what it iterates."""
     if isinstance(row, np.ndarray):
-        return np.asarray(row)
+        return row if type(row) is np.ndarray else np.asarray(row)
     if isinstance(row, Mapping):
         return dict(row)
     return listed(row, f"a row of {name}")
 
 
-def _flat_items(rows: list[Any], name: str) -> Array:
-    """The items of all rows; integer arrays of one kind stay arrays."""
-    rows = [row for row in rows if len(row)]
-    if rows and all(isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "iu" for row in rows):
-        joined = np.concatenate(rows)
-        if joined.dtype.kind in "iu":  # int64 with uint64 would have become float64
-            return check_ids(joined, name)
-    return check_ids(list(chain.from_iterable(rows)), name)
+def _flat_items(rows: list[Any], name: str) -> tuple[Ids, Array]:
+    """The items of all rows, and pointers into them; integer arrays of one kind stay arrays.
+
+    Pointers are made of what was read, never of what a row says of its length.
+    """
+    held = [row for row in rows if len(row)]
+    if held and all(isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "iu" for row in held):
+        joined, ends = np.concatenate(held), np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        if joined.dtype.kind in "iu" and len(joined) == ends[-1]:  # int64 with uint64 would have become float64
+            return check_ids(joined, name), ends
+    items: list[Any] = []
+    indptr = [0]
+    for row in rows:
+        items.extend(row)
+        indptr.append(len(items))
+    return check_ids(items, name), np.array(indptr, np.int64)
 
 
 def check_numbers(values: Any, n: int, name: str) -> Array:
