@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fastrec.threads import start_thread
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -35,7 +37,8 @@ def interruptible(con: DuckDBPyConnection, work: Callable[[], T], tick: Tick | N
     task: Future[T] = Future()
     thread = threading.Thread(target=_fulfil, args=(task, work))
     try:
-        thread.start()
+        if not start_thread(thread):  # then nothing interrupts it
+            return work()
         while not task.done():
             wait([task], PATIENCE)
             if tick is not None:

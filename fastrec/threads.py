@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["run_in_threads", "uninterrupted", "was_forked"]
+__all__ = ["run_in_threads", "start_thread", "uninterrupted", "was_forked"]
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> 
 
     threads = [threading.Thread(target=take_tasks) for _ in range(min(n_threads, len(tasks)))]
     try:
-        if not all(map(_start, threads)):
+        if not all(map(start_thread, threads)):
             take_tasks()
         for thread in threads:
             _join(thread)
@@ -69,7 +69,7 @@ def uninterrupted(work: Callable[[], T]) -> T:
             outcome.append((None, error))
 
     thread = threading.Thread(target=keep)
-    if not _start(thread):
+    if not start_thread(thread):
         return _alone(work)
     thread.join()
     value, error = outcome.pop()
@@ -78,7 +78,7 @@ def uninterrupted(work: Callable[[], T]) -> T:
     return value  # type: ignore[return-value] # what the work returned
 
 
-def _start(thread: threading.Thread) -> bool:
+def start_thread(thread: threading.Thread) -> bool:
     """Whether a thread could be had; not where their number is limited, or where the process ends."""
     try:
         thread.start()

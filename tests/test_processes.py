@@ -324,8 +324,16 @@ print(few(), many(n_threads=2)["ndcg@10"], fastrec.auc(np.arange(10**6) % 2, np.
 """
 
 
-def test_where_no_thread_can_be_started():
-    check(run(NO_THREADS, NUMBA_THREADING_LAYER="workqueue", NUMBA_NUM_THREADS="2"), "0.5 1.0 True")
+def test_where_no_thread_can_be_started(tmp_path):
+    files = f"""
+import pyarrow as pa, pyarrow.csv, pyarrow.parquet
+lists = pa.table({{"user_id": np.arange(40_000) // 2, "item_id": np.arange(40_000), "rank": np.arange(40_000) % 2}})
+pa.parquet.write_table(lists, "{tmp_path}/lists.parquet")
+pa.csv.write_csv(lists, "{tmp_path}/lists.csv")
+print(*(fastrec.evaluate_files(*[f"{tmp_path}/lists.{{kind}}"] * 2, "mrr")["mrr"] for kind in ("parquet", "csv")))
+"""
+    result = run(NO_THREADS + files, NUMBA_THREADING_LAYER="workqueue", NUMBA_NUM_THREADS="2")
+    check(result, "0.5 1.0 True 1.0 1.0")
 
 
 @pytest.mark.parametrize("layer", ["no such layer", "tbb"])

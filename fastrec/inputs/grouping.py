@@ -15,7 +15,7 @@ from fastrec.exceptions import InputError
 from fastrec.kernels import groups as kernels
 from fastrec.kernels.jit import Entry
 from fastrec.ragged import read_only
-from fastrec.threads import run_in_threads
+from fastrec.threads import run_in_threads, start_thread
 
 __all__ = [
     "Blocks",
@@ -120,7 +120,7 @@ def loading_kernels(n_rows: int) -> Iterator[None]:
     """Load Numba and a first kernel while the block does something else, if rows are so many that they are needed."""
     thread = threading.Thread(target=group_rows, args=(np.arange(SMALL_ROWS) // 2, 1))
     if n_rows >= SMALL_ROWS:
-        thread.start()
+        start_thread(thread)
     try:
         yield
     finally:
