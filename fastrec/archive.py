@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown, whole_number
 
 __all__ = [
     "dump_json",
@@ -38,8 +38,8 @@ def dump_json(value: object, indent: int | None = None) -> str:
     spaces = whole_number(indent)
     if spaces is None or spaces < 0:  # a path would stand before every line
         raise InputTypeError(
-            f"indent must be a whole number from 0, or None, found {indent!r}: to_json returns its text and writes no "
-            "file; Report.save writes one that fastrec.load reads"
+            f"indent must be a whole number from 0, or None, found {shown(indent)}: to_json returns its text and "
+            "writes no file; Report.save writes one that fastrec.load reads"
         )
     return json.dumps(value, indent=spaces, allow_nan=False)
 

@@ -126,7 +126,7 @@ def refuse_path(name: str, value: Any) -> None:
     """An error if a path is given where data are wanted."""
     if isinstance(value, str | os.PathLike):
         kind = type(value).__name__
-        raise InputTypeError(f"{name} must be data, found a {kind}, {value!r}: fastrec.evaluate_files reads files")
+        raise InputTypeError(f"{name} must be data, found a {kind}, {shown(value)}: fastrec.evaluate_files reads files")
 
 
 def check_progress(progress: Any) -> None:
