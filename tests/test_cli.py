@@ -981,15 +981,21 @@ def test_labels_do_not_steer_a_terminal(hostile, form):
         stderr=subprocess.PIPE,
     ) as process:
         os.close(theirs)
-        shown = b""
-        with contextlib.suppress(OSError):  # what Linux makes of the end
-            while part := os.read(ours, 1 << 16):
-                shown += part
+        shown = read_to_the_end(ours)
     os.close(ours)
     assert process.returncode == 0
     text = shown.decode().replace("\r\n", "\n")
     assert not set(text) & {"\x1b", "\x07", "\t"}
     assert re.search(r"\\(x1b|u001b)\\?\[31m\\?red", text) and ("plain é" in text or form == "json")
+
+
+def read_to_the_end(terminal):
+    """Everything that a program has shown on a terminal."""
+    shown = b""
+    with contextlib.suppress(OSError):  # what Linux makes of the end
+        while part := os.read(terminal, 1 << 16):
+            shown += part
+    return shown
 
 
 def test_a_terminal_without_the_signs(folder):
@@ -1015,10 +1021,7 @@ def test_a_terminal_shows_how_far_it_is(folder):
         stderr=theirs,
     ) as process:
         os.close(theirs)
-        shown = b""
-        with contextlib.suppress(OSError):  # what Linux makes of the end
-            while part := os.read(ours, 1 << 16):
-                shown += part
+        shown = read_to_the_end(ours)
         assert process.stdout.read().startswith(b"metric,mean,")
     os.close(ours)
     assert process.returncode == 0

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -565,15 +566,34 @@ def test_threads_that_share_an_evaluator(monkeypatch: pytest.MonkeyPatch, rows: 
     assert again.result().to_json() == report.to_json()
 
 
+class SlowLock:
+    """A lock after which others get their turn."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        time.sleep(0.01)
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 def test_evaluators_that_merge_each_other_do_not_wait_for_ever() -> None:
     one, other = (fastrec.Evaluator("mrr") for _ in range(2))
+    one._lock, other._lock = SlowLock(), SlowLock()
 
     def merge(pair: tuple[fastrec.Evaluator, fastrec.Evaluator]) -> None:
-        for _ in range(2_000):
+        for _ in range(5):
             pair[0].merge(pair[1])
 
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(merge, [(one, other), (other, one)], timeout=60))
+    threads = [threading.Thread(target=merge, args=[pair], daemon=True) for pair in ((one, other), (other, one))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda kept: pickle.loads(pickle.dumps(kept))])
