@@ -1,5 +1,6 @@
 """What every test and example starts from: doctests use `fastrec` without importing it."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,9 @@ from fastrec.kernels import jit
 
 # Tests speak of compiled kernels; test_interpreted.py says that interpreted ones give the same bits.
 jit.Entry.eager = True
+
+# What a command writes to stderr must not depend on whether its kernels were compiled before.
+os.environ["FASTREC_NOTICE"] = "0"
 
 # A machine that is busy with other things makes no test wrong.
 settings.register_profile("fastrec", deadline=None)

@@ -17,6 +17,7 @@ from fastrec.exceptions import (
     MetricError,
     MetricNotFoundError,
     MissingExtraError,
+    MissingFileError,
 )
 from fastrec.ragged import Ragged
 from fastrec.threads import uninterrupted
@@ -125,6 +126,7 @@ __all__ = [
     "MetricError",
     "MetricNotFoundError",
     "MissingExtraError",
+    "MissingFileError",
     "PrCurve",
     "Ragged",
     "Report",

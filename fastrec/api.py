@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
-import functools
 import io
 import math
 import re
-import threading
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Self, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -21,33 +17,38 @@ from fastrec.archive import pack_ids, pack_labels, read_archive, unpack_ids, unp
 from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
 from fastrec.exceptions import (
     FastrecError,
-    FastrecWarning,
     InputError,
     InputTypeError,
     MetricError,
     check_choice,
     check_flag,
     check_progress,
+    is_number,
     listed_in_order,
+    one_line,
     shown,
     whole_number,
 )
 from fastrec.inputs.arrow import Frame, open_foreign
-from fastrec.inputs.frames import Columns, refuse_columns
+from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.prepare import DUPLICATES_CHOICES, TIES, AboutUsers, Names, Prepared, Settings, prepare
-from fastrec.inputs.scores import Rows, one_by_one, read_frame, read_rows
-from fastrec.inputs.users import SeenUsers, User, is_hashable
+from fastrec.inputs.order import HINT, Example, Hint
+from fastrec.inputs.prepare import DUPLICATES_CHOICES, RANK_GAPS, TIES, AboutUsers, Names, Prepared, Settings, prepare
+from fastrec.inputs.scores import Rows, label_users, one_by_one, read_frame, read_rows
+from fastrec.inputs.users import SeenUsers, User, check_saved_ids, is_hashable, join_ids
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
 from fastrec.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
-from fastrec.report import NO_TRUTH, Estimate, GroupEstimate, Report
+from fastrec.report import NO_TRUTH, Estimate, GroupEstimate, Report, doubts, record
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
+from fastrec.schema import COUNT, check_form, one_of
 from fastrec.segments import split_truth
 from fastrec.sources import Lists
+from fastrec.state import FORM as SEEN
 from fastrec.state import Part, RunKey, State
+from fastrec.turns import Shared, in_turn
 
 if TYPE_CHECKING:
     from fastrec.curves import ScoreRuns
@@ -68,7 +69,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Ties = Literal["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]
 NoRecs = Literal["skip", "zero", "nan", "error"]
-NoTruth = Literal["skip", "zero", "nan", "error", "judged"]
+NoTruth = Literal["skip", "zero", "nan", "error", "judged", "listed"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
 STATE_FORMAT = 2  # of what to_bytes writes
@@ -78,6 +79,19 @@ POLICY_CHOICES = {
     "no_truth": NO_TRUTH_CHOICES,
     "no_recs": NO_RECS_CHOICES,
     "duplicates": DUPLICATES_CHOICES,
+}
+HEAD = {"kind": one_of(("Evaluator", "ScoreEvaluator")), "state": COUNT, "fastrec": str}  # of any version
+FORM = {  # of the document of `to_bytes`
+    "metrics": [str],
+    "settings": dict,
+    "like": {"like?": str, "names?": {str: str}, "rank_gaps?": one_of(RANK_GAPS)},
+    "per_user": bool,
+    "batches": {str: bool},
+    "facts": {str: COUNT},
+    "hints?": [HINT],
+    "labelled?": [str],
+    "weighted?": bool,
+    "seen?": SEEN,
 }
 OF_EVALUATOR = ("k", "per_user", "min_gain", "n_items", "like", *POLICY_CHOICES, "n_threads")
 OF_USERS = ("user_ids", "groups", "user_weight", "exclude")
@@ -102,7 +116,7 @@ def evaluate(
     rank: str | None = None,
     score: str | None = None,
     gain: str | None = None,
-    by: str | Sequence[str] | None = None,
+    by: Any = None,
     like: str | None = None,
     ties: Ties | None = None,
     no_truth: NoTruth | None = None,
@@ -141,13 +155,17 @@ def evaluate(
         there are such, ``rank``, else ``score``, which order the lists, and ``gain``. Without a rank or a score lists
         are in the order of their rows, without gains all are 1; `Report.data` says which it was, and a warning names
         a column that is called like a rank or a score and tells another order than the rows
-    by : the column of data frames, or several, to group users by: what ``groups`` is to arrays
+    by : the column of data frames, or several, to group users by: what ``groups`` is to arrays; or labels by user, as
+        `segment_users` makes them: {user: label}, {grouping: {user: label}}, or a data frame of users, of which each
+        further column is a grouping. These labels are texts; users whom they lack are in the group ``"(none)"``
     like : a tool, such as ``"trec_eval"``: ``metrics`` are named as there, and computed as it does; its policies for
-        ties and users hold where the next four arguments are not given, and its ``min_gain``. See `fastrec.recipes`.
+        ties and users hold where the next four arguments are not given, and its ``min_gain``; `explain` names
+        the tools
     ties : what decides between equal scores: ``expected``, the default (nothing: the mean over all orders of tied
         items, in closed form), ``input``, ``worst``, ``best`` (by gain), ``id_asc``, ``id_desc``, or ``error``
-    no_truth : users without relevant items: ``skip``, the default, ``zero`` (count as 0), ``nan``, ``error``, or
-        ``judged``: 0 for those with rows in the truth, none of which is relevant, and left out without such rows
+    no_truth : users without relevant items, with a list or without: ``skip``, the default, ``zero`` (count as 0),
+        ``nan``, ``error``; ``judged``: 0 for those with rows in the truth (and, under ``no_recs="skip"``, a list), the
+        others are left out; ``listed``: 0 for those with a list, the others are left out
     no_recs : users with relevant items and an empty list: ``zero``, the default, ``skip``, ``nan``, ``error``
     duplicates : an item twice in a list: ``error``, the default, ``first`` (later copies are dropped, the gap closed),
         ``miss`` (later copies keep their rank as misses); in the truth copies are an error, or merged (largest gain)
@@ -199,7 +217,7 @@ def evaluate(
         by=by,
         progress=progress,
     )
-    return evaluator._report(copied=False, stacklevel=4)  # noqa: SLF001 - spares a copy of per-user values
+    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
 
 
 def evaluate_by_items(
@@ -250,15 +268,22 @@ def evaluate_by_items(
         raise InputError(f"ties={ties!r} looks at gains, which differ from segment to segment")
     columns = Columns(**{name: options[name] for name in Columns._fields if name in options})
     user_ids, groups, user_weight, exclude = map(options.get, OF_USERS)
-    about = AboutUsers(user_ids, groups, user_weight, columns)
+    about = _about(columns, user_ids, groups, user_weight)
     prepared = first._prepare(recs, truth, exclude, about)  # noqa: SLF001 - once for all
     for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules
     reports = {}
     for label, evaluator in evaluators.items():  # a segment may well have nothing that is relevant
         ignored = NO_TRUTH if len(prepared.log.truth_items) else ""
-        reports[label] = evaluator._report(copied=False, stacklevel=4, ignored=ignored)  # noqa: SLF001 - ours
+        reports[label] = evaluator._report(copied=False, ignored=ignored)  # noqa: SLF001 - ours
     return reports
+
+
+def _about(columns: Columns, user_ids: Any, groups: Any, user_weight: Any) -> AboutUsers:
+    """What was passed about users: ids, groups and weights."""
+    labels = read_user_labels(columns.by, columns.user)
+    columns = columns if labels is None else columns._replace(by=None)
+    return AboutUsers(user_ids, groups, user_weight, columns, labels)
 
 
 class _Wanted(NamedTuple):
@@ -277,68 +302,68 @@ class _Wanted(NamedTuple):
         return {name: self.policies[name] if value is None else value for name, value in given.items()}
 
 
-def _want(kind: str, like: str | None, metrics: str | Iterable[str] | None, k: Any) -> _Wanted:
+def _want(
+    kind: str, like: str | None, metrics: str | Iterable[str] | None, k: Any, min_gain: MinGain | None
+) -> _Wanted:
     """The metrics of lists or of rows that are meant."""
     if like is None:
         usual = DEFAULT_SCORE_METRICS if kind == "rows" else None
         return _Wanted(expand(metrics, k, usual), DEFAULT_POLICIES, None, {})
     recipe = find_recipe(like)
-    calls = recipe.translate(metrics, k, kind)
+    calls = recipe.translate(metrics, k, kind, min_gain)
     names = {name: call.text for name, call in calls.items() if name != call.text}
     return _Wanted(
         list({call.text: call for call in calls.values()}.values()),
         recipe.policies,
         recipe.min_gain,
-        {"like": recipe.name, "names": names},
+        {"like": recipe.name, "names": names}
+        | ({} if recipe.rank_gaps == "close" else {"rank_gaps": recipe.rank_gaps}),
     )
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-E = TypeVar("E", bound="_Evaluating")
-
-
-def _in_turn(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
-    """A method of an evaluator that other threads wait for."""
-
-    @functools.wraps(method)
-    def waiting(self: E, /, *arguments: P.args, **options: P.kwargs) -> R:
-        with self._lock:
-            return method(self, *arguments, **options)
-
-    return waiting
-
-
-class _Evaluating(ABC):
+class _Evaluating(Shared, ABC):
     """What evaluators of lists and of scored rows share: a plan, a state that adds up, a report."""
 
+    _way_on = "reset() forgets it"
+
     def __init__(self, wanted: _Wanted, settings: dict[str, Any], *, per_user: bool, n_threads: int | None) -> None:
+        super().__init__()
         self._calls = tuple(wanted.calls)
         self._like = wanted.like
         self._settings = settings
         self._n_threads = resolve_threads(n_threads)
         self._per_user = check_flag("per_user", per_user)
+        self._part = False
+        self._forget()
+        self._plan(weighted=False)  # a metric that lacks something says so now
+
+    def _forget(self) -> None:
+        """Hold no users."""
         self._state: State | None = None
         self._facts: dict[str, int] = {}
-        self._hints: dict[str, None] = {}  # each once, in order
+        self._hints: dict[str, Hint] = {}  # by text: each once, in order
         self._values: list[Array] = []
         self._users: list[Array] = []
         self._labels: dict[str, list[Array]] = {}
         self._seen = SeenUsers()
-        self._part = False
-        self._torn = False
-        self._lock = threading.RLock()
-        self._plan(weighted=False)  # a metric that lacks something says so now
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+    def reset(self) -> None:
+        """Forget all users, and keep the metrics and settings: the next epoch begins.
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state | {"_lock": threading.RLock()}
+        An evaluator that was interrupted can be used again after it.
 
-    def __copy__(self) -> Self:
-        """What is kept is changed in place, so no two evaluators share it."""
-        return copy.deepcopy(self)
+        Examples
+        --------
+        >>> evaluator = fastrec.Evaluator("recall@1")
+        >>> for epoch in [[[1], [2]], [[1], [3]]]:
+        ...     evaluator.update(epoch, [[1], [3]])
+        ...     print(evaluator.result()["recall@1"])
+        ...     evaluator.reset()
+        0.5
+        1.0
+        """
+        with self._turn.held(), self._changing():
+            self._forget()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -368,7 +393,6 @@ class _Evaluating(ABC):
         return make_plan(self._calls, asked)
 
     def _check_batch(self, weights: Array | None, users: Array | None) -> None:
-        self._refuse_torn()
         if self._state is None:
             return
         if self._state.plan.weighted != (weights is not None):
@@ -379,19 +403,6 @@ class _Evaluating(ABC):
             raise InputError("user_ids must be given in every update or in none")
         if users is not None and (again := self._seen.find(users)) is not None:
             raise InputError(f"user {shown(again)} was in an earlier update: a user comes whole in one")
-
-    @contextlib.contextmanager
-    def _changing(self) -> Iterator[None]:
-        """What is kept changes within the block. Broken off in there it is neither the old nor the new."""
-        self._torn = True
-        yield
-        self._torn = False
-
-    def _refuse_torn(self) -> None:
-        if self._torn:
-            raise FastrecError(
-                f"this {type(self).__name__} was interrupted while it added up: what it holds is not whole, start anew"
-            )
 
     def _keep(self, plan: Plan, outcome: Outcome, users: User, facts: dict[str, int]) -> State:
         """Everything went well: only now the state changes."""
@@ -416,13 +427,10 @@ class _Evaluating(ABC):
             raise InputError(
                 f"{_article(type(self).__name__)} cannot be merged with itself: its users would count twice"
             )
-        first, second = sorted((self, other), key=id)  # so that two threads do not wait for each other
-        with first._lock, second._lock:  # noqa: SLF001 - this class's own
+        with self._with(other):
             self._merge_whole(other)
 
     def _merge_whole(self, other: Self) -> None:
-        self._refuse_torn()
-        other._refuse_torn()
         for name, mine, theirs in self._differences(other):
             if mine != theirs:
                 raise InputError(
@@ -445,9 +453,12 @@ class _Evaluating(ABC):
             for name, labels in other._labels.items():
                 self._labels.setdefault(name, []).extend(labels)
             self._users = [*self._users, *other._users]
-            self._hints |= other._hints
+            self._add_hints(other._hints.values())
             self._seen.merge(other._seen)
             self._take_kind(other)
+
+    def _add_hints(self, hints: Iterable[Hint]) -> None:
+        self._hints |= {hint.text: hint.joined(self._hints.get(hint.text)) for hint in hints}
 
     def _differences(self, other: _Evaluating) -> Iterator[tuple[str, Any, Any]]:
         yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
@@ -466,7 +477,7 @@ class _Evaluating(ABC):
     def _take_kind(self, other: Self) -> None:
         """Batches are from now on of the kind of another evaluator's."""
 
-    @_in_turn
+    @in_turn
     def to_bytes(self) -> bytes:
         """Everything seen so far, to be sent or kept: `from_bytes` makes an equal evaluator of it, on any machine.
 
@@ -479,7 +490,6 @@ class _Evaluating(ABC):
         InputError
             If users have ids that are neither texts nor integers.
         """
-        self._refuse_torn()
         document: dict[str, Any] = {
             "state": STATE_FORMAT,
             "kind": type(self).__name__,
@@ -490,8 +500,9 @@ class _Evaluating(ABC):
             "per_user": self._per_user,
             "batches": self._kind_of_batches(),
             "facts": self._facts,
+            "hints": list(self._hints.values()),
         }
-        arrays = pack_ids(_join_ids(self._users))
+        arrays = pack_ids(join_ids(self._users))
         if self._state is not None:
             document["weighted"] = self._state.plan.weighted
             document["seen"], more = self._state.pack()
@@ -519,6 +530,7 @@ class _Evaluating(ABC):
             raise InputTypeError(f"from_bytes takes what to_bytes gave, bytes, found {type(data).__name__}")
         try:
             document, arrays = read_archive(io.BytesIO(data), "evaluator")
+            check_form(document, HEAD, "the state")
             found = document["kind"], document["state"]
         except Exception as error:  # a damaged archive can fail in the zip, an array, the text or the content
             raise InputError(f"not the state of an evaluator: {error}") from error
@@ -526,9 +538,11 @@ class _Evaluating(ABC):
             raise InputError(f"holds {_article(str(found[0]))}: use {found[0]}.from_bytes")
         if found[1] != STATE_FORMAT:
             raise InputError(
-                f"a state of format {found[1]!r}, of fastrec {document['fastrec']}; this version reads {STATE_FORMAT}"
+                f"a state of format {found[1]}, of fastrec {one_line(document['fastrec'])}; this version reads "
+                f"{STATE_FORMAT}"
             )
         try:
+            check_form(document, FORM, "the state")
             evaluator = cls(
                 document["metrics"], per_user=document["per_user"], n_threads=n_threads, **document["settings"]
             )
@@ -543,44 +557,47 @@ class _Evaluating(ABC):
     def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Take over what another evaluator has seen."""
         self._facts = {str(name): int(count) for name, count in document["facts"].items()}
+        self._add_hints(
+            Hint(str(text), str(counted), None if example is None else Example(*example))
+            for text, counted, example in document.get("hints", ())
+        )
         if "seen" not in document:
             return
         self._state = State.unpack(self._plan(weighted=document["weighted"]), document["seen"], arrays)
         wanted = self._state.n_users
-        if (ids := unpack_ids(arrays)) is not None:
+        if (ids := check_saved_ids(unpack_ids(arrays, wanted))) is not None:
             self._users = [ids]
             self._seen.add(ids)
         if self._per_user:
-            self._values = [arrays["per_user"]]
-            labels = unpack_labels(document.get("labelled", ()), arrays)
+            values, shape = arrays["per_user"], (len(self._calls), wanted)
+            if values.dtype != np.float64 or values.shape != shape:
+                raise InputError(f"values of users must be float64 {shape}, found {values.dtype} {values.shape}")
+            self._values = [values]
+            labels = unpack_labels(document.get("labelled", ()), arrays, wanted)
             self._labels = {name: [own] for name, own in labels.items()}
-        found = [*map(len, self._users), *(values.shape[1] for values in self._values)]
-        found += [len(labels) for (labels,) in self._labels.values()]
-        if any(length != wanted for length in found):
-            raise InputError(f"{wanted} users are wanted, found {found}")
 
     def result(self) -> Report:
         """The report on all users so far; more may be added afterwards."""
-        return self._report(copied=True, stacklevel=4)
+        return self._report(copied=True)
 
-    @_in_turn
-    def _report(self, *, copied: bool, stacklevel: int, ignored: str = "") -> Report:
-        self._refuse_torn()
+    @in_turn
+    def _report(self, *, copied: bool, ignored: str = "") -> Report:
         state = self._state if self._state is not None else State(self._plan(weighted=False))
+        data = self._describe_data(state)
+        lines = [*doubts(data), *(hint.line(data) for hint in self._hints.values())]
         report = Report(
             estimates={value.call.text: self._estimate(state.part(), value) for value in state.plan.values},
             users=self._count_users(state),
-            data=self._describe_data(state),
+            data=data,
             settings={**self._settings, "weighted": state.plan.weighted, **self._like},
             groups=_estimate_groups(state),
             per_user=self._join_values(state.n_users, copied=copied),
-            user_ids=_join_ids(self._users),
+            user_ids=join_ids(self._users),
             fastrec_version=__version__,
             labels=self._join_labels(state.n_users),
+            warnings=[line for line in lines if line == ignored],
         )
-        for line in (*report.warnings, *self._hints):
-            if line != ignored:
-                warnings.warn(line, FastrecWarning, stacklevel=stacklevel)
+        record(report, lines)
         return report
 
     def _estimate(self, users: Part, value: Any) -> Estimate:
@@ -596,7 +613,7 @@ class _Evaluating(ABC):
 
     def _join_labels(self, n_users: int) -> dict[str, Array]:
         """The label of each user; a grouping that some batches lack has none."""
-        joined = {name: _join_ids(parts) for name, parts in self._labels.items()}
+        joined = {name: join_ids(parts) for name, parts in self._labels.items()}
         return {name: labels for name, labels in joined.items() if labels is not None and len(labels) == n_users}
 
     def _join_values(self, n_users: int, *, copied: bool) -> dict[str, Array] | None:
@@ -640,16 +657,12 @@ class Evaluator(_Evaluating):
         duplicates: Duplicates | None = None,
         n_threads: int | None = None,
     ) -> None:
-        wanted = _want("lists", like, metrics, k)
+        wanted = _want("lists", like, metrics, k, min_gain)
         policies = wanted.fill(ties=ties, no_truth=no_truth, no_recs=no_recs, duplicates=duplicates)
         for call in wanted.calls:
             if call.metric.kind == "scores":
                 raise MetricError(
                     f"{call.text} takes scored, labelled rows: fastrec.evaluate_scores(labels, scores, ...)"
-                )
-            if like is not None and min_gain is not None and call.min_gain is not None:
-                raise MetricError(
-                    f"like={shown(like)} asks for {call.text}, of which min_gain={shown(min_gain)} cannot be had"
                 )
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
@@ -672,28 +685,44 @@ class Evaluator(_Evaluating):
         rank: str | None = None,
         score: str | None = None,
         gain: str | None = None,
-        by: str | Sequence[str] | None = None,
+        by: Any = None,
         progress: Callable[[int, int], Any] | None = None,
     ) -> None:
         """Add a batch of users. An error leaves what was added before as it is.
 
-        So does an interrupt, but for the moment in which the batch is added up: after one in there every call says that
-        this evaluator cannot be used any more.
+        So does an interrupt, but for the moment in which the batch is added up: after one in there every call but
+        `reset` says that this evaluator cannot be used.
 
         With ``user_ids`` (or dicts, or data frames) a user who comes in a second batch is an error. Batches must agree
         in whether they have ids and weights.
         """
         check_progress(progress)
         columns = Columns(user=user, item=item, rank=rank, score=score, gain=gain, by=by)
-        about = AboutUsers(user_ids, groups, user_weight, columns)
+        about = _about(columns, user_ids, groups, user_weight)
         self._add(self._prepare(recs, truth, exclude, about), progress)
+
+    @property
+    def _rank_gaps(self) -> str:
+        """What becomes of gaps between ranks, which the tool says whose names these are."""
+        return cast("str", self._like.get("rank_gaps", "close"))
+
+    def _differences(self, other: _Evaluating) -> Iterator[tuple[str, Any, Any]]:
+        yield from super()._differences(other)
+        yield "rank_gaps", self._rank_gaps, cast("Evaluator", other)._rank_gaps  # noqa: SLF001 - this class's own
 
     def _prepare(self, recs: Any, truth: Any, exclude: Any, about: AboutUsers) -> Prepared:
         """A batch as the engine takes it."""
         rules = self._settings
-        return prepare(recs, truth, exclude, about, Settings(rules["ties"], rules["duplicates"], self._n_threads))
+        settings = Settings(
+            rules["ties"],
+            rules["duplicates"],
+            self._n_threads,
+            self._rank_gaps,
+            graded=rules["min_gain"] != "any",
+        )
+        return prepare(recs, truth, exclude, about, settings)
 
-    @_in_turn
+    @in_turn
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
         """Add a batch that was prepared under the same rules."""
         rules = self._settings
@@ -710,10 +739,9 @@ class Evaluator(_Evaluating):
             outcome = evaluate_source(plan, policies, log, users.groups, users.weights, self._n_threads, progress)
         except KernelError as error:
             raise _explain(error, plan, names, rules, log) from None
-        rows = {"rec_rows": len(log.rec_items), "truth_rows": len(log.truth_items)}
         with self._changing():
-            self._keep(plan, outcome, users, {**rows, **facts})
-            self._hints |= dict.fromkeys(hints)
+            self._keep(plan, outcome, users, {"truth_rows": len(log.truth_items), **facts})
+            self._add_hints(hints)
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Add what another evaluator with the same metrics and settings has seen; returns this one."""
@@ -737,7 +765,7 @@ class Evaluator(_Evaluating):
         held = state.n_users - state.count(op.N_NO_TRUTH)
         orders = ("rec_rows_by_rank", "rec_rows_by_score", "rec_rows_by_place")
         changes = ("excluded_items", "duplicates_in_recs", "duplicates_in_truth")
-        names = ("rec_rows", *orders, "truth_rows", "truth_rows_with_gains", *changes)
+        names = ("rec_rows", *orders, "rec_lists_with_gaps", "truth_rows", "truth_rows_with_gains", *changes)
         counts = {name: self._facts.get(name, 0) for name in names}
         return {
             **counts,
@@ -764,7 +792,7 @@ def evaluate_scores(
     item: str | None = None,
     label: str | None = None,
     score: str | None = None,
-    by: str | Sequence[str] | None = None,
+    by: Any = None,
     min_gain: float | None = None,
     n_items: int | None = None,
     like: str | None = None,
@@ -799,7 +827,7 @@ def evaluate_scores(
         user. A user's weight multiplies the weights of the user's rows, and the weight in gauc.
     user, item, label, score, by : names of the columns of a data frame, ``user`` one or several that make a user
         together; by default ``label``, ``score`` and, where there is such, ``user_id``. ``sample_weight`` and
-        ``user_weight`` are then names of columns too.
+        ``user_weight`` are then names of columns too. ``by`` may also hold labels by user, as in `evaluate`.
     min_gain : the label from which a row is positive
     n_items : size of the catalogue, for the metrics of lists that need it
     like : as in `evaluate`
@@ -807,7 +835,7 @@ def evaluate_scores(
         in closed form), ``input``, ``worst``, ``best``, ``id_asc``, ``id_desc``, or ``error``. Curve metrics (auc,
         gauc, average_precision, ks) take equal scores as one threshold, whatever it says.
     no_truth : users without a positive row, in the metrics of lists: ``skip``, the default, ``zero``, ``nan``,
-        ``error``, or ``judged``: 0 for those with rows, left out without
+        ``error``, or ``judged`` and ``listed``: 0 for those with rows, left out without
     one_class : users with one class only, in gauc: ``drop``, ``half``, ``zero``, ``nan``, ``error``
     n_threads, progress : as in `evaluate`
 
@@ -862,7 +890,7 @@ def evaluate_scores(
         by=by,
         progress=progress,
     )
-    return evaluator._report(copied=False, stacklevel=4)  # noqa: SLF001 - spares a copy of per-user values
+    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
 
 
 def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> dict[str, Any]:
@@ -967,7 +995,7 @@ class ScoreEvaluator(_Evaluating):
         one_class: OneClass = "drop",
         n_threads: int | None = None,
     ) -> None:
-        wanted = _want("rows", like, metrics, k)
+        wanted = _want("rows", like, metrics, k, min_gain)
         policies = wanted.fill(ties=ties, no_truth=no_truth)
         for call in wanted.calls:
             if call.min_gain == "any":
@@ -980,10 +1008,13 @@ class ScoreEvaluator(_Evaluating):
             "one_class": one_class,
         }
         super().__init__(wanted, settings, per_user=per_user, n_threads=n_threads)
+
+    def _forget(self) -> None:
+        super()._forget()
         self._grouped: bool | None = None
         self._row_weights: bool | None = None
 
-    @_in_turn
+    @in_turn
     def update(
         self,
         labels: Any,
@@ -999,20 +1030,21 @@ class ScoreEvaluator(_Evaluating):
         item: str | None = None,
         label: str | None = None,
         score: str | None = None,
-        by: str | Sequence[str] | None = None,
+        by: Any = None,
         progress: Callable[[int, int], Any] | None = None,
     ) -> None:
         """Add a batch of users. An error leaves what was added before as it is.
 
-        So does an interrupt, but for the moment in which the batch is added up: after one in there every call says that
-        this evaluator cannot be used any more.
+        So does an interrupt, but for the moment in which the batch is added up: after one in there every call but
+        `reset` says that this evaluator cannot be used.
 
         With ``user_ids`` a user who comes in a second batch is an error. Batches must agree in whether they have
         users, ids and weights.
         """
         check_progress(progress)
         rules = self._settings
-        columns = Columns(user=user, item=item, label=label, score=score, by=by)
+        of_users = read_user_labels(by, user)
+        columns = Columns(user=user, item=item, label=label, score=score, by=None if of_users is not None else by)
         if scores is None:
             _refuse_arrays(indptr=indptr, user_ids=user_ids, item_ids=item_ids, groups=groups)
             rows = read_frame(
@@ -1038,6 +1070,8 @@ class ScoreEvaluator(_Evaluating):
                 user_weight=user_weight,
                 n_threads=self._n_threads,
             )
+        if of_users is not None:
+            rows = label_users(rows, of_users)
         if self._part and not rows.grouped:
             rows = one_by_one(rows)
         self._check_rows(rows)
@@ -1076,6 +1110,7 @@ class ScoreEvaluator(_Evaluating):
         plan = self._plan(weighted=False)
         return {value.view: plan.min_gains[value.view] for value in plan.values if value.over_rows is not None}
 
+    @in_turn
     def add_order(self, found: Iterable[tuple[RunKey, ScoreRuns]]) -> None:
         """Add the sorted rows of views and groups that an evaluator of a part leaves out."""
         assert self._part and self._state is not None
@@ -1154,14 +1189,6 @@ def _estimate_groups(state: State) -> dict[str, dict[str | int, dict[str, Estima
     return groups
 
 
-def _join_ids(parts: Sequence[Array]) -> Array | None:
-    if not parts:
-        return None
-    if len({part.dtype.kind for part in parts}) > 1:
-        return np.concatenate([part.astype(object) for part in parts])
-    return np.concatenate(parts)
-
-
 def _article(name: str) -> str:
     return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
@@ -1188,7 +1215,7 @@ def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
 def _check_min_gain(min_gain: Any) -> float | None:
     if min_gain is None:
         return None
-    if isinstance(min_gain, bool) or not isinstance(min_gain, (int, float, np.integer, np.floating)):
+    if not is_number(min_gain):
         raise InputTypeError(f"min_gain must be a number, found {shown(min_gain)}")
     try:
         value = float(min_gain)
@@ -1270,31 +1297,57 @@ def _explain_item(failure: Failure, who: str, names: Names, log: Lists) -> Input
     return None
 
 
-def warmup() -> None:
-    """Compile every kernel now, into the disk cache if there is one.
+def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = None) -> None:
+    """Compile kernels now, into the disk cache if there is one.
 
     For images that are built once and started often, and before a fork: `fastrec warmup` in the shell, or
-    `fastrec.warmup()`. It takes up to a minute the first time. Without it a process interprets small inputs at first,
-    which gives the same bits, and compiles when there is enough work.
+    `fastrec.warmup()`. It takes some 40 seconds of a processor the first time. Without it a process interprets small
+    inputs at first, which gives the same bits, and compiles when there is enough work.
+
+    Parameters
+    ----------
+    what : "lists" for recommended lists, "scores" for scored rows, or "all": these and what sorts frames and files
+    progress : called as `progress(done, total)` before the first kernel and after each
     """
+    check_choice("what", what, WARMUPS)
+    check_progress(progress)
     Entry.eager = True
-    users = 4096
-    lists = np.arange(users * 100) % 100
-    for dtype in (np.int32, np.int64):
-        for n_users in (1, users):
-            items = lists[: n_users * 100].astype(dtype)
-            indptr = np.arange(n_users + 1) * 100
-            for gains in ((), (np.full(len(items), 2.0),)):
-                evaluate((items, indptr), (items, indptr, *gains))
-        scored = (items, indptr, np.zeros(len(items)))
-        for ties in ("best", "expected"):
-            evaluate(scored, (items, indptr), ties=ties, duplicates="first", exclude=(items[:0], indptr * 0))
-    for scores in (np.linspace(0, 1, len(lists), dtype=np.float32), np.linspace(0, 1, len(lists))):
-        for n_users in (1, users):
-            rows, indptr = n_users * 100, np.arange(n_users + 1) * 100
-            evaluate_scores(lists[:rows] < 5, scores[:rows], indptr)
-            evaluate_scores(lists[:rows] / 2, scores[:rows], metrics=["mae", "rmse"])
-    _warm_up_grouping()
+    tasks = [task for name in (WARMUPS[:-1] if what == "all" else [what]) for task in _WARM_UP[name]()]
+    if what == "all":
+        tasks.append(_warm_up_grouping)
+    for done, task in enumerate([*tasks, None]):
+        if progress is not None:
+            progress(done, len(tasks))
+        if task is not None:
+            task()
+
+
+def _warm_up_lists() -> list[Callable[[], Any]]:
+    """Calls that compile the kernels of lists: one takes ids of either width, those that put lists right one each."""
+    items, indptr = np.arange(4096 * 100) % 100, np.arange(4097) * 100
+    narrow = items.astype(np.int32)
+    plain, graded = (narrow, indptr), (narrow, indptr, np.full(len(items), 2.0))
+    right: dict[str, Any] = {"duplicates": "first", "exclude": (items[:0], indptr * 0)}
+    tasks: list[Callable[[], Any]] = [partial(evaluate, plain, truth) for truth in (plain, graded)]
+    for ids in (narrow, items):
+        scored = (ids, indptr, np.zeros(len(items)))
+        tasks += [partial(evaluate, scored, (ids, indptr), ties=ties, **right) for ties in ("best", "expected")]
+    return tasks
+
+
+def _warm_up_scores() -> list[Callable[[], Any]]:
+    """Calls that compile the kernels of scored rows, of either width."""
+    rows, indptr = np.arange(4096 * 100) % 100, np.arange(4097) * 100
+    tasks: list[Callable[[], Any]] = []
+    for dtype in (np.float32, np.float64):
+        scores = np.linspace(0, 1, len(rows), dtype=dtype)
+        tasks.append(partial(evaluate_scores, rows < 5, scores, indptr))
+        tasks.append(partial(evaluate_scores, rows / 2, scores, metrics=["mae", "rmse"]))
+    return tasks
+
+
+_WARM_UP = {"lists": _warm_up_lists, "scores": _warm_up_scores}
+WARMUPS = (*_WARM_UP, "all")
 
 
 def _warm_up_grouping() -> None:

@@ -6,7 +6,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fastrec.exceptions import InputError, InputTypeError, shown, whole_number
 
 __all__ = [
     "dump_json",
+    "holds",
     "pack_ids",
     "pack_integers",
     "pack_labels",
@@ -27,7 +28,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-KINDS_OF_IDS = "biuUSmM"
+KINDS_OF_IDS = "iuU"
 MOST_SMALLER = 1100  # times that deflate makes anything smaller: 1,032 at best
 
 
@@ -51,6 +52,15 @@ def write_archive(file: IO[bytes], name: str, document: object, arrays: Mapping[
         for member, array in members.items():
             with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+def holds(path: str, name: str) -> bool:
+    """Whether a file is an archive with the document of that name."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return f"{name}.npy" in archive.namelist()
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        return False
 
 
 def read_archive(file: IO[bytes], name: str) -> tuple[Any, dict[str, Array]]:
@@ -89,25 +99,30 @@ def pack_ids(ids: Array | None, name: str = "user_ids") -> dict[str, Array]:
     if ids.dtype.kind in KINDS_OF_IDS:
         return {name: ids}
     listed: list[Any] = ids.tolist()
-    other = {type(user_id).__name__ for user_id in listed if not isinstance(user_id, str | int)}
+    other = {type(user_id).__name__ for user_id in listed if not _is_id(user_id)}
     if other:
         raise InputError(f"only text and integer {name} can be saved, not {', '.join(sorted(other))}")
     return {f"{name}_json": _as_bytes(listed)}
 
 
-def unpack_ids(arrays: Mapping[str, Array], name: str = "user_ids") -> Array | None:
-    """The inverse of `pack_ids`."""
+def unpack_ids(arrays: Mapping[str, Array], n_users: int, name: str = "user_ids") -> Array | None:
+    """The inverse of `pack_ids`: one id or label for each user, or None where none were packed."""
+    found = arrays.get(name)
     if f"{name}_json" in arrays:
         listed = json.loads(arrays[f"{name}_json"].tobytes())
-        if not isinstance(listed, list) or not all(isinstance(user_id, str | int) for user_id in listed):
+        if not isinstance(listed, list) or not all(map(_is_id, listed)):
             raise InputError(f"{name} must be a list of texts and integers")
-        ids = np.empty(len(listed), dtype=object)
-        ids[:] = listed
-        return ids
-    found = arrays.get(name)
-    if found is not None and (found.ndim != 1 or found.dtype.kind not in KINDS_OF_IDS):
-        raise InputError(f"{name} must be of one dimension, of text or integers, found {found.dtype} {found.shape}")
+        found = np.empty(len(listed), dtype=object)
+        found[:] = listed
+    if found is not None and (found.shape != (n_users,) or found.dtype.kind not in f"{KINDS_OF_IDS}O"):
+        raise InputError(
+            f"{name} must be one text or integer for each of {n_users} users, found {found.dtype} {found.shape}"
+        )
     return found
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) or whole_number(value) is not None
 
 
 def pack_labels(labels: Mapping[str, Array]) -> tuple[list[str], dict[str, Array]]:
@@ -118,9 +133,11 @@ def pack_labels(labels: Mapping[str, Array]) -> tuple[list[str], dict[str, Array
     return list(labels), members
 
 
-def unpack_labels(groupings: Iterable[str], arrays: Mapping[str, Array]) -> dict[str, Array]:
+def unpack_labels(groupings: Sequence[str], arrays: Mapping[str, Array], n_users: int) -> dict[str, Array]:
     """The inverse of `pack_labels`."""
-    found = {name: unpack_ids(arrays, f"labels_{nth}") for nth, name in enumerate(groupings)}
+    found = {name: unpack_ids(arrays, n_users, f"labels_{nth}") for nth, name in enumerate(groupings)}
+    if len(found) < len(groupings):
+        raise InputError(f"each grouping must have its labels once, found {shown(groupings)}")
     labels = {name: own for name, own in found.items() if own is not None}
     if len(labels) < len(found):
         raise InputError(f"there are no labels for {next(name for name in found if name not in labels)!r}")

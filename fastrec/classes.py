@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.columns import check_classes, check_lengths, check_numbers, check_row_weights, check_scores, refuse_nan
-from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.exceptions import InputError, InputTypeError, is_number, is_whole, one_line, shown
 from fastrec.kernels import confusion
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
 from fastrec.ragged import as_array, check_indptr, read_only
-from fastrec.threads import run_in_threads
+from fastrec.threads import once, run_in_threads
 
 __all__ = [
     "ClassCounts",
@@ -26,7 +26,6 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Floats = NDArray[np.float64]
-NUMBER = (int, float, np.integer, np.floating)
 LARGEST_BETA = 1000.0
 MOST_THRESHOLDS = 1 << 24
 STEPS_PER_ROW = 32  # to compare it with thresholds
@@ -235,7 +234,7 @@ class ClassCounts:
         self.fn = total(true, ~right)
         self.support = self.tp + self.fn
 
-    @functools.cached_property
+    @once
     def matrix(self) -> Array:
         """Rows of each true class (first axis) predicted as each class (second axis), (C, C).
 
@@ -324,7 +323,7 @@ class ClassCounts:
         measures = (self.precision, self.recall, functools.partial(self.f_beta, 1.0))
         columns = [self.classes, *(of("none") for of in measures), self.support]
         lines = [
-            [str(name), *(f"{value:.4f}" for value in values), _shown_count(support)]
+            [one_line(str(name)), *(f"{value:.4f}" for value in values), _shown_count(support)]
             for name, *values, support in zip(*(column[shown].tolist() for column in columns), strict=True)
         ]
         rows = _shown_count(self.support.sum().item())
@@ -390,13 +389,13 @@ def _check_thresholds(thresholds: Any) -> Floats:
 
 
 def _check_zero_division(value: Any) -> float:
-    if not isinstance(value, NUMBER) or not (value in {0, 1} or value != value):  # noqa: PLR0124 - NaN
+    if not (isinstance(value, bool) or is_number(value)) or not (value in {0, 1} or value != value):  # noqa: PLR0124 - NaN
         raise InputError(f"zero_division must be 0, 1 or nan, found {shown(value)}")
     return float(value)
 
 
 def _check_beta(beta: Any) -> float:
-    if not isinstance(beta, NUMBER) or not 0 <= beta <= LARGEST_BETA:
+    if not (isinstance(beta, bool) or is_number(beta)) or not 0 <= beta <= LARGEST_BETA:
         raise InputError(f"beta must be a number from 0 to {LARGEST_BETA:g}, found {shown(beta)}")
     return float(beta)
 
@@ -500,7 +499,7 @@ def _one_kind(values: Iterable[Any], name: str) -> Array:
         return texts
     if kinds <= {bool, np.bool_}:
         return np.array(values, np.bool_)
-    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+    if all(map(is_whole, kinds)):
         try:
             return np.array(values, np.int64)
         except OverflowError:

@@ -8,48 +8,62 @@ import is imported inside the commands, so that `--help` is quick.
 from __future__ import annotations
 
 import contextlib
-import csv
+import dataclasses
 import functools
-import io
 import json
 import math
 import os
-import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from fastrec import formats, pages
+from fastrec import formats
 from fastrec._version import __version__
+from fastrec.completion import SHELLS, complete_metrics, complete_systems, complete_tools, script
+from fastrec.directions import Direction
+from fastrec.drawings import draw_demo, draw_metrics, draw_one_metric
 from fastrec.endings import atomic_write, end_on_signals, exit_code, undone_by
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, one_line, require, shown_signs, some_names
-from fastrec.pages import DASH
-from fastrec.views import Gap, figures, order_of_lists, p_value, shown_difference, span
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, one_line, require, some_names
+from fastrec.outputs import (
+    FORMATS_OF,
+    SAVED,
+    check_outputs,
+    console,
+    csv_text,
+    emit,
+    endings_of,
+    format_of,
+    write_comparison,
+    write_explanation,
+    write_report,
+)
+from fastrec.report import is_saved, load, reword
+from fastrec.standard_input import Inputs, open_inputs
+from fastrec.views import known_call
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from fastrec.comparison import Comparison, ComparisonRow
-    from fastrec.explanation import Explanation
     from fastrec.files import Evaluated, Resources, ScoreColumns
     from fastrec.registry import Call
-    from fastrec.report import Estimate, Report
+    from fastrec.report import Report
 
 PIPE_CLOSED = 141
 PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
 OF_LISTS = ("rank_col", "gain_col", "no_recs", "duplicates", "exclude")
 OF_LOGS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")
+OF_REPORTS = (  # options of compare that make sense for reports that were saved
+    *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "fail_if_worse", "metrics"),
+    *("format_", "output", "html", "title", "memory", "temp_dir", "threads"),
+)
 RATING_METRICS = ("mae", "rmse", "mse")
-KINDS = {"ranking": "lists", "scores": "scored rows"}
-FORMATS = ("table", "json", "csv", "md")
-WIDTH = 80
 
 
 class _Program(click.Group):
@@ -65,6 +79,8 @@ class _Program(click.Group):
             sys.stdout.flush()
         except click.ClickException as error:
             return _fail(error.format_message())
+        except FastrecError as error:  # before OSError, which a missing file is too
+            return _fail(str(error))
         except BrokenPipeError:
             _abandon(sys.stdout)
             return PIPE_CLOSED
@@ -72,8 +88,6 @@ class _Program(click.Group):
             _abandon(sys.stdout)
             reason = error.strerror or str(error)
             return _fail(reason if not error.filename else f"{error.filename}: {reason}")
-        except FastrecError as error:
-            return _fail(str(error))
         except MemoryError as error:
             return _fail(f"not enough memory: {error}")
         return code
@@ -115,6 +129,7 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):  # where a sign cannot be shown, "?" is better than an error
         sys.stdout.reconfigure(errors="replace")
     end_on_signals()
+    os.environ.setdefault("FASTREC_NOTICE", "1")  # compilation is told of where stderr is no terminal, too
     program(prog_name="fastrec")
 
 
@@ -138,8 +153,8 @@ def _read_cutoffs(_: click.Context, __: click.Parameter, texts: Sequence[str]) -
     """Whole numbers of at least 1, separated by commas."""
     parts = [part.strip() for text in texts for part in text.split(",")]
     for part in parts:
-        if not (part.isascii() and part.isdigit() and int(part) > 0):
-            raise click.BadParameter(f"{part!r}: whole numbers of at least 1 are wanted, as in 5,10,20")
+        if not (part.isascii() and part.isdigit() and len(part) < 20 and int(part) > 0):
+            raise click.BadParameter(f"{part[:40]!r}: whole numbers of at least 1 are wanted, as in 5,10,20")
     return [int(part) for part in parts]
 
 
@@ -197,6 +212,7 @@ _METRICS = (
         "--metrics",
         multiple=True,
         metavar="NAMES",
+        shell_complete=complete_metrics,
         help="Metrics, separated by commas; may be repeated.",
     ),
     click.option(
@@ -210,6 +226,7 @@ _METRICS = (
     click.option(
         "--like",
         metavar="TOOL",
+        shell_complete=complete_tools,
         help="Name metrics, and compute and count, as this tool does: trec_eval, ranx, recbole, ...",
     ),
 )
@@ -251,7 +268,7 @@ _POLICIES = (
     ),
     click.option(
         "--no-truth",
-        type=click.Choice(["skip", "zero", "nan", "error", "judged"]),
+        type=click.Choice(["skip", "zero", "nan", "error", "judged", "listed"]),
         default="skip",
         show_default=True,
         help="Users without a relevant item.",
@@ -298,16 +315,23 @@ _POLICIES = (
         help="Format of all files; auto: of each by how it begins.",
     ),
 )
-_OUTPUT = (
-    click.option("--format", "format_", type=click.Choice(FORMATS), help="[default: by the ending of -o, else table]"),
-    click.option(
-        "-o",
-        "--output",
-        type=click.Path(),
-        metavar="FILE",
-        help="Write the result there, not to standard output.",
-    ),
-)
+
+
+def _output(what: str) -> tuple[Callable[..., Any], ...]:
+    """Options of where a result goes and in which format."""
+    printed = [name for name in FORMATS_OF[what] if name != SAVED]
+    return (
+        click.option("--format", "format_", type=click.Choice(printed), help="[default: as -o ends, else table]"),
+        click.option(
+            "-o",
+            "--output",
+            type=click.Path(),
+            metavar="FILE",
+            help=f"Write the result there, as the name ends: {', '.join(endings_of(what))}.",
+        ),
+    )
+
+
 _HTML = (
     click.option(
         "--html",
@@ -315,8 +339,25 @@ _HTML = (
         metavar="FILE",
         help="Also write a page for people: tables, charts, definitions.",
     ),
+    click.option("--title", metavar="TEXT", help="Title of the page."),
+)
+_FAIL_UNDER = (
+    click.option(
+        "--fail-under",
+        callback=_read_thresholds,
+        multiple=True,
+        metavar="METRIC=NUMBER",
+        help="Exit with 1 if the mean is below; not for metrics of which lower is better; may be repeated.",
+        shell_complete=complete_metrics,
+    ),
 )
 _MORE_OUTPUT = (
+    click.option(
+        "--save",
+        type=click.Path(),
+        metavar="FILE",
+        help="Also keep the report, with users' values, for fastrec compare, fastrec report and fastrec.load.",
+    ),
     click.option(
         "--per-user",
         type=click.Path(),
@@ -328,13 +369,6 @@ _MORE_OUTPUT = (
         type=click.Path(),
         metavar="FILE",
         help="Also write the ROC and precision-recall curves of LOG: .csv or .json.",
-    ),
-    click.option(
-        "--fail-under",
-        callback=_read_thresholds,
-        multiple=True,
-        metavar="METRIC=NUMBER",
-        help="Exit with 1 if the mean is below; may be repeated.",
     ),
 )
 _RESOURCES = (
@@ -368,7 +402,8 @@ def _with_options(*groups: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
 @program.command()
 @click.argument("recs", type=click.Path(), metavar="RECS|LOG")
 @click.argument("truth", type=click.Path(), required=False)
-@_with_options(_METRICS, _COLUMNS, _WEIGHT, _GROUPS, _POLICIES, _OUTPUT, _HTML, _MORE_OUTPUT, _RESOURCES)
+@_with_options(_METRICS, _COLUMNS, _WEIGHT, _GROUPS, _POLICIES)
+@_with_options(_output("report"), _HTML, _MORE_OUTPUT, _FAIL_UNDER, _RESOURCES)
 @click.pass_context
 def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
     """Compare the lists in RECS with what is relevant in TRUTH; or evaluate a LOG.
@@ -378,35 +413,61 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     rating, with what it is and what was predicted; users are optional.
 
     Files are Parquet, CSV, JSON lines or TREC (a run and judgements). A folder, or a pattern such as
-    'logs/*.parquet', is read as one file; folders named as date=2024-01-01 in it are columns too. A TREC run is
-    ordered by its scores; --ties id_desc --no-recs skip is what trec_eval does.
+    'logs/*.parquet', is read as one file; folders named as date=2024-01-01 in it are columns too; - is standard
+    input. A TREC run is ordered by its scores; --ties id_desc --no-truth judged --no-recs skip is what trec_eval
+    does.
 
     \b
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
-    fastrec evaluate recs.csv truth.csv -m "ndcg(gain=exp2)@10" --by country
+    fastrec evaluate recs.csv truth.csv -m "ndcg(gain=exp2)@10" --by country -o report.html
+    zcat recs.csv.gz | fastrec evaluate - truth.csv --save monday.fastrec
     fastrec evaluate log.parquet --label-col clicked -m auc,gauc,ndcg@10
     fastrec evaluate ratings.csv --target-col stars --prediction-col guess
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     _check_kind(ctx, is_log=truth is None)
     _take_policies(ctx, options)
-    result = _evaluate_any(recs, truth, options, per_user=options["per_user"] is not None)
-    if options["per_user"] is not None:
-        _write_per_user(options["per_user"], result)
-    curves, lacking = result.curves or ("", ())
-    if options["curves"] is not None:
-        _emit(curves, options["curves"])
-    if options["html"] is not None:
-        result.report.to_html(options["html"])
-    _emit(_render(result.report, _format_of(options["format_"], options["output"])), options["output"])
-    for warning in (*result.report.warnings, *result.hints, *lacking):
-        _warn(warning)
+    options["format_"] = format_of(options, "report")
+    given = {"RECS" if truth is not None else "LOG": recs, "TRUTH": truth}
+    with _open(given, options) as inputs:
+        recs_file, truth_file = inputs.paths.values()
+        result = _evaluate_any(recs_file, truth_file, options, per_user=_keeps_users(options))
+        reword(result.report, inputs.shown)
+        if options["per_user"] is not None:
+            _write_per_user(options["per_user"], result)
+        curves, lacking = result.curves or ("", ())
+        if options["curves"] is not None:
+            emit(curves, options["curves"])
+        write_report(result.report, options)
+        for warning in (*result.report.warnings, *map(inputs.shown, lacking)):
+            _warn(warning)
     return _missed(result.report, options["fail_under"])
 
 
-def _evaluate_any(recs: str, truth: str | None, options: dict[str, Any], *, per_user: bool) -> Evaluated:
+@contextlib.contextmanager
+def _open(given: dict[str, str | None], options: dict[str, Any]) -> Iterator[Inputs]:
+    """The files that are given, and of the options those of users and seen items; any one may be standard input."""
+    named = {f"--{name}": options[name] for name in ("exclude", "users") if options.get(name) is not None}
+    with open_inputs(given | named, options["temp_dir"]) as inputs:
+        options |= {name.removeprefix("--"): inputs.paths.pop(name) for name in named}
+        yield inputs
+
+
+def _evaluate_any(recs: str | None, truth: str | None, options: dict[str, Any], *, per_user: bool) -> Evaluated:
+    assert recs is not None
+    for path in (recs, truth):
+        if path is not None and is_saved(path):
+            raise click.UsageError(f"{path} is a saved report, not rows: fastrec report and fastrec compare read it")
     if truth is None:
         return _evaluate_log(recs, options, per_user=per_user)
     return _evaluate_lists(recs, truth, options, per_user=per_user)
+
+
+def _keeps_users(options: dict[str, Any]) -> bool:
+    """Whether the report is to have the values of users, where rows belong to users."""
+    is_kept = options["save"] is not None or options["format_"] == SAVED
+    if is_kept and len(options["user_col"]) > 1:
+        raise click.UsageError("users of several --user-col cannot be saved: make one column of them")
+    return is_kept or options["per_user"] is not None
 
 
 def _check_kind(ctx: click.Context, *, is_log: bool) -> None:
@@ -441,10 +502,10 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
     users = options["user_col"] or ("user_id",)
     if len(users) > 1:
         raise click.UsageError("several --user-col are for a LOG: leave out TRUTH")
-    _check_outputs([recs, truth, options["exclude"], options["users"]], options)
+    check_outputs([recs, truth, options["exclude"], options["users"]], options)
     columns = Columns(
         user=users[0],
-        item=options["item_col"] or "item_id",
+        item=_column(options, "item_col", "item_id"),
         rank=options["rank_col"],
         score=options["score_col"],
         gain=options["gain_col"],
@@ -485,16 +546,16 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
 
     named = _plan(options, _usual_metrics(options))
     calls = list(named.values())
-    _check_outputs([path, options["users"]], options)
+    check_outputs([path, options["users"]], options)
 
     def make_evaluator(has_users: bool) -> api.ScoreEvaluator:  # noqa: FBT001 - called by position
         all_of_them = bool(options["metrics"]) or has_users
         asked = {name: call for name, call in named.items() if all_of_them or not call.needs_users}
-        _check_named("--fail-under", [threshold.metric for threshold in options["fail_under"]], asked)
+        _check_thresholds(options["fail_under"], asked)
         return api.ScoreEvaluator(
             list(asked),
             like=options["like"],
-            per_user=per_user,
+            per_user=has_users and per_user,
             n_threads=options["threads"],
             **{name: options[name] for name in (*PASSED_ON, "one_class")},
         )
@@ -524,6 +585,11 @@ def _usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _column(options: dict[str, Any], option: str, usual: str) -> str:
+    """The column that an option names, the usual one without it. A name may be empty."""
+    return usual if options[option] is None else str(options[option])
+
+
 def _has_ratings(options: dict[str, Any]) -> bool:
     return options["target_col"] is not None or options["prediction_col"] is not None
 
@@ -542,12 +608,14 @@ def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
     if ratings and (options["label_col"] is not None or options["score_col"] is not None):
         raise click.UsageError("a LOG has labels and scores, or targets and predictions: name columns of one kind")
     by_id = options["ties"] in ("id_asc", "id_desc")
+    names = ("target", "prediction") if ratings else ("label", "score")
+    label, score = (_column(options, f"{name}_col", name) for name in names)
     return ScoreColumns(
-        label=(options["target_col"] or "target") if ratings else options["label_col"] or "label",
-        score=(options["prediction_col"] or "prediction") if ratings else options["score_col"] or "score",
+        label=label,
+        score=score,
         ratings=ratings,
         users=tuple(dict.fromkeys(options["user_col"])) or (("user_id",) if _needing_users(options, calls) else None),
-        item=options["item_col"] or ("item_id" if by_id else None),
+        item="item_id" if options["item_col"] is None and by_id else options["item_col"],
         weight=options["weight_col"],
         by=tuple(dict.fromkeys(options["by"])),
     )
@@ -569,7 +637,7 @@ def _words_of_options(options: dict[str, Any], calls: list[Call]) -> Iterator[No
             "target": "--target-col names the column of true ratings",
             "prediction": "--prediction-col names the column of predicted ratings",
             "user": f"{needing[0]} needs users: --user-col names their column" if needing else "",
-            "item": "" if options["item_col"] else f"--ties {ties} needs items: --item-col names their column",
+            "item": f"--ties {ties} needs items: --item-col names their column" if options["item_col"] is None else "",
             "by": "with several --user-col, each combination of their values is a user",
         }
         hint = hints.get(error.role)
@@ -602,7 +670,7 @@ def _curves_of(
             for curve, values in columns.items()
             for point in zip(*values.values(), strict=True)
         )
-        return _csv_text(["curve", "threshold", "fpr", "tpr", "recall", "precision"], rows), lacking
+        return csv_text(["curve", "threshold", "fpr", "tpr", "recall", "precision"], rows), lacking
     document: dict[str, Any] = {"schema": 1, "fastrec": __version__}
     for (curve, values), area in zip(columns.items(), (roc.area, pr.area), strict=True):
         points = {name: [_json_number(value) for value in column] for name, column in values.items()}
@@ -617,26 +685,34 @@ def _json_number(number: float) -> float | str | None:
     return None if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
+def _names_of_metrics(options: dict[str, Any]) -> list[str]:
+    from fastrec.registry import split_outside_brackets
+
+    return [name for text in options["metrics"] for name in split_outside_brackets(text)]
+
+
 def _plan(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str, Call]:
     """The metrics to compute, by name: those of a log if some are usual there.
 
     Unknown names and thresholds on other metrics fail here, before any reading.
     """
     from fastrec.recipes import find_recipe
-    from fastrec.registry import expand, split_outside_brackets
+    from fastrec.registry import expand
 
-    names = [name for text in options["metrics"] for name in split_outside_brackets(text)]
+    names = _names_of_metrics(options)
     if options["metrics"] and not names:
         raise click.UsageError("-m names no metric")
     if options["like"] is None:
         named = {call.text: call for call in expand(names or None, options["cutoffs"] or None, usual)}
     else:
         kind = "lists" if usual is None else "rows"
-        named = find_recipe(options["like"]).translate(names or None, options["cutoffs"] or None, kind)
+        named = find_recipe(options["like"]).translate(
+            names or None, options["cutoffs"] or None, kind, options["min_gain"]
+        )
     lists = [name for name, call in named.items() if call.metric.kind == "ranking"]
     if options["weight_col"] is not None and lists:
         raise click.UsageError(f"--weight-col weighs rows, which metrics of lists cannot: leave out {lists[0]}")
-    _check_named("--fail-under", [threshold.metric for threshold in options["fail_under"]], named)
+    _check_thresholds(options["fail_under"], named)
     return named
 
 
@@ -650,26 +726,23 @@ def _check_named(option: str, metrics: Iterable[str], named: dict[str, Call]) ->
             raise click.UsageError(f"{option} {metric}: not evaluated here; there is {some_names(list(named))}")
 
 
-def _check_outputs(inputs: Sequence[str | None], options: dict[str, Any]) -> None:
-    """Fail before the work rather than after it, and never write over an input."""
-    for option, endings in (("per_user", (".csv", ".parquet")), ("curves", (".csv", ".json"))):
-        path = options.get(option)
-        if path is not None and not path.lower().endswith(endings):
-            name = option.replace("_", "-")
-            raise click.UsageError(f"--{name} {path}: the name must end in {' or '.join(endings)}")
-    files = [file for path in inputs if path is not None for file in formats.find_files(path).paths]
-    taken = {os.path.realpath(path): path for path in files}
-    for path in (options["output"], *map(options.get, ("per_user", "curves", "html"))):
-        if path is None:
-            continue
-        real = os.path.realpath(path)
-        if real in taken and (os.path.isfile(real) or not os.path.exists(real)):
-            raise click.UsageError(f"{path} would be written over {taken[real]}")
-        if not os.path.isdir(os.path.dirname(real)):
-            raise click.UsageError(f"{path}: there is no folder {os.path.dirname(real)}")
-        if os.path.isdir(real):
-            raise click.UsageError(f"{path}: is a folder; a file name is wanted")
-        taken[real] = path
+def _check_thresholds(thresholds: Sequence[_Threshold], named: dict[str, Call]) -> None:
+    """A floor is for metrics that are evaluated, and not for errors."""
+    from fastrec.registry import parse
+
+    metrics = [threshold.metric for threshold in thresholds]
+    _check_named("--fail-under", metrics, named)
+    for metric in metrics:
+        _refuse_floor(metric, named.get(metric) or parse(metric))
+
+
+def _refuse_floor(metric: str, call: Call | None) -> None:
+    """A floor for an error, or for a metric with a target, may pass the worse model."""
+    if call is not None and call.metric.direction.kind in ("lower", "target"):
+        raise click.UsageError(
+            f"--fail-under {metric}: {call.metric.direction.words} is better, so a floor may fail the better model; "
+            "fastrec compare --fail-if-worse gates it"
+        )
 
 
 @contextlib.contextmanager
@@ -682,7 +755,7 @@ def _progress() -> Iterator[Callable[..., None]]:
 
     stage, pace = TextColumn("{task.description}"), TextColumn("{task.fields[pace]}")
     columns = (SpinnerColumn(), stage, TimeElapsedColumn(), BarColumn(bar_width=None), pace)
-    with Progress(*columns, console=_console(sys.stderr), transient=True) as bar, undone_by(bar.stop):
+    with Progress(*columns, console=console(sys.stderr), transient=True) as bar, undone_by(bar.stop):
         bar.add_task("", total=None, pace="")
         (task,) = bar.tasks
 
@@ -743,225 +816,15 @@ def _write_per_user(path: str, result: Evaluated) -> None:
             pq.write_table(table, stream)
 
 
-def _format_of(format_: str | None, output: str | None) -> str:
-    ending = os.path.splitext(output or "")[1].lower().lstrip(".")
-    return format_ or (ending if ending in FORMATS else "table")
-
-
-def _emit(text: str | Callable[[Console], None], output: str | None) -> None:
-    """Write a text, or what a function draws on a console, to a file or to standard output."""
-    if callable(text) and output is None and sys.stdout.isatty():
-        text(_console(sys.stdout))
-        return
-    if callable(text):
-        drawn = io.StringIO()
-        text(_console(drawn))
-        text = "".join(f"{line.rstrip()}\n" for line in drawn.getvalue().splitlines())
-    if output is None:
-        sys.stdout.write(shown_signs(text) if sys.stdout.isatty() else text)
-        sys.stdout.flush()
-        return
-    with atomic_write(output) as stream:
-        stream.write(text.encode(errors="backslashreplace"))  # no file can hold an unpaired surrogate
-
-
-def _console(stream: IO[str]) -> Console:
-    """A console; if the stream is no terminal, without colours and 80 wide whatever the environment says."""
-    from rich.console import Console
-
-    if stream.isatty():
-        return Console(file=stream, highlight=False, emoji=False)
-    return Console(file=stream, highlight=False, emoji=False, force_terminal=False, width=WIDTH)
-
-
-def _render(report: Report, format_: str) -> str | Callable[[Console], None]:
-    if format_ == "json":
-        return report.to_json(indent=2) + "\n"
-    if format_ == "csv":
-        return _as_csv(report)
-    if format_ == "md":
-        return _as_markdown(report)
-    return lambda console: _draw_report(console, report)
-
-
-def _as_csv(report: Report) -> str:
-    rows = report.to_rows()
-    return _csv_text(list(rows[0]), rows)
-
-
-def _csv_text(columns: list[str], rows: Iterable[dict[str, Any]]) -> str:
-    """Rows as CSV; NaN is empty."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: "" if value != value else value for key, value in row.items()} for row in rows)  # noqa: PLR0124
-    return text.getvalue()
-
-
-def _as_markdown(report: Report) -> str:
-    return "\n".join([report.to_markdown(), "", *(f"- {pages.markdown_text(line)}" for line in _counts(report))]) + "\n"
-
-
-def _head(report: Report) -> list[str]:
-    """The columns of the main table; rows that belong to nobody have no number of users."""
-    return ["metric", "mean", "95 % interval", *(["users"] if report.users["total"] else [])]
-
-
-def _overall_rows(report: Report) -> list[list[str]]:
-    return [row[: len(_head(report))] for row in _estimate_rows(report.estimates)]
-
-
-def _estimate_rows(estimates: dict[str, Estimate]) -> list[list[str]]:
-    return [[name, _mean(one), span(one.mean, *one.interval()), f"{one.users:,}"] for name, one in estimates.items()]
-
-
-def _mean(estimate: Estimate) -> str:
-    return figures(estimate.mean, estimate.mean)[0]
-
-
-def _with_margin(estimate: Estimate) -> str:
-    mean, margin = figures(estimate.mean, estimate.mean, estimate.margin())
-    return mean if margin == DASH else f"{mean} ±{margin}"
-
-
-def _groups(report: Report) -> dict[str, dict[Any, Any]]:
-    """The groups that people want to see: not the users without a label, if none of them was evaluated."""
-    from fastrec.files import NO_LABEL
-
-    return {
-        grouping: {
-            label: estimates
-            for label, estimates in by_label.items()
-            if label != NO_LABEL or any(one.users for one in estimates.values())
-        }
-        for grouping, by_label in report.groups.items()
-    }
-
-
-def _counts(report: Report) -> list[str]:
-    """Who was counted and what was in the files, a line each."""
-    users, data = report.users, report.data
-    if "rows" in data:
-        return [*_names_of_tool(report), *_counts_of_log(report)]
-    treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN", "judged": "counted as 0 if in the truth"}
-    lines = [*_names_of_tool(report), f"{users['evaluated']:,} of {users['total']:,} users evaluated"]
-    for reason, words in (("no_truth", "without a relevant item"), ("no_recs", "without a list")):
-        if users[reason]:
-            lines.append(f"{users[reason]:,} {words}, {treated[str(report.settings[reason])]}")
-    rows = [f"{data['rec_rows']:,} rows of lists", f"{data['truth_rows']:,} of truth"]
-    for key, words in (
-        ("truth_rows_not_relevant", "of these not relevant"),
-        ("duplicates_in_recs", "copies in lists"),
-        ("duplicates_in_truth", "copies in truth"),
-        ("excluded_items", "seen items taken out"),
-    ):
-        if data[key]:
-            rows.append(f"{data[key]:,} {words}")
-    lines += [", ".join(rows), *order_of_lists(data)]
-    if not math.isnan(data["truth_items_in_recs"]):
-        lines.append(f"{100 * data['truth_items_in_recs']:.1f} % of the relevant items are in the lists")
-    return lines
-
-
-def _names_of_tool(report: Report) -> list[str]:
-    """What the tool calls the metrics whose names and policies were asked for."""
-    settings = report.settings
-    if "like" not in settings:
-        return []
-    names = [f"{name} is {text}" for name, text in cast("dict[str, str]", settings["names"]).items()]
-    policies = [f"{name}={settings[name]}" for name in ("ties", "no_truth", "no_recs") if name in settings]
-    if settings["min_gain"] is not None:
-        policies.append(f"min_gain={settings['min_gain']}")
-    return [f"like {settings['like']}: {', '.join([*names, *policies])}"]
-
-
-def _counts_of_log(report: Report) -> list[str]:
-    """How many rows there are, and the users whom a policy treats, a line each."""
-    from fastrec.registry import parse
-
-    users, data, settings = report.users, report.data, report.settings
-    calls = [parse(name) for name in report]
-    ratings = all(call.metric.needs == "targets" for call in calls)
-    positive = "" if ratings else f" ({data['positive_rows']:,} positive)"
-    whose = f" of {users['total']:,} users" if users["total"] else ""
-    lines = [f"{data['rows']:,} rows{positive}{whose}"]
-    treated = {"skip": "left out of", "drop": "left out of", "zero": "0 in", "half": "0.5 in", "nan": "NaN in"}
-    treated["judged"] = "0 in"  # every user of a log has rows
-    if users.get("no_truth") and any(call.metric.kind == "ranking" for call in calls):
-        how = treated[str(settings["no_truth"])]
-        lines.append(f"{users['no_truth']:,} without a positive row, {how} metrics of lists")
-    if not any(call.metric.name == "gauc" for call in calls):
-        return lines
-    if one_class := users["no_truth"] + users["no_negatives"]:
-        own = any(("one_class", "call") not in call.options for call in calls if call.metric.name == "gauc")
-        how = "" if own else f", {treated[str(settings['one_class'])]} gauc"
-        lines.append(f"{one_class:,} with rows of one class only{how}")
-    if users["constant_scores"]:
-        lines.append(f"{users['constant_scores']:,} with rows of both classes and one score")
-    return lines
-
-
-def _table(*columns: str, left: int = 1) -> Table:
-    """An empty table; the first `left` columns hold text, the others numbers."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for n, name in enumerate(columns):
-        is_text = n < left
-        table.add_column(Text(name), justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
-    return table
-
-
-def _draw_report(console: Console, report: Report) -> None:
-    from rich.text import Text
-
-    table = _table(*_head(report))
-    for row in _overall_rows(report):
-        table.add_row(*(Text(one_line(cell)) for cell in row))
-    console.print(table)
-    for grouping, by_label in _groups(report).items():
-        _draw_grouping(console, grouping, by_label)
-    console.print()
-    for line in _counts(report):
-        console.print(Text(line, style="dim"))
-
-
-def _draw_grouping(console: Console, grouping: str, by_label: dict[Any, dict[str, Estimate]]) -> None:
-    """A row per label and a column per metric, in as many tables as the width asks for."""
-    from rich.text import Text
-
-    labels = [one_line(str(label)) for label in by_label]
-    cells = {name: [_with_margin(one[name]) for one in by_label.values()] for name in next(iter(by_label.values()), {})}
-    widths = {name: max(map(len, [name, *column])) + 3 for name, column in cells.items()}
-    room = console.width - min(max(map(len, [grouping, *labels])), console.width // 2) - 12
-    for shown in _fitting(widths, room):
-        table = _table(one_line(grouping), "users", *shown)
-        for n, (label, estimates) in enumerate(zip(labels, by_label.values(), strict=True)):
-            # Metrics with a min_gain of their own may count other users.
-            counts = sorted({estimates[name].users for name in shown})
-            users = DASH.join(f"{count:,}" for count in (counts[:1] if len(counts) == 1 else [counts[0], counts[-1]]))
-            table.add_row(Text(label), users, *(cells[name][n] for name in shown))
-        console.print()
-        console.print(table)
-
-
-def _fitting(widths: dict[str, int], room: int) -> list[list[str]]:
-    """The names in parts whose widths add up to at most the room, at least one in each."""
-    parts: list[list[str]] = []
-    left = 0
-    for name, width in widths.items():
-        if not parts or width > left:
-            parts.append([])
-            left = room
-        parts[-1].append(name)
-        left -= width
-    return parts
-
-
 @program.command()
-@click.argument("systems", nargs=-1, required=True, metavar="NAME=RECS|LOG ...", callback=_read_systems)
+@click.argument(
+    "systems",
+    nargs=-1,
+    required=True,
+    metavar="NAME=RECS|LOG ...",
+    callback=_read_systems,
+    shell_complete=complete_systems,
+)
 @click.option("--truth", type=click.Path(), metavar="TRUTH", help="What is relevant; without it, systems are LOGs.")
 @click.option("--baseline", metavar="NAME", help="The system to compare with.  [default: every pair]")
 @click.option(
@@ -992,19 +855,22 @@ def _fitting(widths: dict[str, int], room: int) -> list[list[str]]:
     "--fail-if-worse",
     multiple=True,
     metavar="METRIC",
+    shell_complete=complete_metrics,
     help="Exit with 1 if a system is significantly worse than the baseline; may be repeated.",
 )
-@_with_options(_METRICS, _COLUMNS, _GROUPS, _POLICIES, _OUTPUT, _HTML, _RESOURCES)
+@_with_options(_METRICS, _COLUMNS, _GROUPS, _POLICIES, _output("comparison"), _HTML, _RESOURCES)
 @click.pass_context
 def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
     """Weigh systems on the same users: which differences are real, for whom, by how much.
 
-    Each system is a name and its file, read as in `fastrec evaluate`; --by compares within groups of users too.
+    Each system is a name and its file, read as in `fastrec evaluate`, or a report that --save kept; --by compares
+    within groups of users too.
 
     \b
     fastrec compare old=recs_a.parquet new=recs_b.parquet --truth truth.parquet -m ndcg@10,recall@20
     fastrec compare old=a.csv new=b.csv --truth truth.csv --baseline old --fail-if-worse ndcg@10
-    fastrec compare old=log_a.parquet new=log_b.parquet -m "gauc(weight=equal)" --html report.html
+    fastrec compare old=log_a.parquet new=log_b.parquet -m "gauc(weight=equal)" -o report.html
+    fastrec compare monday=monday.fastrec today=recs.csv --truth truth.csv -m ndcg@10
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     from fastrec.comparison import compare
     from fastrec.report import check_resampling
@@ -1016,140 +882,134 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     if options["baseline"] not in (None, *systems):
         raise click.UsageError(f"--baseline {options['baseline']}: none of the systems {', '.join(systems)}")
     check_resampling(options["level"], options["rounds"], options["seed"])
-    _check_kind(ctx, is_log=truth is None)
-    _take_policies(ctx, options)
-    options |= {"fail_under": (), "weight_col": None, "curves": None, "per_user": None}
-    options["user_col"] = options["user_col"] or ("user_id",)  # in a LOG too: users are what is compared
-    named = _plan(options, None if truth is not None else _usual_metrics(options))
-    _check_named("--fail-if-worse", options["fail_if_worse"], named)
-    _check_outputs([*systems.values(), truth, options["exclude"], options["users"]], options)
-    evaluated = {
-        name: _evaluate_any(path, truth, options | {"output": None}, per_user=True) for name, path in systems.items()
-    }
-    names = ("baseline", "test", "correction", "level", "seed", "missing")
-    reports = {name: each.report for name, each in evaluated.items()}
-    with _progress() as watch:
-        progress = functools.partial(watch, "comparing")
-        arguments = {name: options[name] for name in names} | {"n_rounds": options["rounds"]}
-        found = compare(reports, n_threads=options["threads"], progress=progress, **arguments)
-    worse = _worse(found, options["fail_if_worse"], next(iter(reports.values())))
-    if options["html"] is not None:
-        found.to_html(options["html"])
-    _emit(_render_comparison(found, reports, _format_of(options["format_"], options["output"])), options["output"])
-    for name, each in evaluated.items():
-        for warning in (*each.report.warnings, *each.hints):
-            _warn(f"{name}: {warning}")
+    options["format_"] = format_of(options, "comparison")
+    with _open({**systems, "--truth": truth}, options) as inputs:
+        truth, systems = inputs.paths.pop("--truth"), {name: str(path) for name, path in inputs.paths.items()}
+        evaluated, wanted = _evaluate_systems(ctx, systems, truth, options)
+        reports = {name: each.report for name, each in evaluated.items()}
+        names = ("baseline", "test", "correction", "level", "seed", "missing")
+        for report in reports.values():
+            reword(report, inputs.shown)
+        with _progress() as watch, _silent():
+            progress = functools.partial(watch, "comparing")
+            arguments = {name: options[name] for name in names} | {"n_rounds": options["rounds"]}
+            found = compare(reports, metrics=wanted, n_threads=options["threads"], progress=progress, **arguments)
+        worse = _worse(found, options["fail_if_worse"], next(iter(reports.values())))
+        write_comparison(found, reports, options)
+        for warning in found.warnings:
+            _warn(warning)
     for row in worse:
-        _say(one_line(f"fastrec: {row.system} is worse than {row.baseline}: {row.metric} {row.difference:+.4f}"))
+        text = f"{row.system} is worse than {row.baseline}: {row.metric} {row.difference:+.4f}"
+        _say(one_line(f"fastrec: {text} {Direction(row.direction, row.target).of_difference}".rstrip()))
     return int(bool(worse))
+
+
+def _evaluate_systems(
+    ctx: click.Context, systems: dict[str, str], truth: str | None, options: dict[str, Any]
+) -> tuple[dict[str, Evaluated], list[str] | None]:
+    """Each system's report, loaded where it was saved, and the metrics to compare, None for all that they share."""
+    from fastrec.files import Evaluated
+
+    saved = [name for name, path in systems.items() if is_saved(path)]
+    if len(saved) < len(systems):
+        _check_kind(ctx, is_log=truth is None)
+        _take_policies(ctx, options)
+        options |= {"fail_under": (), "weight_col": None, "curves": None, "per_user": None}
+        options["user_col"] = options["user_col"] or ("user_id",)  # in a LOG too: users are what is compared
+        named = _plan(options, None if truth is not None else _usual_metrics(options))
+        _check_named("--fail-if-worse", options["fail_if_worse"], named)
+        wanted = list(named) if saved and options["metrics"] else None
+    else:
+        _refuse_evaluating(ctx)
+        wanted = _names_of_metrics(options) or None
+    inputs = (truth, options["exclude"], options["users"])
+    check_outputs([*systems.values(), *inputs], options)
+    evaluated = {}
+    for name, path in systems.items():
+        if name in saved:
+            evaluated[name] = Evaluated(_load_values(path), {}, {})
+            for metric in (*(wanted or ()), *options["fail_if_worse"]):
+                evaluated[name].report.name_of(metric)
+        else:
+            evaluated[name] = _evaluate_any(path, truth, options | {"output": None}, per_user=True)
+    return evaluated, wanted
+
+
+def _refuse_evaluating(ctx: click.Context) -> None:
+    """Reports that were saved are not evaluated again."""
+    for param in ctx.command.params:
+        if param.name not in OF_REPORTS and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{param.opts[0]} is for files to evaluate: these reports were saved")
+
+
+def _load_values(path: str) -> Report:
+    """A saved report with the values of its users."""
+    report = load(path)
+    if not report.has_values:
+        raise InputError(f"{path}: the report has no values of users, which are compared: evaluate --save keeps them")
+    return report
 
 
 def _worse(found: Comparison, metrics: Sequence[str], report: Report) -> list[ComparisonRow]:
     """Significant changes for the worse, over all users."""
-    from fastrec.registry import parse
-
     names = [report.name_of(metric) for metric in metrics]
     for name in names:
         if name in found.left_out:
             raise click.UsageError(f"--fail-if-worse {name}: {found.left_out[name]}")
     for row in found.rows:
+        if row.metric in names and row.direction == "none":
+            raise click.UsageError(
+                f"--fail-if-worse {row.metric}: neither higher nor lower values of it are declared better"
+            )
         if row.metric in names and math.isnan(row.p_value):
             raise InputError(
                 f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {row.users} users, "
                 "too few to tell"
             )
-    return [
-        row
-        for row in found.rows
-        if row.metric in names
-        and found.is_significant(row)
-        and (row.difference < 0) == parse(row.metric).metric.higher_is_better
-    ]
-
-
-def _render_comparison(found: Comparison, reports: dict[str, Report], format_: str) -> str | Callable[[Console], None]:
-    if format_ == "json":
-        return found.to_json(indent=2) + "\n"
-    if format_ == "csv":
-        rows = found.to_rows()
-        return _csv_text(list(rows[0]), rows)
-    if format_ == "md":
-        parts = [("mean", _means_table(reports)), *_difference_tables(found)]
-        tables = [pages.Table(title, head, rows, _n_texts(head)) for title, (head, *rows) in parts]
-        return pages.as_markdown(tables) + "\n"
-    return lambda console: _draw_comparison(console, found, reports)
-
-
-def _means_table(reports: dict[str, Report]) -> list[list[str]]:
-    """A row per metric and a column per system, its head first."""
-    first = next(iter(reports.values()))
-    rows = [[name, *(_with_margin(report.estimates[name]) for report in reports.values())] for name in first]
-    return [["mean", *reports], *rows]
-
-
-def _difference_tables(found: Comparison) -> list[tuple[str, list[list[str]]]]:
-    """Title and table of the differences over all users and within groups."""
-    baseline = found.settings["baseline"]
-    pairs = {(row.system, row.baseline) for row in found.rows}
-    one = " - ".join(next(iter(pairs))) if len(pairs) == 1 else None
-    what = f"difference {one}" if one else "differences" if baseline is None else f"difference to {baseline}"
-    columns: dict[str, Callable[[ComparisonRow], str]] = {
-        "metric": lambda row: row.metric,
-        "group": lambda row: str(row.group),
-        "system": lambda row: row.system if baseline is not None else f"{row.system} - {row.baseline}",
-        "difference": lambda row: _gap_of(row)[0],
-        "interval": lambda row: _gap_of(row)[1],
-        "p": lambda row: p_value(row.p_value),
-        "corrected": lambda row: f"{p_value(row.p_corrected)}{'*' if found.is_significant(row) else ' '}",
-    }
-    tables = []
-    everything: list[tuple[str | None, Sequence[ComparisonRow]]] = [(None, found.rows), *found.segments.items()]
-    for grouping, rows in everything:
-        left_out = {"system" if one else "", "p" if grouping else "group"}
-        shown = {name: text for name, text in columns.items() if name not in left_out}
-        head = [str(grouping) if name == "group" else name for name in shown]
-        cells = [[text(row) for text in shown.values()] for row in rows if row.users]
-        tables.append((f"{what}, by {grouping}" if grouping else what, [head, *cells]))
-    return tables
-
-
-def _n_texts(head: Sequence[str]) -> int:
-    """How many columns of a table hold texts: those before the difference, else the first."""
-    return head.index("difference") if "difference" in head else 1
-
-
-def _gap_of(row: ComparisonRow) -> tuple[str, str]:
-    return shown_difference(Gap(row.difference, row.low, row.high))
-
-
-def _draw_comparison(console: Console, found: Comparison, reports: dict[str, Report]) -> None:
-    from rich.text import Text
-
-    for title, (head, *rows) in [("", _means_table(reports)), *_difference_tables(found)]:
-        table = _table(*head, left=_n_texts(head))
-        for row in rows:
-            bold = "bold" if row[-1].endswith("*") else ""
-            table.add_row(*(Text(one_line(cell), style=bold) for cell in row))
-        if title:
-            console.print(Text(f"\n{title}", style="bold"))
-        console.print(table)
-    console.print()
-    for line in found.notes():
-        console.print(Text(line, style="dim"))
+    return [row for row in found.rows if row.metric in names and row.verdict == "worse"]
 
 
 @program.command()
-@click.argument("metric")
+@click.argument("file", type=click.Path())
+@_with_options(_output("report"), _HTML, _FAIL_UNDER)
+def report(file: str, **options: Any) -> int:
+    """Print a report that was saved.
+
+    FILE is what --save, -o FILE.fastrec or Report.save wrote.
+
+    \b
+    fastrec report monday.fastrec
+    fastrec report monday.fastrec -o monday.html --title "Monday's model"
+    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    options["format_"] = format_of(options, "report")
+    check_outputs([file], options)
+    found = load(file)
+    for threshold in options["fail_under"]:
+        _refuse_floor(threshold.metric, known_call(found.name_of(threshold.metric)))
+    write_report(found, options)
+    for warning in found.warnings:
+        _warn(warning)
+    return _missed(found, options["fail_under"])
+
+
+@program.command()
+@click.argument("metric", shell_complete=complete_metrics)
 @click.argument("recs", type=click.Path(), required=False, metavar="[RECS|LOG]")
 @click.argument("truth", type=click.Path(), required=False)
-@click.option("--like", multiple=True, metavar="TOOL", help="A tool; may be repeated.  [default: all that have it]")
+@click.option(
+    "--like",
+    multiple=True,
+    metavar="TOOL",
+    help="A tool; may be repeated.  [default: all that have it]",
+    shell_complete=complete_tools,
+)
 @click.option(
     "--show-users",
     type=click.IntRange(min=0),
     metavar="N",
     help="Users to show per tool.  [default: 5 with --like]",
 )
-@_with_options(_COLUMNS, _WEIGHT, _POLICIES, _OUTPUT, _RESOURCES)
+@_with_options(_COLUMNS, _WEIGHT, _POLICIES, _output("explanation"), _RESOURCES)
 @click.pass_context
 def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | None, **options: Any) -> None:
     """Say why other tools give another number for METRIC.
@@ -1165,18 +1025,21 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     from fastrec.explanation import explain
 
+    options["format_"] = format_of(options, "explanation")
     if recs is not None:
         _check_kind(ctx, is_log=truth is None)
         explain(metric, like=options["like"] or None)  # a typo is found before any file is read
-        _check_outputs([recs, truth, options["exclude"]], options)
-    arguments = {} if recs is None else _arguments_of_files(ctx, options, is_log=truth is None)
-    with _progress() as watch, _silent():
-        if recs is not None:
-            watch("reading")
-            arguments["progress"] = functools.partial(watch, "evaluating")
-        why = explain(metric, recs, truth, like=options["like"] or None, n_users=options["show_users"], **arguments)
-    format_ = _format_of(options["format_"], options["output"])
-    _emit(_render_explanation(why, format_), options["output"])
+    with _open({"LOG" if truth is None else "RECS": recs, "TRUTH": truth}, options) as inputs:
+        recs, truth = inputs.paths.values()
+        check_outputs([recs, truth, options["exclude"]], options)
+        arguments = {} if recs is None else _arguments_of_files(ctx, options, is_log=truth is None)
+        with _progress() as watch, _silent():
+            if recs is not None:
+                watch("reading")
+                arguments["progress"] = functools.partial(watch, "evaluating")
+            why = explain(metric, recs, truth, like=options["like"] or None, n_users=options["show_users"], **arguments)
+        why = dataclasses.replace(why, warnings=tuple(map(inputs.shown, why.warnings)))
+    write_explanation(why, options)
 
 
 def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: bool) -> dict[str, Any]:
@@ -1186,8 +1049,8 @@ def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: 
     names |= {name: name for name in (*PASSED_ON, *OF_LISTS, *OF_LOGS, "input_format", "memory") if "_col" not in name}
     if _has_ratings(options):
         options |= {
-            "label_col": options["target_col"] or "target",
-            "score_col": options["prediction_col"] or "prediction",
+            "label_col": _column(options, "target_col", "target"),
+            "score_col": _column(options, "prediction_col", "prediction"),
         }
     given = {
         name: options[option]
@@ -1198,39 +1061,8 @@ def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: 
     return given | ({"user": (list(users) if is_log else users[0])} if users else {})
 
 
-def _render_explanation(why: Explanation, format_: str) -> str | Callable[[Console], None]:
-    if format_ == "json":
-        return why.to_json(indent=2) + "\n"
-    if format_ == "csv":
-        raise click.UsageError("an explanation is several tables: --format table, md or json")
-    if format_ == "md":
-        return why.to_markdown() + "\n"
-    return lambda console: _draw_explanation(console, why)
-
-
-def _draw_explanation(console: Console, why: Explanation) -> None:
-    from rich.text import Text
-
-    for n, found in enumerate(why.tables()):
-        if n:
-            console.print()
-        console.print(Text(found.title, style="bold"))
-        head, *rows = found.texts()
-        first, *others = (max(map(len, column)) for column in zip(head, *rows, strict=True))
-        widths = {name: width + 3 for name, width in zip(head[1:], others, strict=True)}
-        for shown in _fitting(widths, console.width - first) or [[]]:
-            table = _table(head[0], *shown)
-            for label, *cells in rows:
-                of = dict(zip(head[1:], cells, strict=True))
-                row = (label, *(of[name] for name in shown))
-                table.add_row(*(Text(one_line(cell), style="bold" if cell.endswith("*") else "") for cell in row))
-            console.print(table)
-        for line in found.notes:
-            console.print(Text(line, style="dim"))
-
-
 @program.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_metrics)
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def metrics(name: str | None, format_: str) -> None:
     """List the metrics, or tell everything about one.
@@ -1249,89 +1081,18 @@ def metrics(name: str | None, format_: str) -> None:
         known = found
     if format_ == "json":
         shown = known[0] if name is not None and len(known) == 1 else known
-        _emit(json.dumps(shown, indent=2, ensure_ascii=False) + "\n", None)
+        emit(json.dumps(shown, indent=2, ensure_ascii=False) + "\n", None)
     elif name is None:
-        _emit(lambda console: _draw_metrics(console, known), None)
+        emit(lambda console: draw_metrics(console, known), None)
     else:
-        _emit(lambda console: _draw_each(console, known), None)
-
-
-def _draw_metrics(console: Console, known: list[dict[str, Any]]) -> None:
-    """A table for each kind of metrics, and what all of the kind have in common."""
-    from rich.text import Text
-
-    from fastrec.registry import COMMON_OPTIONS
-
-    notes = {
-        "ranking": "Each takes a cut-off and min_gain, the least gain of a relevant item:\n"
-        "ndcg(gain=exp2, min_gain=3)@10; also no_truth and no_recs, which users count, as\n"
-        "in the options of those names. In a scored log, scores rank the rows of a user.",
-        "scores": "Each takes min_gain, the least label of a positive row, and no cut-off.\n"
-        "Everything about one: fastrec metrics ndcg",
-    }
-    for kind, note in notes.items():
-        table = _table("metric", "formula, source", "options, the default marked *", left=3)
-        for metric in known:
-            if metric["kind"] == kind:
-                formula = Text(metric["formula"]).append(f"\n{metric['source']}", style="dim")
-                table.add_row(
-                    Text(metric["name"], style="bold"), formula, _option_grid(metric, leave_out=COMMON_OPTIONS)
-                )
-        console.print(Text(f"{KINDS[kind]}\n".capitalize(), style="bold"))
-        console.print(table)
-        console.print(f"\n{note}" + "\n" * (kind == "ranking"))
-
-
-def _option_grid(metric: dict[str, Any], leave_out: Sequence[str] = ()) -> Table:
-    """A line per option: its name, its values, the default bold and marked."""
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 1))
-    for name, option in metric["options"].items():
-        if name in leave_out:
-            continue
-        default = option["default"]
-        values = list(option["choices"])
-        if "number" in option["kind"]:
-            values.append("a number" if default is None else f"{default:g}")
-        if "table" in option["kind"]:
-            values.append("[table]")
-        line = Text("")
-        for n, value in enumerate(values):
-            marked = default is not None and (value == default or not option["choices"])
-            line.append(" | " if n else "").append(f"{value}*" if marked else value, style="bold" * marked)
-        grid.add_row(Text(name, style="cyan"), line.append(", required" if option["required"] else ""))
-    return grid
+        emit(lambda console: _draw_each(console, known), None)
 
 
 def _draw_each(console: Console, known: list[dict[str, Any]]) -> None:
     for n, metric in enumerate(known):
         if n:
             console.print()
-        _draw_metric(console, metric)
-
-
-def _draw_metric(console: Console, metric: dict[str, Any]) -> None:
-    """Everything the catalogue knows about one metric."""
-    from rich.text import Text
-
-    low, high = metric["range"]
-    bounds = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
-    table = _table("", "", left=2)
-    table.show_header = False
-    table.add_row(Text("of"), Text(KINDS[metric["kind"]]))
-    table.add_row(Text("formula"), Text(metric["formula"]))
-    table.add_row(Text("range"), Text(f"{bounds}, {'higher' if metric['higher_is_better'] else 'lower'} is better"))
-    table.add_row(Text("options"), _option_grid(metric))
-    table.add_row(Text("source"), Text(metric["source"]))
-    console.print(Text(metric["name"], style="bold"))
-    console.print(table)
-    for paragraph in metric["doc"].split("\n\n"):
-        console.print()
-        # Prose is wrapped anew to the width at hand; examples and tables keep their lines.
-        is_prose = not any(line.startswith((" ", ">>>", "---")) for line in paragraph.splitlines())
-        console.print(Text(" ".join(paragraph.split()) if is_prose else paragraph), soft_wrap=not is_prose)
+        draw_one_metric(console, metric)
 
 
 @program.command()
@@ -1365,56 +1126,27 @@ def demo(users: int, seed: int, output: str) -> None:
         watch("comparing")
         found = compare(reports, next(iter(reports)))
         found.to_html(os.path.join(output, "comparison.html"), title="Two recommenders of a made-up shop")
-    _emit(lambda console: _draw_demo(console, reports, found, paths), None)
-
-
-def _draw_demo(console: Console, reports: dict[str, Report], found: Comparison, paths: dict[str, str]) -> None:
-    """Both recommenders side by side, over all users and by segment; * marks what is significant."""
-    from rich.text import Text
-
-    (first, one), (second, other) = reports.items()
-    folder, names = os.path.dirname(paths[first]), [os.path.basename(path) for path in paths.values()]
-    gaps = {
-        (row.metric, row.group): f"{_gap_of(row)[0]}{'*' if found.is_significant(row) else ' '}"
-        for row in found.all_rows()
-    }
-    console.print(Text(f"In {folder}: {', '.join(names)}\n"))
-    table = _table("metric", first, second, "difference")
-    for name in one:
-        means = (_with_margin(report.estimates[name]) for report in (one, other))
-        table.add_row(name, *means, gaps[name, None])
-    console.print(table)
-    main_metric = next(iter(one))
-    for grouping, by_label in _groups(one).items():
-        table = _table(f"{main_metric} by {grouping}", "users", first, second, "difference")
-        for label, estimates in by_label.items():
-            left, right = estimates[main_metric], other.groups[grouping][label][main_metric]
-            cells = f"{left.users:,}", _with_margin(left), _with_margin(right), gaps[main_metric, label]
-            table.add_row(Text(label), *cells)
-        console.print()
-        console.print(table)
-    console.print()
-    for line in (*_counts(other)[:-2], f"* significant: {found.notes()[0]}"):
-        console.print(Text(line, style="dim"))
-    console.print(
-        Text(f"\nThe comparison as a page for a browser: {os.path.join(folder, 'comparison.html')}"), soft_wrap=True
-    )
-    console.print("\nNext, try:")
-    systems = " ".join(f"{name}={shlex.quote(paths[name])}" for name in reports)
-    truth = shlex.quote(paths["truth"])
-    for command in (
-        f"fastrec evaluate {shlex.quote(paths[second])} {truth} -m ndcg,recall -k 5,10,20 --by segment",
-        f"fastrec compare {systems} --truth {truth} -m recall@20 --by segment",
-        f"fastrec explain ndcg@10 {shlex.quote(paths[second])} {truth}",
-    ):
-        console.print(Text(f"  {command}", style="bold"), soft_wrap=True)
+    emit(lambda console: draw_demo(console, reports, found, paths), None)
 
 
 @program.command()
-def warmup() -> None:
-    """Compile what the first evaluation needs."""
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print what a shell reads to complete commands, metrics and tools.
+
+    \b
+    fastrec completion bash > ~/.local/share/bash-completion/completions/fastrec
+    fastrec completion fish > ~/.config/fish/completions/fastrec.fish
+    echo 'eval "$(fastrec completion zsh)"' >> ~/.zshrc
+    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    emit(f"{script(program, shell).rstrip()}\n", None)
+
+
+@program.command()
+@click.argument("what", type=click.Choice(["lists", "scores", "all"]), default="all")
+def warmup(what: str) -> None:
+    """Compile what the first evaluation needs: of recommended lists, of scored rows, or all."""
     from fastrec import api
 
     with _progress() as watch:
-        watch("compiling")
-        api.warmup()
+        api.warmup(what, progress=lambda done, total: watch(f"compiling, {done} of {total} done"))

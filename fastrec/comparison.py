@@ -6,7 +6,6 @@ import functools
 import itertools
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -15,16 +14,19 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.archive import dump_json
+from fastrec.directions import Direction, Kind, Verdict
 from fastrec.exceptions import (
-    FastrecWarning,
     InputError,
     InputTypeError,
+    MetricError,
     check_choice,
     check_progress,
     check_text,
     listed_in_order,
+    one_line,
     shown,
     some_names,
+    warn,
 )
 from fastrec.inputs.users import alike
 from fastrec.launcher import resolve_threads
@@ -39,14 +41,25 @@ from fastrec.report import (
     why_no_mean,
     write_or_return,
 )
-from fastrec.significance import CORRECTIONS, TESTS, correct, detectable_difference, pair_differences, run_test
+from fastrec.significance import (
+    CORRECTIONS,
+    TESTS,
+    correct,
+    detectable_by,
+    detectable_difference,
+    normal_test,
+    pair_differences,
+    run_test,
+)
 from fastrec.views import (
     Gap,
     alpha,
     compared,
+    count,
     definitions,
     differences,
     matrices,
+    meaning_of_mark,
     one_figure,
     outcome,
     p_value,
@@ -65,6 +78,12 @@ NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
 SEGMENT = ("grouping", "group")
 RESAMPLING = ("randomization", "bootstrap")
 NO_MEAN = "is no plain mean of users' values, which is what is compared (of gauc, gauc(weight=equal) is one)"
+NO_VALUES = "has no value of a user, which is what is compared"
+OF_USERS = "difference, interval, test, wins and losses are of each user's distance to it"
+OF_SUMS = (
+    "a ratio of sums: the difference is that of the two distances to it; interval and p are normal, with the sum of "
+    "both standard errors, the most that it can be"
+)
 KINDS = {"i": "integers", "u": "integers", "U": "texts"}
 
 
@@ -73,15 +92,18 @@ class ComparisonRow(NamedTuple):
 
     metric, system, baseline : what is compared.
     mean, baseline_mean : over the users that are compared.
-    difference : mean - baseline_mean.
+    difference : mean - baseline_mean; of a metric with a target the difference of the distances to it, see `compare`.
     low, high : its interval.
     p_value : the chance of a difference as large where there is none, two-sided.
     p_corrected : the same for all rows of the table together.
-    wins, ties, losses : users for whom the system is better, as good and worse (of an error, less is better).
+    wins, ties, losses : users for whom the system is better, as good and worse. All are None for a ratio of sums; wins
+        and losses are None for a metric without a direction.
     users : users that are compared.
     unpaired : users counted on one side only, which are left out or count as 0 there, as ``missing`` says.
     detectable : the smallest true difference that would have been found with a chance of 80 %.
     grouping, group : the segment; None for all users.
+    direction, target : which values of the metric are better: "higher", "lower", those nearer to a "target", "none".
+    verdict : "better", "worse" or "not clear", by the direction and the corrected p-value; None without either.
     """
 
     metric: str
@@ -94,14 +116,17 @@ class ComparisonRow(NamedTuple):
     high: float
     p_value: float
     p_corrected: float
-    wins: int
-    ties: int
-    losses: int
+    wins: int | None
+    ties: int | None
+    losses: int | None
     users: int
     unpaired: int
     detectable: float
     grouping: str | None = None
     group: str | int | None = None
+    direction: Kind = "higher"
+    target: float | None = None
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,6 +137,7 @@ class Comparison:
     segments : the same within each group, {grouping: rows}; corrected for each grouping on its own.
     settings : test, correction, level, n_rounds, seed, missing, baseline.
     left_out : {metric: why it is not compared}.
+    warnings : each reason to doubt the numbers, a sentence each: those of the reports, named, and of the comparison.
 
     Examples
     --------
@@ -128,6 +154,7 @@ class Comparison:
     segments: Mapping[str, tuple[ComparisonRow, ...]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     def all_rows(self) -> Iterator[ComparisonRow]:
         """Rows over all users, then those of segments."""
@@ -141,11 +168,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         """An aligned table of the rows over all users, and how it was made; * marks what is significant."""
-        return "\n".join([*aligned(self._table()), *self.notes()])
+        return "\n".join([*aligned(self._table()), *map(one_line, self._legend(self.rows))])
 
     def _repr_html_(self) -> str:
         """The same as the text form, as an HTML table for notebooks."""
-        return as_html(self._table(), self.notes())
+        return as_html(self._table(), self._legend(self.rows))
 
     def _table(self) -> list[list[str]]:
         """The cells of the shown table, its head first."""
@@ -156,20 +183,37 @@ class Comparison:
         means = [row.system, one_figure(row.mean), row.baseline, one_figure(row.baseline_mean)]
         gap = shown_difference(Gap(row.difference, row.low, row.high))
         p_values = [p_value(row.p_value), f"{p_value(row.p_corrected)}{'*' if self.is_significant(row) else ' '}"]
-        counts = [f"{count:,}" for count in (row.wins, row.ties, row.losses)]
-        return [row.metric, *means, *gap, *p_values, *counts]
+        return [row.metric, *means, *gap, *p_values, *map(count, (row.wins, row.ties, row.losses))]
 
     def notes(self) -> list[str]:
-        """How the numbers were made, and what was left out, a line each."""
+        """How the numbers were made, which values are better, and what was left out, a line each."""
         settings = self.settings
         rounds = f", {settings['n_rounds']:,} rounds, seed {settings['seed']}"
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
         notes = [f"{how}; correction={settings['correction']}; intervals of {100 * settings['level']:g} %"]
         if unpaired := max(row.unpaired for row in self.rows):
             notes.append(f"up to {unpaired:,} users counted on one side only (missing={settings['missing']})")
+        if any(row.users and math.isnan(row.low) for row in self.all_rows()):
+            notes.append("no interval and no p-value where too few users are compared")
         if self.segments:
             notes.append(f"segments: {', '.join(self.segments)}")
-        return [*notes, *(f"{metric}: {why}" for metric, why in self.left_out.items())]
+        return [*notes, *self._directions(), *(f"{metric}: {why}" for metric, why in self.left_out.items())]
+
+    def _directions(self) -> Iterator[str]:
+        """Lines on metrics of which higher values are not simply better."""
+        rows = {row.metric: row for row in self.rows}
+        if lower := [metric for metric, row in rows.items() if row.direction == "lower"]:
+            yield f"lower is better: {', '.join(lower)}"
+        for metric, row in rows.items():
+            words = f"{metric}: {Direction(row.direction, row.target).words} is better"
+            if row.direction == "none":
+                yield f"{words}, so there is no verdict"
+            elif row.target is not None:
+                yield f"{words}; {OF_SUMS if row.ties is None else OF_USERS}"
+
+    def _lines(self) -> list[str]:
+        """The notes and the warnings."""
+        return [*self.notes(), *(f"warning: {warning}" for warning in self.warnings)]
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One dict per row, over all users and by segment; "grouping" and "group" only where there are segments."""
@@ -186,6 +230,7 @@ class Comparison:
                 "rows": [row._asdict() for row in self.rows],
                 "segments": {name: [row._asdict() for row in rows] for name, rows in self.segments.items()},
                 "left_out": dict(self.left_out),
+                "warnings": self.warnings,
             }
         )
         return document
@@ -214,18 +259,19 @@ class Comparison:
         - test=t; correction=holm; intervals of 90 %
         - significant (*): a corrected p-value of at most 0.1
         """
-        return as_markdown(self._tables(), self._legend())
+        return as_markdown(self._tables(), self._legend(self.all_rows()))
 
     def to_latex(self) -> str:
         """The tables of `to_markdown` for LaTeX, with the rules of the package booktabs; notes are comments."""
-        return as_latex(self._tables(), self._legend())
+        return as_latex(self._tables(), self._legend(self.all_rows()))
 
     def _tables(self) -> list[Table]:
         return compared(self.to_rows(), float(self.settings["level"]))
 
-    def _legend(self) -> list[str]:
-        """The notes, and what the mark means."""
-        return [*self.notes(), f"significant (*): a corrected p-value of at most {1 - self.settings['level']:.4g}"]
+    def _legend(self, rows: Iterable[ComparisonRow]) -> list[str]:
+        """The notes, and what the mark means where a row has it."""
+        marked = any(self.is_significant(row) for row in rows)
+        return [*self._lines(), *([meaning_of_mark(self.settings["level"])] if marked else [])]
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Comparison") -> str | None:
         """A page for people: one HTML file that needs nothing else, no network and no library.
@@ -248,12 +294,12 @@ class Comparison:
         overall, segments = differences(rows, level, self.settings["baseline"])
         sections = [
             overall,
-            *([matrices(rows, level)] if self.settings["baseline"] is None else []),
+            *([matrices(rows)] if self.settings["baseline"] is None else []),
             segments,
             Section("Definitions", [definitions(dict.fromkeys(row.metric for row in self.rows))]),
             Section("Settings", [settings_table(self.settings), *([left_out] if self.left_out else [])]),
         ]
-        lead = [outcome(rows, level), *self.notes(), f"fastrec {__version__}"]
+        lead = [outcome(rows, level), *self._lines(), f"fastrec {__version__}"]
         return write_or_return(html_page(title, sections, lead), path)
 
     def plot(self, metric: str | None = None, ax: Any = None) -> Any:
@@ -302,7 +348,7 @@ def compare(
     missing: Missing = "drop",
     progress: Callable[[int, int], Any] | None = None,
 ) -> Comparison:
-    """Weigh systems that were evaluated on the same users: which differences are real, for whom, by how much.
+    r"""Weigh systems that were evaluated on the same users: which differences are real, for whom, by how much.
 
     Parameters
     ----------
@@ -310,7 +356,8 @@ def compare(
         Users are paired by id, never by position where they have ids. Settings of all reports must be the same.
     baseline : the system that all others are compared with; by default every pair is compared, the later with the
         earlier
-    metrics : by default all that every report has and that are means of users' values
+    metrics : by default all that every report has and that can be compared: means of users' values, and metrics with a
+        target; `Comparison.left_out` names the others
     test : of the mean difference, two-sided, on users
         ``randomization`` (signs of the differences drawn ``n_rounds`` times; Fisher 1935): p = (b + 1) / (B + 1), or
         exactly if there are no more signs than rounds, and at most 65,536; ``bootstrap`` (users drawn with replacement;
@@ -322,9 +369,16 @@ def compare(
     level : of intervals: percentiles for ``bootstrap``, Student's for ``t``, else normal
     n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads, and for any order
         of users who have ids
-    missing : users counted on one side only: ``drop``, the default, ``zero`` (0 on the other side; not of errors, where
-        0 is best) or ``error``
+    missing : users counted on one side only: ``drop``, the default, ``zero`` (0 on the other side; not for metrics of
+        which 0 may be a good value: errors, and those with a target) or ``error``
     progress : called as progress(rows done, rows)
+
+    Each metric declares its direction: higher values are better, or lower ones, or those nearer to a target t, or
+    neither. With a target, compare takes each user's distance \|x - t\| in place of the value x. A metric with a target
+    may be a ratio of sums, as ``calibration`` over all rows is (t = 1). It has no values of users to pair. Its
+    difference is \|mean - t\| - \|baseline mean - t\|. The interval and the p-value are normal, with the sum of the two
+    standard errors. No dependence between the systems makes the standard error larger, so the test may miss a small
+    difference, but does not invent one; ``test`` is not used. A metric without a direction has no verdict.
 
     Returns
     -------
@@ -334,15 +388,17 @@ def compare(
     Raises
     ------
     InputError, InputTypeError
-        If a report has no values of users, settings differ, ids do not match, or a metric is no mean over users.
+        If a report has no values of users, settings differ, ids do not match, or a metric cannot be compared.
     """
     systems = _check_reports(reports)
+    doubts = _doubts(systems)
+    warn(doubts)
     check_progress(progress)
     settings: dict[str, Any] = {"baseline": baseline, "test": test, "correction": correction, "level": level}
     settings |= {"n_rounds": n_rounds, "seed": seed, "missing": missing}
     _check_settings(settings, systems)
-    wanted, left_out = _choose_metrics(systems, metrics, missing)
     weighing = _Weighing(systems, settings, resolve_threads(n_threads))
+    wanted, left_out = _choose_metrics(systems, metrics, weighing.why_not)
     pairs = [(later, earlier) for earlier, later in itertools.combinations(systems, 2)]
     if baseline is not None:
         pairs = [(name, baseline) for name in systems if name != baseline]
@@ -356,9 +412,16 @@ def compare(
             if progress is not None:
                 progress(next(done), n_rows)
         corrected = correct([row.p_value for row in rows], correction)
-        found[grouping] = tuple(row._replace(p_corrected=p) for row, p in zip(rows, corrected, strict=True))
+        found[grouping] = tuple(_judged(row, p, settings["level"]) for row, p in zip(rows, corrected, strict=True))
     overall = found.pop(None)
-    return Comparison(overall, {str(name): rows for name, rows in found.items()}, settings, left_out)
+    warnings = [f"{name}: {line}" for name, report in systems.items() for line in report.warnings]
+    by_group = {str(name): rows for name, rows in found.items()}
+    return Comparison(overall, by_group, settings, left_out, (*warnings, *doubts))
+
+
+def _judged(row: ComparisonRow, p_corrected: float, level: float) -> ComparisonRow:
+    verdict = Direction(row.direction, row.target).verdict(row.difference, p_corrected, alpha(level))
+    return row._replace(p_corrected=p_corrected, verdict=verdict)
 
 
 class _Weighing:
@@ -415,46 +478,123 @@ class _Weighing:
         self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
     ) -> ComparisonRow:
         """One row, its p-value not yet corrected."""
+        where = metric, system, baseline, grouping, group
+        found = self._of_sums(*where) if self._is_of_sums(metric) else self._of_users(*where)
+        direction = parse(metric).metric.direction
+        return ComparisonRow(
+            metric=metric,
+            system=system,
+            baseline=baseline,
+            p_corrected=found["p_value"],
+            grouping=grouping,
+            group=group,
+            direction=direction.kind,
+            target=direction.target,
+            **found,
+        )
+
+    def _is_of_sums(self, metric: str) -> bool:
+        """Whether a metric has a target and is a ratio of sums, even if it equals the mean of users' values here."""
+        call = parse(metric)
+        if call.metric.direction.target is None:
+            return False
+        return not (call.needs_users and all(report.is_mean(metric) for report in self._systems.values()))
+
+    def why_not(self, metric: str) -> str:
+        """Why a metric cannot be compared; empty if it can."""
+        try:
+            call = parse(metric)
+        except MetricError:
+            return "is not declared here, so which values are better is not known: call ranking_metric first"
+        reports = self._systems.values()
+        if not call.needs_users and all(np.isnan(report.per_user[metric]).all() for report in reports):
+            return NO_VALUES
+        if self._is_of_sums(metric):
+            if any(len(places) < self._n_users for places in self._places.values()):
+                return "is a ratio of sums, which is compared on the same users only"
+            unknown = (report for report in reports if math.isnan(report[metric]))
+            if (report := next(unknown, None)) is not None:
+                return f"has no value in one of the reports{why_no_mean(report, metric)}"
+        else:
+            for report in reports:
+                if not report.is_mean(metric):
+                    return NO_MEAN + why_no_mean(report, metric)
+        if self._settings["missing"] == "zero" and call.metric.is_good_at_zero:
+            return "may be best at 0, so missing='zero' would score missing users as good"
+        return ""
+
+    def _of_sums(
+        self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
+    ) -> dict[str, Any]:
+        """The numbers of a row for a metric with a target that is a ratio of sums: from its two estimates."""
+        ours, theirs = (
+            report.estimates[metric] if grouping is None else report.groups[grouping][group][metric]  # type: ignore[index]
+            for report in (self._systems[system], self._systems[baseline])
+        )
+        unpaired = abs(ours.users - theirs.users)
+        self._check_paired(unpaired, metric, system, baseline)
+        target = parse(metric).metric.direction.target
+        differences, _ = pair_differences(np.array([ours.mean]), np.array([theirs.mean]), target)
+        difference = float(differences[0])
+        level, std_error = self._settings["level"], ours.std_error + theirs.std_error
+        return {
+            "mean": ours.mean,
+            "baseline_mean": theirs.mean,
+            "difference": difference,
+            **normal_test(difference, std_error, level)._asdict(),
+            **dict.fromkeys(("wins", "ties", "losses")),
+            "users": min(ours.users, theirs.users),
+            "unpaired": unpaired,
+            "detectable": detectable_by(std_error, level),
+        }
+
+    def _of_users(
+        self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
+    ) -> dict[str, Any]:
+        """The numbers of a row for a mean of users' values, or of their distances to a target."""
         ours, theirs = self._values(system, metric), self._values(baseline, metric)
         if grouping is not None:
             inside = self._inside[grouping, group]
             ours, theirs = ours[inside], theirs[inside]
         counted, counted_there = ~np.isnan(ours), ~np.isnan(theirs)
         unpaired = int(np.count_nonzero(counted != counted_there))
+        self._check_paired(unpaired, metric, system, baseline)
+        used = counted | counted_there if self._settings["missing"] == "zero" else counted & counted_there
+        ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
+        direction = parse(metric).metric.direction
+        differences, magnitude = pair_differences(ours, theirs, direction.target)
+        wins, losses = (int(np.count_nonzero(way * differences > 0)) for way in (direction.sign, -direction.sign))
+        options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
+        options |= {"n_threads": self._n_threads, "magnitude": magnitude}
+        tested = run_test(differences, self._settings["test"], **options)
+        return {
+            **_means(ours, theirs, differences, direction.target),
+            **tested._asdict(),
+            "wins": wins if direction.sign else None,
+            "ties": int(np.count_nonzero(differences == 0)),
+            "losses": losses if direction.sign else None,
+            "users": len(differences),
+            "unpaired": unpaired,
+            "detectable": detectable_difference(differences, self._settings["level"]),
+        }
+
+    def _check_paired(self, unpaired: int, metric: str, system: str, baseline: str) -> None:
         if unpaired and self._settings["missing"] == "error":
             raise InputError(
                 f"{metric}: {unpaired} users are counted in {system} or {baseline} only; say what becomes of them with "
                 "missing='drop' or 'zero'"
             )
-        used = counted | counted_there if self._settings["missing"] == "zero" else counted & counted_there
-        ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
-        differences, magnitude = pair_differences(ours, theirs)
-        better = 1 if parse(metric).metric.higher_is_better else -1
-        wins, losses = (int(np.count_nonzero(sign * better * differences > 0)) for sign in (1, -1))
-        options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
-        options |= {"n_threads": self._n_threads, "magnitude": magnitude}
-        tested = run_test(differences, self._settings["test"], **options)
-        mean, mean_there = (float(values.mean()) if len(values) else math.nan for values in (ours, theirs))
-        return ComparisonRow(
-            metric=metric,
-            system=system,
-            baseline=baseline,
-            mean=mean,
-            baseline_mean=mean_there,
-            difference=mean - mean_there if len(differences) == 0 or differences.any() else 0.0,
-            low=tested.low,
-            high=tested.high,
-            p_value=tested.p_value,
-            p_corrected=tested.p_value,
-            wins=wins,
-            ties=len(differences) - wins - losses,
-            losses=losses,
-            users=len(differences),
-            unpaired=unpaired,
-            detectable=detectable_difference(differences, self._settings["level"]),
-            grouping=grouping,
-            group=group,
-        )
+
+
+def _means(ours: Array, theirs: Array, differences: Array, target: float | None) -> dict[str, float]:
+    """The means of values of users, and their difference, or that of the distances to a target."""
+    mean, mean_there = (float(values.mean()) if len(values) else math.nan for values in (ours, theirs))
+    difference = 0.0
+    if len(differences) == 0 or (differences.any() and target is None):
+        difference = mean - mean_there
+    elif differences.any():
+        difference = float(np.abs(ours - target).mean()) - float(np.abs(theirs - target).mean())
+    return {"mean": mean, "baseline_mean": mean_there, "difference": difference}
 
 
 def _check_reports(reports: Any) -> dict[str, Report]:
@@ -479,11 +619,13 @@ def _check_reports(reports: Any) -> dict[str, Report]:
                     f"reports must be made with the same settings, but {setting} is {shown(here)} in {first} and "
                     f"{shown(there)} in {name}"
                 )
-    rows = {name: int(report.data.get("truth_rows", 0)) for name, report in reports.items()}
-    if len(set(rows.values())) > 1:
-        line = f"the truth differs: rows of it are {_listed(rows)}"
-        warnings.warn(line, FastrecWarning, stacklevel=4)
     return dict(reports)
+
+
+def _doubts(systems: Mapping[str, Report]) -> list[str]:
+    """What the reports together say against the numbers."""
+    rows = {name: int(report.data.get("truth_rows", 0)) for name, report in systems.items()}
+    return [f"the truth differs: rows of it are {_listed(rows)}"] if len(set(rows.values())) > 1 else []
 
 
 def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> None:
@@ -497,13 +639,13 @@ def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> 
 
 
 def _choose_metrics(
-    systems: Mapping[str, Report], metrics: str | Iterable[str] | None, missing: str
+    systems: Mapping[str, Report], metrics: str | Iterable[str] | None, why_not: Callable[[str], str]
 ) -> tuple[list[str], dict[str, str]]:
     """The metrics to compare, canonical, and why others are not."""
     first, *others = systems.values()
     if metrics is None:
         shared = [metric for metric in first if all(metric in other for other in others)]
-        left_out = {metric: why for metric in shared if (why := _why_not(systems, metric, missing))}
+        left_out = {metric: why for metric in shared if (why := why_not(metric))}
         if len(left_out) == len(shared):
             named = "; ".join(f"{metric} {why}" for metric, why in left_out.items())
             raise InputError(f"the reports have no metric in common that can be compared: {named or 'none is in all'}")
@@ -517,19 +659,9 @@ def _choose_metrics(
         for name, report in systems.items():
             if metric not in report:
                 raise InputError(f"{metric} is not in the report of {name}")
-        if why := _why_not(systems, metric, missing):
+        if why := why_not(metric):
             raise InputError(f"{metric} {why}")
     return wanted, {}
-
-
-def _why_not(systems: Mapping[str, Report], metric: str, missing: str) -> str:
-    """Why a metric cannot be compared; empty if it can."""
-    for report in systems.values():
-        if not report.is_mean(metric):
-            return NO_MEAN + why_no_mean(report, metric)
-    if missing == "zero" and not parse(metric).metric.higher_is_better:
-        return "is an error, of which missing='zero' would make the best value there is"
-    return ""
 
 
 def _places(systems: Mapping[str, Report]) -> list[Array]:

@@ -1,11 +1,11 @@
-"""The control groups of Linux, of version 1 and 2, that limit what this process may use of the machine."""
+"""Limits of this process: the control groups of Linux, of version 1 and 2, and the size of its address space."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-__all__ = ["control_groups"]
+__all__ = ["address_space_left", "control_groups"]
 
 OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
@@ -23,3 +23,17 @@ def control_groups(controller: str) -> Iterator[Path]:
             root = CONTROL_GROUPS / controller if controllers else CONTROL_GROUPS
             path = PurePosixPath(own.lstrip("/"))
             yield from (root / part for part in (path, *path.parents))
+
+
+def address_space_left() -> int | None:
+    """Bytes of address space that this process may still take under `ulimit -v`; None without such a limit."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return None
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (ImportError, AttributeError, OSError, ValueError, IndexError):
+        return None
+    return max(0, limit - pages * resource.getpagesize())

@@ -22,7 +22,9 @@ from fastrec.kernels import runs as kernels
 from fastrec.kernels.jit import Entry
 from fastrec.launcher import resolve_threads
 from fastrec.ragged import read_only
+from fastrec.schema import MAX_COUNT
 from fastrec.threads import run_in_threads
+from fastrec.turns import Shared, in_turn
 
 __all__ = [
     "AucTest",
@@ -749,7 +751,8 @@ def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> None:
     else:
         scores = arrays["scores"]
         right = (scores[1:] > scores[:-1]).all() and not np.isnan(scores).any()
-        right = right and (arrays["positives"] >= 0).all() and (arrays["negatives"] >= 0).all()
+        counts = np.stack((arrays["positives"], arrays["negatives"]))
+        right = right and (counts >= 0).all() and counts.sum(dtype=np.float64) < MAX_COUNT
     if not right:
         raise InputError("sorted rows are wanted, found others")
 
@@ -1005,7 +1008,7 @@ class BoundedAuc(NamedTuple):
     bound: float
 
 
-class ScoreHistogram:
+class ScoreHistogram(Shared):
     """The order of all rows seen so far by the leading bits of their scores: mergeable, small, with a certified bound.
 
     Rows are counted by class and by the first ``bits`` bits of the float32 score, in the order of the scores (sign
@@ -1033,6 +1036,7 @@ class ScoreHistogram:
     """
 
     def __init__(self, bits: int = 22) -> None:
+        super().__init__()
         number = whole_number(bits)
         if number is None:
             raise InputTypeError(f"bits must be a whole number, found {shown(bits)}")
@@ -1042,13 +1046,14 @@ class ScoreHistogram:
         self._counts = np.zeros(2 << number, np.int64)
         self._span = np.array([1 << number, 0])  # the lowest bin that holds a row, and the one after the highest
 
+    @in_turn
     def add(self, labels: Array, scores: Array, *, n_threads: int = 1) -> None:
         """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, contiguous.
 
         Raises
         ------
         InputError
-            If a score is NaN; the state must then not be used any more, nor after an interrupt.
+            If a score is NaN. After that, or an interrupt, every call says that the state cannot be used any more.
         """
         n = len(labels)
         cuts = [n * at // n_threads for at in range(n_threads + 1)]
@@ -1058,9 +1063,10 @@ class ScoreHistogram:
         def count_chunk(at: int) -> int:
             return self._count(labels[cuts[at] : cuts[at + 1]], scores[cuts[at] : cuts[at + 1]], *states[at])
 
-        _refuse_found(run_in_threads(count_chunk, range(n_threads), n_threads), cuts)
-        for counts, span in states[1:]:
-            self._join(counts[2 * span[0] : 2 * span[1]], span)
+        with self._changing():
+            _refuse_found(run_in_threads(count_chunk, range(n_threads), n_threads), cuts)
+            for counts, span in states[1:]:
+                self._join(counts[2 * span[0] : 2 * span[1]], span)
 
     def _count(self, labels: Array, scores: Array, counts: Array, span: Array) -> int:
         """Count rows; where a NaN stands, or -1. Rounding to float32 keeps the order of float64 scores."""
@@ -1089,8 +1095,10 @@ class ScoreHistogram:
         """Add what another histogram of as many bits has seen."""
         if self.bits != other.bits:
             raise InputError(f"histograms must have the same bits to be merged, found {self.bits} and {other.bits}")
-        self._join(other._occupied(), other._span)
+        with self._with(other), self._changing():
+            self._join(other._occupied(), other._span)
 
+    @in_turn
     def pack(self) -> dict[str, Array]:
         """The bins that occur, int64 and ascending, and the rows of both classes in each."""
         counts = self._occupied().reshape(-1, 2)
@@ -1098,22 +1106,28 @@ class ScoreHistogram:
         negatives, positives = counts[occurring].T
         return {"bins": occurring + self._span[0], "negatives": negatives, "positives": positives}
 
+    @in_turn
     def add_bins(self, bins: Array, negatives: Array, positives: Array) -> None:
         """Add the rows of both classes in some bins, each bin once: what `pack` of a histogram of as many bits gave."""
-        if len(bins):
+        if not len(bins):
+            return
+        with self._changing():
             self._counts[2 * bins] += negatives
             self._counts[2 * bins + 1] += positives
             self._span = np.array([min(self._span[0], bins.min()), max(self._span[1], bins.max() + 1)])
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the bins that occur."""
-        return {"bits": self.bits, "span": self._span, "counts": self._occupied().copy()}
+        with self._turn.held():
+            return {"bits": self.bits, "span": self._span.copy(), "counts": self._occupied().copy(), "torn": self._torn}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Put the bins back in their places."""
         self.__init__(state["bits"])  # type: ignore[misc]
         self._join(state["counts"], state["span"])
+        self._torn = state["torn"]
 
+    @in_turn
     def estimate(self) -> BoundedAuc:
         """AUC with pairs inside a bin counting half, and how far the exact AUC can be from it; NaN for one class."""
         counts = self._occupied().reshape(-1, 2)

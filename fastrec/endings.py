@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import importlib
 import os
 import shutil
 import signal
@@ -20,6 +21,10 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from fastrec.exceptions import InputError, check_file
 
+fcntl: Any = None
+with contextlib.suppress(ImportError):  # Windows has none
+    fcntl = importlib.import_module("fcntl")
+
 if TYPE_CHECKING:
     from socket import socket
 
@@ -31,6 +36,7 @@ BY_DEFAULT = (signal.SIG_DFL, signal.default_int_handler)
 GRACE = 0.7  # seconds for the main thread to unwind
 STANDARD_OUTPUT = 1
 TEMPORARY = ".fastrec-"
+FOLDER, OWNED = "fastrec-", "fastrec-owner"  # how folders begin, and the file in them that their owner keeps locked
 IN_MEMORY = 1 << 24  # bytes for a device or a pipe, of which more are kept on disk until they are complete
 RIGHTS = 0o777  # of a mode; a changed owner is not to run a file as the old one
 
@@ -144,15 +150,79 @@ def _keep_owner_and_mode(file: IO[bytes], found: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def temporary_folder(parent: str | os.PathLike[str] | None) -> Iterator[str]:
-    """A folder that is gone when the block ends, and also if the process has to end in it or while it is removed."""
-    folder = tempfile.TemporaryDirectory(prefix="fastrec-", dir=parent)
+    """A folder that is gone when the block ends, and also if the process has to end in it or while it is removed.
+
+    A process that is killed leaves its folder behind: the next one that makes a folder there removes it.
+    """
+    parent = tempfile.gettempdir() if parent is None else os.fspath(parent)
+    _remove_abandoned(parent)
+    folder = tempfile.TemporaryDirectory(prefix=FOLDER, dir=parent)
     remove = functools.partial(shutil.rmtree, folder.name, ignore_errors=True)
     with undone_by(remove):
         try:
-            with folder:
+            with _owned(folder.name), folder:  # owned until it is gone
                 yield folder.name
         finally:
             remove()  # what is left where an interrupt came while it was removed
+
+
+@contextlib.contextmanager
+def _owned(folder: str) -> Iterator[None]:
+    """Hold a lock on a file in the folder, which names this host; the system releases it however the process ends."""
+    if fcntl is None:  # a system without such locks
+        yield
+        return
+    path = os.path.join(folder, OWNED)
+    with open(f"{path}.new", "x", encoding="utf-8") as file:
+        with contextlib.suppress(OSError):  # a file system without locks: nobody else gets one there either
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(_host())
+        file.flush()
+        os.rename(f"{path}.new", path)  # from here on the folder may be removed, by whoever gets the lock
+        yield
+
+
+def _remove_abandoned(parent: str) -> None:
+    """Remove folders of killed processes: with our name, of this user, made on this host, their lock held by nobody.
+
+    Folders of other hosts stay, as a lock held there may not be seen here.
+    """
+    if fcntl is None:
+        return
+    try:
+        with os.scandir(parent) as entries:
+            found = [entry.path for entry in entries if entry.name.startswith(FOLDER) and _is_own_folder(entry)]
+    except OSError:  # making a folder there will say what is wrong
+        return
+    for folder in found:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            descriptor = os.open(os.path.join(folder, OWNED), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with open(descriptor, encoding="utf-8") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode) or file.read() != _host():
+                    continue
+                fcntl.flock(
+                    file, fcntl.LOCK_EX | fcntl.LOCK_NB
+                )  # an error where its owner lives, or another removes it
+                if os.path.samestat(os.fstat(descriptor), os.stat(os.path.join(folder, OWNED))):
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_own_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether this is a folder of this user, and no link to one."""
+    try:
+        return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+    except OSError:  # it is gone
+        return False
+
+
+def _host() -> str:
+    """What tells this host from others that share a folder."""
+    import socket
+
+    found = socket.gethostname()
+    with contextlib.suppress(OSError), open("/etc/machine-id", encoding="ascii") as file:
+        found += f" {file.read().strip()}"
+    return found
 
 
 def exit_code() -> int:

@@ -31,12 +31,13 @@ from fastrec.statistics import (
     Values,
     constant,
 )
-from fastrec.threads import run_in_threads
+from fastrec.threads import once, run_in_threads
 
 __all__ = ["Failure", "KernelError", "Outcome", "Plan", "Policies", "evaluate_source", "make_plan"]
 
 Array = np.ndarray[Any, Any]
-POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR, "judged": op.JUDGED}
+POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR}
+POLICIES |= {"judged": op.JUDGED, "listed": op.LISTED}
 USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: a few MB, reused
 ANY_SIZE = 1 << 62
 ANY_GAIN = -1.0  # what min_gain="any" is to kernels, which see no gains below 0 then
@@ -214,7 +215,7 @@ class Plan:
         table = self._array_position if value.on_arrays else self._position
         return table[value.sums[nth]]
 
-    @functools.cached_property
+    @once
     def sums_digest(self) -> str:
         """Equal for plans whose totals mean the same, whichever process or version made them."""
         lists = [[(e.view, identity(e.row), e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]

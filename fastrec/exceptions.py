@@ -11,6 +11,7 @@ import numbers
 import operator
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from fastrec.threads import uninterrupted
 
 LONGEST = 1000  # signs of a message: what was found may be as long as the caller likes
 LONGEST_VALUE = 400  # of which a value that was given
+LONGEST_NAME = 200  # of which the nearest known one is looked for
 MOST_NAMES = 12  # that a message lists
 USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label"))
 
@@ -45,6 +47,13 @@ class MetricError(InputError):
     """A metric text has an unknown name or option; the message names the nearest known one."""
 
 
+class MissingFileError(InputError, FileNotFoundError):
+    """A path that is to be read leads to no file."""
+
+    # OSError prints a number of the system before its message, if it has one
+    __str__ = Exception.__str__
+
+
 class MetricNotFoundError(MetricError, KeyError):
     """A report was asked for a metric that it does not hold."""
 
@@ -54,6 +63,15 @@ class MetricNotFoundError(MetricError, KeyError):
 
 class FastrecWarning(UserWarning):
     """A result is right but probably not what was meant."""
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Warn of each line, at the line of the program that called fastrec."""
+    frame, level = sys._getframe(1), 2  # noqa: SLF001 - warnings.warn counts frames, and skips no package before 3.12
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "fastrec":
+        frame, level = frame.f_back, level + 1
+    for line in lines:
+        warnings.warn(one_line(line), FastrecWarning, stacklevel=level)
 
 
 class MissingExtraError(FastrecError, ImportError):
@@ -112,6 +130,14 @@ def check_path(name: str, path: Any) -> str:
     except UnicodeEncodeError:  # an unpaired surrogate
         pass
     raise InputError(f"{name} must be a name that a file can have, found {shown(found)}")
+
+
+def check_there(path: str) -> None:
+    """An error of ours if a path leads to nothing; whatever else keeps it from being found is said by the system."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(f"{path}: no such file") from None
 
 
 def check_file(name: str, path: Any) -> str:
@@ -178,18 +204,35 @@ def whole_number(value: Any) -> int | None:
         return None
 
 
-def suggest_name(name: str, found: Sequence[Any]) -> str:
-    """What to add to an error about a column that is not there: the nearest name, and the names there are."""
+def is_whole(kind: type) -> bool:
+    """Whether a type is one of whole numbers: bool and NumPy's timedelta64 only derive from such."""
+    return issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.timedelta64)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a whole or floating number, of Python or NumPy; see `is_whole`."""
+    return is_whole(type(value)) or isinstance(value, float | np.floating)
+
+
+def near_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like one that was given; None of a name that is far too long to be one."""
     import difflib  # only errors need it
 
+    if len(name) > LONGEST_NAME:  # comparing takes seconds for 10^5 characters
+        return None
+    return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)), None)
+
+
+def suggest_name(name: str, found: Sequence[Any]) -> str:
+    """What to add to an error about a column that is not there: the nearest name, and the names there are."""
     if not found:
         return "; it has no columns"
 
     # one usual column is no misspelling of another
     taken = USUAL_COLUMNS if name in USUAL_COLUMNS else frozenset()
     lowered = {str(other).lower(): other for other in found if str(other) not in taken}
-    near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
-    hint = f" (did you mean {lowered[near[0]]!r}?)" if near else ""
+    near = near_name(name, lowered)
+    hint = f" (did you mean {lowered[near]!r}?)" if near is not None else ""
     shown = ", ".join(repr(other) for other in found[:20]) + (", …" if len(found) > 20 else "")
     return f"{hint}; its columns are {shown}"
 

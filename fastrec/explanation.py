@@ -23,6 +23,7 @@ from fastrec.exceptions import (
     InputTypeError,
     MetricError,
     listed,
+    one_line,
     shown,
     whole_number,
 )
@@ -96,6 +97,7 @@ class Explanation:
     metric : ours, canonical.
     sides : {tool: Side}, ours first.
     absent : {tool: why it has no such metric}, where all tools were asked.
+    warnings : each reason to doubt the numbers, as in `Report`; empty without data.
     brief : whether the text form leaves out what is to be known of each tool, as where all were asked.
 
     Examples
@@ -111,6 +113,7 @@ class Explanation:
     sides: Mapping[str, Side]
     absent: Mapping[str, str]
     brief: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def ours(self) -> Side:
@@ -145,7 +148,8 @@ class Explanation:
             for tool, side in self.sides.items()
         }
         document = {"schema": 1, "fastrec": __version__, "metric": self.metric, "differing": self.differing}
-        found: dict[str, Any] = plain_data({**document, "same": self.same, "sides": sides, "absent": dict(self.absent)})
+        rest = {"same": self.same, "sides": sides, "absent": dict(self.absent), "warnings": self.warnings}
+        found: dict[str, Any] = plain_data({**document, **rest})
         return found
 
     def to_json(self, indent: int | None = None) -> str:
@@ -186,7 +190,11 @@ class Explanation:
                 continue
             gap = "" if tool == OURS else _signed(side.estimate.mean - mean)
             rows.append([tool, one_figure(side.estimate.mean), gap, f"{side.estimate.users:,}"])
-        return Table("On these data", ["", "mean", "difference", "users"], rows, notes=lines)
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        head = ["", "mean", "difference", "users"]
+        if not any(side.estimate.users for side in self.sides.values() if side.estimate is not None):
+            head, rows = head[:-1], [row[:-1] for row in rows]  # the rows belong to nobody
+        return Table("On these data", head, rows, notes=lines)
 
     def _steps(self) -> Table:
         names = [name for name in self.differing if any(name in side.steps for side in self.sides.values())]
@@ -220,7 +228,8 @@ class Explanation:
 
     def __repr__(self) -> str:
         """The tables as aligned text."""
-        return "\n\n".join("\n".join([t.title, *aligned(t.texts()), *t.notes]) for t in self.tables())
+        tables = ([one_line(t.title), *aligned(t.texts()), *map(one_line, t.notes)] for t in self.tables())
+        return "\n\n".join(map("\n".join, tables))
 
     def _repr_html_(self) -> str:
         """The tables as HTML for notebooks."""
@@ -270,7 +279,8 @@ def explain(
     rectools  binary*     k*      any*    input*
     the same on all sides: discount=log2, no_truth=skip, no_recs=zero
     rectools 0.19.0 calls it ndcg@3, here ndcg(gain=binary, ideal=k)@3
-      ndcg takes all k positions as relevant for every user: a perfect list need not reach 1
+    ndcg takes all k positions as relevant for every user: a perfect list need not reach 1
+    ranks of data frames are places: one that no item has is a miss
     <BLANKLINE>
     On these data
                 mean  difference  users
@@ -342,12 +352,14 @@ def _explain(
         raise InputTypeError(f"explain takes one metric, a text such as 'ndcg@10', found {shown(metric)}")
     n_shown = _check_n_users(n_users, USERS_SHOWN if like is not None else 0)
     _refuse(options)
-    known, absent = _meanings(metric, like, kind)
+    known, absent = _meanings(metric, like, kind, options.get("min_gain"))
     sides = {tool: meaning.side(options) for tool, meaning in known.items()}
+    warnings: tuple[str, ...] = ()
     if evaluate_data is not None:
         numbers = _Numbers(evaluate_data, options, known, sides)
         sides = {tool: numbers.complete(tool, n_shown) for tool in sides}
-    return Explanation(known[OURS].call.text, sides, absent, brief=like is None)
+        warnings = numbers.warnings
+    return Explanation(known[OURS].call.text, sides, absent, brief=like is None, warnings=warnings)
 
 
 def _check_n_users(n_users: Any, default: int) -> int:
@@ -412,7 +424,7 @@ def _text(value: Any, absent: str = "none") -> str:
 
 
 def _meanings(
-    metric: str, like: str | Iterable[str] | None, kind: str | None
+    metric: str, like: str | Iterable[str] | None, kind: str | None, min_gain: MinGain | None
 ) -> tuple[dict[str, _Meaning], dict[str, str]]:
     """What each side means, ours first, and why some tools have no such metric."""
     if like is not None and not isinstance(like, Iterable):
@@ -426,7 +438,7 @@ def _meanings(
     why: dict[str, MetricError] = {}
     for recipe in recipes:
         try:
-            found[recipe.name] = _find(recipe, metric, kinds)
+            found[recipe.name] = _find(recipe, metric, kinds, min_gain)
         except MetricError as error:
             why[recipe.name] = error
     ours = _find_ours(metric, [meaning.call for meaning in found.values()], list(why.values()))
@@ -434,7 +446,7 @@ def _meanings(
         if recipe.name in found:
             continue
         try:
-            found[recipe.name] = _find(recipe, _default(ours).text, kinds)
+            found[recipe.name] = _find(recipe, _default(ours).text, kinds, min_gain)
         except MetricError as error:
             if named is not None:
                 raise why[recipe.name] from error
@@ -451,12 +463,12 @@ def _is_of_rows(metric: str) -> bool:
         return False
 
 
-def _find(recipe: Recipe, metric: str, kinds: Sequence[str]) -> _Meaning:
+def _find(recipe: Recipe, metric: str, kinds: Sequence[str], min_gain: MinGain | None) -> _Meaning:
     """What a tool means by a name, of the first of these kinds in which it has it."""
     errors = []
     for kind in kinds:
         try:
-            ((name, call),) = recipe.translate(metric, None, kind).items()
+            ((name, call),) = recipe.translate(metric, None, kind, min_gain).items()
         except MetricError as error:
             errors.append(error)
         else:
@@ -503,6 +515,8 @@ class _Numbers:
         self._users: Array | None = None
         self._per_user = True
         self._data = ""
+        self.warnings: tuple[str, ...] = ()
+        self._has_gaps = False
         self._ways = {tool: self._way_to(tool) for tool in sides if tool != OURS}
         asked = [*map(self._asked, sides), *(step for way in self._ways.values() for step in way.values())]
         texts = {ties: [text for other, text in dict.fromkeys(asked) if other == ties] for ties, _ in asked}
@@ -583,6 +597,8 @@ class _Numbers:
         ids = np.arange(report.users["total"]) if report.user_ids is None else report.user_ids
         if self._users is None:
             self._users, self._data = ids, str(report.data)  # as text: NaN is NaN
+            self.warnings = tuple(report.warnings)
+            self._has_gaps = bool(report.data.get("rec_lists_with_gaps"))
         if not np.array_equal(self._users, ids) or self._data != str(report.data):
             raise InputError(
                 "the data were other ones when they were read again: explain needs data that can be read several times"
@@ -591,6 +607,9 @@ class _Numbers:
     def complete(self, tool: str, n_users: int) -> Side:
         """The side with its numbers, and the users that matter most."""
         side, found = self._sides[tool], self._answers[self._asked(tool)]
+        recipe = self._meanings[tool].recipe
+        if self._has_gaps and recipe is not None and recipe.rank_gaps != "close":
+            return replace(side, problem=f"ranks have gaps, which it does not close: evaluate with like={tool!r}")
         if isinstance(found, FastrecError):
             return replace(side, problem=str(found))
         if tool == OURS:

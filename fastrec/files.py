@@ -11,7 +11,6 @@ import inspect
 import math
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +21,6 @@ from fastrec.control_groups import control_groups
 from fastrec.endings import temporary_folder
 from fastrec.exceptions import (
     FastrecError,
-    FastrecWarning,
     InputError,
     InputTypeError,
     check_path,
@@ -31,23 +29,34 @@ from fastrec.exceptions import (
     listed,
     require,
 )
-from fastrec.formats import Source, find_files, open_source, recognise, text_sql, unchanged
+from fastrec.formats import Source, find_files, open_source, recognise, text_sql, unchanged, utf8_path
 from fastrec.inputs.arrow import read_numbers
-from fastrec.inputs.frames import NO_LABEL
+from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.grouping import loading_kernels
-from fastrec.inputs.order import are_disordered, hint_of_order, hint_of_sides, likely_orders
+from fastrec.inputs.order import (
+    are_disordered,
+    hint_of_gain,
+    hint_of_order,
+    hint_of_sides,
+    likely_gains,
+    likely_orders,
+)
+from fastrec.inputs.users import NO_LABEL, UserLabels
 from fastrec.launcher import resolve_threads
 from fastrec.mismatch import explain_mismatch
-from fastrec.parquet import find_plain, read_plain
+from fastrec.parquet import Room, find_plain, read_plain, size_of_plain
 from fastrec.queries import interruptible, run
 from fastrec.registry import nearest
-from fastrec.report import Report
+from fastrec.report import Report, record
+from fastrec.sizes import Size, size_of_rows
+from fastrec.sorting import ranges_to_sort, sort_rows
 from fastrec.streams import batches_of_users
 from fastrec.tables import (
     ColumnError,
     Columns,
     File,
     ScoreColumns,
+    TooLargeError,
     check_groupings,
     estimate_bytes,
     joint_kind,
@@ -58,6 +67,8 @@ from fastrec.tables import (
     open_database,
     quoted,
     short_text,
+    text_bytes,
+    used_bytes,
 )
 
 if TYPE_CHECKING:
@@ -83,12 +94,17 @@ Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are 
 COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
 LEAST_OF_DATABASE = 100_000_000  # bytes without which DuckDB cannot sort
+BUFFERS_OF_JSON = 64_000_000  # bytes that DuckDB may need beside those to read long lines
+LEAST_OF_READING = 32_000_000  # bytes that DuckDB needs to read sorted rows
 MERGED_BYTES = 2_000_000  # that merging needs for each sorted run, found by trying
 BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
+COPIES_OF_TEXTS = 16  # of those of a batch, while it is evaluated
 EVALUATING = "evaluating"  # the stage
 LEAST_MEMORY = 64_000_000
 ROWS_TO_ASK = 100_000  # whether a column that nobody named contradicts their order
 LEAST_BATCH, LARGEST_BATCH = 1 << 16, 1 << 21
+LEAST_BATCH_OF_TEXTS = 1 << 11  # rows
+ROWS_TO_WEIGH = 1 << 13  # together, to find the longest texts that stand in one place
 
 
 class Resources(NamedTuple):
@@ -111,10 +127,15 @@ class Resources(NamedTuple):
         most = int(self.of_database() / math.sqrt(MERGED_BYTES * max(n_bytes, 1)))
         return max(1, min(resolve_threads(self.n_threads), most))
 
-    def batch_rows(self) -> int:
-        """Rows of one side to evaluate at once."""
-        wanted = int((1 - SHARE_OF_DATABASE) * self.limit()) // BYTES_PER_ROW
-        return min(max(wanted, LEAST_BATCH), LARGEST_BATCH)
+    def of_reading(self) -> int:
+        """Bytes that DuckDB may use while sorted rows are read, which are not worth keeping: evaluating needs them."""
+        return max(self.of_database() // 4, LEAST_OF_READING)
+
+    def batch_rows(self, text: float = 0.0) -> int:
+        """Rows of one side to evaluate at once, each with so many bytes of texts on all sides."""
+        room = int((1 - SHARE_OF_DATABASE) * self.limit())
+        wanted = min(max(room // BYTES_PER_ROW, LEAST_BATCH), LARGEST_BATCH)
+        return min(wanted, max(int(room / (BYTES_PER_ROW + COPIES_OF_TEXTS * text)), LEAST_BATCH_OF_TEXTS))
 
 
 def installed_memory() -> int:
@@ -152,7 +173,7 @@ def evaluate_files(
     gain: str | None = None,
     label: str | None = None,
     sample_weight: str | None = None,
-    by: str | Sequence[str] | None = None,
+    by: Any = None,
     users: Path | None = None,
     exclude: Path | None = None,
     input_format: str = "auto",
@@ -179,12 +200,16 @@ def evaluate_files(
         score, else as their rows stand in the file. In a log several names as ``user`` make a user together, and
         ``label`` and ``score`` may be true and predicted ratings.
     sample_weight : name of the column of weights of the rows of a log
-    by : name of the column, or several, to group users by; in any of the files, one value per user
+    by : name of the column, or several, to group users by; in any of the files, one value per user; or labels by user,
+        as in `evaluate`
     users : path of a file with columns of users: ``user_id`` and those that ``by`` names
     exclude : path of seen items (user, item), which are taken out of the lists
     input_format : the format of all files: ``"parquet"``, ``"csv"``, ``"jsonl"``, ``"trec"``; or ``"auto"``, of each by
         how it begins
-    memory : bytes, or a text such as ``"4GB"``; by default half of what there is
+    memory : bytes, or a string such as ``"4GB"``; by default half of what there is. Python, the packages and compiled
+        code take up to 400 MB more. Beyond that grow: the rows of the largest user, ids of users (about 16 bytes per
+        character of the longest, for each user), values per user, the distinct scores of a global AUC, and curves.
+        Ids of more than 1,000 characters may need 300 MB or more; with less they may be refused.
     temp_directory : folder for what does not fit; by default that of the system
     progress : called as ``progress(done, total)`` with rows, while these are evaluated
     **options : as in `evaluate` or `evaluate_scores`: per_user, min_gain, n_items, ties, no_truth, no_recs, duplicates,
@@ -217,7 +242,8 @@ def evaluate_files(
             raise InputTypeError(f"{name} must be a path, found a {type(value).__name__}: evaluate takes data frames")
     _check_options(ScoreEvaluator if truth is None else Evaluator, options)
     resources, watch = Resources(read_size(memory), temp_directory, n_threads), _watch_for(progress)
-    groupings = _names(by, "by") or ()
+    labels = read_user_labels(by, user)
+    groupings = () if labels is not None else _names(by, "by") or ()
     keys = _names(user, "user")
     _check_given(check_text, item=item, rank=rank, score=score, gain=gain, label=label, sample_weight=sample_weight)
     _check_given(check_path, truth=truth, users=users, exclude=exclude, temp_directory=temp_directory)
@@ -229,8 +255,8 @@ def evaluate_files(
         _refuse_given("a log, without truth", rank=rank, gain=gain, exclude=exclude)
         scorer = ScoreEvaluator(metrics, k=k, n_threads=n_threads, **options)
         log_columns = ScoreColumns(
-            label=label or "label",
-            score=score or "score",
+            label="label" if label is None else label,
+            score="score" if score is None else score,
             ratings=scorer.needs_targets,
             users=keys,
             item=item,
@@ -245,17 +271,20 @@ def evaluate_files(
             usual = usual_of_rows(k, has_users=has_users, weighted=sample_weight is not None)
             return ScoreEvaluator(**usual, n_threads=n_threads, **options)
 
-        return evaluate_log(make_scorer, files, log_columns, resources, watch, input_format=input_format).report
+        return evaluate_log(
+            make_scorer, files, log_columns, resources, watch, input_format=input_format, labels_by_user=labels
+        ).report
     _refuse_given("lists, with truth", label=label, sample_weight=sample_weight)
     if keys is not None and len(keys) != 1:
         raise InputError(f"user must be the name of one column of lists, found {user!r}")
-    columns = Columns(keys[0] if keys else "user_id", item or "item_id", rank, score, gain, groupings)
+    columns = Columns(
+        "user_id" if keys is None else keys[0], "item_id" if item is None else item, rank, score, gain, groupings
+    )
     evaluator = Evaluator(metrics, k=k, n_threads=n_threads, **options)
     files = {"recs": recs, "truth": truth, **paths}
-    found = evaluate_lists(evaluator, files, columns, resources, watch, input_format=input_format)
-    for hint in found.hints:
-        warnings.warn(hint, FastrecWarning, stacklevel=2)
-    return found.report
+    return evaluate_lists(
+        evaluator, files, columns, resources, watch, input_format=input_format, labels_by_user=labels
+    ).report
 
 
 def _check_options(kind: type, options: Mapping[str, Any]) -> None:
@@ -310,20 +339,52 @@ class Evaluated(NamedTuple):
     report: Report
     users: dict[str, Array]  # column -> value of each user; empty unless values of users were kept
     groups: dict[str, Array]  # column -> label of each user, likewise
-    hints: tuple[str, ...] = ()  # why ids do not match, where none does
     curves: Any = None  # what was made of labels, scores and weights, see `evaluate_log`
+
+
+class _Loaded(NamedTuple):
+    """Checked tables of a database, and what their ids are."""
+
+    con: DuckDBPyConnection
+    files: dict[str, File]
+    ids: dict[str, str]  # role -> type in SQL
+    labels: _Labels
+    streamed: Resources | None = None  # what may be used while rows are sorted and streamed; None to read all at once
+
+    @property
+    def texts(self) -> list[str]:
+        """The roles of ids that are texts."""
+        return [role for role, type_ in self.ids.items() if type_ == "VARCHAR"]
+
+    def texts_of(self, file: File) -> list[str]:
+        """The same, of those that a file has."""
+        return [role for role in self.texts if role in file.names]
+
+    def size(self) -> Size:
+        """What is to be evaluated."""
+        total = Size()
+        for file in self.files.values():
+            text = text_bytes(self.con, file.table, self.texts_of(file))
+            total = total.plus(size_of_rows(file.rows, len(file.names), text))
+        return total
 
 
 class _Data(NamedTuple):
     """Checked tables, and how to read their rows."""
 
-    con: DuckDBPyConnection
+    loaded: _Loaded
     selects: dict[str, str]  # table -> SQL of its rows, columns named by role
-    joined: bool  # whether these rows come out of a join, which keeps no order
-    rows: dict[str, int]  # table -> how many
-    batch_rows: int  # 0 to read all at once
-    memory: int  # bytes of a database on disk
     watch: Watch
+
+    @property
+    def con(self) -> DuckDBPyConnection:
+        """The database."""
+        return self.loaded.con
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many rows each table has."""
+        return {table: self.loaded.files[table].rows for table in self.selects}
 
     @property
     def n_rows(self) -> int:
@@ -332,7 +393,7 @@ class _Data(NamedTuple):
 
     def progress(self) -> Progress | None:
         """What is to be told of the users of a batch."""
-        return None if self.batch_rows else _begin(self.watch, self.n_rows)
+        return None if self.loaded.streamed else _begin(self.watch, self.n_rows)
 
 
 def evaluate_lists(
@@ -343,46 +404,84 @@ def evaluate_lists(
     watch: Watch = lambda *_: None,
     *,
     input_format: str = "auto",
+    labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
     """Lists, truth and, if given, seen items and labels of users from the files "recs", "truth", "seen", "users"."""
-    whole = _read_whole(paths, columns, resources, input_format)
-    if whole is not None:
-        progress = _begin(watch, sum(map(len, whole.values())))
-        if _went_well(lambda: _update_lists(evaluator, whole, (), progress)):
-            found = _finish(evaluator.result(), {"user": columns.user}, _Labels((), (), {}, None))
-            ordered = _is_ordered(whole["recs"].column_names)
-            hints = () if ordered else _hints_of_order_in(paths, columns, resources, input_format)
-            return found._replace(
-                hints=(*_hints_of_files(found.report, paths, columns, resources, input_format), *hints)
-            )
-    with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
-        files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
-        if not files["truth"].rows:
-            raise InputError(f"{files['truth'].path}: no rows: there is nothing to compare the lists with")
-        check_groupings(files, columns.by)
-        ids = _types_of_ids(con, files, ("user", "item"))
-        labels = _Labels.make(con, list(files.values()), columns.by, {"user": ids["user"]})
+    found = _evaluate_whole_lists(evaluator, paths, columns, resources, watch, labels_by_user, input_format)
+    if found is not None:
+        return found
+    with _database(paths, columns, resources, input_format, _roles_of_lists) as loaded:
+        con, files, labels = loaded.con, loaded.files, loaded.labels
         sides = {table: file for table, file in files.items() if table != "users"}
-        selects = {table: _select(con, file, ("rank", "score", "gain"), ids, labels) for table, file in sides.items()}
-        rows = {table: file.rows for table, file in sides.items()}
-        data = _Data(con, selects, bool(labels.names), rows, batch_rows, resources.of_database(), watch)
+        selects = {
+            table: _select(con, file, ("rank", "score", "gain"), loaded.ids, labels) for table, file in sides.items()
+        }
+        data = _Data(loaded, selects, watch)
         for batch in _batches(data, ("user",)):
-            with _named_as_in(files, streamed=batch_rows > 0):
-                _update_lists(evaluator, batch, labels.columns, data.progress())
+            with _named_as_in(files, streamed=loaded.streamed is not None):
+                _update_lists(evaluator, batch, labels_by_user or labels.columns, data.progress())
         found = _finish(evaluator.result(), {"user": columns.user}, labels)
-        hints = _hints(con, found.report, files)
-        if not _is_ordered(files["recs"].names):
-            hints = (*hints, *_hints_of_order(con, files["recs"].source, files["truth"].source, columns))
-        return found._replace(hints=hints)
+        recs, truth = files["recs"], files["truth"]
+        asked = _Asked.of(recs.names, truth.names, evaluator)
+        more = _hints_of_columns(con, recs.source, truth.source, columns, asked)
+        record(found.report, (*_hints(con, found.report, files), *more))
+        return found
 
 
-def _is_ordered(roles: Iterable[str]) -> bool:
-    """Whether a column orders the lists."""
-    return bool({"rank", "score"} & set(roles))
+def _evaluate_whole_lists(
+    evaluator: Evaluator,
+    paths: Mapping[str, Path],
+    columns: Columns,
+    resources: Resources,
+    watch: Watch,
+    labels_by_user: UserLabels | None,
+    input_format: str,
+) -> Evaluated | None:
+    """The same of files that fit in memory and need no database; None if one is needed."""
+    whole = _read_whole(paths, columns, resources, input_format)
+    if whole is None:
+        return None
+    progress = _begin(watch, sum(map(len, whole.values())))
+    if not _went_well(lambda: _update_lists(evaluator, whole, labels_by_user, progress)):
+        return None
+    asked = _Asked.of(whole["recs"].column_names, whole["truth"].column_names, evaluator)
+    whole.clear()  # a database may need the memory
+    found = _finish(evaluator.result(), {"user": columns.user}, _Labels((), (), {}, None))
+    hints = _hints_of_columns_in(paths, columns, resources, input_format, asked)
+    record(found.report, (*_hints_of_files(found.report, paths, columns, resources, input_format), *hints))
+    return found
+
+
+def _roles_of_lists(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The roles of the columns that make users, and those of all ids."""
+    if not files["truth"].rows:
+        raise InputError(f"{files['truth'].path}: no rows: there is nothing to compare the lists with")
+    return ("user",), ("user", "item")
+
+
+def _roles_of_log(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The same of a log, which may lack users and items."""
+    file = files["log"]
+    if not file.rows:
+        raise InputError(f"{file.path}: no rows: there is nothing to evaluate")
+    users = _users_of(file.names)
+    return users, (*users, "item") if "item" in file.names else users
+
+
+class _Asked(NamedTuple):
+    """What other columns may have been meant for."""
+
+    order: bool  # no column orders the lists
+    gain: bool  # no column has gains, which would make a difference
+
+    @classmethod
+    def of(cls, recs: Iterable[str], truth: Iterable[str], evaluator: Evaluator) -> _Asked:
+        """What the roles of the columns that are used leave open."""
+        return cls(not {"rank", "score"} & set(recs), "gain" not in truth and evaluator.settings["min_gain"] != "any")
 
 
 def _update_lists(
-    evaluator: Evaluator, tables: Mapping[str, Any], by: Sequence[str], progress: Progress | None
+    evaluator: Evaluator, tables: Mapping[str, Any], by: UserLabels | Sequence[str] | None, progress: Progress | None
 ) -> None:
     """Add tables whose columns are named by role."""
     names = {role: role for role in ("rank", "score") if role in tables["recs"].column_names}
@@ -403,15 +502,23 @@ def _read_whole(
     paths: Mapping[str, Path], columns: Columns | ScoreColumns, resources: Resources, input_format: str
 ) -> dict[str, Any] | None:
     """Tables that fit in memory and need no database; None if one is needed."""
+    tables: dict[str, Any] = {}
     sources = {table: find_files(os.fspath(path)) for table, path in paths.items()}
     with unchanged(file for files in sources.values() for file in files.paths):
         found = find_plain(sources, columns, input_format)
-        if found is None or COPIES * sum(plain.n_bytes for plain in found.values()) > resources.limit():
+        if found is None:
             return None
-        n_threads = resolve_threads(resources.n_threads)
+        size = size_of_plain(found.values())
+        if COPIES * size.n_bytes > resources.limit():
+            return None
+        n_threads, room = resolve_threads(resources.n_threads), Room(size, resources.limit() // COPIES)
         with loading_kernels(sum(plain.rows for plain in found.values())):
-            tables = {table: read_plain(plain, n_threads) for table, plain in found.items()}
-    return None if any(rows is None for rows in tables.values()) else tables
+            for table, plain in found.items():
+                rows = read_plain(plain, n_threads, room)
+                if rows is None:
+                    return None
+                tables[table] = rows
+    return tables
 
 
 def _unmatched(report: Report) -> str | None:
@@ -435,18 +542,39 @@ def _hints_of_files(
     """The same for files that no database has read yet."""
     if _unmatched(report) is None:
         return ()
-    with open_database(resources.n_threads) as con:
-        files = {table: load(con, table, os.fspath(paths[table]), columns, input_format) for table in ("recs", "truth")}
-        return _hints(con, report, files)
+    sides = {table: paths[table] for table in ("recs", "truth")}
+    with _database(sides, columns, resources, input_format, _roles_of_lists) as loaded:
+        return _hints(loaded.con, report, loaded.files)
 
 
-def _hints_of_order(con: DuckDBPyConnection, recs: Source, truth: Source, columns: Columns) -> Iterator[str]:
-    """What columns say that nobody named, of lists that are in the order of their rows."""
-    if columns.gain is None:
-        yield from hint_of_sides(recs.columns, truth.columns)
-    for role, name in likely_orders(recs.columns, {columns.user, columns.item, *columns.by}):
-        if _is_disordered(con, recs, columns.user, role, name):
-            yield hint_of_order(role, name)
+def _hints_of_columns(
+    con: DuckDBPyConnection, recs: Source, truth: Source, columns: Columns, asked: _Asked
+) -> Iterator[str]:
+    """What columns say that nobody named, of lists that are in the order of their rows and of a truth without gains."""
+    used, swapped = {columns.user, columns.item, *columns.by}, hint_of_sides(recs.columns, truth.columns)
+    if asked.order:
+        if columns.gain is None:
+            yield from swapped
+        for role, name in likely_orders(recs.columns, used):
+            if _is_disordered(con, recs, columns.user, role, name):
+                yield hint_of_order(role, name)
+    if asked.gain and not swapped:
+        yield from hint_of_gain({name: _has_gains(con, truth, name) for name in likely_gains(truth.columns, used)})
+
+
+def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool | None:
+    """Whether a column that nobody asked for holds numbers other than 1, in the first rows; None without numbers."""
+    import duckdb
+
+    value = f"TRY_CAST(CAST({truth.columns[name][0]} AS VARCHAR) AS DOUBLE)"
+    rows = f"SELECT {value} AS value FROM {truth.sql} LIMIT {ROWS_TO_ASK}"
+    try:
+        numbers, graded = one_row(con, f"SELECT count(*) = count(value), bool_or(value <> 1) FROM ({rows})")
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:  # a column that nobody asked for may be damaged
+        return None
+    return bool(graded) if numbers else None
 
 
 def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, name: str) -> bool:
@@ -455,7 +583,7 @@ def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, 
 
     who, value = recs.columns[user][0], recs.columns[name][0]
     query = (
-        f"SELECT CAST({who} AS VARCHAR) AS who, TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE) AS value "
+        f"SELECT hash(CAST({who} AS VARCHAR)) AS who, TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE) AS value "
         f"FROM {recs.sql} LIMIT {ROWS_TO_ASK}"
     )
     try:
@@ -471,21 +599,22 @@ def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, 
     return are_disordered(role, np.asarray(rows["value"])[np.argsort(users, kind="stable")], indptr)
 
 
-def _hints_of_order_in(
-    paths: Mapping[str, Path], columns: Columns, resources: Resources, input_format: str
+def _hints_of_columns_in(
+    paths: Mapping[str, Path], columns: Columns, resources: Resources, input_format: str, asked: _Asked
 ) -> tuple[str, ...]:
     """The same of Parquet files that no database has read; their names of columns mostly say that there is nothing."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     sides = {table: find_files(os.fspath(paths[table])) for table in ("recs", "truth")}
-    recs, truth = (parquet.read_schema(files.paths[0]).names for files in sides.values())
-    if not hint_of_sides(recs, truth) and not any(likely_orders(recs, (columns.user, columns.item))):
+    recs, truth = (parquet.read_schema(utf8_path(files.paths[0])).names for files in sides.values())
+    of_order = hint_of_sides(recs, truth) or any(likely_orders(recs, (columns.user, columns.item)))
+    if not (asked.order and of_order) and not (asked.gain and likely_gains(truth, (columns.user, columns.item))):
         return ()
     with open_database(resources.n_threads) as con:
         opened = {
             table: open_source(con, files, recognise(files, columns.names, input_format), columns.usual, columns.names)
             for table, files in sides.items()
         }
-        return tuple(_hints_of_order(con, opened["recs"], opened["truth"], columns))
+        return tuple(_hints_of_columns(con, opened["recs"], opened["truth"], columns, asked))
 
 
 def evaluate_log(
@@ -497,35 +626,25 @@ def evaluate_log(
     curves: Callable[[Array, Array, Array | None], Any] | None = None,
     *,
     input_format: str = "auto",
+    labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
     """Labels and scores (or targets and predictions) from the file "log"; labels of users also from the file "users".
 
     `make_evaluator` is told whether there are users; `curves` is given labels, scores and weights of all rows.
     """
     label, score = columns.values
-    whole = _read_whole(paths, columns, resources, input_format)
+    whole = _evaluate_whole_log(make_evaluator, paths, columns, resources, watch, curves, labels_by_user, input_format)
     if whole is not None:
-        rows = whole["log"]
-        evaluator = make_evaluator(bool(_users_of(rows.column_names)))
-        progress = _begin(watch, len(rows))
-        if _went_well(lambda: _update_log(evaluator, rows, columns, (), progress)):
-            return _finish_rows(evaluator.result(), rows, columns, curves)
-    with _database(list(paths.values()), columns, resources, input_format) as (con, batch_rows):
-        files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
-        file = files["log"]
-        if not file.rows:
-            raise InputError(f"{file.path}: no rows: there is nothing to evaluate")
-        check_groupings(files, columns.by)
+        return whole
+    with _database(paths, columns, resources, input_format, _roles_of_log) as loaded:
+        con, file, labels = loaded.con, loaded.files["log"], loaded.labels
         users = _users_of(file.names)
-        ids = _types_of_ids(con, files, (*users, "item") if "item" in file.names else users)
-        labels = _Labels.make(con, list(files.values()), columns.by, {role: ids[role] for role in users})
-        select = _select(con, file, (label, score, "weight"), ids, labels)
+        select = _select(con, file, (label, score, "weight"), loaded.ids, labels)
         evaluator = make_evaluator(bool(users))
-        sizes, memory = {"log": file.rows}, resources.of_database()
-        data = _Data(con, {"log": select}, bool(labels.names), sizes, batch_rows, memory, watch)
+        data = _Data(loaded, {"log": select}, watch)
         for batch in _batches(data, users):
-            with _named_as_in({"log": file}, streamed=batch_rows > 0):
-                _update_log(evaluator, batch["log"], columns, labels.columns, data.progress())
+            with _named_as_in({"log": file}, streamed=loaded.streamed is not None):
+                _update_log(evaluator, batch["log"], columns, labels_by_user or labels.columns, data.progress())
         found = _finish(evaluator.result(), {role: file.names[role] for role in users}, labels)
         if curves is None:
             return found
@@ -535,6 +654,28 @@ def evaluate_log(
         with _named_as_in({"log": file}, streamed=False):
             drawn = curves(np.asarray(rows[label]), np.asarray(rows[score]), rows.get("weight"))
         return found._replace(curves=drawn)
+
+
+def _evaluate_whole_log(
+    make_evaluator: Callable[[bool], ScoreEvaluator],
+    paths: Mapping[str, Path],
+    columns: ScoreColumns,
+    resources: Resources,
+    watch: Watch,
+    curves: Callable[[Array, Array, Array | None], Any] | None,
+    labels_by_user: UserLabels | None,
+    input_format: str,
+) -> Evaluated | None:
+    """The same of a file that fits in memory and needs no database; None if one is needed."""
+    whole = _read_whole(paths, columns, resources, input_format)
+    if whole is None:
+        return None
+    rows = whole["log"]
+    evaluator = make_evaluator(bool(_users_of(rows.column_names)))
+    progress = _begin(watch, len(rows))
+    if not _went_well(lambda: _update_log(evaluator, rows, columns, labels_by_user, progress)):
+        return None
+    return _finish_rows(evaluator.result(), rows, columns, curves)
 
 
 def _finish_rows(
@@ -569,7 +710,11 @@ def _users_of(roles: Iterable[str]) -> tuple[str, ...]:
 
 
 def _update_log(
-    evaluator: ScoreEvaluator, rows: Any, columns: ScoreColumns, by: Sequence[str], progress: Progress | None
+    evaluator: ScoreEvaluator,
+    rows: Any,
+    columns: ScoreColumns,
+    by: UserLabels | Sequence[str] | None,
+    progress: Progress | None,
 ) -> None:
     """Add rows of a log, columns named by role."""
     label, score = columns.values
@@ -593,19 +738,69 @@ def _numbers(con: DuckDBPyConnection, file: File, roles: Sequence[str]) -> list[
 
 @contextlib.contextmanager
 def _database(
-    paths: Sequence[Path], columns: Columns | ScoreColumns, resources: Resources, input_format: str
-) -> Iterator[tuple[DuckDBPyConnection, int]]:
-    """A database in memory, or one on disk that is gone afterwards; and the rows to evaluate at once, 0 for all."""
-    n_bytes = _estimate(paths, columns, input_format)
-    if COPIES * n_bytes <= resources.limit():
-        with open_database(resources.n_threads) as con:
-            yield con, 0
-        return
-    with (
-        temporary_folder(resources.temp_directory) as folder,
-        open_database(resources.sorting_threads(n_bytes), folder, resources.of_database()) as con,
-    ):
-        yield con, resources.batch_rows()
+    paths: Mapping[str, Path],
+    columns: Columns | ScoreColumns,
+    resources: Resources,
+    input_format: str,
+    roles: Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]],
+) -> Iterator[_Loaded]:
+    """Files as tables of a database: in memory if they and their evaluation fit there, else in one on disk.
+
+    `roles` checks the tables, and tells which columns make users and which are ids. The database on disk is gone
+    afterwards.
+    """
+
+    def read(con: DuckDBPyConnection, streamed: Resources | None) -> _Loaded:
+        files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
+        users, of_ids = roles(files)
+        check_groupings(files, columns.by)
+        ids = _types_of_ids(con, files, of_ids)
+        labels = _Labels.make(con, list(files.values()), columns.by, {role: ids[role] for role in users})
+        return _Loaded(con, files, ids, labels, streamed)
+
+    n_bytes = _estimate(paths.values(), columns, input_format)
+    with contextlib.ExitStack() as stack:
+        loaded = _load_in_memory(stack, read, resources) if COPIES * n_bytes <= resources.limit() else None
+        if loaded is None:
+            n_threads = resources.sorting_threads(n_bytes)
+            try:
+                loaded = _load_on_disk(stack, read, resources, n_threads)
+            except TooLargeError:  # each thread that reads has buffers of its own, those of JSON are large
+                loaded = _load_on_disk(stack, read, resources, 1, BUFFERS_OF_JSON)
+        yield loaded
+
+
+def _load_on_disk(
+    stack: contextlib.ExitStack,
+    read: Callable[[DuckDBPyConnection, Resources], _Loaded],
+    resources: Resources,
+    n_threads: int,
+    more: int = 0,
+) -> _Loaded:
+    """Tables in a database on disk, which `stack` closes and removes."""
+    with contextlib.ExitStack() as attempt:
+        folder = attempt.enter_context(temporary_folder(resources.temp_directory))
+        con = attempt.enter_context(open_database(n_threads, folder, resources.of_database() + more))
+        loaded = read(con, resources)
+        stack.push(attempt.pop_all())
+        return loaded
+
+
+def _load_in_memory(
+    stack: contextlib.ExitStack, read: Callable[[DuckDBPyConnection, None], _Loaded], resources: Resources
+) -> _Loaded | None:
+    """Tables in memory, which `stack` closes; None where reading or counting them tells that they do not fit."""
+    try:
+        with contextlib.ExitStack() as attempt:
+            con = attempt.enter_context(open_database(resources.n_threads, memory=resources.of_database()))
+            loaded = read(con, None)
+            if used_bytes(con) + COPIES * loaded.size().n_bytes > resources.limit():
+                return None
+            con.execute(f"SET memory_limit = '{resources.limit()}B'")
+            stack.push(attempt.pop_all())
+            return loaded
+    except TooLargeError:
+        return None
 
 
 def _estimate(paths: Iterable[Path], columns: Columns | ScoreColumns, input_format: str) -> int:
@@ -632,19 +827,21 @@ def _select(
 
 def _batches(data: _Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """Tables of rows by name, together holding each user whole."""
-    if not data.batch_rows:
-        cursor, order = data.con.cursor(), " ORDER BY place" if data.joined else ""
+    resources = data.loaded.streamed
+    if resources is None:  # a join keeps no order
+        cursor, order = data.con.cursor(), " ORDER BY place" if data.loaded.labels.names else ""
         yield {
             table: interruptible(cursor, cursor.sql(f"SELECT * EXCLUDE (place) FROM ({select}){order}").to_arrow_table)
             for table, select in data.selects.items()
         }
         return
-    _sort(data, users)
+    _sort(data, users, resources)
+    batch_rows = resources.batch_rows(_longest_texts(data))
     cursors = {table: data.con.cursor() for table in data.selects}  # an older DuckDB closes one that nobody holds
     streams = {table: cursor.sql(f"SELECT * FROM sorted_{table}") for table, cursor in cursors.items()}
     # DuckDB gave the method its present name in version 2
     read = "to_arrow_reader" if hasattr(next(iter(streams.values())), "to_arrow_reader") else "fetch_arrow_reader"
-    readers = {table: getattr(stream, read)(data.batch_rows) for table, stream in streams.items()}
+    readers = {table: getattr(stream, read)(batch_rows) for table, stream in streams.items()}
     done = 0
     data.watch(EVALUATING, done, data.n_rows)
     for batch in batches_of_users(readers, users):
@@ -653,20 +850,33 @@ def _batches(data: _Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         data.watch(EVALUATING, done, data.n_rows)
 
 
-def _sort(data: _Data, users: tuple[str, ...]) -> None:
+def _sort(data: _Data, users: tuple[str, ...], resources: Resources) -> None:
     """Tables of sorted rows, one after the other: a sort takes all the memory there is."""
-    order, done = ", ".join(quoted(role) for role in (*users, "place")), 0
+    done, memory = 0, resources.of_database()
     for table, select in data.selects.items():
 
         def tick(share: float, before: int = done, rows: int = data.rows[table]) -> None:
             data.watch("sorting", before + int(share * rows), data.n_rows)
 
         tick(0)
-        query = f"CREATE TABLE sorted_{table} AS SELECT * EXCLUDE (place) FROM ({select}) ORDER BY {order}"
-        run(data.con, query, tick)
+        file = data.loaded.files[table]
+        n_ranges = ranges_to_sort(text_bytes(data.con, table, data.loaded.texts_of(file)), memory)
+        sort_rows(data.con, f"sorted_{table}", select, users, n_ranges, tick)
         done += data.rows[table]
-    # read in order, they are not worth keeping in memory, which evaluating needs
-    data.con.execute(f"SET memory_limit = '{data.memory // 2}B'")
+    data.con.execute(f"SET memory_limit = '{resources.of_reading()}B'")
+
+
+def _longest_texts(data: _Data) -> float:
+    """Bytes of the texts of a row, on average where they are longest, of all tables together."""
+    longest = []
+    for table in data.selects:
+        roles = data.loaded.texts_of(data.loaded.files[table])
+        if roles:
+            lengths = " + ".join(f"strlen({quoted(role)})" for role in roles)
+            blocks = f"SELECT sum({lengths}) AS n FROM sorted_{table} GROUP BY rowid // {ROWS_TO_WEIGH}"
+            (found,) = one_row(data.con, f"SELECT coalesce(max(n), 0) FROM ({blocks})")
+            longest.append(float(found) / ROWS_TO_WEIGH)
+    return sum(longest)
 
 
 class _Labels(NamedTuple):
@@ -771,7 +981,7 @@ def _typed(texts: Sequence[str]) -> Array:
 
 def _finish(report: Report, users: Mapping[str, str], labels: _Labels) -> Evaluated:
     """The report with groups called what their files call them, and the columns of its users."""
-    groups = {}
+    groups = {} if labels.names else report.groups
     for nth, (name, texts) in enumerate(zip(labels.names, labels.texts, strict=True)):
         by_code = report.groups[f"by{nth}"]
         spelled = _typed(texts).tolist()
@@ -781,7 +991,7 @@ def _finish(report: Report, users: Mapping[str, str], labels: _Labels) -> Evalua
     if ids is None or not report.has_values:
         return Evaluated(report.with_groups(groups), {}, {})
     columns = [ids] if len(users) == 1 else [np.array(column) for column in zip(*ids.tolist(), strict=True)]
-    of_users = labels.of_users()
+    of_users = labels.of_users() if labels.names else dict(report.labels)
     report = report.with_groups(groups, of_users)
     return Evaluated(report, dict(zip(users.values(), columns, strict=True)), of_users)
 

@@ -19,17 +19,28 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, check_choice, require, suggest_name
+from fastrec.delimited import read_batches
+from fastrec.exceptions import (
+    FastrecError,
+    InputError,
+    InputTypeError,
+    MissingFileError,
+    check_choice,
+    check_there,
+    require,
+    suggest_name,
+)
 from fastrec.queries import run
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = [
+    "ATTEMPTS",
     "FORMATS",
     "FORMAT_NAMES",
     "NO_EXTENSIONS",
@@ -47,6 +58,7 @@ __all__ = [
     "recognise",
     "text_sql",
     "unchanged",
+    "utf8_path",
 ]
 
 FORMAT_NAMES = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON lines", "trec": "TREC"}
@@ -57,8 +69,10 @@ HEAD_BYTES = 1 << 20
 # An extension would be fetched, or be whatever lies in a folder.
 NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 FILE = "fastrec file"  # the column in which DuckDB names the file of a row, where there are several
+TREC_COMMENT = "#"  # begins a line that is no row
+TREC_RUN = 6  # columns, the last of which may have further words
 TREC_ROLES = {  # the role of each column of a run and of judgements; None plays no part
-    6: ("user", None, "item", "rank", "score", None),
+    TREC_RUN: ("user", None, "item", "rank", "score", None),
     4: ("user", None, "item", "gain"),
 }
 
@@ -88,6 +102,8 @@ class Source:
     sql: str
     variants: tuple[tuple[str, Mapping[str, tuple[str, str]]], ...]
     untyped: frozenset[str]  # columns that hold texts only because there is no type
+    filled: frozenset[str]  # the files that have something besides a header
+    n_rows: Mapping[str, int] = field(default_factory=dict)  # of each file, where they were counted: {path: rows}
 
     @property
     def columns(self) -> Mapping[str, tuple[str, str]]:
@@ -100,23 +116,46 @@ class Source:
         where = f" of {path}" if len(self.files.paths) > 1 else ""
         if self.format not in ("jsonl", "trec"):
             return f"row {position + 1}{where}"
-        full = (number for number, line in enumerate(_lines(path), 1) if line.strip())
+        comments = TREC_COMMENT.encode() if self.format == "trec" else ()
+        full = (
+            number
+            for number, line in enumerate(_lines(path), 1)
+            if line.strip() and not line.strip().startswith(comments)
+        )
         return f"line {next(itertools.islice(full, position, None), position + 1)}{where}"
+
+    def find_lost(self, con: DuckDBPyConnection, n_rows: int) -> str | None:
+        """A file with something besides a header of which the reader makes no row, where it made so many of all."""
+        for path in self.files.paths:
+            if path not in self.filled:
+                continue
+            rows = n_rows
+            if n_rows and len(self.files.paths) > 1 and not self.n_rows:
+                one = self.sql.replace(paths_sql(self.files.paths), paths_sql([path]))
+                (rows,) = one_row(con, f"SELECT count(*) FROM (SELECT 1 FROM {one} LIMIT 1)")
+            elif n_rows and self.n_rows:
+                rows = self.n_rows[utf8_path(path)]
+            if not rows:
+                return path
+        return None
 
     def _in_file(self, position: int) -> tuple[str, int]:
         """The file of a row, and the row's position in it."""
         if len(self.files.paths) == 1:
             return self.files.paths[0], position
-        import duckdb
-
-        with duckdb.connect(":memory:", config=NO_EXTENSIONS) as con:
-            counts = dict(run(con, f"SELECT {quoted(FILE)}, count(*) FROM {self.sql} GROUP BY ALL").fetchall())
+        counts = self.n_rows or self._count_rows()
         for path in self.files.paths:
-            rows = counts.get(os.path.abspath(path), 0)
+            rows = counts.get(utf8_path(path), 0)
             if position < rows:
                 break
             position -= rows
         return path, position
+
+    def _count_rows(self) -> dict[str, int]:
+        import duckdb
+
+        with duckdb.connect(":memory:", config=NO_EXTENSIONS) as con:
+            return dict(run(con, f"SELECT {quoted(FILE)}, count(*) FROM {self.sql} GROUP BY ALL").fetchall())
 
 
 # Names in SQL
@@ -139,9 +178,14 @@ def one_row(con: DuckDBPyConnection, query: str) -> tuple[Any, ...]:
     return row
 
 
+def utf8_path(path: str) -> str:
+    """An absolute path as DuckDB and PyArrow take it; Python writes a name in UTF-8 otherwise if the locale is C."""
+    return os.fsencode(os.path.abspath(path)).decode()
+
+
 def _literal_path(path: str) -> str:
     """The path such that DuckDB finds this one file: absolute (no "~", no URL), without glob patterns."""
-    return "".join(f"[{c}]" if c in "[*?" else c for c in os.path.abspath(path))
+    return "".join(f"[{c}]" if c in "[*?" else c for c in utf8_path(path))
 
 
 def paths_sql(paths: Sequence[str]) -> str:
@@ -157,8 +201,6 @@ def _reader(function: str, paths: Sequence[str], options: str, *, name_files: bo
 def first_sentence(error: Exception) -> str:
     """DuckDB's message without its class, its advice and its prints of the query and of the line."""
     text = re.split(r"\n(?:Possible |Try |LINE 1:)", str(error))[0]
-    if "state machine reached an invalid state" in text:
-        return "line ends of different kinds, or a quote where none belongs"
     text = re.sub(r"^[A-Z][A-Za-z ]* Error: (?:CSV Error on Line: )?", "", text)
     text = re.sub(r'^JSON transform error in file ".*", in (?=line \d+: )', "", text, flags=re.DOTALL)
     text = re.sub(
@@ -190,18 +232,25 @@ def find_files(path: str) -> Files:
         paths = {file for match in matches for file in (_files_in(match) if os.path.isdir(match) else [match])}
         base = _literal_part(path)
         if not paths:
-            raise InputError(f"{path}: no such file, and no file matches this pattern")
+            raise MissingFileError(f"{path}: no such file, and no file matches this pattern")
     ordered = tuple(sorted(paths))
     for file in ordered:
         _check_file(file)
-    return Files(path, ordered, tuple(_partition_keys(os.path.relpath(file, base or ".")) for file in ordered))
+    folder = utf8_path(base or ".")
+    return Files(path, ordered, tuple(_partition_keys(os.path.relpath(utf8_path(file), folder)) for file in ordered))
 
 
 def _check_file(path: str) -> None:
-    if not path.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in path):
-        raise InputError(f"{path}: a name that is not UTF-8; rename the file, or read a link to it")
-    if not os.path.exists(path):
-        raise InputError(f"{path}: no such file")
+    try:
+        utf8_path(path)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: a name that is not UTF-8; rename the file, or read a link to it") from None
+    try:
+        check_there(path)
+    except MissingFileError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     if not os.path.isfile(path):
         raise InputError(f"{path}: is not a regular file; write the rows to a file first")
     if os.path.getsize(path) == 0:
@@ -287,7 +336,16 @@ class _Head(NamedTuple):
     @property
     def first_line(self) -> str:
         """The first line that is not blank."""
-        return next((line for line in re.split(r"[\r\n]+", self.text) if line.strip()), "")
+        return next(self._lines(), "")
+
+    @property
+    def trec_fields(self) -> list[str]:
+        """The columns of its first line, if it is TREC; none if it holds comments only."""
+        lines = (line for line in self._lines() if not line.lstrip().startswith(TREC_COMMENT))
+        return _fields(next(lines, ""))[:TREC_RUN]
+
+    def _lines(self) -> Iterator[str]:
+        return (line for line in re.split(r"[\r\n]+", self.text) if line.strip())
 
 
 def recognise(files: Files, names: set[str], input_format: str) -> str:
@@ -325,11 +383,11 @@ def _recognise(path: str, names: set[str], input_format: str) -> str:
         return "jsonl"
     if ending == ".json":
         raise InputError(f"{path}: not JSON lines: one object per line is wanted, as in {{'user_id': 1, 'item_id': 2}}")
-    return "trec" if _is_trec(_fields(head.first_line), names) else "csv"
+    return "trec" if _is_trec(head.trec_fields, names) else "csv"
 
 
 def _fields(line: str) -> list[str]:
-    """The columns of a line of TREC."""
+    """The words of a line of TREC."""
     return re.findall(r"[^ \t\r\n]+", line)
 
 
@@ -399,18 +457,22 @@ def _compression(heads: Sequence[_Head]) -> str:
 # Reading
 
 
+ATTEMPTS = {"parquet": 1, "csv": 2, "jsonl": 1, "trec": 1}  # ways to read a format, each for what the last one cannot
+
+
 def open_source(
-    con: DuckDBPyConnection, files: Files, format_: str, roles: Mapping[str, str], names: set[str]
+    con: DuckDBPyConnection, files: Files, format_: str, roles: Mapping[str, str], names: set[str], attempt: int = 0
 ) -> Source:
     """What reads the files, and the columns that they have.
 
     `names` are the columns that may be read. `roles` is {role: name}: what the columns of a TREC file, which have no
     names, are to be called.
     """
-    opener = {"parquet": _open_parquet, "csv": _open_csv, "jsonl": _open_json}
     if format_ == "trec":
         return _open_trec(files, roles)
-    return opener[format_](con, files, names)
+    if format_ == "csv":
+        return _open_csv(con, files, names, attempt)
+    return (_open_parquet if format_ == "parquet" else _open_json)(con, files, names)
 
 
 def _with_partitions(
@@ -421,27 +483,83 @@ def _with_partitions(
     return {**found, **partitions}, set(partitions)
 
 
-def _text_source(files: Files, format_: str, sql: str, found: Mapping[str, tuple[str, str]]) -> Source:
+def _text_source(
+    files: Files, format_: str, sql: str, found: Mapping[str, tuple[str, str]], filled: Iterable[str]
+) -> Source:
     """Where all files have the same columns, and may differ in their partitions."""
     variants, untyped = [], set() if format_ == "jsonl" else set(found)
     for keys in dict.fromkeys(files.keys):
         columns, partitions = _with_partitions(found, keys)
         variants.append((files.paths[files.keys.index(keys)], columns))
         untyped |= partitions
-    return Source(files, format_, sql, tuple(variants), frozenset(untyped))
+    return Source(files, format_, sql, tuple(variants), frozenset(untyped), frozenset(filled))
 
 
 def _open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
-    variants, untyped = [], set()
-    for n in _examples(con, files):
-        single = _reader("read_parquet", files.paths[n : n + 1], "binary_as_string=true", name_files=False)
-        rows = con.execute(f"DESCRIBE SELECT * FROM {single}").fetchall()
-        _refuse_doubles(files.paths[n], names)
-        columns, partitions = _with_partitions({name: (quoted(name), type_) for name, type_, *_ in rows}, files.keys[n])
-        variants.append((files.paths[n], columns))
+    """Columns are named by position: names in SQL ignore case, and DuckDB renames those that it cannot tell apart."""
+    schemas = _schemas(con, files)
+    first: dict[tuple[str, frozenset[str]], int] = {}
+    for n, keys in enumerate(files.keys):
+        first.setdefault((schemas[n], frozenset(keys)), n)
+    variants, untyped, found = [], set(), {}
+    for (schema, _), n in first.items():
+        path = files.paths[n]
+        rows = con.execute(f"DESCRIBE SELECT * FROM {_parquet_reader([path])}").fetchall()
+        listed = _parquet_names(path, [name for name, *_ in rows])
+        for name in names:
+            if listed.count(name) > 1:
+                raise InputError(f"{path}: the file has the column {name!r} {listed.count(name)} times")
+        found[schema] = [(name, type_) for name, (_, type_, *_) in zip(listed, rows, strict=True)]
+        own = {name: (f"c{at}", type_) for at, (name, type_) in enumerate(found[schema])}
+        columns, partitions = _with_partitions(own, files.keys[n])
+        variants.append((path, columns))
         untyped |= partitions
-    sql = _reader("read_parquet", files.paths, "binary_as_string=true", name_files=_names_files(files))
-    return Source(files, "parquet", sql, tuple(variants), frozenset(untyped))
+    if len(found) > 1 and any(len({name.lower() for name, _ in columns}) < len(columns) for columns in found.values()):
+        sql = _parquet_union(files, schemas, found)
+    else:
+        sql = _parquet_reader(files.paths, [name for name, _ in found[schemas[0]]], name_files=_names_files(files))
+    rows = con.execute(f"SELECT file_name, num_rows FROM parquet_file_metadata({paths_sql(files.paths)})").fetchall()
+    filled = {name for name, n_rows in rows if n_rows}
+    filled = {path for path in files.paths if utf8_path(path) in filled}
+    return Source(files, "parquet", sql, tuple(variants), frozenset(untyped), frozenset(filled))
+
+
+def _parquet_reader(paths: Sequence[str], names: Sequence[str] = (), *, name_files: bool = False) -> str:
+    """SQL that reads files by the schema of the first one, whose columns are called c0, c1, ... if they are given."""
+    own = FILE
+    while own.lower() in {name.lower() for name in names}:
+        own += "_"
+    naming = f", filename={text_sql(own)}" if name_files else ""
+    sql = f"read_parquet({paths_sql(paths)}, binary_as_string=true, hive_partitioning=false{naming})"
+    columns = [f"c{at}" for at in range(len(names))] + [quoted(FILE)] * name_files
+    return f"{sql} AS t({', '.join(columns)})" if names else sql
+
+
+def _parquet_union(files: Files, schemas: Sequence[str], found: Mapping[str, Sequence[tuple[str, str]]]) -> str:
+    """SQL for files of several schemas with names that differ in case alone, as DuckDB matches columns by name.
+
+    Files are read in their order, those of one schema that stand together at once. Columns are called as in the first
+    file; one that is not in all files, or not of one type, is null, as it cannot be used.
+    """
+    parts = []
+    for schema, group in itertools.groupby(range(len(files.paths)), schemas.__getitem__):
+        at = {column: f"c{n}" for n, column in enumerate(found[schema])}
+        shared = [column if all(column in other for other in found.values()) else None for column in found[schemas[0]]]
+        picked = [f"{at[column] if column else 'NULL'} AS c{n}" for n, column in enumerate(shared)]
+        names = [name for name, _ in found[schema]]
+        reader = _parquet_reader([files.paths[n] for n in group], names, name_files=True)
+        parts.append(f"SELECT {', '.join([*picked, quoted(FILE)])} FROM {reader}")
+    return f"({' UNION ALL '.join(parts)})"
+
+
+def _parquet_names(path: str, renamed: list[str]) -> list[str]:
+    """The names of columns as they stand in a file, of which DuckDB changes some."""
+    parquet = require("pyarrow.parquet", "cli", what="reading files")
+    try:
+        names: list[str] = parquet.read_schema(utf8_path(path)).names
+    except damages_of_parquet():
+        return renamed  # what matters of the damage, DuckDB says
+    return names if len(names) == len(renamed) else renamed
 
 
 def damages_of_parquet() -> tuple[type[Exception], ...]:
@@ -451,85 +569,106 @@ def damages_of_parquet() -> tuple[type[Exception], ...]:
     return (OSError, ValueError, MemoryError, pa.ArrowException)
 
 
-def _refuse_doubles(path: str, names: set[str]) -> None:
-    """An error if a wanted column is there more than once: DuckDB would give the others another name."""
-    parquet = require("pyarrow.parquet", "cli", what="reading files")
-    try:
-        found = parquet.read_schema(path).names
-    except damages_of_parquet():
-        return  # what matters of the damage, DuckDB says
-    for name in names:
-        if found.count(name) > 1:
-            raise InputError(f"{path}: the file has the column {name!r} {found.count(name)} times")
-
-
 def _names_files(files: Files) -> bool:
     return len(files.paths) > 1 or any(files.keys)
 
 
-def _examples(con: DuckDBPyConnection, files: Files) -> list[int]:
-    """The position of the first file of each schema and each set of partitions."""
+def _schemas(con: DuckDBPyConnection, files: Files) -> list[str]:
+    """What tells the schemas of the files apart."""
     if len(files.paths) == 1:
-        return [0]
+        return [""]
     rows = con.execute(
         "SELECT file_name, md5(CAST(list((name, type, type_length, num_children, converted_type, scale, precision, "
         f"logical_type)) AS VARCHAR)) FROM parquet_schema({paths_sql(files.paths)}) GROUP BY file_name"
     ).fetchall()
     schemas = dict(rows)
-    first: dict[tuple[str, frozenset[str]], int] = {}
-    for n, (path, keys) in enumerate(zip(files.paths, files.keys, strict=True)):
-        first.setdefault((schemas[os.path.abspath(path)], frozenset(keys)), n)
-    return list(first.values())
+    return [schemas[utf8_path(path)] for path in files.paths]
 
 
 # CSV
 
 
-def _open_csv(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:  # noqa: ARG001 - as the others
+class _Header(NamedTuple):
+    """The first row of a CSV."""
+
+    names: list[str]
+    delimiter: str
+    n_lines: int
+    is_all: bool  # whether there is nothing below
+
+
+def _open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: int) -> Source:
     """Every column as text.
 
     Nothing is left to DuckDB's sniffer: it would take "007" for 7, a row that begins with "#" for a comment
     and uneven first rows for a preface to skip. The header tells the delimiter; quoting is that of RFC 4180.
     Columns are named by position, for SQL names ignore case and header names do not.
+
+    DuckDB loses all rows where a line break in the header is not of the kind that ends the lines, and fails on some
+    line breaks in values. Python's parser reads those files. It is slower, but DuckDB without its parallel reader would
+    end without an error at a quote that is not closed.
     """
     heads = _read_heads(files.paths)
-    header, delimiter = _csv_header(heads[0], names)
+    headers = [_csv_header(head, names) for head in heads]
+    (header, delimiter, *_), *others = headers
     for name in header:
         if name in names and header.count(name) > 1:
             raise InputError(f"{heads[0].path}: the header has the column {name!r} {header.count(name)} times")
-    for head in heads[1:]:
-        _check_header(head, _csv_header(head, names), (header, delimiter), heads[0].path)
+    for head, other in zip(heads[1:], others, strict=True):
+        _check_header(head, other, headers[0], heads[0].path)
+    found = {name: (f"c{n}", "VARCHAR") for n, name in enumerate(header)}
+    filled = [head.path for head, own in zip(heads, headers, strict=True) if not own.is_all]
+    if attempt or any(one.n_lines > 1 for one in headers):
+        sql, n_rows = _copy_rows(con, files, headers[0], packed=heads[0].packed)
+        return replace(_text_source(files, "csv", sql, found, filled), n_rows=n_rows)
     types = ", ".join(f"c{n}: 'VARCHAR'" for n in range(len(header)))
     options = (
         f"auto_detect=false, header=true, skip=0, comment='', delim={text_sql(delimiter)}, quote='\"', escape='\"', "
         f"{_compression(heads)}, columns={{{types}}}"
     )
     sql = _reader("read_csv", files.paths, options, name_files=_names_files(files))
-    return _text_source(files, "csv", sql, {name: (f"c{n}", "VARCHAR") for n, name in enumerate(header)})
+    return _text_source(files, "csv", sql, found, filled)
 
 
-def _csv_header(head: _Head, wanted: set[str]) -> tuple[list[str], str]:
-    """Names and delimiter: the one that finds most of the wanted names, among equals most columns."""
-    best: tuple[tuple[int, int], list[str], str] | None = None
+def _copy_rows(con: DuckDBPyConnection, files: Files, header: _Header, *, packed: bool) -> tuple[str, dict[str, int]]:
+    """Copy rows as Python reads them into a table; its name, and how many rows each file has."""
+    table = quoted(f"rows of {utf8_path(files.path)}")
+    columns = [*(f"c{n}" for n in range(len(header.names))), quoted(FILE)]
+    con.execute(f"CREATE OR REPLACE TABLE {table} ({', '.join(f'{column} VARCHAR' for column in columns)})")
+    n_rows = dict.fromkeys(map(utf8_path, files.paths), 0)
+    for path in files.paths:
+        for batch in read_batches(path, header.delimiter, len(header.names), packed=packed):
+            con.register("batch of rows", batch)
+            run(con, f'INSERT INTO {table} SELECT *, {text_sql(utf8_path(path))} FROM "batch of rows"')
+            n_rows[utf8_path(path)] += len(batch)
+    con.unregister("batch of rows")
+    return table, n_rows
+
+
+def _csv_header(head: _Head, wanted: set[str]) -> _Header:
+    """The header as read by the delimiter that finds most of the wanted names, among equals most columns."""
+    best: tuple[tuple[int, int], _Header] | None = None
     for delimiter in ",\t;|":
+        stream = io.StringIO(head.text, newline="")
+        rows = csv.reader(stream, delimiter=delimiter)
         try:
-            names = next(csv.reader(io.StringIO(head.text, newline=""), delimiter=delimiter), [])
+            names = next(rows, [])
         except csv.Error as error:
             raise InputError(f"{head.path}: the header cannot be read as CSV: {error}") from error
         merit = (len(wanted.intersection(names)), len(names))
         if best is None or merit > best[0]:
-            best = merit, names, delimiter
+            best = merit, _Header(names, delimiter, rows.line_num, not stream.read().strip())
     assert best is not None
-    if not best[1]:
+    if not best[1].names:
         raise InputError(f"{head.path}: the first line is empty; a header with the column names is wanted there")
-    return best[1], best[2]
+    return best[1]
 
 
-def _check_header(head: _Head, found: tuple[list[str], str], wanted: tuple[list[str], str], first: str) -> None:
+def _check_header(head: _Head, found: _Header, wanted: _Header, first: str) -> None:
     """Files that are read together have the same header."""
-    if found == wanted:
+    (names, delimiter, *_), (first_names, first_delimiter, *_) = found, wanted
+    if (names, delimiter) == (first_names, first_delimiter):
         return
-    (names, delimiter), (first_names, first_delimiter) = found, wanted
     lacking = [name for name in first_names if name not in names]
     more = [name for name in names if name not in first_names]
     if lacking:
@@ -549,21 +688,18 @@ def _check_header(head: _Head, found: tuple[list[str], str], wanted: tuple[list[
 def _open_json(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
     """Each column in the one type that all its values have; what is missing in a line is null."""
     heads = _read_heads(files.paths)
-    wanted = sorted(names, key=lambda name: (name.lower(), name))
-    for one, other in itertools.pairwise(wanted):
-        if one.lower() == other.lower():
-            raise InputError(f"{files.path}: columns {one!r} and {other!r} of JSON lines differ in case alone")
-    types = ", ".join(f"{quoted(name)}: 'JSON'" for name in wanted)
-    options = f"records=true, {_compression(heads)}, columns={{{types}}}"
-    sql = _reader("read_ndjson", files.paths, options, name_files=_names_files(files))
-    kinds = one_row(con, f"SELECT {', '.join(f'list(DISTINCT {_json_kind(name)})' for name in wanted)} FROM {sql}")
+    wanted = sorted(names)
+    sql = _json_sql(files, heads, wanted)
+    kinds_sql = (f"list(DISTINCT {_json_kind(f'c{n}')})" for n in range(len(wanted)))
+    kinds = one_row(con, f"SELECT {', '.join(kinds_sql)} FROM {sql}")
     found = dict.fromkeys(_json_keys(heads), ("NULL", "VARCHAR"))
-    source = _text_source(files, "jsonl", sql, found)
-    for name, values in zip(wanted, kinds, strict=True):
+    filled = [head.path for head in heads if head.first_line]
+    source = _text_source(files, "jsonl", sql, found, filled)
+    for n, (name, values) in enumerate(zip(wanted, kinds, strict=True)):
         having = {kind for kind in values or () if kind is not None}
         if having or name in found:
-            found[name] = _json_column(con, source, name, having)
-    return _text_source(files, "jsonl", sql, found)
+            found[name] = _json_column(con, source, f"c{n}", name, having)
+    return _text_source(files, "jsonl", sql, found, filled)
 
 
 def _json_keys(heads: Sequence[_Head]) -> list[str]:
@@ -576,9 +712,30 @@ def _json_keys(heads: Sequence[_Head]) -> list[str]:
     return keys
 
 
-def _json_kind(name: str) -> str:
+def _json_sql(files: Files, heads: Sequence[_Head], names: Sequence[str]) -> str:
+    """SQL for the values of keys as columns c0, c1, ... of JSON."""
+    naming = _names_files(files)
+    columns = [f"c{n}" for n in range(len(names))] + [quoted(FILE)] * naming
+    if "" not in names and len({name.lower() for name in (*names, FILE)}) > len(names):
+        types = ", ".join(f"{quoted(name)}: 'JSON'" for name in names)
+        options = f"records=true, {_compression(heads)}, columns={{{types}}}"
+        return f"{_reader('read_ndjson', files.paths, options, name_files=naming)} AS t({', '.join(columns)})"
+    # DuckDB's columns ignore case: take the values out of whole objects
+    objects = _reader("read_ndjson_objects", files.paths, _compression(heads), name_files=naming)
+    keys = "json_keys(json)"
+    row = (
+        f"CASE WHEN json_type(json) <> 'OBJECT' THEN error('one object is wanted') "
+        f"WHEN len(list_distinct({keys})) < len({keys}) THEN error('a key twice in an object') ELSE json END"
+    )
+    pointers = [name.replace("~", "~0").replace("/", "~1") for name in names]
+    values = [f"json_extract(row, {text_sql('/' + pointer)}) AS c{n}" for n, pointer in enumerate(pointers)]
+    picked = ", ".join(values + [quoted(FILE)] * naming)
+    inner = ", ".join([f"{row} AS row"] + [quoted(FILE)] * naming)
+    return f"(SELECT {picked} FROM (SELECT {inner} FROM {objects}))"
+
+
+def _json_kind(value: str) -> str:
     """SQL for what a value is. An integer of up to 15 digits is exact as a float too, a long one is not."""
-    value = quoted(name)
     text = f"CAST({value} AS VARCHAR)"
     return (
         f"CASE json_type({value}) WHEN 'VARCHAR' THEN 'text' WHEN 'BOOLEAN' THEN 'true or false' "
@@ -599,19 +756,19 @@ JSON_TYPES = (  # the first that has all kinds of a column
 )
 
 
-def _json_column(con: DuckDBPyConnection, source: Source, name: str, kinds: set[str]) -> tuple[str, str]:
+def _json_column(con: DuckDBPyConnection, source: Source, value: str, name: str, kinds: set[str]) -> tuple[str, str]:
     """The SQL and the type of a column with values of these kinds."""
     type_ = next((type_ for known, type_ in JSON_TYPES if kinds <= known), None)
     if type_ is None:
-        _refuse_kinds(con, source, name)
-    return f"CAST({quoted(name)} ->> '$' AS {type_})", str(type_)
+        _refuse_kinds(con, source, value, name)
+    return f"CAST({value} ->> '$' AS {type_})", str(type_)
 
 
-def _refuse_kinds(con: DuckDBPyConnection, source: Source, name: str) -> None:
+def _refuse_kinds(con: DuckDBPyConnection, source: Source, value: str, name: str) -> None:
     """Where a column with nested values, or with values of several kinds, first has each."""
     rows = run(
         con,
-        f"SELECT kind, min(position) FROM (SELECT {_json_kind(name)} AS kind, row_number() OVER () - 1 AS position "
+        f"SELECT kind, min(position) FROM (SELECT {_json_kind(value)} AS kind, row_number() OVER () - 1 AS position "
         f"FROM {source.sql}) WHERE kind IS NOT NULL GROUP BY kind ORDER BY 2",
     ).fetchall()
     nested = [(kind, row) for kind, row in rows if kind in ("an object", "a list")]
@@ -624,9 +781,12 @@ def _refuse_kinds(con: DuckDBPyConnection, source: Source, name: str) -> None:
 
 
 def _open_trec(files: Files, names: Mapping[str, str]) -> Source:
-    """A run (qid Q0 docid rank score tag) or judgements (qid iter docid rel), separated by spaces and tabs."""
+    """A run (qid Q0 docid rank score tag) or judgements (qid iter docid rel), separated by spaces and tabs.
+
+    As in trec_eval, a tag may have further words, and lines that begin with # are comments.
+    """
     heads = _read_heads(files.paths)
-    counts = [len(_fields(head.first_line)) for head in heads]
+    counts = [len(head.trec_fields) for head in heads]
     for head, count in zip(heads, counts, strict=True):
         if count not in TREC_ROLES:
             raise InputError(
@@ -644,14 +804,15 @@ def _open_trec(files: Files, names: Mapping[str, str]) -> Source:
     blank = "' \t\r'"
     sql = (
         f"(SELECT string_split_regex(trim(line, {blank}), '[ \t]+') AS fields{naming} FROM {lines} "
-        f"WHERE trim(line, {blank}) <> '')"
+        f"WHERE trim(line, {blank}) <> '' AND NOT starts_with(trim(line, {blank}), {TREC_COMMENT!r}))"
     )
+    fits = f"len(fields) {'>=' if counts[0] == TREC_RUN else '='} {counts[0]}"
     found = {
-        names[role]: (f"CASE WHEN len(fields) = {counts[0]} THEN fields[{n}] ELSE error('columns') END", "VARCHAR")
+        names[role]: (f"CASE WHEN {fits} THEN fields[{n}] ELSE error('columns') END", "VARCHAR")
         for n, role in enumerate(TREC_ROLES[counts[0]], 1)
         if role is not None and role in names
     }
-    return _text_source(files, "trec", sql, found)
+    return _text_source(files, "trec", sql, found, [head.path for head in heads if head.first_line])
 
 
 # Errors
@@ -692,8 +853,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _trec_reason(path: str) -> str:
     wanted = 0
     for number, line in enumerate(_lines(path), 1):
+        if line.lstrip().startswith(TREC_COMMENT.encode()):
+            continue
         found = len(_fields(line.decode(errors="replace")))
-        wanted = wanted or found
-        if found not in (0, wanted):
+        wanted = wanted or min(found, TREC_RUN)
+        if found not in (0, wanted) and not found > wanted == TREC_RUN:
             return f"line {number}: {wanted} columns expected, {found} found"
     return ""

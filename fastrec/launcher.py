@@ -1,8 +1,8 @@
 """Runs kernels on one thread or several, whatever the process has been through.
 
 One place owns every parallel call, because two threading layers of Numba end the process when used at the wrong time:
-workqueue aborts when two Python threads launch, GNU OpenMP when a forked child does. Small inputs and forked children
-take the serial twin; on workqueue it runs in threads of our own.
+workqueue aborts when two Python threads launch, GNU OpenMP when a forked child does. On workqueue and in forked
+children the bins run in threads of our own, small inputs in one bin.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import functools
 import importlib
 import math
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fastrec.control_groups import control_groups
+from fastrec.control_groups import address_space_left, control_groups
 from fastrec.exceptions import InputError, InputTypeError, shown, whole_number
-from fastrec.kernels.jit import Entry, as_function
+from fastrec.kernels.jit import LEAST_SPACE, NO_DRIVER, Bins, parallel_driver
 from fastrec.kernels.opcodes import BLOCK, DIGITS, N_FACTS
 from fastrec.kernels.ranking import Program, Totals, Users
 from fastrec.threads import run_in_threads, was_forked
@@ -28,14 +27,23 @@ __all__ = ["Kernel", "Source", "launch", "launch_tasks", "resolve_threads"]
 
 Array = np.ndarray[Any, Any]
 MOST_THREADS = 1 << 20
-SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves, and its driver would have to be compiled
+SPACE_PER_THREAD = 1 << 27  # bytes of address space
+SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves
 STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
 HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this much more per row
 HEAVY_FACTOR = 6
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """The number of threads to use: as asked, else FASTREC_NUM_THREADS, else what the machine grants this process."""
+    """The number of threads to use: as asked, else FASTREC_NUM_THREADS, else what the machine grants this process.
+
+    Under a limit of the address space fewer: each thread reserves a stack and an arena of `malloc`.
+    """
+    number, left = _wanted_threads(n_threads), address_space_left()
+    return number if left is None else max(1, min(number, (left - LEAST_SPACE) // SPACE_PER_THREAD))
+
+
+def _wanted_threads(n_threads: int | None) -> int:
     if n_threads is not None:
         number = whole_number(n_threads)
         if number is None:
@@ -84,27 +92,20 @@ def _granted(group: Path) -> int | None:
 
 
 class Kernel(NamedTuple):
-    """A kernel for one signature: what runs one bin, and the driver that runs that on all bins at once."""
+    """A kernel for one signature, which runs one bin."""
 
     module: str
     name: str
     variant: str
 
-    allocates: bool = False
-
-    def serial(self) -> Entry:
-        """What runs one bin."""
-        return _entry(self.module, f"{self.name}_bin", self.variant, parallel=False, allocates=self.allocates)
-
-    def parallel(self) -> Entry:
-        """What runs all bins at once."""
-        return _entry("drivers", f"{self.name}_bins", self.variant, parallel=True)
+    def entry(self) -> Bins:
+        """The kernel as Python calls it."""
+        return _entry(*self)
 
 
 @functools.cache
-def _entry(module: str, name: str, variant: str, *, parallel: bool, allocates: bool = False) -> Entry:
-    function = getattr(importlib.import_module(f"fastrec.kernels.{module}"), name)
-    return Entry(function, f"{name}-{variant}", parallel=parallel, allocates=allocates)
+def _entry(module: str, name: str, variant: str) -> Bins:
+    return Bins(getattr(importlib.import_module(f"fastrec.kernels.{module}"), name), f"{name}-{variant}")
 
 
 class Source(Protocol):
@@ -130,8 +131,42 @@ class Source(Protocol):
         """Working memory for the largest block; pages that no block touches are never backed by memory."""
 
 
+def launch(
+    source: Source, program: Program, users: Users, stored: Array, n_groups: int, blocks: Array, n_threads: int
+) -> Totals:
+    """Evaluate some blocks of users and return the totals of all bins."""
+    rows = block_rows(source, blocks)
+    n_bins = 1 if int(rows.sum()) < SMALL_ROWS or len(blocks) < 2 else min(n_threads, len(blocks))
+    totals = new_totals(program, stored, n_groups, n_bins)
+    bins = fill_bins(blocks, rows, n_bins)
+    arguments = (*source.arguments(), program, users, totals, *source.scratch(program, blocks, n_bins), *bins)
+    n_users = min(len(blocks) * BLOCK, source.n_users)
+    _run_bins(source.kernel(), arguments, n_bins, int(rows.sum()) + n_users * len(program.ops))
+    return totals
+
+
+def launch_tasks(kernel: Kernel, arguments: tuple[Any, ...], n_tasks: int, steps: int, n_threads: int) -> None:
+    """Run a kernel that does the tasks between two edges, on all tasks; `steps` is the work of all of them."""
+    n_bins = 1 if steps < SMALL_ROWS else min(n_threads, n_tasks)
+    at_once = max(n_bins, n_tasks * n_bins * STEPS_PER_LAUNCH // max(steps, 1))
+    for first in range(0, n_tasks, at_once):
+        n_now = min(at_once, n_tasks - first)
+        edges = first + n_now * np.arange(n_bins + 1) // n_bins
+        _run_bins(kernel, (*arguments, edges), n_bins, steps * n_now // n_tasks)
+
+
+def _run_bins(kernel: Kernel, arguments: tuple[Any, ...], n_bins: int, steps: int) -> None:
+    """Run all bins, by the driver if there are several."""
+    entry = kernel.entry()
+    run = entry.suited_to(steps, NO_DRIVER, arguments, 0, n_bins)
+    if n_bins > 1 and run == entry.compiled and _may_launch():
+        run(parallel_driver(), arguments, 0, n_bins)
+    else:
+        run_in_threads(lambda at: run(NO_DRIVER, arguments, at, at + 1), range(n_bins), n_bins)
+
+
 def _may_launch() -> bool:
-    """Whether a parallel kernel may be launched from here and now."""
+    """Whether the driver may be launched from here and now."""
     import numba
 
     if was_forked() or numba.config.DISABLE_JIT:
@@ -141,50 +176,6 @@ def _may_launch() -> bool:
     except ValueError:  # the one that is asked for cannot be loaded
         return False
     return str(numba.threading_layer()) != "workqueue"
-
-
-def launch(
-    source: Source, program: Program, users: Users, stored: Array, n_groups: int, blocks: Array, n_threads: int
-) -> Totals:
-    """Evaluate some blocks of users and return the totals of all bins."""
-    rows = block_rows(source, blocks)
-    n_bins = 1 if int(rows.sum()) < SMALL_ROWS or len(blocks) < 2 else min(n_threads, len(blocks))
-    totals = new_totals(program, stored, n_groups, n_bins)
-    ordered, starts = fill_bins(blocks, rows, n_bins)
-    kernel = source.kernel()
-    arguments = (*source.arguments(), program, users, totals, *source.scratch(program, blocks, n_bins))
-    n_users = min(len(blocks) * BLOCK, source.n_users)
-    serial = kernel.serial().suited_to(int(rows.sum()) + n_users * len(program.ops), *arguments, ordered, 0)
-    # for one call threads of our own do as well, and the driver takes a second or two to compile
-    if n_bins > 1 and _may_launch() and kernel.parallel().is_wanted():
-        function = as_function(kernel.serial(), *arguments, ordered, 0)
-        kernel.parallel().compiled(function, *arguments, ordered, starts)
-        return totals
-
-    def run_bin(at: int) -> None:
-        serial(*arguments, ordered[starts[at] : starts[at + 1]], at)
-
-    run_in_threads(run_bin, range(n_bins), n_bins)
-    return totals
-
-
-def launch_tasks(kernel: Kernel, arguments: tuple[Any, ...], n_tasks: int, steps: int, n_threads: int) -> None:
-    """Run a kernel that does tasks first..last-1, on all tasks; `steps` is the work of all of them."""
-    n_bins = 1 if steps < SMALL_ROWS else min(n_threads, n_tasks)
-    serial = kernel.serial().suited_to(steps, *arguments, np.int64(0), np.int64(0))
-    in_parallel = n_bins > 1 and _may_launch() and kernel.parallel().is_wanted()
-    at_once = max(n_bins, n_tasks * n_bins * STEPS_PER_LAUNCH // max(steps, 1))
-    for first in range(0, n_tasks, at_once):
-        edges = first + min(at_once, n_tasks - first) * np.arange(n_bins + 1) // n_bins
-        if in_parallel:
-            function = as_function(kernel.serial(), *arguments, edges[0], edges[1])
-            kernel.parallel().compiled(function, *arguments, edges)
-        else:
-            run_in_threads(functools.partial(_run_tasks, serial, arguments, edges), range(n_bins), n_bins)
-
-
-def _run_tasks(serial: Callable[..., Any], arguments: tuple[Any, ...], edges: Array, at: int) -> None:
-    serial(*arguments, edges[at], edges[at + 1])
 
 
 def block_rows(source: Source, blocks: Array) -> Array:

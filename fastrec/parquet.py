@@ -6,16 +6,17 @@ is wrong and in which row (fastrec.tables).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.exceptions import require
-from fastrec.formats import Files, damages_of_parquet, recognise
+from fastrec.formats import Files, damages_of_parquet, recognise, utf8_path
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
+from fastrec.sizes import Size, size_of_parquet
 from fastrec.tables import (
-    BYTES_PER_VALUE,
     LARGEST_EXACT_FLOAT,
     ColumnError,
     Columns,
@@ -23,12 +24,14 @@ from fastrec.tables import (
 )
 from fastrec.threads import run_in_threads
 
-__all__ = ["Plain", "find_plain", "read_plain"]
+__all__ = ["Plain", "Room", "find_plain", "read_plain", "size_of_plain"]
 
 Array = np.ndarray[Any, Any]
 EXACT_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 TEXTS = ("string", "large_string", "string_view")
 INT32 = np.iinfo(np.int32)
+PIECE_BYTES = 1 << 24  # of texts that are read at once, about
+LEAST_PIECE = 1 << 10  # rows
 NUMBERS = ("float", "double", *EXACT_INTEGERS)
 
 
@@ -40,6 +43,7 @@ class _Group(NamedTuple):
     nth: int
     first: int  # of its rows among those of all files
     rows: int
+    places: Mapping[str, int]  # role -> position among the columns of values, of which a nested column has several
 
 
 class Plain(NamedTuple):
@@ -55,11 +59,6 @@ class Plain(NamedTuple):
     def rows(self) -> int:
         """Rows of all files."""
         return sum(group.rows for group in self.groups)
-
-    @property
-    def n_bytes(self) -> int:
-        """About what the columns take in memory."""
-        return self.rows * BYTES_PER_VALUE * len(self.names)
 
     def is_text(self, role: str) -> bool:
         """Whether the ids of a role are texts."""
@@ -99,7 +98,7 @@ def _is_said_narrow(plain: Plain, role: str) -> bool:
     if str(plain.types[role]) != "int64":
         return False
     for group in plain.groups:
-        at = group.metadata.schema.names.index(plain.names[role])
+        at = group.places[role]
         try:
             column = group.metadata.row_group(group.nth).column(at)
             # PyArrow ends the process where a damaged file gives statistics of another type
@@ -123,20 +122,22 @@ def _open(table: str, files: Files, columns: Columns | ScoreColumns) -> Plain | 
     damages: tuple[type[Exception], ...] = (*damages_of_parquet(), ColumnError)
     for path in files.paths:
         try:
-            metadata = parquet.read_metadata(path)
+            metadata = parquet.read_metadata(utf8_path(path))
             schema = metadata.schema.to_arrow_schema()
             own = columns.roles(table, path, schema.names)
         except damages:
             return None
-        if any(schema.names.count(name) > 1 for name in own.values()):
-            return None
+        leaves = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
+        if any(leaves.count(name) != 1 for name in own.values()):
+            return None  # the column "a.b" and the field b of a column a are read by the same name
+        places = {role: leaves.index(name) for role, name in own.items()}
         kinds = {role: schema.field(name).type for role, name in own.items()}
         if (groups and (own != names or kinds != types)) or not all(map(_is_usual, kinds, kinds.values())):
             return None
         names, types = own, kinds
         for nth in range(metadata.num_row_groups):
             rows = metadata.row_group(nth).num_rows
-            groups.append(_Group(path, metadata, nth, first, rows))
+            groups.append(_Group(path, metadata, nth, first, rows, places))
             first += rows
     if {*names.values()}.intersection(key for keys in files.keys for key in keys):
         return None  # a Hive partition takes the place of a column
@@ -161,14 +162,39 @@ def _kept_as(role: str, kind: Any, *, narrow: bool) -> np.dtype[Any] | None:
     return width if width == np.float32 else np.dtype(np.float64)
 
 
-def read_plain(plain: Plain, n_threads: int) -> Any | None:
-    """A PyArrow table, columns named by role, those of fixed width in one chunk; None if there is a doubt."""
+class Room:
+    """Memory for columns, and what was found of their texts: threads ask it before they read more."""
+
+    def __init__(self, size: Size, n_bytes: int) -> None:
+        self._size = size._replace(text=0)
+        self._n_bytes = n_bytes
+        self._lock = threading.Lock()
+        self.piece = PIECE_BYTES * max(size.values, 1) // max(size.text, 1)  # values of texts to read at once
+
+    def holds(self, text: int) -> bool:
+        """Whether there is room for so many bytes of texts more."""
+        with self._lock:
+            self._size = self._size.plus(Size(text=text))
+            return self._size.n_bytes <= self._n_bytes
+
+
+def size_of_plain(sides: Iterable[Plain]) -> Size:
+    """What the wanted columns hold, as the footers say and a sample of the texts."""
+    size = Size()
+    for plain in sides:
+        files = {group.path: group.metadata for group in plain.groups}
+        size = size.plus(size_of_parquet(files.items(), set(plain.names.values())))
+    return size
+
+
+def read_plain(plain: Plain, n_threads: int, room: Room) -> Any | None:
+    """A PyArrow table, columns named by role, those of fixed width in one chunk; None in doubt, or without room."""
     import pyarrow as pa
 
     kept = {role: _kept_as(role, kind, narrow=role in plain.narrow) for role, kind in plain.types.items()}
 
     def read(at: int) -> dict[str, Any] | None:
-        return _read_group(plain, plain.groups[at], whole)
+        return _read_group(plain, plain.groups[at], whole, room)
 
     try:
         whole = {role: np.empty(plain.rows, width) for role, width in kept.items() if width is not None}
@@ -182,32 +208,53 @@ def read_plain(plain: Plain, n_threads: int) -> Any | None:
         if role in whole:
             columns.append(arrow_of(whole[role]))
         else:
-            columns.append(pa.chunked_array([chunk for part in parts for chunk in part[role].chunks], kind))
+            columns.append(pa.chunked_array([chunk for part in parts for chunk in part[role]], kind))
     return pa.Table.from_arrays(columns, names=list(plain.types))
 
 
-def _read_group(plain: Plain, group: _Group, whole: Mapping[str, Array]) -> dict[str, Any] | None:
+def _read_group(plain: Plain, group: _Group, whole: Mapping[str, Array], room: Room) -> dict[str, list[Any]] | None:
     """Columns of a row group: those of fixed width go to their place among all rows, others are returned."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(group.path, metadata=group.metadata) as file:
-        rows = file.read_row_group(group.nth, columns=list(plain.names.values()), use_threads=False)
-    if rows.num_rows != group.rows or any(column.null_count for column in rows.columns):
-        return None
-    others = {}
-    for role, name in plain.names.items():
-        column = rows.column(name)
-        if role not in whole:
-            others[role] = column
-            continue
-        at = group.first
-        for chunk in filter(len, column.chunks):
-            values = values_of(chunk)
-            if not _are_held(values, whole[role].dtype):
+    texts = {role: name for role, name in plain.names.items() if role not in whole}
+    fixed = {role: name for role, name in plain.names.items() if role in whole}
+    with pq.ParquetFile(utf8_path(group.path), metadata=group.metadata) as file:
+        if fixed:
+            rows = file.read_row_group(group.nth, columns=list(fixed.values()), use_threads=False)
+            if rows.num_rows != group.rows or any(column.null_count for column in rows.columns):
                 return None
-            whole[role][at : at + len(values)] = values
-            at += len(values)
-    return others
+            for role, name in fixed.items():
+                if not _write(rows.column(name), whole[role], group.first):
+                    return None
+        return _read_texts(file, group, texts, room)
+
+
+def _write(column: Any, whole: Array, at: int) -> bool:
+    """Write a column to its place among all rows; False if a value does not fit."""
+    for chunk in filter(len, column.chunks):
+        values = values_of(chunk)
+        if not _are_held(values, whole.dtype):
+            return False
+        whole[at : at + len(values)] = values
+        at += len(values)
+    return True
+
+
+def _read_texts(file: Any, group: _Group, names: Mapping[str, str], room: Room) -> dict[str, list[Any]] | None:
+    """Columns of texts, as chunks, read in pieces: those of a few megabytes may be gigabytes long."""
+    found: dict[str, list[Any]] = {role: [] for role in names}
+    if not names:
+        return found
+    n_rows = max(LEAST_PIECE, room.piece // len(names))
+    batches = file.iter_batches(n_rows, row_groups=[group.nth], columns=list(names.values()), use_threads=False)
+    done = 0
+    for batch in batches:
+        if any(column.null_count for column in batch.columns) or not room.holds(batch.nbytes):
+            return None
+        for role, name in names.items():
+            found[role].append(batch.column(name))
+        done += batch.num_rows
+    return found if done == group.rows else None
 
 
 def _are_held(values: Array, kept: np.dtype[Any]) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastrec.columns import check_classes, check_lengths, check_row_weights, check_scores
 from fastrec.curves import pr_curve, roc_curve
+from fastrec.directions import Direction
 from fastrec.exceptions import InputError, InputTypeError, check_choice, require, shown, whole_number
 from fastrec.views import cutoff_families
 
@@ -273,7 +274,8 @@ def _draw_forest(metric: str, rows: Sequence[tuple[Mapping[str, Any], bool]], ax
     ax.set_yticks(range(len(rows)), [_plain(f"{row['system']} − {row['baseline']}") for row, _ in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_title(_plain(metric), fontsize="medium")
-    ax.set_xlabel("Difference (filled: significant)")
+    direction = Direction(rows[0][0]["direction"], rows[0][0]["target"])
+    ax.set_xlabel(f"Difference {direction.of_difference}".rstrip() + "\n(filled: significant)")
     return _with_grid(ax, "x")
 
 

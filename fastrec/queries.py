@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastrec.threads import start_thread
@@ -25,9 +25,11 @@ Tick = Callable[[float], Any]  # told from time to time which share of a stateme
 PATIENCE = 0.1  # seconds; not on every system does an interrupt end a wait
 
 
-def run(con: DuckDBPyConnection, query: str, tick: Tick | None = None) -> DuckDBPyConnection:
-    """Execute a statement; the connection has its result."""
-    return interruptible(con, functools.partial(con.execute, query), tick)
+def run(
+    con: DuckDBPyConnection, query: str, tick: Tick | None = None, values: Sequence[Any] = ()
+) -> DuckDBPyConnection:
+    """Execute a statement, with values for its question marks; the connection has its result."""
+    return interruptible(con, functools.partial(con.execute, query, *([values] if values else [])), tick)
 
 
 def interruptible(con: DuckDBPyConnection, work: Callable[[], T], tick: Tick | None = None) -> T:

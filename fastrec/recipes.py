@@ -11,14 +11,26 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from fastrec.exceptions import InputTypeError, MetricError, listed_in_order, shown
-from fastrec.registry import DEFAULT_K, DEFAULT_METRICS, DEFAULT_SCORE_METRICS, Call, expand, nearest, parse, read_k
+from fastrec.registry import (
+    DEFAULT_K,
+    DEFAULT_METRICS,
+    DEFAULT_SCORE_METRICS,
+    Call,
+    expand,
+    nearest,
+    parse,
+    read_k,
+    refuse_long,
+)
 
 __all__ = ["DEFAULT_POLICIES", "RECIPES", "Recipe", "find_recipe"]
 
 WORDS = {"lists": "lists", "rows": "scored rows"}
+ABOVE_0 = 5e-324  # as min_gain: the least number above 0
 DEFAULT_POLICIES = {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "duplicates": "error"}
 
 
@@ -34,10 +46,14 @@ class Recipe:
     ties: str = "input"
     no_truth: str = "skip"
     no_recs: str = "zero"
+    rank_gaps: Literal["close", "keep", "error"] = "close"  # "keep" where ranks of frames are places, gaps among them
     min_gain: float | Literal["any"] | None = None  # of lists: "any" where it counts each row of the truth as relevant
     tolerance: float = 1e-9  # of its numbers: some tools compute in float32, some print few digits
     aliases: tuple[str, ...] = ()
+    above_0: frozenset[str] = frozenset()  # its metrics that count any gain above 0, whatever min_gain a call gives
     declined: Mapping[str, str] = field(default_factory=dict)  # its metrics that cannot be had -> why
+    spelled: Mapping[str, str] = field(default_factory=dict)  # its own names of metrics -> what they are called here
+    lacking: str = ""  # its own names of metrics that fastrec does not have yet; * stands for anything
     notes: tuple[str, ...] = ()
 
     @property
@@ -45,8 +61,13 @@ class Recipe:
         """What it does with equal scores, users and copies, where a call does not say it."""
         return {"ties": self.ties, "no_truth": self.no_truth, "no_recs": self.no_recs, "duplicates": "error"}
 
-    def translate(self, metrics: str | Iterable[str] | None, k: Any, kind: str) -> dict[str, Call]:
-        """What this tool means by the names of its metrics, on "lists" or on "rows": {name with cut-off: metric}."""
+    def translate(
+        self, metrics: str | Iterable[str] | None, k: Any, kind: str, min_gain: Any = None
+    ) -> dict[str, Call]:
+        """What this tool means by the names of its metrics, on "lists" or on "rows": {name with cut-off: metric}.
+
+        `min_gain` is that of the call, which some metrics of the tool do not look at.
+        """
         known = self.lists if kind == "lists" else self.rows
         if not known:
             raise MetricError(f"{self.tool} has no metrics of {WORDS[kind]}")
@@ -62,7 +83,14 @@ class Recipe:
         for text in listed_in_order(metrics, "metrics"):
             if not isinstance(text, str):
                 raise MetricError(f"a metric of {self.tool} is named by a text such as 'ndcg@10', found {shown(text)}")
+            refuse_long(text)
             call = _find(self.name, text, kind)
+            if min_gain is not None and call.min_gain is not None:
+                raise MetricError(
+                    f"like={self.name!r} asks for {call.text}, of which min_gain={shown(min_gain)} cannot be had"
+                )
+            if min_gain is not None and any(_matches(name, text) for name in self.above_0):
+                call = replace(call, min_gain=ABOVE_0)
             for own in expand(call, k):
                 found[text if own.k == call.k else f"{text}@{own.k}"] = own
         texts = {call.text: call for call in found.values()}
@@ -80,23 +108,57 @@ def _find(tool: str, text: str, kind: str) -> Call:
     """What a tool means by the name of a metric, on lists or on rows."""
     recipe = RECIPES[tool]
     known = recipe.lists if kind == "lists" else recipe.rows
-    spelled = "".join(text.split())
     for name, ours in known.items():
-        found, call = re.fullmatch(_pattern(name), spelled), parse(ours)
+        found, call = _matches(name, text), parse(ours)
         if found is not None and (found["k"] is None or call.metric.kind == "ranking"):
             return replace(call, k=read_k(found["k"], text))
+    raise MetricError(_why_not(recipe, text, kind))
+
+
+def _why_not(recipe: Recipe, text: str, kind: str) -> str:
+    """Why a text names no metric of a tool on lists or on rows."""
+    other = "rows" if kind == "lists" else "lists"
+    known, others = getattr(recipe, kind), getattr(recipe, other)
     for name, why in recipe.declined.items():
-        if re.fullmatch(_pattern(name), spelled):
-            raise MetricError(f"{text} of {recipe.tool} cannot be had: {why}")
-    raise MetricError(f"{recipe.tool} has no metric {text!r}{nearest(spelled.partition('@')[0], list(known))}")
+        if _matches(name, text) or _is_form_of(name, text):
+            return f"{text} of {recipe.tool} cannot be had: {why}"
+    base = "".join(text.split()).partition("@")[0]
+    for name, ours in [*recipe.spelled.items(), *zip(known, known, strict=True)]:
+        if _is_form_of(name, text) and "(" not in text and base != ours:
+            return f"{text} of {recipe.tool} is called {ours!r} here"
+    if any(_matches(name, text) or _is_form_of(name, text) for name in others):
+        return f"{text} of {recipe.tool} is a metric of {WORDS[other]}"
+    if any(_is_form_of(name, text) for name in recipe.lacking.split()):
+        return f"fastrec does not have {text} of {recipe.tool} yet"
+    return f"{recipe.tool} has no metric {text!r}{nearest(base, list(known))}"
 
 
-def _pattern(name: str) -> str:
-    """What matches a name of a tool and its cut-off, which stands where the name says or may stand behind it."""
+def _matches(name: str, text: str) -> re.Match[str] | None:
+    """Whether a text is a name of a tool and its cut-off, which stands where the name says or may stand behind it."""
     before, mark, after = "".join(name.split()).partition("{k}")
-    if mark:
-        return f"{re.escape(before)}(?P<k>[0-9]+){re.escape(after)}"
-    return f"{re.escape(before)}(?:@(?P<k>.+))?"
+    cut_off = "(?P<k>[0-9]+)" if mark else "(?:@(?P<k>.+))?"
+    return re.fullmatch(re.escape(before) + cut_off + re.escape(after), "".join(text.split()))
+
+
+def _is_form_of(name: str, text: str) -> bool:
+    """Whether a text is a name in another spelling, with any options: NDCGAt and ndcg_score(k=5) of ndcg."""
+    plain = re.sub(r"\(.*|@.*|\s", "", text)
+    return any(fnmatchcase(_folded(one), _folded(name)) for one in (plain, _without_cutoff(plain)))
+
+
+def _without_cutoff(name: str) -> str:
+    """A name without a cut-off at its end, such as _5 or .5; a pattern would look at every sign many times."""
+    rest = name.rstrip("0123456789.")
+    numbers = name[len(rest) :]
+    if numbers and rest.endswith("_"):
+        return rest[:-1]
+    dot = numbers.find(".")
+    return rest + numbers[:dot] if 0 <= dot < len(numbers) - 1 else name
+
+
+def _folded(name: str) -> str:
+    """A name without what spellings differ in."""
+    return re.sub("(?<=.)(atk|at|score)$", "", re.sub("[-_]", "", name).lower())
 
 
 def find_recipe(name: Any) -> Recipe:
@@ -153,8 +215,33 @@ _TORCH = {
     "mrr": "mrr",
     "map": "map(denominator=hits)",
 }
-_ABOVE_0 = "min_gain=5e-324"  # where other metrics of the tool count rows of gain 0 as relevant
+_ABOVE_0 = f"min_gain={ABOVE_0}"  # where other metrics of the tool count rows of gain 0 as relevant
+_NO_LEVEL = frozenset(
+    {"ndcg", "ndcg_cut_{k}", "nDCG", "nDCG(dcg='exp-log2')@{k}", "ERR@{k}"}
+)  # of trec_eval and gdeval
 _COUNTS = "a sum over users, where every metric here is a mean or a ratio"
+
+_TREC_SPELLED = {
+    "P": "P_{k}",
+    "map_cut": "map_cut_{k}",
+    "ndcg_cut": "ndcg_cut_{k}",
+    "success": "success_{k}",
+    "relative_P": "relative_P_{k}",
+    "MAP": "AP",
+    "MRR": "RR",
+    "Precision": "P@{k}",
+    "R": "R@{k}",
+    "ERR": "ERR@{k}",
+    "SetRelP": "SetP(relative=True)",
+}
+_TREC_LACKING = (
+    "11pt_avg G Rndcg Rprec_mult binG bpref gm_bpref gm_map infAP iprec_at_recall ndcg_rel num_nonrel_judged_ret rbp "
+    "rbp_resid relstring runid utility unj dcg ideal_dcg yaap prefs_* *_avgjg "
+    "*_IA BPM Compat INSQ INST IPrec Judged NERR8 NERR9 NERR10 NERR11 NRBP SDCG StRecall alpha_* ?_* nNRBP"
+)
+_SET_F = "what it calls beta is the square of beta: ask fastrec itself for f_beta(beta=...)"
+_RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}
+_ERROR_NAMES = {"mean_absolute_error": "mae", "mean_squared_error": "mse", "root_mean_squared_error": "rmse"}
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
@@ -169,8 +256,12 @@ RECIPES: dict[str, Recipe] = {
             ties="id_desc",
             no_truth="judged",
             no_recs="skip",
+            above_0=_NO_LEVEL,
+            spelled=_TREC_SPELLED,
+            lacking=_TREC_LACKING,
             declined={
                 "set_map": "it is precision x recall of each user, which no metric here is",
+                "set_F": _SET_F,
                 "num_q": _COUNTS,
                 "num_ret": _COUNTS,
                 "num_rel": _COUNTS,
@@ -179,7 +270,7 @@ RECIPES: dict[str, Recipe] = {
             notes=(
                 "queries without a list are left out, as without -c; like=ir_measures counts them as 0, as with -c",
                 "equal scores are ordered by item, descending as texts: give items as texts",
-                "-l (relevance_level) is min_gain; ndcg does not look at it there",
+                "-l (relevance_level) is min_gain, which ndcg does not look at",
             ),
         ),
         Recipe(
@@ -190,9 +281,16 @@ RECIPES: dict[str, Recipe] = {
             rows={},
             ties="id_desc",
             no_truth="judged",
+            above_0=_NO_LEVEL,
+            spelled=_TREC_SPELLED,
+            lacking=_TREC_LACKING,
             declined={
                 "SetAP": "it is precision x recall of each user, which no metric here is",
-                "NumRet(rel=1)": _COUNTS,
+                "SetF": _SET_F,
+                "NumQ": _COUNTS,
+                "NumRel": _COUNTS,
+                "NumRelRet": _COUNTS,
+                "NumRet": _COUNTS,
                 "Accuracy": "it leaves out users without a hit and divides by 0 for users with hits only",
             },
             notes=(
@@ -219,6 +317,9 @@ RECIPES: dict[str, Recipe] = {
             },
             rows={},
             no_truth="judged",
+            spelled={"average_precision": "map", "reciprocal_rank": "mrr", "rank_biased_precision": "rbp.80"},
+            declined={"rbp": "only rbp.80 and rbp.95 have names here: ask fastrec itself for rbp(p=...)"},
+            lacking="bpref interpolated_precision_at_recall",
             notes=(
                 "queries must be the same on both sides there, or make_comparable=True: without a list they count as 0",
                 "equal scores stand in the order of the input in lists of up to 15, in no defined order in longer ones",
@@ -244,7 +345,16 @@ RECIPES: dict[str, Recipe] = {
                 for name in ("precision", "recall", "f1", "accuracy", "mcc")
             },
             ties="expected",
-            no_truth="zero",
+            no_truth="listed",
+            spelled={"roc_auc": "auc", "brier_score_loss": "brier", "matthews_corrcoef": "mcc(threshold=0.5)"}
+            | {name: f"{name}(threshold=0.5)" for name in ("precision", "recall", "f1", "accuracy")}
+            | _ERROR_NAMES,
+            lacking=(
+                "*_accuracy class_likelihood_ratios cohen_kappa coverage_error d2_* *_deviance explained_variance "
+                "fbeta hamming_loss hinge_loss jaccard label_ranking_* max_error mean_absolute_percentage_error "
+                "mean_pinball_loss *mean_squared_log_error median_absolute_error precision_recall_fscore_support r2 "
+                "zero_one_loss"
+            ),
             notes=("ndcg_score and dcg_score take one row of scores per user, all of the same length",),
         ),
         Recipe(
@@ -265,13 +375,22 @@ RECIPES: dict[str, Recipe] = {
             },
             rows={},
             min_gain="any",
+            spelled={"F1Beta": "f_beta"},
+            lacking=(
+                "AvgRecPopularity CatalogCoverage CoveredUsers Intersection IntraListDiversity MeanInvUserFreq "
+                "Serendipity SufficientReco UnrepeatedReco"
+            ),
             declined={
                 "accuracy": "it takes every list as k items long, and falls below 0 in a catalogue of fewer than k",
                 "mcc": "it takes every list as k items long, and is NaN in a catalogue of fewer than k",
                 "partial_auc": "no metric here stops at the k-th item that is not relevant",
                 "pap": "no metric here stops at the k-th item that is not relevant",
             },
-            notes=("ndcg takes all k positions as relevant for every user: a perfect list need not reach 1",),
+            rank_gaps="keep",
+            notes=(
+                "ndcg takes all k positions as relevant for every user: a perfect list need not reach 1",
+                "ranks of data frames are places: one that no item has is a miss",
+            ),
         ),
         Recipe(
             name="recommenders",
@@ -288,6 +407,7 @@ RECIPES: dict[str, Recipe] = {
             },
             rows={"rmse": "rmse", "mae": "mae", "auc": "auc", "log_loss": "log_loss"},
             min_gain="any",
+            lacking="catalog_coverage distributional_coverage *diversity exp_var *novelty rsquared *serendipity",
             declined={
                 "r_precision": "it is the mean over users with a hit only, and NaN where hits stand below rank R alone",
             },
@@ -305,6 +425,7 @@ RECIPES: dict[str, Recipe] = {
             rows={},
             ties="id_desc",
             min_gain="any",
+            lacking="CategoricalDiversity Coverage Novelty Surprisal Unexpectedness",
             declined={"roc_auc": "it is 1 for lists of hits only and 0 for lists without, which no option here says"},
             notes=("equal scores are ordered by item, descending, in frames; dicts keep the order of the input",),
         ),
@@ -323,6 +444,8 @@ RECIPES: dict[str, Recipe] = {
             },
             ties="error",
             tolerance=3e-7,
+            spelled={"hit": "hit_rate"},
+            lacking="averagepopularity giniindex itemcoverage shannonentropy tailpercentage",
             notes=(
                 "values are rounded to four places there (metric_decimal_place)",
                 "users without truth never reach its metrics: recall would be NaN for all",
@@ -351,9 +474,15 @@ RECIPES: dict[str, Recipe] = {
                 "rbp(patience=0.5)": "rbp(p=0.5, gain=binary)",
             },
             rows={"rmse": "rmse(average=user)", "mae": "mae(average=user)"},
-            no_truth="zero",
+            no_truth="listed",
             no_recs="skip",
             min_gain="any",
+            rank_gaps="error",  # ndcg, dcg and rbp go by the numbers, other metrics by the order of rows
+            spelled={"AveragePrecision": "map", "Hit": "hit_rate", "RecipRank": "mrr"},
+            lacking=(
+                "ExposureGini ListGini ListLength MeanPopRank TestItemCount entropy least_item_promoted "
+                "rank_biased_entropy rank_biased_overlap"
+            ),
             declined={"rbp(normalize=True)": "no ideal here ends with the list of the user"},
             notes=(
                 "ndcg does not discount ranks 1 and 2",
@@ -373,10 +502,15 @@ RECIPES: dict[str, Recipe] = {
                 "log_loss": "log_loss",
             },
             no_truth="zero",
+            spelled={"areaUnderROC": "auc", "areaUnderPR": "average_precision", "meanAveragePrecision": "map"}
+            | _ERROR_NAMES,
+            lacking="accuracy confusionMatrix explainedVariance fMeasure *PositiveRate r2 weighted*",
             declined={
                 "ndcg(relevance)": "its ideal follows the order of the labels as given, so it depends on that order",
             },
-            notes=("a user who is in no row of the RDD does not count: leave it out, or no_recs='skip'",),
+            notes=(
+                "a user in no row of the RDD does not count: leave it out, or no_truth='listed' and no_recs='skip'",
+            ),
         ),
         Recipe(
             name="torchmetrics",
@@ -400,9 +534,22 @@ RECIPES: dict[str, Recipe] = {
             }
             | _ERRORS,
             ties="error",
-            no_truth="zero",
+            no_truth="listed",
             no_recs="skip",
             tolerance=3e-7,
+            spelled={f"Retrieval{name}": own for name, own in _RETRIEVAL.items()}
+            | {f"Retrieval{name}": name for name in ("precision", "recall", "hit_rate", "r_precision")}
+            | {"AUROC": "auc", "BinaryAUROC": "auc", "BinaryAveragePrecision": "average_precision"}
+            | _ERROR_NAMES,
+            lacking=(
+                "RetrievalPrecisionRecallCurve RetrievalRecallAtFixedPrecision Binary* Multiclass* Multilabel* EER "
+                "ROC Accuracy CalibrationError CohenKappa ConfusionMatrix ExactMatch F1Score FBetaScore "
+                "HammingDistance HingeLoss JaccardIndex LogAUC MatthewsCorrCoef NegativePredictiveValue *Curve "
+                "*AtFixed* *Sensitivity* Specificity StatScores ConcordanceCorrCoef ContinuousRankedProbabilityScore "
+                "CosineSimilarity CriticalSuccessIndex ExplainedVariance *Divergence KendallRankCorrCoef LogCoshError "
+                "*PercentageError MeanSquaredLogError MinkowskiDistance NormalizedRootMeanSquaredError "
+                "PearsonCorrCoef R2Score RelativeSquaredError SpearmanCorrCoef TweedieDevianceScore"
+            ),
             declined={
                 "r_precision": "of lists: relevant items that are not in the list are not known to it",
                 "mcc": "it is not 0 where all rows fall into one class",
@@ -421,6 +568,7 @@ RECIPES: dict[str, Recipe] = {
             lists={"precision": "precision(denominator=min_k_n_rel, average=pooled)", "map": "map"} | _BINARY_NDCG,
             rows={},
             min_gain="any",
+            spelled={"mean_average_precision": "map"},
             declined={"auc": "it fills lists up to k with items that are not relevant"},
             notes=("its precision is hits over min(k, relevant items), summed over all users",),
         ),
@@ -432,6 +580,7 @@ RECIPES: dict[str, Recipe] = {
             rows=_ERRORS | {"map": "average_precision(average=user)"},
             ties="error",
             min_gain=1.0,
+            spelled={"AUC": "gauc", "FMeasure": "f1", "HitRatio": "hit_rate"},
             declined={
                 "gauc": "equal scores count as lost, and users without a row that is not relevant make it NaN",
                 "ncrr": "it needs the whole catalogue in the order of the model",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import itertools
@@ -11,10 +10,21 @@ import re
 import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fastrec.exceptions import InputTypeError, MetricError, check_text, listed_in_order, shown, some_names, whole_number
+from fastrec.directions import Declared, Direction, read_direction
+from fastrec.exceptions import (
+    InputTypeError,
+    MetricError,
+    check_text,
+    listed_in_order,
+    near_name,
+    shown,
+    some_names,
+    whole_number,
+)
+from fastrec.threads import once
 
 __all__ = [
     "ABOVE_ZERO",
@@ -39,6 +49,7 @@ __all__ = [
     "print_value",
     "ranking_metric",
     "read_k",
+    "refuse_long",
     "score_metric",
 ]
 
@@ -49,22 +60,12 @@ NOT_NEGATIVE = "a number from 0 to 1000"
 FRACTION = "a number above 0 and below 1"
 FINITE = "a finite number"
 COUNT = "a whole number from 1 to 10000"
+LONGEST_TEXT = 10_000  # of a metric with all its options
+# name(options)@k; no part gives back what it took, so a text is read in time that grows with its length alone
+WHOLE_TEXT = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
 MinGain = float | typing.Literal["any"]
-CALLED_ELSEWHERE = {  # what texts and tools call metrics, in letters alone, where the nearest name is another
-    "hr": "hit_rate",
-    "hitratio": "hit_rate",
-    "success": "hit_rate",
-    "p": "precision",
-    "prec": "precision",
-    "r": "recall",
-    "rr": "mrr",
-    "reciprocalrank": "mrr",
-    "reciprank": "mrr",
-    "ap": "map",
-    "rocauc": "auc",
-    "logloss": "log_loss",
-}
+CALLED_ELSEWHERE = {"ap": "map"}  # of lists, or average_precision of rows: which is meant is not to be known
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
 DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
@@ -126,7 +127,7 @@ class Option:
 
 
 NO_RECS_CHOICES = ("skip", "zero", "nan", "error")
-NO_TRUTH_CHOICES = (*NO_RECS_CHOICES, "judged")
+NO_TRUTH_CHOICES = (*NO_RECS_CHOICES, "judged", "listed")
 _COMMON = {  # options of every metric of this kind, which else are those of the call
     "ranking": (
         Option("min_gain", None, required=False, choices=("any",), kind=ABOVE_ZERO),
@@ -148,15 +149,22 @@ class Metric:
     range: tuple[float, float | None]
     expression: str
     source: str
-    higher_is_better: bool
+    direction: Direction
     builtin: bool
     kind: str = "ranking"  # or "scores"
     needs: str = ""  # what labels and scores must be: "classes", "probabilities" or "targets"
+    aliases: Mapping[str, str] = field(default_factory=dict)  # other names -> the options that they stand for
 
     @property
     def common(self) -> tuple[Option, ...]:
         """The options that it shares with all metrics of its kind."""
         return _COMMON[self.kind]
+
+    @property
+    def is_good_at_zero(self) -> bool:
+        """Whether 0 may be a good value: of errors, of metrics with a target, and of those that are never above 0."""
+        high = self.range[1]
+        return self.direction.kind in ("lower", "target") or (high is not None and high <= 0)
 
     @property
     def doc(self) -> str:
@@ -180,7 +188,7 @@ class Call:
     no_truth: str | None = None
     no_recs: str | None = None
 
-    @functools.cached_property
+    @once
     def text(self) -> str:
         """The canonical text: defaults left out, options in the order of the declaration."""
         given = [
@@ -212,7 +220,8 @@ def score_metric(
     source: str,
     formula: str,
     needs: Needs,
-    higher_is_better: bool = True,
+    aliases: Iterable[str] = (),
+    direction: Declared = "higher",
 ) -> Callable[[Formula], Formula]:
     """Declare a metric of scored, labelled rows; its formula takes a `ScoreStatistics`.
 
@@ -227,10 +236,11 @@ def score_metric(
             range=range,
             expression=formula,
             source=source,
-            higher_is_better=higher_is_better,
+            direction=read_direction(direction, None, range),
             builtin=True,
             kind="scores",
             needs=needs,
+            aliases=_read_aliases(aliases),
         )
         return function
 
@@ -242,8 +252,10 @@ def ranking_metric(
     range: tuple[float, float | None],  # noqa: A002 - the word of the field
     source: str = "",
     formula: str = "",
-    higher_is_better: bool = True,
+    higher_is_better: bool | None = None,
     name: str | None = None,
+    direction: Declared | None = None,
+    aliases: Iterable[str] = (),
 ) -> Callable[[Formula], Formula]:
     """Declare a metric of lists against truth.
 
@@ -261,15 +273,21 @@ def ranking_metric(
         Author, year, equation.
     formula : str
         For the catalogue; by default the function's name.
-    higher_is_better : bool
-        False for metrics where less is better.
+    higher_is_better : bool, optional
+        False is ``direction="lower"``, True is ``direction="higher"``.
     name : str, optional
         By default the function's name.
+    aliases : texts, optional
+        Other names; one with options in brackets, as ``"map_cut(denominator=n_rel)"``, stands for these options.
+    direction : "higher", "lower", "none" or a number, optional
+        Which values are better: higher ones (the default), lower ones, or those nearer to a number, the best value.
+        ``"none"``: neither, as of a plain count; `compare` then gives no verdict.
 
     Raises
     ------
     MetricError
-        If the name is not lower snake case, or taken by a built-in metric, or an option is not declared well.
+        If the name is not lower snake case, or taken by a built-in metric, or an option, the range or the direction
+        is not declared well.
 
     Examples
     --------
@@ -287,6 +305,8 @@ def ranking_metric(
     if low is None:
         raise MetricError(f"range must be (low, high), where high may be None; found {shown(range)}")
 
+    found = read_direction(direction, higher_is_better, (low, high))
+
     def declare(function: Formula) -> Formula:
         builtin = str(function.__module__).startswith("fastrec.metrics.")
         if not builtin:
@@ -298,8 +318,9 @@ def ranking_metric(
             range=(low, high),
             expression=formula,
             source=source,
-            higher_is_better=higher_is_better,
+            direction=found,
             builtin=builtin,
+            aliases=_read_aliases(aliases),
         )
         if not re.fullmatch(r"[a-z][a-z0-9_]*", str(metric.name)):
             raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
@@ -311,6 +332,17 @@ def ranking_metric(
         return function
 
     return declare
+
+
+def _read_aliases(aliases: Iterable[str]) -> dict[str, str]:
+    """Other names of a metric, and the options that each stands for."""
+    found = {}
+    for text in listed_in_order(aliases, "aliases"):
+        match = re.fullmatch(r"([A-Za-z]\w*)(?:\((.*)\))?", check_text("aliases", text), re.ASCII)
+        if match is None:
+            raise MetricError(f"an alias must be a name, perhaps with options in brackets, found {shown(text)}")
+        found[match[1]] = match[2] or ""
+    return found
 
 
 def _options_of(function: Callable[..., Any]) -> dict[str, Option]:
@@ -366,16 +398,39 @@ def known_metrics() -> list[Metric]:
     return [*ranking_metrics().values(), *_score_metrics.values()]
 
 
-def _find_metric(name: str, inside: str) -> Metric:
-    """The metric of a name; of two, that of scored rows if a threshold is given."""
+def _spelled(name: str) -> str:
+    """A name without regard to case and to the signs between words."""
+    return re.sub(r"(?<=[A-Za-z0-9])[_.-](?=[A-Za-z0-9])", "", name).lower()
+
+
+def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
+    """The metric of a name and its options; of two, that of scored rows if a threshold is given.
+
+    A name in other case, and an alias, are found where they are those of one metric.
+    """
     known = known_metrics()
     found = [metric for metric in known if metric.name == name]
+    if not found:
+        key = _spelled(name)
+        found = [metric for metric in known if _spelled(metric.name) == key]
+        given = {
+            (metric.name, options): metric
+            for metric in known
+            for alias, options in metric.aliases.items()
+            if _spelled(alias) == key
+        }
+        if not found and len(given) == 1:
+            ((own, options),) = given
+            return _find_metric(own, ", ".join(filter(None, (options, inside))))
+        if len({metric.name for metric in found} | {ours for ours, _ in given}) > 1:
+            names = sorted({metric.name for metric in found} | {ours for ours, _ in given})
+            raise MetricError(f"{name!r} may be {' or '.join(names)}: say which")
     if not found:
         if (ours := CALLED_ELSEWHERE.get(re.sub(r"[^a-z]", "", name.lower()))) is not None:
             raise MetricError(f"unknown metric {name!r}; did you mean {ours!r}?")
         names = list(dict.fromkeys(metric.name for metric in known))
         raise MetricError(f"unknown metric {name!r}{nearest(name, names, 'fastrec.catalogue()')}")
-    return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0]
+    return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0], inside
 
 
 def parse(text: str) -> Call:
@@ -390,8 +445,16 @@ def parse(text: str) -> Call:
     return _parse(_check_text(text))
 
 
+def refuse_long(text: str) -> None:
+    """Refuse the text of a metric that is too long for an error to show."""
+    if len(text) > LONGEST_TEXT:
+        found = f"found {len(text):,}: {shown(text)}"
+        raise MetricError(f"the text of a metric has at most {LONGEST_TEXT:,} signs, {found}")
+
+
 def _check_text(text: Any) -> str:
     if isinstance(text, str):
+        refuse_long(text)
         return text
     raise MetricError(f"a metric is named by a text such as 'ndcg@10', found {shown(text)}")
 
@@ -400,12 +463,12 @@ def _check_text(text: Any) -> str:
 def _parse(text: str) -> Call:
     if len(several := split_outside_brackets(text)) > 1:
         raise MetricError(f"{text!r} names several metrics: pass a list of texts, {several}")
-    match = re.fullmatch(r"\s*([^\s(@]+)\s*(?:\((.*)\))?\s*(?:@\s*(\S+)\s*)?", text, re.DOTALL)
+    match = WHOLE_TEXT.fullmatch(text)
     if match is None:
         raise MetricError(f"cannot read the metric {text!r}: write name(option=value)@k, as in 'ndcg(gain=exp2)@10'")
     name, inside, k = match.groups()
-    metric = _find_metric(name, inside or "")
-    given = _read_options(inside or "", metric, text)
+    metric, options = _find_metric(name, inside or "")
+    given = _read_options(options, metric, text)
     if k is not None and metric.kind == "scores":
         why = "a threshold and a cut-off exclude each other" if "threshold" in given else "it takes no cut-off"
         raise MetricError(f"{text.strip()}: {metric.name} looks at all rows of a user, {why}")
@@ -483,14 +546,13 @@ def check_k(k: Any, name: str) -> int:
 
 def split_outside_brackets(text: str) -> list[str]:
     """Split at commas that stand in no bracket; empty parts are left out."""
-    parts, depth = [""], 0
-    for character in text:
+    ends, depth = [-1], 0
+    for at, character in enumerate(text):
         depth += (character in "([") - (character in ")]")
         if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
+            ends.append(at)
+    parts = (text[start + 1 : end].strip() for start, end in itertools.pairwise([*ends, len(text)]))
+    return [part for part in parts if part]
 
 
 def expand(
@@ -527,7 +589,10 @@ def _as_list(k: Any) -> list[Any]:
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """Every metric as data: name, summary, formula, options, range, source.
+    """Every metric as data: name, summary, formula, options, range, direction, source.
+
+    "direction" says which values are better: "higher", "lower", "target" (those nearer to the number "target", which
+    else is None) or "none". "higher_is_better" is True for "higher", False for "lower" and None for the others.
 
     >>> [metric["name"] for metric in fastrec.catalogue()][:3]
     ['hits', 'hit_rate', 'precision']
@@ -540,7 +605,13 @@ def catalogue() -> list[dict[str, Any]]:
             "formula": metric.expression,
             "options": {option.name: _describe(option) for option in (*metric.options.values(), *metric.common)},
             "range": metric.range,
-            "higher_is_better": metric.higher_is_better,
+            "higher_is_better": metric.direction.higher_is_better,
+            "direction": metric.direction.kind,
+            "target": metric.direction.target,
+            "aliases": {
+                alias: f"{metric.name}({options})" if options else metric.name
+                for alias, options in metric.aliases.items()
+            },
             "source": metric.source,
             "doc": metric.doc,
         }
@@ -570,5 +641,5 @@ def print_value(value: Any) -> str:
 
 def nearest(found: Any, known: Sequence[str], how_to_list: str = "") -> str:
     """A suggestion to end an error with."""
-    near = difflib.get_close_matches(str(found).lower(), known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {some_names(known, how_to_list)}"
+    near = near_name(str(found), known)
+    return f"; did you mean {near!r}?" if near is not None else f"; known: {some_names(known, how_to_list)}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import IO, Any, NamedTuple, Self, TypeVar, cast
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from fastrec.archive import (
     dump_json,
+    holds,
     pack_ids,
     pack_labels,
     read_archive,
@@ -34,14 +36,18 @@ from fastrec.exceptions import (
     check_file,
     check_level,
     check_text,
+    check_there,
     one_line,
     require,
     shown,
     some_names,
+    warn,
     whole_number,
 )
-from fastrec.pages import Section, Table, as_html, as_latex, as_markdown, html_page
-from fastrec.registry import parse
+from fastrec.inputs.users import check_saved_ids
+from fastrec.pages import DASH, Section, Table, as_html, as_latex, as_markdown, html_page
+from fastrec.registry import NO_RECS_CHOICES, NO_TRUTH_CHOICES, parse
+from fastrec.schema import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, check_form, one_of
 from fastrec.views import (
     by_cutoff,
     by_group,
@@ -51,12 +57,15 @@ from fastrec.views import (
     facts,
     order_of_lists,
     settings_table,
+    why_no_interval,
 )
 
 Label = str | int
 V = TypeVar("V")
 
 SCHEMA = 1
+PREFIX = re.compile(r"(?:[A-Za-z_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*/?)?", re.ASCII)
+SCALAR_SIGNS = {"@": "_at_", "(": ".", "=": "-", ")": "", "[": "", "]": "", "+": "", " ": ""}
 NOTES = (
     ("no_truth", "without a relevant item", ("no_truth", "one_class")),
     ("no_recs", "without a list", ("no_recs",)),
@@ -70,6 +79,23 @@ INTERVALS = ("normal", "bootstrap")
 NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # that make a mean NaN where they say so
 SAME_MEAN = 1e-9  # of sums that were rounded in different orders
 MOST_ROUNDS = 10**7
+SHARES = ("truth_users_with_recs", "truth_items_in_recs")
+ESTIMATE = {"mean": NUMBER, "std_error": NUMBER, "users": COUNT}
+HEAD = {"schema": COUNT, "fastrec": str}  # of the document of `Report.save` in any version
+FORM: dict[str, Any] = {
+    "metrics": {str: ESTIMATE},
+    "users": {"total": COUNT, "evaluated": COUNT, str: COUNT},
+    "data": {"truth_users_with_recs?": SHARE, "truth_items_in_recs?": SHARE, str: COUNT},
+    "groups": {str: {str: {str: ESTIMATE | {"rest": ESTIMATE}}}},
+    "settings": {"like?": str, "names?": {str: str}, str: SETTING},
+    "warnings?": MaybeNone([str]),  # files of versions that kept only the counts lack them
+    "per_user": MaybeNone([str]),
+    "labels": {str: [LABEL]},
+    "labelled?": [str],
+}
+OF_LISTS = {"no_truth": one_of(NO_TRUTH_CHOICES), "no_recs": one_of(NO_RECS_CHOICES), "min_gain": SETTING}
+FORM_OF_LISTS = {"data": {"rec_rows": COUNT, "truth_rows": COUNT}, "settings": OF_LISTS}
+FORM_OF_ROWS = {"data": {"rows": COUNT}, "settings": {"no_truth": one_of(NO_TRUTH_CHOICES), "min_gain": SETTING}}
 LARGEST_SEED = 2**64 - 1
 
 
@@ -236,6 +262,7 @@ class Report(Mapping[str, float]):
         user_ids: NDArray[Any] | None,
         fastrec_version: str,
         labels: Mapping[str, NDArray[Any]] | None = None,
+        warnings: Iterable[str] | None = None,
     ) -> None:
         names = cast(Mapping[str, str], settings.get("names", {}))
         self.estimates = _ByMetric(estimates, names)
@@ -250,6 +277,7 @@ class Report(Mapping[str, float]):
         self.user_ids = user_ids
         self.labels = dict(labels or {})
         self.fastrec_version = fastrec_version
+        self._warnings = doubts(data) if warnings is None else list(warnings)
 
     # A Mapping compares its values, and NaN differs from itself: reports compare as objects instead.
     __eq__ = object.__eq__
@@ -306,17 +334,12 @@ class Report(Mapping[str, float]):
         >>> report.with_groups(named).groups["plan"]["free"]["hits"].mean
         1.0
         """
-        return Report(
-            estimates=self.estimates,
-            users=self.users,
-            data=self.data,
-            settings=self.settings,
-            groups=groups,
-            per_user=self._per_user,
-            user_ids=self.user_ids,
-            fastrec_version=self.fastrec_version,
-            labels=labels,
-        )
+        return Report(**self._parts() | {"groups": groups, "labels": labels})
+
+    def _parts(self) -> dict[str, Any]:
+        """What a report is made of, by argument."""
+        names = ("estimates", "users", "data", "settings", "groups", "user_ids", "fastrec_version", "labels")
+        return {name: getattr(self, name) for name in (*names, "warnings")} | {"per_user": self._per_user}
 
     def name_of(self, name: str) -> str:
         """The canonical text of a metric, by any spelling that finds it.
@@ -381,20 +404,15 @@ class Report(Mapping[str, float]):
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the numbers suspect, a sentence each; usually empty.
+        """Each reason to doubt the numbers, a sentence each; usually empty.
+
+        It has every `FastrecWarning` that the call gave, and every form and copy of the report has it.
 
         >>> import fastrec
         >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["hits"]).warnings
         []
         """
-        if self.data.get("truth_rows") == 0:
-            return [NO_TRUTH]
-        # Without a shared user there can be no shared item: name only the cause.
-        if self.data.get("truth_users_with_recs") == 0:
-            return ["no user with truth has a list: do the user ids match?"]
-        if self.data.get("truth_items_in_recs") == 0:
-            return ["no truth item is in its user's list: do the ids match?"]
-        return []
+        return list(self._warnings)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One dict per metric, then one per group and metric.
@@ -419,6 +437,37 @@ class Report(Mapping[str, float]):
                 rows += _group_rows(grouping, label, estimates)
         return rows
 
+    def to_scalars(self, prefix: str = "") -> dict[str, float]:
+        """The means as {name: float}, with names that MLflow, Weights & Biases and TensorBoard take.
+
+        A name has letters, digits and the signs ``_ - . /`` only: ``@`` becomes ``_at_``, each option follows after a
+        dot with ``-`` for ``=``, and a table has ``_`` between its numbers. NaN stays NaN. Groups, errors and counts
+        are left out: `to_rows` has them.
+
+        Parameters
+        ----------
+        prefix : begins every name, such as ``"val/"``: words of letters, digits, ``_ - .``, each closed by ``/``; the
+            last word need not be.
+
+        Raises
+        ------
+        InputError
+            If a prefix has other signs, or two metrics of one's own would get one name.
+
+        >>> import fastrec
+        >>> metrics = ["ndcg@10", "ndcg(gain=exp2, ideal=list)@10", "cg(gain=[0, 1.5])", "mrr"]
+        >>> list(fastrec.evaluate([[1, 2]], [[2]], metrics).to_scalars("val/"))
+        ['val/ndcg_at_10', 'val/ndcg.gain-exp2.ideal-list_at_10', 'val/cg.gain-0_1.5', 'val/mrr']
+        """
+        if not PREFIX.fullmatch(check_text("prefix", prefix)):
+            raise InputError(f"prefix must be letters, digits and _ - . / such as 'val/', found {shown(prefix)}")
+        named: dict[str, str] = {}
+        for metric in self:
+            name = scalar_name(metric)
+            if named.setdefault(name, metric) != metric:
+                raise InputError(f"{metric} and {named[name]} have the same name of a scalar, {name}")
+        return {prefix + name: float(self[metric]) for name, metric in named.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """The report without per-user values, as plain data that JSON can hold (schema 1).
 
@@ -436,6 +485,7 @@ class Report(Mapping[str, float]):
             "data": self.data,
             "groups": self.groups,
             "settings": self.settings,
+            "warnings": self.warnings,
         }
         return {key: plain_data(value) for key, value in document.items()}
 
@@ -462,7 +512,7 @@ class Report(Mapping[str, float]):
         return as_frame(self.to_rows(), kind)
 
     def to_markdown(self) -> str:
-        """The metrics with their 95 % intervals, and those of groups, as Markdown tables.
+        """The metrics with their 95 % intervals, and those of groups, as Markdown tables, and the warnings as a list.
 
         >>> import fastrec
         >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"]).to_markdown())
@@ -470,10 +520,10 @@ class Report(Mapping[str, float]):
         | --- | ---: | ---: | ---: |
         | hits@1 | 0.5000 | -0.4800 – 1.4800 | 2 |
         """
-        return as_markdown(self._tables())
+        return as_markdown(self._tables(), [*self._no_intervals(), *self._warning_lines()])
 
     def to_latex(self) -> str:
-        r"""The tables of `to_markdown` for LaTeX, with the rules of the package booktabs.
+        r"""The tables of `to_markdown` for LaTeX, with the rules of the package booktabs; warnings are comments.
 
         >>> import fastrec
         >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hit_rate@1"]).to_latex())
@@ -485,7 +535,7 @@ class Report(Mapping[str, float]):
         \bottomrule
         \end{tabular}
         """
-        return as_latex(self._tables())
+        return as_latex(self._tables(), [*self._no_intervals(), *self._warning_lines()])
 
     def _tables(self) -> list[Table]:
         """Metrics over all users, then by group; rows of a log that belong to nobody have no number of users."""
@@ -570,7 +620,8 @@ class Report(Mapping[str, float]):
 
         Raises
         ------
-        InputError : the path can be that of no file, or is in no folder; ids are neither text nor integers.
+        InputError : the path can be that of no file, or is in no folder; ids or labels are neither text nor integers,
+            or not one for each user.
         OSError : the system does not let the file be written.
 
         >>> import fastrec, pathlib, tempfile
@@ -581,6 +632,7 @@ class Report(Mapping[str, float]):
         0.5
         """
         document, arrays = self._members()
+        _restore(document, arrays)  # a file that could not be loaded is not written
         with atomic_write(path) as file:
             write_archive(file, "report", document, arrays, small=False)
 
@@ -605,7 +657,7 @@ class Report(Mapping[str, float]):
 
     def __repr__(self) -> str:
         """An aligned table of the metrics, the users counted, and the warnings."""
-        return "\n".join([*aligned(self._table()), *self._notes()])
+        return "\n".join([*aligned(self._table()), *map(one_line, self._notes())])
 
     def _repr_html_(self) -> str:
         """The same as the text form, as an HTML table for notebooks."""
@@ -613,13 +665,13 @@ class Report(Mapping[str, float]):
 
     def _table(self) -> list[list[str]]:
         """The cells of the shown table, its head first."""
-        return [
-            ["metric", "mean", "± 95 %", "users"],
-            *(
-                [name, short_number(estimate.mean), short_number(estimate.margin()), f"{estimate.users:,}"]
-                for name, estimate in self.estimates.items()
-            ),
-        ]
+        head = ["metric", "mean", "± 95 %", *(["users"] if self.users["total"] else [])]
+        rows = []
+        for name, estimate in self.estimates.items():
+            margin = estimate.margin()
+            texts = [short_number(estimate.mean), DASH if math.isnan(margin) else short_number(margin)]
+            rows.append([name, *texts, f"{estimate.users:,}"][: len(head)])
+        return [head, *rows]
 
     def _notes(self) -> list[str]:
         """The lines under the shown table."""
@@ -634,11 +686,43 @@ class Report(Mapping[str, float]):
             if self.users.get(count):
                 rules = self._rules(policies)
                 users.append(f"{self.users[count]:,} {meaning}{f' ({rules})' if rules else ''}")
-        notes = ["; ".join(users), *order_of_lists(self.data)]
+        notes = ["; ".join(users), *self._no_intervals(), *order_of_lists(self.data)]
         if self.groups:
             sizes = (f"{grouping} ({len(by_label):,})" for grouping, by_label in self.groups.items())
             notes.append(f"groups: {', '.join(sizes)}")
-        return notes + [f"warning: {warning}" for warning in self.warnings]
+        return [*notes, *self._warning_lines()]
+
+    def _no_intervals(self) -> list[str]:
+        """Why some metrics have no interval."""
+        return why_no_interval(self.estimates, self.users["total"])
+
+    def _warning_lines(self) -> list[str]:
+        """The warnings, as people are shown them."""
+        return [f"warning: {warning}" for warning in self.warnings]
+
+
+def doubts(data: Mapping[str, Any]) -> list[str]:
+    """What the counts of the data say against the numbers."""
+    if data.get("truth_rows") == 0:
+        return [NO_TRUTH]
+    # Without a shared user there can be no shared item: name only the cause.
+    if data.get("truth_users_with_recs") == 0:
+        return ["no user with truth has a list: do the user ids match?"]
+    if data.get("truth_items_in_recs") == 0:
+        return ["no truth item is in its user's list: do the ids match?"]
+    return []
+
+
+def record(report: Report, lines: Iterable[str]) -> None:
+    """Warn of a report that was just made. This is the one way to do so: each warning is given and stays with it."""
+    more = [line for line in lines if line not in report.warnings]
+    report._warnings += more  # noqa: SLF001 - of this module
+    warn(more)
+
+
+def reword(report: Report, change: Callable[[str], str]) -> None:
+    """Change the words of the warnings of a report that was just made."""
+    report._warnings = list(map(change, report.warnings))  # noqa: SLF001 - of this module
 
 
 def load(path: str | os.PathLike[str]) -> Report:
@@ -648,6 +732,7 @@ def load(path: str | os.PathLike[str]) -> Report:
     ------
     InputError : the file is damaged, is not a report, or was written by a newer fastrec; the path is a folder, or can
         be that of no file.
+    MissingFileError : there is no file; it is an InputError and a FileNotFoundError.
     OSError : the file cannot be opened.
 
     Examples
@@ -659,12 +744,30 @@ def load(path: str | os.PathLike[str]) -> Report:
     ...     fastrec.load(pathlib.Path(folder, "report.npz")).per_user["precision@2"]
     array([0.5])
     """
-    with open(check_file("path", path), "rb") as file:
+    found = check_file("path", path)
+    check_there(found)
+    with open(found, "rb") as file:
         try:
             return _read(file)
         # A damaged or foreign file can fail in the zip, the array header, the text or the content.
         except Exception as error:
             raise InputError(f"{os.fspath(path)} is not a readable fastrec report: {error}") from error
+
+
+def is_saved(path: str) -> bool:
+    """Whether a file is a report that was saved, be it damaged; by its ending, or by what it holds."""
+    if not os.path.isfile(path):
+        return False
+    return path.lower().endswith(".fastrec") or holds(path, "report")
+
+
+def scalar_name(metric: str) -> str:
+    """A canonical metric text in letters, digits and ``_ - .``; see `Report.to_scalars`."""
+    in_tables = re.sub(r"\[[^\]]*\]", lambda table: table[0].replace(", ", "_"), metric)
+    text = in_tables.replace(", ", ".")
+    return "".join(
+        SCALAR_SIGNS.get(sign, sign if re.match(r"[\w.-]", sign, re.ASCII) else f"_x{ord(sign):x}_") for sign in text
+    )
 
 
 def write_or_return(text: str, path: str | os.PathLike[str] | None) -> str | None:
@@ -726,7 +829,7 @@ def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:
     """Whether a number is the mean of values (n_users,), those left out that are NaN."""
     counted = values[~np.isnan(values)]
     if len(counted) == 0:
-        return True
+        return math.isnan(mean)
     return math.isclose(counted.mean(), mean, rel_tol=SAME_MEAN, abs_tol=SAME_MEAN * float(np.abs(counted).max()))
 
 
@@ -787,86 +890,77 @@ def plain_data(value: object) -> Any:
     return value
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> float:
     """The number that `plain_data` wrote."""
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise InputError(f"a number is wanted, found {value!r}")
-    return float(value) if isinstance(value, str) else value
-
-
-def _count(value: Any) -> int:
-    """A number of users or rows."""
-    number = whole_number(value)
-    if number is None or number < 0:
-        raise InputError(f"a whole number of at least 0 is wanted, found {value!r}")
-    return number
-
-
-def _counts(users: Mapping[str, Any]) -> dict[str, int]:
-    """The counts of users, of which two are always there."""
-    return {name: _count(users[name]) for name in dict.fromkeys(("total", "evaluated", *users))}
+    return math.nan if value is None else float(value)
 
 
 def _read(file: IO[bytes]) -> Report:
-    """The inverse of `Report._members`."""
+    """The report in a file."""
     if file.read(1) == b"{":
         raise InputError("it is JSON, as to_json makes it, which is not loaded; Report.save writes what load reads")
     document, arrays = read_archive(file, "report")
+    check_form(document, HEAD, "the report")
     if document["schema"] != SCHEMA:
-        raise InputError(
-            f"it has schema {document['schema']!r} of fastrec {document['fastrec']}, this version reads schema {SCHEMA}"
-        )
-    names, user_ids = document["per_user"], unpack_ids(arrays)
-    per_user = None if names is None else {name: arrays[f"per_user_{i}"] for i, name in enumerate(names)}
-    labels = unpack_labels(document.get("labelled", ()), arrays)
-    _check_arrays(document["metrics"], per_user or {}, user_ids, labels)
-    check_text("fastrec", document["fastrec"])
+        version = one_line(document["fastrec"])
+        raise InputError(f"it has schema {document['schema']} of fastrec {version}, this version reads schema {SCHEMA}")
+    return _restore(document, arrays)
+
+
+def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Report:
+    """The inverse of `Report._members`. Raises InputError where no report has such members."""
+    check_form(document, FORM, "the report")
+    check_form(document, FORM_OF_ROWS if "rows" in document["data"] else FORM_OF_LISTS, "the report")
+    _check_names(document)
+    n_users = document["users"]["total"]
+    if (most := max(document["users"].values())) > n_users:
+        raise InputError(f"a count of users must be at most their total of {n_users}, found {most}")
     return Report(
-        estimates=_estimates(document["metrics"]),
-        users=_counts(document["users"]),
-        data={name: _number(value) for name, value in document["data"].items()},
-        settings=_settings(document["settings"]),
+        estimates={name: _estimate(fields) for name, fields in document["metrics"].items()},
+        users=document["users"],
+        data={name: _number(value) if name in SHARES else value for name, value in document["data"].items()},
+        settings=document["settings"],
         groups={
             grouping: dict(zip(labels, map(_group_estimates, document["groups"][grouping].values()), strict=True))
             for grouping, labels in document["labels"].items()
         },
-        per_user=per_user,
-        user_ids=user_ids,
+        per_user=_unpack_values(document["per_user"], arrays, n_users),
+        user_ids=check_saved_ids(unpack_ids(arrays, n_users)),
         fastrec_version=document["fastrec"],
-        labels=labels,
+        labels=unpack_labels(document.get("labelled", ()), arrays, n_users),
+        warnings=document.get("warnings"),
     )
 
 
-def _check_arrays(
-    metrics: Mapping[str, Any],
-    per_user: Mapping[str, NDArray[Any]],
-    user_ids: NDArray[Any] | None,
-    labels: Mapping[str, NDArray[Any]],
-) -> None:
-    """Values of the metrics of a report, ids and labels: as many of each as there are users."""
-    for name, values in per_user.items():
-        if name not in metrics:
-            raise InputError(f"there are values of users of {name!r}, which is no metric of it")
-        if values.dtype != np.float64 or values.ndim != 1:
-            raise InputError(f"values of {name!r} must be float64 (n_users,), found {values.dtype} {values.shape}")
-    lengths = {f"values of {name!r}": len(values) for name, values in per_user.items()}
-    lengths |= {} if user_ids is None else {"user_ids": len(user_ids)}
-    lengths |= {f"labels of {name!r}": len(own) for name, own in labels.items()}
-    if len(set(lengths.values())) > 1:
-        raise InputError(f"there must be one of each for every user, found {lengths}")
+def _check_names(document: Mapping[str, Any]) -> None:
+    """Every part of a document must speak of the metrics and groups that it has."""
+    metrics = document["metrics"]
+    for where, names in (
+        ("values of users", document["per_user"] or ()),
+        ("a name of a tool", document["settings"].get("names", {}).values()),
+    ):
+        for name in names:
+            if name not in metrics:
+                raise InputError(f"there is {where} of {name!r}, which is no metric of it")
+    labels = {grouping: list(map(str, own)) for grouping, own in document["labels"].items()}
+    groups = {grouping: list(by_label) for grouping, by_label in document["groups"].items()}
+    if labels != groups:
+        raise InputError(f"labels must name each group once, in order: found {shown(labels)} for {shown(groups)}")
 
 
-def _settings(settings: Any) -> dict[str, Any]:
-    """The options of the call, names of metrics among them."""
-    if isinstance(settings, dict) and isinstance(settings.get("names", {}), dict):
-        return settings
-    raise InputError(f"settings must be a dict, and names in it too, found {settings!r}")
-
-
-def _estimates(metrics: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
-    return {name: _estimate(fields) for name, fields in metrics.items()}
+def _unpack_values(
+    names: list[str] | None, arrays: Mapping[str, NDArray[Any]], n_users: int
+) -> dict[str, NDArray[Any]] | None:
+    """Each user's values of metrics."""
+    if names is None:
+        return None
+    found = {name: arrays[f"per_user_{nth}"] for nth, name in enumerate(names)}
+    if len(found) < len(names):
+        raise InputError(f"each metric must have its values of users once, found {shown(names)}")
+    for name, values in found.items():
+        if values.dtype != np.float64 or values.shape != (n_users,):
+            raise InputError(f"values of {name!r} must be float64 ({n_users},), found {values.dtype} {values.shape}")
+    return found
 
 
 def _group_estimates(metrics: dict[str, dict[str, Any]]) -> dict[str, GroupEstimate]:
@@ -874,4 +968,4 @@ def _group_estimates(metrics: dict[str, dict[str, Any]]) -> dict[str, GroupEstim
 
 
 def _estimate(fields: dict[str, Any]) -> Estimate:
-    return Estimate(_number(fields["mean"]), _number(fields["std_error"]), _count(fields["users"]))
+    return Estimate(_number(fields["mean"]), _number(fields["std_error"]), fields["users"])

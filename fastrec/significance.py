@@ -15,10 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import require
-from fastrec.kernels.resampling import DRAWN, DRAWS, WORD
+from fastrec.kernels.resampling import DRAWN, DRAWS, SLICE, WORD
 from fastrec.launcher import Kernel, launch_tasks
 
-__all__ = ["CORRECTIONS", "TESTS", "Weighed", "correct", "detectable_difference", "pair_differences", "run_test"]
+__all__ = [
+    "CORRECTIONS",
+    "TESTS",
+    "Weighed",
+    "correct",
+    "detectable_by",
+    "detectable_difference",
+    "normal_test",
+    "pair_differences",
+    "run_test",
+]
 
 Array = np.ndarray[Any, Any]
 TESTS = ("randomization", "bootstrap", "t", "wilcoxon")
@@ -28,8 +38,8 @@ GRID = 40  # bits of the largest value: 0.3 - 0.2 and 0.2 - 0.1 are the same
 MOST_SIGNS = 1 << 16  # that are all tried
 CELLS = 1 << 22  # counts of draws that are kept at a time
 POWER = 0.8
-FLIP = Kernel("resampling", "flip", "int64", allocates=True)
-RESAMPLE = Kernel("resampling", "resample", "int64")
+FLIP = Kernel("resampling", "flip_bin", "int64")
+RESAMPLE = Kernel("resampling", "resample_bin", "int64")
 
 
 class Weighed(NamedTuple):
@@ -43,10 +53,16 @@ class Weighed(NamedTuple):
 UNKNOWN = Weighed(math.nan, math.nan, math.nan)
 
 
-def pair_differences(ours: Array, theirs: Array) -> tuple[Array, float]:
-    """Differences of pairs of values, 0 where these are equal but for rounding, and the largest value of the others."""
-    differences = ours - theirs
+def pair_differences(ours: Array, theirs: Array, target: float | None = None) -> tuple[Array, float]:
+    """Differences of pairs of values, 0 where these are equal but for rounding, and the largest value of the others.
+
+    With a target they are differences of the distances to it, which are rounded as the values and the target are.
+    """
     largest = np.maximum(np.abs(ours), np.abs(theirs))
+    if target is not None:
+        ours, theirs = np.abs(ours - target), np.abs(theirs - target)
+        largest = np.maximum(largest, abs(target))
+    differences = ours - theirs
     differences[np.abs(differences) <= np.ldexp(largest, -GRID)] = 0.0
     return differences, float(largest[differences != 0].max(initial=0.0))
 
@@ -103,10 +119,22 @@ def run_test(
 
 def detectable_difference(differences: Array, level: float) -> float:
     """The smallest true difference that a two-sided test at 1 - level would have found with a chance of 80 %."""
-    if len(differences) < 2:
-        return math.nan
+    return math.nan if len(differences) < 2 else detectable_by(_std_error(differences), level)
+
+
+def detectable_by(std_error: float, level: float) -> float:
+    """`detectable_difference` of a difference with this standard error."""
     normal = NormalDist()
-    return (-normal.inv_cdf((1 - level) / 2) + normal.inv_cdf(POWER)) * _std_error(differences)
+    return (-normal.inv_cdf((1 - level) / 2) + normal.inv_cdf(POWER)) * std_error
+
+
+def normal_test(difference: float, std_error: float, level: float) -> Weighed:
+    """Test whether a difference with this standard error is 0, two-sided, by the normal distribution."""
+    if math.isnan(difference) or math.isnan(std_error):
+        return UNKNOWN
+    margin = -NormalDist().inv_cdf((1 - level) / 2) * std_error
+    statistic = abs(difference) / std_error if std_error else math.inf if difference else 0.0
+    return Weighed(difference - margin, difference + margin, math.erfc(statistic / math.sqrt(2)))
 
 
 def correct(p_values: Sequence[float], correction: str) -> list[float]:
@@ -153,8 +181,9 @@ def _randomization(values: Array, n_rounds: int, seed: int, n_threads: int) -> f
         signs = np.arange(2**n)[:, None] >> np.arange(n) & 1
         return float(np.mean(np.abs(2 * (signs @ values) - total) >= least))
     chosen = np.empty(n_rounds, np.int64)
-    arguments = (values, np.uint64(_key(seed)), chosen)
-    launch_tasks(FLIP, arguments, -(-n_rounds // WORD), n * n_rounds, n_threads)
+    n_words = -(-n_rounds // WORD)
+    scratch = np.empty((min(n_threads, n_words), SLICE), np.uint64)
+    launch_tasks(FLIP, (values, np.uint64(_key(seed)), chosen, scratch), n_words, n * n_rounds, n_threads)
     as_large = int(np.count_nonzero(np.abs(2 * chosen - total) >= least))
     return (as_large + 1) / (n_rounds + 1)
 

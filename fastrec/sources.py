@@ -51,14 +51,20 @@ class Lists(NamedTuple):
         return self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users])
 
     def kernel(self) -> Kernel:
-        """The kernel for these dtypes."""
+        """The kernel for what is known of rows; it takes ids of either width."""
         truth = "plain" if self.gains is None else "graded"
         tied = "" if self.blocks is None else "-tied"
-        return Kernel("ranking", "evaluate", f"{self.rec_items.dtype}-{truth}{tied}")
+        return Kernel("ranking", "evaluate_bin", f"{truth}{tied}")
 
     def arguments(self) -> tuple[Any, ...]:
         """The leading arguments of the kernel."""
-        log = ranking.Log(*map(read_only, (self.rec_items, self.rec_indptr, self.truth_items, self.truth_indptr)))
+        log = ranking.Log(
+            rec_items=read_only(self.rec_items.view(np.int32)),
+            rec_indptr=read_only(self.rec_indptr),
+            truth_items=read_only(self.truth_items.view(np.int32)),
+            truth_indptr=read_only(self.truth_indptr),
+            wide=self.rec_items.dtype == np.int64,
+        )
         return log, _maybe(self.blocks), _maybe(self.gains)
 
     def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Scratch, TieScratch | None]:
@@ -128,7 +134,7 @@ class Scores(NamedTuple):
         """The kernel for these dtypes."""
         asked = "graded" if self.graded else "ranks" if self.rank else "facts"
         parts = [str(self.labels.dtype), str(self.scores.dtype), asked]
-        return Kernel("scores", "evaluate_score", "-".join(parts + ["weighted"] * (self.weights is not None)))
+        return Kernel("scores", "evaluate_score_bin", "-".join(parts + ["weighted"] * (self.weights is not None)))
 
     def arguments(self) -> tuple[Any, ...]:
         """The leading arguments of the kernel."""

@@ -34,9 +34,11 @@ from fastrec.exceptions import (
     whole_number,
 )
 from fastrec.inputs.arrow import Frame, read_numbers
-from fastrec.inputs.frames import NO_LABEL, Columns, extra_column
+from fastrec.inputs.frames import Columns, extra_column
+from fastrec.inputs.order import hint_of_gain, likely_gains
+from fastrec.inputs.users import NO_LABEL
 from fastrec.registry import MinGain
-from fastrec.report import Report
+from fastrec.report import Report, record
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -70,16 +72,7 @@ class SparkReport(Report):
     """A report whose values of users, if they were asked for, are a Spark data frame."""
 
     def __init__(self, report: Report, values: DataFrame | None) -> None:
-        super().__init__(
-            estimates=report.estimates,
-            users=report.users,
-            data=report.data,
-            settings=report.settings,
-            groups=report.groups,
-            per_user=None,
-            user_ids=None,
-            fastrec_version=report.fastrec_version,
-        )
+        super().__init__(**report._parts() | {"per_user": None, "user_ids": None, "labels": None})  # noqa: SLF001 - of its base
         self._frame = values
 
     @property
@@ -151,6 +144,7 @@ def evaluate(
     0.3214
     """
     columns = Columns(user=user, item=item, rank=rank, score=score, gain=gain, by=by)
+    item_column = _or_usual(item, "item_id")
     frames = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
     sides = {name: _Side.open(name, frame) for name, frame in frames.items()}
     job = _Job(
@@ -167,21 +161,21 @@ def evaluate(
             "duplicates": duplicates,
         },
         arguments={**columns._asdict(), "user_weight": user_weight},
-        keys=(user or "user_id",),
+        keys=(_or_usual(user, "user_id"),),
         n_threads=n_threads,
         n_partitions=_check_partitions(n_partitions),
     )
     sides = {name: side.having(_columns_of_lists(side, columns, user_weight)) for name, side in sides.items()}
     evaluator = job.check(sides, per_user=per_user)
-    _check_same_types(sides, {"user": job.keys[0], "item": item or "item_id"})
+    _check_same_types(sides, {"user": job.keys[0], "item": item_column})
     ordered_by, _ = extra_column(sides["recs"].as_frame(), columns)
-    if sides["recs"].is_long(item or "item_id"):
+    if sides["recs"].is_long(item_column):
         if not ordered_by:
             raise InputError("recs must have a column of ranks or scores, as rows of Spark have no order")
         _check_ties(evaluator)
     has_gains = extra_column(sides["truth"].as_frame(), columns)[1] is not None
     if ordered_by == "score" and has_gains and evaluator.settings["ties"] == "expected":
-        job = job._replace(order=(item or "item_id",))
+        job = job._replace(order=(item_column,))
     numbered = _numbered_labels(sides, columns)
     sides = {name: side.with_texts(numbered) for name, side in sides.items()}
     job = job._replace(empty={name: side.empty for name, side in sides.items()})
@@ -189,6 +183,11 @@ def evaluate(
     _merge_states(packed, job, evaluator)
     report = evaluator.result()
     report = report.with_groups({name: _spell(own, numbered=name in numbered) for name, own in report.groups.items()})
+    if not has_gains and evaluator.settings["min_gain"] != "any":
+        used = (*job.keys, item_column, *columns.groupings(), user_weight)
+        record(
+            report, hint_of_gain({name: _is_number(truth, name) or None for name in likely_gains(truth.columns, used)})
+        )
     return SparkReport(report, _values_of_users(packed, job, report, sides["recs"]) if per_user else None)
 
 
@@ -263,7 +262,7 @@ def evaluate_scores(
     }
     arguments = {"user": user, "item": item, "label": label, "score": score, "by": by}
     weights = {"sample_weight": sample_weight, "user_weight": user_weight}
-    values = score or "score", label or "label"
+    values = _or_usual(score, "score"), _or_usual(label, "label")
     job = _Job(
         ScoreEvaluator,
         options,
@@ -273,11 +272,11 @@ def evaluate_scores(
         _check_partitions(n_partitions),
     )
     needs_items = ScoreEvaluator(**options).settings["ties"] in ("id_asc", "id_desc")
-    others = [item or "item_id"] if needs_items or item is not None else []
+    others = [_or_usual(item, "item_id")] if needs_items or item is not None else []
     side = side.having([*values, *job.keys, *columns.groupings(), *others, *weights.values()])
     evaluator = job.check({"log": side}, per_user=per_user)
     assert isinstance(evaluator, ScoreEvaluator)
-    if any(weights.values()) and evaluator.ordered:
+    if any(name is not None for name in weights.values()) and evaluator.ordered:
         raise MetricError(
             f"{', '.join(evaluator.ordered_calls)}: with weights the order of all rows cannot be had from counts; "
             "leave out the weights or these metrics, or bring the rows to one machine: "
@@ -285,7 +284,7 @@ def evaluate_scores(
         )
     if side.is_long(values[0]):
         _check_ties(evaluator)
-        job = job._replace(order=(*values, *filter(None, [sample_weight])))
+        job = job._replace(order=(*values, *([] if sample_weight is None else [sample_weight])))
     job = job._replace(empty={"log": side.empty})
     sides = {"log": side}
     packed = _co_locate(sides, job) if job.keys else side.frame
@@ -540,14 +539,26 @@ def _column(name: str) -> Column:
     return functions.col(f"`{name.replace('`', '``')}`")
 
 
+def _is_number(frame: DataFrame, name: str) -> bool:
+    """Whether a column holds numbers."""
+    from pyspark.sql.types import NumericType
+
+    return isinstance(frame.schema[name].dataType, NumericType)
+
+
 def _listed(value: Any, name: str) -> Any:
     """An argument that may be an iterator, to be read by many."""
     return listed_in_order(value, name) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
+def _or_usual(name: str | None, usual: str) -> str:
+    """The column that an argument names, the usual one without it. A name may be empty."""
+    return usual if name is None else name
+
+
 def _columns_of_lists(side: _Side, columns: Columns, user_weight: str | None) -> list[str]:
     """The columns that a side of lists may need."""
-    names = [columns.user or "user_id", columns.item or "item_id"]
+    names = [_or_usual(columns.user, "user_id"), _or_usual(columns.item, "item_id")]
     if side.name == "exclude":
         return names
     extra = extra_column(side.as_frame(), columns)[1]

@@ -15,16 +15,24 @@ from fastrec.engine import Outcome, Plan, Value
 from fastrec.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import InputError
 from fastrec.kernels import opcodes as op
+from fastrec.schema import COUNT, LABEL, MaybeNone
 from fastrec.statistics import Ratio
 
 if TYPE_CHECKING:
     from fastrec.curves import ScoreRuns
 
-__all__ = ["GroupKey", "Part", "RunKey", "State"]
+__all__ = ["FORM", "GroupKey", "Part", "RunKey", "State"]
 
 Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
 RunKey = tuple[int, GroupKey | None]
+FORM = {  # of the document of `State.pack`
+    "users": COUNT,
+    "groups": [(str, LABEL)],
+    "facts": (COUNT,) * op.N_FACTS,
+    "runs": [(COUNT, MaybeNone(COUNT), bool)],
+    "sums": str,
+}
 
 
 class State:
@@ -97,14 +105,22 @@ class State:
         if document["sums"] != plan.sums_digest:
             raise InputError("its metrics are computed otherwise in this version, or are others of the same name")
         state = cls(plan)
-        groups = [(str(grouping), label) for grouping, label in document["groups"]]
+        groups: list[GroupKey] = [(grouping, label) for grouping, label in document["groups"]]
+        if len(set(groups)) < len(groups):
+            raise InputError("each group is wanted once, found one twice")
         totals = unpack_integers(arrays, (len(groups) + 1, len(plan.scales), 2))
         counts = arrays["counts"].astype(np.int64, casting="safe")
         if counts.shape != (len(groups) + 1, len(plan.min_gains), 4):
             raise InputError(f"counts of {len(groups)} groups are wanted, found shape {counts.shape}")
+        if counts.min(initial=0) < 0 or counts.max(initial=0) > document["users"]:
+            raise InputError(f"counts must be from 0 to the {document['users']} users, found others")
         state._add(int(document["users"]), totals, counts, np.array(document["facts"], np.int64), groups)
         for nth, (view, at, weighted) in enumerate(document["runs"]):
+            if view >= len(plan.min_gains) or (at is not None and at >= len(groups)):
+                raise InputError(f"sorted rows are of condition {view} and group {at}, which are not there")
             key = view, None if at is None else groups[at]
+            if key in state.runs:
+                raise InputError(f"sorted rows of condition {view} and group {at} are there twice")
             state.runs[key] = _unpack_runs(arrays, f"runs_{nth}_", weighted=weighted)
         return state
 

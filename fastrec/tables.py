@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, require, suggest_name
 from fastrec.formats import (
+    ATTEMPTS,
     FORMAT_NAMES,
     NO_EXTENSIONS,
     Files,
@@ -21,28 +22,29 @@ from fastrec.formats import (
     damages_of_parquet,
     find_files,
     first_sentence,
-    is_packed,
     one_row,
     open_source,
     quoted,
     reason_of,
     recognise,
     unchanged,
+    utf8_path,
 )
 from fastrec.inputs.arrow import WANTED_LABELS
 from fastrec.launcher import resolve_threads
 from fastrec.queries import run
+from fastrec.sizes import size_of_parquet, size_of_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = [
-    "BYTES_PER_VALUE",
     "LARGEST_EXACT_FLOAT",
     "ColumnError",
     "Columns",
     "File",
     "ScoreColumns",
+    "TooLargeError",
     "check_groupings",
     "estimate_bytes",
     "joint_kind",
@@ -53,6 +55,8 @@ __all__ = [
     "open_database",
     "quoted",
     "short_text",
+    "text_bytes",
+    "used_bytes",
 ]
 
 SIGNED_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -63,8 +67,6 @@ LARGEST_ID = 2**63 - 1
 INTERRUPTED = RuntimeError, "Query interrupted"  # what DuckDB makes of a signal while a query runs in the main thread
 LARGEST_EXACT_FLOAT = 2**53
 NOT_FLOATS = "write ids as integers (missing values make floats of them: drop those rows first) or as text"
-BYTES_PER_VALUE = 12
-PACKED = 6  # times that gzip makes rows smaller
 
 
 class ColumnError(InputError):
@@ -73,6 +75,10 @@ class ColumnError(InputError):
     def __init__(self, message: str, role: str = "") -> None:  # a copy has its role from its state
         super().__init__(message)
         self.role = role
+
+
+class TooLargeError(FastrecError):
+    """DuckDB needs more memory than it may use."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,8 @@ class Columns:
     @property
     def usual(self) -> dict[str, str]:
         """{role: column}, whether a file has the column or not."""
-        optional = {"rank": self.rank or "rank", "score": self.score or "score", "gain": self.gain or "gain"}
+        named = {"rank": self.rank, "score": self.score, "gain": self.gain}
+        optional = {role: role if name is None else name for role, name in named.items()}
         return {"user": self.user, "item": self.item, **optional}
 
     @property
@@ -141,13 +148,14 @@ class ScoreColumns:
     @property
     def usual(self) -> dict[str, str]:
         """{role: column} of what a TREC run has of these columns."""
-        return {"user": "user_id", "item": self.item or "item_id", "score": self.score}
+        return {"user": "user_id", "item": "item_id" if self.item is None else self.item, "score": self.score}
 
     @property
     def names(self) -> set[str]:
         """Every column that may be read."""
         users = ("user_id",) if self.users is None else self.users
-        return {*filter(None, (self.label, self.score, *users, self.item, self.weight)), *self.by}
+        optional = (name for name in (self.item, self.weight) if name is not None)
+        return {self.label, self.score, *users, *optional, *self.by}
 
     @property
     def values(self) -> tuple[str, str]:
@@ -214,15 +222,16 @@ def open_database(
 ) -> Iterator[DuckDBPyConnection]:
     """A database of our own, which installs nothing: in memory, without temporary files; or in a folder."""
     duckdb = require("duckdb", "cli", what="reading files")
+    place = "" if folder is None else utf8_path(folder)
     config: dict[str, Any] = {
-        "temp_directory": "" if folder is None else folder,
+        "temp_directory": place,
         **NO_EXTENSIONS,
         "preserve_insertion_order": "true",
         "threads": resolve_threads(n_threads),
     }
     if memory is not None:
         config["memory_limit"] = f"{memory}B"
-    con = duckdb.connect(":memory:" if folder is None else os.path.join(folder, "rows.duckdb"), config=config)
+    con = duckdb.connect(os.path.join(place, "rows.duckdb") if place else ":memory:", config=config)
     try:
         # how far a statement is can be asked for, and is not printed
         con.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0")
@@ -237,7 +246,7 @@ def open_database(
             raise FastrecError(f"the folder for what does not fit in memory is full: {folder}; {advice}") from error
         if not isinstance(error, duckdb.OutOfMemoryException):
             raise
-        raise FastrecError(f"the files do not fit in memory: {first_sentence(error)}") from error
+        raise TooLargeError(f"the files do not fit in memory: {first_sentence(error)}") from error
     finally:
         con.close()
 
@@ -248,17 +257,31 @@ def disk_is_full(error: Exception) -> bool:
 
 
 def estimate_bytes(path: str, columns: Columns | ScoreColumns, input_format: str = "auto") -> int:
-    """About what the wanted columns of the files of a path take in memory."""
+    """About what a copy of the wanted columns of the files of a path takes in memory."""
     files = find_files(path)
     if recognise(files, columns.names, input_format) != "parquet":
-        return sum(os.path.getsize(file) * (PACKED if is_packed(file) else 1) for file in files.paths)
+        return size_of_text(files, columns.names).n_bytes
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
-        found = [parquet.read_metadata(file) for file in files.paths]
-        having = columns.names.intersection(found[0].schema.to_arrow_schema().names)
+        found = [(file, parquet.read_metadata(utf8_path(file))) for file in files.paths]
+        return size_of_parquet(found, columns.names).n_bytes
     except damages_of_parquet():
         return 0  # reading it will say what is wrong
-    return sum(int(file.num_rows) for file in found) * BYTES_PER_VALUE * len(having)
+
+
+def used_bytes(con: DuckDBPyConnection) -> int:
+    """Bytes of memory that a database has in use."""
+    (found,) = one_row(con, "SELECT sum(memory_usage_bytes) FROM duckdb_memory()")
+    return int(found)
+
+
+def text_bytes(con: DuckDBPyConnection, table: str, roles: Sequence[str]) -> int:
+    """Bytes of the texts in some columns of a table."""
+    if not roles:
+        return 0
+    lengths = " + ".join(f"strlen({quoted(role)}::VARCHAR)" for role in roles)
+    (found,) = one_row(con, f"SELECT coalesce(sum({lengths}), 0) FROM {quoted(table)}")
+    return int(found)
 
 
 def load(
@@ -271,6 +294,9 @@ def load(
     with unchanged(files.paths):
         source, names = _copy(con, table, files, columns, input_format)
     (rows,) = one_row(con, f"SELECT count(*) FROM {quoted(table)}")
+    lost = source.find_lost(con, rows)
+    if lost is not None:
+        raise InputError(f"{lost}: no row was read, but the file has more than a header; write it as Parquet instead")
     file = File(table, path, source, rows, names, {role: source.columns[name][1] for role, name in names.items()})
     for role in names:
         _check_column(con, file, role)
@@ -286,22 +312,25 @@ def _copy(
     format_ = recognise(files, columns.names, input_format)
     if format_ == "trec" and isinstance(columns, Columns) and columns.rank is None:
         columns = replace(columns, score=columns.usual["score"])  # the ranks in a run have no say in TREC
-    try:
-        source = open_source(con, files, format_, columns.usual, columns.names)
-        names = _find_roles(source, table, columns)
-        picked = ", ".join(f"{_readable(*source.columns[name])} AS {quoted(role)}" for role, name in names.items())
-        run(con, f"CREATE OR REPLACE TABLE {quoted(table)} AS SELECT {picked} FROM {source.sql}")
-    except (duckdb.OutOfMemoryException, duckdb.InterruptException):
-        raise
-    except duckdb.Error as error:
-        if disk_is_full(error):
+    for attempt in range(ATTEMPTS[format_]):
+        try:
+            source = open_source(con, files, format_, columns.usual, columns.names, attempt)
+            names = _find_roles(source, table, columns)
+            picked = ", ".join(f"{_readable(*source.columns[name])} AS {quoted(role)}" for role, name in names.items())
+            run(con, f"CREATE OR REPLACE TABLE {quoted(table)} AS SELECT {picked} FROM {source.sql}")
+        except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
-        if len(files.paths) > 1:  # the one that cannot be read by itself either
-            for file in files.each():
-                _copy(con, table, file, columns, input_format)
-        reason = reason_of(files, format_, error)
-        raise InputError(f"{files.path}: cannot be read as {FORMAT_NAMES[format_]}: {reason}") from error
-    return source, names
+        except duckdb.Error as error:
+            if disk_is_full(error):
+                raise
+            cause = error
+        else:
+            return source, names
+    if len(files.paths) > 1:  # the one that cannot be read by itself either
+        for file in files.each():
+            _copy(con, table, file, columns, input_format)
+    reason = reason_of(files, format_, cause)
+    raise InputError(f"{files.path}: cannot be read as {FORMAT_NAMES[format_]}: {reason}") from cause
 
 
 def _find_roles(source: Source, table: str, columns: Columns | ScoreColumns) -> dict[str, str]:

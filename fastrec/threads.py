@@ -5,14 +5,15 @@ No pool of the standard library is used: none takes work once the main thread ha
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["run_in_threads", "start_thread", "uninterrupted", "was_forked"]
+__all__ = ["Lock", "once", "run_in_threads", "start_thread", "uninterrupted", "was_forked"]
 
 T = TypeVar("T")
 
@@ -100,15 +101,19 @@ class _Process:
 
     busy = threading.RLock()  # held by whoever imports or compiles, and by whoever forks
     compiler: Any = None  # the lock of Numba's compiler, while this process forks
-    forked = False
+    forks = 0  # from the process that first used this module to this one
+    hooked: dict[str, object] = {}  # noqa: RUF012 - by whom
 
 
 def was_forked() -> bool:
-    """Whether this process is the child of a fork."""
-    return _Process.forked
+    """Whether this process is the child of a fork, or may be: a pool can have forked before our first use."""
+    # absent while another thread imports the module
+    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
+    return _Process.forks > 0 or (parent is not None and parent() is not None)
 
 
 def _alone(work: Callable[[], T]) -> T:
+    _heed_forks()
     with _Process.busy:
         return work()
 
@@ -127,13 +132,47 @@ def _after_fork() -> None:
     lock, _Process.compiler = _Process.compiler, None
     if lock is not None:
         lock.release()
-    _Process.busy.release()
+    with contextlib.suppress(RuntimeError):  # it was not taken: this fork began before the first use
+        _Process.busy.release()
 
 
 def _after_fork_in_child() -> None:
-    _Process.forked = True
+    _Process.forks += 1
     _after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+def _heed_forks() -> None:
+    """From the first use on; importing changes nothing."""
+    mine = object()
+    if hasattr(os, "register_at_fork") and _Process.hooked.setdefault("by", mine) is mine:
+        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+
+
+class Lock:
+    """A lock that a thread may take again while it holds it. A forked child has another: no holder lives on there."""
+
+    def __init__(self) -> None:
+        _heed_forks()
+        self._locks: dict[int, Any] = {}
+
+    def held(self) -> contextlib.AbstractContextManager[Any]:
+        """The lock of this process, for a `with` statement."""
+        lock: contextlib.AbstractContextManager[Any] = self._locks.setdefault(_Process.forks, threading.RLock())
+        return lock
+
+
+class once(Generic[T]):  # noqa: N801 - a decorator
+    """`functools.cached_property` without the lock of Python 3.11, which a forked child may find held for ever."""
+
+    def __init__(self, work: Callable[[Any], T]) -> None:
+        self._work = work
+        self.__doc__ = work.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> T:
+        if instance is None:
+            return self  # type: ignore[return-value] # of the class itself
+        value: T = instance.__dict__.setdefault(self._name, self._work(instance))
+        return value

@@ -21,20 +21,22 @@ MOST_ROWS = 14_000  # of differences on one page, for it to stay below 3 MB; tho
 FEWEST_ROWS = 1_000  # of a grouping, however many there are over all users
 OF_GROUPS = ["metric", "mean", "95 % interval", "users", "difference to the rest", "its 95 % interval"]
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
-VERDICTS = {1: "▲ better", -1: "▼ worse", 0: "≈ not clear", None: DASH}
+VERDICTS = {"better": "▲ better", "worse": "▼ worse", "not clear": "≈ not clear", None: DASH}
+REVERSE: dict[str | None, str] = {"better": "worse", "worse": "better"}
 LEGEND = (
-    "Verdict: ▲ better, ▼ worse, ≈ not clear. Of errors, lower is better.",
+    "Verdict: ▲ better, ▼ worse, ≈ not clear. The definitions say which values of a metric are better.",
     "Pictures have a scale for each metric: a line is the interval, the stroke across the difference, behind it 0.",
     "Unpaired: users counted on one side only.",
     "Detectable: the smallest true difference that these users would have shown with a chance of 80 %.",
 )
-KINDS = {1: "up", -1: "down", 0: "", None: ""}
-SIGNS = {1: " ▲", -1: " ▼", 0: "", None: ""}
+KINDS = {"better": "up", "worse": "down"}
+SIGNS: dict[str | None, str] = {"better": " ▲", "worse": " ▼"}
 DATA = {
     "rec_rows": "rows of lists",
     "rec_rows_by_rank": "rows of lists ordered by ranks",
     "rec_rows_by_score": "rows of lists ordered by scores",
     "rec_rows_by_place": "rows of lists in the order of the rows",
+    "rec_lists_with_gaps": "lists whose ranks have gaps",
     "truth_rows": "rows of truth",
     "truth_rows_with_gains": "rows of truth with gains",
     "truth_rows_not_relevant": "rows of truth that are not relevant",
@@ -61,6 +63,7 @@ SETTINGS = {
     "weighted": "whether users or rows have weights",
     "like": "conventions of",
     "names": "what that tool calls the metrics",
+    "rank_gaps": "ranks that no item has",
     "baseline": "what all others are compared with",
     "test": "test of the mean difference, two-sided, on users",
     "correction": "correction of p-values for many comparisons",
@@ -114,6 +117,11 @@ def shown_difference(gap: Gap) -> tuple[str, str]:
 def p_value(number: float) -> str:
     """Four decimals, or two digits of one that these would show as 0."""
     return DASH if math.isnan(number) else f"{number:.1e}" if 0 < number < 5e-5 else f"{number:.4f}"
+
+
+def count(number: int | None) -> str:
+    """A number of users, where there is one."""
+    return DASH if number is None else f"{number:,}"
 
 
 def _share(number: float) -> str:
@@ -191,7 +199,7 @@ def distributions(per_user: Mapping[str, Array]) -> Section:
 
 def _bounds(metric: str, known: Array) -> tuple[float, float]:
     """From where to where a histogram goes: from 0 to 1 if the metric does."""
-    call = _call(metric)
+    call = known_call(metric)
     if call is not None and list(call.metric.range) == [0, 1]:
         return 0.0, 1.0
     low, high = min(0.0, float(known.min())), float(known.max())
@@ -235,7 +243,9 @@ def facts(
     for rows, meaning, without in MEANS:
         if rows in data and (n := users["total"] - users.get(without, 0)):
             seen.append([meaning, f"{data[rows] / n:.4f}"])
-    return [Table("Users", ["users", "policy", "number"], cells, 2), Table("Data", ["what", "number"], seen)]
+    nobody = "rows" in data and not users["total"]
+    who = [] if nobody else [Table("Users", ["users", "policy", "number"], cells, 2)]
+    return [*who, Table("Data", ["what", "number"], seen)]
 
 
 def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
@@ -251,6 +261,21 @@ def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
     return [f"lists in the order of their {' and '.join(orders)}; {gains}"]
 
 
+def why_no_interval(estimates: Mapping[str, Any], n_users: int) -> list[str]:
+    """Why estimates have a mean and no interval, a line for each reason.
+
+    `n_users` is 0 where rows belong to nobody.
+    """
+    metrics: dict[str, list[str]] = {}
+    for name, one in estimates.items():
+        if math.isfinite(one.mean) and math.isnan(one.std_error):
+            reason = "no standard error is known for such a number"
+            if one.users < 2:
+                reason = "only one user is counted" if n_users else "rows without users, or few of a class, give none"
+            metrics.setdefault(reason, []).append(name)
+    return [f"no interval for {', '.join(names)}: {reason}" for reason, names in metrics.items()]
+
+
 def definitions(metrics: Iterable[str]) -> Table:
     """What each metric is, as the catalogue says it; its cut-offs together."""
     cutoffs: dict[str, list[str]] = {}
@@ -263,13 +288,13 @@ def definitions(metrics: Iterable[str]) -> Table:
 
 
 def _definition(text: str) -> list[str]:
-    call = _call(text)
+    call = known_call(text)
     if call is None:
         return ["declared elsewhere", *[DASH] * 4]
     own = call.metric
     options = [*call.options, *((option.name, getattr(call, option.name)) for option in own.common)]
     given = ", ".join(f"{name}={print_value(value)}" for name, value in options if value is not None)
-    better = "higher" if own.higher_is_better else "lower"
+    better = own.direction.words
     return [own.summary.replace("`", ""), own.expression or DASH, given or DASH, better, own.source or DASH]
 
 
@@ -294,7 +319,7 @@ def _estimate(row: Row) -> list[str]:
     return [row["metric"], *figures(mean, mean), span(mean, row["low"], row["high"]), f"{row['users']:,}"]
 
 
-def _call(text: str) -> Call | None:
+def known_call(text: str) -> Call | None:
     """The metric of a text; None for one that was declared elsewhere, as in a report that was loaded."""
     try:
         return parse(text)
@@ -322,7 +347,7 @@ def _compared(row: Row, level: float) -> list[str]:
     mark = "*" if _is_significant(row, level) else ""
     means = [one_figure(row[name]) for name in ("mean", "baseline_mean")]
     numbers = [*shown_difference(_gap(row)), p_value(row["p_value"])]
-    counts = [f"{row[name]:,}" for name in ("wins", "ties", "losses", "users")]
+    counts = [count(row[name]) for name in ("wins", "ties", "losses", "users")]
     names = [row[name] for name in ("metric", "system", "baseline")]
     return [*names, *means, *numbers, f"{p_value(row['p_corrected'])}{mark}", *counts]
 
@@ -332,30 +357,25 @@ def alpha(level: float) -> float:
     return round(1 - level, 12)
 
 
+def meaning_of_mark(level: float) -> str:
+    """What * says beside a p-value or a difference."""
+    return f"significant (*): a corrected p-value of at most {alpha(level):.4g}"
+
+
 def _is_significant(row: Row, level: float) -> bool:
     return bool(row["p_corrected"] <= alpha(level))
-
-
-def _verdict(row: Row, level: float) -> int | None:
-    """1 where the system is better, -1 where it is worse, 0 where that is not clear; None where nothing is known."""
-    if math.isnan(row["p_corrected"]):
-        return None
-    if not _is_significant(row, level):
-        return 0
-    call = _call(row["metric"])
-    better = call is None or call.metric.higher_is_better
-    return 1 if (row["difference"] > 0) == better else -1
 
 
 def outcome(rows: Iterable[Row], level: float) -> str:
     """What a comparison found over all users, in two sentences."""
     overall = _by_grouping(rows)[0]
-    verdicts = [_verdict(row, level) for row in overall]
-    better, worse, unclear = (verdicts.count(verdict) for verdict in (1, -1, 0))
+    verdicts = [row["verdict"] for row in overall]
+    better, worse, unclear, none = map(verdicts.count, VERDICTS)
     words = f"{len(overall):,} comparison{'s' if len(overall) > 1 else ''} over all users"
+    without = f"; {none:,} has no verdict" if none == 1 else f"; {none:,} have no verdict" if none else ""
     return (
-        f"{words}: the system is better in {better:,}, worse in {worse:,}, and in {unclear:,} no difference is clear. "
-        f"Better and worse are said where the corrected p-value is at most {1 - level:.4g}."
+        f"{words}: the system is better in {better:,}, worse in {worse:,}, and in {unclear:,} no difference is clear"
+        f"{without}. Better and worse are said where the corrected p-value is at most {1 - level:.4g}."
     )
 
 
@@ -367,7 +387,7 @@ def differences(rows: Iterable[Row], level: float, baseline: str | None) -> tupl
     head = [*names, "verdict", "difference", f"{100 * level:g} % interval", "p corrected"]
     more = ["p", "mean", "baseline mean", "wins", "ties", "losses", "users", "unpaired", "detectable"]
     scales = _scales((row["metric"], _gap(row)) for row in overall)
-    cells = [_full_row(row, level, scales[row["metric"]], names) for row in overall]
+    cells = [_full_row(row, scales[row["metric"]], names) for row in overall]
     table = Table(title, [*head, *more], cells, len(names) + 1, LEGEND)
     tables = []
     most = max(FEWEST_ROWS, (MOST_ROWS - 2 * len(overall)) // max(1, len(by_grouping)))
@@ -377,7 +397,7 @@ def differences(rows: Iterable[Row], level: float, baseline: str | None) -> tupl
             kept = sorted(kept, key=lambda row: (math.isnan(row["p_corrected"]), row["p_corrected"]))[:most]
             caption = f"{caption}: the {most:,} with the smallest corrected p-value, of {len(own):,}"
         scales = _scales((row["metric"], _gap(row)) for row in own)
-        cells = [[str(row["group"]), *_short_row(row, level, scales[row["metric"]], names)] for row in kept]
+        cells = [[str(row["group"]), *_short_row(row, scales[row["metric"]], names)] for row in kept]
         tables.append(Table(caption, [grouping, *head, "users"], cells, len(names) + 2))
     return Section("Differences over all users", [table]), Section("Segments", tables)
 
@@ -401,31 +421,31 @@ def _drawn(gap: Gap, scale: float, kind: str = "") -> list[str | Drawn]:
     return [text, Drawn(interval, whisker(gap.low, gap.difference, gap.high, scale, kind))]
 
 
-def _short_row(row: Row, level: float, scale: float, names: Sequence[str]) -> list[str | Drawn]:
-    verdict = _verdict(row, level)
-    numbers = [*_drawn(_gap(row), scale, KINDS[verdict]), p_value(row["p_corrected"]), f"{row['users']:,}"]
+def _short_row(row: Row, scale: float, names: Sequence[str]) -> list[str | Drawn]:
+    verdict = row["verdict"]
+    numbers = [*_drawn(_gap(row), scale, KINDS.get(verdict, "")), p_value(row["p_corrected"]), f"{row['users']:,}"]
     return [*(row[name] for name in names), VERDICTS[verdict], *numbers]
 
 
-def _full_row(row: Row, level: float, scale: float, names: Sequence[str]) -> list[str | Drawn]:
-    *short, users = _short_row(row, level, scale, names)
+def _full_row(row: Row, scale: float, names: Sequence[str]) -> list[str | Drawn]:
+    *short, users = _short_row(row, scale, names)
     more = [p_value(row["p_value"]), *map(one_figure, (row["mean"], row["baseline_mean"]))]
-    counts = [f"{row[name]:,}" for name in ("wins", "ties", "losses")]
+    counts = [count(row[name]) for name in ("wins", "ties", "losses")]
     return [*short, *more, *counts, users, f"{row['unpaired']:,}", one_figure(row["detectable"])]
 
 
-def matrices(rows: Iterable[Row], level: float) -> Section:
+def matrices(rows: Iterable[Row]) -> Section:
     """For each metric a table of every system against every other: the row's mean minus the column's."""
     overall = _by_grouping(rows)[0]
     systems = list(dict.fromkeys(name for row in overall for name in (row["baseline"], row["system"])))
     found: dict[str, dict[tuple[str, str], str]] = {}
     for row in overall:
         own = found.setdefault(row["metric"], {})
-        verdict = _verdict(row, level)
-        reverse = None if verdict is None else -verdict
+        verdict = row["verdict"]
+        reverse = REVERSE.get(verdict)
         gap, system, baseline = _gap(row), row["system"], row["baseline"]
-        own[system, baseline] = shown_difference(gap)[0] + SIGNS[verdict]
-        own[baseline, system] = shown_difference(Gap(-gap.difference, -gap.high, -gap.low))[0] + SIGNS[reverse]
+        own[system, baseline] = shown_difference(gap)[0] + SIGNS.get(verdict, "")
+        own[baseline, system] = shown_difference(Gap(-gap.difference, -gap.high, -gap.low))[0] + SIGNS.get(reverse, "")
     tables = [
         Table(
             f"{metric}: row minus column; ▲ the row is better, ▼ worse, no mark: not clear",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import fastrec
+from fastrec.directions import Direction
 from fastrec.recipes import RECIPES, Recipe
 from fastrec.registry import COMMON_OPTIONS, parse, print_value
 
@@ -34,14 +35,16 @@ def option_text(name: str, option: dict[str, Any]) -> str:
 
 def metrics_table(kind: str, value: str) -> str:
     """The metrics of a kind; `value` is the title of the column with their formulas."""
-    lines = [f"| metric | {value} | options (default in **bold**) | source |", "|---|---|---|---|"]
+    lines = [f"| metric | {value} | better | options (default in **bold**) | source |", "|---|---|---|---|---|"]
     for metric in fastrec.catalogue():
         if metric["kind"] == kind:
             options = [
                 option_text(name, option) for name, option in metric["options"].items() if name not in COMMON_OPTIONS
             ]
             formula = metric["formula"].replace("|", "\\|")
-            lines.append(f"| `{metric['name']}` | {formula} | {'; '.join(options)} | {metric['source']} |")
+            better = Direction(metric["direction"], metric["target"]).words
+            cells = (f"`{metric['name']}`", formula, better, "; ".join(options), metric["source"])
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -321,7 +321,7 @@ class ListsCall(NamedTuple):
 KINDS = {"plain": [1.0], "integer": strategies.INTEGER_GAINS, "graded": strategies.GAINS}
 OF_LISTS = {kind: [ask for ask in test_metrics.MATRIX if ask.allowed(kind)] for kind in KINDS}
 TIED = {kind: [ask for ask in asks if not refuses_ties(ask)] for kind, asks in OF_LISTS.items()}
-POLICIES = ["skip", "zero", "nan", "judged"]
+POLICIES = ["skip", "zero", "nan", "judged", "listed"]
 WEIGHTS = [1.0, 0.5, 2.0, 3.25, 0.0, 1e-3, 1e3]
 
 

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import gzip
 import io
+import json
 import random
 import re
 import shutil
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -45,6 +47,9 @@ else:
     import fastrec
 
 from fuzz_calls import Draw, Finding, one_in
+from rich.console import Console
+
+from fastrec.drawings import draw_report
 
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-readers-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -56,6 +61,7 @@ class Target(NamedTuple):
     read: Callable[[bytes], Any]
     seeds: list[bytes]
     weight: float = 1.0
+    members: bool = False  # the bytes are a member of an archive, after its number
 
 
 # Archives: the bytes are a number and what replaces that member, as a change of the zip itself fails its checksum
@@ -84,7 +90,71 @@ def of_members(whole: bytes, read: Callable[[bytes], Any]) -> Target:
             return None
         return read(zipped(members | {names[data[0] % len(names)]: data[1:]}))
 
-    return Target(replaced, [bytes([at]) + members[name] for at, name in enumerate(names)])
+    return Target(replaced, [bytes([at]) + members[name] for at, name in enumerate(names)], members=True)
+
+
+WRONG = [None, True, -1, 2**63, 0.5, 1e308, 10**400, "", "x", "Infinity", "\x1b[31m\n", [], {}, [1], {"x": 1}, [[1, 2]]]
+DTYPES = ["<f8", "<f4", "<i8", "<u8", "<i4", "|u1", "|b1", "<M8[s]", "<m8[D]", "<U3", "|S2", "<c16"]
+SHAPES: list[Callable[[Any], Any]] = [
+    lambda array: array[:-1],
+    lambda array: array[:0],
+    lambda array: np.concatenate([array, array]),
+    lambda array: array[None],
+    lambda array: array.reshape(-1, 1),
+    lambda array: array[::-1],
+    lambda array: array.ravel()[0],
+    lambda array: array.ravel(),
+    lambda array: -array,
+    lambda array: array + 2**62,
+    lambda array: array * 0,
+    lambda array: array / 0.0,
+]
+
+
+def forge(r: Draw, member: bytes) -> bytes:
+    """A member that is still whole: a value of its document replaced, or another array."""
+    array = np.load(io.BytesIO(member))
+    text = array.tobytes()
+    if array.dtype == np.uint8 and text[:1] in (b"{", b"["):
+        document = json.loads(text)
+        for _ in range(r.choice([1, 1, 2])):
+            forge_document(r, document)
+        array = np.frombuffer(json.dumps(document).encode(), np.uint8)
+    else:
+        with np.errstate(all="ignore"), contextlib.suppress(TypeError, ValueError, IndexError, OverflowError):
+            array = array.astype(r.choice(DTYPES)) if one_in(r, 2) else np.asarray(r.choice(SHAPES)(array))
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def forge_document(r: Draw, document: Any) -> None:
+    """Replace, leave out, name twice or add something at any depth."""
+    inside = document
+    while True:
+        places = list(inside) if isinstance(inside, dict) else list(range(len(inside)))
+        if not places:
+            break
+        place = r.choice(places)
+        if isinstance(inside[place], dict | list) and not one_in(r, 4):
+            inside = inside[place]
+            continue
+        kind = r.randrange(5)
+        if kind == 0:
+            del inside[place]
+        elif kind == 1:
+            inside[place] = inside[r.choice(places)]
+        elif kind == 2 and isinstance(inside, dict):
+            inside[r.choice(["like", "names", "rows", "x", "\x1b[31m"])] = inside[place]
+        elif kind == 2:
+            inside.append(inside[place])
+        else:
+            inside[place] = r.choice(WRONG)
+        return
+    if isinstance(inside, dict):
+        inside["x"] = r.choice(WRONG)
+    else:
+        inside.append(r.choice(WRONG))
 
 
 def lists_evaluator() -> fastrec.Evaluator:
@@ -115,10 +185,21 @@ def use_state(make: Callable[[], Any], data: bytes) -> None:
     evaluator.result().to_dict()
 
 
+def draw(report: fastrec.Report) -> None:
+    draw_report(Console(file=io.StringIO()), report)
+
+
+def compare(report: fastrec.Report) -> None:
+    if report.has_values:
+        fastrec.compare({"a": report, "b": report}, n_rounds=10)
+
+
+SHOWN = [repr, fastrec.Report.to_dict, fastrec.Report.to_rows, fastrec.Report.to_json, fastrec.Report.to_html]
+SHOWN += [fastrec.Report.to_markdown, fastrec.Report.to_latex, fastrec.Report.to_scalars, draw, compare]
+
+
 def use_report(report: fastrec.Report) -> None:
-    with contextlib.suppress(fastrec.FastrecError):
-        report.to_dict()
-    for show in (repr, fastrec.Report.to_rows, fastrec.Report.to_json):
+    for show in SHOWN:
         with contextlib.suppress(fastrec.FastrecError):
             show(report)
 
@@ -126,13 +207,22 @@ def use_report(report: fastrec.Report) -> None:
 def read_report(data: bytes) -> None:
     path = FOLDER / "report.npz"
     path.write_bytes(data)
-    use_report(fastrec.load(path))
+    report = fastrec.load(path)
+    use_report(report)
+    try:
+        report.save(path)
+    except fastrec.InputError as error:
+        raise Finding("wrong value", f"what was loaded cannot be saved: {error}") from error
 
 
-def saved_report() -> bytes:
+def saved_report(report: fastrec.Report) -> bytes:
     path = FOLDER / "saved.npz"
-    lists_evaluator().result().save(path)
+    report.save(path)
     return path.read_bytes()
+
+
+def report_of_tool() -> fastrec.Report:
+    return fastrec.evaluate([[1, 2], [3]], [{1: 2.0}, {9: 1.0}], ["map", "ndcg_cut_5"], like="trec_eval", per_user=True)
 
 
 # Files
@@ -220,7 +310,9 @@ TARGETS: dict[str, Target] = {
         lambda data: use_state(lambda: scores_evaluator(sample_weight=[1, 2, 0.5, 1]), data),
     ),
     "state": Target(lambda data: use_state(lists_evaluator, data), [lists_evaluator().to_bytes()], 0.3),
-    "report": of_members(saved_report(), read_report),
+    "report": of_members(saved_report(lists_evaluator().result()), read_report),
+    "report of a log": of_members(saved_report(scores_evaluator().result()), read_report),
+    "report like a tool": of_members(saved_report(report_of_tool()), read_report),
     "arrow": Target(read_arrow, ARROW, 2.0),
     "recs.csv": Target(read_lists("recs.csv", TRUTH), [RECS, RECS.replace(b",", b"\t")], 0.06),
     "recs.csv.gz": Target(read_lists("recs.csv.gz", TRUTH), [gzip.compress(RECS)], 0.03),
@@ -269,7 +361,10 @@ def draw_case(seed: int) -> tuple[str, bytes]:
     """The reader and the bytes of a seed."""
     r = random.Random(seed)
     (name,) = r.choices(NAMES, [target.weight for target in TARGETS.values()])
-    return name, change(r, r.choice(TARGETS[name].seeds))
+    seed = r.choice(TARGETS[name].seeds)
+    if TARGETS[name].members and not one_in(r, 3):
+        return name, seed[:1] + forge(r, seed[1:])
+    return name, change(r, seed)
 
 
 def read_one(name: str, data: bytes) -> bool:
@@ -278,6 +373,8 @@ def read_one(name: str, data: bytes) -> bool:
         TARGETS[name].read(data)
     except fastrec.FastrecError:
         return False
+    except Finding:
+        raise
     except Exception as error:
         shown = base64.b64encode(data[:300]).decode()
         raise Finding("foreign error", f"{name}: {type(error).__name__}: {error}; base64 {shown}") from error

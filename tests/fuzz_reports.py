@@ -60,7 +60,7 @@ def draw_systems(r: Draw, asked: Draw) -> dict[str, fastrec.Report]:
         [None, [r.choice(["a", "b", ""]) for _ in range(n_users)], [r.choice([1, 2]) for _ in range(n_users)]]
     )
     names = r.sample(["a", "b", "<b>", "ü\n", "=1+1", "c\x1b[31m", "$%_&"], r.choice([2, 2, 3]))
-    make = r.choice([systems_of_values, systems_of_lists])(r, asked, n_users)
+    make = r.choice([systems_of_values, systems_of_shares, systems_of_lists])(r, asked, n_users)
     found = {}
     for name in names:
         users = list(range(n_users))
@@ -84,6 +84,19 @@ def systems_of_values(r: Draw, _: Draw, n_users: int) -> Make:
         rows: Arguments = {"labels": [0.0] * len(users), "scores": values}
         if "user_ids" not in about:
             rows["indptr"] = range(len(users) + 1)
+        return fastrec.evaluate_scores(**rows, metrics=metrics, per_user=True, **about)
+
+    return make
+
+
+def systems_of_shares(r: Draw, _: Draw, __: int) -> Make:
+    """Users with a positive row each, whose score is then their calibration: a metric with a target."""
+
+    def make(users: list[int], about: Arguments) -> fastrec.Report:
+        rows: Arguments = {"labels": [1] * len(users), "scores": r.choices(VALUES, k=len(users))}
+        if "user_ids" not in about:
+            rows["indptr"] = range(len(users) + 1)
+        metrics = ["calibration(average=user)", "calibration"]
         return fastrec.evaluate_scores(**rows, metrics=metrics, per_user=True, **about)
 
     return make
@@ -136,6 +149,8 @@ def check_comparison(found: fastrec.Comparison, arguments: Arguments) -> None:
         pairs = [pair for pair in pairs if not all(map(math.isnan, pair))]
         whole = [pair for pair in pairs if not any(map(math.isnan, pair))]
         assert row.unpaired == len(pairs) - len(whole), row
+        if row.ties is None:  # of ratios of sums nothing is dropped: all reports have the same users
+            whole = pairs
         used = whole if missing == "drop" else [tuple(0.0 if math.isnan(v) else v for v in pair) for pair in pairs]
         check_row(row, used, arguments)
     for rows in (found.rows, *found.segments.values()):
@@ -157,19 +172,28 @@ def check_row(row: fastrec.ComparisonRow, pairs: list[Any], arguments: Arguments
     if not pairs:
         assert math.isnan(row.mean) and math.isnan(row.difference) and math.isnan(row.p_value), row
         return
-    exact = [Fraction(a) - Fraction(b) for a, b in pairs]
-    largest = max(abs(value) for pair in pairs for value in pair)
-    near = ROUNDED * largest + TINY
+    target = Fraction(0 if row.target is None else row.target)
+    far = abs if row.direction == "target" else Fraction
+    exact = [far(Fraction(a) - target) - far(Fraction(b) - target) for a, b in pairs]
+    sizes = [max(*map(abs, pair), float(target)) for pair in pairs]
+    near = ROUNDED * max(sizes) + TINY
+    if row.ties is None:
+        means = [sum(map(Fraction, values)) / len(pairs) for values in zip(*pairs, strict=True)]
+        exact = [abs(means[0] - target) - abs(means[1] - target)]
     for found, wanted in (
         (row.mean, [Fraction(a) for a, _ in pairs]),
         (row.baseline_mean, [Fraction(b) for _, b in pairs]),
         (row.difference, exact),
     ):
-        assert abs(found - float(sum(wanted) / len(pairs))) <= near, (row, found)
-    sign = 1 if fastrec.registry.parse(row.metric).metric.higher_is_better else -1
+        assert abs(found - float(sum(wanted) / len(wanted))) <= near, (row, found)
+    check_verdict(row, arguments["level"])
+    if row.ties is None:
+        assert (len(pairs) < 2 and math.isnan(row.p_value)) or 0 <= row.p_value <= 1, row
+        return
+    sign = fastrec.registry.parse(row.metric).metric.direction.sign
     for found_count, way in ((row.wins, sign), (row.losses, -sign)):
-        sure = sum(way * d > ROUNDED * max(map(abs, pair)) for d, pair in zip(exact, pairs, strict=True))
-        doubtful = sum(0 < abs(d) <= ROUNDED * max(map(abs, pair)) for d, pair in zip(exact, pairs, strict=True))
+        sure = sum(way * d > ROUNDED * size for d, size in zip(exact, sizes, strict=True))
+        doubtful = sum(0 < abs(d) <= ROUNDED * size for d, size in zip(exact, sizes, strict=True))
         assert sure <= found_count <= sure + doubtful, row
     assert row.wins + row.ties + row.losses == len(pairs), row
     if len(pairs) < 2:
@@ -183,6 +207,16 @@ def check_row(row: fastrec.ComparisonRow, pairs: list[Any], arguments: Arguments
         assert row.low - near <= row.difference <= row.high + near, row
     if arguments["test"] == "randomization" and 2 ** len(pairs) <= min(arguments["n_rounds"], 1024):
         check_signs(row.p_value, exact, near)
+
+
+def check_verdict(row: fastrec.ComparisonRow, level: float) -> None:
+    """The better system is nearer to a target, lower in an error, else higher."""
+    if math.isnan(row.p_corrected):
+        assert row.verdict is None, row
+    elif row.p_corrected > 1 - level + 1e-9 or row.difference == 0:
+        assert row.verdict == "not clear", row
+    elif row.p_corrected < 1 - level - 1e-9:
+        assert row.verdict == ("better" if (row.difference > 0) == (row.direction == "higher") else "worse"), row
 
 
 def check_signs(p_value: float, differences: Sequence[Fraction], near: float) -> None:
@@ -330,7 +364,7 @@ def by_items_case(r: Draw, asked: Draw) -> Case:
     options: Arguments = {
         "metrics": [ask.text for ask in asks],
         "n_items": 10**4,
-        "no_truth": asked.choice(["skip", "zero", "nan", "judged"]),
+        "no_truth": asked.choice(["skip", "zero", "nan", "judged", "listed"]),
         "per_user": True,
         "groups": r.choice([None, [r.choice([1, 2]) for _ in range(n_users)]]),
         "user_weight": r.choice([None, [r.choice([0.5, 2.0]) for _ in range(n_users)]]),

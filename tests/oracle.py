@@ -431,7 +431,9 @@ def ruling(u: User, no_truth: str, no_recs: str) -> str:
     """What happens to the user: "count", or the policy of the case they are."""
     policy = no_truth if u.n_rel == 0 else no_recs if u.n_rec == 0 else "count"
     if policy == "judged":
-        policy = "zero" if u.n_judged else "skip"
+        policy = "zero" if u.n_judged and (u.n_rec or no_recs != "skip") else "skip"
+    if policy == "listed":
+        policy = "zero" if u.n_rec else "skip"
     if policy == "error":
         raise ValueError("a user has no relevant item" if u.n_rel == 0 else "a user has no list")
     if policy not in ("count", "skip", "zero", "nan"):

@@ -39,6 +39,7 @@ class Keeper:
     def __init__(self) -> None:
         self.tables: dict[str, list[Any]] = {"recs": [], "truth": [], "exclude": [], "log": []}
         self.call: dict[str, Any] = {}
+        self.settings = {"min_gain": None}
 
     def update(self, first: Any, truth: Any = None, *, exclude: Any = None, **call: Any) -> None:
         given = {"log": first} if truth is None else {"recs": first, "truth": truth, "exclude": exclude}

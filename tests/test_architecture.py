@@ -21,6 +21,11 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     "__main__",
     "cli",
+    "completion",
+    "outputs",
+    "standard_input",
+    "drawings",
+    "terminal",
     "demo",
     "explanation",
     "spark",
@@ -28,9 +33,12 @@ LAYERS = [
     "files",
     "mismatch",
     "streams",
+    "sorting",
     "parquet",
     "tables",
+    "sizes",
     "formats",
+    "delimited",
     "queries",
     "comparison",
     "api",
@@ -58,8 +66,12 @@ LAYERS = [
     "kernels",
     "columns",
     "ragged",
+    "tensors",
     "endings",
     "control_groups",
+    "turns",
+    "schema",
+    "directions",
     "exceptions",
     "threads",
     "_version",
@@ -130,7 +142,12 @@ def test_no_upward_import_is_allowed_in_vain() -> None:
     assert used >= UPWARD
 
 
-ON_IMPORT = {"numpy": set(LAYERS), "numba": {"kernels", "launcher"}, "llvmlite": {"kernels"}, "click": {"cli"}}
+ON_IMPORT = {
+    "numpy": set(LAYERS),
+    "numba": {"kernels", "launcher"},
+    "llvmlite": {"kernels"},
+    "click": {"cli", "completion", "outputs", "standard_input"},
+}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
@@ -219,7 +236,7 @@ print(sorted(new - set(sys.stdlib_module_names)))
 def test_importing_reads_no_metric_and_no_kernel() -> None:
     program = "import sys, fastrec; print(sorted(name for name in sys.modules if name.startswith('fastrec')))"
     assert run(program) == str(
-        ["fastrec", "fastrec._version", "fastrec.exceptions", "fastrec.ragged", "fastrec.threads"]
+        ["fastrec", "fastrec._version", "fastrec.exceptions", "fastrec.ragged", "fastrec.tensors", "fastrec.threads"]
     )
 
 
@@ -266,6 +283,7 @@ def test_errors_are_also_the_built_in_ones() -> None:
         (fastrec.MetricError, ValueError),
         (fastrec.MetricNotFoundError, KeyError),
         (fastrec.MissingExtraError, ImportError),
+        (fastrec.MissingFileError, FileNotFoundError),
     ]:
         assert issubclass(error, fastrec.FastrecError)
         assert issubclass(error, builtin)

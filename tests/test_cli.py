@@ -371,6 +371,7 @@ def test_a_mean_that_does_not_exist_is_under_every_threshold(folder):
         (["-m", "accuracy@10"], "n_items"),
         (["-k", "5,x"], "whole numbers of at least 1 are wanted"),
         (["-k", "0"], "whole numbers of at least 1 are wanted"),
+        (["-k", "9" * 5000], "whole numbers of at least 1 are wanted"),
         (["-k", ""], "whole numbers of at least 1 are wanted"),
         (["--ties", "random"], "--ties"),
         (["--format", "xml"], "--format"),
@@ -446,7 +447,7 @@ def test_bad_and_missing_parquet_files(folder):
 
 
 def test_an_output_that_fails_late_leaves_nothing(folder, monkeypatch):
-    monkeypatch.setattr(cli, "_render", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(cli, "write_report", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert_fails(evaluate("-o", "out.json"), "No space left on device", folder=folder)
 
 
@@ -862,7 +863,30 @@ def test_help_imports_nothing_slow():
     assert not {"numba", "duckdb", "rich", "pyarrow", "pandas", "polars"} & set(found.stdout.split())
 
 
+def test_a_column_may_have_an_empty_name(tmp_path):
+    (tmp_path / "recs.jsonl").write_text('{"user_id": 1, "": 5, "item_id": 6}\n{"user_id": 1, "": 6, "item_id": 5}\n')
+    (tmp_path / "truth.jsonl").write_text('{"user_id": 1, "": 5, "item_id": 5}\n')
+    (tmp_path / "log.jsonl").write_text(
+        '{"": 0.75, "score": 0.25, "label": 1}\n{"": 0.25, "score": 0.75, "label": 0}\n'
+    )
+    for files, option, metric in ((("recs", "truth"), "--item-col", "mrr"), (("log",), "--score-col", "auc")):
+        paths = [str(tmp_path / f"{name}.jsonl") for name in files]
+        result = run("evaluate", *paths, option, "", "-m", metric, "--format", "json")
+        assert json.loads(result.stdout)["metrics"][metric]["mean"] == 1.0
+
+
 # Processes
+
+
+def test_a_file_that_is_not_there_leaves_standard_output_open(tmp_path):
+    code = (
+        "from fastrec.cli import program\n"
+        "try: program(['report', 'absent.fastrec'])\n"
+        "except SystemExit as end: print('ended with', end.code)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert found.stdout == "ended with 2\n"
+    assert found.stderr == "fastrec: error: absent.fastrec: no such file\n"
 
 
 def test_a_process_of_its_own(folder):
@@ -1083,7 +1107,7 @@ def test_explain_definitions():
     assert result.exit_code == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines()]
     assert ["rectools", "binary*", "log2", "k*", "any*", "input*", "skip"] in rows
-    assert ["lenskit", "binary*", "log2_flat2*", "truth", "any*", "input*", "zero*"] in rows
+    assert ["lenskit", "binary*", "log2_flat2*", "truth", "any*", "input*", "listed*"] in rows
     assert ["lenskit", "skip*"] in rows  # columns that have no room follow in a second table
     assert max(map(len, result.stdout.splitlines())) <= 80
 
@@ -1117,9 +1141,10 @@ def test_explain_a_log_with_columns_and_policies(folder):
         (("ndgc@3",), "unknown metric 'ndgc'; did you mean 'ndcg'?"),
         (("auc", "--like", "implicit"), "it fills lists up to k"),
         (("ndcg@3", "none.csv", "truth.csv"), "none.csv"),
-        (("ndcg@3", "--format", "csv"), "--format table, md or json"),
+        (("ndcg@3", "--format", "csv"), "'csv' is not one of 'table', 'json', 'md'"),
+        (("ndcg@3", "-o", "why.csv"), "the ending .csv names no format of an explanation"),
         (("ndcg@3", "recs.csv", "truth.csv", "--label-col", "x"), "--label-col is for a LOG"),
-        (("ndcg@3", "recs.csv", "truth.csv", "-o", "recs.csv"), "would be written over"),
+        (("ndcg@3", "recs.csv", "truth.csv", "-o", "recs.csv", "--format", "md"), "would be written over"),
     ],
 )
 def test_explain_says_what_is_wrong(folder, arguments, message):

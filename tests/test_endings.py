@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import fastrec
-from fastrec import InputError
-from fastrec.endings import atomic_write
+from fastrec import InputError, endings
+from fastrec.endings import atomic_write, temporary_folder
 
 REPORT = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"])
 PAGE = REPORT.to_html()
@@ -292,8 +292,6 @@ def test_no_folder_to_write_to_is_an_error_of_ours(tmp_path):
 def test_the_rest_the_system_says_under_the_name_that_was_given(tmp_path, call):
     (tmp_path / "loop").symlink_to("loop")
     wanted = [tmp_path / "loop", tmp_path / ("x" * 300)]
-    if call is fastrec.load:
-        wanted += [tmp_path / "absent", tmp_path / "absent" / "report.npz"]
     for path in wanted:
         with pytest.raises(OSError, match=r"\[Errno") as caught:
             call(path)
@@ -335,4 +333,96 @@ except KeyboardInterrupt:
 def test_a_signal_leaves_no_folder_that_is_removed_slowly(tmp_path, end, code):
     done = run(REMOVED_SLOWLY.format(end=end), tmp_path)
     assert done.returncode == code, done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+# Folders of processes that were killed
+
+KILLED = """
+import os, signal, sys
+from fastrec.endings import temporary_folder
+with temporary_folder(sys.argv[1]) as folder:
+    os.mkdir(os.path.join(folder, "deep"))
+    open(os.path.join(folder, "deep", "rows.duckdb"), "w").close()
+    print(folder, flush=True)
+    {end}
+"""
+needs_locks = pytest.mark.skipif(endings.fcntl is None, reason="this system has no locks that end with a process")
+
+
+def abandoned_in(parent):
+    """A folder whose process was killed."""
+    done = run(KILLED.format(end="os.kill(os.getpid(), signal.SIGKILL)"), parent)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    folder = Path(done.stdout.strip())
+    assert folder.is_dir()
+    return folder
+
+
+@needs_locks
+def test_a_later_run_removes_the_folders_of_processes_that_were_killed(tmp_path):
+    for _ in range(2):
+        abandoned_in(tmp_path)
+    with temporary_folder(tmp_path) as own:
+        assert os.listdir(tmp_path) == [os.path.basename(own)]
+    assert os.listdir(tmp_path) == []
+
+
+@needs_locks
+def test_a_later_run_leaves_the_folder_of_a_process_that_runs(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])}
+    command = [sys.executable, "-c", KILLED.format(end="sys.stdin.read()"), str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        folder = process.stdout.readline().strip()
+        with temporary_folder(tmp_path):
+            assert os.path.exists(os.path.join(folder, "deep", "rows.duckdb"))
+        process.stdin.close()
+    assert process.returncode == 0
+    assert os.listdir(tmp_path) == []
+
+
+@needs_locks
+def test_a_later_run_leaves_what_may_be_of_others(tmp_path, monkeypatch):
+    """Folders of another host, of another user, links, folders without the file of an owner, files."""
+    shared, outside = tmp_path / "shared", tmp_path / "outside"
+    shared.mkdir()
+    outside.mkdir()
+    foreign = abandoned_in(outside)
+    (shared / "fastrec-link").symlink_to(foreign)
+    (shared / "fastrec-file").touch()
+    (shared / "fastrec-mine").mkdir()
+    (shared / "fastrec-host").mkdir()
+    (shared / "fastrec-host" / endings.OWNED).write_text("another host")
+    (shared / "fastrec-hidden").mkdir()
+    (shared / "fastrec-hidden" / endings.OWNED).symlink_to(foreign / endings.OWNED)
+    (shared / "fastrec-pipe").mkdir()
+    os.mkfifo(shared / "fastrec-pipe" / endings.OWNED)
+    before = sorted(os.listdir(shared))
+    with temporary_folder(shared):
+        pass
+    assert sorted(os.listdir(shared)) == before
+    assert foreign.is_dir()
+    monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+    with temporary_folder(outside):
+        assert foreign.is_dir()
+
+
+@needs_locks
+def test_many_runs_may_remove_one_folder_at_once(tmp_path):
+    for _ in range(5):
+        abandoned_in(tmp_path)
+    done = []
+
+    def make() -> None:
+        with temporary_folder(tmp_path) as folder:
+            done.append(os.path.isdir(folder))
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done == [True] * 8
     assert os.listdir(tmp_path) == []

@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -439,6 +441,7 @@ STRANGE = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:no column of recs is called 'rank'")
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("name", STRANGE)
 def test_any_column_name(read, kind, name):
@@ -448,7 +451,7 @@ def test_any_column_name(read, kind, name):
         columns = f"{header}\n1,5,2\n1,6,1\n"
     logs = read(columns, columns, item=name, rank="Rank")
     assert lists(logs.recs) == [[6, 5]]
-    logs = read(columns, columns, item=name, gain=name)
+    logs = read(columns, columns, item=name, gain=name, rank="Rank")
     assert rows(logs.truth) == [([5, 6], [5.0, 6.0])]
 
 
@@ -525,7 +528,7 @@ def test_empty_lists_are_fine_and_empty_truth_is_not(read):
         ("user_id,item_id,user_id\n1,2,3\n", "the header has the column 'user_id' 2 times"),
         ("user_id,item_id\n1,2\n3\n", "cannot be read as CSV: line 3: 2 columns expected, 1 found"),
         ("user_id,item_id\n1,2\n3,4,5\n", "cannot be read as CSV: line 3: 2 columns expected, 3 found"),
-        ('user_id,item_id\n"1,2\n3,4\n', "cannot be read as CSV: line 2: Value with unterminated quote"),
+        ('user_id,item_id\n"1,2\n3,4\n', "cannot be read as CSV: line 2: a quote is not closed"),
         ("user_id,item_id\n1,\0\n", "neither Parquet nor text in UTF-8"),
         (
             "user_id,item_id\n1,5\n,6\n,7\n",
@@ -571,7 +574,7 @@ def test_bytes_that_are_not_utf8(tmp_path, write):
     with pytest.raises(InputError, match="neither Parquet nor text in UTF-8"):
         read_logs(path, write(TRUTH))
     path.write_bytes(b"user_id,item_id\n" + b"1,a\n" * 300_000 + "1,café\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"cannot be read as CSV: line 300002: Invalid unicode"):
+    with pytest.raises(InputError, match=r"cannot be read as CSV: line 300002: not UTF-8"):
         read_logs(path, write(TRUTH))
 
 
@@ -598,6 +601,34 @@ def test_paths_that_cannot_be_read(tmp_path, write):
     ):
         with pytest.raises(InputError, match=message):
             read_logs(path, truth)
+
+
+def test_names_in_utf8_where_the_locale_is_c(tmp_path):
+    """Python then takes the bytes of such names for signs that stand for no character."""
+    folder = tmp_path / "dossié"
+    (folder / "recs" / "é=ü").mkdir(parents=True)
+    for name in ("recs/é=ü/é.parquet", "recs é.parquet"):
+        pq.write_table(pa.table({"user_id": [1, 1], "item_id": [5, 6]}), folder / name)
+    (folder / "recs é.csv").write_text("user_id,item_id\n1,5\n1,6\n")
+    (folder / "truth é.csv").write_text("user_id,item_id\n1,6\n")
+    (folder / "temporary é").mkdir()
+    code = """
+import os, sys
+from fastrec import evaluate_files, files
+name = lambda text: os.path.join(sys.argv[1], os.fsdecode(text.encode()))
+truth = name("truth \\xe9.csv")
+paths = [name(path) for path in ("recs \\xe9.csv", "recs \\xe9.parquet", "recs", "recs/*=*/*")]
+print(truth.isprintable(), [evaluate_files(path, truth, "mrr")["mrr"] for path in paths])
+print(ascii(list(evaluate_files(name("recs"), truth, "mrr", by="\\xe9").groups["\\xe9"])))
+files.COPIES = 1 << 60
+print([evaluate_files(path, truth, "mrr", temp_directory=name("temporary \\xe9"))["mrr"] for path in paths])
+"""
+    settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, folder], capture_output=True, text=True, env=os.environ | settings, check=False
+    )
+    values = str([0.5] * 4)
+    assert done.stdout == f"False {values}\n['\\xfc']\n{values}\n", done.stderr
 
 
 def test_without_duckdb_the_extra_is_named(write, monkeypatch):

@@ -26,7 +26,7 @@ def fuzz(*arguments: object, path: Path = ROOT) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
 
 
-@pytest.mark.parametrize("target", ["calls", "frames", "reports", "readers"])
+@pytest.mark.parametrize("target", ["calls", "frames", "reports", "users", "threads", "readers", "columns", "sizes"])
 def test_random_cases(target: str) -> None:
     """Another stretch of seeds every time, so that years of runs try many."""
     first = int.from_bytes(os.urandom(4), "big")

@@ -276,7 +276,7 @@ ABOUT_USERS: dict[str, Fault] = {
 
 SETTINGS: dict[str, Fault] = {
     "unknown metric": Fault({"metrics": "ndgc@10"}, Metric, ["'ndgc'", "did you mean 'ndcg'"]),
-    "metric of other tools": Fault({"metrics": "HR@10"}, Metric, ["'HR'", "did you mean 'hit_rate'"]),
+    "metric of other tools": Fault({"metrics": "AP@10"}, Metric, ["'AP'", "did you mean 'map'"]),
     "several metrics in a text": Fault(
         {"metrics": "ndcg(gain=[0, 1])@1,recall@1"}, Metric, ["a list", "['ndcg(gain=[0, 1])@1', 'recall@1']"]
     ),

@@ -319,7 +319,7 @@ def mean_bits_of(report: fastrec.Report, name: str) -> tuple[Any, ...]:
 
 
 OWN_POLICIES = st.sampled_from(["skip", "zero", "nan"])
-OWN_NO_TRUTH = OWN_POLICIES | st.just("judged")
+OWN_NO_TRUTH = OWN_POLICIES | st.sampled_from(["judged", "listed"])
 
 
 @CI

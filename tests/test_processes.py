@@ -7,10 +7,11 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from fastrec import control_groups, files, launcher
+from fastrec import control_groups, files, launcher, threads
 
 ROOT = Path(__file__).parent.parent
 COLD_STARTS = int(os.environ.get("FASTREC_TEST_COLD_STARTS", "4"))  # .ci/full asks for more
@@ -50,15 +51,11 @@ def test_what_one_process_compiled_serves_the_next_however_it_is_called(tmp_path
     for code in ("few()", "many(n_threads=2)", "few()"):
         check(run(code, FASTREC_CACHE_DIR=str(tmp_path), NUMBA_NUM_THREADS="2"), "")
     kept = Counter(path.parent.name for path in tmp_path.rglob("*.nbc"))
-    assert kept == {"evaluate_bin-int32-plain": 1, "evaluate_bins-int32-plain": 1, "evaluate_bin-int64-plain": 1}
+    assert kept == {"evaluate_bin-plain": 1, "run_side_by_side": 1}
 
 
-def test_a_parallel_driver_is_compiled_when_it_is_used_again(tmp_path):
-    code = "Entry.eager = False; many(n_threads=2); " * 2
-    check(run("Entry.eager = False; many(n_threads=2)", FASTREC_CACHE_DIR=str(tmp_path)), "")
-    assert not list(tmp_path.rglob("evaluate_bins*/*.nbc"))
-    check(run(code, FASTREC_CACHE_DIR=str(tmp_path)), "")
-    assert list(tmp_path.rglob("evaluate_bins*/*.nbc"))
+def test_where_numba_is_told_not_to_compile():
+    check(run("print(few())", NUMBA_DISABLE_JIT="1"), "0.5")
 
 
 def test_no_home_and_nothing_to_write_to(tmp_path):
@@ -125,6 +122,11 @@ LAYERS = pytest.mark.parametrize("layer", ["workqueue", "omp", "tbb"])
 @LAYERS
 def test_several_python_threads_at_once(layer):
     check(on_layer(layer, THREADS), f"True True {layer}")
+
+
+def test_a_call_while_another_thread_imports_multiprocessing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "multiprocessing.process", ModuleType("multiprocessing.process"))
+    assert threads.was_forked() is False
 
 
 MIXED = """

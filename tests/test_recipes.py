@@ -30,10 +30,14 @@ TEXT_IDS = ("trec_eval", "ir_measures")  # where equal scores are ordered by ids
 # Kinds of cases in which a tool tells apart what one policy of ours does not, and the call that says the same.
 CALLS = {
     ("pytrec_eval", "empty_list"): {"no_recs": "zero"},  # an empty list is a list there, in a dict
+    ("pytrec_eval", "judged_empty"): {"no_recs": "zero"},
     ("lenskit", "empty_list"): {"no_recs": "zero"},  # likewise
+    ("lenskit", "judged_empty"): {"no_truth": "zero", "no_recs": "zero"},
     ("spark", "no_recs"): {"no_recs": "skip"},  # a user in no row of the RDD does not count
+    ("spark", "judged_alone"): {"no_truth": "listed", "no_recs": "skip"},
     ("recbole", "no_truth"): {"no_truth": "zero"},  # its own pipeline has no such users
     ("recbole", "grade_zero"): {"no_truth": "zero"},
+    ("recbole", "judged_empty"): {"no_truth": "zero"},
     ("recbole", "one_class"): {"no_truth": "zero"},
 }
 # What stands in a name beside the metric, and what the call says instead; None where nothing of ours says it.
@@ -65,7 +69,6 @@ UNREAD = {
     "pytrec_eval": {
         r"set_F_.*": "f_beta(beta=...) with the square root of this number",
         r"num_.*|set_map.*": "declined",
-        r"ndcg.*relevance_level.*": "its ndcg does not look at the level",
     },
     "rectools": {r"accuracy.*|mcc.*|pap.*|partial_auc.*": "declined"},
     "recommenders": {r"r_precision.*": "declined"},
@@ -160,7 +163,7 @@ def is_open(tool, case, name):
     if tool == "cornac" and case["kind"] == "tied":
         return True  # hits below all that are tied with them
     if tool == "recbole" and name.startswith("recall"):
-        return case["kind"] in ("no_truth", "grade_zero", "one_class")  # NaN for all
+        return case["kind"] in ("no_truth", "grade_zero", "judged_empty", "one_class")  # NaN for all
     return False
 
 
@@ -312,6 +315,15 @@ def test_evaluators_keep_the_least_grade_of_a_tool():
         ("ndcg@3", 7, "like=7 is no tool with a recipe"),
         ("err@3", "rectools", "RecTools has no metric 'err@3'"),
         ("ndgc@3", "lenskit", "LensKit has no metric 'ndgc@3'; did you mean 'ndcg'"),
+        ("bpref", "trec_eval", "fastrec does not have bpref of trec_eval yet"),
+        ("iprec_at_recall_0.10", "trec_eval", "fastrec does not have iprec_at_recall_0.10 of trec_eval yet"),
+        ("Judged@10", "ir_measures", "fastrec does not have Judged@10 of ir_measures yet"),
+        ("set_F_4.0", "trec_eval", "set_F_4.0 of trec_eval cannot be had: what it calls beta is the square of beta"),
+        ("catalog_coverage@10", "rectools", "fastrec does not have catalog_coverage@10 of RecTools yet"),
+        ("NDCG@10", "rectools", "NDCG@10 of RecTools is called 'ndcg' here"),
+        ("ndcg(log_base=7)@10", "rectools", "RecTools has no metric 'ndcg.log_base=7.@10'; did you mean"),
+        ("success", "trec_eval", "success of trec_eval is called 'success_{k}' here"),
+        ("gauc", "recbole", "gauc of RecBole is a metric of scored rows"),
         ("mcc@3", "rectools", "mcc@3 of RecTools cannot be had: it takes every list as k items long"),
         ("ndcg@0", "ranx", "must be from 1"),
         ("ndcg@x", "ranx", "must be a whole number"),
@@ -324,6 +336,117 @@ def test_evaluators_keep_the_least_grade_of_a_tool():
 def test_what_a_tool_does_not_have(metric, like, match):
     with pytest.raises((fastrec.MetricError, fastrec.InputTypeError), match=match):
         fastrec.evaluate(*LISTS_OF_TWO, metric, like=like)
+
+
+# What the modules of tools export beside metrics, and what fastrec has under another name than `like=` takes.
+NO_METRICS = {
+    "ranx": "get_hit_lists",
+    "rectools": ".*Calculator|DebiasConfig|debias_interactions|calc_metrics",
+    "recommenders": "get_top_k_items|merge_.*",
+    "replay": "CalculationDescriptor|ConfidenceInterval|Experiment|Mean|Median|Metric|OfflineMetrics|PerUser",
+    "lenskit": "Metric.*|MeasurementCollector|.*Metric(Base)?|.*RankWeight|RunAnalysis.*|quick_measure_model",
+    "spark": "unpersist",
+    "implicit": "ranking_metrics_at_k",
+    "cornac": "R.*Metric",
+    "sklearn": ".*_curve|.*confusion_matrix.*|classification_report|metric_at_thresholds",
+}
+
+
+@pytest.mark.parametrize("tool", run.REQUIREMENTS)
+def test_no_metric_of_a_tool_is_called_unknown(tool):
+    """Each name that the tool itself lists is taken or declined: its recipe never says that the tool has no such."""
+    recipe, names = find_recipe(RECIPE_OF[tool]), run.load_golden(tool)["names"]
+    metrics = [name for name in names if not re.fullmatch(NO_METRICS.get(tool, "-"), name)]
+    assert len(metrics) >= 4
+    for name in metrics:
+        answers = []
+        for kind in ("lists", "rows"):
+            try:
+                answers += map(str, recipe.translate(name, None, kind))
+            except fastrec.MetricError as error:
+                answers.append(str(error))
+        assert not all(re.search("has no metric", answer) for answer in answers), answers
+    for name, ours in recipe.spelled.items():
+        assert {ours, ours + "@1"} & {*recipe.lists, *recipe.rows, *recipe.declined}, name
+    for name in recipe.lacking.split():
+        assert any(text in str(why_not(recipe, name.replace("*", "x"))) for text in ("does not have", "called")), name
+
+
+def why_not(recipe, name):
+    with pytest.raises(fastrec.MetricError) as raised:
+        recipe.translate(name, None, "lists" if recipe.lists else "rows")
+    return raised.value
+
+
+ALONE = (
+    {"a": ["x"]},
+    {"a": {"x": 1}, "b": {"y": 0}, "c": {"z": 1}},
+)  # b and c have no list, and nothing is relevant to b
+
+
+@pytest.mark.parametrize(
+    ("like", "means"),
+    [
+        ("trec_eval", (1.0, 1.0)),  # without -c
+        ("ir_measures", (1 / 3, 0.0)),  # all queries that are judged
+        ("ranx", (1 / 3, 0.0)),
+        ("lenskit", (1.0, 1.0)),  # users with a list
+        ("torchmetrics", (1.0, 1.0)),
+        ("spark", (1 / 3, 0.0)),
+    ],
+)
+def test_users_who_are_judged_and_have_no_list(like, means):
+    name = "AP" if like in ("trec_eval", "ir_measures") else "map"
+    assert fastrec.evaluate(*ALONE, name, like=like)[name] == means[0]
+    if like not in ("lenskit", "torchmetrics", "spark"):
+        graded = {"a": {"x": 2}, "b": {"y": 1}}
+        assert fastrec.evaluate({"a": ["x"]}, graded, name, like=like, min_gain=2)[name] == (means[1] or 0.5)
+
+
+def test_no_truth_rules_who_has_neither_relevant_items_nor_a_list():
+    cases = {"skip": (1.0, 1), "zero": (1 / 3, 3), "judged": (1.0, 1), "listed": (0.5, 2), "nan": (math.nan, 3)}
+    for no_truth, (mean, evaluated) in cases.items():
+        recs, truth = {"a": ["x"], "d": ["x"]}, ALONE[1]
+        options = {"no_truth": no_truth, "no_recs": "skip", "per_user": True}
+        report = fastrec.evaluate(recs, truth, "recall@1", **options)
+        assert report["recall@1"] == pytest.approx(mean, nan_ok=True)
+        assert report.users == {
+            "total": 4,
+            "evaluated": evaluated,
+            "no_truth": 2,
+            "no_recs": 1,
+        }
+    with pytest.raises(fastrec.InputError, match="user 'b' has no relevant item, and no_truth='error'"):
+        fastrec.evaluate(*ALONE, "recall@1", no_truth="error", no_recs="skip")
+
+
+@pytest.mark.parametrize(("like", "metric"), [("torchmetrics", "gauc"), ("torchmetrics", "map"), ("sklearn", "ndcg")])
+def test_a_user_without_rows_is_none_for_a_tool_of_rows(like, metric):
+    report = fastrec.evaluate_scores([1, 0, 0, 0], [0.5, 0.25, 0.75, 0.125], [0, 2, 2, 4], metric, like=like)
+    assert report[metric] == 0.5  # 1, no rows, 0 without a positive row
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ndcg_cut_2", "nDCG@2"])
+def test_the_level_of_trec_eval_does_not_reach_its_ndcg(name, tmp_path):
+    recs, truth = {"a": ["x", "y"], "b": ["y"]}, {"a": {"x": 1, "y": 2}, "b": {"y": 1}}
+    for like in ("trec_eval", "ir_measures"):
+        report = fastrec.evaluate(recs, truth, [name, "recip_rank"], like=like, min_gain=2)
+        assert report[name] == fastrec.evaluate(recs, truth, name, like=like)[name] > 0.9
+        assert report["recip_rank"] == 0.25
+    why = fastrec.explain(name, recs, truth, like="trec_eval", min_gain=2)
+    assert why.sides["trec_eval"].estimate.mean == report[name]
+    assert fastrec.evaluate(recs, truth, "ndcg", like="ranx", min_gain=2)["ndcg"] < 0.5  # ranx has a level for it
+
+
+def test_the_options_named_for_trec_eval_are_those_of_its_recipe():
+    cli = pytest.importorskip("fastrec.cli")
+    policies = find_recipe("trec_eval").policies
+    options = " ".join(f"--{name.replace('_', '-')} {policies[name]}" for name in ("ties", "no_truth", "no_recs"))
+    readme = (RIVALS.parents[1] / "README.md").read_text(encoding="utf-8")
+    texts = [cli.evaluate.help, readme.partition("## Command line")[2]]
+    for text in texts:
+        named = re.findall(r"--ties id_desc(?: +--no-\S+ \w+)*", " ".join(text.split()))
+        assert named and set(named) == {options}
 
 
 def test_evaluators_and_what_they_keep():

@@ -1,6 +1,7 @@
 """The report: numbers, names, exports, saving; built from plain data, without any evaluation."""
 
 import io
+import itertools
 import json
 import math
 import os
@@ -181,10 +182,11 @@ def test_repr_is_an_aligned_table():
     assert repr(make_report(estimates=estimates, users=users)).splitlines() == [
         "metric                  mean    ± 95 %      users",
         "ndcg(gain=exp2)@10    0.1235    0.0196  1,000,000",
-        "cg                  2.50e+06       nan          1",
+        "cg                  2.50e+06         –          1",
         "mrr                   0.0000  1.96e-05          3",
-        "map                      nan       nan          0",
+        "map                      nan         –          0",
         "; ".join(["1,000,000 of 1,000,003 users counted", *policies]),
+        "no interval for cg: only one user is counted",
     ]
 
 
@@ -284,6 +286,7 @@ def test_dict_is_schema_1():
             "age": {"18": {"ndcg@10": {"mean": 0.5, "std_error": 0.1, "users": 3, "rest": nobody}}},
         },
         "settings": {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "min_gain": None},
+        "warnings": [],
     }
 
 
@@ -444,6 +447,7 @@ def test_save_and_load_are_exact(user_ids, tmp_path):
     }
     if user_ids is not None:
         per_user = {name: values[: len(user_ids)] for name, values in per_user.items()}
+    n_users = 4 if user_ids is None else len(user_ids)
     estimates = {
         "hits@5": Estimate(0.1 + 0.2, 1 / 3, 3),
         "cg": Estimate(math.inf, NAN, 1),
@@ -462,6 +466,7 @@ def test_save_and_load_are_exact(user_ids, tmp_path):
         groups=groups,
         per_user=per_user,
         user_ids=user_ids,
+        users={"total": n_users, "evaluated": n_users},
         data=make_report().data | {"truth_items_in_recs": NAN, "truth_users_with_recs": 1 / 7},
     )
     assert_same(report, saved_and_loaded(report, tmp_path))
@@ -513,14 +518,23 @@ def test_a_saved_file_has_the_usual_permissions_and_links_are_followed(tmp_path)
 
 
 @pytest.mark.parametrize("older", [None, b"an older file"])
-def test_a_failure_in_the_middle_leaves_nothing_behind(tmp_path, older):
+def test_a_failure_in_the_middle_leaves_nothing_behind(tmp_path, older, monkeypatch):
     path = tmp_path / "report.npz"
     if older is not None:
         path.write_bytes(older)
     before = list(tmp_path.iterdir())
-    # The second array cannot be written without pickle: by then the first is in the file.
-    broken = make_report(per_user={"ndcg@10": np.zeros(100_000), "hits@5": np.array([object()])})
-    with pytest.raises(ValueError, match="allow_pickle=False"):
+    users = {"total": 100_000, "evaluated": 3}
+    broken = make_report(per_user={name: np.zeros(100_000) for name in make_report()}, users=users)
+    write, written = np.lib.format.write_array, []
+
+    def fail_at_the_third(stream, array, **options):
+        if len(written) == 2:
+            raise ValueError("no room")
+        written.append(array)
+        write(stream, array, **options)
+
+    monkeypatch.setattr(np.lib.format, "write_array", fail_at_the_third)
+    with pytest.raises(ValueError, match="no room"):
         broken.save(path)
     assert list(tmp_path.iterdir()) == before
     assert older is None or path.read_bytes() == older
@@ -622,9 +636,22 @@ def test_a_newer_schema_is_named(tmp_path):
         load(tmp_path / "new.npz")
 
 
-def test_a_file_that_is_not_there_is_not_a_bad_report(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load(tmp_path / "absent.npz")
+def test_a_file_that_is_not_there_is_the_same_error_everywhere(tmp_path):
+    (tmp_path / "file").touch()
+    absent = [str(tmp_path / name) for name in ("absent.npz", "absent/report.npz", "file/report.npz")]
+    pattern = str(tmp_path / "*.csv")
+    for path, read in (*itertools.product(absent, (load, fastrec.evaluate_files)), (pattern, fastrec.evaluate_files)):
+        with pytest.raises(fastrec.MissingFileError, match=f"^{re.escape(path)}: no such file") as caught:
+            read(path)
+        assert isinstance(caught.value, InputError) and isinstance(caught.value, FileNotFoundError)
+
+
+def test_a_file_of_data_that_the_system_does_not_find_is_an_error_of_ours(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    for name, says in (("loop", "symbolic links"), ("x" * 300, "too long")):
+        with pytest.raises(InputError, match=f"{name}: cannot be read: .*{says}") as caught:
+            fastrec.evaluate_files(tmp_path / name)
+        assert not isinstance(caught.value, OSError)
 
 
 def test_the_message_of_an_absent_metric_is_a_sentence():
@@ -676,19 +703,31 @@ def test_why_a_mean_is_none_of_values_is_said(reason, options):
 @pytest.mark.parametrize(
     ("document", "arrays", "says"),
     [
-        ({}, {"per_user_0": np.array(list("abcd"))}, r"values of 'ndcg@10' must be float64 \(n_users,\), found <U1"),
-        ({}, {"per_user_0": np.zeros((2, 2))}, r"values of 'ndcg@10' must be float64 \(n_users,\), found .* \(2, 2\)"),
+        ({}, {"per_user_0": np.array(list("abcd"))}, r"values of 'ndcg@10' must be float64 \(4,\), found <U1"),
+        ({}, {"per_user_0": np.zeros((2, 2))}, r"values of 'ndcg@10' must be float64 \(4,\), found .* \(2, 2\)"),
         ({}, {"per_user_0": np.zeros(4, np.float32)}, "values of 'ndcg@10' must be float64"),
-        ({}, {"per_user_0": np.zeros(7)}, "one of each for every user, found .*7, 'user_ids': 4"),
-        ({}, {"user_ids": np.arange(7)}, "one of each for every user, found .*'user_ids': 7"),
-        ({}, {"user_ids": np.zeros((4, 1), np.int64)}, r"user_ids must be of one dimension, .* \(4, 1\)"),
-        ({}, {"user_ids": np.zeros(4)}, "user_ids must be of one dimension, of text or integers, found float64"),
+        ({}, {"per_user_0": np.zeros(7)}, r"must be float64 \(4,\), found float64 \(7,\)"),
+        (
+            {},
+            {"user_ids": np.arange(7)},
+            r"user_ids must be one text or integer for each of 4 users, found int64 \(7,\)",
+        ),
+        (
+            {},
+            {"user_ids": np.zeros((4, 1), np.int64)},
+            r"user_ids must be one text or integer for each of 4 users, .* \(4, 1\)",
+        ),
+        ({}, {"user_ids": np.zeros(4)}, "user_ids must be one text or integer for each of 4 users, found float64"),
         ({}, {"user_ids_json": np.frombuffer(b"[1, [2], 3, 4]", np.uint8)}, "user_ids must be a list of texts"),
         ({}, {"user_ids_json": np.frombuffer(b'"abcd"', np.uint8)}, "user_ids must be a list of texts"),
-        ({}, {"labels_0": np.arange(5)}, "one of each for every user, found .*labels of .plan.*: 5"),
+        (
+            {},
+            {"labels_0": np.arange(5)},
+            r"labels_0 must be one text or integer for each of 4 users, found int64 \(5,\)",
+        ),
         ({"labelled": ["plan", "country"]}, {}, "there are no labels for 'country'"),
         ({"per_user": ["mrr"]}, {}, "values of users of 'mrr', which is no metric of it"),
-        ({"per_user": ["ndcg@10", "mrr"]}, {}, "per_user_1"),
+        ({"per_user": ["ndcg@10", "hits@5"]}, {}, "per_user_1"),
     ],
 )
 def test_forged_arrays_are_an_error(tmp_path, document, arrays, says):
@@ -708,3 +747,163 @@ def test_the_text_of_to_json_is_not_loaded_and_says_what_is(tmp_path, indent):
     (tmp_path / "report.json").write_text(make_report().to_json(indent))
     with pytest.raises(InputError, match=r"JSON, as to_json makes it, which is not loaded; Report\.save writes what"):
         load(tmp_path / "report.json")
+
+
+def forge(path, change=lambda document: None, **arrays):
+    """Save a report of two metrics, groups and four users, its document and arrays changed by functions."""
+    estimates = {name: GroupEstimate(*one, rest=one) for name, one in make_report().estimates.items()}
+    report = make_report(
+        groups={"plan": {1: estimates, "b": estimates}},
+        per_user={name: np.arange(4.0) for name in estimates},
+        user_ids=np.arange(4),
+        labels={"plan": np.array([1, 1, "b", "b"], dtype=object), "size": np.arange(4)},
+    )
+    document, members = report._members()
+    document = json.loads(json.dumps(document))
+    change(document)
+    members |= {name: made(members.get(name)) for name, made in arrays.items()}
+    with path.open("wb") as file:
+        write_archive(file, "report", document, members, small=False)
+    return report
+
+
+def set_in(*path, to):
+    """A change of a document: the value at a path."""
+
+    def change(document):
+        for name in path[:-1]:
+            document = document[name]
+        document[path[-1]] = to
+
+    return change
+
+
+def without(*path):
+    def change(document):
+        for name in path[:-1]:
+            document = document[name]
+        del document[path[-1]]
+
+    return change
+
+
+ONE = {"mean": 0.5, "std_error": 0.1, "users": 3}
+FORGED = {
+    "a group twice": set_in("labels", "plan", to=[1, 1]),
+    "a group of two names": set_in("labels", "plan", to=["b", 1]),
+    "a group short": set_in("labels", "plan", to=[1]),
+    "a label that is a list": set_in("labels", "plan", to=[[1], "b"]),
+    "a label that is true": set_in("labels", "plan", to=[True, "b"]),
+    "a grouping without groups": set_in("labels", "country", to=[]),
+    "groups without labels": without("labels", "plan"),
+    "groups that are a list": set_in("groups", to=[1]),
+    "a group without its rest": without("groups", "plan", "b", "hits@5", "rest"),
+    "a group that is a number": set_in("groups", "plan", "b", to=3),
+    "like is null": set_in("settings", "like", to=None),
+    "names that are null": set_in("settings", "names", to=None),
+    "names of no metric": set_in("settings", "names", to={"a": "b", "b": "a"}),
+    "names that are numbers": set_in("settings", "names", to={"a": 1}),
+    "a setting that is a list": set_in("settings", "ties", to=[1]),
+    "a policy of no name": set_in("settings", "no_recs", to="maybe"),
+    "a policy short": without("settings", "no_truth"),
+    "settings that are null": set_in("settings", to=None),
+    "users below 0": set_in("users", "total", to=-5),
+    "users that are true": set_in("users", "total", to=True),
+    "users that are no whole number": set_in("users", "evaluated", to=2.5),
+    "users past 2^63": set_in("users", "evaluated", to=2**63),
+    "more users than there are": set_in("users", "evaluated", to=5),
+    "no total": without("users", "total"),
+    "rows below 0": set_in("data", "rec_rows", to=-1),
+    "rows that are text": set_in("data", "rec_rows", to="40"),
+    "rows that are NaN": set_in("data", "rec_rows", to=None),
+    "a share below 0": set_in("data", "truth_items_in_recs", to=-0.5),
+    "a share above 1": set_in("data", "truth_items_in_recs", to=2),
+    "no rows": without("data", "truth_rows"),
+    "data that are a list": set_in("data", to=[]),
+    "a mean that is true": set_in("metrics", "hits@5", "mean", to=True),
+    "a mean that is text": set_in("metrics", "hits@5", "mean", to="0.5"),
+    "a mean that no float has": set_in("metrics", "hits@5", "mean", to=10**400),
+    "an error that is a list": set_in("metrics", "hits@5", "std_error", to=[0.5]),
+    "an estimate of users below 0": set_in("metrics", "hits@5", "users", to=-1),
+    "an estimate without users": without("metrics", "hits@5", "users"),
+    "metrics that are a list": set_in("metrics", to=[ONE]),
+    "warnings that are numbers": set_in("warnings", to=[1]),
+    "warnings that are text": set_in("warnings", to="text"),
+    "a version that is a number": set_in("fastrec", to=1),
+    "no version": without("fastrec"),
+    "a schema that is text": set_in("schema", to="1"),
+    "values of a metric twice": set_in("per_user", to=["hits@5", "hits@5"]),
+    "values of a number": set_in("per_user", to=[1, 2]),
+    "values that are text": set_in("per_user", to="ab"),
+    "values of no metric": set_in("per_user", to=["mrr"]),
+    "labels of a grouping twice": set_in("labelled", to=["plan", "plan"]),
+    "labels of a number": set_in("labelled", to=[1, 2]),
+    "labels that are null": set_in("labelled", to=None),
+    "more labels than there are": set_in("labelled", to=["plan", "size", "age"]),
+}
+FORGED_ARRAYS = {
+    "values of a user short": {"per_user_1": lambda own: own[:-1]},
+    "values of no users": {"per_user_0": lambda own: own[:0]},
+    "values of two dimensions": {"per_user_0": lambda own: own.reshape(2, 2)},
+    "values of no dimension": {"per_user_0": lambda own: np.array(1.0)},
+    "values that are dates": {"per_user_0": lambda own: own.astype("M8[s]")},
+    "values that are float32": {"per_user_0": lambda own: own.astype(np.float32)},
+    "values that are text": {"per_user_0": lambda own: own.astype(str)},
+    "ids of a user short": {"user_ids": lambda own: own[:-1]},
+    "ids of two dimensions": {"user_ids": lambda own: own.reshape(4, 1)},
+    "ids that are dates": {"user_ids": lambda own: own.astype("M8[s]")},
+    "ids that are fractions": {"user_ids": lambda own: own / 2},
+    "ids that are true or false": {"user_ids": lambda own: own > 1},
+    "ids of true and false": {"user_ids_json": lambda _: np.frombuffer(b"[true, false, 1, 2]", np.uint8)},
+    "a user twice": {"user_ids": lambda own: own * 0},
+    "labels of a user short": {"labels_1": lambda own: own[1:]},
+    "labels of two dimensions": {"labels_1": lambda own: own[:, None]},
+    "labels that are dates": {"labels_1": lambda own: own.astype("M8[D]")},
+    "labels that are fractions": {"labels_1": lambda own: own / 2},
+    "labels of null": {"labels_0_json": lambda _: np.frombuffer(b"[null, 1, 2, 3]", np.uint8)},
+}
+
+
+@pytest.mark.parametrize("name", [*FORGED, *FORGED_ARRAYS])
+def test_a_forged_report_is_refused_when_it_is_loaded(name, tmp_path):
+    path = tmp_path / "report.npz"
+    assert_same(forge(path), load(path))
+    forge(path, FORGED.get(name, lambda document: None), **FORGED_ARRAYS.get(name, {}))
+    with pytest.raises(InputError, match=re.escape(f"{path} is not a readable fastrec report: ")) as caught:
+        load(path)
+    assert len(str(caught.value).splitlines()) == 1
+    assert str(caught.value).isprintable()
+    assert isinstance(caught.value.__cause__, InputError), "found by a check of ours"
+
+
+FORGED_LOGS = {
+    "rows below 0": set_in("data", "rows", to=-1),
+    "a policy of no name": set_in("settings", "no_truth", to=7),
+    "more users than there are": set_in("users", "no_negatives", to=9),
+}
+
+
+@pytest.mark.parametrize("name", FORGED_LOGS)
+def test_a_forged_report_of_a_log_is_refused_when_it_is_loaded(name, tmp_path):
+    report = fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.25, 0.1, 0.7], [0, 2, 4], metrics=["auc", "gauc"])
+    document, arrays = report._members()
+    for change in (lambda document: None, FORGED_LOGS[name]):
+        assert_same(report, saved_and_loaded(report, tmp_path))
+        change(document)
+        with (tmp_path / "report.npz").open("wb") as file:
+            write_archive(file, "report", document, arrays, small=False)
+    with pytest.raises(InputError, match="is not a readable fastrec report: "):
+        load(tmp_path / "report.npz")
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    for wrong in (
+        {"user_ids": np.arange(3)},
+        {"user_ids": np.arange(4).astype("M8[s]")},
+        {"per_user": {"hits@5": np.zeros(3)}},
+        {"labels": {"plan": np.zeros(4)}},
+        {"users": {"total": -1, "evaluated": 0}},
+    ):
+        with pytest.raises(InputError):
+            make_report(**wrong).save(tmp_path / "report.npz")
+    assert list(tmp_path.iterdir()) == []

@@ -27,6 +27,7 @@ pytestmark = [
     ),
     # PySpark's own, of a library that is not used here
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:ranks of lists have gaps"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # PySpark's sockets
 ]
 pyspark = pytest.importorskip("pyspark", reason="no PySpark: pip install 'fastrec[spark]'")
@@ -229,6 +230,12 @@ def test_another_tools_names(on_spark):
     assert report["ndcg_cut_10"] == report["ndcg@10"]
 
 
+def test_a_column_may_have_an_empty_name(on_spark):
+    recs, truth = (side.rename_columns({"item_id": ""}) for side in make_lists(20))
+    report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), LISTS, k=5, item="")
+    assert_same(report, fastrec.evaluate(recs, truth, LISTS, k=5, item=""))
+
+
 def test_values_of_users_are_a_data_frame(on_spark):
     recs, truth = make_lists(texts=True)
     report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), LISTS, k=5, per_user=True)
@@ -257,6 +264,23 @@ def test_a_user_of_a_million_rows(session):
     report = fastrec.spark.evaluate(recs, truth, ["mrr", "ndcg", "recall@1000"], n_partitions=5)
     assert_same(report, fastrec.evaluate(recs.toArrow(), truth.toArrow(), ["mrr", "ndcg", "recall@1000"]))
     assert report.data["rec_rows"] == n and report.users["total"] == 101
+
+
+def test_warnings_of_tasks_are_in_the_report(session, tmp_path):
+    """Ranks with gaps, of users in several partitions: each list is counted, and the first user named."""
+    recs = pa.table({"user_id": [5, 5, 4, 4, 3, 3], "item_id": [1, 2, 1, 2, 1, 2], "rank": [1, 3, 1, 2, 2, 3]})
+    truth = pa.table({"user_id": [5, 4, 3], "item_id": [2, 2, 1]})
+    with pytest.warns(fastrec.FastrecWarning, match="2 lists, as of user 3: 2, 3"):
+        local = fastrec.evaluate(recs, truth, "mrr")
+    with pytest.warns(fastrec.FastrecWarning, match="2 lists, as of user 3: 2, 3"):
+        report = fastrec.spark.evaluate(*map(session.createDataFrame, (recs, truth)), "mrr", n_partitions=3)
+    assert report.warnings == local.warnings and report.to_dict() == local.to_dict()
+    report.save(tmp_path / "report")
+    assert fastrec.load(tmp_path / "report").warnings == local.warnings
+    followed = fastrec.spark.evaluate(
+        *map(session.createDataFrame, (recs, truth)), "mrr@3", like="rectools", ties="error"
+    )
+    assert_same(followed, fastrec.evaluate(recs, truth, "mrr@3", like="rectools", ties="error"))
 
 
 @pytest.mark.filterwarnings("ignore:the truth has no rows")

@@ -346,3 +346,76 @@ def test_sorted_rows_that_are_none(name: str, column: Any) -> None:
         np.savez(forged, **{n: column(members[n]) if n == f"runs_0_{name}" else members[n] for n in members.files})
     with pytest.raises(fastrec.InputError, match="sorted rows"):
         fastrec.ScoreEvaluator.from_bytes(forged.getvalue())
+
+
+def forged(evaluator: Any, change: Any, **arrays: Any) -> bytes:
+    """The bytes of an evaluator, its document and members changed by functions."""
+    out = io.BytesIO()
+    with np.load(io.BytesIO(evaluator.to_bytes())) as members:
+        found = {name: arrays.get(name, lambda own: own)(members[name]) for name in members.files}
+    document = json.loads(found.pop("evaluator").tobytes())
+    change(document)
+    np.savez(out, evaluator=np.frombuffer(json.dumps(document).encode(), np.uint8), **found)
+    return out.getvalue()
+
+
+FORGED: dict[str, Any] = {
+    "like is null": lambda own: own.update(like=None),
+    "gaps that are treated in no known way": lambda own: own.update(like={"rank_gaps": "keeps"}),
+    "facts of two dimensions": lambda own: own["seen"].update(facts=[own["seen"]["facts"]] * 3),
+    "facts below 0": lambda own: own["seen"].update(facts=[-1] * 7),
+    "users below 0": lambda own: own["seen"].update(users=-5),
+    "users that are true": lambda own: own["seen"].update(users=True),
+    "more users than there are": lambda own: own["seen"].update(users=2**70),
+    "groups of one name": lambda own: own["seen"].update(groups=[own["seen"]["groups"][0]] * 4),
+    "a group that is a list": lambda own: own["seen"]["groups"].__setitem__(0, ["half", [1]]),
+    "a kind without a name": lambda own: own.update(kind=""),
+    "a format of text": lambda own: own.update(state="2"),
+    "another format without a version": lambda own: own.update(state=3, fastrec=None),
+    "metrics that are a number": lambda own: own.update(metrics=7),
+    "settings that are a list": lambda own: own.update(settings=[1]),
+    "no settings": lambda own: own.pop("settings"),
+    "hints that are numbers": lambda own: own.update(hints=[1]),
+    "a hint of a user that is a list": lambda own: own.update(hints=[["text", "rec_lists_with_gaps", [[1], "more"]]]),
+    "facts that are text": lambda own: own.update(facts={"rec_rows": "1"}),
+}
+FORGED_ARRAYS: dict[str, Any] = {
+    "a row of values short": {"per_user": lambda own: own[:-1]},
+    "values that are dates": {"per_user": lambda own: own.astype("M8[s]")},
+    "values that are float32": {"per_user": lambda own: own.astype(np.float32)},
+    "counts below 0": {"counts": lambda own: -own},
+    "counts past the users": {"counts": lambda own: own + 10**6},
+    "a user twice": {"user_ids": lambda own: own * 0},
+    "users that are dates": {"user_ids": lambda own: own.astype("M8[s]")},
+    "labels that are dates": {"labels_0": lambda own: own.astype("M8[s]")},
+}
+
+
+@pytest.mark.parametrize("name", [*FORGED, *FORGED_ARRAYS])
+def test_a_forged_state_is_refused_when_it_is_read(name: str) -> None:
+    evaluator = lists_evaluator(np.arange(N_USERS))
+    data = forged(evaluator, FORGED.get(name, lambda own: None), **FORGED_ARRAYS.get(name, {}))
+    with pytest.raises(fastrec.InputError, match=r"not (a state that this version reads|the state of an evaluator)"):
+        fastrec.Evaluator.from_bytes(data)
+
+
+def test_a_hint_of_a_count_that_is_not_there_is_still_read() -> None:
+    hints = [["a text", "nothing", [1, "found"]]]
+    again = fastrec.ScoreEvaluator.from_bytes(forged(scores_evaluator(), lambda own: own.update(hints=hints)))
+    with pytest.warns(fastrec.FastrecWarning, match="^a text$"):
+        assert again.result().warnings == ["a text"]
+
+
+def test_labels_of_batches_may_be_of_two_types() -> None:
+    evaluator = fastrec.Evaluator("mrr", per_user=True)
+    for labels in ([1, 2], ["a", "b\0"]):
+        evaluator.update([[1], [2]], [[1], [3]], groups=labels)
+    again = fastrec.Evaluator.from_bytes(evaluator.to_bytes()).result()
+    assert again.labels["group"].tolist() == evaluator.result().labels["group"].tolist() == [1, 2, "a", "b\0"]
+
+
+@pytest.mark.parametrize("change", [lambda own: own + 2**62, lambda own: np.full_like(own, 2**63 - 1)])
+def test_more_sorted_rows_than_can_be_counted_are_refused(change: Any) -> None:
+    data = forged(scores_evaluator(), lambda own: None, runs_0_positives=change)
+    with pytest.raises(fastrec.InputError, match="sorted rows"):
+        fastrec.ScoreEvaluator.from_bytes(data)

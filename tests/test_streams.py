@@ -1,6 +1,8 @@
 """Files that do not fit in memory: sorted on disk and streamed, with the same bits; batches that hold users whole."""
 
+import gzip
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -16,9 +18,15 @@ from test_laws import group_bits, mean_bits, user_bits
 import fastrec
 from fastrec import files
 from fastrec.files import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
+from fastrec.formats import find_files
+from fastrec.parquet import Room, find_plain, read_plain, size_of_plain
+from fastrec.sorting import sort_rows
 from fastrec.streams import batches_of_users
+from fastrec.tables import open_database
 
 pa = pytest.importorskip("pyarrow")
+compute = pytest.importorskip("pyarrow.compute")
+csv = pytest.importorskip("pyarrow.csv")
 duckdb = pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -283,3 +291,92 @@ def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.Monk
             Resources(temp_directory=tmp_path),
         )
     assert sorted(os.listdir(tmp_path)) == ["recs", "truth"]
+
+
+# Long texts, and files that are packed well
+
+UNDER_A_LIMIT = """
+import json, sys
+import fastrec
+report = fastrec.evaluate_files(*sys.argv[1:3], ["recall@2", "ndcg@10"], memory=int(sys.argv[3]))
+with open("/proc/self/status") as status:
+    peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+print(json.dumps([peak, [value.hex() for value in (report["recall@2"], report["ndcg@10"])]]))
+"""
+
+
+def peak_of(path: Path, memory: int) -> tuple[int, list[str]]:
+    """The most memory that a process used, and its values."""
+    command = [sys.executable, "-c", UNDER_A_LIMIT, str(path), str(path), str(memory)]
+    environment = os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    peak, values = json.loads(found.stdout)
+    return peak, values
+
+
+def long_texts(n_rows: int, characters: int) -> Any:
+    """Lists of 100, ids of one length."""
+    rows = np.arange(n_rows)
+    columns = {"user_id": rows // 100, "item_id": rows}
+    return pa.table(
+        {name: compute.utf8_lpad(pa.array(ids).cast("string"), characters, "0") for name, ids in columns.items()}
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("form", ["parquet", "csv.gz"])
+def test_long_texts_keep_to_the_memory(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"lists.{form}"
+    table = long_texts(150_000, 500)
+    if form == "parquet":
+        pq.write_table(table, path)
+    else:
+        with gzip.open(path, "wb", 1) as stream:
+            csv.write_csv(table, stream)
+    peak, values = peak_of(path, 100_000_000)
+    assert peak <= 500_000_000
+    _, whole = peak_of(path, 1 << 40)
+    assert values == whole
+
+
+def test_texts_that_are_longer_than_a_sample_says(tmp_path: Path) -> None:
+    """Reading stops where they are too much, and the files are streamed."""
+    rows = np.arange(40_000)
+    lengths = np.where(rows % 10_000 < 5_000, 1, 400)
+    texts = [f"{row:05}".ljust(length, "x") for row, length in zip(rows.tolist(), lengths.tolist(), strict=True)]
+    table = pa.table({"user_id": [f"u{row // 10}" for row in rows.tolist()], "item_id": texts})
+    path = tmp_path / "lists.parquet"
+    pq.write_table(table, path, row_group_size=10_000)
+    plain = (find_plain({"recs": find_files(str(path))}, Columns(), "auto") or {})["recs"]
+    size = size_of_plain([plain])
+    assert size.text < table.nbytes / 4
+    assert read_plain(plain, 2, Room(size, size.n_bytes)) is None
+    assert read_plain(plain, 2, Room(size, 1 << 40)).num_rows == 40_000
+
+
+@pytest.mark.parametrize("keys", [("user",), ("user", "other"), ()])
+def test_rows_sorted_in_ranges_stand_as_if_sorted_at_once(keys: tuple[str, ...]) -> None:
+    draw = np.random.default_rng(5)
+    users = (draw.integers(0, 60, 5_000) ** 2 // 50).tolist()
+    columns = [[f"é{'x' * (n % 9)}{n}" for n in users], draw.integers(0, 3, 5_000).tolist(), list(range(5_000))]
+    source = pa.table(dict(zip(("user", "other", "row"), columns, strict=True)))
+    with duckdb.connect() as con:
+        con.register("source", source)
+        con.execute("CREATE TABLE rows AS SELECT * FROM source")
+        for n_ranges in (1, 2, 7, 200):
+            sort_rows(con, f"sorted_{n_ranges}", "SELECT *, rowid AS place FROM rows", keys, n_ranges, lambda _: None)
+            found = con.execute(f"SELECT * FROM sorted_{n_ranges}").fetchall()
+            assert found == sorted(zip(*columns, strict=True), key=lambda row: (row[: len(keys)], row[2]))
+
+
+def test_what_cannot_be_sorted_at_once_is_sorted_in_ranges(tmp_path: Path) -> None:
+    """DuckDB cannot merge such texts in so little memory."""
+    source = long_texts(150_000, 1000)
+    with open_database(2, str(tmp_path), 100_000_000) as con:
+        con.register("source", source)
+        con.execute("CREATE TABLE texts AS SELECT user_id AS user, item_id AS item FROM source")
+        select = "SELECT *, rowid AS place FROM texts"
+        sort_rows(con, "sorted_texts", select, ("user",), 1, lambda _: None)
+        reader = con.execute("SELECT item FROM sorted_texts")
+        items = [item for _ in range(30) for (item,) in reader.fetchmany(5_000)]
+    assert items == source["item_id"].to_pylist()

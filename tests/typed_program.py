@@ -117,7 +117,7 @@ def take_errors_apart() -> list[type[Exception]]:
     for metrics in ("ndgc", 3):
         try:
             fastrec.evaluate(RECS, TRUTH, metrics)  # type: ignore[arg-type]
-        except (fastrec.MissingExtraError, *kinds) as error:
+        except (fastrec.MissingExtraError, fastrec.MissingFileError, *kinds) as error:
             caught.append(type(error))
         except fastrec.FastrecError:
             raise

@@ -15,6 +15,7 @@ from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.users import check_keys
 from fastrec.ragged import Ragged, as_array, check_indptr
+from fastrec.tensors import as_numpy, holds_tensors, is_tensor
 
 __all__ = ["RawSide", "Side", "check_numbers", "read_pair", "read_side"]
 
@@ -35,6 +36,7 @@ class RawSide(NamedTuple):
     indptr: Array  # int64 (n_users + 1,)
     extra: Array | None  # scores of lists, gains of truth: float64 (n,)
     order: str = ""  # what brought lists of a frame without scores into order: "rank", or "place" of their rows
+    ranks: Array | None = None  # of each item, ascending within a user, where those of some user have gaps
 
 
 class Side(NamedTuple):
@@ -79,6 +81,8 @@ def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, 
 
 def read_side(value: Any, name: str, extra: str) -> RawSide:
     """One side in any form but a dict."""
+    if is_tensor(value):
+        value = as_numpy(value, name)
     if isinstance(value, Ragged):
         # checked again: the arrays are the caller's, who may have changed them since
         items = check_ids(value.values, f"{name}.values")
@@ -156,6 +160,11 @@ def _read_csr(value: Any, name: str, extra: str) -> RawSide:
 def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> RawSide:
     """One collection of items per user: a list, tuple, set or array, or a dict from item to score or gain."""
     if not set(map(type, rows)) <= READ_AT_ONCE:
+        if holds_tensors(rows):
+            rows = [
+                as_numpy(row, f"{name}[{shown(at if users is None else users[at])}]") if is_tensor(row) else row
+                for at, row in enumerate(rows)
+            ]
         for at, row in enumerate(rows):
             if type(row) not in READ_AT_ONCE and (wrong := _why_no_row(row, name)):
                 raise InputTypeError(f"{name}[{shown(at if users is None else users[at])}] {wrong}")

@@ -35,8 +35,17 @@ from fastrec.inputs.grouping import (
     order_of_ids,
 )
 from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids, spell
-from fastrec.inputs.order import are_disordered, hint_of_order, hint_of_sides, likely_orders
-from fastrec.inputs.users import as_labels
+from fastrec.inputs.order import (
+    are_disordered,
+    are_gapless,
+    hint_of_gain,
+    hint_of_order,
+    hint_of_sides,
+    likely_gains,
+    likely_orders,
+    users_with_gaps,
+)
+from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels
 from fastrec.threads import run_in_threads
 
 __all__ = [
@@ -46,12 +55,12 @@ __all__ = [
     "extra_column",
     "read_frames",
     "read_scored_frame",
+    "read_user_labels",
     "refuse_columns",
     "spell_labels",
 ]
 
 Array = np.ndarray[Any, Any]
-NO_LABEL = "(none)"
 LARGEST_EXACT_FLOAT = 2**53
 INT32_END = 2**31
 
@@ -84,6 +93,36 @@ def refuse_columns(columns: Columns, why: str) -> None:
     """An error if columns are named where nothing has any."""
     if given := columns.given():
         raise InputError(f"{given[0]} names a column, but {why}")
+
+
+def read_user_labels(by: Any, user: Any) -> UserLabels | None:
+    """Labels by user, from a mapping, a Series or a data frame of users; None where `by` names columns."""
+    if by is None or isinstance(by, UserLabels | str | list | tuple):
+        return by if isinstance(by, UserLabels) else None
+    if isinstance(by, Mapping):
+        return UserLabels.of_mapping(by)
+    if hasattr(by, "to_dict") and hasattr(by, "index") and not hasattr(by, "columns"):  # a Series of pandas
+        known = by.dropna()
+        check_labels(known.tolist())
+        return UserLabels({"group": _labels_by_user(known.index.tolist(), known.tolist(), "by")})
+    frame = open_foreign(by, "by")
+    if not isinstance(frame, Frame):
+        return None
+    name = "user_id" if user is None else _one_name(user, "user")
+    users = _scalars(frame, name).to_pylist()
+    groupings = {own: _scalars(frame, own, nulls=True).to_pylist() for own in frame.columns if own != name}
+    if not groupings:
+        raise InputError(f"by has no column beside {name!r}: labels of users are wanted")
+    return UserLabels({own: _labels_by_user(users, labels, frame.where(own)) for own, labels in groupings.items()})
+
+
+def _labels_by_user(users: Sequence[Any], labels: Sequence[Any], where: str) -> dict[Any, Any]:
+    """{user: label} of rows, which must agree within a user; a null says nothing."""
+    found: dict[Any, Any] = {}
+    for user, label in zip(users, labels, strict=True):
+        if label is not None and found.setdefault(user, label) != label:
+            raise InputError(f"{where} must agree within a user, but rows of user {user!r} differ")
+    return found
 
 
 class FrameUsers(NamedTuple):
@@ -161,9 +200,9 @@ class _Users(NamedTuple):
 
 
 def read_frames(
-    frames: Mapping[str, Any], columns: Columns, user_weight: Any, n_threads: int
+    frames: Mapping[str, Any], columns: Columns, user_weight: Any, n_threads: int, *, graded: bool
 ) -> tuple[list[RawSide], FrameUsers]:
-    """Lists, truth and, if given, seen items as sides of the same users."""
+    """Lists, truth and, if given, seen items as sides of the same users; `graded`: whether gains make a difference."""
     opened = [_open(_as_frame(value, name), columns) for name, value in frames.items()]
     of_each = max(1, n_threads // 2)  # columns of users and of items are read at once
     ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at], of_each), range(2 * len(opened)), n_threads)
@@ -180,8 +219,19 @@ def read_frames(
     weights = _read_user_weights(user_weight, [recs, truth], users)
     moved = [_of_users(users.ids, rows, side, n_threads) for rows, side in sides]
     used = {table.user for table in opened} | {table.item for table in opened} | {*columns.groupings(), user_weight}
-    hints = () if moved[0].order != "place" else tuple(_hints(recs, truth.frame, columns, used))
-    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, hints)
+    hints = [] if moved[0].order != "place" else list(_hints(recs, truth.frame, columns, used))
+    if graded and moved[1].extra is None and not hint_of_sides(recs.frame.columns, truth.frame.columns):
+        hints += hint_of_gain({name: _has_gains(truth, name) for name in likely_gains(truth.frame.columns, used)})
+    return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(hints))
+
+
+def _has_gains(truth: _Rows, name: str) -> bool | None:
+    """Whether a column that nobody asked for holds numbers other than 1; None where it does not hold numbers."""
+    try:
+        column = truth.read(name)
+        return bool((read_numbers(column, name) != 1).any()) if is_numeric(column) else None
+    except FastrecError:
+        return None
 
 
 def _hints(recs: _Rows, truth: Frame, columns: Columns, used: Collection[Any]) -> Iterator[str]:
@@ -283,7 +333,19 @@ def _read_side(
         return rows, RawSide(map_ids(take, ids), indptr, take(check_numbers(values, len(ids), where)))
     ranks = _whole_ranks(values, where)
     ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)
-    return rows, RawSide(ordered, indptr, None, "rank")
+    return rows, RawSide(ordered, indptr, None, "rank", _ranks_with_gaps(ranks, rows.grouping))
+
+
+def _ranks_with_gaps(ranks: Array, grouping: Grouping) -> Array | None:
+    """Distinct ranks of users, ascending; None where those of every user count from 1, or from 0, without a gap."""
+    indptr = grouping.indptr
+    lengths = np.diff(indptr)
+    if are_gapless(ranks, lengths):
+        return None
+    by_user = grouping.take(ranks)
+    if not len(users_with_gaps(by_user, indptr)):
+        return None
+    return by_user[np.lexsort((by_user, np.repeat(np.arange(len(lengths)), lengths)))]
 
 
 def _refuse_repeated(keys: Array, frame: Frame, users: _Users) -> None:
@@ -355,8 +417,8 @@ def _order(items: Array, ranks: Array, rows: _Rows, where: str, users: _Users, n
 def _of_users(users: Array, rows: _Rows, side: RawSide, n_threads: int) -> RawSide:
     """A side for these users, in their order."""
     blocks = find_blocks(users, rows.grouping.ids, side.indptr, n_threads)
-    extra = None if side.extra is None else blocks.take(side.extra)
-    return RawSide(map_ids(blocks.take, side.items), blocks.indptr, extra, side.order)
+    extra, ranks = (None if column is None else blocks.take(column) for column in (side.extra, side.ranks))
+    return RawSide(map_ids(blocks.take, side.items), blocks.indptr, extra, side.order, ranks)
 
 
 def _having(name: str, sides: Sequence[_Rows]) -> list[_Rows]:

@@ -15,7 +15,7 @@ from fastrec.exceptions import InputError
 from fastrec.kernels import groups as kernels
 from fastrec.kernels.jit import Entry
 from fastrec.ragged import read_only
-from fastrec.threads import run_in_threads, start_thread
+from fastrec.threads import once, run_in_threads, start_thread
 
 __all__ = [
     "Blocks",
@@ -264,7 +264,7 @@ class _Shuffled:
         self._starts = read_only(starts)  # of each code
         self._counts = read_only(counts)
 
-    @functools.cached_property
+    @once
     def _targets(self) -> Array:
         """Where each row goes, by bucket."""
         codes, places, targets = self._codes, self._starts.copy(), np.empty_like(self._codes)

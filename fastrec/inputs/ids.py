@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, listed, shown
+from fastrec.exceptions import InputError, InputTypeError, is_whole, listed, shown
 from fastrec.inputs.values import arrow_of, values_of
 from fastrec.ragged import as_array
+from fastrec.tensors import as_numpy, is_tensor, plain_values
 
 __all__ = ["Ids", "Texts", "check_ids", "encode_texts", "integer_ids", "kind_of_ids", "match_widths", "spell"]
 
@@ -79,6 +80,8 @@ def check_ids(values: Any, name: str) -> Array:
     """
     if isinstance(values, np.ma.MaskedArray):
         raise InputTypeError(f"{name} must not be a masked array: fill it or drop the masked ids first")
+    if is_tensor(values):
+        values = as_numpy(values, name)
     if isinstance(values, (str, bytes)) or not isinstance(values, (np.ndarray, Iterable)):
         raise InputTypeError(f"{name} must be items, found {shown(values)}")
     array = values if isinstance(values, np.ndarray) else _array_of(values, name)
@@ -104,7 +107,7 @@ def _array_of(values: Any, name: str) -> Array:
     """A list of ids as an array, without NumPy's own guesses about mixed types."""
     if hasattr(values, "__array__"):
         return as_array(values, name)
-    rows = listed(values, name)
+    rows = plain_values(listed(values, name), name)
     if not rows:
         return np.zeros(0, np.int64)
     out = np.empty(len(rows), dtype=object)
@@ -114,7 +117,7 @@ def _array_of(values: Any, name: str) -> Array:
 
 def _objects(values: list[Any], name: str) -> Array:
     kinds = set(map(type, values))
-    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+    if all(map(is_whole, kinds)):
         return _python_integers(values, name)
     if kinds <= {str} or kinds <= {bytes} or kinds <= {np.str_, str}:
         return _texts(values, name)

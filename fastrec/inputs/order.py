@@ -1,13 +1,27 @@
-"""What may have been meant to order lists: a second look at columns that nobody named."""
+"""What may have been meant to order lists or to grade the truth: a second look at columns that nobody named."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["are_disordered", "hint_of_order", "hint_of_sides", "likely_orders"]
+from fastrec.schema import LABEL, MaybeNone
+
+__all__ = [
+    "HINT",
+    "Example",
+    "Hint",
+    "are_disordered",
+    "are_gapless",
+    "hint_of_gain",
+    "hint_of_order",
+    "hint_of_sides",
+    "likely_gains",
+    "likely_orders",
+    "users_with_gaps",
+]
 
 Array = np.ndarray[Any, Any]
 # what tools and people call such columns, without regard to case and signs between words
@@ -31,10 +45,77 @@ SCORES = frozenset(
 )
 
 
+GAINS = frozenset(("rating", "ratings", "stars", "score", "scores", "relevance", "grade", "grades"))
+
+
+class Example(NamedTuple):
+    """A user, and what was found there."""
+
+    user: Any
+    found: str
+
+
+class Hint(NamedTuple):
+    """What may have been meant; with the name of a count of the report, and the first of the users that it counts."""
+
+    text: str
+    counted: str = ""
+    example: Example | None = None
+
+    def line(self, counts: Mapping[str, Any]) -> str:
+        """A sentence."""
+        if self.example is None or self.counted not in counts:
+            return self.text
+        lists = f"{counts[self.counted]:,} list{'' if counts[self.counted] == 1 else 's'}"
+        return f"{self.text} ({lists}, as of user {self.example.user!r}: {self.example.found})"
+
+    def joined(self, other: Hint | None) -> Hint:
+        """The same of more users: the first of them does not depend on which came first."""
+        examples = [hint.example for hint in (self, other) if hint is not None and hint.example is not None]
+        first = min(examples, key=lambda own: (isinstance(own.user, str), own.user), default=None)
+        return self._replace(example=first)
+
+
+HINT = (str, str, MaybeNone((LABEL, str)))  # the form of one in the state of an evaluator
+
+
+def are_gapless(ranks: Array, lengths: Array) -> bool:
+    """Whether it can be seen at once that distinct ranks count every list from 1, or from 0; lists are of `lengths`."""
+    lowest = int(ranks.min(initial=1))
+    return lowest in (0, 1) and int(ranks.max(initial=0)) - lowest < int(lengths.min(initial=len(ranks)))
+
+
+def users_with_gaps(ranks: Array, indptr: Array) -> Array:
+    """Where the users are whose distinct ranks do not count from 1, or from 0, without a gap."""
+    having = np.flatnonzero(np.diff(indptr))
+    first, last = (limit.reduceat(ranks, indptr[having]).astype(np.int64) for limit in (np.minimum, np.maximum))
+    gapless = ((first == 0) | (first == 1)) & (last - first < np.diff(indptr)[having])
+    return np.asarray(having[~gapless])
+
+
+def _spelled(name: Any) -> str:
+    return "".join(filter(str.isalnum, str(name).lower()))
+
+
+def likely_gains(found: Iterable[Any], used: Collection[Any]) -> list[str]:
+    """Columns of the truth that are called like gains, and are not used as something else."""
+    return [name for name in found if name not in used and _spelled(name) in GAINS]
+
+
+def hint_of_gain(found: Mapping[str, bool | None]) -> list[str]:
+    """What to say of such columns: whether there are numbers other than 1 in each; None where it holds no numbers."""
+    numeric = [name for name, graded in found.items() if graded is not None]
+    if len(numeric) != 1 or not found[numeric[0]]:
+        return []
+    (name,) = numeric
+    line = f"truth has a column {name!r}, not used: all gains are 1, each row is relevant; gain={name!r} takes"
+    return [f"{line} it as the gain, and with it min_gain=... is the least gain of a relevant item"]
+
+
 def likely_orders(found: Iterable[Any], used: Collection[Any]) -> Iterator[tuple[str, str]]:
     """Columns that are called like ranks or scores, and are not used as something else: (role, name)."""
     for name in found:
-        spelled = "".join(filter(str.isalnum, str(name).lower()))
+        spelled = _spelled(name)
         if name not in used and spelled in RANKS | SCORES:
             yield "rank" if spelled in RANKS else "score", name
 

@@ -13,7 +13,8 @@ from fastrec.inputs.arrays import RawSide, Side, read_pair
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
 from fastrec.inputs.ids import Ids, encode_texts, kind_of_ids, match_widths
-from fastrec.inputs.users import User, check_groups, check_user_ids, check_weights
+from fastrec.inputs.order import Example, Hint, users_with_gaps
+from fastrec.inputs.users import User, UserLabels, check_groups, check_user_ids, check_weights
 from fastrec.kernels import lists as kernels
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.jit import Entry
@@ -36,6 +37,12 @@ TIES = {
 DUPLICATES_CHOICES = ("error", "first", "miss")
 USERS_PER_TASK = 16384
 STEPS_PER_ROW = 32  # to sort the row among its user's
+RANK_GAPS = {
+    "close": "ranks of lists have gaps, which are closed: an item counts at its place in the list, not at its rank",
+    "keep": "",  # a rank that no item has is a miss
+    "error": "ranks of lists have gaps, and this tool takes them as places in some metrics and as an order in others",
+}
+PLACES_PER_ROW, LEAST_PLACES = 64, 1 << 20  # that ranks may name
 
 
 class Names(NamedTuple):
@@ -60,6 +67,8 @@ class Settings(NamedTuple):
     ties: str
     duplicates: str
     n_threads: int
+    rank_gaps: str = "close"
+    graded: bool = True  # whether gains make a difference
 
 
 class AboutUsers(NamedTuple):
@@ -69,6 +78,7 @@ class AboutUsers(NamedTuple):
     groups: Any
     user_weight: Any
     columns: Columns
+    labels: UserLabels | None = None  # by id
 
 
 class Prepared(NamedTuple):
@@ -78,12 +88,12 @@ class Prepared(NamedTuple):
     users: User
     names: Names
     facts: dict[str, int]
-    hints: tuple[str, ...] = ()  # what else may have been meant
+    hints: tuple[Hint, ...] = ()  # what else may have been meant
 
 
 def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Settings) -> Prepared:
     """Read all sides and put the lists right."""
-    sides, users, hints = _read(recs, truth, exclude, about, settings.n_threads)
+    sides, users, lines = _read(recs, truth, exclude, about, settings)
     lists, held, seen, texts = _join_ids(*sides)
     order = "score" if lists.extra is not None else sides[0].order
     has_gains = held.extra is not None
@@ -91,7 +101,12 @@ def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Se
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if held.extra is not None:
         held = _finite_gains(held)
-    facts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0}
+    facts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
+    hints = [Hint(line) for line in lines]
+    ranks = sides[0].ranks
+    if ranks is not None:
+        facts["rec_lists_with_gaps"], hint = _look_at_gaps(ranks, lists.indptr, names, settings.rank_gaps)
+        hints.append(hint)
     if seen is not None:
         _check_signs(lists, "recs", names)
         lists, facts["excluded_items"] = _drop_seen(lists, seen, n_threads)
@@ -107,14 +122,61 @@ def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Se
         if facts["duplicates_in_recs"] and ordered.extra is not None:
             _refuse_tied_copies(ordered, ordered.extra, names)
         lowest = -1 if duplicates == "miss" else 0
+    n_rows = len(lists.items)
+    if ranks is not None and settings.rank_gaps == "keep":
+        if n_rows != len(ranks) or duplicates != "error":
+            raise InputError("exclude and duplicates close gaps between ranks, which this tool keeps: leave them out")
+        _check_signs(lists, "recs", names)
+        lists, lowest, hints = _fill_gaps(lists, ranks, names), -1, hints[:-1]
     log = Lists(lists.items, lists.indptr, held.items, held.indptr, held.extra, lowest, _find_blocks(lists, n_threads))
-    rows = {f"rec_rows_by_{role}": len(lists.items) if order == role else 0 for role in ("rank", "score", "place")}
-    facts |= {**rows, "truth_rows_with_gains": len(held.items) if has_gains else 0}
-    return Prepared(log, users, names, facts, hints)
+    rows = {f"rec_rows_by_{role}": n_rows if order == role else 0 for role in ("rank", "score", "place")}
+    facts |= {"rec_rows": n_rows, **rows, "truth_rows_with_gains": len(held.items) if has_gains else 0}
+    return Prepared(log, users, names, facts, tuple(hints))
+
+
+def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> tuple[int, Hint]:
+    """How many lists have ranks with gaps, and what to say of them."""
+    found = users_with_gaps(ranks, indptr)
+    known = found if names.users is None else names.users[found]
+    at = int(found[np.argmin(known) if known.dtype.kind in "iu" else min(range(len(known)), key=known.__getitem__)])
+    user = at if names.users is None else names.users[at : at + 1].tolist()[0]
+    example = Example(user, _around_gap(ranks[indptr[at] : indptr[at + 1]].tolist()))
+    hint = Hint(RANK_GAPS[rank_gaps], "rec_lists_with_gaps", example)
+    if rank_gaps == "error":
+        raise InputError(f"{hint.line({hint.counted: len(found)})}; number them 1, 2, 3, ...")
+    return len(found), hint
+
+
+def _around_gap(ranks: list[int]) -> str:
+    """The ranks of a list about the first gap among them, as a text."""
+    gaps = (at for at in range(1, len(ranks)) if ranks[at] - ranks[at - 1] > 1)
+    first = next(gaps, 1) - 1 if ranks[0] in (0, 1) else 0
+    before, after = ["..."] * (first > 0), ["..."] * (len(ranks) > first + 3)
+    return ", ".join([*before, *map(str, ranks[first : first + 3]), *after])
+
+
+def _fill_gaps(lists: Side, ranks: Array, names: Names) -> Side:
+    """Items at the places that their ranks name, from 1; a place that none has is a miss, a negative id of its own."""
+    lengths = np.diff(lists.indptr)
+    having = np.flatnonzero(lengths)
+    lowest, longest = ranks[lists.indptr[having]], np.zeros(len(lengths), np.int64)
+    longest[having] = ranks[lists.indptr[having + 1] - 1]
+    if len(lowest) and lowest.min() < 1:
+        who = names.user(int(having[lowest.argmin()]))
+        raise InputError(f"recs of user {who}: this tool counts ranks from 1, found {lowest.min()}")
+    if longest.sum(dtype=np.float64) > max(LEAST_PLACES, PLACES_PER_ROW * len(ranks)):
+        raise InputError(
+            f"recs of user {names.user(int(longest.argmax()))}: rank {longest.max()} is no place in a list"
+        )
+    indptr = np.concatenate([[0], np.cumsum(longest)])
+    starts = np.repeat(indptr[:-1], lengths)
+    items = (-1 - (np.arange(indptr[-1]) - np.repeat(indptr[:-1], longest))).astype(lists.items.dtype)
+    items[starts + ranks - 1] = lists.items
+    return Side(items, indptr, None)
 
 
 def _read(
-    recs: Any, truth: Any, exclude: Any, about: AboutUsers, n_threads: int
+    recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Settings
 ) -> tuple[tuple[RawSide, RawSide, RawSide | None], User, tuple[str, ...]]:
     """All sides for the same users, what is known of these, and what else may have been meant."""
     given = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
@@ -123,27 +185,32 @@ def _read(
     refuse_other_indexes(given)
     opened = {name: open_foreign(value, name) for name, value in given.items()}
     if any(isinstance(value, Frame) for value in opened.values()):
-        return _read_frames(opened, about, n_threads)
+        return _read_frames(opened, about, settings)
     refuse_columns(about.columns, "recs and truth are not data frames")
     lists, held, seen, keys = read_pair(opened["recs"], opened["truth"], opened.get("exclude"))
     if keys is not None and about.user_ids is not None:
         raise InputError("user_ids must not be given with dicts: their keys are the users")
     n_users = len(lists.indptr) - 1
     ids = check_user_ids(keys if keys is not None else about.user_ids, n_users)
-    codes, labels = check_groups(about.groups, n_users)
+    if about.labels is not None and about.groups is not None:
+        raise InputError("groups and by both label users: pass one of them")
+    codes, labels = check_groups(about.groups if about.labels is None else about.labels.of(ids), n_users)
     return (lists, held, seen), User(ids, codes, labels, check_weights(about.user_weight, n_users)), ()
 
 
 def _read_frames(
-    frames: dict[str, Any], about: AboutUsers, n_threads: int
+    frames: dict[str, Any], about: AboutUsers, settings: Settings
 ) -> tuple[tuple[RawSide, RawSide, RawSide | None], User, tuple[str, ...]]:
     if about.user_ids is not None:
         raise InputError("user_ids must not be given with data frames: user=... names their column")
     if about.groups is not None:
         raise InputError("groups must not be given with data frames: by=... names the columns to group by")
-    (lists, held, *seen), users = read_frames(frames, about.columns, about.user_weight, n_threads)
+    (lists, held, *seen), users = read_frames(
+        frames, about.columns, about.user_weight, settings.n_threads, graded=settings.graded
+    )
     n_users = len(lists.indptr) - 1
-    codes, labels = check_groups(users.groups, n_users)
+    groups = users.groups if about.labels is None else about.labels.of(users.ids)
+    codes, labels = check_groups(groups, n_users)
     weights = check_weights(users.weights, n_users)
     known = User(users.ids, codes, labels, weights, users.order)
     return (lists, held, seen[0] if seen else None), known, users.hints

@@ -13,7 +13,15 @@ from fastrec.inputs.arrow import Labels
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
 from fastrec.inputs.grouping import Grouping, agreed, group_rows, order_of_ids
 from fastrec.inputs.ids import Texts, check_ids, encode_texts, spell
-from fastrec.inputs.users import User, as_labels, check_groups, check_labels_of_rows, check_user_ids, check_weights
+from fastrec.inputs.users import (
+    User,
+    UserLabels,
+    as_labels,
+    check_groups,
+    check_labels_of_rows,
+    check_user_ids,
+    check_weights,
+)
 from fastrec.ragged import check_indptr
 
 __all__ = ["Rows", "one_by_one", "read_frame", "read_rows"]
@@ -92,6 +100,14 @@ def read_rows(
         grouped=True,
         grouping=grouping,
     )
+
+
+def label_users(rows: Rows, labels: UserLabels) -> Rows:
+    """Rows whose users are in the groups that labels by id put them in."""
+    if rows.users.keys:
+        raise InputError("groups and by both label users: pass one of them")
+    codes, keys = check_groups(labels.of(rows.users.ids), len(rows.indptr) - 1)
+    return rows._replace(users=rows.users._replace(groups=codes, keys=keys))
 
 
 def one_by_one(rows: Rows) -> Rows:

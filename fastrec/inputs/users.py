@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, listed, shown
+from fastrec.exceptions import InputError, InputTypeError, is_whole, listed, shown
 from fastrec.ragged import as_array
+from fastrec.tensors import is_tensor, plain_values
 
 __all__ = [
+    "NO_LABEL",
     "SeenUsers",
     "User",
+    "UserLabels",
     "alike",
     "as_labels",
     "check_groups",
     "check_keys",
+    "check_labels",
     "check_labels_of_rows",
+    "check_saved_ids",
     "check_user_ids",
     "check_weights",
     "is_hashable",
+    "join_ids",
 ]
 
 Array = np.ndarray[Any, Any]
+INT64, UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
 LARGEST_WEIGHT = 1e100
-NO_IDS = (type(None), bool, np.bool_, float, np.floating)
+NO_IDS = (type(None), np.bool_, Number)
 
 
 class User(NamedTuple):
@@ -75,12 +84,12 @@ def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
 def check_keys(sides: Mapping[str, Collection[Any]]) -> None:
     """Ids of users that are Python's own must be of one type on all sides, as those of data frames.
 
-    Of unlike types none could match. NaN does not even match itself, and 1.0 and True would match 1.
+    Of unlike types none could match. NaN does not even match itself, and 1.0, True and Decimal(1) would match 1.
     """
     kinds = {}
     for name, ids in sides.items():
         types = sorted(set(map(type, ids)), key=str)
-        wrong = next((kind for kind in types if issubclass(kind, NO_IDS)), None)
+        wrong = next((kind for kind in types if issubclass(kind, NO_IDS) and not is_whole(kind)), None)
         if wrong is not None:
             found = next(own for own in ids if type(own) is wrong)
             raise InputTypeError(f"user ids must be integers or texts, found {found!r} in {name}")
@@ -92,7 +101,7 @@ def check_keys(sides: Mapping[str, Collection[Any]]) -> None:
 
 def _kind_of_id(kind: type) -> str:
     """What ids of a type are called: those of one name can be equal."""
-    if issubclass(kind, (int, np.integer)):
+    if is_whole(kind):
         return "integers"
     return "texts" if issubclass(kind, str) else kind.__name__
 
@@ -113,12 +122,12 @@ def _labels(values: Any, name: str, n_users: int) -> Array:
             raise InputTypeError(f"{name} must be integers or texts, found a {kind} at position {at}")
         return _plain(array)
     if array.dtype.kind == "T":
-        return np.asarray(array.tolist(), dtype=str)
+        return _plain(array.astype(object))
     if array.dtype.kind == "S":
         return array.astype(object)
     if array.dtype.kind not in "iuUS":
         raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
-    if array.dtype.kind in "iu" and not (array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max):
+    if array.dtype.kind in "iu" and not (array.dtype == np.uint64 and array.max() > INT64.max):
         return array.astype(np.int64)
     return array
 
@@ -136,11 +145,11 @@ def _array_of(values: Any, name: str) -> Array:
     """Labels as an array, without NumPy's own guesses about mixed types."""
     if isinstance(values, np.ndarray):
         return values
-    if hasattr(values, "__array__"):
+    if hasattr(values, "__array__") or is_tensor(values):
         return as_array(values, name)
     if isinstance(values, (str, bytes, AbstractSet)) or not isinstance(values, Iterable):
         raise InputTypeError(f"{name} must be one label per user, found a {type(values).__name__}: {shown(values)}")
-    rows = listed(values, name)
+    rows = plain_values(listed(values, name), name)
     array = np.empty(len(rows), dtype=object)
     for i, row in enumerate(rows):
         array[i] = row
@@ -150,9 +159,16 @@ def _array_of(values: Any, name: str) -> Array:
 def check_labels_of_rows(labels: Any, name: str, n_rows: int) -> Array:
     """One label per row, integers or texts."""
     array = _labels(labels, name, n_rows)
-    if array.dtype.kind not in "iuU":
+    if not _are_labels(array):
         raise InputTypeError(f"the labels of {name} must be all integers or all texts{_kinds(array)}")
     return array
+
+
+def _are_labels(array: Array) -> bool:
+    """Whether all are integers or all are texts; those that end in NUL are objects."""
+    return array.dtype.kind in "iuU" or (
+        array.dtype == object and all(issubclass(kind, str) for kind in set(map(type, array.tolist())))
+    )
 
 
 def _kinds(array: Array) -> str:
@@ -168,21 +184,21 @@ def as_labels(values: list[Any]) -> Array:
 
 
 def _plain(array: Array) -> Array:
-    """An object array as integers or texts if all its elements are such."""
-    kinds = set(map(type, array.tolist()))
-    if kinds and all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+    """An object array as integers or texts if all its elements are such; those of NumPy become Python's own."""
+    values = array.tolist()
+    values = [int(v) if isinstance(v, np.integer) and is_whole(type(v)) else v for v in values]
+    values = [v[:] if isinstance(v, np.str_) else v for v in values]  # its str() and pickles lose a NUL at the end
+    kinds = set(map(type, values))
+    if kinds and all(map(is_whole, kinds)):
         for width in (np.int64, np.uint64):
-            with contextlib.suppress(OverflowError):
-                return array.astype(width)
-        return array
+            with contextlib.suppress(OverflowError):  # which NumPy raises for Python's integers alone
+                return np.array(values, width)
     # NumPy's fixed-width texts drop trailing NULs, so texts that end in one stay objects
-    if (
-        kinds
-        and all(issubclass(kind, str) for kind in kinds)
-        and not any(text.endswith("\0") for text in array.tolist())
-    ):
-        return array.astype(str)
-    return array
+    if kinds and all(issubclass(kind, str) for kind in kinds) and not any(text.endswith("\0") for text in values):
+        return np.array(values, str)
+    plain = np.empty(len(values), object)
+    plain[:] = values
+    return plain
 
 
 def check_weights(user_weight: Any, n_users: int) -> Array | None:
@@ -220,7 +236,7 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
         if not isinstance(name, str):
             raise InputTypeError(f"the names of groups must be texts, found {shown(name)}")
         array = _labels(labels, f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups", n_users)
-        if array.dtype.kind not in "iuU":
+        if not _are_labels(array):
             raise InputTypeError(f"the labels of groups[{name!r}] must be all integers or all texts{_kinds(array)}")
         distinct, own = np.unique(array, return_inverse=True)
         codes[row] = own + 1 + len(keys)
@@ -232,58 +248,136 @@ def alike(ids: Sequence[Array]) -> list[Array]:
     """Arrays of ids in types that can be compared: NumPy takes int64 and uint64 together as floats, which merge ids."""
     if len({own.dtype.kind for own in ids} & {"i", "u"}) < 2:
         return list(ids)
-    largest = np.iinfo(np.int64).max
-    fits = all(own.size == 0 or own.dtype.kind != "u" or own.max() <= largest for own in ids)
+    fits = all(own.size == 0 or own.dtype.kind != "u" or own.max() <= INT64.max for own in ids)
     return [own.astype(np.int64 if fits else object) if own.dtype.kind in "iu" else own for own in ids]
 
 
-class SeenUsers:
-    """Ids of the users of several batches, to find one that comes twice.
+NO_LABEL = "(none)"
 
-    Integers and texts are kept in sorted runs of growing length, so that adding n users costs n log n in all; other
-    keys of dicts in a set.
+
+def check_labels(labels: Iterable[Any]) -> None:
+    """Labels of users by id are integers or texts."""
+    for label in labels:
+        if not isinstance(label, str) and not is_whole(type(label)):
+            raise InputTypeError(f"the labels in by must be integers or texts, found {shown(label)}")
+
+
+class UserLabels:
+    """Labels of users by id, in one grouping or several: what `by` may be in place of names of columns."""
+
+    def __init__(self, groupings: Mapping[str, Mapping[Any, Any]]) -> None:
+        for name, labels in groupings.items():
+            if not isinstance(name, str):
+                raise InputTypeError(f"the names of groupings in by must be texts, found {shown(name)}")
+            check_keys({"by": labels.keys()})
+            check_labels(labels.values())
+        self.groupings = {name: {user: str(label) for user, label in own.items()} for name, own in groupings.items()}
+
+    @classmethod
+    def of_mapping(cls, by: Mapping[Any, Any]) -> UserLabels:
+        """{user: label}, or {grouping: {user: label}}."""
+        several = len(by) > 0 and all(isinstance(labels, Mapping) for labels in by.values())
+        return cls(by if several else {"group": by})
+
+    def of(self, ids: Array | None) -> dict[str, list[str]]:
+        """The label of each user by grouping; NO_LABEL for users that there is none for."""
+        if ids is None:
+            raise InputError("by has labels by user, but these users have no ids: pass user_ids, dicts or data frames")
+        users = ids.tolist()
+        for labels in self.groupings.values() if users else ():
+            check_keys({"by": list(itertools.islice(labels, 1)), "the data": users})
+        return {name: [labels.get(user, NO_LABEL) for user in users] for name, labels in self.groupings.items()}
+
+
+class SeenUsers:
+    """Ids of the users of several batches, to find one that comes twice, whatever the types of the arrays.
+
+    Integers of 64 bits and texts are kept in sorted runs of growing length, so that adding n users costs n log n in
+    all; larger integers, texts that NumPy would change and other keys of dicts in a set.
     """
 
     def __init__(self) -> None:
-        self._runs: list[Array] = []
+        self._runs: dict[str, list[Array]] = {}  # by kind
         self._others: set[Any] = set()
 
     def find(self, users: Array) -> Any:
         """A user that was seen before, or None."""
-        if users.dtype == object:
-            return next((user for user in users.tolist() if user in self._others or self._in_runs(user)), None)
-        for run in self._runs:
-            if run.dtype.kind == users.dtype.kind and len(users):
-                at = np.minimum(np.searchsorted(run, users), len(run) - 1)
-                again = run[at] == users
+        kinds, others = _by_kind(users)
+        for kind, ids in kinds.items():
+            for run in self._runs.get(kind, ()):
+                at = np.minimum(np.searchsorted(run, ids), len(run) - 1)
+                again = run[at] == ids
                 if again.any():
-                    return users[int(again.argmax())].item()
-        if self._others:
-            return next((user for user in users.tolist() if user in self._others), None)
-        return None
-
-    def _in_runs(self, user: Any) -> bool:
-        kind = "U" if isinstance(user, str) else "i" if isinstance(user, int) else None
-        return kind is not None and any(run.dtype.kind == kind and user in run for run in self._runs)
+                    return ids[int(again.argmax())].item()
+        return next((user for user in others if user in self._others), None)
 
     def add(self, users: Array) -> None:
         """Remember users."""
-        if users.dtype == object:
-            self._others.update(users.tolist())
-            return
-        run = np.sort(users)
-        while self._runs and len(self._runs[-1]) <= len(run) and self._runs[-1].dtype.kind == run.dtype.kind:
-            run = np.sort(np.concatenate([self._runs.pop(), run]))
-        if len(run):
-            self._runs.append(run)
+        kinds, others = _by_kind(users)
+        for kind, ids in kinds.items():
+            runs = self._runs.setdefault(kind, [])
+            run = np.sort(ids)
+            while runs and len(runs[-1]) <= len(run):
+                run = np.sort(np.concatenate([runs.pop(), run]))
+            runs.append(run)
+        self._others.update(others)
 
     def merge(self, other: SeenUsers) -> None:
         """Remember what another has seen."""
-        for run in list(other._runs):
-            self.add(run)
-        self._others |= other._others
+        for part in other._parts():
+            self.add(part)
 
     def common(self, other: SeenUsers) -> Any:
         """A user that both have seen, or None."""
-        parts = [*other._runs, np.fromiter(other._others, dtype=object, count=len(other._others))]
-        return next((user for part in parts if (user := self.find(part)) is not None), None)
+        return next((user for part in other._parts() if (user := self.find(part)) is not None), None)
+
+    def _parts(self) -> list[Array]:
+        """All users, in arrays."""
+        others = np.fromiter(self._others, dtype=object, count=len(self._others))
+        return [*itertools.chain.from_iterable(self._runs.values()), others]
+
+
+def _by_kind(users: Array) -> tuple[dict[str, Array], list[Any]]:
+    """Ids by the one kind of array that keeps those equal to them, and the ids that no array keeps.
+
+    The kinds are "i" for integers that an int64 holds, "u" for larger ones that a uint64 holds, and "U" for texts.
+    """
+    if users.dtype != object:
+        found, others = {users.dtype.kind: users}, []
+        if users.dtype.kind == "u":
+            large = users > INT64.max
+            found = {"i": users[~large].astype(np.int64), "u": users[large].astype(np.uint64)}
+    else:
+        listed: dict[str, list[Any]] = {"i": [], "u": [], "U": [], "": []}
+        for user in users.tolist():
+            listed[_kind_of_array(user)].append(user)
+        others = listed.pop("")
+        types: dict[str, Any] = {"i": np.int64, "u": np.uint64, "U": str}
+        found = {kind: np.array(own, types[kind]) for kind, own in listed.items() if own}
+    return {kind: ids for kind, ids in found.items() if len(ids)}, others
+
+
+def _kind_of_array(user: Any) -> str:
+    """The kind of array that keeps an id as it is; "" for none."""
+    if is_whole(type(user)):
+        return "i" if INT64.min <= user <= INT64.max else "u" if INT64.max < user <= UINT64.max else ""
+    return "U" if isinstance(user, str) and not user.endswith("\0") else ""
+
+
+def check_saved_ids(ids: Array | None) -> Array | None:
+    """Ids of all users of an evaluator or a report, read from bytes: of batches whose types may differ, each once."""
+    if ids is not None:
+        kinds, others = _by_kind(ids)
+        if sum(len(np.unique(own)) for own in kinds.values()) + len(set(others)) < len(ids):
+            raise InputError("each user is wanted once, found one twice")
+    return ids
+
+
+def join_ids(parts: Sequence[Array]) -> Array | None:
+    """The ids (or labels) of batches as one array, of the type that those of one batch would have."""
+    if not parts:
+        return None
+    held = [part for part in parts if len(part)] or list(parts[:1])
+    if len({part.dtype.kind for part in held}) > 1:
+        return _plain(np.concatenate([part.astype(object) for part in held]))
+    return np.concatenate(held)

@@ -7,20 +7,28 @@ same bits.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.threads import uninterrupted
+from fastrec.control_groups import address_space_left
+from fastrec.exceptions import warn
+from fastrec.threads import once, start_thread, uninterrupted
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
+LEAST_SPACE = (
+    1 << 30
+)  # bytes of address space to compile in; LLVM, which took 420 MB, ends the process where it gets none
+NOTICE_AFTER = 1.0  # seconds; code that was compiled before is loaded in less
 
 
 class Helper:
@@ -32,25 +40,30 @@ class Helper:
     def __init__(self, function: Callable[..., Any], *, inlined: bool = False) -> None:
         self._function = function
         self._inlined = inlined
+        self.name = function.__name__
 
     def __call__(self, *arguments: Any) -> Any:
         """The function as Python runs it."""
         return self._function(*arguments)
 
-    @functools.cached_property
-    def _dispatcher(self) -> Any:
+    @once
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher."""
         from numba import njit
 
-        return njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=self._inlined)(
-            self._function
-        )
+        options = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+        with contextlib.suppress(Exception):  # Numba's private parts are others: slower to compile, same code
+            from fastrec.kernels.pipeline import HelperCompiler
+
+            options["pipeline_class"] = HelperCompiler
+        return njit(**options, forceinline=self._inlined)(self._function)
 
     @property
     def _numba_type_(self) -> Any:
         """What Numba takes this object for."""
         from numba import types
 
-        return types.Dispatcher(self._dispatcher)
+        return types.Dispatcher(self.dispatcher)
 
 
 def helper(function: Callable[..., Any]) -> Any:
@@ -81,9 +94,13 @@ class Entry:
     ) -> None:
         self._function = function
         self._variant = variant
-        self._options = {**_OPTIONS, "parallel": parallel, "_nrt": parallel or allocates}
+        self._options = {
+            **_OPTIONS,
+            "parallel": parallel,
+            "no_cfunc_wrapper": not parallel,
+            "_nrt": parallel or allocates,
+        }
         self._steps = 0
-        self._wanted = False
         self._dispatcher: Any = None
 
     def suited_to(self, steps: int, *arguments: Any) -> Callable[..., Any]:
@@ -93,7 +110,7 @@ class Entry:
         while one of them compiles.
         """
         self._steps += steps
-        if not Entry.eager and self._dispatcher is None and self._steps <= STEPS_INTERPRETED:
+        if self._dispatcher is None and ((not Entry.eager and self._steps <= STEPS_INTERPRETED) or _is_cramped()):
             return self.interpreted
         if arguments:
             self.dispatcher(*arguments)
@@ -108,16 +125,6 @@ class Entry:
         """The kernel as the processor runs it."""
         return self.dispatcher(*arguments)(*arguments)
 
-    def is_wanted(self) -> bool:
-        """Whether this is not the first time that it could be used: here, or where compiled code was left on disk."""
-        first, self._wanted = not self._wanted, True
-        if not first or Entry.eager:
-            return True
-        from fastrec.kernels.store import holds_code
-
-        folder = _folder(self._variant)
-        return folder is not None and holds_code(folder)
-
     def dispatcher(self, *arguments: Any) -> Any:
         """Numba's dispatcher, with code for such arguments, as all calls of a variant have."""
         if self._dispatcher is None:
@@ -130,31 +137,110 @@ class Entry:
             return
         from numba import njit
 
-        dispatcher = njit(**self._options)(self._function)
+        signature = _signature(arguments)
+        dispatcher = njit(**self._options)(self._compiled_from())
         _keep_on_disk(dispatcher, self._variant)
         if hasattr(dispatcher, "compile"):  # Numba may be told not to compile
-            dispatcher.compile(_signature(dispatcher, arguments))
+            with _noticed():
+                dispatcher.compile(signature)
         self._dispatcher = dispatcher
 
+    def _compiled_from(self) -> Callable[..., Any]:
+        """Return the function that Numba compiles."""
+        return self._function
 
-def as_function(kernel: Entry, *arguments: Any) -> Any:
-    """The compiled code for these arguments as a value that other kernels can take and call."""
-    dispatcher = kernel.dispatcher(*arguments)
-    return _as_function(dispatcher, _signature(dispatcher, arguments))
+
+class Bins(Entry):
+    """A kernel that takes arguments and a bin; called with a driver, the arguments in a tuple, and a range of bins."""
+
+    def interpreted(self, _driver: np.uint64, arguments: tuple[Any, ...], first: int, last: int) -> None:
+        """Run bins first..last-1, one after another, in Python."""
+        for at in range(first, last):
+            super().interpreted(*arguments, at)
+
+    def _compiled_from(self) -> Callable[..., Any]:
+        from numba import config
+
+        if config.DISABLE_JIT:
+            return lambda *call: self.interpreted(*call)  # noqa: PLW0108 - Numba takes no methods
+        from fastrec.kernels.drivers import bins_of
+
+        function: Callable[..., Any] = bins_of(Helper(self._function))
+        return function
+
+
+NO_DRIVER = np.uint64(0)  # runs bins one after another
+
+
+def parallel_driver() -> np.uint64:
+    """Return the address of the code that runs bins side by side, compiled by the first call."""
+    return _driver()[1]
 
 
 @functools.cache
-def _as_function(dispatcher: Any, signature: tuple[Any, ...]) -> Any:
-    """Made once: it takes the locks of the compiler, which a fork may not find held."""
-    from numba import types
+def _driver() -> tuple[Any, np.uint64]:
+    """The compiled driver, whose memory lasts as long as this object, and the address of its code."""
 
-    dispatcher.compile(signature)  # where arguments are of another type than those before
-    return types.CompileResultWAP(dispatcher.overloads[signature])
+    def load() -> tuple[Any, np.uint64]:
+        from fastrec.kernels.drivers import DRIVER, run_side_by_side
+
+        entry = Entry(run_side_by_side, "run_side_by_side", parallel=True)
+        compiled = entry.dispatcher(NO_DRIVER, NO_DRIVER, 0).overloads[DRIVER]
+        # it takes the locks of the compiler, which a fork may not find held
+        return compiled, np.uint64(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+
+    return uninterrupted(load)
 
 
-def _signature(dispatcher: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _is_cramped() -> bool:
+    """Whether the limit of the address space leaves too little to compile in, which is said once."""
+    left = address_space_left()
+    if left is None or left >= LEAST_SPACE:
+        return False
+    _warn_of_space()
+    return True
+
+
+@functools.cache
+def _warn_of_space() -> None:
+    """Say why calls are slow."""
+    line = (
+        "the limit of the address space (ulimit -v) leaves too little to compile kernels, which takes "
+        f"{LEAST_SPACE >> 20:,} MB: Python runs them, with the same values but slowly; raise the limit"
+    )
+    warn([line])
+
+
+@contextlib.contextmanager
+def _noticed() -> Iterator[None]:
+    """Say on stderr that kernels are being compiled, once, if it takes noticeable time and a person may be waiting."""
+    wanted = os.environ.get("FASTREC_NOTICE", "1" if _is_terminal() else "0") != "0"
+    timer = threading.Timer(NOTICE_AFTER, _tell_of_compilation)
+    timer.daemon = True
+    if wanted:
+        start_thread(timer)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@functools.cache
+def _tell_of_compilation() -> None:
+    line = "fastrec compiles its kernels for this machine, once, in some seconds (FASTREC_NOTICE=0 silences this)"
+    with contextlib.suppress(OSError, ValueError):  # stderr may be closed
+        print(line, file=sys.stderr, flush=True)
+
+
+def _signature(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The types of arguments as a call has them: another form would be kept on disk beside what calls keep."""
-    return tuple(map(dispatcher.typeof_pyval, arguments))
+    from numba.core.typing.typeof import Purpose, typeof
+
+    return tuple(typeof(argument, Purpose.argument) for argument in arguments)
 
 
 def _keep_on_disk(dispatcher: Any, variant: str) -> None:

@@ -63,7 +63,8 @@ SKIP: Final = 0
 ZERO: Final = 1
 NAN: Final = 2
 ERROR: Final = 3
-JUDGED: Final = 4  # ZERO with rows in the truth, none of them relevant; SKIP without any
+JUDGED: Final = 4  # ZERO with rows in the truth and, where users without a list are left out, a list; else SKIP
+LISTED: Final = 5  # ZERO with a list; SKIP without one
 
 # what is computed of a user's scored rows (facts); y is 1 for a positive row, w the weight of a row, s its score
 WEIGHTS: Final = 0  # sum of w

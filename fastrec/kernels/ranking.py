@@ -39,6 +39,7 @@ from fastrec.kernels.opcodes import (
     HITS_AT_N_REL,
     INCLUDED,
     JUDGED,
+    LISTED,
     MINIMUM,
     MULTIPLY,
     N_LISTED,
@@ -101,10 +102,11 @@ TOO_MANY_STEPS = 16  # steps per id before a user's ids are hashed again with an
 class Log(NamedTuple):
     """Lists and truth in CSR form; users are the same on both sides."""
 
-    rec_items: Array  # int32 or int64 (n_rec_rows,), in rank order
+    rec_items: Array  # int32 (n_rec_rows,), in rank order; or twice as many, the halves of int64
     rec_indptr: Array  # int64 (n_users + 1,)
     truth_items: Array  # as rec_items (n_truth_rows,)
     truth_indptr: Array  # int64 (n_users + 1,)
+    wide: bool  # ids are int64; one kernel takes both, as all else in it is the same
 
 
 class Program(NamedTuple):
@@ -361,6 +363,19 @@ def find_hits(row, held, lowest, table, base, positions, sources):
 
 
 @helper
+def find_hits_of_user(log, u, lowest, table, base, positions, sources):
+    """The same for the list and the truth of a user."""
+    first, last = log.rec_indptr[u], log.rec_indptr[u + 1]
+    held_first, held_last = log.truth_indptr[u], log.truth_indptr[u + 1]
+    if log.wide:
+        row = log.rec_items[2 * first : 2 * last].view(np.int64)
+        held = log.truth_items[2 * held_first : 2 * held_last].view(np.int64)
+        return find_hits(row, held, lowest, table, base, positions, sources)
+    row, held = log.rec_items[first:last], log.truth_items[held_first:held_last]
+    return find_hits(row, held, lowest, table, base, positions, sources)
+
+
+@helper
 def rank_in_blocks(ranks, above, first, last):
     """Ranks of a user's events when the relevant rows of each tie block come first."""
     for e in range(first, last):
@@ -386,20 +401,19 @@ def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, 
     n_events = 0
     for u in range(first, last):
         i = u - first
-        row = log.rec_items[log.rec_indptr[u] : log.rec_indptr[u + 1]]
         held_from = log.truth_indptr[u]
-        held = log.truth_items[held_from : log.truth_indptr[u + 1]]
-        code, position, hits, base = find_hits(row, held, program.lowest, table, base, positions, sources)
+        n_list, n_held = log.rec_indptr[u + 1] - log.rec_indptr[u], log.truth_indptr[u + 1] - held_from
+        code, position, hits, base = find_hits_of_user(log, u, program.lowest, table, base, positions, sources)
         if code != FINE:
             errors[0] = code
             errors[1] = u
             errors[2] = position
             return False
-        order_by_rank(positions, sources, hits, len(row), scratch.marks[at])
+        order_by_rank(positions, sources, hits, n_list, scratch.marks[at])
         bounds[START, i] = n_events
         ranks[n_events] = 0
         n_events += 1
-        n_rel = len(held)
+        n_rel = n_held
         kept = hits
         if gains is None:
             for j in range(hits):
@@ -408,7 +422,7 @@ def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, 
         else:
             held_gains = gains[held_from : log.truth_indptr[u + 1]]
             n_rel = 0
-            for j in range(len(held)):
+            for j in range(n_held):
                 n_rel += held_gains[j] > not_relevant
             kept = 0
             for j in range(hits):
@@ -425,11 +439,11 @@ def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, 
                 tied[e] = list_blocks[1, log.rec_indptr[u] + ranks[e] - 1]
             rank_in_blocks(ranks, above, n_events - kept, n_events)
         bounds[N_RELEVANT, i] = n_rel
-        bounds[N_LISTED, i] = len(row)
-        if len(row) + n_rel - kept > program.n_items:
+        bounds[N_LISTED, i] = n_list
+        if n_list + n_rel - kept > program.n_items:
             errors[0] = SMALL_CATALOGUE
             errors[1] = u
-            errors[2] = len(row) + n_rel - kept
+            errors[2] = n_list + n_rel - kept
             return False
     bounds[START, last - first] = n_events
     scratch.base[at] = base
@@ -502,7 +516,10 @@ def judge_users(n_rel, n_rec, truth_indptr, rules, status, counts, groups, first
             reason = N_NO_TRUTH
             policy = rules[0]
             if policy == JUDGED:
-                policy = ZERO if truth_indptr[first + i + 1] > truth_indptr[first + i] else SKIP
+                judged = truth_indptr[first + i + 1] > truth_indptr[first + i]
+                policy = ZERO if judged and (n_rec[i] > 0 or rules[1] != SKIP) else SKIP
+            if policy == LISTED:
+                policy = ZERO if n_rec[i] > 0 else SKIP
         elif n_rec[i] == 0:
             reason = N_NO_RECS
             policy = rules[1]
@@ -1031,15 +1048,15 @@ def add_block(program, users, totals, scratch, at, first, n, spare):
     )
 
 
-def evaluate_bin(log, list_blocks, gains, program, users, totals, scratch, tie_scratch, blocks, at):
-    """Evaluate the users of `blocks` into bin `at` of the totals, or leave an error there.
+def evaluate_bin(log, list_blocks, gains, program, users, totals, scratch, tie_scratch, blocks, starts, at):
+    """Evaluate the users of blocks[starts[at]:starts[at + 1]] into bin `at` of the totals, or leave an error there.
 
     `tie_scratch` and `list_blocks` are None, or a `TieScratch` and int32 (2, n_rec_rows) where scores of a list are
     tied: how many rows have a higher score, how many have this one.
     """
     n_users = len(log.rec_indptr) - 1
     ranks, event_gains, bounds = scratch.ranks[at], scratch.gains[at], scratch.bounds[at]
-    for b in blocks:
+    for b in blocks[starts[at] : starts[at + 1]]:
         first = b * BLOCK
         last = min(first + BLOCK, n_users)
         n = last - first

@@ -26,14 +26,15 @@ def random_word(counter):
     return z ^ (z >> np.uint64(31))
 
 
-def flip_bin(values, seed, sums, first, last):
-    """Write into `sums[r]`, for the rounds of words first..last-1, the sum of the values that a random bit chooses.
+def flip_bin(values, seed, sums, scratch, edges, at):
+    """Write into `sums[r]`, for the rounds of some words, the sum of the values that a random bit chooses.
 
-    With the total t of all values and the sum s, 2 s - t is the sum under random signs.
+    The words are edges[at]..edges[at + 1]-1; `scratch` is uint64 (bins, SLICE). With the total t of all values and the
+    sum s, 2 s - t is the sum under random signs.
     """
     n = len(values)
-    words = np.empty(SLICE, np.uint64)
-    for w in range(first, last):
+    words = scratch[at]
+    for w in range(edges[at], edges[at + 1]):
         own = sums[WORD * w : WORD * w + WORD]
         for r in range(len(own)):
             own[r] = 0
@@ -80,12 +81,13 @@ def draw_few(part, n_draws, counter):
     return drawn
 
 
-def resample_bin(values, seed, counts, counters, sums, first, last):
-    """Write into `sums[r]`, for rounds first..last-1, the sum of as many draws with replacement as there are values.
+def resample_bin(values, seed, counts, counters, sums, edges, at):
+    """Write into `sums[r]`, for some rounds, the sum of as many draws with replacement as there are values.
 
+    The rounds are edges[at]..edges[at + 1]-1.
     `counts[r, b]` of them are from block b of DRAWN values; `counters[r]` is where the round's random numbers begin.
     """
-    for r in range(first, last):
+    for r in range(edges[at], edges[at + 1]):
         counter = seed + counters[r] * np.uint64(STEP)
         total = np.int64(0)
         for b in range(counts.shape[1]):

@@ -931,15 +931,15 @@ def add_classes(bounds, log, first, n, facts):
             facts[FACT_CONSTANT] += all_equal(log.scores[log.indptr[first + i] : log.indptr[first + i + 1]])
 
 
-def evaluate_score_bin(log, weights, extra, gains, program, users, totals, scratch, tie_scratch, blocks, at):
-    """Evaluate the users of `blocks` into bin `at` of the totals, or leave an error there.
+def evaluate_score_bin(log, weights, extra, gains, program, users, totals, scratch, tie_scratch, blocks, starts, at):
+    """Evaluate the users of blocks[starts[at]:starts[at + 1]] into bin `at` of the totals, or leave an error there.
 
     `weights` is None or float64 (n_rows,); `gains` is None where all relevant rows are worth the same, else the labels;
     `tie_scratch` is None where the ranks of positives are not needed.
     """
     n_users = len(log.indptr) - 1
     rows = scratch.rows[at]
-    for b in blocks:
+    for b in blocks[starts[at] : starts[at + 1]]:
         first = b * BLOCK
         last = min(first + BLOCK, n_users)
         n = last - first

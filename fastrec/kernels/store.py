@@ -18,7 +18,7 @@ from typing import Any
 
 from fastrec.endings import replacing
 
-__all__ = ["SUFFIX", "CodeStore", "holds_code"]
+__all__ = ["CodeStore"]
 
 Key = tuple[Any, ...]
 SUFFIX = ".nbc"
@@ -95,14 +95,6 @@ class CodeStore:
         with replacing(str(self._path(key)), READABLE) as file:
             file.write(_digest(key, packed))
             file.write(packed)
-
-
-def holds_code(folder: Path) -> bool:
-    """Whether there is compiled code in a folder."""
-    try:
-        return all(map(_is_trusted, _chain(folder))) and any(name.endswith(SUFFIX) for name in os.listdir(folder))
-    except OSError:
-        return False
 
 
 def _open_itself(path: str, flags: int) -> int:

@@ -18,7 +18,7 @@ from fastrec.statistics import Ratio, sqrt
     formula="mean of |prediction - target|",
     source="Gauss 1809; Herlocker et al. 2004",
     needs="targets",
-    higher_is_better=False,
+    direction="lower",
 )
 def mae(s: Any, *, average: Average = "row") -> Any:
     """Mean absolute error.
@@ -38,7 +38,7 @@ def mae(s: Any, *, average: Average = "row") -> Any:
     formula="mean of (prediction - target)^2",
     source="Gauss 1809; Herlocker et al. 2004",
     needs="targets",
-    higher_is_better=False,
+    direction="lower",
 )
 def mse(s: Any, *, average: Average = "row") -> Any:
     """Mean squared error.
@@ -58,7 +58,7 @@ def mse(s: Any, *, average: Average = "row") -> Any:
     formula="square root of the mean of (prediction - target)^2",
     source="Gauss 1809; Herlocker et al. 2004",
     needs="targets",
-    higher_is_better=False,
+    direction="lower",
 )
 def rmse(s: Any, *, average: Average = "row") -> Any:
     """Root of the mean squared error.

@@ -56,7 +56,12 @@ def hits(s: Any) -> Any:
     return s.hits
 
 
-@ranking_metric(range=(0, 1), formula="1 if h >= 1 else 0", source="Deshpande & Karypis 2004")
+@ranking_metric(
+    range=(0, 1),
+    formula="1 if h >= 1 else 0",
+    source="Deshpande & Karypis 2004",
+    aliases=("hr", "hit", "hit_ratio", "success"),
+)
 def hit_rate(s: Any) -> Any:
     """Share of users with at least one relevant item among the first k.
 
@@ -70,7 +75,7 @@ def hit_rate(s: Any) -> Any:
     return s.any_hit
 
 
-@ranking_metric(range=(0, 1), formula="h / k", source="van Rijsbergen 1979, ch. 7")
+@ranking_metric(range=(0, 1), formula="h / k", source="van Rijsbergen 1979, ch. 7", aliases=("p", "prec"))
 def precision(
     s: Any,
     *,
@@ -100,7 +105,7 @@ def precision(
     return _averaged(s.hits, denominators[denominator], average)
 
 
-@ranking_metric(range=(0, 1), formula="h / n_rel", source="van Rijsbergen 1979, ch. 7")
+@ranking_metric(range=(0, 1), formula="h / n_rel", source="van Rijsbergen 1979, ch. 7", aliases=("r",))
 def recall(
     s: Any,
     *,
@@ -163,7 +168,7 @@ def f_beta(s: Any, *, beta: NotNegative = 1.0, average: Literal["user", "pooled"
     return Combined(value, gradient, (s.hits / s.k, s.hits / s.n_rel))
 
 
-@ranking_metric(range=(0, 1), formula="2 P R / (P + R)", source="van Rijsbergen 1979, ch. 7")
+@ranking_metric(range=(0, 1), formula="2 P R / (P + R)", source="van Rijsbergen 1979, ch. 7", aliases=("f1_score",))
 def f1(s: Any, *, average: Literal["user", "pooled", "means"] = "user") -> Any:
     """Harmonic mean of precision and recall.
 
@@ -177,7 +182,12 @@ def f1(s: Any, *, average: Literal["user", "pooled", "means"] = "user") -> Any:
     return f_beta(s, beta=1.0, average=average)
 
 
-@ranking_metric(range=(0, 1), formula="hits in the first n_rel ranks / n_rel", source="Buckley & Voorhees 2000")
+@ranking_metric(
+    range=(0, 1),
+    formula="hits in the first n_rel ranks / n_rel",
+    source="Buckley & Voorhees 2000",
+    aliases=("rprec",),
+)
 def r_precision(s: Any) -> Any:
     """Precision at the rank that equals the number of relevant items.
 
@@ -191,7 +201,12 @@ def r_precision(s: Any) -> Any:
     return s.hits_at_n_rel / s.n_rel
 
 
-@ranking_metric(range=(0, 1), formula="1 / rank of the first hit", source="Voorhees 1999")
+@ranking_metric(
+    range=(0, 1),
+    formula="1 / rank of the first hit",
+    source="Voorhees 1999",
+    aliases=("rr", "reciprocal_rank", "recip_rank", "mean_reciprocal_rank"),
+)
 def mrr(s: Any) -> Any:
     """Mean reciprocal rank: 1 / rank of the first relevant item within k.
 
@@ -224,7 +239,10 @@ def arhr(s: Any, *, denominator: Literal["one", "n_rel"] = "one") -> Any:
 
 
 @ranking_metric(
-    range=(0, 1), formula="sum over hits of precision@rank / min(k, n_rel)", source="Buckley & Voorhees 2000"
+    range=(0, 1),
+    formula="sum over hits of precision@rank / min(k, n_rel)",
+    source="Buckley & Voorhees 2000",
+    aliases=("map_cut(denominator=n_rel)", "mean_average_precision"),
 )
 def map(  # noqa: A001 - the field's name
     s: Any,
@@ -300,6 +318,7 @@ def dcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2") -> Any:
     range=(0, 1),
     formula="dcg / ideal dcg",
     source="Järvelin & Kekäläinen 2002; the discount of Burges et al. 2005",
+    aliases=("ndcg_cut",),
 )
 def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: Ideal = "truth") -> Any:
     """Normalised discounted cumulative gain: `dcg` over that of the best possible order.
@@ -379,7 +398,7 @@ def specificity(s: Any) -> Any:
     return (s.n_items - s.n_rel - _listed(s) + s.hits) / (s.n_items - s.n_rel)
 
 
-@ranking_metric(range=(0, 1), formula="FP / (FP + TN)", source="Swets 1963", higher_is_better=False)
+@ranking_metric(range=(0, 1), formula="FP / (FP + TN)", source="Swets 1963", direction="lower")
 def fallout(s: Any) -> Any:
     """Share of the items that are not relevant but among the first k (false positive rate).
 

@@ -66,6 +66,7 @@ def over_all_rows(s: Any, value: Any, std_error: Any = None, each: Any = None) -
     formula="P(score of a positive > score of a negative) + P(equal) / 2",
     source="Hanley & McNeil 1982; DeLong et al. 1988; McClish 1989",
     needs="classes",
+    aliases=("auroc", "roc_auc"),
 )
 def auc(s: Any, *, max_fpr: MaxFpr | None = None) -> Any:
     """Area under the ROC curve of all rows, whoever's they are.
@@ -171,7 +172,7 @@ def average_precision(s: Any, *, interpolation: Interpolation = "step", average:
     formula="mean of -(y log s + (1 - y) log(1 - s))",
     source="Good 1952",
     needs="probabilities",
-    higher_is_better=False,
+    direction="lower",
 )
 def log_loss(s: Any, *, average: Average = "row") -> Any:
     """Cross entropy of the scores, read as probabilities, with the labels; in nats.
@@ -188,7 +189,12 @@ def log_loss(s: Any, *, average: Average = "row") -> Any:
 
 
 @score_metric(
-    range=(0, 1), formula="mean of (s - y)^2", source="Brier 1950", needs="probabilities", higher_is_better=False
+    range=(0, 1),
+    formula="mean of (s - y)^2",
+    source="Brier 1950",
+    needs="probabilities",
+    direction="lower",
+    aliases=("brier_score",),
 )
 def brier(s: Any, *, average: Average = "row") -> Any:
     """Mean squared difference between the scores, read as probabilities, and the classes.
@@ -208,7 +214,8 @@ def brier(s: Any, *, average: Average = "row") -> Any:
     formula="log loss / entropy of the base rate",
     source="He et al. 2014",
     needs="probabilities",
-    higher_is_better=False,
+    direction="lower",
+    aliases=("ne",),
 )
 def normalized_entropy(s: Any, *, average: Average = "row") -> Any:
     """Log loss relative to that of always predicting the base rate: below 1 the scores know something.
@@ -252,7 +259,7 @@ def _relative_entropy_gradient(loss: Any, positives: Any, negatives: Any) -> tup
     return 1 / entropy, slope * _log_of_share(p, n), slope * _log_of_share(n, p)
 
 
-@score_metric(range=(0, None), formula="sum of s / sum of y", source="He et al. 2014", needs="classes")
+@score_metric(range=(0, None), formula="sum of s / sum of y", source="He et al. 2014", needs="classes", direction=1.0)
 def calibration(s: Any, *, average: Average = "row") -> Any:
     """Predicted over observed positives: 1 is right on average, above 1 promises too much.
 
@@ -271,7 +278,7 @@ def calibration(s: Any, *, average: Average = "row") -> Any:
     formula="sum over bins of |sum of (s - y)| / rows",
     source="Naeini et al. 2015; Guo et al. 2017",
     needs="probabilities",
-    higher_is_better=False,
+    direction="lower",
 )
 def ece(
     s: Any, *, bins: Bins = 15, strategy: Literal["uniform", "quantile"] = "uniform", average: Average = "row"
@@ -393,7 +400,7 @@ def specificity(s: Any, *, threshold: Finite, average: Average = "row", zero_div
     return at_threshold(s, s.negatives - s.false_positives(threshold), s.negatives, average, zero_division)
 
 
-@score_metric(range=(0, 1), formula="FP / N", source="Swets 1963", needs="classes", higher_is_better=False)
+@score_metric(range=(0, 1), formula="FP / N", source="Swets 1963", needs="classes", direction="lower")
 def fpr(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
     """False positive rate: share of the negative rows that have a score of at least `threshold`.
 

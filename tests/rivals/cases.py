@@ -41,7 +41,7 @@ def _list_case(kind: str, nth: int) -> Case:
     n_users, n_items = rng.choice([1, 1, 2, 5]), rng.choice([6, 12, 40])
     ids = rng.sample(range(2**53, LARGEST), n_items) if kind == "large_ids" else list(range(1, n_items + 1))
     users = rng.sample(range(2**53, LARGEST) if kind == "large_ids" else range(1, 100), n_users)
-    graded = kind in ("graded", "tied")
+    graded = kind in GRADED_KINDS
     recs: dict[str, list[list[Any]]] = {}
     truth: dict[str, dict[str, int]] = {}
     for user in users:
@@ -99,12 +99,34 @@ def _judged_irrelevant(rng: random.Random, recs: dict[str, Any], truth: dict[str
     recs[user], truth[user] = [[item, 0.5]], {str(item): 0}
 
 
+def _judged_alone(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any], ids: list[int]) -> None:
+    """Users who are judged and have no list: nothing is relevant to one, nothing above grade 1 to another.
+
+    A further user with a list has nothing relevant, a fourth is in the lists only.
+    """
+    for grade in (0, 1):
+        items = rng.sample(ids, 2)
+        truth[_another_user(rng, recs, truth)] = {str(items[0]): grade, str(items[1]): 0}
+    _judged_irrelevant(rng, recs, truth, ids)
+    _without_truth(rng, recs, truth, ids)
+
+
+def _judged_with_empty_list(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any], ids: list[int]) -> None:
+    """The same two users, each with a list that is empty."""
+    for grade in (0, 1):
+        user = _another_user(rng, recs, truth)
+        recs[user], truth[user] = [], {str(rng.choice(ids)): grade}
+
+
 AWKWARD: dict[str, Callable[..., None]] = {
     "no_recs": _without_list,
     "empty_list": _with_empty_list,
     "no_truth": _without_truth,
     "grade_zero": _judged_irrelevant,
+    "judged_alone": _judged_alone,
+    "judged_empty": _judged_with_empty_list,
 }
+GRADED_KINDS = ("graded", "tied", "judged_alone", "judged_empty")
 LIST_KINDS = (
     "binary",
     "graded",
@@ -117,6 +139,8 @@ LIST_KINDS = (
     "no_truth",
     "grade_zero",
     "duplicates",
+    "judged_alone",
+    "judged_empty",
 )
 SCORE_KINDS = ("rows", "tied_rows", "one_class", "graded_rows")
 

@@ -35,6 +35,8 @@ ERRORS = {"mae": metrics.MAE, "mse": metrics.MSE, "rmse": metrics.RMSE}
 SKIPPED = {
     "no_recs": "it ranks the catalogue for every user: nobody is without a list",
     "empty_list": "it ranks the catalogue for every user: no list is empty",
+    "judged_alone": "it ranks the catalogue for every user: nobody is without a list",
+    "judged_empty": "it ranks the catalogue for every user: no list is empty",
     "duplicates": "it ranks items by their scores: none comes twice",
     "tied": "equal scores stand in the order that an unstable sort leaves them in; only its map and AUC are kept",
 }
@@ -161,7 +163,9 @@ def main():
     skipped = dict(SKIPPED)
     for (kind, text), count in errors.items():
         skipped[kind] = "; ".join([*filter(None, [skipped.get(kind)]), f"{text} in {count} cases"])
-    print(json.dumps({"versions": {"cornac": cornac.__version__}, "values": values, "skipped": skipped}))
+    names = sorted(name for name, one in vars(metrics).items() if isinstance(one, type))
+    answer = {"versions": {"cornac": cornac.__version__}, "values": values, "skipped": skipped, "names": names}
+    print(json.dumps(answer))
 
 
 main()

@@ -77,7 +77,9 @@ def main():
             errors[case["kind"], f"{type(error).__name__}: {error}"] += 1
     skipped = {kind: f"{text} in {count} cases" for (kind, text), count in errors.items()}
     skipped["rows"] = "it takes no scored rows"
-    print(json.dumps({"versions": {"implicit": implicit.__version__}, "values": values, "skipped": skipped}))
+    names = sorted(name for name in vars(implicit.evaluation) if name.endswith("_at_k"))
+    answer = {"versions": {"implicit": implicit.__version__}, "values": values, "skipped": skipped, "names": names}
+    print(json.dumps(answer))
 
 
 main()

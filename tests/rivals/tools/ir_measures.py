@@ -22,6 +22,7 @@ from ir_measures import AP, ERR, RBP, RR, SDCG, Accuracy, NumRet, P, R, Rprec, S
 logging.disable(logging.WARNING)  # cwl_eval says for every run which grades did not occur
 LARGEST_GRADES = {"real": 10}  # by kind, elsewhere:
 LARGEST_GRADE = 4  # which is also the most that gdeval.pl takes
+GRADED = ("graded", "tied", "judged_alone", "judged_empty", "real")
 SKIPPED = {
     "rows": "ir_measures ranks documents of queries, and has no metrics of labelled rows",
     "duplicates": "a run is a dict, which holds a document once; rows of a document twice are made into such a dict",
@@ -37,7 +38,7 @@ def measures_of(case):
     for k in case["ks"]:
         asked += [measure @ k for measure in (P, R, AP, RR, nDCG, Success, ERR, Accuracy)]
         asked += [nDCG(dcg="exp-log2") @ k, SDCG(max_rel=1) @ k, nDCG(gains=exp2) @ k]
-    if case["kind"] in ("graded", "tied", "real"):
+    if case["kind"] in GRADED:
         asked += [AP(rel=2), RR(rel=2), Rprec(rel=2), SetP(rel=2), SetR(rel=2), RBP(rel=2)]
         for k in case["ks"]:
             asked += [measure(rel=2) @ k for measure in (P, R, AP, RR, Success)]
@@ -74,6 +75,7 @@ def main():
     answer = {
         "versions": {package: importlib.metadata.version(package) for package in packages},
         "values": values,
+        "names": sorted(ir_measures.measures.registry),
         "skipped": SKIPPED | {what: f"in {count} cases" for what, count in sorted(failures.items())},
     }
     print(json.dumps(answer))

@@ -119,7 +119,9 @@ def main():
     skipped = {}
     for (kind, text), count in errors.items():
         skipped[kind] = "; ".join([*filter(None, [skipped.get(kind)]), f"{text} in {count} cases"])
-    print(json.dumps({"versions": {"lenskit": lenskit.__version__}, "values": values, "skipped": skipped}))
+    names = sorted({*lenskit.metrics.__all__, "AveragePrecision"})
+    answer = {"versions": {"lenskit": lenskit.__version__}, "values": values, "skipped": skipped, "names": names}
+    print(json.dumps(answer))
 
 
 main()

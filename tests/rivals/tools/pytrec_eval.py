@@ -17,6 +17,7 @@ UNCUT = ("map", "ndcg", "recip_rank", "Rprec", "set_P", "set_recall", "set_relat
 CUT = ("map_cut", "ndcg_cut", "P", "recall", "relative_P", "success")
 COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret")
 F_PARAMETERS = ("0.25", "4.0")  # trec_eval calls it beta; it is the square
+GRADED = ("graded", "tied", "judged_alone", "judged_empty", "real")
 SKIPPED = {
     "rows": "pytrec_eval ranks documents of queries, and has no metrics of labelled rows",
     "duplicates": "a run is a dict, which holds a document once; parse_run: AssertionError in all cases",
@@ -46,7 +47,7 @@ def ask(case):
     for parameter in F_PARAMETERS:
         found = averages(qrels, run, {f"set_F.{parameter}"})
         values[f"set_F_{parameter}"] = found["set_F"]
-    if case["kind"] in ("graded", "tied", "real"):
+    if case["kind"] in GRADED:
         found = averages(qrels, run, {*UNCUT, *COUNTS, *cut}, relevance_level=2)
         values.update({f"{name}(relevance_level=2)": value for name, value in found.items()})
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
@@ -59,6 +60,7 @@ print(
             "versions": {"pytrec-eval-terrier": pytrec_eval.__version__},
             "values": {case["name"]: ask(case) for case in given["lists"] if case["kind"] not in SKIPPED},
             "skipped": SKIPPED,
+            "names": sorted(pytrec_eval.supported_measures),
         }
     )
 )

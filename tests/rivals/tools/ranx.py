@@ -18,7 +18,7 @@ import ranx
 
 CUT = ("hits", "hit_rate", "precision", "recall", "f1", "mrr", "map", "dcg", "dcg_burges", "ndcg", "ndcg_burges")
 UNCUT = (*CUT, "r-precision", "rbp.80", "rbp.95")
-GRADED = ("graded", "tied", "real")
+GRADED = ("graded", "tied", "judged_alone", "judged_empty", "real")
 DICTS = ("binary", "graded", "tied", "short", "real")
 SKIPPED = {
     "rows": "ranx ranks documents of queries, and has no metrics of labelled rows",
@@ -64,7 +64,7 @@ def ask(case, failures):
     """The default where it answers, and the options."""
     names, values = names_of(case), {}
     ways = [("", lambda: ask_objects(case, names, make_comparable=False))]
-    if case["recs"].keys() != case["truth"].keys() or case["kind"] == "empty_list":
+    if case["recs"].keys() != case["truth"].keys() or case["kind"] in ("empty_list", "judged_empty"):
         ways.append(("make_comparable=True", lambda: ask_objects(case, names, make_comparable=True)))
     if case["kind"] in DICTS:
         ways.append(("inputs=dict", lambda: ask_dicts(case, names)))
@@ -86,6 +86,7 @@ def main():
     answer = {
         "versions": {package: importlib.metadata.version(package) for package in ("ranx", "numba", "numpy")},
         "values": values,
+        "names": sorted(ranx.metrics.__all__),
         "skipped": SKIPPED | {what: f"in {count} cases" for what, count in sorted(failures.items())},
     }
     print(json.dumps(answer))

@@ -18,12 +18,14 @@ sys.path.pop(0)  # this folder, whose files are called as the tools are
 import recbole
 import torch
 from recbole.evaluator import Collector, Evaluator
+from recbole.evaluator.register import metrics_dict
 
 RANKING = ["Hit", "MRR", "MAP", "Recall", "NDCG", "Precision"]
 OURS = {"hit": "hit_rate", "logloss": "log_loss"}
 ABSENT = {
     "tied": "equal scores are in no defined order: torch.topk",
     "no_recs": "every user of the truth has scores",
+    "judged_alone": "every user of the truth has scores",
     "duplicates": "a matrix of scores has each item once",
 }
 ROW_KS = (1, 3)
@@ -118,6 +120,7 @@ print(
                 "gauc": "of lists: it takes the scores of all items",
                 "weights": "metrics of rows take none",
             },
+            "names": sorted(metrics_dict),
         }
     )
 )

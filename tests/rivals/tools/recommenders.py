@@ -77,7 +77,9 @@ def main():
                 errors[case["kind"], f"{type(error).__name__}: {error}"] += 1
     skipped = {kind: f"{text} in {count} cases" for (kind, text), count in errors.items()}
     versions = {name: importlib.metadata.version(name) for name in ("recommenders", "pandas", "scikit-learn")}
-    print(json.dumps({"versions": versions, "values": values, "skipped": skipped}))
+    own = (name for name, one in vars(evaluation).items() if getattr(one, "__module__", "") == evaluation.__name__)
+    names = sorted(name for name in own if name.islower() and not name.startswith("_"))
+    print(json.dumps({"versions": versions, "values": values, "skipped": skipped, "names": names}))
 
 
 main()

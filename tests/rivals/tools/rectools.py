@@ -14,6 +14,7 @@ from collections import Counter
 sys.path.pop(0)  # this folder, whose files are called as the tools are
 
 import pandas as pd
+import rectools.metrics
 from rectools import Columns
 from rectools.metrics import (
     MAP,
@@ -100,6 +101,7 @@ def main():
     answer = {
         "versions": {package: importlib.metadata.version(package) for package in ("rectools", "pandas", "numpy")},
         "values": values,
+        "names": sorted(rectools.metrics.__all__),
         "skipped": SKIPPED | {what: f"in {count} cases" for what, count in sorted(failures.items())},
     }
     print(json.dumps(answer))

@@ -82,7 +82,8 @@ def main():
     skipped = {kind: f"{text} in {count} cases" for (kind, text), count in errors.items()}
     skipped["rows"] = "it takes no scored rows"
     versions = {name: importlib.metadata.version(name) for name in ("replay-rec", "pandas", "polars")}
-    print(json.dumps({"versions": versions, "values": values, "skipped": skipped}))
+    names = sorted(name for name, one in vars(metrics).items() if isinstance(one, type))
+    print(json.dumps({"versions": versions, "values": values, "skipped": skipped, "names": names}))
 
 
 main()

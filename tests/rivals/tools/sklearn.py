@@ -8,6 +8,8 @@ sys.path.pop(0)  # this folder, whose files are called as the tools are
 import sklearn
 from sklearn import metrics
 
+OF_ROWS = tuple(f"sklearn.metrics.{name}" for name in ("_classification", "_ranking", "_regression"))
+
 
 def both_classes(labels):
     return 0 < sum(labels) < len(labels)
@@ -68,6 +70,9 @@ print(
             "values": {
                 case["name"]: {name: float(value) for name, value in ask_rows(case).items()} for case in given["rows"]
             },
+            "names": sorted(
+                name for name in metrics.__all__ if getattr(getattr(metrics, name), "__module__", "") in OF_ROWS
+            ),
             "skipped": {"lists": "scikit-learn ranks scored rows, and has no lists"},
         }
     )

@@ -24,8 +24,9 @@ from pyspark.mllib.evaluation import BinaryClassificationMetrics, MulticlassMetr
 from pyspark.sql import SparkSession
 
 AT_ONCE = 2
-GRADED_KINDS = ("graded", "tied", "grade_zero", "real")
+GRADED_KINDS = ("graded", "tied", "grade_zero", "judged_alone", "judged_empty", "real")
 THRESHOLD = 0.5
+CLASSES = (BinaryClassificationMetrics, MulticlassMetrics, RankingMetrics, RegressionMetrics)
 
 
 def session():
@@ -162,6 +163,7 @@ print(
         {
             "versions": {"pyspark": pyspark.__version__},
             "values": found,
+            "names": sorted({name for one in CLASSES for name in vars(one) if not name.startswith("_")}),
             "skipped": {
                 "tied": "lists are in an order, and have no scores",
                 "no_recs": "a user without a list is in no row, unless given an empty list",

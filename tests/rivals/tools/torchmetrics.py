@@ -117,6 +117,7 @@ print(
                 **{case["name"]: ask_lists(case) for case in given["lists"]},
                 **{case["name"]: ask_rows(case) for case in given["rows"]},
             },
+            "names": sorted({*retrieval.__all__, *classification.__all__, *regression.__all__}),
             "skipped": {
                 "tied": "equal scores are in no defined order, except in nDCG and the uncut area under the ROC curve",
                 "tied_rows": "equal scores are in no defined order, except in nDCG, in the uncut area under the ROC "

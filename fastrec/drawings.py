@@ -1,0 +1,432 @@
+"""Results as a person reads them in a terminal: tables that fit, and lines below that say who was counted."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from fastrec.directions import Direction
+from fastrec.exceptions import shown_signs
+from fastrec.pages import DASH, Table
+from fastrec.terminal import fit, wrap
+from fastrec.views import (
+    Gap,
+    figures,
+    known_call,
+    meaning_of_mark,
+    order_of_lists,
+    p_value,
+    shown_difference,
+    span,
+    why_no_interval,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fastrec.comparison import Comparison, ComparisonRow
+    from fastrec.explanation import Explanation
+    from fastrec.report import Estimate, Report
+
+__all__ = [
+    "counts",
+    "draw_comparison",
+    "draw_demo",
+    "draw_explanation",
+    "draw_metrics",
+    "draw_one_metric",
+    "draw_report",
+    "notes_of_comparison",
+    "tables_of_comparison",
+]
+
+KINDS = {"ranking": "lists", "scores": "scored rows"}
+POLICIES = ("ties", "no_truth", "no_recs")
+NARROW = 50  # columns; in fewer a definition stands below its name
+
+
+class _Sheet:
+    """What is drawn one below another on a console; at the end it says which columns had no room."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._dropped = console, dict[str, None]()
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """A line as it is."""
+        self._print(text, style)
+
+    def text(self, text: str, style: str = "", hang: str = "") -> None:
+        """A text, in as many lines as it needs."""
+        for line in wrap(text, self._console.width, hang):
+            self._print(line, style)
+
+    def marked(self, text: str) -> None:
+        """A line of a table: what is marked with * stands out."""
+        self._print(text, marked=True)
+
+    def _print(self, text: str, style: str = "", *, marked: bool = False) -> None:
+        from rich.text import Text
+
+        line = Text(shown_signs(text), style=style)
+        if marked:
+            line.highlight_regex(r"\S+\*(?!\S)", "bold")
+        self._console.print(line, soft_wrap=True)
+
+    def table(self, table: Table, optional: Sequence[int] = (), n_labels: int | None = None) -> None:
+        """A table below its title."""
+        if table.title:
+            self.text(table.title, "bold")
+        head, *rows = table.texts()
+        labels = table.n_texts if n_labels is None else n_labels
+        fitted = fit(head, rows, self._console.width, n_labels=labels, optional=optional)
+        for line in fitted.lines:
+            self.marked(line)
+        self._dropped |= dict.fromkeys(fitted.dropped)
+
+    def notes(self, lines: Iterable[str]) -> None:
+        """Lines below tables, the first of which says what was dropped from these."""
+        if self._dropped:
+            names = ", ".join(self._dropped)
+            self.text(f"no room in {self._console.width} columns for: {names}", "dim")
+            self._dropped.clear()
+        for line in lines:
+            self.text(line, "dim")
+
+
+# A report
+
+
+def draw_report(console: Console, report: Report) -> None:
+    """Metrics over all users, then by group, and what was counted."""
+    sheet = _Sheet(console)
+    head = ["metric", "mean", "95 % interval", *(["users"] if report.users["total"] else [])]
+    rows = [[*_estimate(name, one), f"{one.users:,}"][: len(head)] for name, one in report.estimates.items()]
+    sheet.table(Table("", head, rows), optional=range(len(head) - 1, 1, -1))
+    for grouping, by_label in _groups(report).items():
+        names = list(next(iter(by_label.values()), {}))
+        cells = [
+            [str(label), _numbers_of_users(estimates), *(_with_margin(estimates[name]) for name in names)]
+            for label, estimates in by_label.items()
+        ]
+        sheet.line()
+        sheet.table(Table("", [grouping, "users", *names], cells), n_labels=1)
+    sheet.line()
+    sheet.notes([*_missing_intervals(report), *counts(report)])
+
+
+def _estimate(name: str, estimate: Estimate) -> list[str]:
+    mean = estimate.mean
+    return [name, *figures(mean, mean), span(mean, *estimate.interval())]
+
+
+def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:
+    """How many users a group has; metrics with a min_gain of their own may count other users."""
+    found = sorted({one.users for one in estimates.values()})
+    return DASH.join(f"{count:,}" for count in (found[:1] if len(found) == 1 else [found[0], found[-1]]))
+
+
+def _with_margin(estimate: Estimate) -> str:
+    mean, margin = figures(estimate.mean, estimate.mean, estimate.margin())
+    return mean if margin == DASH else f"{mean} ±{margin}"
+
+
+def _missing_intervals(report: Report) -> Iterator[str]:
+    yield from why_no_interval(report.estimates, report.users["total"])
+    groups = [one for by_label in _groups(report).values() for label in by_label.values() for one in label.values()]
+    if any(one.users == 1 for one in groups):
+        yield "no ± where one user is counted"
+
+
+def _groups(report: Report) -> dict[str, dict[Any, Any]]:
+    """The groups that people want to see: not the users without a label, if none of them was evaluated."""
+    from fastrec.files import NO_LABEL
+
+    return {
+        grouping: {
+            label: estimates
+            for label, estimates in by_label.items()
+            if label != NO_LABEL or any(one.users for one in estimates.values())
+        }
+        for grouping, by_label in report.groups.items()
+    }
+
+
+def counts(report: Report) -> list[str]:
+    """Who was counted and what was in the data, a line each."""
+    users, data = report.users, report.data
+    if "rows" in data:
+        return [*_names_of_tool(report), *_counts_of_log(report)]
+    treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN", "listed": "counted as 0 with a list"}
+    both = " and with a list" if report.settings["no_recs"] == "skip" else ""
+    treated["judged"] = f"counted as 0 if in the truth{both}"
+    lines = [*_names_of_tool(report), f"{users['evaluated']:,} of {users['total']:,} users evaluated"]
+    for reason, words in (("no_truth", "without a relevant item"), ("no_recs", "without a list")):
+        if users.get(reason):
+            lines.append(f"{users[reason]:,} {words}, {_treated(treated, report.settings[reason])}")
+    rows = [f"{data['rec_rows']:,} rows of lists", f"{data['truth_rows']:,} of truth"]
+    for key, words in (
+        ("truth_rows_not_relevant", "of these not relevant"),
+        ("duplicates_in_recs", "copies in lists"),
+        ("duplicates_in_truth", "copies in truth"),
+        ("excluded_items", "seen items taken out"),
+    ):
+        if data.get(key):
+            rows.append(f"{data[key]:,} {words}")
+    lines += [", ".join(rows), *order_of_lists(data)]
+    if not math.isnan(data.get("truth_items_in_recs", math.nan)):
+        lines.append(f"{100 * data['truth_items_in_recs']:.1f} % of the relevant items are in the lists")
+    return lines
+
+
+def _names_of_tool(report: Report) -> list[str]:
+    """What the tool calls the metrics whose names and policies were asked for."""
+    settings = report.settings
+    if "like" not in settings:
+        return []
+    names = [f"{name} is {text}" for name, text in cast("dict[str, str]", settings.get("names", {})).items()]
+    policies = [f"{name}={settings[name]}" for name in POLICIES if name in settings]
+    if settings["min_gain"] is not None:
+        policies.append(f"min_gain={settings['min_gain']}")
+    return [f"like {settings['like']}: {', '.join([*names, *policies])}"]
+
+
+def _counts_of_log(report: Report) -> list[str]:
+    """How many rows there are, and the users whom a policy treats, a line each."""
+    users, data, settings = report.users, report.data, report.settings
+    calls = [call for name in report if (call := known_call(name)) is not None]
+    positive = f" ({data['positive_rows']:,} positive)" if "positive_rows" in data else ""
+    whose = f" of {users['total']:,} users" if users["total"] else ""
+    lines = [f"{data['rows']:,} rows{positive}{whose}"]
+    treated = {"skip": "left out of", "drop": "left out of", "zero": "0 in", "half": "0.5 in", "nan": "NaN in"}
+    treated |= {"judged": "0 in", "listed": "0 in"}  # every user of a log has rows
+    if users.get("no_truth") and any(call.metric.kind == "ranking" for call in calls):
+        how = _treated(treated, settings["no_truth"])
+        lines.append(f"{users['no_truth']:,} without a positive row, {how} metrics of lists")
+    if "one_class" not in settings or not any(call.metric.name == "gauc" for call in calls):
+        return lines
+    if one_class := users.get("no_truth", 0) + users.get("no_negatives", 0):
+        own = any(("one_class", "call") not in call.options for call in calls if call.metric.name == "gauc")
+        how = "" if own else f", {_treated(treated, settings['one_class'])} gauc"
+        lines.append(f"{one_class:,} with rows of one class only{how}")
+    if users.get("constant_scores"):
+        lines.append(f"{users['constant_scores']:,} with rows of both classes and one score")
+    return lines
+
+
+def _treated(words: Mapping[str, str], policy: object) -> str:
+    """What a policy does to users, in words; a loaded report may have one of another version."""
+    return words.get(str(policy), str(policy))
+
+
+# A comparison
+
+
+def draw_comparison(console: Console, found: Comparison, reports: Mapping[str, Report]) -> None:
+    """Means of the systems, differences over all users and by group, and what * means where it stands."""
+    sheet = _Sheet(console)
+    means, *differences = tables_of_comparison(found, reports)
+    sheet.table(means)
+    for table in differences:
+        sheet.line()
+        numbers = table.head[table.n_texts :]  # no name of these is anybody's own
+        optional = [table.n_texts + numbers.index(name) for name in ("p", "interval") if name in numbers]
+        sheet.table(table, optional)
+    sheet.line()
+    sheet.notes(notes_of_comparison(found))
+
+
+def notes_of_comparison(found: Comparison) -> list[str]:
+    """How it was made, and what * means where it stands."""
+    notes = found.notes()
+    if any(found.is_significant(row) for row in found.all_rows()):
+        notes.append(meaning_of_mark(found.settings["level"]))
+    return notes
+
+
+def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> list[Table]:
+    """The means of all systems, then the differences over all users and within groups."""
+    metrics = [name for name in next(iter(reports.values())) if all(name in report for report in reports.values())]
+    means = [[name, *(_with_margin(report.estimates[name]) for report in reports.values())] for name in metrics]
+    baseline = found.settings["baseline"]
+    pairs = {(row.system, row.baseline) for row in found.rows}
+    one = " - ".join(next(iter(pairs))) if len(pairs) == 1 else None
+    what = f"difference {one}" if one else "differences" if baseline is None else f"difference to {baseline}"
+    columns: dict[str, Callable[[ComparisonRow], str]] = {
+        "metric": lambda row: row.metric,
+        "group": lambda row: str(row.group),
+        "system": lambda row: row.system if baseline is not None else f"{row.system} - {row.baseline}",
+        "difference": lambda row: _gap_of(row)[0],
+        "interval": lambda row: _gap_of(row)[1],
+        "p": lambda row: p_value(row.p_value),
+        "corrected": lambda row: f"{p_value(row.p_corrected)}{'*' if found.is_significant(row) else ' '}",
+    }
+    tables = [Table("", ["mean", *reports], means)]
+    everything: list[tuple[str | None, Sequence[ComparisonRow]]] = [(None, found.rows), *found.segments.items()]
+    for grouping, rows in everything:
+        left_out = {"system" if one else "", "p" if grouping else "group"}
+        shown = {name: text for name, text in columns.items() if name not in left_out}
+        head = [str(grouping) if name == "group" else name for name in shown]
+        cells = [[text(row) for text in shown.values()] for row in rows if row.users]
+        title = f"{what}, by {grouping}" if grouping else what
+        tables.append(Table(title, head, cells, list(shown).index("difference")))
+    return tables
+
+
+def _gap_of(row: ComparisonRow) -> tuple[str, str]:
+    return shown_difference(Gap(row.difference, row.low, row.high))
+
+
+# An explanation
+
+
+def draw_explanation(console: Console, why: Explanation) -> None:
+    """Its tables, each with its notes."""
+    sheet = _Sheet(console)
+    for n, found in enumerate(why.tables()):
+        if n:
+            sheet.line()
+        sheet.table(found, n_labels=1)
+        sheet.notes(found.notes)
+
+
+# Metrics
+
+
+def draw_metrics(console: Console, known: Sequence[Mapping[str, Any]]) -> None:
+    """A list for each kind of metrics, and what all of the kind have in common."""
+    from fastrec.registry import COMMON_OPTIONS
+
+    sheet = _Sheet(console)
+    notes = {
+        "ranking": "Each takes a cut-off and min_gain, the least gain of a relevant item: "
+        "ndcg(gain=exp2, min_gain=3)@10; also no_truth and no_recs, which users count, as in the options of those "
+        "names. In a scored log, scores rank the rows of a user.",
+        "scores": "Each takes min_gain, the least label of a positive row, and no cut-off. "
+        "Everything about one: fastrec metrics ndcg",
+    }
+    for kind, note in notes.items():
+        own = [metric for metric in known if metric["kind"] == kind]
+        sheet.line(KINDS[kind].capitalize(), "bold")
+        sheet.text("Of each its formula, its options (* is the default) and its source.", "dim")
+        sheet.text("Higher is better unless an entry says otherwise.", "dim")
+        sheet.line()
+        indent = 2 + max(len(metric["name"]) for metric in own)
+        for metric in own:
+            options = _options(metric, leave_out=COMMON_OPTIONS)
+            direction = [] if metric["direction"] == "higher" else [_better(metric)]
+            texts = [metric["formula"], *direction, *options, metric["source"]]
+            _definition(sheet, console.width, metric["name"], indent, texts)
+        sheet.line()
+        sheet.text(note)
+        if kind == "ranking":
+            sheet.line()
+
+
+def _definition(sheet: _Sheet, width: int, name: str, indent: int, texts: Iterable[str]) -> None:
+    """Texts beside their name, or below it where that leaves too little room."""
+    beside = width >= NARROW
+    blank = " " * (indent if beside else 2)
+    lines = [f"{blank}{line}" for text in texts for line in wrap(text, width - len(blank), "  ")]
+    if beside and lines:
+        lines[0] = name.ljust(indent) + lines[0][indent:]
+    elif name:
+        lines.insert(0, name)
+    for line in lines:
+        sheet.marked(line)
+
+
+def _options(metric: Mapping[str, Any], leave_out: Sequence[str] = ()) -> list[str]:
+    """A line per option: its name and its values, the default marked."""
+    lines = []
+    for name, option in metric["options"].items():
+        if name in leave_out:
+            continue
+        default = option["default"]
+        values = list(option["choices"])
+        if "number" in option["kind"]:
+            values.append("a number" if default is None else f"{default:g}")
+        if "table" in option["kind"]:
+            values.append("[table]")
+        marked = [
+            f"{value}*" if default is not None and (value == default or not option["choices"]) else value
+            for value in values
+        ]
+        lines.append(f"{name}: {' | '.join(marked)}{', required' if option['required'] else ''}")
+    return lines
+
+
+def _better(metric: Mapping[str, Any]) -> str:
+    """Which values of a metric in the catalogue are better."""
+    return f"{Direction(metric['direction'], metric['target']).words} is better"
+
+
+def draw_one_metric(console: Console, metric: Mapping[str, Any]) -> None:
+    """Everything the catalogue knows about one metric."""
+    from rich.text import Text
+
+    sheet = _Sheet(console)
+    low, high = metric["range"]
+    bounds = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
+    sheet.line(metric["name"], "bold")
+    for name, texts in {
+        "of": [KINDS[metric["kind"]]],
+        "formula": [metric["formula"]],
+        "range": [f"{bounds}, {_better(metric)}"],
+        "options": [*_options(metric), *(["* is the default"] if metric["options"] else [])],
+        "source": [metric["source"]],
+    }.items():
+        _definition(sheet, console.width, name, len("options") + 2, texts)
+    for paragraph in metric["doc"].split("\n\n"):
+        sheet.line()
+        # Prose is wrapped anew to the width at hand; examples and tables keep their lines.
+        is_prose = not any(line.startswith((" ", ">>>", "---")) for line in paragraph.splitlines())
+        if is_prose:
+            sheet.text(" ".join(paragraph.split()))
+        else:
+            console.print(Text(paragraph), soft_wrap=True)
+
+
+# The demo
+
+
+def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison, paths: Mapping[str, str]) -> None:
+    """Both recommenders side by side, over all users and by segment, and what to try next."""
+    sheet = _Sheet(console)
+    (first, one), (second, other) = reports.items()
+    folder, names = os.path.dirname(paths[first]), [os.path.basename(path) for path in paths.values()]
+    gaps = {
+        (row.metric, row.group): f"{_gap_of(row)[0]}{'*' if found.is_significant(row) else ' '}"
+        for row in found.all_rows()
+    }
+    sheet.text(f"In {folder}: {', '.join(names)}")
+    sheet.line()
+    means = [
+        [name, *(_with_margin(report.estimates[name]) for report in (one, other)), gaps[name, None]] for name in one
+    ]
+    sheet.table(Table("", ["metric", first, second, "difference"], means))
+    main_metric = next(iter(one))
+    for grouping, by_label in _groups(one).items():
+        rows = []
+        for label, estimates in by_label.items():
+            left, right = estimates[main_metric], other.groups[grouping][label][main_metric]
+            numbers = f"{left.users:,}", _with_margin(left), _with_margin(right), gaps[main_metric, label]
+            rows.append([str(label), *numbers])
+        sheet.line()
+        sheet.table(Table("", [f"{main_metric} by {grouping}", "users", first, second, "difference"], rows), (1,))
+    sheet.line()
+    sheet.notes([*counts(other)[:-2], *notes_of_comparison(found)[:1], meaning_of_mark(found.settings["level"])])
+    sheet.line()
+    sheet.line(f"The comparison as a page for a browser: {os.path.join(folder, 'comparison.html')}")
+    sheet.line()
+    sheet.line("Next, try:")
+    systems = " ".join(f"{name}={shlex.quote(paths[name])}" for name in reports)
+    truth = shlex.quote(paths["truth"])
+    for command in (
+        f"fastrec evaluate {shlex.quote(paths[second])} {truth} -m ndcg,recall -k 5,10,20 --by segment",
+        f"fastrec compare {systems} --truth {truth} -m recall@20 --by segment",
+        f"fastrec explain ndcg@10 {shlex.quote(paths[second])} {truth}",
+    ):
+        sheet.line(f"  {command}", "bold")

@@ -1,0 +1,192 @@
+"""Results of the command line as files and on standard output: the ending of a name says the format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from fastrec import formats, pages
+from fastrec.drawings import (
+    counts,
+    draw_comparison,
+    draw_explanation,
+    draw_report,
+    notes_of_comparison,
+    tables_of_comparison,
+)
+from fastrec.endings import atomic_write
+from fastrec.exceptions import shown_signs
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fastrec.comparison import Comparison
+    from fastrec.explanation import Explanation
+    from fastrec.report import Report
+
+__all__ = [
+    "FORMATS_OF",
+    "SAVED",
+    "check_outputs",
+    "console",
+    "csv_text",
+    "emit",
+    "endings_of",
+    "format_of",
+    "write_comparison",
+    "write_explanation",
+    "write_report",
+]
+
+Text = str | Callable[["Console"], None]  # or what draws on a console
+WIDTH = 80  # of what is no terminal
+ENDINGS = {".txt": "table", ".json": "json", ".csv": "csv", ".md": "md", ".html": "html", ".tex": "tex"}
+SAVED = "fastrec"  # the format that only a file can have
+FORMATS = ENDINGS | {f".{SAVED}": SAVED}
+FORMATS_OF = {  # what is printed: the formats that it has
+    "report": (*ENDINGS.values(), SAVED),
+    "comparison": tuple(ENDINGS.values()),
+    "explanation": ("table", "json", "md"),
+}
+ENDINGS_OF_OPTIONS = {"per_user": (".csv", ".parquet"), "curves": (".csv", ".json")}
+FILES = ("output", "save", "html", *ENDINGS_OF_OPTIONS)  # options that name a file to write
+
+
+def format_of(options: Mapping[str, Any], what: str) -> str:
+    """The format of the result: that of `--format`, else of the ending of `-o`; without an ending, a table."""
+    if options["format_"] is not None:
+        return str(options["format_"])
+    output = options["output"] or ""
+    ending = os.path.splitext(output)[1].lower()
+    if ending and ending not in endings_of(what):
+        raise click.UsageError(
+            f"-o {output}: the ending {ending} names no format of {'an' if what[0] in 'aeiou' else 'a'} {what}; "
+            f"end the name in {_either(endings_of(what))}, or give --format"
+        )
+    return FORMATS.get(ending, "table")
+
+
+def endings_of(what: str) -> list[str]:
+    """The endings of files that a result can be written to."""
+    return [ending for ending, name in FORMATS.items() if name in FORMATS_OF[what]]
+
+
+def _either(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}"
+
+
+def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> None:
+    """Fail before the work rather than after it, and never write over an input."""
+    for option, endings in ENDINGS_OF_OPTIONS.items():
+        path = options.get(option)
+        if path is not None and not path.lower().endswith(endings):
+            raise click.UsageError(f"--{option.replace('_', '-')} {path}: the name must end in {_either(endings)}")
+    if options.get("title") is not None and options["html"] is None and options["format_"] != "html":
+        raise click.UsageError("--title is of a page: give --html page.html or -o page.html")
+    files = [file for path in inputs if path is not None for file in formats.find_files(path).paths]
+    taken = {os.path.realpath(path): path for path in files}
+    for path in map(options.get, FILES):
+        if path is None:
+            continue
+        real = os.path.realpath(path)
+        if real in taken and (os.path.isfile(real) or not os.path.exists(real)):
+            raise click.UsageError(f"{path} would be written over {taken[real]}")
+        if not os.path.isdir(os.path.dirname(real)):
+            raise click.UsageError(f"{path}: there is no folder {os.path.dirname(real)}")
+        if os.path.isdir(real):
+            raise click.UsageError(f"{path}: is a folder; a file name is wanted")
+        taken[real] = path
+
+
+def write_report(report: Report, options: Mapping[str, Any]) -> None:
+    """All that the options ask for, what is printed last."""
+    title = {"title": options["title"]} if options["title"] is not None else {}
+    if options.get("save") is not None:
+        report.save(options["save"])
+    if options["html"] is not None:
+        report.to_html(options["html"], **title)
+    if options["format_"] == SAVED:
+        report.save(options["output"])
+        return
+    forms: dict[str, Callable[[], Text]] = {
+        "table": lambda: lambda console: draw_report(console, report),
+        "json": lambda: report.to_json(indent=2) + "\n",
+        "csv": lambda: csv_text(list(report.to_rows()[0]), report.to_rows()),
+        "md": lambda: "\n".join([report.to_markdown(), "", *_listed(counts(report))]) + "\n",
+        "html": lambda: str(report.to_html(**title)),
+        "tex": lambda: report.to_latex() + "\n",
+    }
+    emit(forms[options["format_"]](), options["output"])
+
+
+def _listed(lines: Iterable[str]) -> list[str]:
+    return [f"- {pages.markdown_text(line)}" for line in lines]
+
+
+def write_comparison(found: Comparison, reports: Mapping[str, Report], options: Mapping[str, Any]) -> None:
+    """All that the options ask for, what is printed last."""
+    title = {"title": options["title"]} if options["title"] is not None else {}
+    if options["html"] is not None:
+        found.to_html(options["html"], **title)
+    notes = [*notes_of_comparison(found), *(f"warning: {warning}" for warning in found.warnings)]
+    forms: dict[str, Callable[[], Text]] = {
+        "table": lambda: lambda console: draw_comparison(console, found, reports),
+        "json": lambda: found.to_json(indent=2) + "\n",
+        "csv": lambda: csv_text(list(found.to_rows()[0]), found.to_rows()),
+        "md": lambda: pages.as_markdown(tables_of_comparison(found, reports), notes) + "\n",
+        "html": lambda: str(found.to_html(**title)),
+        "tex": lambda: found.to_latex() + "\n",
+    }
+    emit(forms[options["format_"]](), options["output"])
+
+
+def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
+    """What the options ask for."""
+    forms: dict[str, Callable[[], Text]] = {
+        "table": lambda: lambda console: draw_explanation(console, why),
+        "json": lambda: why.to_json(indent=2) + "\n",
+        "md": lambda: why.to_markdown() + "\n",
+    }
+    emit(forms[options["format_"]](), options["output"])
+
+
+def emit(text: Text, output: str | None) -> None:
+    """Write a text, or what a function draws on a console, to a file or to standard output."""
+    if callable(text) and output is None and sys.stdout.isatty():
+        text(console(sys.stdout))
+        return
+    if callable(text):
+        drawn = io.StringIO()
+        text(console(drawn))
+        text = "".join(f"{line.rstrip()}\n" for line in drawn.getvalue().splitlines())
+    if output is None:
+        sys.stdout.write(shown_signs(text) if sys.stdout.isatty() else text)
+        sys.stdout.flush()
+        return
+    with atomic_write(output) as stream:
+        stream.write(text.encode(errors="backslashreplace"))  # no file can hold an unpaired surrogate
+
+
+def console(stream: IO[str]) -> Console:
+    """A console; if the stream is no terminal, without colours and 80 wide whatever the environment says."""
+    from rich.console import Console
+
+    if stream.isatty():
+        return Console(file=stream, highlight=False, emoji=False)
+    return Console(file=stream, highlight=False, emoji=False, force_terminal=False, width=WIDTH)
+
+
+def csv_text(columns: list[str], rows: Iterable[dict[str, Any]]) -> str:
+    """Rows as CSV; NaN is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: "" if value != value else value for key, value in row.items()} for row in rows)  # noqa: PLR0124
+    return text.getvalue()

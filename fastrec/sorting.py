@@ -1,0 +1,108 @@
+"""Rows sorted into tables of DuckDB: all at once or, where texts are too long for that, one range of users at a time.
+
+DuckDB merges runs that it sorted in memory, and holds blocks of every run while it does: with long texts it runs out
+of memory on a few times what it may use. A range that it can sort in memory needs no merging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fastrec.formats import quoted
+from fastrec.queries import Tick, run
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["ranges_to_sort", "sort_rows"]
+
+MERGED_TEXT = 1.5e8  # bytes: texts that are sorted at once are at most the memory times the memory over this, by trial
+RANGES = 4  # that a range is cut into which was too much
+SAMPLED_KEYS = 50  # for each range
+
+
+class _Range(NamedTuple):
+    """Rows whose first key is at least `low` and less than `high`; None is no bound."""
+
+    low: Any = None
+    high: Any = None
+
+    def where(self, key: str) -> tuple[str, list[Any]]:
+        """The condition in SQL, and its values."""
+        conditions = [f"{key} {sign} ?" for sign, bound in ((">=", self.low), ("<", self.high)) if bound is not None]
+        values = [bound for bound in self if bound is not None]
+        return (f"WHERE {' AND '.join(conditions)}" if conditions else ""), values
+
+    def cut(self, bounds: Sequence[Any]) -> Iterator[_Range]:
+        """The range in pieces, from bound to bound."""
+        return (_Range(*ends) for ends in pairwise((self.low, *bounds, self.high)))
+
+
+def ranges_to_sort(text: int, memory: int) -> int:
+    """Ranges of users to sort, one after the other, rows with so many bytes of texts."""
+    return 1 + int(text * MERGED_TEXT / memory**2)
+
+
+def sort_rows(con: DuckDBPyConnection, table: str, select: str, keys: Sequence[str], n_ranges: int, tick: Tick) -> None:
+    """Make `table` of the rows of `select`, sorted by some columns and `place`, which it does not get."""
+    import duckdb
+
+    rows = _Rows(con, table, select, quoted([*keys, "place"][0]), ", ".join(map(quoted, (*keys, "place"))))
+    if n_ranges == 1:
+        try:
+            run(con, f"CREATE TABLE {table} AS {rows.sorted('')}", tick)
+        except duckdb.OutOfMemoryException:
+            n_ranges = RANGES
+        else:
+            return
+    run(con, f"CREATE TABLE {table} AS {rows.sorted('')} LIMIT 0")
+    ranges = rows.cut(_Range(), n_ranges)
+    for nth, each in enumerate(ranges):
+
+        def tick_of_range(share: float, nth: int = nth) -> None:
+            tick((nth + share) / len(ranges))
+
+        rows.add(each, tick_of_range)
+
+
+class _Rows(NamedTuple):
+    """Rows on their way into a table."""
+
+    con: DuckDBPyConnection
+    table: str
+    select: str
+    key: str  # the first that they are sorted by
+    order: str
+
+    def sorted(self, where: str) -> str:
+        """SQL of the rows of a range."""
+        return f"SELECT * EXCLUDE (place) FROM ({self.select}) {where} ORDER BY {self.order}"
+
+    def add(self, part: _Range, tick: Tick | None) -> None:
+        """Add the rows of a range, the next in order: in smaller ranges if they are too many."""
+        import duckdb
+
+        where, values = part.where(self.key)
+        try:
+            run(self.con, f"INSERT INTO {self.table} {self.sorted(where)}", tick, values)
+        except duckdb.OutOfMemoryException:
+            smaller = self.cut(part, RANGES)
+            if len(smaller) == 1:
+                raise
+            for each in smaller:
+                self.add(each, None)
+
+    def cut(self, part: _Range, n_ranges: int) -> list[_Range]:
+        """About so many ranges of about as many rows, as a sample of the keys tells; fewer where users are few."""
+        where, values = part.where(self.key)
+        sample = f"SELECT {self.key} AS key FROM ({self.select}) {where}"
+        shares = [nth / n_ranges for nth in range(1, n_ranges)]
+        query = (
+            f"SELECT quantile_disc(key, {shares}) FROM "
+            f"(SELECT key FROM ({sample}) USING SAMPLE reservoir({SAMPLED_KEYS * n_ranges} ROWS) REPEATABLE (1))"
+        )
+        (found,) = run(self.con, query, None, values).fetchone() or (None,)
+        bounds = sorted({bound for bound in found or () if part.low is None or bound > part.low})
+        return list(part.cut(bounds))

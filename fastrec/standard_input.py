@@ -1,0 +1,56 @@
+"""Standard input in the place of a file, as `-`: kept in a temporary file while it is evaluated."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import click
+
+from fastrec.endings import temporary_folder
+from fastrec.exceptions import FastrecError, InputError
+
+__all__ = ["Inputs", "open_inputs"]
+
+MARK = "-"
+NAME = "standard input"
+
+
+class Inputs(NamedTuple):
+    """Paths by what they are of, and where standard input lies if one of them asks for it."""
+
+    paths: dict[str, str | None]
+    kept: str | None = None
+
+    def shown(self, text: str) -> str:
+        """A text that calls the temporary file what it is."""
+        return text if self.kept is None else text.replace(self.kept, NAME)
+
+
+@contextlib.contextmanager
+def open_inputs(paths: Mapping[str, str | None], folder: str | None) -> Iterator[Inputs]:
+    """The paths, one of which may be `-`, while the block reads them; `folder` is where temporary files go."""
+    asked = [name for name, path in paths.items() if path == MARK]
+    if not asked:
+        yield Inputs(dict(paths))
+        return
+    if len(asked) > 1:
+        raise click.UsageError(
+            f"{' and '.join(asked)} are both -: standard input is read once; give a file for the other"
+        )
+    if sys.stdin.isatty():
+        raise click.UsageError(f"{asked[0]} is -, and nothing is piped in: cat rows.csv | fastrec ...")
+    with temporary_folder(folder) as place:
+        kept = os.path.join(place, "standard-input")
+        with open(kept, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        inputs = Inputs({name: kept if path == MARK else path for name, path in paths.items()}, kept)
+        try:
+            yield inputs
+        except (FastrecError, click.UsageError) as error:
+            message = error.format_message() if isinstance(error, click.UsageError) else str(error)
+            raise InputError(inputs.shown(message)) from None

@@ -1,0 +1,99 @@
+"""Arrays of PyTorch, JAX, TensorFlow, CuPy and the like as NumPy arrays; none of these libraries is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.exceptions import InputTypeError, shown
+
+__all__ = ["as_numpy", "holds_tensors", "is_tensor", "plain_values"]
+
+Array = np.ndarray[Any, Any]
+ON_HOST = (1, 3, 11)  # DLPack's devices whose memory the processor reads: CPU and what is pinned for CUDA and ROCm
+OF_FRAMES = frozenset(
+    ("pandas", "polars", "pyarrow", "narwhals", "modin", "scipy", "numpy")
+)  # read in ways of their own
+FRAME_PARTS = ("__arrow_c_array__", "__arrow_c_stream__", "__dataframe__", "iloc")
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is an array of a library that is neither NumPy nor one of data frames."""
+    return _is_kind_of_tensor(type(value))
+
+
+def _is_kind_of_tensor(kind: type) -> bool:
+    if not (hasattr(kind, "__dlpack__") or hasattr(kind, "__array__")):
+        return False
+    roots = {parent.__module__.partition(".")[0] for parent in kind.__mro__}
+    return not (roots & OF_FRAMES or any(hasattr(kind, part) for part in FRAME_PARTS))
+
+
+def holds_tensors(values: Iterable[Any]) -> bool:
+    """Whether there is a tensor among values."""
+    return any(map(_is_kind_of_tensor, set(map(type, values))))
+
+
+def as_numpy(tensor: Any, name: str) -> Array:
+    """A tensor as a NumPy array, of the same memory where that can be.
+
+    Raises InputTypeError for one that requires grad, lies on another device or holds numbers that NumPy does not have.
+    """
+    kind = f"{type(tensor).__module__.partition('.')[0]}.{type(tensor).__name__}"
+    if getattr(tensor, "requires_grad", False) is True:
+        raise InputTypeError(f"{name} is a {kind} that requires grad: pass {name}.detach().cpu()")
+    if (device := _device(tensor)) is not None:
+        raise InputTypeError(
+            f"{name} is a {kind} on another device, {device}: pass {name}.detach().cpu(), or as its "
+            "library copies it to the host"
+        )
+    try:
+        array = _shared(tensor)
+        array = np.asarray(tensor) if array is None else array
+    except Exception as error:  # noqa: BLE001 - of whatever library
+        if "bfloat16" in str(getattr(tensor, "dtype", "")):
+            raise InputTypeError(_no_dtype(name, tensor.dtype)) from None
+        raise InputTypeError(f"{name}, a {kind}, cannot be made a NumPy array: {shown(str(error))}") from None
+    if array.dtype.kind == "V":  # bfloat16 and float8 of ml_dtypes
+        raise InputTypeError(_no_dtype(name, array.dtype))
+    return array
+
+
+def _no_dtype(name: str, dtype: Any) -> str:
+    return f"{name} holds {dtype}, which NumPy does not have: make it float32 first, as {name}.float() does in PyTorch"
+
+
+def _device(tensor: Any) -> str | None:
+    """Where a tensor lies, if the processor cannot read it there."""
+    try:
+        kind, _ = tensor.__dlpack_device__()
+    except Exception:  # noqa: BLE001 - it need not know; the conversion says more
+        return None
+    return None if int(kind) in ON_HOST else str(getattr(tensor, "device", f"DLPack's {int(kind)}"))
+
+
+def _shared(tensor: Any) -> Array | None:
+    """The same memory as an array; None where the library or NumPy cannot share it."""
+    if not hasattr(tensor, "__dlpack__"):
+        return None
+    try:
+        return np.from_dlpack(tensor)
+    except Exception:
+        if not hasattr(tensor, "__array__"):
+            raise
+        return None
+
+
+def plain_values(values: Sequence[Any], name: str) -> Sequence[Any]:
+    """Values, those that are tensors without a dimension as NumPy scalars."""
+    if not holds_tensors(values):
+        return values
+    found = [as_numpy(value, f"{name}[{at}]") if is_tensor(value) else value for at, value in enumerate(values)]
+    for at, value in enumerate(found):
+        if isinstance(value, np.ndarray) and value.ndim and is_tensor(values[at]):
+            raise InputTypeError(
+                f"{name} must hold plain values, found a tensor of shape {value.shape} at position {at}"
+            )
+    return [value[()] if isinstance(value, np.ndarray) and not value.ndim else value for value in found]

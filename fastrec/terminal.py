@@ -1,0 +1,126 @@
+"""Tables and lines that fit a terminal: no word, number or label is ever broken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from fastrec.exceptions import one_line
+
+__all__ = ["Fitted", "fit", "wrap"]
+
+GAP = 3  # blanks between columns
+INDENT = "  "
+KEPT = "\0"  # a blank at which no line ends
+WHOLE = re.compile(r"(?<=\w)\([^()=]+=[^()]*\)| %")  # the options of a metric; a number and its unit
+
+
+class Fitted(NamedTuple):
+    """Lines of a table, and the columns that the width has no room for."""
+
+    lines: list[str]
+    dropped: list[str]
+
+
+def fit(
+    head: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, n_labels: int = 1, optional: Sequence[int] = ()
+) -> Fitted:
+    """A table in at most `width` signs, the first `n_labels` columns to the left and the others to the right.
+
+    Where it is too wide, the columns at the places in `optional`, counted from 0, are dropped, in this order. Where
+    that is not enough, a table with such columns becomes a block of lines per row, with all of its columns. Any other
+    becomes several tables that all begin with the labels, or blocks where a label and a number have no room side by
+    side.
+
+    >>> for line in fit(["metric", "mean", "users"], [["mrr", "0.5000", "1,200"]], 20, optional=[2]).lines:
+    ...     print(line)
+    metric     mean
+    ───────────────
+    mrr      0.5000
+    """
+    head, rows = [one_line(name) for name in head], [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(_size, column)) for column in zip(head, *rows, strict=True)]
+    columns, dropped = list(range(len(head))), []
+    for at in optional:
+        if _width(widths, columns) > width:
+            columns.remove(at)
+            dropped.append(head[at])
+    if _width(widths, columns) <= width:
+        return Fitted(_table(head, rows, widths, columns, n_labels), dropped)
+    parts = [] if optional else _parts(widths, width, n_labels)
+    if not parts:
+        return Fitted(_blocks(head, rows, width), [])
+    tables = [_table(head, rows, widths, part, n_labels) for part in parts]
+    return Fitted([line for n, table in enumerate(tables) for line in (*([""] if n else []), *table)], [])
+
+
+def wrap(text: str, width: int, hang: str = "") -> list[str]:
+    """Lines of a text that end between words; all keep its indent, and from the second on they begin with `hang`.
+
+    >>> wrap("left out: ndcg(gain=exp2, min_gain=4)@10, at 95 %", 30)
+    ['left out:', 'ndcg(gain=exp2, min_gain=4)@10,', 'at 95 %']
+    """
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    words = WHOLE.sub(lambda found: found[0].replace(" ", KEPT), one_line(text)).split(" ")
+    lines = [indent + words[0]]
+    for word in words[1:]:
+        if _size(lines[-1]) + 1 + _size(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(indent + hang + word)
+    return [line.rstrip().replace(KEPT, " ") for line in lines]
+
+
+def _size(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _width(widths: Sequence[int], columns: Sequence[int]) -> int:
+    return sum(widths[n] for n in columns) + GAP * (len(columns) - 1)
+
+
+def _parts(widths: Sequence[int], width: int, n_labels: int) -> list[list[int]]:
+    """The columns of each of several tables that fit; none if there are no such tables."""
+    labels = list(range(n_labels))
+    parts: list[list[int]] = []
+    for n in range(n_labels, len(widths)):
+        if _width(widths, [*labels, n]) > width:
+            return []
+        if not parts or _width(widths, [*parts[-1], n]) > width:
+            parts.append(list(labels))
+        parts[-1].append(n)
+    return parts
+
+
+def _table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int], columns: Sequence[int], n_labels: int
+) -> list[str]:
+    """Head, rule and rows."""
+
+    def line(cells: Sequence[str]) -> str:
+        blanks = [" " * (widths[n] - _size(cells[n])) for n in columns]
+        shown = [
+            cells[n] + blank if n < n_labels else blank + cells[n] for n, blank in zip(columns, blanks, strict=True)
+        ]
+        return (" " * GAP).join(shown).rstrip()
+
+    return [line(head), "─" * _width(widths, columns), *map(line, rows)]
+
+
+def _blocks(head: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> list[str]:
+    """A block of lines per row: its label, then the name and the value of every other column."""
+    names = max(map(_size, head[1:]), default=0)
+    lines: list[str] = []
+    for row in rows:
+        lines += [*([""] if lines else []), f"{head[0]}: {row[0]}" if head[0] else row[0]]
+        for name, cell in zip(head[1:], map(str.strip, row[1:]), strict=True):
+            beside = f"{INDENT}{name}{' ' * (names - _size(name))}{INDENT}{cell}"
+            if cell:
+                lines += [beside] if _size(beside) <= width else [INDENT + name, INDENT * 2 + cell]
+    return lines

@@ -1,0 +1,155 @@
+"""Columns of any name: names that differ in case alone, are empty or stand twice, by every route the same values."""
+
+import itertools
+import json
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import fastrec
+from fastrec import InputError, evaluate_files, files
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+METRICS = ["ndcg@3", "recall@1", "mrr"]
+NAMES = st.lists(
+    st.sampled_from(["rank", "Rank", "RANK", "rank_1", "Rank_1", "c0", "c7", "", " ", "é", "É", "a.b", "a"])
+    | st.text("aAbB_1 éÉ.'\"/~$*,;{\n\r", max_size=3),
+    min_size=7,
+    max_size=7,
+    unique=True,
+).filter(lambda names: not ("" in names and {"c0", "c7"}.intersection(names)))  # DuckDB calls the empty name so
+
+
+def by_every_route(monkeypatch, *paths, **options):
+    """Reports of files read without a database if that can be, by one, and sorted by one on disk."""
+    yield "whole", evaluate_files(*paths, METRICS, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "find_plain", lambda *_: None)
+        yield "database", evaluate_files(*paths, METRICS, **options)
+        patch.setattr(files, "COPIES", 1 << 60)
+        yield "streamed", evaluate_files(*paths, METRICS, **options)
+
+
+def write(path, format_, names, rows):
+    """Write a table; the path as a text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if format_ == "parquet":
+        arrays = [pa.array([row[at] for row in rows]) for at in range(len(names))]
+        pq.write_table(pa.Table.from_arrays(arrays, names=list(names)), path, row_group_size=5)
+    elif format_ == "jsonl":
+        path.write_text("".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows))
+    else:
+        quoted = (",".join('"' + str(value).replace('"', '""') + '"' for value in row) for row in [names, *rows])
+        path.write_bytes("".join(line + "\n" for line in quoted).encode())
+    return str(path)
+
+
+@settings(max_examples=12)
+@given(names=NAMES, format_=st.sampled_from(["parquet", "parquet", "jsonl", "csv"]), seed=st.integers(0, 99))
+@example(["user_id", "item_id", "rank", "Rank", "rank_1", "Rank_1", "gain"], "parquet", 0)
+@example(["User_Id", "user_id", "RANK", "rank", "Rank", "gain", "Gain"], "jsonl", 1)
+def test_every_route_reads_the_same_columns_whatever_their_names(tmp_path_factory, names, format_, seed):
+    """Each column orders the lists in another way, so that one taken for another shows."""
+    rng, folder, monkeypatch = random.Random(seed), tmp_path_factory.mktemp("names"), pytest.MonkeyPatch()
+    user, item, rank, gain, *others = names
+    recs = {u: rng.sample(range(9), 5) for u in range(6)}
+    truth = {u: {i: rng.randint(1, 3) for i in rng.sample(range(9), 3)} for u in recs}
+    rows = []
+    for u, items in recs.items():
+        more = [rng.sample(range(1, 6), 5) for _ in others]
+        rows += [[u, i, place, 0, *(column[place - 1] for column in more)] for place, i in enumerate(items, 1)]
+    rng.shuffle(rows)
+    sides = {"recs": rows, "truth": [[u, i, 0, g, 7, 7, 7] for u in truth for i, g in truth[u].items()]}
+    for side, values in sides.items():
+        for nth in range(2):  # files of a folder whose columns stand in another order, but for CSV
+            order = list(range(7))
+            if format_ != "csv":
+                rng.shuffle(order)
+            own = [[row[at] for at in order] for row in values[nth::2]]
+            write(folder / side / f"{nth}.{format_}", format_, [names[at] for at in order], own)
+    expected = fastrec.evaluate(recs, truth, METRICS)
+    options = {"user": user, "item": item, "rank": rank, "gain": gain, "input_format": format_}
+    for route, report in by_every_route(monkeypatch, folder / "recs", folder / "truth", **options):
+        assert [report[name] for name in METRICS] == [expected[name] for name in METRICS], route
+
+
+@pytest.mark.parametrize("more", [{}, {"by": "seg"}])
+@pytest.mark.parametrize(
+    "names",
+    [("Rank", "rank"), ("RANK", "rank", "rank_1"), ("rank", "Rank", "rank_1", "Rank"), ("rank_1", "Rank", "rank")],
+)
+def test_a_column_of_parquet_is_the_one_of_that_name(tmp_path, monkeypatch, names, more):
+    """DuckDB calls the second of two names that differ in case alone "rank_1"."""
+    columns = [[5] * 4 if name != "rank" else [2, 1, 2, 1] for name in names]
+    rows = list(zip([1, 1, 2, 2], [5, 6, 5, 6], *columns, strict=True))
+    recs = write(tmp_path / "recs", "parquet", ["user_id", "item_id", *names], rows)
+    truth = write(tmp_path / "truth", "parquet", ["user_id", "item_id", "seg"], [(1, 6, "a"), (2, 6, "b")])
+    for route, report in by_every_route(monkeypatch, recs, truth, **more):
+        assert (report["recall@1"], report.data["rec_rows_by_rank"]) == (1.0, 4), route
+
+
+@pytest.mark.parametrize("name", ["score_1", "Score", "score"])
+def test_a_score_is_the_one_of_that_name(tmp_path, monkeypatch, name):
+    names = ["user_id", "item_id", "Score", "score", "score_1"]
+    rows = [(1, 5, 9, 9, 9), (1, 6, 8, 8, 8)]
+    rows[0] = tuple(1 if column == name else value for column, value in zip(names, rows[0], strict=True))
+    recs = write(tmp_path / "recs", "parquet", names, rows)
+    truth = write(tmp_path / "truth", "parquet", ["user_id", "item_id", "Gain", "gain"], [(1, 6, 1, 3)])
+    for route, report in by_every_route(monkeypatch, recs, truth, score=name):
+        assert report["recall@1"] == 1.0, route
+
+
+def test_files_of_several_schemas_keep_the_order_of_their_rows(tmp_path, monkeypatch):
+    """Where names differ in case alone, files are read by their own schemas; lists in the order of rows stay so."""
+    rng, n = np.random.default_rng(1), 30_000
+    users, items = rng.integers(0, 50, n), np.arange(n)
+    for nth, part in enumerate(np.array_split(np.arange(n), 7)):
+        columns = {"item_id": items[part], "ITEM_ID": -items[part], "user_id": users[part], "x": items[part]}
+        kept = sorted(columns, reverse=nth % 3 == 0)
+        (tmp_path / "recs").mkdir(exist_ok=True)
+        table = pa.table({name: columns[name] if name != "x" or nth != 2 else ["y"] * len(part) for name in kept})
+        pq.write_table(table, tmp_path / "recs" / f"{nth}.parquet", row_group_size=500)
+    recs = {user: items[users == user].tolist() for user in range(50)}
+    truth = {user: rng.choice(recs[user], 3, replace=False).tolist() for user in recs}
+    pairs = [(user, item) for user in truth for item in truth[user]]
+    write(tmp_path / "truth", "parquet", ["user_id", "item_id"], pairs)
+    expected = fastrec.evaluate(recs, truth, METRICS)
+    for route, report in by_every_route(monkeypatch, tmp_path / "recs", tmp_path / "truth"):
+        assert [report[name] for name in METRICS] == [expected[name] for name in METRICS], route
+
+
+def test_a_field_of_a_nested_column_is_not_a_column(tmp_path, monkeypatch):
+    """Parquet calls the field b of a column a as it calls a column "a.b"."""
+    for order in itertools.permutations(["a", "a.b", "user_id", "item_id"]):
+        columns = {"a": [{"b": 1, "user_id": 9}] * 2, "a.b": [2, 1], "user_id": [1, 1], "item_id": [5, 6]}
+        pq.write_table(pa.table({name: columns[name] for name in order}), tmp_path / "recs")
+        truth = write(tmp_path / "truth", "parquet", ["user_id", "item_id"], [(1, 6)])
+        for route, report in by_every_route(monkeypatch, tmp_path / "recs", truth, rank="a.b"):
+            assert report["recall@1"] == 1.0, (route, order)
+
+
+@pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl"])
+def test_names_that_look_like_those_of_the_database(tmp_path, monkeypatch, format_):
+    names = ["user_id", "item_id", "fastrec file", "Fastrec File", "fastrec file_", "rank"]
+    for nth in range(2):
+        rows = [(1 + nth, 5, 2, 4, 4, 1), (1 + nth, 6, 1, 5, 5, 2)]
+        write(tmp_path / "recs" / f"day={nth}" / f"part.{format_}", format_, names, rows)
+    truth = write(tmp_path / f"truth.{format_}", format_, ["user_id", "item_id"], [(1, 6), (2, 6)])
+    for route, report in by_every_route(monkeypatch, tmp_path / "recs", truth, rank="fastrec file", by="day"):
+        assert report["recall@1"] == 1.0, route
+        assert list(report.groups["day"]) == [0, 1]
+
+
+def test_a_key_twice_in_an_object_of_json_lines(tmp_path):
+    for name in ("User_Id", "user_id"):
+        path = tmp_path / "recs.jsonl"
+        path.write_text('{"User_Id": 1, "user_id": 2, "item_id": 5}\n{"item_id": 1, "item_id": 2, "user_id": 1}\n')
+        with pytest.raises(InputError, match=re.escape("line 2: a key twice in an object")):
+            evaluate_files(path, path, METRICS, user=name, by="User_Id" if name == "user_id" else "user_id")

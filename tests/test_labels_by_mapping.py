@@ -1,0 +1,156 @@
+"""Users are grouped by a mapping or a frame of users, whatever form the lists or rows have."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrec
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+pytest.importorskip("duckdb")
+
+RECS = pa.table({"user_id": ["a", "a", "b", "c", "d"], "item_id": [1, 2, 1, 3, 4], "rank": [1, 2, 1, 1, 1]})
+TRUTH = pa.table({"user_id": ["a", "b", "c", "d"], "item_id": [2, 1, 9, 4]})
+LOG = pa.table({"user_id": list("aabbccdd"), "label": [1, 0] * 4, "score": [0.9, 0.1, 0.2, 0.8, 0.7, 0.3, 0.5, 0.5]})
+LABELS = {"b": "heavy", "a": "light", "c": "light", "z": "other"}  # d is in no segment
+MRR = {"(none)": (1.0, 1), "heavy": (1.0, 1), "light": (0.25, 2)}
+GAUC = {"(none)": (0.5, 1), "heavy": (0.0, 1), "light": (1.0, 2)}
+
+
+def write(folder: Path, **tables: Any) -> list[Path]:
+    from pyarrow import parquet
+
+    for name, table in tables.items():
+        parquet.write_table(table, folder / f"{name}.parquet")
+    return [folder / f"{name}.parquet" for name in tables]
+
+
+def in_batches(kind: type, metric: str, sides: list[Any], by: Any) -> fastrec.Report:
+    whole = kind(metric)
+    for user in "dcba":
+        part = kind(metric)
+        part.update(*(side.filter(pa.compute.equal(side["user_id"], user)) for side in sides), by=by)
+        whole.merge(kind.from_bytes(part.to_bytes()))
+    return whole.result()
+
+
+def as_dicts() -> list[dict[str, list[int]]]:
+    return [side.to_pandas().groupby("user_id").item_id.agg(list).to_dict() for side in (RECS, TRUTH)]
+
+
+LISTS = {
+    "frames": lambda _, by: fastrec.evaluate(RECS, TRUTH, "mrr", by=by),
+    "dicts": lambda _, by: fastrec.evaluate(*as_dicts(), "mrr", by=by),
+    "arrays": lambda _, by: fastrec.evaluate(
+        [[1, 2], [1], [3], [4]], [[2], [1], [9], [4]], "mrr", user_ids=list("abcd"), by=by
+    ),
+    "batches": lambda _, by: in_batches(fastrec.Evaluator, "mrr", [RECS, TRUTH], by),
+    "files": lambda folder, by: fastrec.evaluate_files(*write(folder, recs=RECS, truth=TRUTH), "mrr", by=by),
+    "streamed": lambda folder, by: fastrec.evaluate_files(
+        *write(folder, recs=RECS, truth=TRUTH), "mrr", by=by, memory="64MB"
+    ),
+    "items": lambda _, by: fastrec.evaluate_by_items(RECS, TRUTH, {2: "x", 1: "x", 9: "x", 4: "x"}, "mrr", by=by)["x"],
+}
+ROWS = {
+    "frame": lambda _, by: fastrec.evaluate_scores(LOG, metrics="gauc", by=by),
+    "arrays": lambda _, by: fastrec.evaluate_scores(
+        LOG["label"].to_numpy(), LOG["score"].to_numpy(), user_ids=LOG["user_id"].to_pylist(), metrics="gauc", by=by
+    ),
+    "batches": lambda _, by: in_batches(fastrec.ScoreEvaluator, "gauc", [LOG], by),
+    "file": lambda folder, by: fastrec.evaluate_files(*write(folder, log=LOG), metrics="gauc", by=by),
+    "streamed": lambda folder, by: fastrec.evaluate_files(
+        *write(folder, log=LOG), metrics="gauc", by=by, memory="64MB"
+    ),
+}
+FORMS = {
+    "mapping": (LABELS, "group"),
+    "named": ({"plan": LABELS}, "plan"),
+    "series": (pd.Series(LABELS), "group"),
+    "series with nulls": (pd.Series([*LABELS.values(), None, "light"], index=[*LABELS, "d", "a"]), "group"),
+    "pandas": (pd.DataFrame({"user_id": list(LABELS), "plan": list(LABELS.values())}), "plan"),
+    "arrow": (pa.table({"plan": [*LABELS.values(), None], "user_id": [*LABELS, "d"]}), "plan"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("way", [*LISTS, *(f"rows, {way}" for way in ROWS)])
+def test_a_mapping_labels_users_on_every_route(
+    way: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "streamed" in way:
+        monkeypatch.setattr("fastrec.files.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.LEAST_BATCH", 2)
+        monkeypatch.setattr("fastrec.files.LARGEST_BATCH", 2)
+    by, grouping = FORMS[form]
+    name = way.removeprefix("rows, ")
+    report = ROWS[name](tmp_path, by) if name != way else LISTS[way](tmp_path, by)
+    metric, wanted = ("gauc", GAUC) if name != way else ("mrr", MRR)
+    found = {label: (own[metric].mean, own[metric].users) for label, own in report.groups[grouping].items()}
+    assert found == wanted and list(report.groups) == [grouping]
+
+
+def test_segments_of_users_go_with_frames() -> None:
+    users = ["a", "b", "c"]
+    segments = dict(zip(users, fastrec.segment_users(["a", "b", "b", "c", "c", "c"], users), strict=True))
+    report = fastrec.evaluate(RECS, TRUTH, "mrr", by=segments, per_user=True)
+    assert {label: own["mrr"].users for label, own in report.groups["group"].items()} == {
+        "(none)": 1,
+        "heavy": 1,
+        "light": 1,
+        "medium": 1,
+    }
+    assert report.labels["group"].tolist() == ["light", "medium", "heavy", "(none)"]
+
+
+def test_integers_are_labels_and_users_too() -> None:
+    recs, truth = {1: [5], 2**63 + 1: [6]}, {1: [5], 2**63 + 1: [7]}
+    groups = fastrec.evaluate(recs, truth, "mrr", by={np.int64(1): 7, 2**63 + 1: np.int8(8)}).groups["group"]
+    assert {label: own["mrr"].mean for label, own in groups.items()} == {"7": 1.0, "8": 0.0}
+
+
+def test_keys_of_several_columns() -> None:
+    log = LOG.append_column("place", [[1] * 4 + [2] * 4])
+    labels = {("a", 1): "x", ("b", 1): "x", ("c", 2): "y", ("d", 2): "y"}
+    groups = fastrec.evaluate_scores(log, metrics="gauc", user=["user_id", "place"], by=labels).groups["group"]
+    assert {label: own["gauc"].users for label, own in groups.items()} == {"x": 2, "y": 2}
+
+
+@pytest.mark.parametrize(
+    ("by", "says"),
+    [
+        ({1: "x"}, "user ids must be of one type on all sides, found by: integers, the data: texts"),
+        ({"a": 1.5}, "the labels in by must be integers or texts, found 1.5"),
+        ({"a": None}, "the labels in by must be integers or texts, found None"),
+        ({"a": True}, "the labels in by must be integers or texts, found True"),
+        ({1: {"a": "x"}}, "the names of groupings in by must be texts, found 1"),
+        ({"plan": {"a": ["x"]}}, r"the labels in by must be integers or texts, found \['x'\]"),
+        ({None: "x"}, "user ids must be integers or texts, found None in by"),
+        ({"a": np.timedelta64(5, "D")}, r"the labels in by must be integers or texts, found .*timedelta64\(5,'D'\)"),
+        (pd.Series(["x", "y"], index=["a", "a"]), "by must agree within a user, but rows of user 'a' differ"),
+        (pd.Series([np.zeros(2)] * 2, index=["a", "a"]), "the labels in by must be integers or texts, found array"),
+        (pa.table({"user_id": ["a", "a"], "plan": ["x", "y"]}), "by column 'plan' must agree within a user"),
+        (pa.table({"user_id": ["a"]}), "by has no column beside 'user_id'"),
+        (pa.table({"user": ["a"], "plan": ["x"]}), "by has no column 'user_id'"),
+        (5, "by must be the name of a column or several, found 5"),
+    ],
+    ids=str,
+)
+def test_what_is_no_mapping_of_users_is_refused(by: Any, says: str) -> None:
+    with pytest.raises(fastrec.FastrecError, match=says):
+        fastrec.evaluate(RECS, TRUTH, "mrr", by=by)
+
+
+def test_users_without_ids_and_two_kinds_of_labels_are_refused() -> None:
+    with pytest.raises(fastrec.InputError, match="these users have no ids"):
+        fastrec.evaluate([[1]], [[1]], "mrr", by={0: "x"})
+    with pytest.raises(fastrec.InputError, match="these users have no ids"):
+        fastrec.evaluate_scores([1, 0], [0.5, 0.4], metrics="auc", by={0: "x"})
+    with pytest.raises(fastrec.InputError, match="groups and by both label users"):
+        fastrec.evaluate([[1]], [[1]], "mrr", user_ids=[0], groups=["y"], by={0: "x"})
+    with pytest.raises(fastrec.InputError, match="groups and by both label users"):
+        fastrec.evaluate_scores([1, 0], [0.5, 0.4], [0, 2], "auc", user_ids=[0], groups=["y"], by={0: "x"})
+    with pytest.raises(fastrec.InputTypeError, match="by must be the name of a column"):
+        fastrec.evaluate(RECS, TRUTH, "mrr", by=[LABELS])

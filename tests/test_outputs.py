@@ -1,0 +1,293 @@
+"""Files that the command line writes and reads back: formats by ending, saved reports, standard input."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastrec
+
+pytest.importorskip("duckdb")
+CliRunner = pytest.importorskip("click.testing").CliRunner
+
+from fastrec.cli import program  # noqa: E402 - needs click
+
+LISTS = "user_id,item_id,rank\n1,10,1\n1,11,2\n2,10,2\n2,12,1\n3,10,1\n"
+OTHER = "user_id,item_id,rank\n1,11,1\n1,10,2\n2,10,1\n2,12,2\n3,10,1\n"
+TRUTH = "user_id,item_id,gain,country\n1,10,1,NL\n2,10,3,BE\n4,12,2,NL\n"
+LOG = "user_id,label,score\n1,1,.9\n1,0,.8\n2,0,.8\n2,1,.7\n"
+ENDINGS = ("txt", "json", "csv", "md", "html", "tex", "fastrec")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A current folder with lists of two systems, their truth and a log."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(fastrec.__file__).parents[1]))  # for processes of their own
+    for name, text in {"a.csv": LISTS, "b.csv": OTHER, "truth.csv": TRUTH, "log.csv": LOG}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run(*arguments, text=None):
+    """The command in this process, with a text as standard input."""
+    try:
+        runner = CliRunner(mix_stderr=False)  # click before 8.2
+    except TypeError:
+        runner = CliRunner()
+    return runner.invoke(program, list(map(str, arguments)), prog_name="fastrec", input=text)
+
+
+def good(*arguments, text=None):
+    result = run(*arguments, text=text)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def assert_fails(message, *arguments, text=None):
+    """Exit code 2, one line that holds the message, and no output."""
+    before = sorted(os.listdir())
+    result = run(*arguments, text=text)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1), result.stderr
+    assert message in result.stderr
+    assert sorted(os.listdir()) == before
+
+
+# Formats by ending
+
+
+def is_format(name):
+    """Whether a file holds the format that its name promises."""
+    if name.endswith(".fastrec"):
+        return len(fastrec.load(name)) > 0
+    text = Path(name).read_text(encoding="utf-8")
+    if name.endswith(".json"):
+        return json.loads(text) != {}
+    if name.endswith(".csv"):
+        return len(list(csv.DictReader(io.StringIO(text)))) > 0
+    if name == "why.md":
+        return text.startswith("**ndcg@2")
+    begins = {".html": "<!doctype html>", ".tex": r"\begin{tabular}", ".md": "| "}
+    start = next((begin for ending, begin in begins.items() if name.endswith(ending)), "")
+    return text.startswith(start) and ("─" in text) == name.endswith(".txt")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_ending_says_the_format(ending):
+    compared = ("compare", "a=a.csv", "b=b.csv", "--truth", "truth.csv")
+    commands = {
+        "report": ("evaluate", "a.csv", "truth.csv", "--by", "country"),
+        "again": ("report", "kept"),
+        **({} if ending == "fastrec" else {"comparison": compared}),
+        **({"why": ("explain", "ndcg@2", "a.csv", "truth.csv")} if ending in ("txt", "json", "md") else {}),
+    }
+    good(*commands["report"], "--save", "kept")
+    for name, arguments in commands.items():
+        metrics = [] if arguments[0] in ("explain", "report") else ["-m", "ndcg@2,mrr"]
+        assert good(*arguments, *metrics, "-o", f"{name}.{ending.upper()}") == ""
+        os.rename(f"{name}.{ending.upper()}", f"{name}.{ending}")
+        assert is_format(f"{name}.{ending}"), name
+        if ending in ("html", "tex"):
+            assert good(*arguments, *metrics, "--format", ending) == Path(f"{name}.{ending}").read_text()
+
+
+def test_another_ending_is_an_error():
+    evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "mrr")
+    known = "end the name in .txt, .json, .csv, .md, .html, .tex or .fastrec, or give --format"
+    for name in ("report.pdf", "report.htm", "report.json.gz", "report.npz"):
+        assert_fails(known, *evaluate, "-o", name)
+    assert_fails("end the name in .txt, .json or .md", "explain", "mrr", "-o", "why.html")
+    compare = ("compare", "a=a.csv", "b=b.csv", "--truth", "truth.csv")
+    assert_fails("the ending .fastrec names no format of a comparison", *compare, "-o", "all.fastrec")
+    good(*evaluate, "-o", "report.pdf", "--format", "json")
+    assert json.loads(Path("report.pdf").read_text())["schema"] == 1
+    good(*evaluate, "-o", "plain")
+    assert Path("plain").read_text() == good(*evaluate)
+
+
+def test_titles_of_pages():
+    evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--title", "Spring & summer")
+    good(*evaluate, "-o", "a.html")
+    good(*evaluate, "--html", "b.html", "--save", "c.fastrec")
+    good("report", "c.fastrec", "-o", "c.html", "--title", "Spring & summer")
+    good("compare", "a=a.csv", "b=b.csv", "--truth", "truth.csv", "--title", "Spring & summer", "-o", "d.html")
+    for name in "abcd":
+        assert "<h1>Spring &amp; summer</h1>" in Path(f"{name}.html").read_text(encoding="utf-8")
+    assert_fails("--title is of a page: give --html page.html or -o page.html", *evaluate, "-o", "a.json")
+
+
+# Saved reports
+
+
+@pytest.mark.parametrize("how", [("--save", "r.npz"), ("-o", "r.fastrec"), ("--save", "r")])
+def test_a_saved_report_is_printed_again(how):
+    evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "ndcg@2,mrr", "--by", "country")
+    good(*evaluate, *how)
+    for format_ in ("table", "json", "csv", "md", "tex"):
+        assert good("report", how[1], "--format", format_) == good(*evaluate, "--format", format_)
+    kept = fastrec.load(how[1])
+    assert kept.per_user["mrr"].tolist() == [1.0, 0.5, pytest.approx(float("nan"), nan_ok=True), 0.0]
+    assert kept.labels["country"].tolist() == ["NL", "BE", "(none)", "NL"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: fastrec.evaluate([[1, 2], [3]], [[1], [4]], ["ndcg@2"], groups={"plan": [0, 1]}),
+        lambda: fastrec.evaluate({"a": [1]}, {"a": [1]}, "mrr", like="trec_eval"),
+        lambda: fastrec.evaluate_scores([1, 0, 1], [0.5, 0.2, 0.7]),
+        lambda: fastrec.evaluate_scores([1, 0, 1], [0.5, 0.2, 0.7], [0, 2, 3], ["gauc", "ndcg@2"]),
+        lambda: fastrec.evaluate_scores([1, 0, 1], [0.5, 0.2, 0.7], metrics="mae"),
+        lambda: fastrec.evaluate([[1, 2]], [[2]], "mrr"),
+    ],
+)
+def test_reports_of_python_are_printed(make):
+    report = make()
+    report.save("r.fastrec")
+    assert json.loads(good("report", "r.fastrec", "--format", "json")) == json.loads(report.to_json())
+    assert next(iter(report)) in good("report", "r.fastrec")
+    assert next(iter(report)) in good("report", "r.fastrec", "--format", "md")
+
+
+def test_a_metric_that_was_declared_elsewhere_is_printed():
+    program = """
+import fastrec
+@fastrec.ranking_metric(range=(0, None), higher_is_better=True, source="here")
+def own_hits(s):
+    \"\"\"Hits of one's own.\"\"\"
+    return s.hits
+fastrec.evaluate([[1]], [[1]], "own_hits").save("own.fastrec")
+"""
+    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    assert "own_hits" in good("report", "own.fastrec")
+
+
+def test_gates_of_a_saved_report():
+    good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--save", "r.fastrec")
+    assert run("report", "r.fastrec", "--fail-under", "mrr=0.4").exit_code == 0
+    result = run("report", "r.fastrec", "--fail-under", "mrr=0.6")
+    assert result.exit_code == 1 and "mrr = 0.5, wanted at least 0.6" in result.stderr
+    assert_fails("'ndcg@3' is not in this report", "report", "r.fastrec", "--fail-under", "ndcg@3=1")
+    assert_fails("would be written over", "report", "r.fastrec", "-o", "r.fastrec")
+
+
+def test_files_that_are_no_report():
+    Path("cut.fastrec").write_bytes(b"PK\x03\x04 and no more")
+    for name in ("a.csv", "cut.fastrec"):
+        assert_fails(f"{name} is not a readable fastrec report", "report", name)
+    assert_fails("no such file", "report", "none.fastrec")
+    assert_fails("cut.fastrec is not a readable fastrec report", "compare", "a=cut.fastrec", "b=cut.fastrec")
+
+
+def test_a_log_is_saved_with_its_users_if_it_has_any():
+    good("evaluate", "log.csv", "-m", "auc,gauc(weight=equal)", "--save", "users.fastrec")
+    assert fastrec.load("users.fastrec").per_user["gauc(weight=equal)"].tolist() == [1.0, 0.0]
+    Path("rows.csv").write_text(LOG.replace("user_id", "session"))
+    good("evaluate", "rows.csv", "-m", "auc", "--save", "rows.fastrec")
+    assert not fastrec.load("rows.fastrec").has_values
+    assert "auc" in good("report", "rows.fastrec")
+    assert_fails("rows.fastrec: the report has no values of users", "compare", "a=rows.fastrec", "b=rows.fastrec")
+
+
+def test_users_of_several_columns_cannot_be_saved():
+    several = ("evaluate", "log.csv", "-m", "gauc", "--user-col", "user_id", "--user-col", "label")
+    for how in (("--save", "x.fastrec"), ("-o", "x.fastrec")):
+        assert_fails("users of several --user-col cannot be saved", *several, *how)
+
+
+def test_saved_reports_are_compared():
+    for name in "ab":
+        good("evaluate", f"{name}.csv", "truth.csv", "-m", "ndcg@2,mrr", "--by", "country", "--save", f"{name}.fastrec")
+    files = ("--truth", "truth.csv", "-m", "ndcg@2,mrr", "--by", "country")
+    for format_ in ("table", "json", "md"):
+        both = good("compare", "a=a.fastrec", "b=b.fastrec", "--format", format_)
+        assert both == good("compare", "a=a.csv", "b=b.csv", *files, "--format", format_)
+        assert both == good("compare", "a=a.fastrec", "b=b.csv", *files, "--format", format_)
+    one = json.loads(good("compare", "a=a.fastrec", "b=b.fastrec", "-m", "mrr", "--format", "json"))
+    assert {row["metric"] for row in one["rows"]} == {"mrr"}
+    gate = ("compare", "a=a.fastrec", "b=b.fastrec", "--baseline", "a", "--fail-if-worse")
+    assert run(*gate, "mrr").exit_code == 0
+    assert_fails("'hits' is not in this report", *gate, "hits")
+    assert_fails("'map' is not in this report", "compare", "a=a.fastrec", "b=b.csv", *files[:2], "-m", "map")
+    assert_fails("--ties is for files to evaluate", *gate[:3], "--ties", "best")
+    assert_fails("--truth is for files to evaluate", *gate[:3], "--truth", "truth.csv")
+    assert_fails("a.fastrec is a saved report, not rows", "evaluate", "a.fastrec", "truth.csv")
+    other = ("compare", "a=a.fastrec", "b=b.csv", *files, "--no-truth", "zero")
+    assert_fails("no_truth is 'skip' in a and 'zero' in b", *other)
+
+
+# Standard input
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "gzip", "trec"])
+def test_rows_are_piped_in(form):
+    wanted = json.loads(good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--format", "json"))["metrics"]
+    rows = list(csv.DictReader(io.StringIO(LISTS)))
+    typed = [{name: int(value) for name, value in row.items()} for row in rows]
+    run_lines = [f"{row['user_id']} Q0 {row['item_id']} {row['rank']} {-int(row['rank'])} x" for row in rows]
+    text = {
+        "csv": LISTS,
+        "jsonl": "".join(json.dumps(row) + "\n" for row in typed),
+        "gzip": gzip.compress(LISTS.encode()),
+        "trec": "\n".join(run_lines),
+    }[form]
+    found = json.loads(good("evaluate", "-", "truth.csv", "-m", "mrr", "--format", "json", text=text))
+    assert found["metrics"] == wanted
+    assert "standard-input" not in json.dumps(found)
+
+
+def test_any_one_side_is_piped_in():
+    wanted = good("evaluate", "a.csv", "truth.csv", "-m", "mrr,ndcg@2")
+    assert good("evaluate", "a.csv", "-", "-m", "mrr,ndcg@2", text=TRUTH) == wanted
+    assert good("evaluate", "-", "-m", "gauc", text=LOG) == good("evaluate", "log.csv", "-m", "gauc")
+    ratings = LOG.replace("label", "target").replace("score", "prediction")
+    assert "rmse" in good("evaluate", "-", "--target-col", "target", "--input-format", "csv", text=ratings)
+    seen = good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--exclude", "-", text="user_id,item_id\n2,12\n")
+    assert "1 seen items taken out" in seen
+    plans = "user_id,plan\n1,free\n2,paid\n4,free\n"
+    assert "paid" in good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--by", "plan", "--users", "-", text=plans)
+    files = good("compare", "a=a.csv", "b=b.csv", "--truth", "truth.csv", "-m", "mrr")
+    assert good("compare", "a=-", "b=b.csv", "--truth", "truth.csv", "-m", "mrr", text=LISTS) == files
+    assert good("compare", "a=a.csv", "b=b.csv", "--truth", "-", "-m", "mrr", text=TRUTH) == files
+    why = good("explain", "mrr", "a.csv", "truth.csv", "--like", "ranx")
+    assert good("explain", "mrr", "-", "truth.csv", "--like", "ranx", text=LISTS) == why
+
+
+def test_what_is_wrong_with_standard_input():
+    evaluate = ("evaluate", "-", "truth.csv", "-m", "mrr")
+    assert_fails("RECS and TRUTH are both -", "evaluate", "-", "-", text=LISTS)
+    assert_fails("TRUTH and --exclude are both -", "evaluate", "a.csv", "-", "--exclude", "-", text=LISTS)
+    assert_fails("standard input: the file is empty", *evaluate, text="")
+    assert_fails("standard input: no column 'item_id'", *evaluate, text="user_id,sku\n1,2\n")
+    assert_fails("standard input: not a Parquet file", *evaluate, "--input-format", "parquet", text=LISTS)
+    assert_fails("standard input: neither Parquet nor text", *evaluate, text=b"\xff\xfe\x00")
+    for form in ("table", "json"):
+        result = run(*evaluate, "--format", form, text="user_id,item_id,rank\n71,10,1\n")
+        assert result.exit_code == 0 and "'71' in standard input" in result.stderr
+        assert "standard-input" not in result.stderr + result.stdout
+
+
+def test_nothing_of_standard_input_is_left(tmp_path):
+    evaluate = ("evaluate", "-", "truth.csv", "-m", "mrr", "--temp-dir", tmp_path / "own")
+    (tmp_path / "own").mkdir()
+    good(*evaluate, text=LISTS)
+    assert run(*evaluate, text="user_id\n").exit_code == 2
+    assert os.listdir(tmp_path / "own") == []
+
+
+def test_a_pipe_of_two_processes():
+    command = f"cat a.csv | {sys.executable} -m fastrec evaluate - truth.csv -m mrr --format csv"
+    piped = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=300)
+    assert (piped.returncode, piped.stderr) == (0, "")
+    assert piped.stdout == good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--format", "csv")
+    closed = subprocess.run(
+        ["sh", "-c", command.partition("| ")[2] + " <&-"], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert closed.returncode == 2 and closed.stderr.count("\n") == 1 and "standard input" in closed.stderr

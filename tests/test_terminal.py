@@ -1,0 +1,224 @@
+"""Tables in terminals of any width: no word, number or label is broken, and what has no room is named."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+
+import fastrec
+
+pytest.importorskip("click")
+pytest.importorskip("rich")
+
+from rich.console import Console
+
+from fastrec import drawings
+from fastrec.registry import COMMON_OPTIONS
+from fastrec.terminal import fit, wrap
+
+WIDTHS = (20, 30, 40, 50, 60, 70, 80, 100, 132, 200)
+METRICS = ["ndcg@10", "recall@20", "map@10", "ndcg(gain=exp2, min_gain=3)@10"]
+LABELS = ["a-plain-label", "日本語のラベル", "with blanks in it"]
+
+
+def drawn(draw, width):
+    """Lines on a console of a width."""
+    stream = io.StringIO()
+    draw(Console(file=stream, width=width, force_terminal=False, highlight=False, emoji=False))
+    return stream.getvalue().split("\n")
+
+
+def make_report(seed, n_users=60, grouping="a grouping of users"):
+    rng = np.random.default_rng(seed)
+    recs = [rng.permutation(50)[:20] for _ in range(n_users)]
+    truth = [{int(item): 3.0 for item in rng.permutation(50)[:5]} for _ in range(n_users)]
+    groups = {grouping: [LABELS[n % 3] for n in range(n_users)]}
+    return fastrec.evaluate(recs, truth, METRICS, groups=groups, per_user=True)
+
+
+@pytest.fixture(scope="module")
+def reports():
+    return {name: make_report(seed) for seed, name in enumerate(["popularity", "neighbours-of-items", "old"])}
+
+
+@pytest.fixture(scope="module")
+def pictures(reports):
+    """What can be drawn, and the words that must be whole in it at every width."""
+    one = next(iter(reports.values()))
+    found = fastrec.compare(reports, n_rounds=100)
+    two = fastrec.compare(dict(list(reports.items())[:2]), baseline="popularity", n_rounds=100)
+    log = fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.2, 0.7, 0.9], metrics=["auc", "log_loss", "mcc(threshold=0.5)"])
+    known = fastrec.catalogue()
+    why = fastrec.explain("ndcg@10", [[1, 2], [3]], [[1], [4]])
+    numbers = [f"{one[name]:.4f}" for name in METRICS]
+    names = [metric["name"] for metric in known]
+    own = [option for metric in known for name, option in metric["options"].items() if name not in COMMON_OPTIONS]
+    options = {value for option in own for value in option["choices"]}
+    return {
+        "report": (lambda console: drawings.draw_report(console, one), [*METRICS, *LABELS, *numbers]),
+        "all pairs": (lambda console: drawings.draw_comparison(console, found, reports), [*METRICS, *LABELS, *reports]),
+        "a baseline": (lambda console: drawings.draw_comparison(console, two, reports), [*METRICS, *LABELS, *numbers]),
+        "log": (lambda console: drawings.draw_report(console, log), list(log)),
+        "metrics": (lambda console: drawings.draw_metrics(console, known), [*names, *options, "van Rijsbergen"[:3]]),
+        "metric": (lambda console: drawings.draw_one_metric(console, known[0]), [known[0]["name"]]),
+        "why": (lambda console: drawings.draw_explanation(console, why), ["trec_eval", "recommenders", "log2_flat2*"]),
+    }
+
+
+ALL = ("report", "all pairs", "a baseline", "log", "metrics", "metric", "why")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ALL)
+def test_no_word_number_or_label_is_broken(pictures, name, width):
+    """Every word at any width is one of the words where there is room for all; every wanted text is in one line."""
+    draw, wanted = pictures[name]
+    lines, wide = drawn(draw, width), drawn(draw, 500)
+    for text in wanted:
+        assert any(text in line for line in lines), text
+    words = {word for line in wide for word in line.split()}
+    told = re.compile(r"no room in \d+ columns for")
+    for line in lines:
+        broken = [word.removesuffix(":") for word in line.split() if word not in words and set(word) != {"─"}]
+        broken = [word for word in broken if word not in words]
+        assert not broken or told.search(" ".join(lines)), (line, broken)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ALL)
+def test_lines_fit_unless_they_are_one_word(pictures, name, width):
+    draw, wanted = pictures[name]
+    longest = max(map(len, [*wanted, *METRICS])) + 12  # beside its name, or behind an indent
+    for line in drawn(draw, width):
+        if name != "metric":  # whose examples are code
+            assert fits(line, width) or len(line) <= longest, line
+
+
+def fits(line, width):
+    from rich.cells import cell_len
+
+    return cell_len(line) <= width
+
+
+def test_what_has_no_room_is_said_in_one_line(reports):
+    found = fastrec.compare(dict(list(reports.items())[:2]), metrics=["ndcg@10"], n_rounds=100)
+    shown = {}
+    for width in (80, 60):
+        shown[width] = drawn(lambda console: drawings.draw_comparison(console, found, reports), width)
+    said = [line for line in shown[60] if line.startswith("no room")]
+    assert said == ["no room in 60 columns for: p, interval"]
+    heads = {width: [line.split() for line in lines if line.startswith("metric")] for width, lines in shown.items()}
+    grouping = ["a", "grouping", "of", "users"]
+    assert heads[60] == [
+        ["metric", "difference", "interval", "corrected"],
+        ["metric", *grouping, "difference", "corrected"],
+    ]
+    assert heads[80][0] == ["metric", "difference", "interval", "p", "corrected"]
+
+
+@pytest.mark.parametrize("name", ["p", "interval"])
+def test_a_grouping_that_is_called_as_a_number_keeps_its_labels(name):
+    reports = {system: make_report(seed, grouping=name) for seed, system in enumerate(["old", "new"])}
+    found = fastrec.compare(reports, metrics=["ndcg@10"], n_rounds=100)
+    lines = drawn(lambda console: drawings.draw_comparison(console, found, reports), 60)
+    heads = [line.split() for line in lines if line.startswith("metric")]
+    assert heads[1] == ["metric", name, "difference", "corrected"]
+
+
+def test_users_are_dropped_before_intervals():
+    few = fastrec.evaluate([[1, 2], [3, 4]], [[1], [3]], ["recall@10", "ndcg@10"])
+    lines = drawn(lambda console: drawings.draw_report(console, few), 40)
+    assert lines[0].split() == ["metric", "mean", "95", "%", "interval"]
+    assert "no room in 40 columns for: users" in lines
+    lines = drawn(lambda console: drawings.draw_report(console, few), 20)
+    assert lines[0].split() == ["metric", "mean"]
+    assert max(map(len, lines)) <= 22
+
+
+def test_blocks_hold_every_column():
+    head, row = ["metric", "difference", "p"], ["a metric with a long name", "+0.1234", "0.0312"]
+    for optional in ((), (2,)):
+        assert fit(head, [row], 24, optional=optional).lines == [
+            "metric: a metric with a long name",
+            "  difference  +0.1234",
+            "  p           0.0312",
+        ]
+    assert fit(head, [row], 14).lines[1:] == ["  difference", "    +0.1234", "  p", "    0.0312"]
+
+
+def test_texts_are_wrapped_between_words():
+    assert wrap("10,000 rounds at 95 %", 13) == ["10,000 rounds", "at 95 %"]
+    assert wrap("  ndcg(gain=exp2, min_gain=4)@10: why", 10) == ["  ndcg(gain=exp2, min_gain=4)@10:", "  why"]
+    assert wrap("日本 語の ラベル", 9) == ["日本 語の", "ラベル"]
+
+
+# What is marked or missing is explained
+
+
+@pytest.mark.parametrize("level", [0.95, 0.9])
+def test_a_star_is_explained_wherever_it_is_printed(reports, level):
+    better = {"old": make_report(3), "new": make_report(3)}
+    best = fastrec.evaluate([[1]] * 30, [[1]] * 30, "mrr", per_user=True)
+    worst = fastrec.evaluate([[2]] * 30, [[1]] * 29 + [[2]], "mrr", per_user=True)
+    clear = fastrec.compare({"best": best, "worst": worst}, level=level)
+    meaning = f"significant (*): a corrected p-value of at most {1 - level:.4g}"
+    for found, systems, is_marked in (
+        (clear, {"best": best, "worst": worst}, True),
+        (fastrec.compare(better, level=level, n_rounds=100), better, False),
+    ):
+        text = "\n".join(drawn(lambda console, f=found, s=systems: drawings.draw_comparison(console, f, s), 80))
+        for shown in (text, repr(found), found._repr_html_(), found.to_markdown(), found.to_latex()):
+            assert (meaning in shown.replace("\\", "")) == is_marked
+            assert ("*" in shown.replace("(*)", "")) == is_marked
+    one = drawn(lambda console: drawings.draw_one_metric(console, fastrec.catalogue()[2]), 80)
+    assert any("* is the default" in line for line in one)
+    listed = drawn(lambda console: drawings.draw_metrics(console, fastrec.catalogue()), 80)
+    assert sum("* is the default" in line for line in listed) == 2
+
+
+def texts_of(report):
+    """A report in every form that people read, a page too."""
+    console = "\n".join(drawn(lambda console: drawings.draw_report(console, report), 200))
+    return [console, repr(report), report._repr_html_(), report.to_markdown(), report.to_latex(), report.to_html()]
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: fastrec.evaluate([[1]], [[1]], ["mrr"]), "no interval for mrr: only one user is counted"),
+        (
+            lambda: fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.2, 0.7, 0.9], metrics=["auc", "log_loss", "brier"]),
+            "no interval for log_loss, brier: rows without users, or few of a class, give none",
+        ),
+        (
+            lambda: fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.2, 0.7, 0.9], [0, 2, 4], ["ks"]),
+            "no interval for ks: no standard error is known for such a number",
+        ),
+    ],
+)
+def test_a_missing_interval_says_why(make, why):
+    report = make()
+    for text in texts_of(report):
+        assert why in text.replace("\\_", "_")
+        assert "nan" not in text.partition("<h2>Definitions")[0].lower()
+
+
+def test_intervals_that_are_there_need_no_word(reports):
+    for text in texts_of(next(iter(reports.values()))):
+        assert "no interval" not in text
+
+
+def test_rows_without_users_have_no_number_of_users():
+    report = fastrec.evaluate_scores([1, 0, 1], [0.5, 0.2, 0.7], metrics=["auc", "log_loss"])
+    for text in texts_of(report):
+        found = re.sub(r"rows without users|<h2>Definitions.*?<h2>Data", "", text, flags=re.DOTALL)
+        assert "users" not in found.replace("of users", "")
+    assert json.loads(report.to_json())["users"]["total"] == 0  # what programs read stays
+
+
+def test_an_explanation_of_rows_without_users_has_no_number_of_users():
+    why = fastrec.explain_scores("auc", [1, 0, 1], [0.5, 0.2, 0.7], like="sklearn")
+    text = "\n".join(drawn(lambda console: drawings.draw_explanation(console, why), 80))
+    assert "users" not in text and "users" not in why.to_markdown()
