@@ -157,7 +157,8 @@ def evaluate(
         a column that is called like a rank or a score and tells another order than the rows
     by : the column of data frames, or several, to group users by: what ``groups`` is to arrays; or labels by user, as
         `segment_users` makes them: {user: label}, {grouping: {user: label}}, or a data frame of users, of which each
-        further column is a grouping. These labels are texts; users whom they lack are in the group ``"(none)"``
+        further column is a grouping. The labels are all integers or all texts, and become texts; users without one are
+        in the group ``"(none)"``
     like : a tool, such as ``"trec_eval"``: ``metrics`` are named as there, and computed as it does; its policies for
         ties and users hold where the next four arguments are not given, and its ``min_gain``; `explain` names
         the tools
@@ -392,16 +393,17 @@ class _Evaluating(Shared, ABC):
         )
         return make_plan(self._calls, asked)
 
-    def _check_batch(self, weights: Array | None, users: Array | None) -> None:
+    def _check_batch(self, users: User) -> None:
         if self._state is None:
             return
-        if self._state.plan.weighted != (weights is not None):
+        if self._state.plan.weighted != (users.weights is not None):
             raise InputError("user_weight must be given in every update or in none")
+        self._state.check_groups(users.keys)
         if self._part:
             return
-        if bool(self._users) != (users is not None):
+        if bool(self._users) != (users.ids is not None):
             raise InputError("user_ids must be given in every update or in none")
-        if users is not None and (again := self._seen.find(users)) is not None:
+        if users.ids is not None and (again := self._seen.find(users.ids)) is not None:
             raise InputError(f"user {shown(again)} was in an earlier update: a user comes whole in one")
 
     def _keep(self, plan: Plan, outcome: Outcome, users: User, facts: dict[str, int]) -> State:
@@ -443,6 +445,7 @@ class _Evaluating(Shared, ABC):
                 raise InputError("merge needs user_weight on both sides or on none")
             if bool(self._users) != bool(other._users):
                 raise InputError("merge needs user_ids on both sides or on none")
+            self._state.check_groups(other._state.groups)
         if (again := self._seen.common(other._seen)) is not None:
             raise InputError(f"user {shown(again)} is on both sides: a user comes whole in one update")
         with self._changing():
@@ -727,7 +730,7 @@ class Evaluator(_Evaluating):
         """Add a batch that was prepared under the same rules."""
         rules = self._settings
         log, users, names, facts, hints = prepared
-        self._check_batch(users.weights, users.ids)
+        self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
         if log.gains is not None and plan.counts_any_gain:
             log = log._replace(gains=np.maximum(log.gains, 0.0))
@@ -1076,7 +1079,7 @@ class ScoreEvaluator(_Evaluating):
             rows = one_by_one(rows)
         self._check_rows(rows)
         users = rows.users
-        self._check_batch(users.weights, users.ids)
+        self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
         check_row_metrics(plan, rows, rules["ties"])
         source = make_source(plan, rows, TIES[rules["ties"]])

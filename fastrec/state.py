@@ -13,7 +13,7 @@ import numpy as np
 from fastrec.archive import pack_integers, unpack_integers
 from fastrec.engine import Outcome, Plan, Value
 from fastrec.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
-from fastrec.exceptions import InputError
+from fastrec.exceptions import InputError, shown
 from fastrec.kernels import opcodes as op
 from fastrec.schema import COUNT, LABEL, MaybeNone
 from fastrec.statistics import Ratio
@@ -56,6 +56,17 @@ class State:
         """Groups by grouping, as these were first given; labels in an order that does not depend on when they came."""
         place = {grouping: nth for nth, grouping in enumerate(dict.fromkeys(grouping for grouping, _ in self._groups))}
         return sorted(self._groups, key=lambda key: (place[key[0]], isinstance(key[1], str), key[1]))
+
+    def check_groups(self, groups: Iterable[GroupKey]) -> None:
+        """Refuse groups that documents could not tell from those that are here: 1 and "1" of one grouping."""
+        texts = {(grouping, str(label)): label for grouping, label in self._groups}
+        for grouping, label in groups:
+            known = texts.setdefault((grouping, str(label)), label)
+            if known != label:
+                raise InputError(
+                    f"groups[{shown(grouping)}] has the labels {shown(known)} and {shown(label)}, two groups of one "
+                    "name: make the labels of all users integers, or all texts"
+                )
 
     def add(self, outcome: Outcome, groups: list[GroupKey]) -> None:
         """Add a batch whose groups 1, 2, ... are `groups`."""
@@ -108,6 +119,7 @@ class State:
         groups: list[GroupKey] = [(grouping, label) for grouping, label in document["groups"]]
         if len(set(groups)) < len(groups):
             raise InputError("each group is wanted once, found one twice")
+        state.check_groups(groups)
         totals = unpack_integers(arrays, (len(groups) + 1, len(plan.scales), 2))
         counts = arrays["counts"].astype(np.int64, casting="safe")
         if counts.shape != (len(groups) + 1, len(plan.min_gains), 4):

@@ -367,6 +367,7 @@ FORGED: dict[str, Any] = {
     "users below 0": lambda own: own["seen"].update(users=-5),
     "users that are true": lambda own: own["seen"].update(users=True),
     "more users than there are": lambda own: own["seen"].update(users=2**70),
+    "groups 1 and '1'": lambda own: own["seen"].update(groups=[["g", 0], ["g", "0"], *own["seen"]["groups"][2:]]),
     "groups of one name": lambda own: own["seen"].update(groups=[own["seen"]["groups"][0]] * 4),
     "a group that is a list": lambda own: own["seen"]["groups"].__setitem__(0, ["half", [1]]),
     "a kind without a name": lambda own: own.update(kind=""),
@@ -412,6 +413,23 @@ def test_labels_of_batches_may_be_of_two_types() -> None:
         evaluator.update([[1], [2]], [[1], [3]], groups=labels)
     again = fastrec.Evaluator.from_bytes(evaluator.to_bytes()).result()
     assert again.labels["group"].tolist() == evaluator.result().labels["group"].tolist() == [1, 2, "a", "b\0"]
+
+
+@pytest.mark.parametrize("labels", [([1, 2], ["1", "b"]), (["a", "2"], [1, 2])])
+def test_labels_of_batches_that_are_one_text_are_refused_before_a_batch_is_taken(labels: Any) -> None:
+    first, second = labels
+    evaluator, other = (fastrec.Evaluator("mrr", per_user=True) for _ in range(2))
+    evaluator.update([[1], [2]], [[1], [3]], groups=first)
+    other.update([[1], [2]], [[1], [3]], groups=second)
+    before = evaluator.to_bytes()
+    for mix in (lambda: evaluator.update([[1], [2]], [[1], [3]], groups=second), lambda: evaluator.merge(other)):
+        with pytest.raises(fastrec.InputError, match=r"groups\['group'\] has the labels .*two groups of one name"):
+            mix()
+    assert evaluator.to_bytes() == before
+    rows = fastrec.ScoreEvaluator("gauc")
+    rows.update([1, 0] * 2, [0.5, 0.4] * 2, [0, 2, 4], groups=first)
+    with pytest.raises(fastrec.InputError, match="two groups of one name"):
+        rows.update([1, 0] * 2, [0.5, 0.4] * 2, [0, 2, 4], groups=second)
 
 
 @pytest.mark.parametrize("change", [lambda own: own + 2**62, lambda own: np.full_like(own, 2**63 - 1)])

@@ -256,10 +256,16 @@ NO_LABEL = "(none)"
 
 
 def check_labels(labels: Iterable[Any]) -> None:
-    """Labels of users by id are integers or texts."""
+    """Labels of users by id are all integers or all texts: as texts, 1 and "1" would become one group."""
+    first: dict[bool, Any] = {}  # of the texts, and of the integers
     for label in labels:
-        if not isinstance(label, str) and not is_whole(type(label)):
+        is_text = isinstance(label, str)
+        if not is_text and not is_whole(type(label)):
             raise InputTypeError(f"the labels in by must be integers or texts, found {shown(label)}")
+        first.setdefault(is_text, label)
+    if len(first) > 1:
+        found = " and ".join(map(shown, first.values()))
+        raise InputTypeError(f"the labels in by must be all integers or all texts, found {found}")
 
 
 class UserLabels:
