@@ -65,6 +65,7 @@ from fastrec.views import (
     p_value,
     settings_table,
     shown_difference,
+    warning_lines,
 )
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
@@ -84,6 +85,13 @@ OF_SUMS = (
     "a ratio of sums: the difference is that of the two distances to it; interval and p are normal, with the sum of "
     "both standard errors, the most that it can be"
 )
+TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # what the truth alone decides
+    "rows of it": lambda report: report.data.get("truth_rows"),
+    "rows of it that are not relevant": lambda report: report.data.get("truth_rows_not_relevant"),
+    "users with a relevant item": lambda report: report.users["total"] - report.users.get("no_truth", 0),
+    "rows of it with gains": lambda report: report.data.get("truth_rows_with_gains"),
+    "copies in it": lambda report: report.data.get("duplicates_in_truth"),
+}
 KINDS = {"i": "integers", "u": "integers", "U": "texts"}
 
 
@@ -148,6 +156,7 @@ class Comparison:
     metric  system    mean  baseline    mean  difference            interval       p  corrected  wins  ties  losses
     mrr        new  0.8750       old  0.5000     +0.3750  +0.1300 to +0.6200  0.2500    0.2500      3     1       0
     test=randomization, 10,000 rounds, seed 0; correction=holm; intervals of 95 %
+    4 users compared
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -168,11 +177,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         """An aligned table of the rows over all users, and how it was made; * marks what is significant."""
-        return "\n".join([*aligned(self._table()), *map(one_line, self._legend(self.rows))])
+        return "\n".join([*aligned(self._table()), *map(one_line, self._lines(self.legend(self.rows)))])
 
     def _repr_html_(self) -> str:
         """The same as the text form, as an HTML table for notebooks."""
-        return as_html(self._table(), self._legend(self.rows))
+        return as_html(self._table(), self._lines(self.legend(self.rows)))
 
     def _table(self) -> list[list[str]]:
         """The cells of the shown table, its head first."""
@@ -191,12 +200,15 @@ class Comparison:
         rounds = f", {settings['n_rounds']:,} rounds, seed {settings['seed']}"
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
         notes = [f"{how}; correction={settings['correction']}; intervals of {100 * settings['level']:g} %"]
+        least, most = (pick(row.users for row in self.rows) for pick in (min, max))
+        compared = f"{most:,} users compared" if least == most else f"{least:,} to {most:,} users compared"
         if unpaired := max(row.unpaired for row in self.rows):
-            notes.append(f"up to {unpaired:,} users counted on one side only (missing={settings['missing']})")
+            compared += f"; up to {unpaired:,} users counted on one side only (missing={settings['missing']})"
+        notes.append(compared)
         if any(row.users and math.isnan(row.low) for row in self.all_rows()):
             notes.append("no interval and no p-value where too few users are compared")
         if self.segments:
-            notes.append(f"segments: {', '.join(self.segments)}")
+            notes.append(f"segments: {', '.join(self.segments)}; p-values of each are corrected on their own")
         return [*notes, *self._directions(), *(f"{metric}: {why}" for metric, why in self.left_out.items())]
 
     def _directions(self) -> Iterator[str]:
@@ -211,9 +223,14 @@ class Comparison:
             elif row.target is not None:
                 yield f"{words}; {OF_SUMS if row.ties is None else OF_USERS}"
 
-    def _lines(self) -> list[str]:
+    def legend(self, rows: Iterable[ComparisonRow] | None = None) -> list[str]:
+        """The notes, and what * means where one of the rows has it; by default any row."""
+        marked = any(self.is_significant(row) for row in (self.all_rows() if rows is None else rows))
+        return [*self.notes(), *([meaning_of_mark(self.settings["level"])] if marked else [])]
+
+    def _lines(self, notes: Iterable[str]) -> list[str]:
         """The notes and the warnings."""
-        return [*self.notes(), *(f"warning: {warning}" for warning in self.warnings)]
+        return [*notes, *warning_lines(self.warnings)]
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One dict per row, over all users and by segment; "grouping" and "group" only where there are segments."""
@@ -257,21 +274,17 @@ class Comparison:
         | mrr | new | old | 1.0000 | 0.2500 | +0.7500 | +0.1617 to +1.3383 | 0.0577 | 0.0577* | 3 | 1 | 0 | 4 |
         <BLANKLINE>
         - test=t; correction=holm; intervals of 90 %
+        - 4 users compared
         - significant (*): a corrected p-value of at most 0.1
         """
-        return as_markdown(self._tables(), self._legend(self.all_rows()))
+        return as_markdown(self._tables(), self._lines(self.legend()))
 
     def to_latex(self) -> str:
         """The tables of `to_markdown` for LaTeX, with the rules of the package booktabs; notes are comments."""
-        return as_latex(self._tables(), self._legend(self.all_rows()))
+        return as_latex(self._tables(), self._lines(self.legend()))
 
     def _tables(self) -> list[Table]:
         return compared(self.to_rows(), float(self.settings["level"]))
-
-    def _legend(self, rows: Iterable[ComparisonRow]) -> list[str]:
-        """The notes, and what the mark means where a row has it."""
-        marked = any(self.is_significant(row) for row in rows)
-        return [*self._lines(), *([meaning_of_mark(self.settings["level"])] if marked else [])]
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Comparison") -> str | None:
         """A page for people: one HTML file that needs nothing else, no network and no library.
@@ -299,7 +312,7 @@ class Comparison:
             Section("Definitions", [definitions(dict.fromkeys(row.metric for row in self.rows))]),
             Section("Settings", [settings_table(self.settings), *([left_out] if self.left_out else [])]),
         ]
-        lead = [outcome(rows, level), *self._lines(), f"fastrec {__version__}"]
+        lead = [outcome(rows, level), *self._lines(self.notes()), f"fastrec {__version__}"]
         return write_or_return(html_page(title, sections, lead), path)
 
     def plot(self, metric: str | None = None, ax: Any = None) -> Any:
@@ -353,7 +366,9 @@ def compare(
     Parameters
     ----------
     reports : {name: report}, two or more, each with values of users: ``evaluate(..., per_user=True)``
-        Users are paired by id, never by position where they have ids. Settings of all reports must be the same.
+        Users are paired by id, never by position where they have ids. Settings of all reports must be the same. A
+        warning says where counts show that the truth differs: rows, those relevant or with gains, users. Truths that
+        differ in items only go unnoticed.
     baseline : the system that all others are compared with; by default every pair is compared, the later with the
         earlier
     metrics : by default all that every report has and that can be compared: means of users' values, and metrics with a
@@ -624,8 +639,13 @@ def _check_reports(reports: Any) -> dict[str, Report]:
 
 def _doubts(systems: Mapping[str, Report]) -> list[str]:
     """What the reports together say against the numbers."""
-    rows = {name: int(report.data.get("truth_rows", 0)) for name, report in systems.items()}
-    return [f"the truth differs: rows of it are {_listed(rows)}"] if len(set(rows.values())) > 1 else []
+    if any("truth_rows" not in report.data for report in systems.values()):
+        return []  # logs, whose rows may be others in each
+    for what, count_of in TRUTH_COUNTS.items():
+        found = {name: n for name, report in systems.items() if (n := count_of(report)) is not None}
+        if len(set(found.values())) > 1:
+            return [f"the truth differs: {what} are {_listed(found)}"]
+    return []
 
 
 def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> None:

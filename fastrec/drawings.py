@@ -17,6 +17,7 @@ from fastrec.views import (
     figures,
     known_call,
     meaning_of_mark,
+    one_figure,
     order_of_lists,
     p_value,
     shown_difference,
@@ -39,7 +40,7 @@ __all__ = [
     "draw_metrics",
     "draw_one_metric",
     "draw_report",
-    "notes_of_comparison",
+    "legend_of",
     "tables_of_comparison",
 ]
 
@@ -235,21 +236,21 @@ def draw_comparison(console: Console, found: Comparison, reports: Mapping[str, R
         optional = [table.n_texts + numbers.index(name) for name in ("p", "interval") if name in numbers]
         sheet.table(table, optional)
     sheet.line()
-    sheet.notes(notes_of_comparison(found))
+    sheet.notes(legend_of(found, reports))
 
 
-def notes_of_comparison(found: Comparison) -> list[str]:
-    """How it was made, and what * means where it stands."""
-    notes = found.notes()
-    if any(found.is_significant(row) for row in found.all_rows()):
-        notes.append(meaning_of_mark(found.settings["level"]))
-    return notes
+def legend_of(found: Comparison, reports: Mapping[str, Report]) -> list[str]:
+    """How it was made, and whom the systems count in all where not all of them are compared."""
+    counted = {
+        metric: {name: report.estimates[metric].users for name, report in reports.items()}
+        for metric in dict.fromkeys(row.metric for row in found.rows if row.unpaired)
+    }
+    lines = dict.fromkeys(", ".join(f"{n:,} in {name}" for name, n in users.items()) for users in counted.values())
+    return [*found.legend(), *(f"users counted in all: {line}" for line in lines)]
 
 
 def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> list[Table]:
     """The means of all systems, then the differences over all users and within groups."""
-    metrics = [name for name in next(iter(reports.values())) if all(name in report for report in reports.values())]
-    means = [[name, *(_with_margin(report.estimates[name]) for report in reports.values())] for name in metrics]
     baseline = found.settings["baseline"]
     pairs = {(row.system, row.baseline) for row in found.rows}
     one = " - ".join(next(iter(pairs))) if len(pairs) == 1 else None
@@ -263,7 +264,7 @@ def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> li
         "p": lambda row: p_value(row.p_value),
         "corrected": lambda row: f"{p_value(row.p_corrected)}{'*' if found.is_significant(row) else ' '}",
     }
-    tables = [Table("", ["mean", *reports], means)]
+    tables = [_means(found, reports)]
     everything: list[tuple[str | None, Sequence[ComparisonRow]]] = [(None, found.rows), *found.segments.items()]
     for grouping, rows in everything:
         left_out = {"system" if one else "", "p" if grouping else "group"}
@@ -273,6 +274,46 @@ def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> li
         title = f"{what}, by {grouping}" if grouping else what
         tables.append(Table(title, head, cells, list(shown).index("difference")))
     return tables
+
+
+def _means(found: Comparison, reports: Mapping[str, Report]) -> Table:
+    """The means that the differences are of: a column per system or, where pairs have other users, a row per pair."""
+    own: dict[tuple[str, str], set[str]] = {}
+    for row in found.rows:
+        for name, mean in _means_of_pair(row, reports).items():
+            own.setdefault((row.metric, name), set()).add(mean)
+    if any(len(means) > 1 for means in own.values()):
+        cells = [
+            [row.metric, row.system, row.baseline, *_means_of_pair(row, reports).values(), f"{row.users:,}"]
+            for row in found.rows
+        ]
+        head = ["metric", "system", "baseline", "mean", "baseline mean", "users"]
+        return Table("means over the users of each pair", head, cells, 3)
+    first = next(iter(reports.values()))
+    metrics = [name for name in first if name in found.left_out or any(metric == name for metric, _ in own)]
+    rows = [
+        [
+            name,
+            *(
+                next(iter(own.get((name, system), [_with_margin(report.estimates[name])])))
+                for system, report in reports.items()
+            ),
+        ]
+        for name in metrics
+    ]
+    return Table("", ["mean", *reports], rows)
+
+
+def _means_of_pair(row: ComparisonRow, reports: Mapping[str, Report]) -> dict[str, str]:
+    """The mean of either system over the users that are compared; its margin is known where these are all it has."""
+    means = {row.system: row.mean, row.baseline: row.baseline_mean}
+    estimates = {name: reports[name].estimates[row.metric] for name in means}
+    return {
+        name: _with_margin(estimates[name])
+        if row.ties is None or estimates[name].users == row.users
+        else one_figure(mean)
+        for name, mean in means.items()
+    }
 
 
 def _gap_of(row: ComparisonRow) -> tuple[str, str]:
@@ -417,7 +458,7 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
         sheet.line()
         sheet.table(Table("", [f"{main_metric} by {grouping}", "users", first, second, "difference"], rows), (1,))
     sheet.line()
-    sheet.notes([*counts(other)[:-2], *notes_of_comparison(found)[:1], meaning_of_mark(found.settings["level"])])
+    sheet.notes([*counts(other)[:-2], *found.notes()[:1], meaning_of_mark(found.settings["level"])])
     sheet.line()
     sheet.line(f"The comparison as a page for a browser: {os.path.join(folder, 'comparison.html')}")
     sheet.line()

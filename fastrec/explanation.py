@@ -31,7 +31,7 @@ from fastrec.pages import Table, as_html, as_markdown, markdown_text
 from fastrec.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 from fastrec.registry import Call, MinGain, make_call, parse, print_value
 from fastrec.report import Estimate, Report, aligned, is_plain_mean, plain_data
-from fastrec.views import one_figure
+from fastrec.views import one_figure, warning_lines
 
 __all__ = ["Explanation", "Side", "UserDifference", "explain", "explain_scores"]
 
@@ -190,7 +190,7 @@ class Explanation:
                 continue
             gap = "" if tool == OURS else _signed(side.estimate.mean - mean)
             rows.append([tool, one_figure(side.estimate.mean), gap, f"{side.estimate.users:,}"])
-        lines += [f"warning: {warning}" for warning in self.warnings]
+        lines += warning_lines(self.warnings)
         head = ["", "mean", "difference", "users"]
         if not any(side.estimate.users for side in self.sides.values() if side.estimate is not None):
             head, rows = head[:-1], [row[:-1] for row in rows]  # the rows belong to nobody

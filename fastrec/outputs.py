@@ -17,11 +17,12 @@ from fastrec.drawings import (
     draw_comparison,
     draw_explanation,
     draw_report,
-    notes_of_comparison,
+    legend_of,
     tables_of_comparison,
 )
 from fastrec.endings import atomic_write
 from fastrec.exceptions import shown_signs
+from fastrec.views import warning_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -135,7 +136,7 @@ def write_comparison(found: Comparison, reports: Mapping[str, Report], options: 
     title = {"title": options["title"]} if options["title"] is not None else {}
     if options["html"] is not None:
         found.to_html(options["html"], **title)
-    notes = [*notes_of_comparison(found), *(f"warning: {warning}" for warning in found.warnings)]
+    notes = [*legend_of(found, reports), *warning_lines(found.warnings)]
     forms: dict[str, Callable[[], Text]] = {
         "table": lambda: lambda console: draw_comparison(console, found, reports),
         "json": lambda: found.to_json(indent=2) + "\n",

@@ -57,6 +57,7 @@ from fastrec.views import (
     facts,
     order_of_lists,
     settings_table,
+    warning_lines,
     why_no_interval,
 )
 
@@ -520,7 +521,7 @@ class Report(Mapping[str, float]):
         | --- | ---: | ---: | ---: |
         | hits@1 | 0.5000 | -0.4800 – 1.4800 | 2 |
         """
-        return as_markdown(self._tables(), [*self._no_intervals(), *self._warning_lines()])
+        return as_markdown(self._tables(), [*self._no_intervals(), *warning_lines(self.warnings)])
 
     def to_latex(self) -> str:
         r"""The tables of `to_markdown` for LaTeX, with the rules of the package booktabs; warnings are comments.
@@ -535,7 +536,7 @@ class Report(Mapping[str, float]):
         \bottomrule
         \end{tabular}
         """
-        return as_latex(self._tables(), [*self._no_intervals(), *self._warning_lines()])
+        return as_latex(self._tables(), [*self._no_intervals(), *warning_lines(self.warnings)])
 
     def _tables(self) -> list[Table]:
         """Metrics over all users, then by group; rows of a log that belong to nobody have no number of users."""
@@ -690,15 +691,11 @@ class Report(Mapping[str, float]):
         if self.groups:
             sizes = (f"{grouping} ({len(by_label):,})" for grouping, by_label in self.groups.items())
             notes.append(f"groups: {', '.join(sizes)}")
-        return [*notes, *self._warning_lines()]
+        return [*notes, *warning_lines(self.warnings)]
 
     def _no_intervals(self) -> list[str]:
         """Why some metrics have no interval."""
         return why_no_interval(self.estimates, self.users["total"])
-
-    def _warning_lines(self) -> list[str]:
-        """The warnings, as people are shown them."""
-        return [f"warning: {warning}" for warning in self.warnings]
 
 
 def doubts(data: Mapping[str, Any]) -> list[str]:

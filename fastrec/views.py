@@ -135,6 +135,11 @@ def _shown(value: object) -> str:
     return "not given" if value is None else print_value(value)
 
 
+def warning_lines(warnings: Iterable[str]) -> list[str]:
+    """Warnings as people are shown them, a line each."""
+    return [f"warning: {warning}" for warning in warnings]
+
+
 # A report
 
 

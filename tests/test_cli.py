@@ -1190,6 +1190,32 @@ def test_compare_tables(two_systems):
     assert rows[0]["wins"] == "0" and rows[0]["losses"] == "32"
 
 
+def test_compared_means_are_those_of_the_users_that_are_compared(folder):
+    """One user has no list of `some`, which is not worse for it: the means are those the differences are of."""
+    (folder / "held.csv").write_text("user_id,item_id\n1,1\n2,1\n3,1\n")
+    (folder / "all.csv").write_text("user_id,item_id,rank\n1,1,1\n2,1,1\n3,2,1\n")
+    (folder / "some.csv").write_text("user_id,item_id,rank\n1,1,1\n2,2,1\n2,1,2\n")
+    options = ("--truth", "held.csv", "-m", "mrr", "--no-recs", "skip")
+    shown = run("compare", "all=all.csv", "some=some.csv", *options).stdout
+    assert re.search(r"^mrr +1\.0000 +0\.7500", shown, re.MULTILINE) and "-0.2500" in shown
+    assert "2 users compared; up to 1 users counted on one side only (missing=drop)" in shown
+    assert "users counted in all: 3 in all, 2 in some" in shown
+    (folder / "few.csv").write_text("user_id,item_id,rank\n1,2,1\n1,1,2\n3,1,1\n")
+    shown = run("compare", "all=all.csv", "some=some.csv", "few=few.csv", *options).stdout
+    assert "means over the users of each pair" in shown and "1 to 2 users compared" in shown
+    assert re.search(r"^mrr +few +all +0\.7500 ±0\.\d+ +0\.5000 +2$", shown, re.MULTILINE)
+    assert re.search(r"^mrr +few +some +0\.5000 +1\.0000 +1$", shown, re.MULTILINE)
+
+
+def test_only_metrics_that_are_asked_for_are_shown(two_systems):
+    for name in ("good", "bad"):
+        assert (
+            run("evaluate", f"{name}.csv", "held.csv", "-m", "mrr,ndcg@2", "--save", f"{name}.fastrec").exit_code == 0
+        )
+    shown = run("compare", "good=good.fastrec", "bad=bad.fastrec", "-m", "ndcg@2").stdout
+    assert "ndcg@2" in shown and "mrr" not in shown
+
+
 def test_pages(two_systems):
     assert run(*two_systems, "--html", "both.html").exit_code == 0
     page = Path("both.html").read_text(encoding="utf-8")

@@ -421,7 +421,7 @@ def test_what_is_shown_of_extreme_values_and_names():
     )
     for reports in (huge, tiny):
         text = repr(fastrec.compare(reports))
-        assert len(text.splitlines()) == 3 and max(map(len, text.splitlines())) < 200 and "\x1b" not in text
+        assert len(text.splitlines()) == 4 and max(map(len, text.splitlines())) < 200 and "\x1b" not in text
     assert "+" in repr(fastrec.compare(tiny)).splitlines()[1]
     with pytest.warns(fastrec.FastrecWarning, match="the truth has no rows"):
         nobody = fastrec.evaluate([[1]], [[]], "mrr", per_user=True)
@@ -527,6 +527,16 @@ def test_kinds_of_reports_and_truths_that_differ():
     other = fastrec.evaluate([[1, 2]], [[1, 5]], "recall@1", per_user=True)
     with pytest.warns(fastrec.FastrecWarning, match="the truth differs: rows of it are 1 in lists, 2 in other"):
         fastrec.compare({"lists": lists, "other": other})
+    two = [[1, 2], [3, 4]]
+    truths = {"one": [[1, 2], []], "each": [[1], [3]], "graded": [{1: 1.0}, {3: 1.0}], "judged": [{1: 1.0}, {3: 0.0}]}
+    made = {name: fastrec.evaluate(two, truth, "recall@1", per_user=True) for name, truth in truths.items()}
+    for name, what in (
+        ("one", "users with a relevant item are 2 in each, 1 in one"),
+        ("graded", "rows of it with gains are 0 in each, 2 in graded"),
+        ("judged", "rows of it that are not relevant are 0 in each, 1 in judged"),
+    ):
+        with pytest.warns(fastrec.FastrecWarning, match=f"the truth differs: {what}"):
+            fastrec.compare({"each": made["each"], name: made[name]})
 
 
 def test_missing_users_have_no_errors():
