@@ -28,7 +28,7 @@ STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
 LEAST_SPACE = (
     1 << 30
 )  # bytes of address space to compile in; LLVM, which took 420 MB, ends the process where it gets none
-NOTICE_AFTER = 1.0  # seconds; code that was compiled before is loaded in less
+NOTICE_AFTER = 1.0  # seconds of compiling
 
 
 class Helper:
@@ -139,9 +139,9 @@ class Entry:
 
         signature = _signature(arguments)
         dispatcher = njit(**self._options)(self._compiled_from())
-        _keep_on_disk(dispatcher, self._variant)
         if hasattr(dispatcher, "compile"):  # Numba may be told not to compile
-            with _noticed():
+            with _noticed() as begin:
+                _keep_on_disk(dispatcher, self._variant, missing=begin)
                 dispatcher.compile(signature)
         self._dispatcher = dispatcher
 
@@ -212,15 +212,18 @@ def _warn_of_space() -> None:
 
 
 @contextlib.contextmanager
-def _noticed() -> Iterator[None]:
-    """Say on stderr that kernels are being compiled, once, if it takes noticeable time and a person may be waiting."""
-    wanted = os.environ.get("FASTREC_NOTICE", "1" if _is_terminal() else "0") != "0"
+def _noticed() -> Iterator[Callable[[], None]]:
+    """Yield what to call where a compilation begins. If it takes noticeable time, a line on stderr says so, once."""
     timer = threading.Timer(NOTICE_AFTER, _tell_of_compilation)
     timer.daemon = True
-    if wanted:
-        start_thread(timer)
+
+    def begin() -> None:
+        wanted = os.environ.get("FASTREC_NOTICE", "1" if _is_terminal() else "0") != "0"
+        if wanted and timer.ident is None:  # a thread starts once
+            start_thread(timer)
+
     try:
-        yield
+        yield begin
     finally:
         timer.cancel()
 
@@ -243,13 +246,15 @@ def _signature(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(typeof(argument, Purpose.argument) for argument in arguments)
 
 
-def _keep_on_disk(dispatcher: Any, variant: str) -> None:
-    """Have compiled code read from disk and kept there, if a folder can be had."""
+def _keep_on_disk(dispatcher: Any, variant: str, missing: Callable[[], None]) -> None:
+    """Have compiled code read from disk and kept there, if a folder can be had; call `missing` where there is none."""
     from fastrec.kernels.store import CodeStore
 
     folder = _folder(variant)
-    if folder is not None and hasattr(dispatcher, "enable_caching"):  # Numba may be told not to compile
-        dispatcher._cache = CodeStore(folder, dispatcher.py_func)  # noqa: SLF001 - as enable_caching does
+    if folder is None:
+        missing()
+    else:
+        dispatcher._cache = CodeStore(folder, dispatcher.py_func, missing)  # noqa: SLF001 - as enable_caching does
 
 
 def _folder(variant: str) -> Path | None:

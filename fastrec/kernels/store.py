@@ -13,6 +13,7 @@ import os
 import pickle
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,13 @@ class CodeStore:
     ----------
     folder : where the files are; it need not exist
     function : Python's function
+    missing : called where no code is found, before Numba compiles it
     """
 
-    def __init__(self, folder: Path, function: Any) -> None:
+    def __init__(self, folder: Path, function: Any, missing: Callable[[], None]) -> None:
         self.cache_path = str(folder)
         self._folder = folder
+        self._missing = missing
         code = function.__code__
         self._name = function.__name__.strip("<>")
         self._source = (function.__module__, function.__qualname__, code.co_firstlineno, code.co_code, code.co_consts)
@@ -52,7 +55,9 @@ class CodeStore:
         with contextlib.suppress(Exception):  # no such file, not ours; or Numba's private parts are others
             target.refresh()
             content = self._read(self._key(signature, target.codegen()))
-            return None if content is None else CompileResult._rebuild(target, *content)  # noqa: SLF001 - as Numba does
+            if content is not None:
+                return CompileResult._rebuild(target, *content)  # noqa: SLF001 - as Numba does
+        self._missing()
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
