@@ -10,6 +10,7 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.ragged import as_array
 
 __all__ = [
+    "MAX_EXACT_INTEGER",
     "check_classes",
     "check_floats",
     "check_lengths",
@@ -17,10 +18,12 @@ __all__ = [
     "check_row_weights",
     "check_scores",
     "refuse_nan",
+    "refuse_rounded",
+    "says_rounded",
 ]
 
 Array = np.ndarray[Any, Any]
-LARGEST_INTEGER = 2**53  # up to here a double holds every integer
+MAX_EXACT_INTEGER = 2**53  # up to here a double holds every integer
 LARGEST_WEIGHT = 1e100
 
 
@@ -39,10 +42,7 @@ def _check_form(values: Any, name: str) -> Array:
 def check_numbers(values: Any, name: str) -> Array:
     """A 1-D array of numbers of at most 64 bits, as it is; integers that a double would round are refused."""
     array = _check_form(values, name)
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
-        largest = max(-int(array.min()), int(array.max()))
-        if largest > LARGEST_INTEGER:
-            raise InputError(f"{name} holds an integer past 2**53, which would be rounded: {largest}")
+    refuse_rounded(array, name)
     return array
 
 
@@ -58,6 +58,21 @@ def check_scores(scores: Any, name: str = "scores") -> Array:
     array = check_floats(scores, name)
     refuse_nan(array, name)
     return array
+
+
+def refuse_rounded(array: Array, name: str, place: str = "row") -> None:
+    """An error that names the first integer that a double would round; in an array of doubles it is too late."""
+    if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not len(array):
+        return
+    if int(array.min()) >= -MAX_EXACT_INTEGER and int(array.max()) <= MAX_EXACT_INTEGER:
+        return
+    at = int(((array < -MAX_EXACT_INTEGER) | (array > MAX_EXACT_INTEGER)).argmax())
+    raise InputError(says_rounded(name, int(array[at]), f"at {place} {at}"))
+
+
+def says_rounded(name: str, found: int | str, where: str) -> str:
+    """What to say of an integer that a double would round."""
+    return f"{name} holds an integer past 2**53, which would be rounded: {found} {where}"
 
 
 def refuse_nan(array: Array, name: str, place: str = "row") -> None:

@@ -41,7 +41,7 @@ from fastrec.inputs.order import (
     likely_gains,
     likely_orders,
 )
-from fastrec.inputs.users import NO_LABEL, UserLabels
+from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels
 from fastrec.launcher import resolve_threads
 from fastrec.mismatch import explain_mismatch
 from fastrec.parquet import Room, find_plain, read_plain, size_of_plain
@@ -59,6 +59,7 @@ from fastrec.tables import (
     TooLargeError,
     check_groupings,
     estimate_bytes,
+    is_text,
     joint_kind,
     label_sql,
     load,
@@ -413,9 +414,7 @@ def evaluate_lists(
     with _database(paths, columns, resources, input_format, _roles_of_lists) as loaded:
         con, files, labels = loaded.con, loaded.files, loaded.labels
         sides = {table: file for table, file in files.items() if table != "users"}
-        selects = {
-            table: _select(con, file, ("rank", "score", "gain"), loaded.ids, labels) for table, file in sides.items()
-        }
+        selects = {table: _select(file, ("rank", "score", "gain"), loaded.ids, labels) for table, file in sides.items()}
         data = _Data(loaded, selects, watch)
         for batch in _batches(data, ("user",)):
             with _named_as_in(files, streamed=loaded.streamed is not None):
@@ -452,10 +451,8 @@ def _evaluate_whole_lists(
     return found
 
 
-def _roles_of_lists(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _roles_of_lists(_: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The roles of the columns that make users, and those of all ids."""
-    if not files["truth"].rows:
-        raise InputError(f"{files['truth'].path}: no rows: there is nothing to compare the lists with")
     return ("user",), ("user", "item")
 
 
@@ -531,7 +528,7 @@ def _unmatched(report: Report) -> str | None:
 def _hints(con: DuckDBPyConnection, report: Report, files: Mapping[str, File]) -> tuple[str, ...]:
     """Why no user, or no item, of the truth is in the lists."""
     role = _unmatched(report)
-    if role is None or not files["recs"].rows:
+    if role is None or not (files["recs"].rows and files["truth"].rows):
         return ()
     return (explain_mismatch(con, role, files["recs"], files["truth"]),)
 
@@ -639,7 +636,7 @@ def evaluate_log(
     with _database(paths, columns, resources, input_format, _roles_of_log) as loaded:
         con, file, labels = loaded.con, loaded.files["log"], loaded.labels
         users = _users_of(file.names)
-        select = _select(con, file, (label, score, "weight"), loaded.ids, labels)
+        select = _select(file, (label, score, "weight"), loaded.ids, labels)
         evaluator = make_evaluator(bool(users))
         data = _Data(loaded, {"log": select}, watch)
         for batch in _batches(data, users):
@@ -648,7 +645,7 @@ def evaluate_log(
         found = _finish(evaluator.result(), {role: file.names[role] for role in users}, labels)
         if curves is None:
             return found
-        picked = ", ".join(_numbers(con, file, (label, score, "weight")))
+        picked = ", ".join(_numbers(file, (label, score, "weight")))
         cursor = con.cursor()  # an older DuckDB closes one that nobody holds
         rows = cursor.sql(f"SELECT {picked} FROM log AS t").fetchnumpy()
         with _named_as_in({"log": file}, streamed=False):
@@ -731,9 +728,9 @@ def _update_log(
     )
 
 
-def _numbers(con: DuckDBPyConnection, file: File, roles: Sequence[str]) -> list[str]:
+def _numbers(file: File, roles: Sequence[str]) -> list[str]:
     """SQL of the columns of numbers that a file has."""
-    return [f"{number_sql(con, file, role)} AS {quoted(role)}" for role in roles if role in file.names]
+    return [f"{number_sql(file, role)} AS {quoted(role)}" for role in roles if role in file.names]
 
 
 @contextlib.contextmanager
@@ -817,12 +814,10 @@ def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Seq
     return types
 
 
-def _select(
-    con: DuckDBPyConnection, file: File, numbers: Sequence[str], ids: Mapping[str, str], labels: _Labels
-) -> str:
+def _select(file: File, numbers: Sequence[str], ids: Mapping[str, str], labels: _Labels) -> str:
     """The rows of a file, columns named by role, and `place`, where they stand in it."""
     picked = [f"CAST(t.{quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in ids.items()]
-    return labels.join(f"SELECT {', '.join([*picked, *_numbers(con, file, numbers)])}, t.rowid AS place", file)
+    return labels.join(f"SELECT {', '.join([*picked, *_numbers(file, numbers)])}, t.rowid AS place", file)
 
 
 def _batches(data: _Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
@@ -883,7 +878,7 @@ class _Labels(NamedTuple):
     """Labels to group users by: a table `labels` of the users' ids and, for each grouping, the code of the label."""
 
     names: tuple[str, ...]  # of the groupings
-    texts: tuple[list[str], ...]  # of each grouping, by code
+    texts: tuple[Array, ...]  # of each grouping, by code: integers or texts
     users: Mapping[str, str]  # role -> type in SQL
     con: DuckDBPyConnection | None
 
@@ -916,7 +911,8 @@ class _Labels(NamedTuple):
                 f"CREATE TABLE texts{nth} AS SELECT label, row_number() OVER (ORDER BY label) - 1 AS code "
                 f"FROM (SELECT DISTINCT {label} AS label FROM ends)",
             )
-            texts.append([row[0] for row in con.execute(f"SELECT label FROM texts{nth} ORDER BY code").fetchall()])
+            spelled = [row[0] for row in con.execute(f"SELECT label FROM texts{nth} ORDER BY code").fetchall()]
+            texts.append(_typed(spelled) if _may_be_integers(files, f"by{nth}") else as_labels(spelled))
         codes = ", ".join(f"texts{nth}.code AS by{nth}" for nth in range(len(names)))
         joins = " ".join(
             f"JOIN texts{nth} ON texts{nth}.label = coalesce(low{nth}, {text_sql(NO_LABEL)})"
@@ -947,7 +943,7 @@ class _Labels(NamedTuple):
         listed = ", ".join(map(quoted, self.users))
         codes = run(self.con, f"SELECT {', '.join(self.columns)} FROM labels ORDER BY {listed}").fetchnumpy()
         return {
-            name: _typed(texts)[np.asarray(codes[column])]
+            name: texts[np.asarray(codes[column])]
             for name, texts, column in zip(self.names, self.texts, self.columns, strict=True)
         }
 
@@ -969,9 +965,17 @@ def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], u
     )
 
 
-def _typed(texts: Sequence[str]) -> Array:
+def _may_be_integers(files: Sequence[File], role: str) -> bool:
+    """Whether labels whose texts are integers are integers: texts with a type stay texts, as in data frames."""
+    having = [file for file in files if role in file.names and file.table != "seen"]
+    return not any(is_text(file.types[role]) and file.names[role] not in file.source.untyped for file in having)
+
+
+def _typed(texts: list[str]) -> Array:
     """Labels as integers if every one is an integer, else as text."""
-    labels = np.array(texts, dtype=np.str_)
+    labels = as_labels(texts)
+    if labels.dtype == object:  # texts that end in NUL
+        return labels
     try:
         integers = labels.astype(np.int64)
     except (ValueError, OverflowError):
@@ -984,13 +988,13 @@ def _finish(report: Report, users: Mapping[str, str], labels: _Labels) -> Evalua
     groups = {} if labels.names else report.groups
     for nth, (name, texts) in enumerate(zip(labels.names, labels.texts, strict=True)):
         by_code = report.groups[f"by{nth}"]
-        spelled = _typed(texts).tolist()
+        spelled = texts.tolist()
         found = {spelled[int(code)]: estimates for code, estimates in by_code.items()}
         groups[name] = dict(sorted(found.items()))
     ids = report.user_ids
     if ids is None or not report.has_values:
         return Evaluated(report.with_groups(groups), {}, {})
-    columns = [ids] if len(users) == 1 else [np.array(column) for column in zip(*ids.tolist(), strict=True)]
+    columns = [ids] if len(users) == 1 else [as_labels(list(column)) for column in zip(*ids.tolist(), strict=True)]
     of_users = labels.of_users() if labels.names else dict(report.labels)
     report = report.with_groups(groups, of_users)
     return Evaluated(report, dict(zip(users.values(), columns, strict=True)), of_users)

@@ -12,16 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.columns import MAX_EXACT_INTEGER
 from fastrec.exceptions import require
 from fastrec.formats import Files, damages_of_parquet, recognise, utf8_path
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.sizes import Size, size_of_parquet
-from fastrec.tables import (
-    LARGEST_EXACT_FLOAT,
-    ColumnError,
-    Columns,
-    ScoreColumns,
-)
+from fastrec.tables import ColumnError, Columns, ScoreColumns
 from fastrec.threads import run_in_threads
 
 __all__ = ["Plain", "Room", "find_plain", "read_plain", "size_of_plain"]
@@ -264,5 +260,5 @@ def _are_held(values: Array, kept: np.dtype[Any]) -> bool:
     if kept == np.int32:
         return bool(values.min() >= INT32.min and values.max() <= INT32.max)
     if kept == np.float64:
-        return bool(values.min() >= -LARGEST_EXACT_FLOAT and values.max() <= LARGEST_EXACT_FLOAT)
+        return bool(values.min() >= -MAX_EXACT_INTEGER and values.max() <= MAX_EXACT_INTEGER)
     return True

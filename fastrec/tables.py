@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fastrec.columns import MAX_EXACT_INTEGER, says_rounded
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, require, suggest_name
 from fastrec.formats import (
     ATTEMPTS,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = [
-    "LARGEST_EXACT_FLOAT",
     "ColumnError",
     "Columns",
     "File",
@@ -47,6 +47,7 @@ __all__ = [
     "TooLargeError",
     "check_groupings",
     "estimate_bytes",
+    "is_text",
     "joint_kind",
     "label_sql",
     "load",
@@ -61,11 +62,13 @@ __all__ = [
 
 SIGNED_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 INTEGER_TYPES = frozenset((*SIGNED_TYPES, *(f"U{name}" for name in SIGNED_TYPES)))
+NARROW_INTEGERS = frozenset(("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"))
 TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 TEXT_TYPES = frozenset(("VARCHAR", "UUID"))
 LARGEST_ID = 2**63 - 1
 INTERRUPTED = RuntimeError, "Query interrupted"  # what DuckDB makes of a signal while a query runs in the main thread
-LARGEST_EXACT_FLOAT = 2**53
+BOOLEANS = "('true', 'True', 'TRUE', 'false', 'False', 'FALSE')"  # of columns without a type
+WIDE_LABELS = "integers to group by must be from -(2^63) to 2^63 - 1: write these labels as text"
 NOT_FLOATS = "write ids as integers (missing values make floats of them: drop those rows first) or as text"
 
 
@@ -297,10 +300,26 @@ def load(
     lost = source.find_lost(con, rows)
     if lost is not None:
         raise InputError(f"{lost}: no row was read, but the file has more than a header; write it as Parquet instead")
-    file = File(table, path, source, rows, names, {role: source.columns[name][1] for role, name in names.items()})
+    types = {role: source.columns[name][1] for role, name in names.items()}
+    types |= _convert_booleans(con, table, [role for role, name in names.items() if name in source.untyped])
+    file = File(table, path, source, rows, names, types)
     for role in names:
         _check_column(con, file, role)
     return file
+
+
+def _convert_booleans(con: DuckDBPyConnection, table: str, roles: Sequence[str]) -> dict[str, str]:
+    """Make booleans of columns of numbers that have no type and hold nothing else; {role: type}."""
+    converted = {}
+    for role in filter(_is_number_role, roles):
+        column = quoted(role)
+        first = f"(SELECT {column} FROM {quoted(table)} LIMIT 1)"  # which mostly tells, without reading all
+        if one_row(con, f"SELECT count(*) FROM {first} WHERE {column} IN {BOOLEANS}") == (0,):
+            continue
+        if one_row(con, f"SELECT bool_and({column} IN {BOOLEANS}) FROM {quoted(table)}") == (True,):
+            run(con, f"ALTER TABLE {quoted(table)} ALTER COLUMN {column} TYPE BOOLEAN")
+            converted[role] = "BOOLEAN"
+    return converted
 
 
 def _copy(
@@ -364,12 +383,13 @@ def _is_integer(type_: str) -> bool:
     return type_ in INTEGER_TYPES or (type_.startswith("DECIMAL") and type_.endswith(",0)"))
 
 
-def _is_text(type_: str) -> bool:
+def is_text(type_: str) -> bool:
+    """Whether values of a type of DuckDB are texts."""
     return type_ in TEXT_TYPES or type_.startswith("ENUM")
 
 
 def _is_label(type_: str) -> bool:
-    return _is_integer(type_) or _is_text(type_) or type_ in ("BOOLEAN", "DATE", *TIMES)
+    return _is_integer(type_) or is_text(type_) or type_ in ("BOOLEAN", "DATE", *TIMES)
 
 
 def label_sql(file: File, role: str) -> str:
@@ -401,16 +421,19 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
 
 def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
     """No nulls where a value is needed, and numbers where numbers are needed."""
-    if not file.rows or role.startswith("by"):
+    if not file.rows:
+        return
+    if role.startswith("by"):
+        _check_labels(con, file, role)
         return
     column, table = quoted(role), quoted(file.table)
     empty, first = one_row(con, f"SELECT count(*), min(rowid) FROM {table} WHERE {column} IS NULL")
     if empty:
         rows = f"{empty} rows, the first is {file.place(first)}" if empty > 1 else file.place(first)
         raise InputError(f"{file.at(role)} has no value (null) in {rows}")
-    if role.startswith("user") or role == "item":
+    if not _is_number_role(role):
         return
-    if _is_text(file.types[role]):
+    if is_text(file.types[role]):
         _check_number_text(con, file, role)
     elif not _is_number(file.types[role]):
         raise InputTypeError(f"{file.at(role)} holds {file.types[role]}: a {role} must be a number")
@@ -420,11 +443,71 @@ def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
     if bad:
         what = "NaN" if role == "score" else "NaN or infinite"
         raise InputError(f"{file.at(role)} is {what} in {bad} rows, the first is {file.place(first)}")
-    if role in ("score", "label", "target", "prediction") and _is_integer(file.types[role]):
-        (largest,) = one_row(con, f"SELECT max(abs({value})) FROM {table}")
-        if largest > LARGEST_EXACT_FLOAT:
-            advice = "give a rank column" if file.table == "recs" else "they would be rounded"
-            raise InputError(f"{file.at(role)} holds integers above 2^53, which {role}s cannot hold: {advice}")
+    (_check_ranks if role == "rank" else _check_exact)(con, file, role)
+
+
+def _check_labels(con: DuckDBPyConnection, file: File, role: str) -> None:
+    """Labels that are integers are of 64 bits with a sign, as in data frames."""
+    column = quoted(role)
+    if _is_integer(file.types[role]) and file.types[role] not in NARROW_INTEGERS:
+        wrong = f"{column} IS NOT NULL AND TRY_CAST({column} AS BIGINT) IS NULL"
+        first, found = _first_where(con, file, role, wrong)
+        if first is not None:
+            raise InputError(f"{file.at(role)} holds {found} in {file.place(first)}; {WIDE_LABELS}")
+
+
+def _is_number_role(role: str) -> bool:
+    return not (role.startswith(("user", "by")) or role == "item")
+
+
+def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:
+    """No integers that a double would round; of texts too, while decimals are rounded as data frames round them."""
+    column, type_ = quoted(role), file.types[role]
+    inexact = f"NOT BETWEEN {-MAX_EXACT_INTEGER} AND {MAX_EXACT_INTEGER}"
+    if is_text(type_):
+        wrong = (
+            f"abs(CAST({column} AS DOUBLE)) >= {MAX_EXACT_INTEGER} AND {_is_whole_text(column)} "
+            f"AND coalesce(TRY_CAST({column} AS HUGEINT) {inexact}, true)"
+        )
+    elif type_ == "UHUGEINT":
+        wrong = f"{column} > {MAX_EXACT_INTEGER}"
+    elif _is_integer(type_) and type_ not in NARROW_INTEGERS:
+        wrong = f"CAST({column} AS HUGEINT) {inexact}"
+    else:
+        return
+    first, found = _first_where(con, file, role, wrong)
+    if first is not None:
+        advice = "; give a rank column" if file.table == "recs" else ""
+        raise InputError(says_rounded(file.at(role), found, f"in {file.place(first)}") + advice)
+
+
+def _check_ranks(con: DuckDBPyConnection, file: File, role: str) -> None:
+    """Whole numbers, as in data frames: integers of 64 bits, or floats that hold every integer up to them."""
+    column, type_ = quoted(role), file.types[role]
+    value = f"CAST({column} AS DOUBLE)"
+    if type_ == "BOOLEAN":
+        raise InputTypeError(f"{file.at(role)} must hold whole numbers, found booleans")
+    whole = f"TRY_CAST({column} AS BIGINT) IS NOT NULL"
+    if not _is_integer(type_):
+        exact = f"abs({value}) <= {MAX_EXACT_INTEGER}"
+        exact = f"({exact} OR {_is_whole_text(column)})" if is_text(type_) else exact
+        whole = f"coalesce(TRY_CAST({column} AS BIGINT) = {value}, false) AND {exact}"
+    first, found = _first_where(con, file, role, f"NOT ({whole})")
+    if first is not None:
+        most = "of 64 bits" if _is_integer(type_) else "up to 2**53"
+        raise InputError(f"{file.at(role)} must hold whole numbers {most}, found {found} in {file.place(first)}")
+
+
+def _first_where(con: DuckDBPyConnection, file: File, role: str, condition: str) -> tuple[int | None, str]:
+    """The first row that meets a condition, and its value as a text; None where there is none."""
+    value = f"arg_min(CAST({quoted(role)} AS VARCHAR), rowid)"
+    first, found = one_row(con, f"SELECT min(rowid), {value} FROM {quoted(file.table)} WHERE {condition}")
+    return first, str(found).strip()
+
+
+def _is_whole_text(column: str) -> str:
+    """SQL for whether a text is an integer without a point or an exponent."""
+    return f"regexp_full_match(trim({column}), '[+-]?[0-9]+')"
 
 
 def _check_number_text(con: DuckDBPyConnection, file: File, role: str) -> None:
@@ -465,7 +548,7 @@ def _inspect_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
     if _is_integer(type_):
         _check_id_range(con, file, role)
         return _Ids(where, "integer")
-    if not _is_text(type_):
+    if not is_text(type_):
         advice = "ids must be integers or text"
         if type_.endswith("]"):
             advice = "one row per user and item is wanted"
@@ -513,25 +596,11 @@ def _check_id_range(con: DuckDBPyConnection, file: File, role: str) -> None:
         raise InputError(f"{file.at(role)} holds {low}, below -(2^63 - 1): write these ids as text")
 
 
-def number_sql(con: DuckDBPyConnection, file: File, role: str) -> str:
+def number_sql(file: File, role: str) -> str:
     """SQL for a column of numbers: ranks are integers, labels TINYINT if small, others FLOAT or DOUBLE."""
     column, type_ = f"t.{quoted(role)}", file.types[role]
     if role == "label" and type_ in ("BOOLEAN", "TINYINT"):
         return f"CAST({column} AS TINYINT)"
     if role == "rank":
-        return _rank_sql(con, file, column)
+        return column if type_ in NARROW_INTEGERS else f"CAST({column} AS BIGINT)"
     return column if type_ == "FLOAT" else f"CAST({column} AS DOUBLE)"
-
-
-def _rank_sql(con: DuckDBPyConnection, file: File, column: str) -> str:
-    """Ranks as they are where they are integers; others by their place among all, which is all that matters of them."""
-    type_ = file.types["rank"]
-    if _is_integer(type_) and type_ != "UBIGINT":
-        return column
-    if _is_text(type_):
-        same = f"coalesce(CAST(TRY_CAST({column} AS BIGINT) AS VARCHAR) = {column}, false)"
-        (integers,) = one_row(con, f"SELECT coalesce(bool_and({same}), true) FROM {quoted(file.table)} AS t")
-        if integers:
-            return f"CAST({column} AS BIGINT)"
-        column = f"CAST({column} AS DOUBLE)"
-    return f"dense_rank() OVER (ORDER BY {column})"

@@ -195,7 +195,10 @@ def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
             [{"user_id": 1, "item_id": 2, "score": 2**60}, {"user_id": 1, "item_id": 3, "score": 0.5}],
             "column 'score' holds a huge integer in line 1, a decimal number in line 2: values of one kind",
         ),
-        ([{"user_id": 1, "item_id": 2, "score": 2**60}], "column 'score' holds integers above 2^53"),
+        (
+            [{"user_id": 1, "item_id": 2, "score": 2**60}],
+            "column 'score' holds an integer past 2**53, which would be rounded",
+        ),
         ([{"user_id": 1, "item_id": 2.5}], "column 'item_id' holds DOUBLE: write ids as integers"),
         ([{"user_id": 1, "item_id": 2, "score": "high"}], "column 'score' must hold numbers; line 1 holds 'high'"),
         ([{"user_id": 1, "item_id": 2, "score": float("nan")}], "column 'score' is NaN in 1 rows, the first is line 1"),

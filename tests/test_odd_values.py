@@ -1,10 +1,16 @@
-"""Odd values: types of NumPy that only look like numbers, texts that end in NUL, names that steer a terminal."""
+"""Odd values: types of NumPy that only look like numbers, texts that end in NUL, names that steer a terminal.
 
+In data frames and in files the same odd values are the same, or the same kind of error.
+"""
+
+import csv
+import json
 import time
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,3 +139,181 @@ def test_no_warning_steers_a_terminal() -> None:
         warnings.simplefilter("always")
         warn([HOSTILE])
     assert str(caught[0].message).isprintable()
+
+
+# The same odd values in data frames and in files
+
+NAN, INF = float("nan"), float("inf")
+INEXACT = 2**53 + 1  # no double is this integer
+ROUTES = [f"{kind}{how}" for kind in ("csv", "parquet", "jsonl") for how in ("", ", streamed")]
+RANKS: dict[str, list[Any]] = {
+    "integers with a gap": [1, 1000],
+    "floats with a gap": [1.0, 1000.0],
+    "floats without a gap": [1.0, 2.0],
+    "no whole number": [1.5, 2.5],
+    "past every integer": [1.0, 1e20],
+    "past what floats tell apart": [2.0**53, 2.0**53 + 2],
+    "64-bit integers": [INEXACT, INEXACT - 1],
+    "past 64 bits": [1, 2**64 - 1],
+    "negative": [-1, 1],
+    "negative floats": [-1.0, 1.0],
+    "NaN": [1.0, NAN],
+    "infinite": [1.0, INF],
+    "booleans": [True, False],
+}
+NUMBERS: dict[str, list[Any]] = {
+    "the largest exact integers": [2**53 - 1, 2**53],
+    "an integer past 2**53": [2**53, INEXACT],
+    "an integer past -2**53": [-INEXACT, 0],
+    "past 64 bits": [1, 2**64 - 1],
+    "booleans": [False, True],
+    "NaN": [1.0, NAN],
+    "infinite": [1.0, INF],
+    "large": [1.0, 1e200],
+}
+NUL = {
+    "one text with NUL at the end": ["x\0", "x"],
+    "two of them": ["y\0", "x\0"],
+    "one of them and none": [None, "x\0"],
+}
+LABELS: dict[str, list[Any]] = {
+    "small": [1, 2],
+    "from -2**63": [-(2**63), 0],
+    "past 64 bits": [2**63, 2**64 - 1],
+    "booleans": [True, False],
+    "a null": [1, None],
+    "with zeros": ["01", "1"],
+    **NUL,
+}
+TYPED_LABELS: dict[str, list[Any]] = {"texts of integers": ["10", "9"]}  # which a CSV cannot tell from integers
+
+
+def odd_lists(**order: list[Any]) -> dict[str, dict[str, list[Any]]]:
+    return {"recs": {"user_id": [1, 1], "item_id": [7, 8], **order}, "truth": {"user_id": [1, 1], "item_id": [8, 9]}}
+
+
+def odd_truth(values: list[Any]) -> dict[str, dict[str, list[Any]]]:
+    rows = {"user_id": [1, 1], "item_id": [7, 8]}
+    return {"recs": rows, "truth": {**rows, "gain": values}}
+
+
+def odd_rows(**columns: list[Any]) -> dict[str, dict[str, list[Any]]]:
+    return {"log": {"label": [0, 1], "score": [0.25, 0.5], **columns}}
+
+
+def labelled(values: list[Any]) -> dict[str, dict[str, list[Any]]]:
+    rows = {"user_id": [1, 2], "item_id": [7, 8]}
+    return {"recs": rows, "truth": {**rows, "plan": values}}
+
+
+CASES: dict[str, tuple[Any, dict[str, Any]]] = {
+    **{f"ranks, {name}": (odd_lists(rank=own), {"metrics": "mrr"}) for name, own in RANKS.items()},
+    "ranks as places": (odd_lists(rank=[1.0, 1000.0]), {"metrics": "ndcg@3", "like": "rectools"}),
+    "ranks that a tool takes in two ways": (odd_lists(rank=[1.0, 3.0]), {"metrics": "ndcg@3", "like": "lenskit"}),
+    **{f"scores of lists, {name}": (odd_lists(score=own), {"metrics": "mrr"}) for name, own in NUMBERS.items()},
+    **{f"gains, {name}": (odd_truth(own), {"metrics": "ndcg"}) for name, own in NUMBERS.items()},
+    **{f"scores of rows, {name}": (odd_rows(score=own), {"metrics": "auc"}) for name, own in NUMBERS.items()},
+    **{f"targets, {name}": (odd_rows(label=own), {"metrics": "mae"}) for name, own in NUMBERS.items()},
+    **{
+        f"weights, {name}": (odd_rows(weight=own), {"metrics": "mae", "sample_weight": "weight"})
+        for name, own in NUMBERS.items()
+    },
+    **{
+        f"labels to group by, {name}": (labelled(own), {"metrics": "mrr", "by": "plan"})
+        for name, own in {**LABELS, **TYPED_LABELS}.items()
+    },
+}
+NOT_IN_CSV = {  # which has no zero bytes and no types
+    *(f"labels to group by, {name}" for name in (*NUL, *TYPED_LABELS, "past 64 bits")),
+}
+
+
+def found_in(evaluate: Callable[[], fastrec.Report]) -> Any:
+    """Values of users and groups and warnings of a report, or the kind of its error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            report = evaluate()
+        except fastrec.FastrecError as error:
+            return type(error)
+    groups = [(by, label, str(dict(own))) for by, groups in report.groups.items() for label, own in groups.items()]
+    return str(dict(report)), groups, report.warnings
+
+
+def write_odd(path: Path, columns: dict[str, list[Any]], kind: str) -> Path:
+    pa = pytest.importorskip("pyarrow")
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if kind == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(odd_table(pa, columns), path)
+    elif kind == "jsonl":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    else:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(columns))
+            writer.writeheader()
+            writer.writerows(rows)
+    return path
+
+
+def odd_table(pa: Any, columns: dict[str, list[Any]]) -> Any:
+    def kind(values: list[Any]) -> Any:
+        return pa.uint64() if any(type(value) is int and value >= 2**63 for value in values) else None
+
+    return pa.table({name: pa.array(values, kind(values)) for name, values in columns.items()})
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("case", CASES)
+def test_odd_values_are_in_files_what_they_are_in_frames(
+    case: str, route: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pytest.importorskip("duckdb")
+    tables, options = CASES[case]
+    kind, _, streamed = route.partition(", ")
+    if kind == "csv" and case in NOT_IN_CSV:
+        pytest.skip("a CSV cannot hold it")
+    if streamed:
+        monkeypatch.setattr("fastrec.files.COPIES", 10**9)
+    frames = {name: odd_table(pa, columns) for name, columns in tables.items()}
+    paths = {name: write_odd(tmp_path / f"{name}.{kind}", columns, kind) for name, columns in tables.items()}
+    entry: Any = fastrec.evaluate if "truth" in tables else fastrec.evaluate_scores
+    wanted = found_in(lambda: entry(*frames.values(), **options))
+    found = found_in(lambda: fastrec.evaluate_files(paths.get("recs", paths.get("log")), paths.get("truth"), **options))
+    assert found == wanted
+
+
+def test_ranks_in_a_csv_are_exact_however_they_are_written(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    truth = write_odd(tmp_path / "truth.csv", {"user_id": [1], "item_id": [8]}, "csv")
+    for first, second in (("9007199254740993", "9007199254740992"), ("9007199254740993.0", "9007199254740992.0")):
+        recs = tmp_path / "recs.csv"
+        recs.write_text(f"user_id,item_id,rank\n1,7,{first}\n1,8,{second}\n")
+        with pytest.warns(fastrec.FastrecWarning, match="user 1: 9007199254740992, 9007199254740993"):
+            assert fastrec.evaluate_files(recs, truth, "mrr")["mrr"] == 1.0
+
+
+@pytest.mark.parametrize("number", [str(INEXACT), f"+{INEXACT}", f" {INEXACT}", "1" + "0" * 50])
+def test_an_integer_in_a_csv_is_not_rounded_beside_decimals(number: str, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    log = tmp_path / "log.csv"
+    log.write_text(f"label,score\n0,0.5\n1,{number}\n")
+    with pytest.raises(fastrec.InputError, match=r"'score' holds an integer past 2\*\*53.* in row 2 of 2"):
+        fastrec.evaluate_files(log, metrics="auc")
+    log.write_text("label,score\n0,0.5\n1,1e50\n")
+    assert fastrec.evaluate_files(log, metrics="auc")["auc"] == 1.0
+
+
+def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    from fastrec.files import Resources, ScoreColumns, evaluate_log
+
+    columns = {"a": ["x", "x", "x\0", "x\0"], "b": [1, 1, 2, 2], "label": [0, 1, 1, 0], "score": [1, 2, 1, 2]}
+    path = write_odd(tmp_path / "log.parquet", columns, "parquet")
+    found = evaluate_log(
+        lambda _: fastrec.ScoreEvaluator("gauc", per_user=True),
+        {"log": path},
+        ScoreColumns(users=("a", "b")),
+        Resources(),
+    )
+    assert {name: users.tolist() for name, users in found.users.items()} == {"a": ["x", "x\0"], "b": [1, 2]}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.columns import LARGEST_INTEGER
+from fastrec.columns import refuse_rounded
 from fastrec.exceptions import InputError, InputTypeError, listed, shown
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.ids import Ids, check_ids
@@ -234,12 +234,7 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
         raise InputError(f"{name} must have one number per item, {n}; found shape {array.shape}")
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
         raise InputTypeError(f"{name} must be numbers of at most 64 bits, found dtype {array.dtype}")
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:  # of the integers: as doubles they are rounded already
-        past = (array > LARGEST_INTEGER) | (array < -LARGEST_INTEGER)
-        if past.any():
-            at = int(past.argmax())
-            found = f"{array[at]} at position {at}"
-            raise InputError(f"{name} holds an integer past 2**53, which would be rounded: {found}")
+    refuse_rounded(array, name, "position")
     out = np.ascontiguousarray(array, dtype=np.float64)
     # NaN is the one value for which min() is NaN
     if n and np.isnan(out.min()):

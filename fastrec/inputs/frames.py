@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.columns import MAX_EXACT_INTEGER
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, listed, refuse_path, shown, suggest_name
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
@@ -61,7 +62,6 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-LARGEST_EXACT_FLOAT = 2**53
 INT32_END = 2**31
 
 
@@ -392,7 +392,7 @@ def _whole_ranks(ranks: Array, where: str) -> Array:
     if ranks.dtype == bool:
         raise InputTypeError(f"{where} must hold whole numbers, found booleans")
     if ranks.dtype.kind == "f":
-        wrong = ~((np.floor(ranks) == ranks) & (abs(ranks) <= LARGEST_EXACT_FLOAT))
+        wrong = ~((np.floor(ranks) == ranks) & (abs(ranks) <= MAX_EXACT_INTEGER))
         if wrong.any():
             at = int(wrong.argmax())
             raise InputError(f"{where} must hold whole numbers, found {ranks[at]} at position {at}")
