@@ -1,25 +1,26 @@
 """Peaks of memory of whole processes that evaluate files under `memory=`, in shares of what is promised.
 
-`python -m bench.limits [--quick]` writes files of integers, of texts of 10, 100 and 500 characters, and well-packed
-gzip. Each row is peak / (limit + 400 MB). Before that, values under the limit and in memory must have the same bits.
+The files hold integers, strings of 10, 100 and 500 characters, or well-packed gzip. Values under the limit and in
+memory must have the same bits before a peak counts.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
+import importlib.util
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.measure import run_python
+from bench.files import LIBRARIES, SPARE_MEMORY
+from bench.measure import Spread, run_python
+from bench.scored import Promise
 
 MB = 1_000_000
-SPARE_MEMORY = 400 * MB
 IN_MEMORY = 1 << 40  # a limit that nothing exceeds
 ROWS_AT_ONCE = 250_000
 LENGTH = 100  # of a list
@@ -47,7 +48,7 @@ class Case(NamedTuple):
         """What the case is called."""
         ids = f"ids of {self.characters} characters" if self.characters else "integers"
         form = "CSV in gzip" if self.packed else "Parquet"
-        return f"{form}, {self.rows} rows, {ids}, memory={self.limit // MB} MB"
+        return f"{form}, {self.rows} rows, {ids}, memory={self.limit}"
 
 
 FULL = [
@@ -61,6 +62,7 @@ FULL = [
     ),
 ]
 QUICK = [Case(100_000, 100, 100 * MB), Case(200_000, 10, 100 * MB, packed=True), Case(50_000, 500, 100 * MB)]
+TINY = [Case(2_000, 10, 64 * MB, packed=True)]
 
 
 def columns(case: Case, seed: int = 1) -> Iterator[dict[str, Any]]:
@@ -73,7 +75,7 @@ def columns(case: Case, seed: int = 1) -> Iterator[dict[str, Any]]:
 
 
 def spelled(numbers: Any, characters: int) -> Any:
-    """Numbers as texts of one length."""
+    """Numbers as strings of one length."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -104,32 +106,21 @@ def write(case: Case, folder: Path) -> list[str]:
     return [str(path) for path in paths]
 
 
-def measure(case: Case) -> dict[str, Any]:
+def measure_limits(folder: Path, limits: Sequence[Case]) -> list[Promise]:
+    """The peak of each case over what is promised."""
+    if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
+        return []
+    return [measure(case, folder) for case in limits]
+
+
+def measure(case: Case, folder: Path) -> Promise:
     """The peak under the limit over what is promised, once the values are those of a run in memory."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir=folder) as name:
         paths = write(case, Path(name))
         peak, values = json.loads(run_python(CODE, *paths, str(case.limit), name)[1])
         whole, wanted = json.loads(run_python(CODE, *paths, str(IN_MEMORY), name)[1])
-        if values != wanted:
-            raise AssertionError(f"{case.name}: {values} under the limit, {wanted} in memory")
-        bytes_of_files = sum(Path(path).stat().st_size for path in paths)
-    share = peak / (case.limit + SPARE_MEMORY)
-    row = {"name": case.name, "ratio": round(share, 3), "peak": peak, "in_memory": whole, "files": bytes_of_files}
-    print(f"{share:.2f}  {case.name}: peak {peak // MB} MB ({whole // MB} MB without a limit)", flush=True)
-    return row
-
-
-def main() -> None:
-    """Measure all cases; the exit status is 1 if one exceeds what is promised."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    rows = [measure(case) for case in (QUICK if args.quick else FULL)]
-    if args.json is not None:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    raise SystemExit(any(row["ratio"] > 1 for row in rows))
-
-
-if __name__ == "__main__":
-    main()
+    if values != wanted:
+        raise AssertionError(f"{case.name}: {values} under the limit, {wanted} in memory")
+    note = f"{peak // MB} MB; {whole // MB} MB without a limit"
+    share = Spread.of([peak / (case.limit + SPARE_MEMORY)])
+    return Promise(f"{case.name}: peak memory / (memory + 400 MB)", share, 1.0, None, note)

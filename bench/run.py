@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, files, frames, rivals, routes, scored, weighed
+from bench import cases, files, frames, limits, rivals, routes, scored, weighed
 from bench.cases import Log
 from bench.measure import BUSY, ROOT, Others, Spread, Turns, describe_machine, run_python, seconds_of, wait_until_calm
 
@@ -41,6 +41,7 @@ class Sizes(NamedTuple):
     resampled: int  # rounds of resampling, of as many users as have lists
     routes: tuple[int, int]  # rows of lists
     streamed: tuple[int, int]  # rows of files that do not fit, and the memory given
+    limits: Sequence[limits.Case]
     rounds: int
     fresh_rounds: int
     empty_rounds: int  # with an empty cache; 0 takes the cache as it is
@@ -58,6 +59,7 @@ FULL = Sizes(
     10_000,
     (100_000, 10_000_000),
     (400_000_000, 1_000_000_000),
+    limits.FULL,
     15,
     11,
     5,
@@ -74,12 +76,13 @@ QUICK = Sizes(
     10_000,
     (100_000, 1_000_000),
     (40_000_000, 100_000_000),
+    limits.QUICK,
     7,
     5,
     1,
 )
 TINY = Sizes(
-    300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, 200, (1_000, 2_000), (2_000, 64_000_000), 1, 1, 0
+    300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, 200, (1_000, 2_000), (2_000, 64_000_000), limits.TINY, 1, 1, 0
 )  # only to see that everything still runs
 
 
@@ -440,6 +443,11 @@ def bench_streams(sizes: Sizes, folder: Path) -> list[Row]:
     return rows_of(files.stream_files(folder, *sizes.streamed))
 
 
+def bench_limits(sizes: Sizes, folder: Path) -> list[Row]:
+    """Peaks of memory under `memory=`."""
+    return rows_of(limits.measure_limits(folder, sizes.limits))
+
+
 BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "lists": bench_lists,
     "scale": bench_scale,
@@ -458,6 +466,7 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "resampling": bench_resampling,
     "routes": bench_routes,
     "streams": bench_streams,
+    "limits": bench_limits,
 }
 
 
@@ -487,11 +496,22 @@ def to_text(rows: Sequence[Row]) -> str:
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
+def replaced(kept: list[dict[str, Any]], measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with those that were measured anew in the places of the old ones of their names, or at the end."""
+    anew = {row["name"]: row for row in measured}
+    return [anew.pop(row["name"], row) for row in kept] + list(anew.values())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the JSON; 1 if a promise is not kept."""
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller data and fewer rounds")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there (bench/results.json)")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the results there (bench/results.json); with --only, change those rows",
+    )
     parser.add_argument("--wait", type=float, default=60, metavar="SECONDS", help="for a calm machine, at most, each")
     parser.add_argument("--only", choices=BENCHMARKS, nargs="+", default=list(BENCHMARKS), metavar="NAME")
     options = parser.parse_args(arguments)
@@ -500,12 +520,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = measure(QUICK if options.quick else FULL, options.only, options.wait)
     print(to_text(rows))
     if options.json is not None:
-        result = {
-            "schema": 1,
-            "quick": options.quick,
-            **machine,
-            "rows": [row.to_dict() for row in rows],
-        }
+        measured = [row.to_dict() for row in rows]
+        kept = [] if options.only == list(BENCHMARKS) else json.loads(options.json.read_text(encoding="utf-8"))["rows"]
+        result = {"schema": 1, "quick": options.quick, **machine, "rows": replaced(kept, measured)}
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return int(any(row.met is False for row in rows))
 

@@ -172,3 +172,9 @@ def test_the_command_writes_what_the_report_reads(tmp_path, monkeypatch, capsys)
         row["used_by_others"] = 0.0
     report.check_results(results)
     assert "| one user, 3 items, 30 values: a call |" in report.table(results)
+
+
+def test_rows_that_are_measured_anew_take_the_place_of_old_ones():
+    old = [{"name": name, "value": 1} for name in "abc"]
+    new = [{"name": name, "value": 2} for name in "db"]
+    assert [(row["name"], row["value"]) for row in run.replaced(old, new)] == [("a", 1), ("b", 2), ("c", 1), ("d", 2)]
