@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from fastrec.exceptions import InputError
 
-__all__ = ["read_batches"]
+__all__ = ["read_batches", "reason_of_csv"]
 
 BATCH_ROWS = 1 << 13
 
@@ -42,11 +42,24 @@ def _rows(path: str, delimiter: str, n_columns: int, *, packed: bool) -> Iterato
                     yield _checked(row, n_columns)
                 line = rows.line_num + 1
         except csv.Error as error:
-            what = "a quote is not closed" if str(error) == "unexpected end of data" else str(error)
-            raise InputError(f"{path}: cannot be read as CSV: line {line}: {what}") from error
+            raise InputError(f"{path}: cannot be read as CSV: line {line}: {reason_of_csv(error)}") from error
         except UnicodeDecodeError as error:
             line = _first_undecodable(path, packed=packed)
             raise InputError(f"{path}: cannot be read as CSV: line {line}: not UTF-8") from error
+
+
+def reason_of_csv(error: csv.Error) -> str:
+    """What Python's parser could not read, and what to do.
+
+    Its limit on fields holds for the whole process, so only the user's program may raise it.
+    """
+    text = str(error)
+    if text.startswith("field larger than field limit"):
+        return (
+            f"a value of more than {csv.field_size_limit():,} characters, the most that Python's csv module reads: "
+            "write the rows as Parquet, or call csv.field_size_limit with a larger number first"
+        )
+    return "a quote is not closed" if text == "unexpected end of data" else text
 
 
 def _checked(row: list[str], n_columns: int) -> list[str]:

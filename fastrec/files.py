@@ -29,7 +29,7 @@ from fastrec.exceptions import (
     listed,
     require,
 )
-from fastrec.formats import Source, find_files, open_source, recognise, text_sql, unchanged, utf8_path
+from fastrec.formats import ROWS_TO_ASK, Source, find_files, open_source, recognise, text_sql, unchanged, utf8_path
 from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.grouping import loading_kernels
@@ -102,7 +102,6 @@ BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
 COPIES_OF_TEXTS = 16  # of those of a batch, while it is evaluated
 EVALUATING = "evaluating"  # the stage
 LEAST_MEMORY = 64_000_000
-ROWS_TO_ASK = 100_000  # whether a column that nobody named contradicts their order
 LEAST_BATCH, LARGEST_BATCH = 1 << 16, 1 << 21
 LEAST_BATCH_OF_TEXTS = 1 << 11  # rows
 ROWS_TO_WEIGH = 1 << 13  # together, to find the longest texts that stand in one place

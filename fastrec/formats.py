@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from fastrec.delimited import read_batches
+from fastrec.delimited import read_batches, reason_of_csv
 from fastrec.exceptions import (
     FastrecError,
     InputError,
@@ -44,6 +44,7 @@ __all__ = [
     "FORMATS",
     "FORMAT_NAMES",
     "NO_EXTENSIONS",
+    "ROWS_TO_ASK",
     "Files",
     "Source",
     "damages_of_parquet",
@@ -68,6 +69,7 @@ OTHER_ENDINGS = (".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
 HEAD_BYTES = 1 << 20
 # An extension would be fetched, or be whatever lies in a folder.
 NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+ROWS_TO_ASK = 100_000  # whether a column that nobody named may have been meant
 FILE = "fastrec file"  # the column in which DuckDB names the file of a row, where there are several
 TREC_COMMENT = "#"  # begins a line that is no row
 TREC_RUN = 6  # columns, the last of which may have further words
@@ -126,24 +128,29 @@ class Source:
 
     def find_lost(self, con: DuckDBPyConnection, n_rows: int) -> str | None:
         """A file with something besides a header of which the reader makes no row, where it made so many of all."""
-        for path in self.files.paths:
-            if path not in self.filled:
-                continue
-            rows = n_rows
-            if n_rows and len(self.files.paths) > 1 and not self.n_rows:
-                one = self.sql.replace(paths_sql(self.files.paths), paths_sql([path]))
-                (rows,) = one_row(con, f"SELECT count(*) FROM (SELECT 1 FROM {one} LIMIT 1)")
-            elif n_rows and self.n_rows:
-                rows = self.n_rows[utf8_path(path)]
-            if not rows:
-                return path
-        return None
+        if len(self.files.paths) == 1:
+            counts: Mapping[str, int] = {utf8_path(self.files.paths[0]): n_rows}
+        else:
+            counts = self.n_rows or self._count_rows(con)
+        return next(
+            (path for path in self.files.paths if path in self.filled and not counts.get(utf8_path(path))), None
+        )
+
+    def trim(self, con: DuckDBPyConnection) -> None:
+        """Of rows that were copied keep those that hints ask for."""
+        if self.n_rows:
+            run(con, f"CREATE OR REPLACE TABLE {self.sql} AS SELECT * FROM {self.sql} LIMIT {ROWS_TO_ASK}")
 
     def _in_file(self, position: int) -> tuple[str, int]:
         """The file of a row, and the row's position in it."""
         if len(self.files.paths) == 1:
             return self.files.paths[0], position
-        counts = self.n_rows or self._count_rows()
+        counts = self.n_rows
+        if not counts:
+            import duckdb
+
+            with duckdb.connect(":memory:", config=NO_EXTENSIONS) as con:
+                counts = self._count_rows(con)
         for path in self.files.paths:
             rows = counts.get(utf8_path(path), 0)
             if position < rows:
@@ -151,11 +158,9 @@ class Source:
             position -= rows
         return path, position
 
-    def _count_rows(self) -> dict[str, int]:
-        import duckdb
-
-        with duckdb.connect(":memory:", config=NO_EXTENSIONS) as con:
-            return dict(run(con, f"SELECT {quoted(FILE)}, count(*) FROM {self.sql} GROUP BY ALL").fetchall())
+    def _count_rows(self, con: DuckDBPyConnection) -> dict[str, int]:
+        """The rows of each file that has any."""
+        return dict(run(con, f"SELECT {quoted(FILE)}, count(*) FROM {self.sql} GROUP BY ALL").fetchall())
 
 
 # Names in SQL
@@ -648,17 +653,21 @@ def _copy_rows(con: DuckDBPyConnection, files: Files, header: _Header, *, packed
 def _csv_header(head: _Head, wanted: set[str]) -> _Header:
     """The header as read by the delimiter that finds most of the wanted names, among equals most columns."""
     best: tuple[tuple[int, int], _Header] | None = None
+    failure: csv.Error | None = None
     for delimiter in ",\t;|":
         stream = io.StringIO(head.text, newline="")
         rows = csv.reader(stream, delimiter=delimiter)
         try:
             names = next(rows, [])
-        except csv.Error as error:
-            raise InputError(f"{head.path}: the header cannot be read as CSV: {error}") from error
+        except csv.Error as error:  # by the wrong delimiter a header may be one field, longer than may be
+            failure = error
+            continue
         merit = (len(wanted.intersection(names)), len(names))
         if best is None or merit > best[0]:
             best = merit, _Header(names, delimiter, rows.line_num, not stream.read().strip())
-    assert best is not None
+    if best is None:
+        assert failure is not None
+        raise InputError(f"{head.path}: the header cannot be read as CSV: {reason_of_csv(failure)}") from failure
     if not best[1].names:
         raise InputError(f"{head.path}: the first line is empty; a header with the column names is wanted there")
     return best[1]

@@ -53,18 +53,25 @@ def size_of_parquet(files: Iterable[tuple[str, Any]], wanted: Collection[str]) -
     """The wanted columns of Parquet files, given with their metadata."""
     groups, size = [], Size()
     for path, metadata in files:
-        names = metadata.schema.names
-        columns = [at for at, name in enumerate(names) if name in wanted]
+        leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
+        columns = [at for at, leaf in enumerate(leaves) if _is_in(leaf, wanted)]
         size = size.plus(Size(metadata.num_rows * len(columns)))
         for nth in range(metadata.num_row_groups):
             group = metadata.row_group(nth)
             texts = [at for at in columns if group.column(at).physical_type == "BYTE_ARRAY"]
             if texts and group.num_rows:
-                groups.append((path, metadata, nth, [names[at] for at in texts]))
+                groups.append((path, metadata, nth, [leaves[at].path for at in texts]))
                 packed = sum(group.column(at).total_uncompressed_size for at in texts)
                 size = size.plus(Size(distinct=packed))
     rows = sum(metadata.row_group(nth).num_rows for _, metadata, nth, _ in groups)
     return size.plus(Size(text=int(rows * _mean_texts(groups)))) if rows else size
+
+
+def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
+    """Whether a leaf is a wanted column, or lies in one; a field of a struct may be called like a column."""
+    if leaf.path == leaf.name:
+        return leaf.name in wanted
+    return any(leaf.path.startswith(f"{name}.") for name in wanted)
 
 
 def _mean_texts(groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:

@@ -300,6 +300,7 @@ def load(
     lost = source.find_lost(con, rows)
     if lost is not None:
         raise InputError(f"{lost}: no row was read, but the file has more than a header; write it as Parquet instead")
+    source.trim(con)
     types = {role: source.columns[name][1] for role, name in names.items()}
     types |= _convert_booleans(con, table, [role for role, name in names.items() if name in source.untyped])
     file = File(table, path, source, rows, names, types)

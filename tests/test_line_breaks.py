@@ -10,7 +10,8 @@ import re
 
 import pytest
 
-from fastrec import InputError, evaluate_files, files, formats
+from fastrec import FastrecWarning, InputError, evaluate_files, files, formats
+from fastrec.tables import Columns, load, open_database
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -171,12 +172,74 @@ def test_one_file_of_several_of_which_no_row_is_read(tmp_path, monkeypatch):
         (tmp_path / "recs" / name).write_text("user_id,item_id\n" + "1,2\n" * (name != "empty.csv"))
     (tmp_path / "truth.csv").write_text("user_id,item_id\n1,2\n")
     evaluate_files(tmp_path / "recs", tmp_path / "truth.csv", "mrr", duplicates="first")
-    own = formats.one_row
-    monkeypatch.setattr(
-        formats, "one_row", lambda con, query: (0,) if "b.csv" in query and "LIMIT 1" in query else own(con, query)
-    )
+    reader = formats._reader
+
+    def losing_b(*args, **options):
+        return f"(FROM {reader(*args, **options)} WHERE {formats.quoted(formats.FILE)} NOT LIKE '%b.csv')"
+
+    monkeypatch.setattr(formats, "_reader", losing_b)
     with pytest.raises(InputError, match=r"b\.csv: no row was read"):
         evaluate_files(tmp_path / "recs", tmp_path / "truth.csv", "mrr", duplicates="first")
+
+
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
+def test_whether_rows_were_lost_is_asked_of_all_files_at_once(tmp_path, monkeypatch, format_):
+    asked, own = [], formats.run
+    monkeypatch.setattr(formats, "run", lambda con, query, *rest: asked.append(query) or own(con, query, *rest))
+    table, counts = pa.table({"user_id": [1], "item_id": [2]}), []
+    for n_files in (2, 20):
+        folder = tmp_path / str(n_files)
+        folder.mkdir()
+        for nth in range(n_files):
+            if format_ == "parquet":
+                pq.write_table(table, folder / f"{nth}.parquet")
+            else:
+                (folder / f"{nth}.{format_}").write_text(CONTENTS[format_])
+        asked.clear()
+        with open_database(1) as con:
+            load(con, "recs", str(folder), Columns())
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
+
+
+def test_rows_that_python_parses_are_kept_once(write, tmp_path, monkeypatch):
+    """But the first of them, in which columns that nobody named are looked at."""
+    monkeypatch.setattr(formats, "ROWS_TO_ASK", 2)
+    path = write("recs.csv", ["user_id", "item_id", "prediction"], [(1, 1, 1), (1, 2, 2), (1, 3, 3)], inside="\r\n")
+    with open_database(1) as con:
+        assert load(con, "recs", path, Columns()).rows == 3
+        sizes = dict(con.execute("SELECT table_name, estimated_size FROM duckdb_tables()").fetchall())
+    assert sizes == {"recs": 3, f"rows of {path}": 2}
+    (tmp_path / "truth.csv").write_text("user_id,item_id\n1,1\n")
+    with pytest.warns(FastrecWarning, match="the column 'prediction'"):
+        evaluate_files(path, tmp_path / "truth.csv", "mrr")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_value_that_is_too_long_for_the_parser_says_what_to_do(write, packed):
+    """The limit is that of the whole process: it stays what it is."""
+    limit, value = csv.field_size_limit(), "z" * 200_000
+    path = write("log.csv", ["label", "score"], [(0, 1, value), (1, 2, value)], inside="\r\n", packed=packed)
+    says = r"line 3: a value of more than 131,072 characters.*write the rows as Parquet, or call csv\.field_size_limit"
+    with pytest.raises(InputError, match=says):
+        evaluate_files(path, metrics="auc")
+    assert csv.field_size_limit() == limit
+    try:
+        csv.field_size_limit(len(value))
+        with pytest.raises(InputError, match="3 columns expected, 4 found"):
+            evaluate_files(path, metrics="auc")
+        path = write("log.csv", ["label", "score", "text"], [(0, 1, value), (1, 2, value)], inside="\r\n")
+        assert evaluate_files(path, metrics="auc")["auc"] == 1.0
+    finally:
+        csv.field_size_limit(limit)
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])
+def test_a_header_that_is_one_long_field_by_other_delimiters(tmp_path, delimiter):
+    names = ["label", "score", *(f"feature number {nth}" for nth in range(8_000))]
+    lines = [names, ["0", "1", *["0"] * 8_000], ["1", "2", *["0"] * 8_000]]
+    (tmp_path / "log.csv").write_text("".join(delimiter.join(line) + "\n" for line in lines))
+    assert evaluate_files(tmp_path / "log.csv", metrics="auc")["auc"] == 1.0
 
 
 @pytest.mark.parametrize("text", ["user_id,item_id\n", "user_id,item_id", "user_id,item_id\r\n\r\n"])

@@ -22,7 +22,7 @@ from fastrec.formats import find_files
 from fastrec.parquet import Room, find_plain, read_plain, size_of_plain
 from fastrec.sorting import sort_rows
 from fastrec.streams import batches_of_users
-from fastrec.tables import open_database
+from fastrec.tables import estimate_bytes, open_database
 
 pa = pytest.importorskip("pyarrow")
 compute = pytest.importorskip("pyarrow.compute")
@@ -352,6 +352,15 @@ def test_texts_that_are_longer_than_a_sample_says(tmp_path: Path) -> None:
     assert size.text < table.nbytes / 4
     assert read_plain(plain, 2, Room(size, size.n_bytes)) is None
     assert read_plain(plain, 2, Room(size, 1 << 40)).num_rows == 40_000
+
+
+def test_a_field_of_a_struct_is_not_counted_as_the_column_of_its_name(tmp_path: Path) -> None:
+    ids = {"user_id": list(range(2_000)), "item_id": [str(nth) for nth in range(2_000)]}
+    nested = pa.array([{"item_id": f"{nth:01000}", "user_id": "x" * 900} for nth in range(2_000)])
+    for name, columns in (("flat", ids), ("nested", {"more": nested, **ids})):
+        pq.write_table(pa.table(columns), tmp_path / name)
+    assert estimate_bytes(str(tmp_path / "nested"), Columns()) == estimate_bytes(str(tmp_path / "flat"), Columns())
+    assert estimate_bytes(str(tmp_path / "nested"), Columns(item="more")) > 2_000 * 1_500
 
 
 @pytest.mark.parametrize("keys", [("user",), ("user", "other"), ()])
