@@ -45,6 +45,7 @@ from fastrec.report import NO_TRUTH, Estimate, GroupEstimate, Report, doubts, re
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
 from fastrec.schema import COUNT, check_form, one_of
 from fastrec.segments import split_truth
+from fastrec.soundness import Claims
 from fastrec.sources import Lists
 from fastrec.state import FORM as SEEN
 from fastrec.state import Part, RunKey, State
@@ -551,6 +552,7 @@ class _Evaluating(Shared, ABC):
             )
             evaluator._like = document["like"]
             evaluator._restore(document, arrays)
+            evaluator._check_values()
         except MetricError:
             raise
         except Exception as error:
@@ -579,6 +581,28 @@ class _Evaluating(Shared, ABC):
             labels = unpack_labels(document.get("labelled", ()), arrays, wanted)
             self._labels = {name: [own] for name, own in labels.items()}
 
+    def _check_values(self) -> None:
+        """Refuse sums that contradict the values of users that came with them."""
+        state = self._state
+        if state is None or not self._per_user:
+            return
+        calls = {call.text: call for call in self._calls}
+        policies = [*self._settings.values(), *(own for call in self._calls for own in (call.no_truth, call.no_recs))]
+        Claims(
+            calls=calls,
+            plain=frozenset(value.call.text for value in state.plan.values if value.is_plain),
+            n_users=state.n_users,
+            weighted=state.plan.weighted,
+            estimates=self._estimates(state),
+            groups=_estimate_groups(state),
+            values=self._join_values(state.n_users, copied=False) or {},
+            labels=self._join_labels(state.n_users),
+            nan_is_asked="nan" in policies,
+        ).check()
+
+    def _estimates(self, state: State) -> dict[str, Estimate]:
+        return {value.call.text: self._estimate(state.part(), value) for value in state.plan.values}
+
     def result(self) -> Report:
         """The report on all users so far; more may be added afterwards."""
         return self._report(copied=True)
@@ -589,7 +613,7 @@ class _Evaluating(Shared, ABC):
         data = self._describe_data(state)
         lines = [*doubts(data), *(hint.line(data) for hint in self._hints.values())]
         report = Report(
-            estimates={value.call.text: self._estimate(state.part(), value) for value in state.plan.values},
+            estimates=self._estimates(state),
             users=self._count_users(state),
             data=data,
             settings={**self._settings, "weighted": state.plan.weighted, **self._like},

@@ -135,6 +135,11 @@ class Value:
     ratio: Ratio | None = None
     over_rows: OverRows | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the mean is that of the values of the users who count, weighted or not."""
+        return self.combined is None and self.ratio is None and self.over_rows is None
+
 
 @dataclass(frozen=True)
 class ArrayFormula:

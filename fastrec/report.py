@@ -48,6 +48,7 @@ from fastrec.inputs.users import check_saved_ids
 from fastrec.pages import DASH, Section, Table, as_html, as_latex, as_markdown, html_page
 from fastrec.registry import NO_RECS_CHOICES, NO_TRUTH_CHOICES, parse
 from fastrec.schema import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, check_form, one_of
+from fastrec.soundness import Claims, known_calls, plain_of_settings
 from fastrec.views import (
     by_cutoff,
     by_group,
@@ -912,7 +913,7 @@ def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Re
     n_users = document["users"]["total"]
     if (most := max(document["users"].values())) > n_users:
         raise InputError(f"a count of users must be at most their total of {n_users}, found {most}")
-    return Report(
+    found = Report(
         estimates={name: _estimate(fields) for name, fields in document["metrics"].items()},
         users=document["users"],
         data={name: _number(value) if name in SHARES else value for name, value in document["data"].items()},
@@ -927,6 +928,28 @@ def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Re
         labels=unpack_labels(document.get("labelled", ()), arrays, n_users),
         warnings=document.get("warnings"),
     )
+    _check_numbers(found)
+    return found
+
+
+def _check_numbers(report: Report) -> None:
+    """The numbers of a report must be such as an evaluation gives."""
+    settings = report.settings
+    calls = known_calls(report.estimates)
+    values = report.per_user if report.has_values else {}
+    policies = (settings.get(policy) for policy in NAN_POLICIES)
+    own = (policy for call in calls.values() for policy in (call.no_truth, call.no_recs))
+    Claims(
+        calls=calls,
+        plain=plain_of_settings(calls, settings),
+        n_users=report.users["total"],
+        weighted=bool(settings.get("weighted")),
+        estimates=report.estimates,
+        groups=report.groups,
+        values=values,
+        labels=report.labels,
+        nan_is_asked="nan" in (*policies, *own),
+    ).check()
 
 
 def _check_names(document: Mapping[str, Any]) -> None:

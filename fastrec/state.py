@@ -16,6 +16,7 @@ from fastrec.exact import as_fraction, combined_error, mean_and_error, weighted_
 from fastrec.exceptions import InputError, shown
 from fastrec.kernels import opcodes as op
 from fastrec.schema import COUNT, LABEL, MaybeNone
+from fastrec.soundness import SLACK, check_range
 from fastrec.statistics import Ratio
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = ["FORM", "GroupKey", "Part", "RunKey", "State"]
 Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
 RunKey = tuple[int, GroupKey | None]
+SLACK_BITS = 40  # of sums of squares
 FORM = {  # of the document of `State.pack`
     "users": COUNT,
     "groups": [(str, LABEL)],
@@ -127,6 +129,7 @@ class State:
         if counts.min(initial=0) < 0 or counts.max(initial=0) > document["users"]:
             raise InputError(f"counts must be from 0 to the {document['users']} users, found others")
         state._add(int(document["users"]), totals, counts, np.array(document["facts"], np.int64), groups)
+        state._check_sums()
         for nth, (view, at, weighted) in enumerate(document["runs"]):
             if view >= len(plan.min_gains) or (at is not None and at >= len(groups)):
                 raise InputError(f"sorted rows are of condition {view} and group {at}, which are not there")
@@ -135,6 +138,22 @@ class State:
                 raise InputError(f"sorted rows of condition {view} and group {at} are there twice")
             state.runs[key] = _unpack_runs(arrays, f"runs_{nth}_", weighted=weighted)
         return state
+
+    def _check_sums(self) -> None:
+        """Refuse sums that no users have: of all, of each group, and of the users who are in no group of a grouping."""
+        rows = [np.arange(len(self._groups) + 1)]
+        totals, counts = self._totals[: len(rows[0])], self._counts[: len(rows[0])]
+        for grouping in dict.fromkeys(grouping for grouping, _ in self._groups):
+            own = [row for (name, _), row in self._groups.items() if name == grouping]
+            totals = np.concatenate([totals, totals[:1] - totals[own].sum(axis=0, keepdims=True)])
+            counts = np.concatenate([counts, counts[:1] - counts[own].sum(axis=0, keepdims=True)])
+        if counts.min(initial=0) < 0:
+            raise InputError("groups of one grouping count more users than there are")
+        for value in self.plan.values:
+            if value.over_rows is None:
+                self.part().estimate(value)
+            if value.is_plain and not _can_be_sums(self.plan, value, totals, counts):
+                raise InputError(f"{value.call.text} has sums that no users have")
 
     def count(self, column: int) -> int:
         """Users in a column of the counts, by the call's own `min_gain`."""
@@ -168,9 +187,11 @@ class Part(NamedTuple):
         Raises InputError where the sums are such that no users can have them: they were read from bytes of others.
         """
         try:
-            return self._estimate(value)
-        except ArithmeticError as error:
+            found = self._estimate(value)
+            check_range(value.call.text, found[0], value.call)
+        except (ArithmeticError, InputError) as error:
             raise InputError(f"{value.call.text} of this state has sums that no users have: {error}") from error
+        return found
 
     def _estimate(self, value: Value) -> tuple[float, float, int]:
         if value.over_rows is not None:
@@ -270,6 +291,29 @@ class Part(NamedTuple):
             centred = product - means[i] * cross[j] - means[j] * cross[i] + means[i] * means[j] * squares
             spread[i][j] = spread[j][i] = centred
         return spread
+
+
+def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool:
+    """Whether sums (rows, positions, 2) of a plain metric are of values within its range; whole numbers all the way."""
+    at = plan.position(value, 0)
+    total, squares, scale = totals[:, at, 0], totals[:, at, 1], plan.scales[at]
+    n = counts[:, value.view, op.N_EVALUATED].astype(object)
+    size = n << scale  # what the bounds are multiplied by: users, or their weights
+    if plan.weighted:
+        weight = plan.weight_position(value.view)
+        size = totals[:, weight, 0] << scale
+        total = total << plan.scales[weight]
+    low, high = value.call.metric.range
+    least = Fraction(low) - Fraction(SLACK)
+    holds = bool((total * least.denominator >= size * least.numerator).all())
+    if high is not None:
+        most = Fraction(high) + Fraction(SLACK)
+        holds &= bool((total * most.denominator <= size * most.numerator).all())
+    if plan.weighted:
+        return holds
+    # the square of a mean is at most the mean of squares, each of which was rounded to 53 bits or to a step
+    spread = n * squares << scale
+    return holds and bool((total * total <= spread + (spread >> SLACK_BITS) + (n * n << scale)).all())
 
 
 def _no_runs() -> ScoreRuns:

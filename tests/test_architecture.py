@@ -49,6 +49,7 @@ LAYERS = [
     "views",
     "pages",
     "state",
+    "soundness",
     "archive",
     "inputs",
     "engine",

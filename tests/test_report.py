@@ -49,6 +49,13 @@ def make_report(**changes):
     return Report(**(fields | changes))
 
 
+# values of four users, with the means and errors of `make_report`
+VALUES = {
+    "ndcg@10": np.array([0.5 - math.sqrt(0.03), 0.5, 0.5 + math.sqrt(0.03), NAN]),
+    "hits@5": np.array([1.0, 1.0, 1.75, NAN]),
+}
+
+
 def make_grouped_report():
     estimates = {"ndcg@10": Estimate(0.5, 0.1, 3)}
     groups = {
@@ -442,23 +449,23 @@ def saved_and_loaded(report, tmp_path):
 )
 def test_save_and_load_are_exact(user_ids, tmp_path):
     per_user = {
-        "hits@5": np.array([0.1 + 0.2, NAN, -0.0, 5e-324]),
-        "ndcg(gain=[0, 1, 3])@10": np.array([1.0, 0.0, NAN, 1 / 3]),
+        "mine@5": np.array([0.1 + 0.2, NAN, -0.0, 5e-324]),
+        "mine(gain=[0, 1, 3])@10": np.array([1.0, 0.0, NAN, 1 / 3]),
     }
     if user_ids is not None:
         per_user = {name: values[: len(user_ids)] for name, values in per_user.items()}
     n_users = 4 if user_ids is None else len(user_ids)
     estimates = {
-        "hits@5": Estimate(0.1 + 0.2, 1 / 3, 3),
-        "cg": Estimate(math.inf, NAN, 1),
-        "ndcg(gain=[0, 1, 3])@10": Estimate(NAN, NAN, 0),
+        "mine@5": Estimate(0.1 + 0.2, 1 / 3, n_users),
+        "cg": Estimate(math.inf, NAN, 0),
+        "mine(gain=[0, 1, 3])@10": Estimate(NAN, NAN, 0),
     }
     groups = {
         "age": {18: estimates, -1: estimates},
         "country": {
             "NL": estimates,
             "18": estimates,
-            "": {"cg": GroupEstimate(0.5, 0.1, 2, rest=Estimate(NAN, 1 / 3, 7))},
+            "": {"cg": GroupEstimate(0.5, 0.1, 0, rest=Estimate(NAN, 1 / 3, n_users))},
         },
     }
     report = make_report(
@@ -474,7 +481,9 @@ def test_save_and_load_are_exact(user_ids, tmp_path):
 
 @given(st.tuples(st.floats(), st.floats(), st.integers(0, 2**62)))
 def test_every_estimate_survives(tmp_path_factory, numbers):
-    report = make_report(estimates={"mrr": Estimate(*numbers)})
+    mean, std_error, users = numbers
+    estimates = {"mine": Estimate(mean, abs(std_error), users)}
+    report = make_report(estimates=estimates, users={"total": 2**62, "evaluated": 3})
     assert_same(report, saved_and_loaded(report, tmp_path_factory.getbasetemp()))
 
 
@@ -524,7 +533,8 @@ def test_a_failure_in_the_middle_leaves_nothing_behind(tmp_path, older, monkeypa
         path.write_bytes(older)
     before = list(tmp_path.iterdir())
     users = {"total": 100_000, "evaluated": 3}
-    broken = make_report(per_user={name: np.zeros(100_000) for name in make_report()}, users=users)
+    estimates = {name: Estimate(0.0, 0.0, 100_000) for name in VALUES}
+    broken = make_report(estimates=estimates, per_user={name: np.zeros(100_000) for name in VALUES}, users=users)
     write, written = np.lib.format.write_array, []
 
     def fail_at_the_third(stream, array, **options):
@@ -555,7 +565,7 @@ def test_ids_that_json_cannot_hold_are_refused(tmp_path):
 
 def test_a_truncated_file_is_an_error_at_every_length(tmp_path):
     path = tmp_path / "report.npz"
-    make_report(per_user={"ndcg@10": np.arange(4.0)}, user_ids=np.arange(4)).save(path)
+    make_report(per_user=VALUES, user_ids=np.arange(4)).save(path)
     whole = path.read_bytes()
     for size in range(0, len(whole), 41):
         path.write_bytes(whole[:size])
@@ -565,9 +575,9 @@ def test_a_truncated_file_is_an_error_at_every_length(tmp_path):
 
 def test_damaged_contents_are_an_error(tmp_path):
     path = tmp_path / "report.npz"
-    make_report(per_user={"ndcg@10": np.arange(4.0)}).save(path)
+    make_report(per_user=VALUES).save(path)
     whole = path.read_bytes()
-    for inside in (b'"metrics"', np.arange(4.0).tobytes()):
+    for inside in (b'"metrics"', VALUES["hits@5"].tobytes()):
         at = whole.index(inside) + 3
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         with pytest.raises(InputError, match="is not a readable fastrec report"):
@@ -731,7 +741,8 @@ def test_why_a_mean_is_none_of_values_is_said(reason, options):
     ],
 )
 def test_forged_arrays_are_an_error(tmp_path, document, arrays, says):
-    report = make_report(per_user={"ndcg@10": np.arange(4.0)}, user_ids=np.arange(4), labels={"plan": np.arange(4)})
+    values = {"ndcg@10": VALUES["ndcg@10"]}
+    report = make_report(per_user=values, user_ids=np.arange(4), labels={"plan": np.arange(4)})
     whole, members = report._members()
     for forged, other in (({}, {}), (document, arrays)):
         with (tmp_path / "report.npz").open("wb") as file:
@@ -751,10 +762,13 @@ def test_the_text_of_to_json_is_not_loaded_and_says_what_is(tmp_path, indent):
 
 def forge(path, change=lambda document: None, **arrays):
     """Save a report of two metrics, groups and four users, its document and arrays changed by functions."""
-    estimates = {name: GroupEstimate(*one, rest=one) for name, one in make_report().estimates.items()}
+    lists = {name: values.tolist() for name, values in VALUES.items()}
+    means = {name: (Estimate(sum(own[:2]) / 2, 0.01, 2), Estimate(own[2], NAN, 1)) for name, own in lists.items()}
+    first = {name: GroupEstimate(*own, rest=rest) for name, (own, rest) in means.items()}
+    second = {name: GroupEstimate(*own, rest=rest) for name, (rest, own) in means.items()}
     report = make_report(
-        groups={"plan": {1: estimates, "b": estimates}},
-        per_user={name: np.arange(4.0) for name in estimates},
+        groups={"plan": {1: first, "b": second}},
+        per_user=VALUES,
         user_ids=np.arange(4),
         labels={"plan": np.array([1, 1, "b", "b"], dtype=object), "size": np.arange(4)},
     )
@@ -827,6 +841,29 @@ FORGED = {
     "an estimate of users below 0": set_in("metrics", "hits@5", "users", to=-1),
     "an estimate without users": without("metrics", "hits@5", "users"),
     "metrics that are a list": set_in("metrics", to=[ONE]),
+    "a mean below its range": set_in("metrics", "hits@5", "mean", to=-0.5),
+    "a mean above its range": set_in("metrics", "ndcg@10", "mean", to=1.5),
+    "a mean that is infinite": set_in("metrics", "ndcg@10", "mean", to="Infinity"),
+    "a mean that the values have not": set_in("metrics", "ndcg@10", "mean", to=0.75),
+    "a mean that is lacking": set_in("metrics", "ndcg@10", "mean", to=None),
+    "a mean of a group above its range": set_in("groups", "plan", "1", "ndcg@10", "mean", to=1.5),
+    "a mean of a rest above its range": set_in("groups", "plan", "1", "ndcg@10", "rest", "mean", to=1.5),
+    "a mean of a group that the values have not": set_in("groups", "plan", "1", "hits@5", "mean", to=1.25),
+    "a mean of a rest that the values have not": set_in("groups", "plan", "b", "hits@5", "rest", "mean", to=1.25),
+    "an error below 0": set_in("metrics", "hits@5", "std_error", to=-1),
+    "an error that is endless": set_in("metrics", "hits@5", "std_error", to="-Infinity"),
+    "an error that the values have not": set_in("metrics", "hits@5", "std_error", to=0.3),
+    "an error of a group below 0": set_in("groups", "plan", "1", "hits@5", "std_error", to=-0.1),
+    "an error of a rest below 0": set_in("groups", "plan", "b", "hits@5", "rest", "std_error", to=-0.1),
+    "an estimate of more users than there are": set_in("metrics", "hits@5", "users", to=5),
+    "an estimate of fewer users than have values": set_in("metrics", "hits@5", "users", to=2),
+    "a group of more users than there are": set_in("groups", "plan", "1", "hits@5", "users", to=5),
+    "a group of other users than have values": set_in("groups", "plan", "b", "hits@5", "users", to=2),
+    "a rest of other users than have values": set_in("groups", "plan", "b", "hits@5", "rest", "users", to=1),
+    "a weighted mean outside its values": lambda document: (
+        document["settings"].update(weighted=True),
+        document["metrics"]["hits@5"].update(mean=1.8),
+    ),
     "warnings that are numbers": set_in("warnings", to=[1]),
     "warnings that are text": set_in("warnings", to="text"),
     "a version that is a number": set_in("fastrec", to=1),
@@ -844,6 +881,12 @@ FORGED = {
 FORGED_ARRAYS = {
     "values of a user short": {"per_user_1": lambda own: own[:-1]},
     "values of no users": {"per_user_0": lambda own: own[:0]},
+    "values that have another mean": {"per_user_0": lambda own: own[::-1] / 2},
+    "values outside the range": {"per_user_0": lambda own: own + 1},
+    "values below the range": {"per_user_1": lambda own: own - 2},
+    "values without a number": {"per_user_1": lambda own: own * NAN},
+    "values that are infinite": {"per_user_1": lambda own: own * math.inf},
+    "values of other users": {"per_user_1": lambda own: own[[1, 2, 0, 3]]},
     "values of two dimensions": {"per_user_0": lambda own: own.reshape(2, 2)},
     "values of no dimension": {"per_user_0": lambda own: np.array(1.0)},
     "values that are dates": {"per_user_0": lambda own: own.astype("M8[s]")},
@@ -880,6 +923,9 @@ FORGED_LOGS = {
     "rows below 0": set_in("data", "rows", to=-1),
     "a policy of no name": set_in("settings", "no_truth", to=7),
     "more users than there are": set_in("users", "no_negatives", to=9),
+    "an AUC above 1": set_in("metrics", "auc", "mean", to=1.5),
+    "an AUC below 0": set_in("metrics", "gauc", "mean", to=-0.5),
+    "an error of an AUC below 0": set_in("metrics", "auc", "std_error", to=-1),
 }
 
 

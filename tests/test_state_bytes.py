@@ -314,7 +314,6 @@ def test_a_member_that_is_no_array() -> None:
 
 
 def test_sums_that_no_users_have() -> None:
-    """Whoever forges a state gets an error, at the latest when it is asked."""
     evaluator = fastrec.Evaluator(["ndcg"])
     evaluator.update([[1]], [[1]])
     data = evaluator.to_bytes()
@@ -324,9 +323,8 @@ def test_sums_that_no_users_have() -> None:
     forged = io.BytesIO()
     with np.load(io.BytesIO(data)) as members:
         np.savez(forged, **{name: huge.get(name, members[name]) for name in members.files})
-    again = fastrec.Evaluator.from_bytes(forged.getvalue())
     with pytest.raises(fastrec.InputError, match="ndcg of this state has sums that no users have"):
-        again.result()
+        fastrec.Evaluator.from_bytes(forged.getvalue())
 
 
 @pytest.mark.parametrize(
@@ -378,12 +376,17 @@ FORGED: dict[str, Any] = {
     "no settings": lambda own: own.pop("settings"),
     "hints that are numbers": lambda own: own.update(hints=[1]),
     "a hint of a user that is a list": lambda own: own.update(hints=[["text", "rec_lists_with_gaps", [[1], "more"]]]),
+    "fewer users in all than in groups": lambda own: own["seen"].update(users=N_USERS // 2),
     "facts that are text": lambda own: own.update(facts={"rec_rows": "1"}),
 }
 FORGED_ARRAYS: dict[str, Any] = {
     "a row of values short": {"per_user": lambda own: own[:-1]},
     "values that are dates": {"per_user": lambda own: own.astype("M8[s]")},
     "values that are float32": {"per_user": lambda own: own.astype(np.float32)},
+    "values above the range": {"per_user": lambda own: own + 2},
+    "values below the range": {"per_user": lambda own: own - 2},
+    "sums below 0": {"digits": lambda own: own ^ 0xFF},
+    "groups of more users than all": {"counts": lambda own: np.maximum(own, own[:1])},
     "counts below 0": {"counts": lambda own: -own},
     "counts past the users": {"counts": lambda own: own + 10**6},
     "a user twice": {"user_ids": lambda own: own * 0},
@@ -398,6 +401,48 @@ def test_a_forged_state_is_refused_when_it_is_read(name: str) -> None:
     data = forged(evaluator, FORGED.get(name, lambda own: None), **FORGED_ARRAYS.get(name, {}))
     with pytest.raises(fastrec.InputError, match=r"not (a state that this version reads|the state of an evaluator)"):
         fastrec.Evaluator.from_bytes(data)
+
+
+@pytest.mark.parametrize("per_user", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("at", range(4))
+def test_sums_outside_the_range_of_their_metric_are_refused(
+    at: int, rows: bool, weighted: bool, per_user: bool
+) -> None:
+    """Of all users or of a group, too large or below 0: each total is read, changed and written again."""
+    kind = fastrec.ScoreEvaluator if rows else fastrec.Evaluator
+    evaluator = kind(["ndcg", "recall(average=pooled)@2" if not rows else "gauc"], per_user=per_user)
+    about: Any = {"groups": ["a", "b"] * 4, "user_weight": np.arange(1.0, 9) if weighted else None}
+    if rows:
+        evaluator.update([1, 0] * 8, np.arange(16.0) % 7, np.arange(9) * 2, **about)
+    else:
+        evaluator.update([[1, 2]] * 8, [[1, 3], [2]] * 4, **about)
+    assert kind.from_bytes(evaluator.to_bytes()).result().to_dict() == evaluator.result().to_dict()
+    state: Any = evaluator._state
+    group, factor = divmod(at, 2)
+    first = state.plan.position(state.plan.values[0], 0)
+    state._totals[group, first, 0] *= (-1, 10)[factor]
+    with pytest.raises(fastrec.InputError, match="not a state that this version reads"):
+        kind.from_bytes(evaluator.to_bytes())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda own: own[:, ::-1],
+        lambda own: own * np.nan,
+        lambda own: np.where(np.arange(own.shape[1]) == 1, 0.999, own),
+        lambda own: np.where(np.arange(own.shape[1]) == 1, np.nan, own),
+        lambda own: np.where(np.arange(own.shape[1]) == 3, 0.5, own),
+        lambda own: np.where(np.arange(own.shape[1]) == 1, np.inf, own),
+    ],
+)
+def test_values_that_contradict_the_sums_are_refused(change: Any) -> None:
+    evaluator = fastrec.Evaluator(["mrr", "recall"], per_user=True)
+    evaluator.update([[1, 2]] * 4, [[1], [2, 3], [9], []], groups=list("abab"))
+    with pytest.raises(fastrec.InputError, match=r"not a state that this version reads: (mrr|recall)"):
+        fastrec.Evaluator.from_bytes(forged(evaluator, lambda own: None, per_user=change))
 
 
 def test_a_hint_of_a_count_that_is_not_there_is_still_read() -> None:

@@ -1,0 +1,210 @@
+"""Whether numbers that were read from bytes can be those of an evaluation: ranges, errors, means of users' values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrec.engine import Asked, make_plan
+from fastrec.exceptions import FastrecError, InputError, shown
+from fastrec.registry import Call, parse
+
+__all__ = ["SLACK", "Claims", "check_range", "known_calls", "plain_of_settings"]
+
+SLACK = 1e-9  # of bounds and means, whose sums were rounded in different orders
+MIN_SLACK = 1e-15  # sums of values within [-1, 1] have no smaller steps
+SLACK_OF_ERRORS = 1e-6  # these lose half the digits where values are nearly equal
+
+
+class Claim(Protocol):
+    """The estimate of a metric."""
+
+    @property
+    def mean(self) -> float: ...
+    @property
+    def std_error(self) -> float: ...
+    @property
+    def users(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The numbers of a report or a state, and what they must agree with.
+
+    calls : the metrics whose declarations are known here.
+    plain : those of them whose mean is that of the values of users.
+    """
+
+    calls: Mapping[str, Call]
+    plain: frozenset[str]
+    n_users: int
+    weighted: bool
+    estimates: Mapping[str, Claim]
+    groups: Mapping[str, Mapping[Any, Mapping[str, Claim]]]
+    values: Mapping[str, NDArray[np.float64]]
+    labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    nan_is_asked: bool = False  # a policy makes means NaN
+
+    def check(self) -> None:
+        """Raise InputError where no evaluation gives such numbers."""
+        for where, estimates in self._parts():
+            for name, claim in estimates.items():
+                _check_claim(f"{name}{where}", claim, self.calls.get(name), self.n_users)
+        for name, values in self.values.items():
+            if name in self.calls:
+                _check_values(self.calls[name], values)
+        if self.n_users:  # rows that belong to nobody have no values of users
+            for name in self.plain:
+                self._check_plain(name)
+
+    def _parts(self) -> Iterator[tuple[str, Mapping[str, Claim]]]:
+        """All estimates, and what errors call those whose they are."""
+        yield "", self.estimates
+        for grouping, by_label in self.groups.items():
+            for label, estimates in by_label.items():
+                where = f" of group {shown(label)} of {shown(grouping)}"
+                yield where, estimates
+                rests = {name: getattr(own, "rest", None) for name, own in estimates.items()}
+                yield f" of the rest{where}", {name: rest for name, rest in rests.items() if rest is not None}
+
+    def _check_plain(self, name: str) -> None:
+        """The means of a metric must be those of the values, and those of a group and its rest make up the whole."""
+        whole = self.estimates[name]
+        values = self.values.get(name)
+        if values is not None:
+            self._check_mean(name, whole, values)
+        for grouping, by_label in self.groups.items():
+            found = None if values is None else self._means_by_label(values, grouping)
+            for label, estimates in by_label.items():
+                own = estimates.get(name)
+                if own is None or self.weighted:
+                    continue
+                where = f"{name} of group {shown(label)} of {shown(grouping)}"
+                _check_share(where, whole, own, getattr(own, "rest", None))
+                if found is not None and label in found and not math.isnan(own.mean):
+                    _agree(where, own, *found[label], largest=_largest(values))
+
+    def _check_mean(self, name: str, claim: Claim, values: NDArray[np.float64]) -> None:
+        counted = values[~np.isnan(values)]
+        if math.isnan(claim.mean):
+            if len(counted) and not self.nan_is_asked and not self.weighted:
+                raise InputError(f"{name} has no mean, but {len(counted)} users have values of it")
+            return
+        scale = _largest(values)
+        if len(counted) == 0:
+            raise InputError(f"{name} is {claim.mean}, but no user has a value of it")
+        if not math.isfinite(scale):
+            return
+        if self.weighted:
+            slack = SLACK * scale + MIN_SLACK
+            if not counted.min() - slack <= claim.mean <= counted.max() + slack:
+                raise InputError(
+                    f"{name} is {claim.mean}, which is no mean of its users' values, whatever their weights"
+                )
+            return
+        unit = counted / scale if scale else counted
+        _agree(name, claim, len(counted), float(unit.mean()) * scale, largest=scale)
+        if len(counted) > 1:
+            error = float(unit.std(ddof=1)) * scale / math.sqrt(len(counted))
+            slack = SLACK_OF_ERRORS * scale + MIN_SLACK
+            if not math.isclose(claim.std_error, error, rel_tol=SLACK_OF_ERRORS, abs_tol=slack):
+                raise InputError(f"{name} has the standard error {claim.std_error}, its users' values have {error}")
+
+    def _means_by_label(self, values: NDArray[np.float64], grouping: str) -> dict[Any, tuple[int, float]]:
+        """Users counted and their mean by label, of the labels that users have."""
+        labels = self.labels.get(grouping)
+        if labels is None:
+            return {}
+        known: dict[Any, int] = {}
+        codes = np.array([known.setdefault(label, len(known)) for label in labels.tolist()], np.int64)
+        counted = ~np.isnan(values)
+        sizes = np.bincount(codes[counted], minlength=len(known)).tolist()
+        sums = np.bincount(codes[counted], weights=values[counted], minlength=len(known)).tolist()
+        return {label: (sizes[at], sums[at] / sizes[at] if sizes[at] else math.nan) for label, at in known.items()}
+
+
+def known_calls(names: Mapping[str, Any]) -> dict[str, Call]:
+    """The metrics of fastrec among texts. One of somebody's own may be declared otherwise where it was computed."""
+    found = {}
+    for name in names:
+        try:
+            call = parse(name)
+        except FastrecError:
+            continue
+        if call.metric.builtin and call.text == name:
+            found[name] = call
+    return found
+
+
+def plain_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> frozenset[str]:
+    """The metrics whose mean is that of the values of users, under the settings of a report."""
+    asked = Asked(
+        n_items=settings.get("n_items"),
+        expected=settings.get("ties") == "expected",
+        one_class=settings.get("one_class", "drop"),
+    )
+    plain = []
+    for name, call in calls.items():
+        try:
+            plain += [name for value in make_plan((call,), asked).values if value.is_plain]
+        except FastrecError:  # a setting that it needs is not among these
+            continue
+    return frozenset(plain)
+
+
+def check_range(name: str, mean: float, call: Call) -> None:
+    """Refuse a mean that is outside the range that the metric declares; NaN says nothing."""
+    low, high = call.metric.range
+    if mean < low - SLACK or (high is not None and mean > high + SLACK):
+        raise InputError(f"{name} is {mean}, which must be {_range(low, high)}")
+
+
+def _range(low: float, high: float | None) -> str:
+    return f"at least {low:g}" if high is None else f"from {low:g} to {high:g}"
+
+
+def _check_claim(name: str, claim: Claim, call: Call | None, n_users: int) -> None:
+    if claim.std_error < 0:
+        raise InputError(f"{name} has the standard error {claim.std_error}, which must not be below 0")
+    if claim.users > n_users:
+        raise InputError(f"{name} counts {claim.users} users, of {n_users} in all")
+    if call is not None:
+        check_range(name, claim.mean, call)
+
+
+def _check_values(call: Call, values: NDArray[np.float64]) -> None:
+    low, high = call.metric.range
+    wrong = values < low - SLACK
+    if high is not None:
+        wrong |= values > high + SLACK
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(f"{call.text} of user {at} is {values[at]}, which must be {_range(low, high)}")
+
+
+def _largest(values: NDArray[np.float64] | None) -> float:
+    """The largest size of a value."""
+    return 0.0 if values is None else float(np.nanmax(np.abs(values), initial=0.0))
+
+
+def _agree(name: str, claim: Claim, users: int, mean: float, *, largest: float) -> None:
+    """A claim must be of these users and this mean; sums of values up to `largest` are rounded."""
+    if claim.users != users:
+        raise InputError(f"{name} counts {claim.users} users, but {users} have values of it")
+    if users and not math.isclose(claim.mean, mean, rel_tol=SLACK, abs_tol=SLACK * largest + MIN_SLACK):
+        raise InputError(f"{name} is {claim.mean}, but the mean of its users' values is {mean}")
+
+
+def _check_share(name: str, whole: Claim, own: Claim, rest: Claim | None) -> None:
+    """A group and the rest of the users must make up all of them, where the rest is known."""
+    if rest is None or not rest.users or any(map(math.isnan, (whole.mean, own.mean, rest.mean))):
+        return
+    total, parts = whole.users * whole.mean, (own.users * own.mean, rest.users * rest.mean)
+    slack = SLACK * max(map(abs, (total, *parts))) + MIN_SLACK * whole.users
+    if own.users + rest.users != whole.users or not abs(sum(parts) - total) <= slack:
+        raise InputError(f"{name} and its rest are not the {whole.users} users with the mean {whole.mean}")
