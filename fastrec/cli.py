@@ -29,7 +29,7 @@ from fastrec.completion import SHELLS, complete_metrics, complete_systems, compl
 from fastrec.directions import Direction
 from fastrec.drawings import draw_demo, draw_metrics, draw_one_metric
 from fastrec.endings import atomic_write, end_on_signals, exit_code, undone_by
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, one_line, require, some_names
+from fastrec.exceptions import NO_MEMORY, FastrecError, FastrecWarning, InputError, one_line, require, some_names
 from fastrec.outputs import (
     FORMATS_OF,
     SAVED,
@@ -89,7 +89,7 @@ class _Program(click.Group):
             reason = error.strerror or str(error)
             return _fail(reason if not error.filename else f"{error.filename}: {reason}")
         except MemoryError as error:
-            return _fail(f"not enough memory: {error}")
+            return _fail(f"not enough memory: {str(error) or NO_MEMORY}")
         return code
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -69,11 +69,11 @@ LAYERS = [
     "ragged",
     "tensors",
     "endings",
-    "control_groups",
     "turns",
     "schema",
     "directions",
     "exceptions",
+    "control_groups",
     "threads",
     "_version",
 ]

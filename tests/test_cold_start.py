@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -154,6 +155,29 @@ def test_a_small_address_space(tmp_path: Path, megabytes: int, threads: int, war
     )
     assert (done.returncode, done.stdout) == (0, "1.0\n"), done.stderr
     assert ("address space" in done.stderr) == warned
+
+
+@pytest.mark.parametrize("megabytes", [300, 400, 700, 1000, 2000])
+def test_the_command_in_a_small_address_space(tmp_path: Path, megabytes: int) -> None:
+    """DuckDB and PyArrow would end the process with a signal, or fail with errors of the dynamic loader."""
+    resource = pytest.importorskip("resource", reason="no limits of processes on this system")
+    pytest.importorskip("duckdb")
+    (tmp_path / "log.csv").write_text("user_id,item_id\n1,2\n2,3\n")
+    limit = megabytes << 20
+    done = subprocess.run(
+        [sys.executable, "-m", "fastrec", "evaluate", "log.csv", "log.csv", "-m", "mrr", "--threads", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    if megabytes >= 2000:
+        assert (done.returncode, done.stderr) == (0, "")
+        return
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert re.match("fastrec: error: not enough memory: reading files takes some 1,300 MB .*`ulimit -v`", done.stderr)
 
 
 WARM_UP = """
