@@ -7,11 +7,12 @@ evaluated as data frames are.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,12 +35,9 @@ from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.order import (
+    LeftOpen,
     are_disordered,
-    hint_of_gain,
-    hint_of_order,
-    hint_of_sides,
-    likely_gains,
-    likely_orders,
+    hints_of_columns,
 )
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels
 from fastrec.launcher import resolve_threads
@@ -92,6 +90,7 @@ Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], Any]
 Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are done and all rows of it
+Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # of the columns of users, and of ids
 COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
 LEAST_OF_DATABASE = 100_000_000  # bytes without which DuckDB cannot sort
@@ -250,7 +249,8 @@ def evaluate_files(
     check_path("recs", recs)
     if temp_directory is not None and not os.path.isdir(temp_directory):
         raise InputError(f"temp_directory must be a folder, found {os.fspath(temp_directory)!r}")
-    paths = {name: path for name, path in (("users", users), ("seen", exclude)) if path is not None}
+    more = {name: path for name, path in (("users", users), ("seen", exclude)) if path is not None}
+    rest: dict[str, Any] = {"input_format": input_format, "labels_by_user": labels}
     if truth is None:
         _refuse_given("a log, without truth", rank=rank, gain=gain, exclude=exclude)
         scorer = ScoreEvaluator(metrics, k=k, n_threads=n_threads, **options)
@@ -263,17 +263,14 @@ def evaluate_files(
             weight=sample_weight,
             by=groupings,
         )
-        files = {"log": recs, **paths}
 
-        def make_scorer(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
-            if metrics is not None or options.get("like") is not None:
-                return scorer
+        def make_usual(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
             usual = usual_of_rows(k, has_users=has_users, weighted=sample_weight is not None)
             return ScoreEvaluator(**usual, n_threads=n_threads, **options)
 
-        return evaluate_log(
-            make_scorer, files, log_columns, resources, watch, input_format=input_format, labels_by_user=labels
-        ).report
+        make = make_usual if metrics is None and options.get("like") is None else lambda _: scorer
+        paths = {"log": recs, **more}
+        return evaluate_log(make, paths, log_columns, resources, watch, **rest).report
     _refuse_given("lists, with truth", label=label, sample_weight=sample_weight)
     if keys is not None and len(keys) != 1:
         raise InputError(f"user must be the name of one column of lists, found {user!r}")
@@ -281,10 +278,8 @@ def evaluate_files(
         "user_id" if keys is None else keys[0], "item_id" if item is None else item, rank, score, gain, groupings
     )
     evaluator = Evaluator(metrics, k=k, n_threads=n_threads, **options)
-    files = {"recs": recs, "truth": truth, **paths}
-    return evaluate_lists(
-        evaluator, files, columns, resources, watch, input_format=input_format, labels_by_user=labels
-    ).report
+    paths = {"recs": recs, "truth": truth, **more}
+    return evaluate_lists(evaluator, paths, columns, resources, watch, **rest).report
 
 
 def _check_options(kind: type, options: Mapping[str, Any]) -> None:
@@ -396,6 +391,49 @@ class _Data(NamedTuple):
         return None if self.loaded.streamed else _begin(self.watch, self.n_rows)
 
 
+class _Call(NamedTuple):
+    """What lists and rows of a log are evaluated with alike."""
+
+    paths: Mapping[str, Path]
+    columns: Columns | ScoreColumns
+    resources: Resources
+    watch: Watch
+    input_format: str
+    labels_by_user: UserLabels | None
+
+    def database(self, roles: Roles) -> contextlib.AbstractContextManager[_Loaded]:
+        """The files as tables of a database; `roles` as in `_database`."""
+        return _database(self.paths, self.columns, self.resources, self.input_format, roles)
+
+    def read_whole(self) -> dict[str, Any] | None:
+        """Tables that fit in memory and need no database; None if one is needed."""
+        tables: dict[str, Any] = {}
+        sources = {table: find_files(os.fspath(path)) for table, path in self.paths.items()}
+        with unchanged(file for files in sources.values() for file in files.paths):
+            found = find_plain(sources, self.columns, self.input_format)
+            if found is None:
+                return None
+            size = size_of_plain(found.values())
+            if COPIES * size.n_bytes > self.resources.limit():
+                return None
+            n_threads, room = resolve_threads(self.resources.n_threads), Room(size, self.resources.limit() // COPIES)
+            with loading_kernels(sum(plain.rows for plain in found.values())):
+                for table, plain in found.items():
+                    rows = read_plain(plain, n_threads, room)
+                    if rows is None:
+                        return None
+                    tables[table] = rows
+        return tables
+
+    def take_whole(self, tables: Mapping[str, Any], update: Callable[[Progress], Any]) -> bool:
+        """Whether tables were added. What is wrong with them is said by DuckDB's way, which knows files and rows."""
+        try:
+            update(_begin(self.watch, sum(map(len, tables.values()))))
+        except FastrecError:
+            return False
+        return True
+
+
 def evaluate_lists(
     evaluator: Evaluator,
     paths: Mapping[str, Path],
@@ -407,10 +445,11 @@ def evaluate_lists(
     labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
     """Lists, truth and, if given, seen items and labels of users from the files "recs", "truth", "seen", "users"."""
-    found = _evaluate_whole_lists(evaluator, paths, columns, resources, watch, labels_by_user, input_format)
+    call = _Call(paths, columns, resources, watch, input_format, labels_by_user)
+    found = _evaluate_whole_lists(evaluator, call, columns)
     if found is not None:
         return found
-    with _database(paths, columns, resources, input_format, _roles_of_lists) as loaded:
+    with call.database(_roles_of_lists) as loaded:
         con, files, labels = loaded.con, loaded.files, loaded.labels
         sides = {table: file for table, file in files.items() if table != "users"}
         selects = {table: _select(file, ("rank", "score", "gain"), loaded.ids, labels) for table, file in sides.items()}
@@ -420,33 +459,25 @@ def evaluate_lists(
                 _update_lists(evaluator, batch, labels_by_user or labels.columns, data.progress())
         found = _finish(evaluator.result(), {"user": columns.user}, labels)
         recs, truth = files["recs"], files["truth"]
-        asked = _Asked.of(recs.names, truth.names, evaluator)
-        more = _hints_of_columns(con, recs.source, truth.source, columns, asked)
+        opened = _Opened(con, recs.source, truth.source)
+        names = list(recs.source.columns), list(truth.source.columns)
+        left = _left_open(recs.names, truth.names, columns, evaluator)
+        more = _hints_of_columns(names, columns, left, lambda: opened)
         record(found.report, (*_hints(con, found.report, files), *more))
         return found
 
 
-def _evaluate_whole_lists(
-    evaluator: Evaluator,
-    paths: Mapping[str, Path],
-    columns: Columns,
-    resources: Resources,
-    watch: Watch,
-    labels_by_user: UserLabels | None,
-    input_format: str,
-) -> Evaluated | None:
+def _evaluate_whole_lists(evaluator: Evaluator, call: _Call, columns: Columns) -> Evaluated | None:
     """The same of files that fit in memory and need no database; None if one is needed."""
-    whole = _read_whole(paths, columns, resources, input_format)
-    if whole is None:
+    whole = call.read_whole()
+    if whole is None or not call.take_whole(
+        whole, lambda progress: _update_lists(evaluator, whole, call.labels_by_user, progress)
+    ):
         return None
-    progress = _begin(watch, sum(map(len, whole.values())))
-    if not _went_well(lambda: _update_lists(evaluator, whole, labels_by_user, progress)):
-        return None
-    asked = _Asked.of(whole["recs"].column_names, whole["truth"].column_names, evaluator)
+    left = _left_open(whole["recs"].column_names, whole["truth"].column_names, columns, evaluator)
     whole.clear()  # a database may need the memory
     found = _finish(evaluator.result(), {"user": columns.user}, _Labels((), (), {}, None))
-    hints = _hints_of_columns_in(paths, columns, resources, input_format, asked)
-    record(found.report, (*_hints_of_files(found.report, paths, columns, resources, input_format), *hints))
+    record(found.report, (*_hints_of_files(found.report, call), *_hints_of_columns_in(call, columns, left)))
     return found
 
 
@@ -464,16 +495,10 @@ def _roles_of_log(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str
     return users, (*users, "item") if "item" in file.names else users
 
 
-class _Asked(NamedTuple):
-    """What other columns may have been meant for."""
-
-    order: bool  # no column orders the lists
-    gain: bool  # no column has gains, which would make a difference
-
-    @classmethod
-    def of(cls, recs: Iterable[str], truth: Iterable[str], evaluator: Evaluator) -> _Asked:
-        """What the roles of the columns that are used leave open."""
-        return cls(not {"rank", "score"} & set(recs), "gain" not in truth and evaluator.settings["min_gain"] != "any")
+def _left_open(recs: Collection[str], truth: Collection[str], columns: Columns, evaluator: Evaluator) -> LeftOpen:
+    """What the roles of the columns that are used leave open."""
+    ungraded = "gain" not in truth and evaluator.settings["min_gain"] != "any"
+    return LeftOpen(not {"rank", "score"} & {*recs}, ungraded, columns.gain is None)
 
 
 def _update_lists(
@@ -494,29 +519,6 @@ def _update_lists(
     )
 
 
-def _read_whole(
-    paths: Mapping[str, Path], columns: Columns | ScoreColumns, resources: Resources, input_format: str
-) -> dict[str, Any] | None:
-    """Tables that fit in memory and need no database; None if one is needed."""
-    tables: dict[str, Any] = {}
-    sources = {table: find_files(os.fspath(path)) for table, path in paths.items()}
-    with unchanged(file for files in sources.values() for file in files.paths):
-        found = find_plain(sources, columns, input_format)
-        if found is None:
-            return None
-        size = size_of_plain(found.values())
-        if COPIES * size.n_bytes > resources.limit():
-            return None
-        n_threads, room = resolve_threads(resources.n_threads), Room(size, resources.limit() // COPIES)
-        with loading_kernels(sum(plain.rows for plain in found.values())):
-            for table, plain in found.items():
-                rows = read_plain(plain, n_threads, room)
-                if rows is None:
-                    return None
-                tables[table] = rows
-    return tables
-
-
 def _unmatched(report: Report) -> str | None:
     """The role of ids of which none of the truth is in the lists."""
     if report.data["truth_users_with_recs"] == 0:
@@ -532,30 +534,38 @@ def _hints(con: DuckDBPyConnection, report: Report, files: Mapping[str, File]) -
     return (explain_mismatch(con, role, files["recs"], files["truth"]),)
 
 
-def _hints_of_files(
-    report: Report, paths: Mapping[str, Path], columns: Columns, resources: Resources, input_format: str
-) -> tuple[str, ...]:
+def _hints_of_files(report: Report, call: _Call) -> tuple[str, ...]:
     """The same for files that no database has read yet."""
     if _unmatched(report) is None:
         return ()
-    sides = {table: paths[table] for table in ("recs", "truth")}
-    with _database(sides, columns, resources, input_format, _roles_of_lists) as loaded:
+    sides = call._replace(paths={table: call.paths[table] for table in ("recs", "truth")})
+    with sides.database(_roles_of_lists) as loaded:
         return _hints(loaded.con, report, loaded.files)
 
 
+class _Opened(NamedTuple):
+    """Both sides, to be asked for columns that nobody named."""
+
+    con: DuckDBPyConnection
+    recs: Source
+    truth: Source
+
+
 def _hints_of_columns(
-    con: DuckDBPyConnection, recs: Source, truth: Source, columns: Columns, asked: _Asked
-) -> Iterator[str]:
-    """What columns say that nobody named, of lists that are in the order of their rows and of a truth without gains."""
-    used, swapped = {columns.user, columns.item, *columns.by}, hint_of_sides(recs.columns, truth.columns)
-    if asked.order:
-        if columns.gain is None:
-            yield from swapped
-        for role, name in likely_orders(recs.columns, used):
-            if _is_disordered(con, recs, columns.user, role, name):
-                yield hint_of_order(role, name)
-    if asked.gain and not swapped:
-        yield from hint_of_gain({name: _has_gains(con, truth, name) for name in likely_gains(truth.columns, used)})
+    names: tuple[Sequence[str], Sequence[str]], columns: Columns, left: LeftOpen, opened: Callable[[], _Opened]
+) -> tuple[str, ...]:
+    """What the columns of lists and truth, given by name, say that nobody named; files are opened to look at values."""
+
+    def is_disordered(role: str, name: str) -> bool:
+        con, recs, _ = opened()
+        return _is_disordered(con, recs, columns.user, role, name)
+
+    def has_gains(name: str) -> bool | None:
+        con, _, truth = opened()
+        return _has_gains(con, truth, name)
+
+    used = {columns.user, columns.item, *columns.by}
+    return tuple(hints_of_columns(*names, used, left, is_disordered, has_gains))
 
 
 def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool | None:
@@ -595,22 +605,24 @@ def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, 
     return are_disordered(role, np.asarray(rows["value"])[np.argsort(users, kind="stable")], indptr)
 
 
-def _hints_of_columns_in(
-    paths: Mapping[str, Path], columns: Columns, resources: Resources, input_format: str, asked: _Asked
-) -> tuple[str, ...]:
+def _hints_of_columns_in(call: _Call, columns: Columns, left: LeftOpen) -> tuple[str, ...]:
     """The same of Parquet files that no database has read; their names of columns mostly say that there is nothing."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
-    sides = {table: find_files(os.fspath(paths[table])) for table in ("recs", "truth")}
+    sides = {table: find_files(os.fspath(call.paths[table])) for table in ("recs", "truth")}
     recs, truth = (parquet.read_schema(utf8_path(files.paths[0])).names for files in sides.values())
-    of_order = hint_of_sides(recs, truth) or any(likely_orders(recs, (columns.user, columns.item)))
-    if not (asked.order and of_order) and not (asked.gain and likely_gains(truth, (columns.user, columns.item))):
-        return ()
-    with open_database(resources.n_threads) as con:
-        opened = {
-            table: open_source(con, files, recognise(files, columns.names, input_format), columns.usual, columns.names)
-            for table, files in sides.items()
-        }
-        return tuple(_hints_of_columns(con, opened["recs"], opened["truth"], columns, asked))
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def opened() -> _Opened:
+            con = stack.enter_context(open_database(call.resources.n_threads))
+            formats = (recognise(files, columns.names, call.input_format) for files in sides.values())
+            sources = (
+                open_source(con, files, format_, columns.usual, columns.names)
+                for files, format_ in zip(sides.values(), formats, strict=True)
+            )
+            return _Opened(con, *sources)
+
+        return _hints_of_columns((recs, truth), columns, left, opened)
 
 
 def evaluate_log(
@@ -629,10 +641,11 @@ def evaluate_log(
     `make_evaluator` is told whether there are users; `curves` is given labels, scores and weights of all rows.
     """
     label, score = columns.values
-    whole = _evaluate_whole_log(make_evaluator, paths, columns, resources, watch, curves, labels_by_user, input_format)
+    call = _Call(paths, columns, resources, watch, input_format, labels_by_user)
+    whole = _evaluate_whole_log(make_evaluator, call, columns, curves)
     if whole is not None:
         return whole
-    with _database(paths, columns, resources, input_format, _roles_of_log) as loaded:
+    with call.database(_roles_of_log) as loaded:
         con, file, labels = loaded.con, loaded.files["log"], loaded.labels
         users = _users_of(file.names)
         select = _select(file, (label, score, "weight"), loaded.ids, labels)
@@ -654,22 +667,19 @@ def evaluate_log(
 
 def _evaluate_whole_log(
     make_evaluator: Callable[[bool], ScoreEvaluator],
-    paths: Mapping[str, Path],
+    call: _Call,
     columns: ScoreColumns,
-    resources: Resources,
-    watch: Watch,
     curves: Callable[[Array, Array, Array | None], Any] | None,
-    labels_by_user: UserLabels | None,
-    input_format: str,
 ) -> Evaluated | None:
     """The same of a file that fits in memory and needs no database; None if one is needed."""
-    whole = _read_whole(paths, columns, resources, input_format)
+    whole = call.read_whole()
     if whole is None:
         return None
     rows = whole["log"]
     evaluator = make_evaluator(bool(_users_of(rows.column_names)))
-    progress = _begin(watch, len(rows))
-    if not _went_well(lambda: _update_log(evaluator, rows, columns, labels_by_user, progress)):
+    if not call.take_whole(
+        whole, lambda progress: _update_log(evaluator, rows, columns, call.labels_by_user, progress)
+    ):
         return None
     return _finish_rows(evaluator.result(), rows, columns, curves)
 
@@ -689,15 +699,6 @@ def _finish_rows(
     label, score = (read_numbers(rows.column(role), role) for role in columns.values)
     weights = read_numbers(rows.column("weight"), "weight") if "weight" in rows.column_names else None
     return found._replace(curves=curves(label, score, weights))
-
-
-def _went_well(update: Callable[[], Any]) -> bool:
-    """Whether rows were added. What is wrong with them is said by DuckDB's way, which knows files and rows."""
-    try:
-        update()
-    except FastrecError:
-        return False
-    return True
 
 
 def _users_of(roles: Iterable[str]) -> tuple[str, ...]:
@@ -738,7 +739,7 @@ def _database(
     columns: Columns | ScoreColumns,
     resources: Resources,
     input_format: str,
-    roles: Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]],
+    roles: Roles,
 ) -> Iterator[_Loaded]:
     """Files as tables of a database: in memory if they and their evaluation fit there, else in one on disk.
 

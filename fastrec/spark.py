@@ -14,7 +14,7 @@ import re
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ from fastrec.exceptions import (
 )
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.frames import Columns, extra_column
-from fastrec.inputs.order import hint_of_gain, likely_gains
+from fastrec.inputs.order import LeftOpen, hints_of_columns
 from fastrec.inputs.users import NO_LABEL
 from fastrec.registry import MinGain
 from fastrec.report import Report, record
@@ -119,6 +119,8 @@ def evaluate(
     metrics, k, min_gain, n_items, like, ties, no_truth, no_recs, duplicates : as in `fastrec.evaluate`
         ``ties='input'`` is for columns of lists only.
     user, item, rank, score, gain, by, user_weight : names of columns, as in `fastrec.evaluate`
+        Where the truth has a column of numbers that is called like a gain (``rating``) and is not used, a warning names
+        it; other than in `fastrec.evaluate` it goes by the type alone, as reading the values would be a job more.
     per_user : whether `SparkReport.per_user` is to be a data frame of the values of users
     n_threads : threads of each task; by default as many as ``spark.task.cpus`` says
     n_partitions : tasks that evaluate; by default ``spark.sql.shuffle.partitions``, of which Spark joins small ones. A
@@ -183,11 +185,8 @@ def evaluate(
     _merge_states(packed, job, evaluator)
     report = evaluator.result()
     report = report.with_groups({name: _spell(own, numbered=name in numbered) for name, own in report.groups.items()})
-    if not has_gains and evaluator.settings["min_gain"] != "any":
-        used = (*job.keys, item_column, *columns.groupings(), user_weight)
-        record(
-            report, hint_of_gain({name: _is_number(truth, name) or None for name in likely_gains(truth.columns, used)})
-        )
+    left = LeftOpen(order=False, gain=not has_gains and evaluator.settings["min_gain"] != "any", sides=False)
+    record(report, _hints(recs, truth, (*job.keys, item_column, *columns.groupings(), user_weight), left))
     return SparkReport(report, _values_of_users(packed, job, report, sides["recs"]) if per_user else None)
 
 
@@ -539,11 +538,19 @@ def _column(name: str) -> Column:
     return functions.col(f"`{name.replace('`', '``')}`")
 
 
+def _hints(recs: DataFrame, truth: DataFrame, used: Collection[Any], left: LeftOpen) -> Iterator[str]:
+    """What columns say that nobody named, by their names and types: a look at values would be a job more."""
+    return hints_of_columns(
+        recs.columns, truth.columns, used, left, lambda *_: False, lambda name: _is_number(truth, name) or None
+    )
+
+
 def _is_number(frame: DataFrame, name: str) -> bool:
-    """Whether a column holds numbers."""
+    """Whether a column holds numbers, or lists of them."""
     from pyspark.sql.types import NumericType
 
-    return isinstance(frame.schema[name].dataType, NumericType)
+    kind = frame.schema[name].dataType
+    return isinstance(getattr(kind, "elementType", kind), NumericType)
 
 
 def _listed(value: Any, name: str) -> Any:

@@ -283,6 +283,19 @@ def test_warnings_of_tasks_are_in_the_report(session, tmp_path):
     assert_same(followed, fastrec.evaluate(recs, truth, "mrr@3", like="rectools", ties="error"))
 
 
+@pytest.mark.parametrize("form", ["rows", "lists"])
+def test_ratings_that_nothing_uses_are_named(session, form):
+    recs = pa.table({"user_id": [1, 1, 2], "item_id": [5, 6, 7], "rank": [1, 2, 1]})
+    truth = pa.table({"user_id": [1, 2], "item_id": [5, 7], "rating": [5.0, 0.5]})
+    if form == "lists":
+        recs, truth = as_lists(recs).drop_columns("rank"), as_lists(truth)
+    with pytest.warns(fastrec.FastrecWarning, match="truth has a column 'rating', not used"):
+        local = fastrec.evaluate(recs, truth, "mrr")
+    with pytest.warns(fastrec.FastrecWarning, match="truth has a column 'rating', not used"):
+        report = fastrec.spark.evaluate(*map(session.createDataFrame, (recs, truth)), "mrr")
+    assert report.warnings == local.warnings
+
+
 @pytest.mark.filterwarnings("ignore:the truth has no rows")
 def test_empty_partitions_and_empty_frames(session, on_spark):
     recs, truth = make_lists(3)

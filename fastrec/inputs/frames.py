@@ -6,7 +6,7 @@ Users are matched by id. A frame whose rows stand grouped by user is not copied;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,13 +37,10 @@ from fastrec.inputs.grouping import (
 )
 from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids, spell
 from fastrec.inputs.order import (
+    LeftOpen,
     are_disordered,
     are_gapless,
-    hint_of_gain,
-    hint_of_order,
-    hint_of_sides,
-    likely_gains,
-    likely_orders,
+    hints_of_columns,
     users_with_gaps,
 )
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels
@@ -219,9 +216,14 @@ def read_frames(
     weights = _read_user_weights(user_weight, [recs, truth], users)
     moved = [_of_users(users.ids, rows, side, n_threads) for rows, side in sides]
     used = {table.user for table in opened} | {table.item for table in opened} | {*columns.groupings(), user_weight}
-    hints = [] if moved[0].order != "place" else list(_hints(recs, truth.frame, columns, used))
-    if graded and moved[1].extra is None and not hint_of_sides(recs.frame.columns, truth.frame.columns):
-        hints += hint_of_gain({name: _has_gains(truth, name) for name in likely_gains(truth.frame.columns, used)})
+    hints = hints_of_columns(
+        recs.frame.columns,
+        truth.frame.columns,
+        used,
+        LeftOpen(moved[0].order == "place", graded and moved[1].extra is None, columns.gain is None),
+        lambda role, name: _is_disordered(recs, role, name),
+        lambda name: _has_gains(truth, name),
+    )
     return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(hints))
 
 
@@ -234,19 +236,15 @@ def _has_gains(truth: _Rows, name: str) -> bool | None:
         return None
 
 
-def _hints(recs: _Rows, truth: Frame, columns: Columns, used: Collection[Any]) -> Iterator[str]:
-    """What other columns say of lists that are in the order of their rows."""
-    if columns.gain is None:
-        yield from hint_of_sides(recs.frame.columns, truth.columns)
-    for role, name in likely_orders(recs.frame.columns, used):
-        try:
-            column = recs.frame.read(name)
-        except FastrecError:  # nobody asked for it
-            continue
-        if not is_numeric(column):
-            continue
-        if are_disordered(role, recs.grouping.take(read_numbers(column, name)), recs.grouping.indptr):
-            yield hint_of_order(role, name)
+def _is_disordered(recs: _Rows, role: str, name: str) -> bool:
+    """Whether a column that nobody asked for tells another order than the rows."""
+    try:
+        column = recs.frame.read(name)
+    except FastrecError:
+        return False
+    if not is_numeric(column):
+        return False
+    return are_disordered(role, recs.grouping.take(read_numbers(column, name)), recs.grouping.indptr)
 
 
 def _one_name(name: Any, role: str) -> str:

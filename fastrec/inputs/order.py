@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +13,10 @@ __all__ = [
     "HINT",
     "Example",
     "Hint",
+    "LeftOpen",
     "are_disordered",
     "are_gapless",
-    "hint_of_gain",
-    "hint_of_order",
-    "hint_of_sides",
-    "likely_gains",
-    "likely_orders",
+    "hints_of_columns",
     "users_with_gaps",
 ]
 
@@ -97,12 +94,44 @@ def _spelled(name: Any) -> str:
     return "".join(filter(str.isalnum, str(name).lower()))
 
 
-def likely_gains(found: Iterable[Any], used: Collection[Any]) -> list[str]:
+class LeftOpen(NamedTuple):
+    """What the columns that are used leave open."""
+
+    order: bool  # no column orders the lists, which are in the order of their rows
+    gain: bool  # no column has gains, which would make a difference
+    sides: bool  # no gain is named, so the two sides may have been swapped
+
+
+def hints_of_columns(
+    recs: Collection[Any],
+    truth: Collection[Any],
+    used: Collection[Any],
+    left: LeftOpen,
+    is_disordered: Callable[[str, str], bool],
+    has_gains: Callable[[str], bool | None],
+) -> Iterator[str]:
+    """What the columns of both sides say that nobody named.
+
+    `is_disordered` is given a role and a column of the lists, and tells whether its values fall or rise against the
+    order of the rows; `has_gains` whether a column of the truth has numbers other than 1, None without numbers. They
+    are called for likely columns only, as looking at values takes time.
+    """
+    swapped = _hint_of_sides(recs, truth)
+    if left.order:
+        yield from swapped if left.sides else ()
+        for role, name in _likely_orders(recs, used):
+            if is_disordered(role, name):
+                yield _hint_of_order(role, name)
+    if left.gain and not swapped:
+        yield from _hint_of_gain({name: has_gains(name) for name in _likely_gains(truth, used)})
+
+
+def _likely_gains(found: Iterable[Any], used: Collection[Any]) -> list[str]:
     """Columns of the truth that are called like gains, and are not used as something else."""
     return [name for name in found if name not in used and _spelled(name) in GAINS]
 
 
-def hint_of_gain(found: Mapping[str, bool | None]) -> list[str]:
+def _hint_of_gain(found: Mapping[str, bool | None]) -> list[str]:
     """What to say of such columns: whether there are numbers other than 1 in each; None where it holds no numbers."""
     numeric = [name for name, graded in found.items() if graded is not None]
     if len(numeric) != 1 or not found[numeric[0]]:
@@ -112,7 +141,7 @@ def hint_of_gain(found: Mapping[str, bool | None]) -> list[str]:
     return [f"{line} it as the gain, and with it min_gain=... is the least gain of a relevant item"]
 
 
-def likely_orders(found: Iterable[Any], used: Collection[Any]) -> Iterator[tuple[str, str]]:
+def _likely_orders(found: Iterable[Any], used: Collection[Any]) -> Iterator[tuple[str, str]]:
     """Columns that are called like ranks or scores, and are not used as something else: (role, name)."""
     for name in found:
         spelled = _spelled(name)
@@ -130,7 +159,7 @@ def are_disordered(role: str, values: Array, indptr: Array) -> bool:
     return bool(wrong.any())
 
 
-def hint_of_order(role: str, name: str) -> str:
+def _hint_of_order(role: str, name: str) -> str:
     """What to say where such a column tells another order than the rows."""
     return (
         "no column of recs is called 'rank' or 'score': lists are in the order of their rows, which is not that of the "
@@ -138,7 +167,7 @@ def hint_of_order(role: str, name: str) -> str:
     )
 
 
-def hint_of_sides(recs: Collection[Any], truth: Collection[Any]) -> list[str]:
+def _hint_of_sides(recs: Collection[Any], truth: Collection[Any]) -> list[str]:
     """What to say where the lists have gains, and what is held out has ranks or scores."""
     orders = [name for name in ("rank", "score") if name in truth]
     if "gain" not in recs or "gain" in truth or not orders or {"rank", "score"} & {*recs}:
