@@ -229,7 +229,7 @@ def score_metric(
     """
 
     def declare(function: Formula) -> Formula:
-        _score_metrics[function.__name__] = Metric(
+        metric = Metric(
             name=function.__name__,
             formula=function,
             options=_options_of(function),
@@ -242,6 +242,9 @@ def score_metric(
             needs=needs,
             aliases=_read_aliases(aliases),
         )
+        _check_names(metric)
+        _score_metrics[metric.name] = metric
+        forget_parsed()
         return function
 
     return declare
@@ -286,8 +289,8 @@ def ranking_metric(
     Raises
     ------
     MetricError
-        If the name is not lower snake case, or taken by a built-in metric, or an option, the range or the direction
-        is not declared well.
+        If the name is not lower snake case, or the name or an alias is another metric's, or an option, the range or
+        the direction is not declared well.
 
     Examples
     --------
@@ -322,11 +325,7 @@ def ranking_metric(
             builtin=builtin,
             aliases=_read_aliases(aliases),
         )
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", str(metric.name)):
-            raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
-        known = _metrics.get(metric.name) or _score_metrics.get(metric.name)
-        if known is not None and known.builtin and not metric.builtin:
-            raise MetricError(f"{metric.name!r} is a metric of fastrec: choose another name")
+        _check_names(metric)
         _metrics[metric.name] = metric
         forget_parsed()
         return function
@@ -336,13 +335,43 @@ def ranking_metric(
 
 def _read_aliases(aliases: Iterable[str]) -> dict[str, str]:
     """Other names of a metric, and the options that each stands for."""
-    found = {}
+    if isinstance(aliases, str):  # its letters would be taken one by one
+        raise InputTypeError(
+            f"aliases must be a list of texts, found the text {shown(aliases)}: write [{shown(aliases)}]"
+        )
+    found: dict[str, str] = {}
     for text in listed_in_order(aliases, "aliases"):
         match = re.fullmatch(r"([A-Za-z]\w*)(?:\((.*)\))?", check_text("aliases", text), re.ASCII)
         if match is None:
             raise MetricError(f"an alias must be a name, perhaps with options in brackets, found {shown(text)}")
+        if (twice := next((alias for alias in found if _spelled(alias) == _spelled(match[1])), None)) is not None:
+            raise MetricError(f"aliases name {twice!r} twice, the second time as {shown(text)}")
         found[match[1]] = match[2] or ""
     return found
+
+
+def _check_names(metric: Metric) -> None:
+    """A metric's name and aliases must be those of no other, and the options of an alias such as it takes."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", metric.name):
+        raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
+    others = [known for table in (_metrics, _score_metrics) for known in table.values()]
+    if not metric.builtin and any(known.builtin and known.name == metric.name for known in others):
+        raise MetricError(f"{metric.name!r} is a metric of fastrec: choose another name")
+    taken = {}
+    for known in others:
+        if known.name != metric.name:
+            taken |= {_spelled(alias): f"an alias of {known.name}" for alias in known.aliases}
+            taken[_spelled(known.name)] = f"the metric {known.name}"
+    if (whose := taken.get(_spelled(metric.name), "")).startswith("an alias"):
+        raise MetricError(f"{metric.name!r} is {whose}: choose another name")
+    taken[_spelled(metric.name)] = "the metric itself"
+    for alias, options in metric.aliases.items():
+        if (whose := taken.get(_spelled(alias))) is not None:
+            raise MetricError(f"the alias {alias!r} of {metric.name} is {whose} already: choose another")
+        where = f"{alias}({options})"
+        for name, value in _read_options(options, metric, where).items():
+            option = metric.options.get(name) or next(own for own in metric.common if own.name == name)
+            option.check(value, f"the alias {where} of {metric.name}")
 
 
 def _options_of(function: Callable[..., Any]) -> dict[str, Option]:
@@ -503,11 +532,13 @@ def make_call(metric: Metric, given: Mapping[str, Any], k: int | None) -> Call:
 
 def _read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    for part in split_outside_brackets(inside):
+    if not inside.strip():
+        return given
+    for part in split_outside_brackets(inside, keep_empty=True):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         allowed = [*metric.options, *(option.name for option in metric.common)]
         if not equals or not value:
-            raise MetricError(f"cannot read {part.strip()!r} in {text!r}: options are written name=value")
+            raise MetricError(f"cannot read {part!r} in {text!r}: options are written name=value, with a comma between")
         if name not in allowed:
             raise MetricError(f"{metric.name} has no option {name!r}{nearest(name, allowed)}")
         if name in given:
@@ -518,7 +549,8 @@ def _read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
 
 def _read_value(text: str) -> Any:
     if text.startswith("[") and text.endswith("]"):
-        return [_read_value(part.strip()) for part in text[1:-1].split(",") if part.strip()]
+        inside = text[1:-1]
+        return [_read_value(part.strip()) for part in inside.split(",")] if inside.strip() else []
     try:
         return float(text)
     except ValueError:
@@ -544,15 +576,15 @@ def check_k(k: Any, name: str) -> int:
     return number
 
 
-def split_outside_brackets(text: str) -> list[str]:
-    """Split at commas that stand in no bracket; empty parts are left out."""
+def split_outside_brackets(text: str, *, keep_empty: bool = False) -> list[str]:
+    """Split at commas that stand in no bracket; empty parts are left out unless they are to be kept."""
     ends, depth = [-1], 0
     for at, character in enumerate(text):
         depth += (character in "([") - (character in ")]")
         if character == "," and depth == 0:
             ends.append(at)
     parts = (text[start + 1 : end].strip() for start, end in itertools.pairwise([*ends, len(text)]))
-    return [part for part in parts if part]
+    return [part for part in parts if part or keep_empty]
 
 
 def expand(

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
@@ -637,13 +637,60 @@ def test_an_option_that_an_alias_stands_for_is_not_given_twice():
         parse("map_cut(denominator=k)@10")
 
 
-def test_an_alias_of_two_metrics_is_said():
-    declare(lambda s: s.hits / s.k)
-    fastrec.ranking_metric(range=(0, 1), name="mine", aliases=["hr"])(lambda s: s.hits / s.k)
-    with pytest.raises(MetricError, match="'HR' may be hit_rate or mine: say which"):
-        parse("HR@1")
-    with pytest.raises(MetricError, match="an alias must be a name"):
-        fastrec.ranking_metric(range=(0, 1), name="mine", aliases=["a b"])(lambda s: s.hits)
+@pytest.mark.parametrize(
+    ("aliases", "says"),
+    [
+        ("hh", r"aliases must be a list of texts, found the text 'hh': write \['hh'\]"),
+        (["a b"], "an alias must be a name, perhaps with options in brackets, found 'a b'"),
+        (["hr"], "the alias 'hr' of mine is an alias of hit_rate already"),
+        (["HitRatio"], "the alias 'HitRatio' of mine is an alias of hit_rate already"),
+        (["NDCG"], "the alias 'NDCG' of mine is the metric ndcg already"),
+        (["log_loss"], "the alias 'log_loss' of mine is the metric log_loss already"),
+        (["taken"], "the alias 'taken' of mine is an alias of other already"),
+        (["mine(x=2)"], "the alias 'mine' of mine is the metric itself already"),
+        (["hh", "h_h(x=2)"], r"aliases name 'hh' twice, the second time as 'h_h\(x=2\)'"),
+        (["hh(y=1)"], "mine has no option 'y'"),
+        (["hh(x=-1)"], r"the alias hh\(x=-1\) of mine: x=-1 must be a number above 0"),
+        (["hh(no_truth=maybe)"], r"the alias hh\(no_truth=maybe\) of mine: no_truth=maybe must be skip or zero"),
+        (["hh(,)"], r"cannot read '' in 'hh\(,\)'"),
+    ],
+)
+def test_aliases_are_checked_when_they_are_declared(aliases, says):
+    def formula(s, *, x: Annotated[float, registry.ABOVE_ZERO] = 1.0):
+        return x * s.hits
+
+    fastrec.ranking_metric(range=(0, None), name="other", aliases=["taken"])(lambda s: s.hits)
+    for _ in range(2):  # a cell of a notebook that is run again declares its metric again
+        fastrec.ranking_metric(range=(0, None), name="mine", aliases=["hh(x=2, no_truth=zero)"])(formula)
+    with pytest.raises(fastrec.FastrecError, match=says):
+        fastrec.ranking_metric(range=(0, None), name="mine", aliases=aliases)(formula)
+    assert parse("HH@3").text == "mine(x=2, no_truth=zero)@3", "the declaration before it stays"
+
+
+def test_a_metric_is_not_called_like_an_alias_of_another():
+    with pytest.raises(MetricError, match="'p' is an alias of precision: choose another name"):
+        fastrec.ranking_metric(range=(0, 1), name="p")(lambda s: s.hits / s.k)
+    with pytest.raises(MetricError, match="the alias 'brier' of loss is the metric brier already"):
+        registry.score_metric(range=(0, 1), source="", formula="", needs="classes", aliases=["brier"])(loss)
+    assert "loss" not in [metric.name for metric in registry.known_metrics()]
+
+
+def loss(s):
+    return s
+
+
+@pytest.mark.parametrize(
+    "text", ["ndcg(,)@3", "ndcg(gain=exp2,)@3", "ndcg(, gain=exp2)", "ndcg(gain=exp2,,ideal=list)"]
+)
+def test_a_comma_stands_between_options(text):
+    with pytest.raises(MetricError, match=r"cannot read '' in .*: options are written name=value"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["cg(gain=[0,,1])", "cg(gain=[0, 1,])", "cg(gain=[,])"])
+def test_a_comma_stands_between_numbers_of_a_table(text):
+    with pytest.raises(MetricError, match="must hold numbers"):
+        parse(text)
 
 
 N = 1_000_000
