@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.tensors import as_numpy, is_tensor, plain_values
+from fastrec.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 
 __all__ = ["Ragged", "as_array", "check_indptr", "longest_row", "read_only"]
 
@@ -66,8 +66,7 @@ class Ragged:
 
 def as_array(values: Any, name: str) -> Array:
     """The values as an array, or an error of ours where NumPy has one of its own."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise InputTypeError(f"{name} must not be a masked array: fill it first")
+    refuse_unusual(values, name)
     if is_tensor(values):
         return as_numpy(values, name)
     if isinstance(values, (list, tuple)):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputTypeError, shown
+from fastrec.exceptions import InputTypeError, shown, whole_number
 
-__all__ = ["as_numpy", "holds_tensors", "is_tensor", "plain_values"]
+__all__ = ["as_numpy", "holds_tensors", "is_tensor", "plain_values", "refuse_unusual", "why_unusual"]
 
 Array = np.ndarray[Any, Any]
 ON_HOST = (1, 3, 11)  # DLPack's devices whose memory the processor reads: CPU and what is pinned for CUDA and ROCm
@@ -42,36 +42,69 @@ def as_numpy(tensor: Any, name: str) -> Array:
     Raises InputTypeError for one that requires grad, lies on another device or holds numbers that NumPy does not have.
     """
     kind = f"{type(tensor).__module__.partition('.')[0]}.{type(tensor).__name__}"
-    if getattr(tensor, "requires_grad", False) is True:
+    if _attribute(tensor, "requires_grad", name, kind) is True:
         raise InputTypeError(f"{name} is a {kind} that requires grad: pass {name}.detach().cpu()")
-    if (device := _device(tensor)) is not None:
+    if (device := _device(tensor, name, kind)) is not None:
         raise InputTypeError(
             f"{name} is a {kind} on another device, {device}: pass {name}.detach().cpu(), or as its "
             "library copies it to the host"
         )
     try:
         array = _shared(tensor)
-        array = np.asarray(tensor) if array is None else array
+        array = np.asanyarray(tensor) if array is None else array  # `asarray` would drop a mask
     except Exception as error:  # noqa: BLE001 - of whatever library
-        if "bfloat16" in str(getattr(tensor, "dtype", "")):
-            raise InputTypeError(_no_dtype(name, tensor.dtype)) from None
+        if "bfloat16" in (dtype := str(_attribute(tensor, "dtype", name, kind))):
+            raise InputTypeError(_no_dtype(name, dtype)) from None
         raise InputTypeError(f"{name}, a {kind}, cannot be made a NumPy array: {shown(str(error))}") from None
     if array.dtype.kind == "V":  # bfloat16 and float8 of ml_dtypes
         raise InputTypeError(_no_dtype(name, array.dtype))
-    return array
+    refuse_unusual(array, name)
+    return np.asarray(array)
+
+
+def refuse_unusual(values: Any, name: str, mend: str = "fill it first") -> None:
+    """Refuse what NumPy takes for an array, though it means something else by its values or its shape."""
+    if (wrong := why_unusual(values, mend)) is not None:
+        raise InputTypeError(f"{name} {wrong}")
+
+
+def why_unusual(values: Any, mend: str = "fill it first") -> str | None:
+    """What is wrong with a masked array or a matrix; `mend` says what to do of a mask."""
+    if isinstance(values, np.ma.MaskedArray):
+        return f"must not be a masked array: {mend}"
+    if isinstance(values, np.matrix):
+        return "must not be an np.matrix, which has two dimensions always: pass np.asarray(...) of it, or .A1 for one"
+    return None
+
+
+def _attribute(tensor: Any, attribute: str, name: str, kind: str) -> Any:
+    """What a tensor says of itself; None where it says nothing."""
+    try:
+        return getattr(tensor, attribute, None)
+    except Exception as error:  # noqa: BLE001 - of whatever library
+        raise InputTypeError(
+            f"{name}, a {kind}, cannot be read, as its {attribute} raises {type(error).__name__}: {shown(str(error))}"
+        ) from None
 
 
 def _no_dtype(name: str, dtype: Any) -> str:
     return f"{name} holds {dtype}, which NumPy does not have: make it float32 first, as {name}.float() does in PyTorch"
 
 
-def _device(tensor: Any) -> str | None:
+def _device(tensor: Any, name: str, kind: str) -> str | None:
     """Where a tensor lies, if the processor cannot read it there."""
     try:
-        kind, _ = tensor.__dlpack_device__()
+        found = tensor.__dlpack_device__()
     except Exception:  # noqa: BLE001 - it need not know; the conversion says more
         return None
-    return None if int(kind) in ON_HOST else str(getattr(tensor, "device", f"DLPack's {int(kind)}"))
+    number = whole_number(found[0]) if isinstance(found, tuple) and found else None
+    if number is None:
+        raise InputTypeError(
+            f"{name}, a {kind}, cannot be read, as its __dlpack_device__ gives {shown(found)}: expected two numbers"
+        )
+    if number in ON_HOST:
+        return None
+    return str(_attribute(tensor, "device", name, kind) or f"DLPack's {number}")
 
 
 def _shared(tensor: Any) -> Array | None:

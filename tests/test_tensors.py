@@ -131,9 +131,38 @@ class Broken(OfArray):
         raise OSError("lost\nmemory")
 
 
+def raising(name, **options):
+    """A tensor of which a property raises."""
+
+    def fail(_):
+        raise RuntimeError(f"no {name}")
+
+    if options:
+        return lambda values: type("Raising", (OfDlpack,), {name: property(fail)})(values, **options)
+    return type("Raising", (Broken,), {name: property(fail)})
+
+
+class Masked(OfArray):
+    def __array__(self, dtype=None, copy=None):
+        return np.ma.masked_array(self.array, mask=np.arange(self.array.size).reshape(self.array.shape) == 0)
+
+
+class Matrix(OfArray):
+    def __array__(self, dtype=None, copy=None):
+        return self.array.view(np.matrix)
+
+
 @pytest.mark.parametrize(
     ("made", "match"),
     [
+        (lambda values: OfDlpack(values, device="cpu"), r"{0}, a .*, as its __dlpack_device__ gives \('cpu', 0\)"),
+        (lambda values: OfDlpack(values, device=None), r"{0}, a .*, as its __dlpack_device__ gives \(None, 0\)"),
+        (raising("requires_grad"), "{0}, a .*, as its requires_grad raises RuntimeError: 'no requires_grad'"),
+        (raising("dtype"), "{0}, a .*, as its dtype raises RuntimeError: 'no dtype'"),
+        (raising("device", device=2), "{0}, a .*, as its device raises RuntimeError: 'no device'"),
+        (Masked, "{0} must not be a masked array"),
+        (Matrix, r"{0} must not be an np\.matrix, which has two dimensions always: pass np\.asarray"),
+        (lambda values: np.array(values, ndmin=2).view(np.matrix), r"{0} must not be an np\.matrix, which has two"),
         (NeedsGrad, r"requires grad: pass {0}\.detach\(\)\.cpu\(\)"),
         (lambda values: OfDlpack(values, device=2), r"on another device, other:0: pass {0}\.detach\(\)\.cpu\(\)"),
         (OfBrain, r"{0} holds .*, which NumPy does not have: make it float32 first"),

@@ -15,7 +15,7 @@ from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.users import check_keys
 from fastrec.ragged import Ragged, as_array, check_indptr
-from fastrec.tensors import as_numpy, holds_tensors, is_tensor
+from fastrec.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 
 __all__ = ["RawSide", "Side", "check_numbers", "read_pair", "read_side"]
 
@@ -91,8 +91,7 @@ def read_side(value: Any, name: str, extra: str) -> RawSide:
         return _read_column(value, name)
     if isinstance(value, tuple):
         return _read_tuple(value, name, extra)
-    if isinstance(value, np.ma.MaskedArray):
-        raise InputTypeError(f"{name} must not be a masked array: pad with -1 instead")
+    refuse_unusual(value, name, "pad with -1 instead")
     if isinstance(value, np.ndarray) and value.dtype != object:
         return _read_matrix(value, name)
     if all(hasattr(value, part) for part in ("indptr", "indices", "data", "shape")):
@@ -185,8 +184,8 @@ def _why_no_row(row: Any, name: str) -> str | None:
         return None
     if hasattr(row, "columns"):
         return f"is a data frame, {_kind(row)}: pass one column of it as a list, or the whole frame, not cut by user"
-    if isinstance(row, np.ma.MaskedArray):
-        return "must not be a masked array: drop the masked items first"
+    if (wrong := why_unusual(row, "drop the masked items first")) is not None:
+        return wrong
     if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
         return f"must be a list of items, found {_kind(row)}"
     if name == "recs" and isinstance(row, AbstractSet):
@@ -227,8 +226,7 @@ def _flat_items(rows: list[Any], name: str) -> tuple[Ids, Array]:
 
 def check_numbers(values: Any, n: int, name: str) -> Array:
     """Finite or infinite numbers as a contiguous float64 array of n values; NaN is an error."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise InputTypeError(f"{name} must not be a masked array: fill it first")
+    refuse_unusual(values, name)
     array = as_array(values, name)
     if array.shape != (n,):
         raise InputError(f"{name} must have one number per item, {n}; found shape {array.shape}")

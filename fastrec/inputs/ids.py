@@ -12,7 +12,7 @@ import numpy as np
 from fastrec.exceptions import InputError, InputTypeError, is_whole, listed, shown
 from fastrec.inputs.values import arrow_of, values_of
 from fastrec.ragged import as_array
-from fastrec.tensors import as_numpy, is_tensor, plain_values
+from fastrec.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 
 __all__ = ["Ids", "Texts", "check_ids", "encode_texts", "integer_ids", "kind_of_ids", "match_widths", "spell"]
 
@@ -78,8 +78,7 @@ def check_ids(values: Any, name: str) -> Array:
 
     Raises InputTypeError for floats, booleans, masked arrays and mixed types, InputError for integers past 2^63 - 1.
     """
-    if isinstance(values, np.ma.MaskedArray):
-        raise InputTypeError(f"{name} must not be a masked array: fill it or drop the masked ids first")
+    refuse_unusual(values, name, "fill it or drop the masked ids first")
     if is_tensor(values):
         values = as_numpy(values, name)
     if isinstance(values, (str, bytes)) or not isinstance(values, (np.ndarray, Iterable)):

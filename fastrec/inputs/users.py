@@ -14,7 +14,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, is_whole, listed, shown
 from fastrec.ragged import as_array
-from fastrec.tensors import is_tensor, plain_values
+from fastrec.tensors import is_tensor, plain_values, refuse_unusual
 
 __all__ = [
     "NO_LABEL",
@@ -108,8 +108,7 @@ def _kind_of_id(kind: type) -> str:
 
 def _labels(values: Any, name: str, n_users: int) -> Array:
     """A 1-D array of integers, texts or objects with one label per user."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise InputTypeError(f"{name} must not be a masked array: fill it first")
+    refuse_unusual(values, name)
     array = _array_of(values, name)
     if array.shape != (n_users,):
         raise InputError(f"{name} must have one label per user, {n_users}; found shape {array.shape}")
@@ -205,8 +204,7 @@ def check_weights(user_weight: Any, n_users: int) -> Array | None:
     """Weights as float64 (n_users,), finite and not negative."""
     if user_weight is None:
         return None
-    if isinstance(user_weight, np.ma.MaskedArray):
-        raise InputTypeError("user_weight must not be a masked array: fill it first")
+    refuse_unusual(user_weight, "user_weight")
     array = as_array(user_weight, "user_weight")
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
         raise InputTypeError(f"user_weight must be numbers of at most 64 bits, found dtype {array.dtype}")
