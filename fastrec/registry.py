@@ -357,7 +357,7 @@ def _check_names(metric: Metric) -> None:
     others = [known for table in (_metrics, _score_metrics) for known in table.values()]
     if not metric.builtin and any(known.builtin and known.name == metric.name for known in others):
         raise MetricError(f"{metric.name!r} is a metric of fastrec: choose another name")
-    taken = {}
+    taken: dict[str, str] = {}
     for known in others:
         if known.name != metric.name:
             taken |= {_spelled(alias): f"an alias of {known.name}" for alias in known.aliases}
@@ -366,7 +366,7 @@ def _check_names(metric: Metric) -> None:
         raise MetricError(f"{metric.name!r} is {whose}: choose another name")
     taken[_spelled(metric.name)] = "the metric itself"
     for alias, options in metric.aliases.items():
-        if (whose := taken.get(_spelled(alias))) is not None:
+        if whose := taken.get(_spelled(alias), ""):
             raise MetricError(f"the alias {alias!r} of {metric.name} is {whose} already: choose another")
         where = f"{alias}({options})"
         for name, value in _read_options(options, metric, where).items():
