@@ -28,6 +28,7 @@ from fastrec.exceptions import (
     one_line,
     shown,
     whole_number,
+    with_article,
 )
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
@@ -425,10 +426,10 @@ class _Evaluating(Shared, ABC):
     def _merge(self, other: Self) -> None:
         """Add what another evaluator with the same metrics and settings has seen."""
         if type(other) is not type(self):
-            raise InputTypeError(f"merge takes {_article(type(self).__name__)}, found {type(other).__name__}")
+            raise InputTypeError(f"merge takes {with_article(type(self).__name__)}, found {type(other).__name__}")
         if other is self:
             raise InputError(
-                f"{_article(type(self).__name__)} cannot be merged with itself: its users would count twice"
+                f"{with_article(type(self).__name__)} cannot be merged with itself: its users would count twice"
             )
         with self._with(other):
             self._merge_whole(other)
@@ -539,7 +540,7 @@ class _Evaluating(Shared, ABC):
         except Exception as error:  # a damaged archive can fail in the zip, an array, the text or the content
             raise InputError(f"not the state of an evaluator: {error}") from error
         if found[0] != cls.__name__:
-            raise InputError(f"holds {_article(str(found[0]))}: use {found[0]}.from_bytes")
+            raise InputError(f"holds {with_article(str(found[0]))}: use {found[0]}.from_bytes")
         if found[1] != STATE_FORMAT:
             raise InputError(
                 f"a state of format {found[1]}, of fastrec {one_line(document['fastrec'])}; this version reads "
@@ -1214,10 +1215,6 @@ def _estimate_groups(state: State) -> dict[str, dict[str | int, dict[str, Estima
             for value in state.plan.values
         }
     return groups
-
-
-def _article(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
 
 def _refuse_arrays(**arguments: Any) -> None:

@@ -13,9 +13,12 @@ import functools
 import json
 import math
 import os
+import re
+import shlex
+import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO, TYPE_CHECKING, Any
@@ -29,10 +32,20 @@ from fastrec.completion import SHELLS, complete_metrics, complete_systems, compl
 from fastrec.directions import Direction
 from fastrec.drawings import draw_demo, draw_metrics, draw_one_metric
 from fastrec.endings import atomic_write, end_on_signals, exit_code, undone_by
-from fastrec.exceptions import NO_MEMORY, FastrecError, FastrecWarning, InputError, one_line, require, some_names
+from fastrec.exceptions import (
+    NO_MEMORY,
+    FastrecError,
+    FastrecWarning,
+    InputError,
+    cut_line,
+    one_line,
+    require,
+    some_names,
+)
 from fastrec.outputs import (
     FORMATS_OF,
     SAVED,
+    TITLED,
     check_outputs,
     console,
     csv_text,
@@ -43,9 +56,11 @@ from fastrec.outputs import (
     write_explanation,
     write_report,
 )
+from fastrec.registry import NO_RECS_CHOICES, NO_TRUTH_CHOICES
 from fastrec.report import is_saved, load, reword
 from fastrec.standard_input import Inputs, open_inputs
-from fastrec.views import known_call
+from fastrec.terminal import wrap
+from fastrec.views import Gap, known_call, shown_difference
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,6 +71,8 @@ if TYPE_CHECKING:
     from fastrec.report import Report
 
 PIPE_CLOSED = 141
+HANG = "  "  # of the second and later lines of a message in a terminal
+NARROW = 60  # columns; in fewer, progress has no times and no bar
 PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
 OF_LISTS = ("rank_col", "gain_col", "no_recs", "duplicates", "exclude")
 OF_LOGS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")
@@ -63,7 +80,34 @@ OF_REPORTS = (  # options of compare that make sense for reports that were saved
     *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "fail_if_worse", "metrics"),
     *("format_", "output", "html", "title", "memory", "temp_dir", "threads"),
 )
+OF_ROLES = {  # what the columns hold that an option names
+    "user": "users",
+    "item": "items",
+    "rank": "ranks",
+    "score": "scores",
+    "gain": "gains",
+    "target": "true ratings",
+    "prediction": "predicted ratings",
+    "weight": "weights",
+}
 RATING_METRICS = ("mae", "rmse", "mse")
+COLUMNS = {"item": "item_col", "rank": "rank_col", "score": "score_col", "gain": "gain_col", "label": "label_col"}
+ARGUMENTS = {  # of `evaluate_files`: the options, as click names them, that say the same
+    **COLUMNS,
+    "sample_weight": "weight_col",
+    "n_threads": "threads",
+    "temp_directory": "temp_dir",
+    **{name: name for name in (*PASSED_ON, *OF_LISTS, *OF_LOGS, "input_format", "memory") if "_col" not in name},
+}
+OPTIONS = ARGUMENTS | {  # arguments of any call
+    "user": "user_col",
+    "n_rounds": "rounds",
+    **{name: name for name in ("like", "by", "users", "metrics", "missing", "level", "seed", "baseline", "test")},
+}
+AS_ARGUMENT = re.compile(  # an argument as the library writes it; options of a metric have no quotes
+    rf"(?<![\w.])({'|'.join(OPTIONS)})=(\.\.\.|'[^']*'(?:(?:, | or )'[^']*')*)"
+)
+SUBJECT = re.compile(r"^(min_gain|n_items|n_threads|n_rounds|temp_directory)(?= must )")
 
 
 class _Program(click.Group):
@@ -101,18 +145,38 @@ class _Program(click.Group):
 
 
 def _fail(message: str) -> int:
-    _say(f"fastrec: error: {one_line(message)}")
+    _say(f"fastrec: error: {cut_line(_in_options(message))}")
     return 2
 
 
 def _warn(message: str) -> None:
-    _say(f"fastrec: warning: {one_line(message)}")
+    _say(f"fastrec: warning: {one_line(_in_options(message))}")
 
 
-def _say(line: str) -> None:
-    """A line on standard error. That it cannot be written there is no reason for another exit code."""
+def _in_options(message: str) -> str:
+    """A message of the library, with options of the command in place of arguments of Python."""
+    message = AS_ARGUMENT.sub(_as_option, SUBJECT.sub(lambda found: _flag(found[1]), message))
+    return message.replace("fastrec.catalogue()", "fastrec metrics").replace(": list(report))", ")")
+
+
+def _as_option(found: re.Match[str]) -> str:
+    """`ties='input' or 'worst'` as --ties input or worst."""
+    argument, values = found.groups()
+    if values == "...":
+        return _flag(argument)
+    plain = values.replace("'", "")
+    return f"{_flag(argument)} {shlex.quote(plain) if argument in COLUMNS else plain}"
+
+
+def _flag(argument: str) -> str:
+    return f"--{OPTIONS[argument].replace('_', '-')}"
+
+
+def _say(text: str) -> None:
+    """A line on standard error, as wide as a terminal. That it cannot be written is no reason for another exit code."""
     try:
-        click.echo(line, err=True)
+        lines = wrap(text, shutil.get_terminal_size().columns, HANG) if sys.stderr.isatty() else [text]
+        click.echo("\n".join(lines), err=True)
     except OSError:
         _abandon(sys.stderr)
 
@@ -139,7 +203,7 @@ def main() -> None:
 def program(ctx: click.Context, /) -> None:
     """Exact offline evaluation of recommenders, at memory speed."""
     if ctx.invoked_subcommand is None:
-        _say(ctx.get_help())
+        click.echo(ctx.get_help(), err=True)
         ctx.exit(2)
 
 
@@ -174,16 +238,24 @@ def _read_thresholds(_: click.Context, __: click.Parameter, texts: Sequence[str]
 
 
 def _read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
-    """NAME=FILE, each name once."""
+    """NAME=FILE, or FILE alone, which is called as the file without its ending; each name once."""
     systems: dict[str, str] = {}
     for text in texts:
         name, equals, path = text.partition("=")
-        if not equals or not name.strip() or not path:
+        if not equals:
+            path = text
+            name = re.sub(r"(\.[A-Za-z]\w*)+$", "", os.path.basename(os.path.normpath(text))).strip("-")
+        if not name.strip() or not path:
             raise click.BadParameter(f"{text!r}: a name and a file are wanted, as in new=recs.parquet")
         if name in systems:
-            raise click.BadParameter(f"the name {name!r} stands twice")
+            raise click.BadParameter(f"the name {name!r} stands twice: give each its own, as in new={path}")
         systems[name] = path
     return systems
+
+
+def _read_output(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+    """A file, or standard output as where none is named."""
+    return None if path == "-" else path
 
 
 def _read_min_gain(_: click.Context, __: click.Parameter, text: str | None) -> float | str | None:
@@ -268,14 +340,14 @@ _POLICIES = (
     ),
     click.option(
         "--no-truth",
-        type=click.Choice(["skip", "zero", "nan", "error", "judged", "listed"]),
+        type=click.Choice(NO_TRUTH_CHOICES),
         default="skip",
         show_default=True,
         help="Users without a relevant item.",
     ),
     click.option(
         "--no-recs",
-        type=click.Choice(["zero", "skip", "nan", "error"]),
+        type=click.Choice(NO_RECS_CHOICES),
         default="zero",
         show_default=True,
         help="Users with relevant items and no list.",
@@ -326,8 +398,9 @@ def _output(what: str) -> tuple[Callable[..., Any], ...]:
             "-o",
             "--output",
             type=click.Path(),
+            callback=_read_output,
             metavar="FILE",
-            help=f"Write the result there, as the name ends: {', '.join(endings_of(what))}.",
+            help=f"Write the result there, as the name ends: {', '.join(endings_of(what))}; - is standard output.",
         ),
     )
 
@@ -339,7 +412,7 @@ _HTML = (
         metavar="FILE",
         help="Also write a page for people: tables, charts, definitions.",
     ),
-    click.option("--title", metavar="TEXT", help="Title of the page."),
+    click.option("--title", metavar="TEXT", help="Title of the page, or of the result in Markdown."),
 )
 _FAIL_UNDER = (
     click.option(
@@ -426,7 +499,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     _check_kind(ctx, is_log=truth is None)
     _take_policies(ctx, options)
-    options["format_"] = format_of(options, "report")
+    _choose_format(options, "report")
     given = {"RECS" if truth is not None else "LOG": recs, "TRUTH": truth}
     with _open(given, options) as inputs:
         recs_file, truth_file = inputs.paths.values()
@@ -441,6 +514,13 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
         for warning in (*result.report.warnings, *map(inputs.shown, lacking)):
             _warn(warning)
     return _missed(result.report, options["fail_under"])
+
+
+def _choose_format(options: dict[str, Any], what: str) -> None:
+    """The format of the result, and a note on a title that has no place in it."""
+    options["format_"] = format_of(options, what)
+    if options.get("title") is not None and options["html"] is None and options["format_"] not in TITLED:
+        _say("fastrec: --title is not used: only pages and Markdown have a title (--html page.html, -o page.md)")
 
 
 @contextlib.contextmanager
@@ -511,7 +591,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
         gain=options["gain_col"],
         by=tuple(dict.fromkeys(options["by"])),
     )
-    with _progress() as watch, _silent():
+    with _progress() as watch, _silent(), _words_of_options():
         watch("reading")
         evaluator = api.Evaluator(
             list(named),
@@ -564,7 +644,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
         return _curves_of(path, labels, scores, weights, options)
 
     wanted = None if options["curves"] is None else curves
-    with _progress() as watch, _silent(), _words_of_options(options, calls):
+    with _progress() as watch, _silent(), _words_of_options(_hints_of_log(options, calls)):
         watch("reading")
         columns = _columns_of_log(options, calls)
         paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
@@ -622,31 +702,33 @@ def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
 
 
 @contextlib.contextmanager
-def _words_of_options(options: dict[str, Any], calls: list[Call]) -> Iterator[None]:
-    """An error says which option names a column that is missing, or mends what is wrong."""
+def _words_of_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
+    """An error says which option names a column that is missing; `more` has other hints, by the role of the column."""
     from fastrec.files import ColumnError
 
-    needing, ties = _needing_users(options, calls), options["ties"]
     try:
         yield
     except ColumnError as error:
-        hints = {
-            "label": "lists need a second file, TRUTH; a log needs labels and scores (--label-col, --score-col), or "
-            "true and predicted ratings (--target-col, --prediction-col)",
-            "score": "--score-col names the column of scores",
-            "target": "--target-col names the column of true ratings",
-            "prediction": "--prediction-col names the column of predicted ratings",
-            "user": f"{needing[0]} needs users: --user-col names their column" if needing else "",
-            "item": f"--ties {ties} needs items: --item-col names their column" if options["item_col"] is None else "",
-            "by": "with several --user-col, each combination of their values is a user",
-        }
-        hint = hints.get(error.role)
+        usual = f"--{error.role}-col names the column of {OF_ROLES[error.role]}" if error.role in OF_ROLES else ""
+        hint = (more or {}).get(error.role) or usual
         raise InputError(f"{error}; {hint}" if hint else str(error)) from None
     except InputError as error:
-        message = str(error).replace("min_gain=...", "--min-gain")
-        if "must be 0 or 1, found" in message:
-            message += "; --min-gain says from which label a row is positive"
-        raise InputError(message) from None
+        if "must be 0 or 1, found" not in str(error) or "min_gain" in str(error):
+            raise
+        raise InputError(f"{error}; --min-gain says from which label a row is positive") from None  # of --curves
+
+
+def _hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
+    """What to say where a column of a log is missing, by its role."""
+    needing, ties = _needing_users(options, calls), options["ties"]
+    truth = "--truth FILE" if click.get_current_context().info_name == "compare" else "a second file, TRUTH"
+    return {
+        "label": f"lists need {truth}; a log needs labels and scores (--label-col, --score-col), or true and "
+        "predicted ratings (--target-col, --prediction-col)",
+        "user": f"{needing[0]} needs users: --user-col names their column" if needing else "",
+        "item": f"--ties {ties} needs items: --item-col names their column" if options["item_col"] is None else "",
+        "by": "with several --user-col, each combination of their values is a user",
+    }
 
 
 def _curves_of(
@@ -696,24 +778,31 @@ def _plan(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str, C
 
     Unknown names and thresholds on other metrics fail here, before any reading.
     """
-    from fastrec.recipes import find_recipe
-    from fastrec.registry import expand
-
     names = _names_of_metrics(options)
     if options["metrics"] and not names:
         raise click.UsageError("-m names no metric")
-    if options["like"] is None:
-        named = {call.text: call for call in expand(names or None, options["cutoffs"] or None, usual)}
-    else:
-        kind = "lists" if usual is None else "rows"
-        named = find_recipe(options["like"]).translate(
-            names or None, options["cutoffs"] or None, kind, options["min_gain"]
-        )
+    named = _translate(options, names, usual)
+    if options["cutoffs"] and named == _translate(options | {"cutoffs": ()}, names, usual):
+        with_own = [name for name, call in named.items() if call.k is not None]
+        why = f"{with_own[0]} has a cut-off of its own" if with_own else "no metric here takes a cut-off"
+        raise click.UsageError(f"-k {options['cutoffs'][0]} has no effect: {why}; leave out one of them")
     lists = [name for name, call in named.items() if call.metric.kind == "ranking"]
     if options["weight_col"] is not None and lists:
         raise click.UsageError(f"--weight-col weighs rows, which metrics of lists cannot: leave out {lists[0]}")
     _check_thresholds(options["fail_under"], named)
     return named
+
+
+def _translate(options: dict[str, Any], names: list[str], usual: tuple[str, ...] | None) -> dict[str, Call]:
+    """The metrics that names stand for, as fastrec or a tool has them, at all cut-offs."""
+    from fastrec.recipes import find_recipe
+    from fastrec.registry import expand
+
+    cutoffs = options["cutoffs"] or None
+    if options["like"] is None:
+        return {call.text: call for call in expand(names or None, cutoffs, usual)}
+    kind = "lists" if usual is None else "rows"
+    return find_recipe(options["like"]).translate(names or None, cutoffs, kind, options["min_gain"])
 
 
 def _check_named(option: str, metrics: Iterable[str], named: dict[str, Call]) -> None:
@@ -753,9 +842,12 @@ def _progress() -> Iterator[Callable[..., None]]:
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    shown = console(sys.stderr)
     stage, pace = TextColumn("{task.description}"), TextColumn("{task.fields[pace]}")
-    columns = (SpinnerColumn(), stage, TimeElapsedColumn(), BarColumn(bar_width=None), pace)
-    with Progress(*columns, console=console(sys.stderr), transient=True) as bar, undone_by(bar.stop):
+    is_narrow = shown.width < NARROW
+    between = () if is_narrow else (TimeElapsedColumn(), BarColumn(bar_width=None))
+    columns = (SpinnerColumn(), stage, *between, pace)
+    with Progress(*columns, console=shown, transient=True) as bar, undone_by(bar.stop):
         bar.add_task("", total=None, pace="")
         (task,) = bar.tasks
 
@@ -764,7 +856,8 @@ def _progress() -> Iterator[Callable[..., None]]:
                 bar.reset(task.id, total=total, description=stage, pace="")
             bar.update(task.id, completed=done)
             if total is not None:
-                bar.update(task.id, pace=_pace(done, total, task.speed, task.time_remaining))
+                share, speed = f"{done / max(total, 1):.0%}", (task.speed, task.time_remaining)
+                bar.update(task.id, pace=share if is_narrow else _pace(done, total, *speed))
 
         yield watch
 
@@ -821,7 +914,7 @@ def _write_per_user(path: str, result: Evaluated) -> None:
     "systems",
     nargs=-1,
     required=True,
-    metavar="NAME=RECS|LOG ...",
+    metavar="[NAME=]RECS|LOG ...",
     callback=_read_systems,
     shell_complete=complete_systems,
 )
@@ -856,15 +949,16 @@ def _write_per_user(path: str, result: Evaluated) -> None:
     multiple=True,
     metavar="METRIC",
     shell_complete=complete_metrics,
-    help="Exit with 1 if a system is significantly worse than the baseline; may be repeated.",
+    help="Exit with 1 if a system is significantly worse than the baseline (of two systems, the first); may be "
+    "repeated.",
 )
 @_with_options(_METRICS, _COLUMNS, _GROUPS, _POLICIES, _output("comparison"), _HTML, _RESOURCES)
 @click.pass_context
 def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
     """Weigh systems on the same users: which differences are real, for whom, by how much.
 
-    Each system is a name and its file, read as in `fastrec evaluate`, or a report that --save kept; --by compares
-    within groups of users too.
+    Each system is a name and its file, read as in `fastrec evaluate`, or a report that --save kept; without NAME= it is
+    called as its file. --by compares within groups of users too.
 
     \b
     fastrec compare old=recs_a.parquet new=recs_b.parquet --truth truth.parquet -m ndcg@10,recall@20
@@ -878,11 +972,15 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     if len(systems) < 2:
         raise click.UsageError("compare needs two systems or more, as in old=a.parquet new=b.parquet")
     if options["fail_if_worse"] and options["baseline"] is None:
-        raise click.UsageError("--fail-if-worse needs --baseline, the system not to be worse than")
+        if len(systems) > 2:
+            raise click.UsageError(
+                "--fail-if-worse needs --baseline, the system that the others must not be worse than"
+            )
+        options["baseline"] = next(iter(systems))
     if options["baseline"] not in (None, *systems):
         raise click.UsageError(f"--baseline {options['baseline']}: none of the systems {', '.join(systems)}")
     check_resampling(options["level"], options["rounds"], options["seed"])
-    options["format_"] = format_of(options, "comparison")
+    _choose_format(options, "comparison")
     with _open({**systems, "--truth": truth}, options) as inputs:
         truth, systems = inputs.paths.pop("--truth"), {name: str(path) for name, path in inputs.paths.items()}
         evaluated, wanted = _evaluate_systems(ctx, systems, truth, options)
@@ -899,7 +997,8 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
         for warning in found.warnings:
             _warn(warning)
     for row in worse:
-        text = f"{row.system} is worse than {row.baseline}: {row.metric} {row.difference:+.4f}"
+        gap = shown_difference(Gap(row.difference, row.low, row.high))[0]
+        text = f"{row.system} is worse than {row.baseline}: {row.metric} {gap}"
         _say(one_line(f"fastrec: {text} {Direction(row.direction, row.target).of_difference}".rstrip()))
     return int(bool(worse))
 
@@ -975,15 +1074,17 @@ def _worse(found: Comparison, metrics: Sequence[str], report: Report) -> list[Co
 def report(file: str, **options: Any) -> int:
     """Print a report that was saved.
 
-    FILE is what --save, -o FILE.fastrec or Report.save wrote.
+    FILE is what --save, -o FILE.fastrec or Report.save wrote; - is standard input.
 
     \b
     fastrec report monday.fastrec
     fastrec report monday.fastrec -o monday.html --title "Monday's model"
     """  # noqa: D301 - click's mark for lines to keep, a backspace
-    options["format_"] = format_of(options, "report")
-    check_outputs([file], options)
-    found = load(file)
+    _choose_format(options, "report")
+    with open_inputs({"FILE": file}, None) as inputs:
+        path = str(inputs.paths["FILE"])
+        check_outputs([path], options)
+        found = load(path)
     for threshold in options["fail_under"]:
         _refuse_floor(threshold.metric, known_call(found.name_of(threshold.metric)))
     write_report(found, options)
@@ -1025,7 +1126,7 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     from fastrec.explanation import explain
 
-    options["format_"] = format_of(options, "explanation")
+    _choose_format(options, "explanation")
     if recs is not None:
         _check_kind(ctx, is_log=truth is None)
         explain(metric, like=options["like"] or None)  # a typo is found before any file is read
@@ -1044,9 +1145,6 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
 
 def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: bool) -> dict[str, Any]:
     """Arguments of `evaluate_files` for the options that were given."""
-    names = {"sample_weight": "weight_col", "item": "item_col", "rank": "rank_col", "gain": "gain_col"}
-    names |= {"label": "label_col", "score": "score_col", "n_threads": "threads", "temp_directory": "temp_dir"}
-    names |= {name: name for name in (*PASSED_ON, *OF_LISTS, *OF_LOGS, "input_format", "memory") if "_col" not in name}
     if _has_ratings(options):
         options |= {
             "label_col": _column(options, "target_col", "target"),
@@ -1054,7 +1152,7 @@ def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: 
         }
     given = {
         name: options[option]
-        for name, option in names.items()
+        for name, option in ARGUMENTS.items()
         if options.get(option) is not None and ctx.get_parameter_source(option) is not ParameterSource.DEFAULT
     }
     users = options["user_col"]

@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from fastrec.exceptions import (
 from fastrec.inputs.users import alike
 from fastrec.launcher import resolve_threads
 from fastrec.pages import Section, Table, as_html, as_latex, as_markdown, html_page
-from fastrec.registry import parse
+from fastrec.registry import Call, parse
 from fastrec.report import (
     Report,
     aligned,
@@ -78,7 +78,8 @@ MISSING = ("drop", "zero", "error")
 NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
 SEGMENT = ("grouping", "group")
 RESAMPLING = ("randomization", "bootstrap")
-NO_MEAN = "is no plain mean of users' values, which is what is compared (of gauc, gauc(weight=equal) is one)"
+NO_MEAN = "is no plain mean of users' values, which is what is compared"
+OF_EACH_USER = {"average": "user", "weight": "equal"}  # options with which a metric is such a mean
 NO_VALUES = "has no value of a user, which is what is compared"
 OF_USERS = "difference, interval, test, wins and losses are of each user's distance to it"
 OF_SUMS = (
@@ -429,7 +430,7 @@ def compare(
         corrected = correct([row.p_value for row in rows], correction)
         found[grouping] = tuple(_judged(row, p, settings["level"]) for row, p in zip(rows, corrected, strict=True))
     overall = found.pop(None)
-    warnings = [f"{name}: {line}" for name, report in systems.items() for line in report.warnings]
+    warnings = _warnings_of(systems)
     by_group = {str(name): rows for name, rows in found.items()}
     return Comparison(overall, by_group, settings, left_out, (*warnings, *doubts))
 
@@ -533,7 +534,7 @@ class _Weighing:
         else:
             for report in reports:
                 if not report.is_mean(metric):
-                    return NO_MEAN + why_no_mean(report, metric)
+                    return f"{NO_MEAN}{_plain_form(call)}{why_no_mean(report, metric)}"
         if self._settings["missing"] == "zero" and call.metric.is_good_at_zero:
             return "may be best at 0, so missing='zero' would score missing users as good"
         return ""
@@ -646,6 +647,23 @@ def _doubts(systems: Mapping[str, Report]) -> list[str]:
         if len(set(found.values())) > 1:
             return [f"the truth differs: {what} are {_listed(found)}"]
     return []
+
+
+def _warnings_of(systems: Mapping[str, Report]) -> list[str]:
+    """The warnings of all reports, each once with the systems that it is about."""
+    about: dict[str, list[str]] = {}
+    for name, report in systems.items():
+        for line in report.warnings:
+            about.setdefault(line, []).append(name)
+    return [f"{', '.join(names)}: {line}" for line, names in about.items()]
+
+
+def _plain_form(call: Call) -> str:
+    """The form of a metric that is a plain mean of users' values, in brackets; empty where it has no other."""
+    own = {name: value for name, value in OF_EACH_USER.items() if name in call.metric.options}
+    options = dict(call.options) | own
+    plain = replace(call, options=tuple(options.items()))
+    return f" ({plain.text} is one)" if plain != call else ""
 
 
 def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> None:

@@ -123,10 +123,11 @@ def complete_tools(_: click.Context, __: click.Parameter, incomplete: str) -> li
 
 
 def complete_systems(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Files after NAME=; those in folders with hidden names too, once these are named."""
+    """Files, after NAME= or alone; those in folders with hidden names too, once these are named."""
     name, equals, path = incomplete.partition("=")
     if not equals:
-        return []
+        path = incomplete
+    before = f"{name}=" if equals else ""
     folder, start = os.path.split(path)
     try:
         entries = sorted(os.scandir(folder or "."), key=lambda entry: entry.name)
@@ -134,7 +135,7 @@ def complete_systems(_: click.Context, __: click.Parameter, incomplete: str) -> 
         return []
     found = [entry for entry in entries if entry.name.startswith(start) and (start or entry.name[0] != ".")]
     return [
-        CompletionItem(f"{name}={os.path.join(folder, entry.name)}{'/' * entry.is_dir()}", is_open=entry.is_dir())
+        CompletionItem(f"{before}{os.path.join(folder, entry.name)}{'/' * entry.is_dir()}", is_open=entry.is_dir())
         for entry in found
     ]
 

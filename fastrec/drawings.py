@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fastrec.directions import Direction
 from fastrec.exceptions import shown_signs
+from fastrec.inputs.users import NO_LABEL
 from fastrec.pages import DASH, Table
-from fastrec.terminal import fit, wrap
+from fastrec.terminal import code_lines, fit, shell_lines, wrap
 from fastrec.views import (
     Gap,
     figures,
@@ -143,8 +144,6 @@ def _missing_intervals(report: Report) -> Iterator[str]:
 
 def _groups(report: Report) -> dict[str, dict[Any, Any]]:
     """The groups that people want to see: not the users without a label, if none of them was evaluated."""
-    from fastrec.files import NO_LABEL
-
     return {
         grouping: {
             label: estimates
@@ -427,7 +426,8 @@ def draw_one_metric(console: Console, metric: Mapping[str, Any]) -> None:
         if is_prose:
             sheet.text(" ".join(paragraph.split()))
         else:
-            console.print(Text(paragraph), soft_wrap=True)
+            for line in paragraph.splitlines():
+                console.print(Text("\n".join(code_lines(line, console.width))), soft_wrap=True)
 
 
 # The demo
@@ -470,4 +470,5 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
         f"fastrec compare {systems} --truth {truth} -m recall@20 --by segment",
         f"fastrec explain ndcg@10 {shlex.quote(paths[second])} {truth}",
     ):
-        sheet.line(f"  {command}", "bold")
+        for line in shell_lines(command, console.width - 2):
+            sheet.line(f"  {line}", "bold")

@@ -36,8 +36,7 @@ class FastrecError(Exception):
     """Any error that fastrec raises on purpose. Its message is one line, the middle left out of a very long one."""
 
     def __init__(self, message: str = "") -> None:
-        line = one_line(message)
-        super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST - 300]} … {line[-297:]}")
+        super().__init__(cut_line(message))
 
 
 class InputError(FastrecError, ValueError):
@@ -88,6 +87,12 @@ def one_line(text: str) -> str:
     return shown_signs(" ".join(line.strip() for line in text.splitlines()))
 
 
+def cut_line(text: str) -> str:
+    """A text as a line of at most `LONGEST` signs, the middle left out of a longer one."""
+    line = one_line(text)
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 300]} … {line[-297:]}"
+
+
 def shown_signs(text: str) -> str:
     """What a terminal would obey, but for line ends, is shown instead."""
     return "".join(sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in text)
@@ -102,6 +107,11 @@ def shown(value: Any) -> str:
         text = repr(value)
     except Exception:  # noqa: BLE001 - of somebody else's class
         return f"a value of type {type(value).__name__} that cannot be shown"
+    return cut_value(text)
+
+
+def cut_value(text: str) -> str:
+    """A text that a caller gave, the middle left out of a long one."""
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 100]} … {text[-97:]}"
 
 
@@ -197,6 +207,11 @@ def some_names(names: Sequence[str], how_to_list: str = "") -> str:
         return ", ".join(names)
     rest = f"{len(names)} in all{': ' + how_to_list if how_to_list else ''}"
     return f"{', '.join(names[: MOST_NAMES - 4])}, … ({rest})"
+
+
+def with_article(name: str) -> str:
+    """A noun after "a" or "an"."""
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def whole_number(value: Any) -> int | None:

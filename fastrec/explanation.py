@@ -228,12 +228,17 @@ class Explanation:
 
     def __repr__(self) -> str:
         """The tables as aligned text."""
-        tables = ([one_line(t.title), *aligned(t.texts()), *map(one_line, t.notes)] for t in self.tables())
+        tables = ([one_line(t.title), *aligned(t.texts()), *map(_as_line, t.notes)] for t in self.tables())
         return "\n\n".join(map("\n".join, tables))
 
     def _repr_html_(self) -> str:
         """The tables as HTML for notebooks."""
         return "".join(as_html(t.texts(), t.notes, t.title) for t in self.tables())
+
+
+def _as_line(note: str) -> str:
+    """A note as one line, which keeps its indent."""
+    return " " * (len(note) - len(note.lstrip(" "))) + one_line(note)
 
 
 def explain(
@@ -279,8 +284,8 @@ def explain(
     rectools  binary*     k*      any*    input*
     the same on all sides: discount=log2, no_truth=skip, no_recs=zero
     rectools 0.19.0 calls it ndcg@3, here ndcg(gain=binary, ideal=k)@3
-    ndcg takes all k positions as relevant for every user: a perfect list need not reach 1
-    ranks of data frames are places: one that no item has is a miss
+      ndcg takes all k positions as relevant for every user: a perfect list need not reach 1
+      ranks of data frames are places: one that no item has is a miss
     <BLANKLINE>
     On these data
                 mean  difference  users

@@ -21,7 +21,8 @@ from fastrec.drawings import (
     tables_of_comparison,
 )
 from fastrec.endings import atomic_write
-from fastrec.exceptions import shown_signs
+from fastrec.exceptions import shown_signs, with_article
+from fastrec.report import refuse_ending
 from fastrec.views import warning_lines
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS_OF",
     "SAVED",
+    "TITLED",
     "check_outputs",
     "console",
     "csv_text",
@@ -55,6 +57,7 @@ FORMATS_OF = {  # what is printed: the formats that it has
     "comparison": tuple(ENDINGS.values()),
     "explanation": ("table", "json", "md"),
 }
+TITLED = ("html", "md")  # formats that have a title
 ENDINGS_OF_OPTIONS = {"per_user": (".csv", ".parquet"), "curves": (".csv", ".json")}
 FILES = ("output", "save", "html", *ENDINGS_OF_OPTIONS)  # options that name a file to write
 
@@ -64,10 +67,12 @@ def format_of(options: Mapping[str, Any], what: str) -> str:
     if options["format_"] is not None:
         return str(options["format_"])
     output = options["output"] or ""
+    if os.path.basename(output).lower() in FORMATS:
+        raise click.UsageError(f"-o {output}: a name is wanted before the ending")
     ending = os.path.splitext(output)[1].lower()
     if ending and ending not in endings_of(what):
         raise click.UsageError(
-            f"-o {output}: the ending {ending} names no format of {'an' if what[0] in 'aeiou' else 'a'} {what}; "
+            f"-o {output}: the ending {ending} names no format of {with_article(what)}; "
             f"end the name in {_either(endings_of(what))}, or give --format"
         )
     return FORMATS.get(ending, "table")
@@ -89,13 +94,17 @@ def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> N
         path = options.get(option)
         if path is not None and not path.lower().endswith(endings):
             raise click.UsageError(f"--{option.replace('_', '-')} {path}: the name must end in {_either(endings)}")
-    if options.get("title") is not None and options["html"] is None and options["format_"] != "html":
-        raise click.UsageError("--title is of a page: give --html page.html or -o page.html")
+    if options.get("save") is not None:
+        refuse_ending(options["save"])
     files = [file for path in inputs if path is not None for file in formats.find_files(path).paths]
     taken = {os.path.realpath(path): path for path in files}
-    for path in map(options.get, FILES):
+    for option in FILES:
+        path = options.get(option)
         if path is None:
             continue
+        if path in ("", "-"):
+            found = "standard output, which only -o writes to" if path else "an empty name"
+            raise click.UsageError(f"--{option.replace('_', '-')}: a file name is wanted, found {found}")
         real = os.path.realpath(path)
         if real in taken and (os.path.isfile(real) or not os.path.exists(real)):
             raise click.UsageError(f"{path} would be written over {taken[real]}")
@@ -120,7 +129,7 @@ def write_report(report: Report, options: Mapping[str, Any]) -> None:
         "table": lambda: lambda console: draw_report(console, report),
         "json": lambda: report.to_json(indent=2) + "\n",
         "csv": lambda: csv_text(list(report.to_rows()[0]), report.to_rows()),
-        "md": lambda: "\n".join([report.to_markdown(), "", *_listed(counts(report))]) + "\n",
+        "md": lambda: "\n".join([*_heading(options), report.to_markdown(), "", *_listed(counts(report)), ""]),
         "html": lambda: str(report.to_html(**title)),
         "tex": lambda: report.to_latex() + "\n",
     }
@@ -129,6 +138,10 @@ def write_report(report: Report, options: Mapping[str, Any]) -> None:
 
 def _listed(lines: Iterable[str]) -> list[str]:
     return [f"- {pages.markdown_text(line)}" for line in lines]
+
+
+def _heading(options: Mapping[str, Any]) -> list[str]:
+    return [] if options["title"] is None else [f"# {pages.markdown_text(options['title'])}", ""]
 
 
 def write_comparison(found: Comparison, reports: Mapping[str, Report], options: Mapping[str, Any]) -> None:
@@ -141,7 +154,9 @@ def write_comparison(found: Comparison, reports: Mapping[str, Report], options: 
         "table": lambda: lambda console: draw_comparison(console, found, reports),
         "json": lambda: found.to_json(indent=2) + "\n",
         "csv": lambda: csv_text(list(found.to_rows()[0]), found.to_rows()),
-        "md": lambda: pages.as_markdown(tables_of_comparison(found, reports), notes) + "\n",
+        "md": lambda: "\n".join(
+            [*_heading(options), pages.as_markdown(tables_of_comparison(found, reports), notes), ""]
+        ),
         "html": lambda: str(found.to_html(**title)),
         "tex": lambda: found.to_latex() + "\n",
     }

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from fastrec.exceptions import InputTypeError, MetricError, listed_in_order, shown
+from fastrec.exceptions import InputTypeError, MetricError, cut_value, listed_in_order, shown
 from fastrec.registry import (
     DEFAULT_K,
     DEFAULT_METRICS,
@@ -119,18 +119,19 @@ def _why_not(recipe: Recipe, text: str, kind: str) -> str:
     """Why a text names no metric of a tool on lists or on rows."""
     other = "rows" if kind == "lists" else "lists"
     known, others = getattr(recipe, kind), getattr(recipe, other)
+    asked = cut_value(text)
     for name, why in recipe.declined.items():
         if _matches(name, text) or _is_form_of(name, text):
-            return f"{text} of {recipe.tool} cannot be had: {why}"
+            return f"{asked} of {recipe.tool} cannot be had: {why}"
     base = "".join(text.split()).partition("@")[0]
     for name, ours in [*recipe.spelled.items(), *zip(known, known, strict=True)]:
         if _is_form_of(name, text) and "(" not in text and base != ours:
-            return f"{text} of {recipe.tool} is called {ours!r} here"
+            return f"{asked} of {recipe.tool} is called {ours!r} here"
     if any(_matches(name, text) or _is_form_of(name, text) for name in others):
-        return f"{text} of {recipe.tool} is a metric of {WORDS[other]}"
+        return f"{asked} of {recipe.tool} is a metric of {WORDS[other]}"
     if any(_is_form_of(name, text) for name in recipe.lacking.split()):
-        return f"fastrec does not have {text} of {recipe.tool} yet"
-    return f"{recipe.tool} has no metric {text!r}{nearest(base, list(known))}"
+        return f"fastrec does not have {asked} of {recipe.tool} yet"
+    return f"{recipe.tool} has no metric {shown(text)}{nearest(base, list(known))}"
 
 
 def _matches(name: str, text: str) -> re.Match[str] | None:

@@ -671,7 +671,9 @@ def print_value(value: Any) -> str:
     return str(value)
 
 
-def nearest(found: Any, known: Sequence[str], how_to_list: str = "") -> str:
-    """A suggestion to end an error with."""
+def nearest(found: Any, known: Sequence[str], how_to_list: str | None = None) -> str:
+    """A suggestion to end an error with; all that are known where nothing lists them."""
     near = near_name(str(found), known)
-    return f"; did you mean {near!r}?" if near is not None else f"; known: {some_names(known, how_to_list)}"
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    return f"; known: {', '.join(known) if how_to_list is None else some_names(known, how_to_list)}"

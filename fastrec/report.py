@@ -35,6 +35,7 @@ from fastrec.exceptions import (
     check_choice,
     check_file,
     check_level,
+    check_path,
     check_text,
     check_there,
     one_line,
@@ -44,7 +45,7 @@ from fastrec.exceptions import (
     warn,
     whole_number,
 )
-from fastrec.inputs.users import check_saved_ids
+from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.pages import DASH, Section, Table, as_html, as_latex, as_markdown, html_page
 from fastrec.registry import NO_RECS_CHOICES, NO_TRUTH_CHOICES, parse
 from fastrec.schema import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, check_form, one_of
@@ -76,6 +77,7 @@ NOTES = (
     ("no_rows", "without rows", ()),
 )
 NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
+OTHER_FORMATS = {".json": "to_json", ".csv": "to_rows", ".md": "to_markdown", ".html": "to_html", ".tex": "to_latex"}
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 INTERVALS = ("normal", "bootstrap")
 NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # that make a mean NaN where they say so
@@ -622,8 +624,8 @@ class Report(Mapping[str, float]):
 
         Raises
         ------
-        InputError : the path can be that of no file, or is in no folder; ids or labels are neither text nor integers,
-            or not one for each user.
+        InputError : the path can be that of no file, is in no folder, or ends as another format does (.json, .csv,
+            .md, .html, .tex); ids or labels are neither text nor integers, or not one for each user.
         OSError : the system does not let the file be written.
 
         >>> import fastrec, pathlib, tempfile
@@ -633,6 +635,7 @@ class Report(Mapping[str, float]):
         ...     fastrec.load(pathlib.Path(folder, "report.npz"))["precision@2"]
         0.5
         """
+        refuse_ending(check_path("path", path))
         document, arrays = self._members()
         _restore(document, arrays)  # a file that could not be loaded is not written
         with atomic_write(path) as file:
@@ -690,8 +693,11 @@ class Report(Mapping[str, float]):
                 users.append(f"{self.users[count]:,} {meaning}{f' ({rules})' if rules else ''}")
         notes = ["; ".join(users), *self._no_intervals(), *order_of_lists(self.data)]
         if self.groups:
-            sizes = (f"{grouping} ({len(by_label):,})" for grouping, by_label in self.groups.items())
-            notes.append(f"groups: {', '.join(sizes)}")
+            sizes = (
+                f"{grouping} ({sum(label != NO_LABEL for label in by_label):,})"
+                for grouping, by_label in self.groups.items()
+            )
+            notes.append(f"groups: {', '.join(sizes)}, in .groups and .to_frame()")
         return [*notes, *warning_lines(self.warnings)]
 
     def _no_intervals(self) -> list[str]:
@@ -757,6 +763,16 @@ def is_saved(path: str) -> bool:
     if not os.path.isfile(path):
         return False
     return path.lower().endswith(".fastrec") or holds(path, "report")
+
+
+def refuse_ending(path: str) -> None:
+    """An error if the name of a file that is to hold a saved report promises another format."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending in OTHER_FORMATS:
+        raise InputError(
+            f"{path}: a saved report is no {ending} file: end the name in .fastrec, or write that format "
+            f"({OTHER_FORMATS[ending]}; -o FILE{ending} of the command)"
+        )
 
 
 def scalar_name(metric: str) -> str:

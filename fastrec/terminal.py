@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from fastrec.exceptions import one_line
 
-__all__ = ["Fitted", "fit", "wrap"]
+__all__ = ["Fitted", "code_lines", "fit", "shell_lines", "wrap"]
 
 GAP = 3  # blanks between columns
 INDENT = "  "
@@ -70,6 +71,51 @@ def wrap(text: str, width: int, hang: str = "") -> list[str]:
         else:
             lines.append(indent + hang + word)
     return [line.rstrip().replace(KEPT, " ") for line in lines]
+
+
+def shell_lines(command: str, width: int) -> list[str]:
+    r"""A command in lines that a shell reads as one: they end between words, in a backslash.
+
+    >>> shell_lines("fastrec evaluate recs.csv 'the truth.csv' -m mrr", 30)
+    ['fastrec evaluate recs.csv \\', "    'the truth.csv' -m mrr"]
+    """
+    words = [shlex.quote(word) for word in shlex.split(command)]
+    return _joined(words, width - 2, "    ", " \\")
+
+
+def code_lines(line: str, width: int) -> list[str]:
+    """A line of an example of Python in lines that end after commas in brackets, as a prompt takes them.
+
+    >>> code_lines('>>> f([1, 2], "a, b", k=3)', 22)
+    ['>>> f([1, 2], "a, b",', '...     k=3)']
+    """
+    if not line.startswith(">>> ") or _size(line) <= width:
+        return [line]
+    parts, depth, quote = [""], 0, ""
+    for sign in line:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        else:
+            depth += (sign in "([{") - (sign in ")]}")
+            if sign == " " and depth and parts[-1].endswith(","):
+                parts.append("")
+                continue
+        parts[-1] += sign
+    return _joined(parts, width, "...     ", "")
+
+
+def _joined(parts: Sequence[str], width: int, hang: str, end: str) -> list[str]:
+    """Parts in as few lines as fit; all but the last close with `end`, all but the first begin with `hang`."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if _size(f"{lines[-1]} {part}") <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines[-1] += end
+            lines.append(hang + part)
+    return lines
 
 
 def _size(text: str) -> int:

@@ -88,7 +88,7 @@ class Gap(NamedTuple):
 def figures(leading: float, *numbers: float) -> list[str]:
     """Numbers with four decimals or, where these would hide the leading one, with four digits."""
     plain = leading == 0 or 1e-3 <= abs(leading) < 1e6
-    return [DASH if math.isnan(number) else f"{number:.4f}" if plain else f"{number:.3e}" for number in numbers]
+    return [DASH if math.isnan(number) else f"{number:z.4f}" if plain else f"{number:z.3e}" for number in numbers]
 
 
 def span(leading: float, low: float, high: float) -> str:
@@ -104,7 +104,7 @@ def one_figure(number: float) -> str:
 
 def _signed(leading: float, *numbers: float) -> list[str]:
     texts = zip(numbers, figures(leading, *numbers), strict=True)
-    return [f"+{text}" if number > 0 else text for number, text in texts]
+    return [f"+{text}" if number > 0 and float(text) != 0 else text for number, text in texts]
 
 
 def shown_difference(gap: Gap) -> tuple[str, str]:
@@ -375,7 +375,7 @@ def outcome(rows: Iterable[Row], level: float) -> str:
     """What a comparison found over all users, in two sentences."""
     overall = _by_grouping(rows)[0]
     verdicts = [row["verdict"] for row in overall]
-    better, worse, unclear, none = map(verdicts.count, VERDICTS)
+    better, worse, unclear, none = map(verdicts.count, ("better", "worse", "not clear", None))
     words = f"{len(overall):,} comparison{'s' if len(overall) > 1 else ''} over all users"
     without = f"; {none:,} has no verdict" if none == 1 else f"; {none:,} have no verdict" if none else ""
     return (

@@ -368,7 +368,7 @@ def test_a_mean_that_does_not_exist_is_under_every_threshold(folder):
         (["-m", ","], "-m names no metric"),
         (["-m", "ndcg(gain=[0,1@10"], "cannot read"),
         (["-m", "err@10"], "max_gain"),
-        (["-m", "accuracy@10"], "n_items"),
+        (["-m", "accuracy@10"], "needs the size of the catalogue: --n-items"),
         (["-k", "5,x"], "whole numbers of at least 1 are wanted"),
         (["-k", "0"], "whole numbers of at least 1 are wanted"),
         (["-k", "9" * 5000], "whole numbers of at least 1 are wanted"),
@@ -378,7 +378,7 @@ def test_a_mean_that_does_not_exist_is_under_every_threshold(folder):
         (["--threads", "0"], "--threads"),
         (["--n-items", "-1"], "--n-items"),
         (["--min-gain", "x"], "--min-gain.*'x': a number is wanted, or any"),
-        (["--min-gain", "-1"], "min_gain"),
+        (["--min-gain", "-1"], "--min-gain must be finite and above 0"),
         (["--colour"], "No such option"),
         (["more"], "unexpected extra argument"),
         (["--user-col", "user"], r"recs\.csv: no column 'user' \(did you mean 'user_id'\?\)"),
@@ -594,7 +594,7 @@ def test_ties_by_id_in_a_log(logs):
         ([], 11 / 18),
     ):
         assert means("log.csv", "-m", "mrr", *options) == {"mrr": pytest.approx(mrr)}
-    assert_log_fails(run("evaluate", "log.csv", "-m", "mrr", "--ties", "error"), "user 'a' .* ties='error'")
+    assert_log_fails(run("evaluate", "log.csv", "-m", "mrr", "--ties", "error"), "user 'a' .* --ties error")
     (logs / "log.csv").write_text(text.replace("item_id", "item"))
     result = run("evaluate", "log.csv", "-m", "mrr", "--ties", "id_asc")
     assert_log_fails(result, r"no column 'item_id' .*; --ties id_asc needs items: --item-col names their column")
@@ -793,10 +793,12 @@ def test_the_demo(folder):
     assert result.stderr == ""
     files = ["comparison.html", "neighbours.parquet", "popularity.parquet", "truth.parquet"]
     assert sorted(os.listdir("my demo")) == files
-    assert max(map(len, result.stdout.splitlines()[:-3])) <= 80
+    assert max(map(len, result.stdout.splitlines())) <= 80
     assert "Two recommenders of a made-up shop" in Path("my demo/comparison.html").read_text(encoding="utf-8")
     assert re.search(r"^metric +popularity +neighbours +difference$", result.stdout, re.MULTILINE)
-    commands = [line.strip() for line in result.stdout.splitlines()[-3:]]
+    shown = result.stdout.partition("Next, try:\n")[2].replace("\\\n", "")
+    commands = [line.strip() for line in shown.splitlines()]
+    assert len(commands) == 3
     assert commands[0].startswith("fastrec evaluate 'my demo/neighbours.parquet' 'my demo/truth.parquet' ")
     for command in commands:
         assert run(*shlex.split(command)[1:]).exit_code == 0, command
@@ -1232,6 +1234,83 @@ def test_compare_fails_if_worse(two_systems):
     assert run(*two_systems, "--baseline", "bad", "--fail-if-worse", "mrr").exit_code == 0
 
 
+def test_of_two_systems_the_first_is_the_baseline_and_files_name_them(two_systems):
+    """Without NAME= a system is called as its file; a gate needs no --baseline where there are two."""
+    options = ("--truth", "held.csv", "-m", "mrr", "--fail-if-worse", "mrr")
+    worse = run("compare", "good.csv", "./bad.csv", *options)
+    assert worse.exit_code == 1 and "bad is worse than good: mrr -0.4000" in worse.stderr
+    assert run("compare", "bad.csv", "good.csv", *options).exit_code == 0
+    assert "of two systems, the first" in " ".join(run("compare", "--help").stdout.split())
+
+
+def test_what_two_systems_share_is_warned_of_once(two_systems):
+    for name in ("good", "bad"):
+        text = Path(f"{name}.csv").read_text().replace("user_id,item_id,rank", "user_id,item_id,pred")
+        Path(f"{name}.csv").write_text(text)
+    Path("held.csv").write_text("user_id,item_id,stars\n" + "".join(f"{u},1,{u % 3}\n" for u in range(40)))
+    warnings = run("compare", "good.csv", "bad.csv", *two_systems[3:]).stderr.splitlines()
+    (shared,) = [line for line in warnings if "'stars'" in line]
+    assert shared.startswith("fastrec: warning: good, bad: truth has a column 'stars', not used")
+    assert "--gain-col stars takes it as the gain, and with it --min-gain is the least gain" in shared
+
+
+def test_messages_speak_of_options(folder):
+    """Errors and warnings of the library name arguments of Python, which the command line has no use for."""
+    for arguments, words in (
+        (["--no-truth", "error"], "user 3 has no relevant item, and --no-truth error"),
+        (["--ties", "error", "--rank-col", "rank"], None),
+        (["--user-col", "user"], "(did you mean 'user_id'?); its columns are 'user_id', 'item_id', 'rank'; --user-col"),
+        (["--gain-col", "stars"], "--gain-col names the column of gains"),
+        (["-m", "nothing"], "in all: fastrec metrics)"),
+    ):
+        result = evaluate(*arguments)
+        assert not re.search(r"\b[a-z_]+=(\.\.\.|')|fastrec\.", result.stderr)
+        assert words is None or words in result.stderr
+    (folder / "recs.csv").write_text("user_id,item_id\n1,10\n1,10\n")
+    assert "--duplicates first or miss would accept it" in evaluate().stderr
+    assert "lists need --truth FILE" in run("compare", "recs.csv", "truth.csv").stderr
+    assert "lists need a second file, TRUTH" in run("evaluate", "recs.csv").stderr
+
+
+def test_a_cut_off_without_effect_is_an_error(folder):
+    message = "-k 5 has no effect: ndcg@10 has a cut-off of its own; leave out one of them"
+    assert_fails(evaluate("-m", "ndcg@10,mrr@3", "-k", "5"), message, folder=folder)
+    assert_fails(evaluate("-m", "ndcg@10", "-k", "5", "--like", "ranx"), message)
+    assert set(means("recs.csv", "truth.csv", "-m", "ndcg@10,mrr", "-k", "5")) == {"ndcg@10", "mrr@5"}
+    (folder / "ratings.csv").write_text("target,prediction\n1,2\n")
+    ratings = run("evaluate", "ratings.csv", "--target-col", "target", "-k", "5")
+    assert "-k 5 has no effect: no metric here takes a cut-off" in ratings.stderr and ratings.exit_code == 2
+
+
+def test_long_names_are_cut_and_tools_list_all_they_have(folder):
+    for arguments in (["-m", "x" * 9000, "--like", "ranx"], ["-m", "mrr", "--fail-under", f"{'x' * 9000}=1"]):
+        result = evaluate(*arguments)
+        assert result.exit_code == 2 and len(result.stderr) < 1100 and " … " in result.stderr
+    from fastrec.recipes import RECIPES
+
+    for name, recipe in RECIPES.items():
+        if recipe.lists:
+            assert evaluate("-m", "qqqqqq", "--like", name).stderr.endswith(f"known: {', '.join(recipe.lists)}\n"), name
+    assert evaluate("--like", "qqqqqq").stderr.endswith(f"known: {', '.join(RECIPES)}\n")
+
+
+def test_messages_are_wrapped_at_a_terminal(folder):
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "fastrec", "evaluate", "recs.csv", "truth.csv", "--user-col", "user"],
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "40"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        shown = read_to_the_end(ours).decode()
+    os.close(ours)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown[shown.index("fastrec: error") :]).split("\r\n")
+    assert process.returncode == 2 and max(map(len, lines)) <= 40
+    assert lines[0] == "fastrec: error: recs.csv: no column" and lines[1].startswith("  'user' (did you mean")
+
+
 def test_compare_does_not_pass_what_cannot_be_told(folder):
     for name in ("a", "b", "held"):
         (folder / f"{name}.csv").write_text("user_id,item_id\n1,1\n")
@@ -1254,9 +1333,11 @@ def test_compare_logs(folder):
     ("arguments", "message"),
     [
         (("good=good.csv",), "two systems or more"),
-        (("good.csv", "bad=bad.csv"), "a name and a file are wanted"),
+        (("=good.csv", "bad=bad.csv"), "a name and a file are wanted"),
+        (("-", "bad.csv"), "'-': a name and a file are wanted"),
+        (("good.csv", "good=bad.csv"), "the name 'good' stands twice: give each its own, as in new=bad.csv"),
         (("a=good.csv", "a=bad.csv"), "the name 'a' stands twice"),
-        (("a=good.csv", "b=bad.csv", "--fail-if-worse", "mrr"), "needs --baseline"),
+        (("a=good.csv", "b=bad.csv", "c=bad.csv", "--fail-if-worse", "mrr"), "needs --baseline"),
         (("a=good.csv", "b=bad.csv", "--baseline", "c"), "--baseline c: none of the systems a, b"),
         (("a=good.csv", "b=none.csv"), "none.csv"),
         (("a=good.csv", "b=bad.csv", "-o", "bad.csv"), "would be written over"),

@@ -98,6 +98,7 @@ def test_files_of_systems(tmp_path, monkeypatch):
     assert offered("compare", "old=x", "new=runs/") == ["new=runs/x.csv"]
     assert offered("compare", "old=.h") == ["old=.hidden"]
     assert offered("compare", "old=gone/x") == offered("compare", "ol") == []
+    assert offered("compare", "recs_") == ["recs_a.csv"] and offered("compare", "runs/") == ["runs/x.csv"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

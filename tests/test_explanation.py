@@ -210,6 +210,12 @@ def test_files_of_scored_rows(tmp_path):
     assert of_file.sides["torchmetrics"].estimate == of_arrays.sides["torchmetrics"].estimate
 
 
+def test_notes_of_a_tool_are_indented():
+    shown = repr(fastrec.explain("ndcg@3", like="rectools")).splitlines()
+    at = shown.index("rectools 0.19.0 calls it ndcg@3, here ndcg(gain=binary, ideal=k)@3")
+    assert len(shown) > at + 1 and all(line.startswith("  ") and line[2] != " " for line in shown[at + 1 :])
+
+
 def test_as_data_and_as_html():
     recs, truth = {"<b>ann": [1, 2]}, {"<b>ann": {2: 1.0, 3: 2.0}}
     why = fastrec.explain("ndcg@2", recs, truth, like="rectools")

@@ -119,7 +119,27 @@ def test_titles_of_pages():
     good("compare", "a=a.csv", "b=b.csv", "--truth", "truth.csv", "--title", "Spring & summer", "-o", "d.html")
     for name in "abcd":
         assert "<h1>Spring &amp; summer</h1>" in Path(f"{name}.html").read_text(encoding="utf-8")
-    assert_fails("--title is of a page: give --html page.html or -o page.html", *evaluate, "-o", "a.json")
+    assert good(*evaluate, "--format", "md").startswith("# Spring & summer\n\n| metric")
+    compared = good("compare", "a.csv", "b.csv", "--truth", "truth.csv", "--title", "Spring & summer", "--format", "md")
+    assert compared.startswith("# Spring & summer\n\n|")
+    result = run(*evaluate, "-o", "a.json")
+    assert result.exit_code == 0 and is_format("a.json")
+    assert result.stderr.startswith("fastrec: --title is not used: only pages and Markdown have a title")
+
+
+def test_names_that_are_no_file_of_that_format():
+    evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "mrr")
+    for ending in ("json", "csv", "md", "html", "TEX"):
+        assert_fails(f"x.{ending}: a saved report is no .{ending.lower()} file", *evaluate, "--save", f"x.{ending}")
+        with pytest.raises(fastrec.InputError, match=r"end the name in \.fastrec, or write that format \(to_"):
+            fastrec.evaluate([[1]], [[1]], "mrr").save(f"x.{ending}")
+    assert_fails("-o .json: a name is wanted before the ending", *evaluate, "-o", ".json")
+    for option in ("--output", "--save", "--html", "--per-user"):
+        assert_fails(f"{option}: a file name is wanted, found an empty name", *evaluate, option, "")
+    for option in ("--save", "--html"):
+        assert_fails(f"{option}: a file name is wanted, found standard output", *evaluate, option, "-")
+    assert good(*evaluate, "-o", "-") == good(*evaluate)
+    assert good(*evaluate, "-o", "-", "--format", "csv").startswith("metric,mean,")
 
 
 # Saved reports
@@ -258,6 +278,13 @@ def test_any_one_side_is_piped_in():
     assert good("compare", "a=a.csv", "b=b.csv", "--truth", "-", "-m", "mrr", text=TRUTH) == files
     why = good("explain", "mrr", "a.csv", "truth.csv", "--like", "ranx")
     assert good("explain", "mrr", "-", "truth.csv", "--like", "ranx", text=LISTS) == why
+
+
+def test_a_saved_report_is_piped_in():
+    good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--save", "r.fastrec")
+    saved = Path("r.fastrec").read_bytes()
+    assert good("report", "-", text=saved) == good("report", "r.fastrec")
+    assert_fails("standard input is not a readable fastrec report", "report", "-", text="none")
 
 
 def test_what_is_wrong_with_standard_input():

@@ -1,8 +1,10 @@
 """Tables in terminals of any width: no word, number or label is broken, and what has no room is named."""
 
+import ast
 import io
 import json
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from rich.console import Console
 
 from fastrec import drawings
 from fastrec.registry import COMMON_OPTIONS
-from fastrec.terminal import fit, wrap
+from fastrec.terminal import code_lines, fit, shell_lines, wrap
 
 WIDTHS = (20, 30, 40, 50, 60, 70, 80, 100, 132, 200)
 METRICS = ["ndcg@10", "recall@20", "map@10", "ndcg(gain=exp2, min_gain=3)@10"]
@@ -78,7 +80,7 @@ def test_no_word_number_or_label_is_broken(pictures, name, width):
     lines, wide = drawn(draw, width), drawn(draw, 500)
     for text in wanted:
         assert any(text in line for line in lines), text
-    words = {word for line in wide for word in line.split()}
+    words = {"...", *(word for line in wide for word in line.split())}  # of examples that go on in the next line
     told = re.compile(r"no room in \d+ columns for")
     for line in lines:
         broken = [word.removesuffix(":") for word in line.split() if word not in words and set(word) != {"─"}]
@@ -94,6 +96,12 @@ def test_lines_fit_unless_they_are_one_word(pictures, name, width):
     for line in drawn(draw, width):
         if name != "metric":  # whose examples are code
             assert fits(line, width) or len(line) <= longest, line
+
+
+def test_everything_about_a_metric_fits_in_80_columns():
+    for metric in fastrec.catalogue():
+        lines = drawn(lambda console, metric=metric: drawings.draw_one_metric(console, metric), 80)
+        assert max(map(len, lines)) <= 80, metric["name"]
 
 
 def fits(line, width):
@@ -152,6 +160,28 @@ def test_texts_are_wrapped_between_words():
     assert wrap("10,000 rounds at 95 %", 13) == ["10,000 rounds", "at 95 %"]
     assert wrap("  ndcg(gain=exp2, min_gain=4)@10: why", 10) == ["  ndcg(gain=exp2, min_gain=4)@10:", "  why"]
     assert wrap("日本 語の ラベル", 9) == ["日本 語の", "ラベル"]
+
+
+def test_zero_has_no_sign_and_users_without_a_group_are_none():
+    from fastrec.views import Gap, shown_difference, span
+
+    assert shown_difference(Gap(0.1, -0.00001, 0.2)) == ("+0.1000", "0.0000 to +0.2000")
+    assert span(0.5, -0.00001, 1.0) == "0.0000 – 1.0000"
+    report = fastrec.evaluate({1: [1], 2: [1]}, {1: [1], 2: [1]}, "mrr", by={"plan": {1: "free"}})
+    assert list(report.groups["plan"]) == ["(none)", "free"]
+    assert "groups: plan (1), in .groups and .to_frame()" in repr(report)
+
+
+@pytest.mark.parametrize("width", [30, 60, 90])
+def test_commands_and_examples_are_the_same_in_several_lines(width):
+    command = "fastrec compare 'a=my demo/a.csv' b=b.csv --truth 'my demo/truth.csv' -m ndcg@10,recall@20 --by segment"
+    lines = shell_lines(command, width)
+    assert shlex.split("".join(line.removesuffix("\\") for line in lines)) == shlex.split(command)
+    assert max(map(len, lines)) <= width and all(line.endswith(" \\") for line in lines[:-1])
+    code = """>>> f([1, 2, 3], {"a, b": (4, 5)}, ["ndcg(gain=exp2, ideal=list)@10", 'it, "is"'], k=10)["x, y"]"""
+    lines = code_lines(code, width)
+    assert ast.dump(ast.parse("\n".join(line[4:] for line in lines))) == ast.dump(ast.parse(code[4:]))
+    assert all(line.startswith("... ") for line in lines[1:]) and (len(lines) > 1) == (len(code) > width)
 
 
 # What is marked or missing is explained

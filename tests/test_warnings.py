@@ -154,7 +154,7 @@ def test_the_command_line_says_each_once(format_: str, tmp_path: Path) -> None:
         assert json.loads(done.stdout)["warnings"][0].startswith(ORDER)
     systems = [f"a={recs}", f"b={recs}", "--truth", truth, "-m", "mrr", "--format", format_]
     done = testing.CliRunner().invoke(program, ["compare", *systems])
-    assert done.exit_code == 0 and len(re.findall(rf"\b[ab]: {ORDER}", done.stderr)) == 2
+    assert done.exit_code == 0 and re.findall(rf"\b.*: {ORDER}", done.stderr) == [f"fastrec: warning: a, b: {ORDER}"]
 
 
 def test_no_module_warns_past_the_reports() -> None:
