@@ -90,6 +90,10 @@ def _either(names: Iterable[str]) -> str:
 
 def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> None:
     """Fail before the work rather than after it, and never write over an input."""
+    for option in FILES:
+        if options.get(option) in ("", "-"):
+            found = "standard output, which only -o writes to" if options[option] else "an empty name"
+            raise click.UsageError(f"--{option.replace('_', '-')}: a file name is wanted, found {found}")
     for option, endings in ENDINGS_OF_OPTIONS.items():
         path = options.get(option)
         if path is not None and not path.lower().endswith(endings):
@@ -98,13 +102,9 @@ def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> N
         refuse_ending(options["save"])
     files = [file for path in inputs if path is not None for file in formats.find_files(path).paths]
     taken = {os.path.realpath(path): path for path in files}
-    for option in FILES:
-        path = options.get(option)
+    for path in map(options.get, FILES):
         if path is None:
             continue
-        if path in ("", "-"):
-            found = "standard output, which only -o writes to" if path else "an empty name"
-            raise click.UsageError(f"--{option.replace('_', '-')}: a file name is wanted, found {found}")
         real = os.path.realpath(path)
         if real in taken and (os.path.isfile(real) or not os.path.exists(real)):
             raise click.UsageError(f"{path} would be written over {taken[real]}")

@@ -238,7 +238,7 @@ _TREC_SPELLED = {
 _TREC_LACKING = (
     "11pt_avg G Rndcg Rprec_mult binG bpref gm_bpref gm_map infAP iprec_at_recall ndcg_rel num_nonrel_judged_ret rbp "
     "rbp_resid relstring runid utility unj dcg ideal_dcg yaap prefs_* *_avgjg "
-    "*_IA BPM Compat INSQ INST IPrec Judged NERR8 NERR9 NERR10 NERR11 NRBP SDCG StRecall alpha_* ?_* nNRBP"
+    "*_IA BPM Compat INSQ INST IPrec Judged NERR8 NERR9 NERR10 NERR11 NRBP SDCG StRecall alpha_* \u03b1_* nNRBP"
 )
 _SET_F = "what it calls beta is the square of beta: ask fastrec itself for f_beta(beta=...)"
 _RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}

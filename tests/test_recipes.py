@@ -318,6 +318,8 @@ def test_evaluators_keep_the_least_grade_of_a_tool():
         ("bpref", "trec_eval", "fastrec does not have bpref of trec_eval yet"),
         ("iprec_at_recall_0.10", "trec_eval", "fastrec does not have iprec_at_recall_0.10 of trec_eval yet"),
         ("Judged@10", "ir_measures", "fastrec does not have Judged@10 of ir_measures yet"),
+        ("\u03b1_nDCG@10", "ir_measures", "fastrec does not have \u03b1_nDCG@10 of ir_measures yet"),
+        ("ndgc@10", "trec_eval", "trec_eval has no metric 'ndgc@10'; did you mean 'ndcg'"),
         ("set_F_4.0", "trec_eval", "set_F_4.0 of trec_eval cannot be had: what it calls beta is the square of beta"),
         ("catalog_coverage@10", "rectools", "fastrec does not have catalog_coverage@10 of RecTools yet"),
         ("NDCG@10", "rectools", "NDCG@10 of RecTools is called 'ndcg' here"),
