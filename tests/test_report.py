@@ -198,7 +198,7 @@ def test_repr_is_an_aligned_table():
 
 
 def test_repr_names_the_groupings():
-    assert "groups: country (2), age (1)" in repr(make_grouped_report()).splitlines()
+    assert "groups: country (2), age (1), in .groups and .to_frame()" in repr(make_grouped_report()).splitlines()
 
 
 def test_repr_of_an_empty_report():
