@@ -57,6 +57,7 @@ from fastrec.views import (
     distributions,
     estimated,
     facts,
+    known_call,
     order_of_lists,
     settings_table,
     warning_lines,
@@ -80,7 +81,7 @@ NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
 OTHER_FORMATS = {".json": "to_json", ".csv": "to_rows", ".md": "to_markdown", ".html": "to_html", ".tex": "to_latex"}
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 INTERVALS = ("normal", "bootstrap")
-NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # that make a mean NaN where they say so
+NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # of users; they make a mean NaN where they say so
 SAME_MEAN = 1e-9  # of sums that were rounded in different orders
 MOST_ROUNDS = 10**7
 SHARES = ("truth_users_with_recs", "truth_items_in_recs")
@@ -583,8 +584,21 @@ class Report(Mapping[str, float]):
         return write_or_return(html_page(title, sections, lead), path)
 
     def _rules(self, policies: Iterable[str]) -> str:
-        """Those of some policies that this report has."""
-        return ", ".join(f"{policy}={self.settings[policy]}" for policy in policies if policy in self.settings)
+        """Those of some policies that treat users in a metric of this report."""
+        ours = self._policies()
+        return ", ".join(f"{policy}={self.settings[policy]}" for policy in policies if policy in ours)
+
+    def _policies(self) -> set[str]:
+        """The policies that a metric follows: of rows, those of lists follow `no_truth`, and gauc `one_class`."""
+        found = {policy for policy in NAN_POLICIES if policy in self.settings}
+        if "rows" not in self.data:
+            return found
+        calls = [known_call(name) for name in self]
+        if not any(call is None or call.metric.kind == "ranking" for call in calls):
+            found.discard("no_truth")
+        if not any(call is not None and ("one_class", "call") in call.options for call in calls):
+            found.discard("one_class")
+        return found
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the means with their 95 % intervals: against the cut-off k where every metric has several, else as bars.

@@ -494,6 +494,25 @@ def test_a_report_without_per_user_values_loads_without(tmp_path):
         _ = report.per_user
 
 
+@pytest.mark.parametrize(
+    ("metrics", "rules"),
+    [
+        (["auc"], ("", "")),
+        (["auc", "log_loss"], ("", "")),
+        (["auc", "gauc"], (" (one_class=drop)", " (one_class=drop)")),
+        (["gauc(one_class=half)"], ("", "")),
+        (["auc", "ndcg@2"], (" (no_truth=skip)", "")),
+        (["gauc", "ndcg@2"], (" (no_truth=skip, one_class=drop)", " (one_class=drop)")),
+    ],
+)
+def test_the_notes_name_the_policies_that_a_metric_follows(metrics, rules):
+    """No policy leaves a user out of an AUC over all rows."""
+    report = fastrec.evaluate_scores([0, 0, 1, 1, 0, 1], np.arange(6.0) / 10, [0, 2, 4, 6], metrics)
+    wanted = f"6 rows of 3 users; 1 without a relevant item{rules[0]}; 1 without a negative row{rules[1]}"
+    assert wanted in repr(report).splitlines()
+    assert wanted in report.to_html()
+
+
 def test_a_report_survives_pickle():
     estimate = GroupEstimate(0.5, 0.1, 3, rest=Estimate(0.25, 0.1, 2))
     report = make_report(groups={"age": {18: {"ndcg@10": estimate}}})
