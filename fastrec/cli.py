@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fastrec.comparison import Comparison, ComparisonRow
+    from fastrec.explanation import Explanation
     from fastrec.files import Evaluated, Resources, ScoreColumns
     from fastrec.registry import Call
     from fastrec.report import Report
@@ -1139,8 +1140,14 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
                 watch("reading")
                 arguments["progress"] = functools.partial(watch, "evaluating")
             why = explain(metric, recs, truth, like=options["like"] or None, n_users=options["show_users"], **arguments)
-        why = dataclasses.replace(why, warnings=tuple(map(inputs.shown, why.warnings)))
+        why = _reworded(why, lambda text: _in_options(inputs.shown(text)))
     write_explanation(why, options)
+
+
+def _reworded(why: Explanation, change: Callable[[str], str]) -> Explanation:
+    """The explanation with other words in its warnings and in why there is no number."""
+    sides = {tool: dataclasses.replace(side, problem=change(side.problem)) for tool, side in why.sides.items()}
+    return dataclasses.replace(why, sides=sides, warnings=tuple(map(change, why.warnings)))
 
 
 def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: bool) -> dict[str, Any]:

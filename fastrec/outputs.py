@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 Text = str | Callable[["Console"], None]  # or what draws on a console
+Forms = dict[str, Callable[[], Text]]  # by format, without the last line end
 WIDTH = 80  # of what is no terminal
 ENDINGS = {".txt": "table", ".json": "json", ".csv": "csv", ".md": "md", ".html": "html", ".tex": "tex"}
 SAVED = "fastrec"  # the format that only a file can have
@@ -117,60 +118,62 @@ def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> N
 
 def write_report(report: Report, options: Mapping[str, Any]) -> None:
     """All that the options ask for, what is printed last."""
-    title = {"title": options["title"]} if options["title"] is not None else {}
     if options.get("save") is not None:
         report.save(options["save"])
-    if options["html"] is not None:
-        report.to_html(options["html"], **title)
     if options["format_"] == SAVED:
         report.save(options["output"])
-        return
-    forms: dict[str, Callable[[], Text]] = {
+    listed = [f"- {pages.markdown_text(line)}" for line in counts(report)]
+    own: Forms = {
         "table": lambda: lambda console: draw_report(console, report),
-        "json": lambda: report.to_json(indent=2) + "\n",
-        "csv": lambda: csv_text(list(report.to_rows()[0]), report.to_rows()),
-        "md": lambda: "\n".join([*_heading(options), report.to_markdown(), "", *_listed(counts(report)), ""]),
-        "html": lambda: str(report.to_html(**title)),
-        "tex": lambda: report.to_latex() + "\n",
+        "md": lambda: "\n".join([*_heading(options), report.to_markdown(), "", *listed]),
     }
-    emit(forms[options["format_"]](), options["output"])
-
-
-def _listed(lines: Iterable[str]) -> list[str]:
-    return [f"- {pages.markdown_text(line)}" for line in lines]
-
-
-def _heading(options: Mapping[str, Any]) -> list[str]:
-    return [] if options["title"] is None else [f"# {pages.markdown_text(options['title'])}", ""]
+    _write(report, own, options)
 
 
 def write_comparison(found: Comparison, reports: Mapping[str, Report], options: Mapping[str, Any]) -> None:
     """All that the options ask for, what is printed last."""
-    title = {"title": options["title"]} if options["title"] is not None else {}
-    if options["html"] is not None:
-        found.to_html(options["html"], **title)
-    notes = [*legend_of(found, reports), *warning_lines(found.warnings)]
-    forms: dict[str, Callable[[], Text]] = {
+    tables, notes = tables_of_comparison(found, reports), [*legend_of(found, reports), *warning_lines(found.warnings)]
+    own: Forms = {
         "table": lambda: lambda console: draw_comparison(console, found, reports),
-        "json": lambda: found.to_json(indent=2) + "\n",
-        "csv": lambda: csv_text(list(found.to_rows()[0]), found.to_rows()),
-        "md": lambda: "\n".join(
-            [*_heading(options), pages.as_markdown(tables_of_comparison(found, reports), notes), ""]
-        ),
-        "html": lambda: str(found.to_html(**title)),
-        "tex": lambda: found.to_latex() + "\n",
+        "md": lambda: "\n".join([*_heading(options), pages.as_markdown(tables, notes)]),
     }
-    emit(forms[options["format_"]](), options["output"])
+    _write(found, own, options)
 
 
 def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
     """What the options ask for."""
-    forms: dict[str, Callable[[], Text]] = {
+    forms: Forms = {
         "table": lambda: lambda console: draw_explanation(console, why),
-        "json": lambda: why.to_json(indent=2) + "\n",
-        "md": lambda: why.to_markdown() + "\n",
+        "json": lambda: why.to_json(indent=2),
+        "md": why.to_markdown,
     }
-    emit(forms[options["format_"]](), options["output"])
+    _emit_form(forms, options)
+
+
+def _write(found: Report | Comparison, own: Forms, options: Mapping[str, Any]) -> None:
+    """The page, and the form that is printed: one that is drawn for the terminal, or one that the result has itself."""
+    title = {} if options["title"] is None else {"title": options["title"]}
+    if options["html"] is not None:
+        found.to_html(options["html"], **title)
+    if options["format_"] == SAVED:
+        return
+    forms: Forms = {
+        **own,
+        "json": lambda: found.to_json(indent=2),
+        "csv": lambda: csv_text(list(found.to_rows()[0]), found.to_rows()).removesuffix("\n"),
+        "html": lambda: str(found.to_html(**title)).removesuffix("\n"),
+        "tex": found.to_latex,
+    }
+    _emit_form(forms, options)
+
+
+def _emit_form(forms: Forms, options: Mapping[str, Any]) -> None:
+    made = forms[options["format_"]]()
+    emit(made if callable(made) else f"{made}\n", options["output"])
+
+
+def _heading(options: Mapping[str, Any]) -> list[str]:
+    return [] if options["title"] is None else [f"# {pages.markdown_text(options['title'])}", ""]
 
 
 def emit(text: Text, output: str | None) -> None:

@@ -65,7 +65,6 @@ LONGEST_TEXT = 10_000  # of a metric with all its options
 WHOLE_TEXT = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
 MinGain = float | typing.Literal["any"]
-CALLED_ELSEWHERE = {"ap": "map"}  # of lists, or average_precision of rows: which is meant is not to be known
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
 DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
@@ -455,8 +454,6 @@ def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
             names = sorted({metric.name for metric in found} | {ours for ours, _ in given})
             raise MetricError(f"{name!r} may be {' or '.join(names)}: say which")
     if not found:
-        if (ours := CALLED_ELSEWHERE.get(re.sub(r"[^a-z]", "", name.lower()))) is not None:
-            raise MetricError(f"unknown metric {name!r}; did you mean {ours!r}?")
         names = list(dict.fromkeys(metric.name for metric in known))
         raise MetricError(f"unknown metric {name!r}{nearest(name, names, 'fastrec.catalogue()')}")
     return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0], inside

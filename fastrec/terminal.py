@@ -74,13 +74,18 @@ def wrap(text: str, width: int, hang: str = "") -> list[str]:
 
 
 def shell_lines(command: str, width: int) -> list[str]:
-    r"""A command in lines that a shell reads as one: they end between words, in a backslash.
+    r"""A command in lines that a shell reads as one: they end between words, in a backslash, and part no option.
 
     >>> shell_lines("fastrec evaluate recs.csv 'the truth.csv' -m mrr", 30)
     ['fastrec evaluate recs.csv \\', "    'the truth.csv' -m mrr"]
     """
-    words = [shlex.quote(word) for word in shlex.split(command)]
-    return _joined(words, width - 2, "    ", " \\")
+    parts: list[str] = []
+    for word in map(shlex.quote, shlex.split(command)):
+        if parts and re.fullmatch(r"-\S+", parts[-1]):
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    return _joined(parts, width - 2, "    ", " \\")
 
 
 def code_lines(line: str, width: int) -> list[str]:
