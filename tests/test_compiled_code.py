@@ -227,6 +227,70 @@ def test_another_numba_is_slower_and_nothing_else(tmp_path):
     assert ask(STRANGE, tmp_path) == ["fine"]
 
 
+HELPERS = """
+@jit.helper
+def twice(number):
+    return 2 * number
+
+@jit.helper
+def four_times(number):
+    return twice(twice(number))
+
+def sum_of_four(numbers):
+    found = 0
+    for number in numbers:
+        found += four_times(number)
+    return found
+
+def compile_helpers():
+    numbers = np.arange(1, 6)
+    assert jit.Entry(sum_of_four, "sum_of_four").dispatcher(numbers)(numbers) == 60
+    return jit.Helper.plain
+"""
+OTHER_NUMBAS = {  # what stands in for parts that another version lacks or has otherwise
+    "as it is": "",
+    "without a module": "sys.modules['fastrec.kernels.pipeline'] = None",
+    "without a method": """
+from fastrec.kernels import pipeline
+class Strange(pipeline._HelperLibrary):
+    def _finalize_dynamic_globals(self):
+        raise AttributeError("_finalize_dynamic_globals")
+pipeline._HelperLibrary = Strange
+""",
+    "with other arguments": """
+from fastrec.kernels import pipeline
+class Strange(pipeline.DefaultPassBuilder):
+    define_nopython_pipeline = staticmethod(lambda state, name: None)
+pipeline.DefaultPassBuilder = Strange
+""",
+}
+
+
+@pytest.mark.parametrize("other", OTHER_NUMBAS)
+def test_helpers_are_compiled_without_the_private_parts_of_numba(other, tmp_path):
+    code = f"import numba, sys\n{OTHER_NUMBAS[other]}\nprint(compile_helpers(), compile_helpers())"
+    assert ask(HELPERS + code, tmp_path) == [str(other != "as it is")] * 2
+
+
+BROKEN = """
+def broken(numbers):
+    return numbers.no_such_attribute
+
+for _ in range(2):
+    try:
+        jit.Entry(broken, "broken").dispatcher(np.arange(3))
+    except Exception as error:
+        assert "no_such_attribute" in str(error), error
+    else:
+        raise AssertionError("compiled")
+print(jit.Helper.plain, compile_helpers())
+"""
+
+
+def test_code_that_cannot_be_compiled_says_nothing_against_the_private_parts(tmp_path):
+    assert ask(HELPERS + BROKEN, tmp_path) == ["False", "False"]
+
+
 @pytest.mark.parametrize(
     ("owner", "mode", "ours"),
     [(1000, 0o644, True), (0, 0o644, True), (1000, 0o664, True), (1000, 0o646, False), (1001, 0o644, False)],

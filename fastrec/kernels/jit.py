@@ -37,6 +37,8 @@ class Helper:
     Dispatchers of a few dozen helpers cost more than loading a compiled kernel, which needs none of them.
     """
 
+    plain = False  # whether the parts of Numba that compile helpers faster have failed in this process
+
     def __init__(self, function: Callable[..., Any], *, inlined: bool = False) -> None:
         self._function = function
         self._inlined = inlined
@@ -46,16 +48,27 @@ class Helper:
         """The function as Python runs it."""
         return self._function(*arguments)
 
-    @once
+    @property
     def dispatcher(self) -> Any:
         """Numba's dispatcher."""
+        return self._plain if Helper.plain else self._quick
+
+    @once
+    def _plain(self) -> Any:
+        """One that is compiled as Numba compiles any function."""
+        return self._made()
+
+    @once
+    def _quick(self) -> Any:
+        """One that is compiled in a third less time, by private parts of Numba that other versions may not have."""
+        from fastrec.kernels.pipeline import HelperCompiler
+
+        return self._made(pipeline_class=HelperCompiler)
+
+    def _made(self, **more: Any) -> Any:
         from numba import njit
 
-        options = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-        with contextlib.suppress(Exception):  # Numba's private parts are others: slower to compile, same code
-            from fastrec.kernels.pipeline import HelperCompiler
-
-            options["pipeline_class"] = HelperCompiler
+        options = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, **more}
         return njit(**options, forceinline=self._inlined)(self._function)
 
     @property
@@ -135,15 +148,29 @@ class Entry:
         """Compile, or read compiled code."""
         if self._dispatcher is not None:  # by another thread, or since a call was interrupted
             return
+        signature = _signature(arguments)
+        try:
+            self._dispatcher = self._compile(signature)
+        except Exception:
+            if Helper.plain:
+                raise
+            Helper.plain = True  # slower to compile, same code
+            try:
+                self._dispatcher = self._compile(signature)
+            except Exception:
+                Helper.plain = False  # it was no fault of theirs
+                raise
+
+    def _compile(self, signature: tuple[Any, ...]) -> Any:
+        """Numba's dispatcher, with code for such arguments."""
         from numba import njit
 
-        signature = _signature(arguments)
         dispatcher = njit(**self._options)(self._compiled_from())
         if hasattr(dispatcher, "compile"):  # Numba may be told not to compile
             with _noticed() as begin:
                 _keep_on_disk(dispatcher, self._variant, missing=begin)
                 dispatcher.compile(signature)
-        self._dispatcher = dispatcher
+        return dispatcher
 
     def _compiled_from(self) -> Callable[..., Any]:
         """Return the function that Numba compiles."""

@@ -52,7 +52,9 @@ class _AfterLowering(LoweringPass):  # type: ignore[misc]
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        name: list[Any] = []  # Numba knows code by the builtin that Python would call, which nothing does here
+        # Numba knows code by the builtin that Python would call. None is made here, and nothing calls it, so a bound
+        # method of a new list stands in: it is a builtin to Numba, and no two helpers have the same.
+        name: list[Any] = []
         state.cr = state.cr._replace(cfunc=name.append)
         state.targetctx.insert_user_function(name.append, state.cr.fndesc, [state.library])
         return True
