@@ -57,9 +57,9 @@ from fastrec.tables import (
     TooLargeError,
     check_groupings,
     estimate_bytes,
-    is_text,
     joint_kind,
     label_sql,
+    labels_are_texts,
     load,
     number_sql,
     one_row,
@@ -912,7 +912,7 @@ class _Labels(NamedTuple):
                 f"FROM (SELECT DISTINCT {label} AS label FROM ends)",
             )
             spelled = [row[0] for row in con.execute(f"SELECT label FROM texts{nth} ORDER BY code").fetchall()]
-            texts.append(_typed(spelled) if _may_be_integers(files, f"by{nth}") else as_labels(spelled))
+            texts.append(as_labels(spelled) if labels_are_texts(con, files, f"by{nth}") else _typed(spelled))
         codes = ", ".join(f"texts{nth}.code AS by{nth}" for nth in range(len(names)))
         joins = " ".join(
             f"JOIN texts{nth} ON texts{nth}.label = coalesce(low{nth}, {text_sql(NO_LABEL)})"
@@ -963,12 +963,6 @@ def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], u
         f"{short_text(low)} and {short_text(high)} ({count} such users)",
         "by",
     )
-
-
-def _may_be_integers(files: Sequence[File], role: str) -> bool:
-    """Whether labels whose texts are integers are integers: texts with a type stay texts, as in data frames."""
-    having = [file for file in files if role in file.names and file.table != "seen"]
-    return not any(is_text(file.types[role]) and file.names[role] not in file.source.untyped for file in having)
 
 
 def _typed(texts: list[str]) -> Array:

@@ -47,9 +47,9 @@ __all__ = [
     "TooLargeError",
     "check_groupings",
     "estimate_bytes",
-    "is_text",
     "joint_kind",
     "label_sql",
+    "labels_are_texts",
     "load",
     "number_sql",
     "one_row",
@@ -63,6 +63,7 @@ __all__ = [
 SIGNED_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 INTEGER_TYPES = frozenset((*SIGNED_TYPES, *(f"U{name}" for name in SIGNED_TYPES)))
 NARROW_INTEGERS = frozenset(("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"))
+NULLS = '"NULL"'  # of a Parquet column of nothing else
 TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 TEXT_TYPES = frozenset(("VARCHAR", "UUID"))
 LARGEST_ID = 2**63 - 1
@@ -384,13 +385,12 @@ def _is_integer(type_: str) -> bool:
     return type_ in INTEGER_TYPES or (type_.startswith("DECIMAL") and type_.endswith(",0)"))
 
 
-def is_text(type_: str) -> bool:
-    """Whether values of a type of DuckDB are texts."""
+def _is_text(type_: str) -> bool:
     return type_ in TEXT_TYPES or type_.startswith("ENUM")
 
 
 def _is_label(type_: str) -> bool:
-    return _is_integer(type_) or is_text(type_) or type_ in ("BOOLEAN", "DATE", *TIMES)
+    return _is_integer(type_) or _is_text(type_) or type_ in ("BOOLEAN", "DATE", *TIMES, NULLS)
 
 
 def label_sql(file: File, role: str) -> str:
@@ -420,6 +420,20 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
         raise InputError(f"neither {paths} has the column {name!r} to group by")
 
 
+def labels_are_texts(con: DuckDBPyConnection, files: Sequence[File], role: str) -> bool:
+    """Whether the labels of a grouping have a type and are no integers, which texts are not matched with."""
+    having: dict[str, File] = {}
+    for file in files:
+        if role not in file.names or file.table == "seen" or file.names[role] in file.source.untyped:
+            continue
+        if one_row(con, f"SELECT count({quoted(role)}) FROM {quoted(file.table)}") != (0,):
+            having.setdefault("integers" if _is_integer(file.types[role]) else "texts", file)
+    if len(having) > 1:
+        found = ", ".join(f"{file.at(role)} holds {kind}" for kind, file in having.items())
+        raise InputTypeError(f"labels to group by must be of one type in all files, found {found}")
+    return "texts" in having
+
+
 def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
     """No nulls where a value is needed, and numbers where numbers are needed."""
     if not file.rows:
@@ -434,7 +448,7 @@ def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
         raise InputError(f"{file.at(role)} has no value (null) in {rows}")
     if not _is_number_role(role):
         return
-    if is_text(file.types[role]):
+    if _is_text(file.types[role]):
         _check_number_text(con, file, role)
     elif not _is_number(file.types[role]):
         raise InputTypeError(f"{file.at(role)} holds {file.types[role]}: a {role} must be a number")
@@ -465,7 +479,7 @@ def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:
     """No integers that a double would round; of texts too, while decimals are rounded as data frames round them."""
     column, type_ = quoted(role), file.types[role]
     inexact = f"NOT BETWEEN {-MAX_EXACT_INTEGER} AND {MAX_EXACT_INTEGER}"
-    if is_text(type_):
+    if _is_text(type_):
         wrong = (
             f"abs(CAST({column} AS DOUBLE)) >= {MAX_EXACT_INTEGER} AND {_is_whole_text(column)} "
             f"AND coalesce(TRY_CAST({column} AS HUGEINT) {inexact}, true)"
@@ -491,7 +505,7 @@ def _check_ranks(con: DuckDBPyConnection, file: File, role: str) -> None:
     whole = f"TRY_CAST({column} AS BIGINT) IS NOT NULL"
     if not _is_integer(type_):
         exact = f"abs({value}) <= {MAX_EXACT_INTEGER}"
-        exact = f"({exact} OR {_is_whole_text(column)})" if is_text(type_) else exact
+        exact = f"({exact} OR {_is_whole_text(column)})" if _is_text(type_) else exact
         whole = f"coalesce(TRY_CAST({column} AS BIGINT) = {value}, false) AND {exact}"
     first, found = _first_where(con, file, role, f"NOT ({whole})")
     if first is not None:
@@ -549,7 +563,7 @@ def _inspect_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
     if _is_integer(type_):
         _check_id_range(con, file, role)
         return _Ids(where, "integer")
-    if not is_text(type_):
+    if not _is_text(type_):
         advice = "ids must be integers or text"
         if type_.endswith("]"):
             advice = "one row per user and item is wanted"

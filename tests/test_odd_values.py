@@ -228,6 +228,11 @@ def labelled(values: list[Any]) -> dict[str, dict[str, list[Any]]]:
     return {"recs": rows, "truth": {**rows, "plan": values}}
 
 
+def labelled_twice(recs: list[Any], truth: list[Any]) -> dict[str, dict[str, list[Any]]]:
+    rows = {"user_id": [1, 2], "item_id": [7, 8]}
+    return {"recs": {**rows, "plan": recs}, "truth": {**rows, "plan": truth}}
+
+
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     **{f"ranks, {name}": (odd_lists(rank=own), {"metrics": "mrr"}) for name, own in RANKS.items()},
     "ranks as places": (odd_lists(rank=[1.0, 1000.0]), {"metrics": "ndcg@3", "like": "rectools"}),
@@ -245,8 +250,21 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
         for name, own in {**LABELS, **TYPED_LABELS}.items()
     },
 }
+LABELS_OF_BOTH: dict[str, tuple[list[Any], list[Any]]] = {
+    "integers of several widths": ([1, 2**40], [1, 2**40]),
+    "integers and nulls": ([1, 2], [None, None]),
+    "texts and nulls": (["1", "2"], [None, None]),
+    "nulls": ([None, None], [None, None]),
+    "integers and texts": ([1, None], [None, "a"]),
+    "integers and texts of integers": ([1, 2], ["1", "2"]),
+}
+CASES |= {
+    f"labels of both sides, {name}": (labelled_twice(*own), {"metrics": "mrr", "by": "plan"})
+    for name, own in LABELS_OF_BOTH.items()
+}
 NOT_IN_CSV = {  # which has no zero bytes and no types
     *(f"labels to group by, {name}" for name in (*NUL, *TYPED_LABELS, "past 64 bits")),
+    *(f"labels of both sides, {name}" for name in LABELS_OF_BOTH if "texts" in name),
 }
 
 
