@@ -460,7 +460,7 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
     sheet.line()
     sheet.notes([*counts(other)[:-2], *found.notes()[:1], meaning_of_mark(found.settings["level"])])
     sheet.line()
-    sheet.line(f"The comparison as a page for a browser: {os.path.join(folder, 'comparison.html')}")
+    sheet.text(f"The comparison as a page for a browser: {os.path.join(folder, 'comparison.html')}")
     sheet.line()
     sheet.line("Next, try:")
     systems = " ".join(f"{name}={shlex.quote(paths[name])}" for name in reports)

@@ -616,14 +616,13 @@ def test_a_page_may_have_any_title(name: str) -> None:
 
 
 def test_a_metric_that_is_not_there_does_not_list_all_that_are() -> None:
-    """The nearest name where one is near, else a few and how to see the others."""
+    """The nearest name where one is near, else a few and how to see the others; all where nothing lists them."""
     many = fastrec.evaluate([[1]], [[1]], ["ndcg", "recall"], k=range(1, 200), per_user=True)
     both = fastrec.compare({"a": many, "b": many}, n_rounds=10)
     calls: list[Callable[[], Any]] = [
         lambda: fastrec.explain("zzz"),
         lambda: fastrec.explain("zzz", like=["ranx", "recbole"]),
         lambda: fastrec.evaluate([[1]], [[1]], "zzz"),
-        lambda: fastrec.evaluate([[1]], [[1]], "zzz", like="trec_eval"),
         lambda: many["zzz"],
         lambda: many["ndcg@500"],
         lambda: both.plot("zzz"),
@@ -631,6 +630,8 @@ def test_a_metric_that_is_not_there_does_not_list_all_that_are() -> None:
     ]
     for call in calls:
         assert len(refuse(call, Value, "zzz|ndcg@500")) < 220
+    of_tool = refuse(lambda: fastrec.evaluate([[1]], [[1]], "zzz", like="trec_eval"), Value, "zzz")
+    assert len(of_tool) < 500 and "success@{k}" in of_tool and "…" not in of_tool
     assert "did you mean 'recall'?" in refuse(lambda: many["recal@3"], fastrec.MetricNotFoundError, "recal")
     refuse(lambda: fastrec.explain("zzz"), Metric, r"known: hits, .*… \(\d+ in all: fastrec.catalogue\(\)\)")
 
@@ -831,7 +832,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a baseline that is none": ((*COMPARE, "--baseline", "old"), "--baseline old: none of the systems a, b"),
     "a level that is none": ((*COMPARE, "--level", "95"), "level must lie between 0 and 1, both excluded, not 95.0"),
-    "no rounds": ((*COMPARE, "--rounds", "0"), "n_rounds must be a whole number from 1 to 10000000, found 0"),
+    "no rounds": ((*COMPARE, "--rounds", "0"), "--rounds must be a whole number from 1 to 10000000, found 0"),
     "a negative seed": ((*COMPARE, "--seed", "-1"), "seed must be a whole number from 0 to 18446744073709551615"),
     "a metric of a log": (
         ("compare", "a=gone.csv", "b=gone.csv", "-m", "auc", "--baseline", "a", "--fail-if-worse", "gauc"),
@@ -841,7 +842,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("evaluate", "gone.csv", "gone.csv", "-m", "mrr", "--fail-under", "ndcg@5=0.1"),
         "--fail-under ndcg@5: not evaluated here; there is mrr",
     ),
-    "a tool that is none": (("evaluate", "gone.csv", "gone.csv", "--like", "trec"), "like='trec' is no tool"),
+    "a tool that is none": (("evaluate", "gone.csv", "gone.csv", "--like", "trec"), "--like trec is no tool"),
     "a metric that no side knows": (("explain", "zzz", "gone.csv", "gone.csv"), "unknown metric 'zzz'"),
 }
 
