@@ -6,7 +6,7 @@ import io
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
 
@@ -75,7 +75,7 @@ NoTruth = Literal["skip", "zero", "nan", "error", "judged", "listed"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
 STATE_FORMAT = 2  # of what to_bytes writes
-MOST_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
+MAX_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 POLICY_CHOICES = {
     "ties": tuple(TIES),
     "no_truth": NO_TRUTH_CHOICES,
@@ -275,11 +275,9 @@ def evaluate_by_items(
     prepared = first._prepare(recs, truth, exclude, about)  # noqa: SLF001 - once for all
     for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules
-    reports = {}
-    for label, evaluator in evaluators.items():  # a segment may well have nothing that is relevant
-        ignored = NO_TRUTH if len(prepared.log.truth_items) else ""
-        reports[label] = evaluator._report(copied=False, ignored=ignored)  # noqa: SLF001 - ours
-    return reports
+    # a segment may well have nothing that is relevant: only a truth without rows is warned of
+    silent = (NO_TRUTH,) if len(prepared.log.truth_items) else ()
+    return {label: evaluator._report(copied=False, silent=silent) for label, evaluator in evaluators.items()}  # noqa: SLF001
 
 
 def _about(columns: Columns, user_ids: Any, groups: Any, user_weight: Any) -> AboutUsers:
@@ -609,7 +607,7 @@ class _Evaluating(Shared, ABC):
         return self._report(copied=True)
 
     @in_turn
-    def _report(self, *, copied: bool, ignored: str = "") -> Report:
+    def _report(self, *, copied: bool, silent: Collection[str] = ()) -> Report:
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         data = self._describe_data(state)
         lines = [*doubts(data), *(hint.line(data) for hint in self._hints.values())]
@@ -623,9 +621,9 @@ class _Evaluating(Shared, ABC):
             user_ids=join_ids(self._users),
             fastrec_version=__version__,
             labels=self._join_labels(state.n_users),
-            warnings=[line for line in lines if line == ignored],
+            warnings=[],
         )
-        record(report, lines)
+        record(report, lines, silent=silent)
         return report
 
     def _estimate(self, users: Part, value: Any) -> Estimate:
@@ -1264,8 +1262,8 @@ def _check_n_items(n_items: Any) -> int | None:
 def _check_sizes(plan: Plan, log: Lists) -> None:
     """Users and gains that are too large, and gains that the asked metrics cannot take."""
     lists, held = log.longest
-    if lists + held > MOST_ROWS_OF_USER:
-        raise InputError(f"a list and a truth hold at most {MOST_ROWS_OF_USER} items, found {lists} and {held}")
+    if lists + held > MAX_ROWS_OF_USER:
+        raise InputError(f"a list and a truth hold at most {MAX_ROWS_OF_USER} items, found {lists} and {held}")
     if len(log.truth_items):
         check_grades(plan, np.ones(1) if log.gains is None else log.gains, "truth gains")
 
@@ -1333,17 +1331,16 @@ def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = No
     what : "lists" for recommended lists, "scores" for scored rows, or "all": these and what sorts frames and files
     progress : called as `progress(done, total)` before the first kernel and after each
     """
-    check_choice("what", what, WARMUPS)
+    check_choice("what", what, list(_WARMUPS))
     check_progress(progress)
     Entry.eager = True
-    tasks = [task for name in (WARMUPS[:-1] if what == "all" else [what]) for task in _WARM_UP[name]()]
-    if what == "all":
-        tasks.append(_warm_up_grouping)
-    for done, task in enumerate([*tasks, None]):
+    tasks = [task for part in _WARMUPS[what] for task in part()]
+    for done, task in enumerate(tasks):
         if progress is not None:
             progress(done, len(tasks))
-        if task is not None:
-            task()
+        task()
+    if progress is not None:
+        progress(len(tasks), len(tasks))
 
 
 def _warm_up_lists() -> list[Callable[[], Any]]:
@@ -1370,12 +1367,13 @@ def _warm_up_scores() -> list[Callable[[], Any]]:
     return tasks
 
 
-_WARM_UP = {"lists": _warm_up_lists, "scores": _warm_up_scores}
-WARMUPS = (*_WARM_UP, "all")
+def _warm_up_grouping() -> list[Callable[[], Any]]:
+    """Calls that compile what puts the rows of users together."""
+    return [_group_everything]
 
 
-def _warm_up_grouping() -> None:
-    """Compile what puts the rows of users together: of dense keys and of others, ids and ranks of either width."""
+def _group_everything() -> None:
+    """Group rows of dense keys and of others, ids and ranks of either width."""
     rows = np.arange(1 << 16)
     users, ranks = rows % 512, rows // 512
     narrow = users.astype(np.int32)
@@ -1389,3 +1387,10 @@ def _warm_up_grouping() -> None:
     for width in (np.int32, np.int64):
         blocks = group_rows(np.repeat(users[::-1], 64).astype(width), 1)
         blocks.take(np.repeat(rows, 64).astype(width))
+
+
+_WARMUPS = {
+    "lists": (_warm_up_lists,),
+    "scores": (_warm_up_scores,),
+    "all": (_warm_up_lists, _warm_up_scores, _warm_up_grouping),
+}

@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, shown, whole_number
+from fastrec.schema import LABEL
 
 __all__ = [
     "dump_json",
@@ -29,7 +30,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 KINDS_OF_IDS = "iuU"
-MOST_SMALLER = 1100  # times that deflate makes anything smaller: 1,032 at best
+MAX_COMPRESSION = 1100  # times that deflate makes anything smaller: 1,032 at best
 
 
 def dump_json(value: object, indent: int | None = None) -> str:
@@ -71,7 +72,7 @@ def read_archive(file: IO[bytes], name: str) -> tuple[Any, dict[str, Array]]:
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         unpacked = sum(member.file_size for member in members)
-        if unpacked > MOST_SMALLER * packed:
+        if unpacked > MAX_COMPRESSION * packed:
             raise InputError(f"it claims to hold {unpacked:,} bytes, which {packed:,} bytes cannot")
         arrays = {member.filename.removesuffix(".npy"): _read_array(archive, member) for member in members}
     return json.loads(arrays.pop(name).tobytes()), arrays
@@ -99,7 +100,7 @@ def pack_ids(ids: Array | None, name: str = "user_ids") -> dict[str, Array]:
     if ids.dtype.kind in KINDS_OF_IDS:
         return {name: ids}
     listed: list[Any] = ids.tolist()
-    other = {type(user_id).__name__ for user_id in listed if not _is_id(user_id)}
+    other = {type(user_id).__name__ for user_id in listed if not LABEL.holds(user_id)}
     if other:
         raise InputError(f"only text and integer {name} can be saved, not {', '.join(sorted(other))}")
     return {f"{name}_json": _as_bytes(listed)}
@@ -110,7 +111,7 @@ def unpack_ids(arrays: Mapping[str, Array], n_users: int, name: str = "user_ids"
     found = arrays.get(name)
     if f"{name}_json" in arrays:
         listed = json.loads(arrays[f"{name}_json"].tobytes())
-        if not isinstance(listed, list) or not all(map(_is_id, listed)):
+        if not isinstance(listed, list) or not all(map(LABEL.holds, listed)):
             raise InputError(f"{name} must be a list of texts and integers")
         found = np.empty(len(listed), dtype=object)
         found[:] = listed
@@ -119,10 +120,6 @@ def unpack_ids(arrays: Mapping[str, Array], n_users: int, name: str = "user_ids"
             f"{name} must be one text or integer for each of {n_users} users, found {found.dtype} {found.shape}"
         )
     return found
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str) or whole_number(value) is not None
 
 
 def pack_labels(labels: Mapping[str, Array]) -> tuple[list[str], dict[str, Array]]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from fastrec.control_groups import address_space_left, control_groups
 from fastrec.exceptions import InputError, InputTypeError, shown, whole_number
-from fastrec.kernels.jit import LEAST_SPACE, NO_DRIVER, Bins, parallel_driver
+from fastrec.kernels.jit import MIN_SPACE, NO_DRIVER, Bins, parallel_driver
 from fastrec.kernels.opcodes import BLOCK, DIGITS, N_FACTS
 from fastrec.kernels.ranking import Program, Totals, Users
 from fastrec.threads import run_in_threads, was_forked
@@ -40,7 +40,7 @@ def resolve_threads(n_threads: int | None) -> int:
     Under a limit of the address space fewer: each thread reserves a stack and an arena of `malloc`.
     """
     number, left = _wanted_threads(n_threads), address_space_left()
-    return number if left is None else max(1, min(number, (left - LEAST_SPACE) // SPACE_PER_THREAD))
+    return number if left is None else max(1, min(number, (left - MIN_SPACE) // SPACE_PER_THREAD))
 
 
 def _wanted_threads(n_threads: int | None) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import IO, Any, NamedTuple, Self, TypeVar, cast
 
@@ -83,7 +83,7 @@ FRAME_KINDS = ("pandas", "polars", "pyarrow")
 INTERVALS = ("normal", "bootstrap")
 NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # of users; they make a mean NaN where they say so
 SAME_MEAN = 1e-9  # of sums that were rounded in different orders
-MOST_ROUNDS = 10**7
+MAX_ROUNDS = 10**7
 SHARES = ("truth_users_with_recs", "truth_items_in_recs")
 ESTIMATE = {"mean": NUMBER, "std_error": NUMBER, "users": COUNT}
 HEAD = {"schema": COUNT, "fastrec": str}  # of the document of `Report.save` in any version
@@ -101,13 +101,13 @@ FORM: dict[str, Any] = {
 OF_LISTS = {"no_truth": one_of(NO_TRUTH_CHOICES), "no_recs": one_of(NO_RECS_CHOICES), "min_gain": SETTING}
 FORM_OF_LISTS = {"data": {"rec_rows": COUNT, "truth_rows": COUNT}, "settings": OF_LISTS}
 FORM_OF_ROWS = {"data": {"rows": COUNT}, "settings": {"no_truth": one_of(NO_TRUTH_CHOICES), "min_gain": SETTING}}
-LARGEST_SEED = 2**64 - 1
+MAX_SEED = 2**64 - 1
 
 
 def check_resampling(level: Any, n_rounds: Any, seed: Any) -> dict[str, Any]:
     """The level of an interval, and the rounds and the seed of resampling, as numbers of Python."""
     checked: dict[str, Any] = {"level": check_level(level)}
-    for name, value, least, most in (("n_rounds", n_rounds, 1, MOST_ROUNDS), ("seed", seed, 0, LARGEST_SEED)):
+    for name, value, least, most in (("n_rounds", n_rounds, 1, MAX_ROUNDS), ("seed", seed, 0, MAX_SEED)):
         number = whole_number(value)
         if number is None or not least <= number <= most:
             raise InputError(f"{name} must be a whole number from {least} to {most}, found {shown(value)}")
@@ -731,11 +731,14 @@ def doubts(data: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def record(report: Report, lines: Iterable[str]) -> None:
-    """Warn of a report that was just made. This is the one way to do so: each warning is given and stays with it."""
+def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()) -> None:
+    """Warn of a report that was just made. This is the one way to do so: each warning is given and stays with it.
+
+    Lines that are `silent` stay with it, too, and are not given.
+    """
     more = [line for line in lines if line not in report.warnings]
     report._warnings += more  # noqa: SLF001 - of this module
-    warn(more)
+    warn([line for line in more if line not in silent])
 
 
 def reword(report: Report, change: Callable[[str], str]) -> None:

@@ -25,9 +25,8 @@ from fastrec.threads import once, start_thread, uninterrupted
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
-LEAST_SPACE = (
-    1 << 30
-)  # bytes of address space to compile in; LLVM, which took 420 MB, ends the process where it gets none
+# bytes of address space to compile in; LLVM, which took 420 MB, ends the process where it gets none
+MIN_SPACE = 1 << 30
 NOTICE_AFTER = 1.0  # seconds of compiling
 
 
@@ -222,7 +221,7 @@ def _driver() -> tuple[Any, np.uint64]:
 def _is_cramped() -> bool:
     """Whether the limit of the address space leaves too little to compile in, which is said once."""
     left = address_space_left()
-    if left is None or left >= LEAST_SPACE:
+    if left is None or left >= MIN_SPACE:
         return False
     _warn_of_space()
     return True
@@ -233,7 +232,7 @@ def _warn_of_space() -> None:
     """Say why calls are slow."""
     line = (
         "the limit of the address space (ulimit -v) leaves too little to compile kernels, which takes "
-        f"{LEAST_SPACE >> 20:,} MB: Python runs them, with the same values but slowly; raise the limit"
+        f"{MIN_SPACE >> 20:,} MB: Python runs them, with the same values but slowly; raise the limit"
     )
     warn([line])
 
