@@ -320,7 +320,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "a scalar array": Fault(lambda a: np.array(1), all_kinds(Value, ONE_D, anything=(Value, ONE_D))),
     "2-D": Fault(lambda a: np.stack([a, a]), all_kinds(Value, r"shape \(2, \d\)", anything=(Value, r"shape \(2, 5\)"))),
-    "a matrix": Fault(np.asmatrix, all_kinds(Value, r"shape \(1, \d\)", anything=(Value, r"shape \(1, 5\)"))),
+    "a matrix": Fault(np.asmatrix, all_kinds(Type, r"np\.matrix", anything=(Type, r"np\.matrix"))),
     "masked": Fault(
         lambda a: np.ma.masked_array(a, [True] + [False] * (len(a) - 1)),
         all_kinds(Type, "masked", anything=(Type, "masked")),
