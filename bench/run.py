@@ -496,6 +496,20 @@ def to_text(rows: Sequence[Row]) -> str:
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
+def kept_rows(file: Path, machine: dict[str, Any], *, quick: bool) -> list[dict[str, Any]]:
+    """Rows of an earlier run of the same kind on the same machine; raise if it was of another."""
+    if not file.exists():
+        return []
+    earlier = json.loads(file.read_text(encoding="utf-8"))
+    now = machine | {"schema": 1, "quick": quick}
+    if differs := [name for name, value in now.items() if earlier.get(name) != value]:
+        raise SystemExit(
+            f"{file} was measured with another {', '.join(differs)}: run without --only, or name a new file"
+        )
+    rows: list[dict[str, Any]] = earlier["rows"]
+    return rows
+
+
 def replaced(kept: list[dict[str, Any]], measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows with those that were measured anew in the places of the old ones of their names, or at the end."""
     anew = {row["name"]: row for row in measured}
@@ -517,12 +531,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     machine = describe_machine()
     print(f"{machine['machine']}; {machine['versions']}", file=sys.stderr)
+    whole = options.json is None or options.only == list(BENCHMARKS)
+    kept = [] if whole else kept_rows(options.json, machine, quick=options.quick)
     rows = measure(QUICK if options.quick else FULL, options.only, options.wait)
     print(to_text(rows))
     if options.json is not None:
-        measured = [row.to_dict() for row in rows]
-        kept = [] if options.only == list(BENCHMARKS) else json.loads(options.json.read_text(encoding="utf-8"))["rows"]
-        result = {"schema": 1, "quick": options.quick, **machine, "rows": replaced(kept, measured)}
+        changed = replaced(kept, [row.to_dict() for row in rows])
+        result = {"schema": 1, "quick": options.quick, **machine, "rows": changed}
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return int(any(row.met is False for row in rows))
 

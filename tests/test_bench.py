@@ -178,3 +178,14 @@ def test_rows_that_are_measured_anew_take_the_place_of_old_ones():
     old = [{"name": name, "value": 1} for name in "abc"]
     new = [{"name": name, "value": 2} for name in "db"]
     assert [(row["name"], row["value"]) for row in run.replaced(old, new)] == [("a", 1), ("b", 2), ("c", 1), ("d", 2)]
+
+
+def test_rows_of_another_machine_or_size_are_not_kept(tmp_path):
+    file, machine = tmp_path / "results.json", {"machine": "ours", "versions": {}}
+    assert run.kept_rows(file, machine, quick=False) == []
+    file.write_text(json.dumps({"schema": 1, "quick": True, **machine, "rows": [{"name": "a"}]}))
+    assert run.kept_rows(file, machine, quick=True) == [{"name": "a"}]
+    with pytest.raises(SystemExit, match="measured with another quick: run without --only"):
+        run.kept_rows(file, machine, quick=False)
+    with pytest.raises(SystemExit, match="another machine"):
+        run.kept_rows(file, machine | {"machine": "theirs"}, quick=True)
