@@ -409,7 +409,7 @@ def draw_one_metric(console: Console, metric: Mapping[str, Any]) -> None:
 
     sheet = _Sheet(console)
     low, high = metric["range"]
-    bounds = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
+    bounds = "any number" if low is None else f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
     sheet.line(metric["name"], "bold")
     for name, texts in {
         "of": [KINDS[metric["kind"]]],

@@ -622,6 +622,7 @@ def catalogue() -> list[dict[str, Any]]:
 
     "direction" says which values are better: "higher", "lower", "target" (those nearer to the number "target", which
     else is None) or "none". "higher_is_better" is True for "higher", False for "lower" and None for the others.
+    "range" is (low, high), where None is no bound.
 
     >>> [metric["name"] for metric in fastrec.catalogue()][:3]
     ['hits', 'hit_rate', 'precision']
@@ -633,7 +634,7 @@ def catalogue() -> list[dict[str, Any]]:
             "summary": metric.summary,
             "formula": metric.expression,
             "options": {option.name: _describe(option) for option in (*metric.options.values(), *metric.common)},
-            "range": metric.range,
+            "range": tuple(None if bound == -math.inf else bound for bound in metric.range),
             "higher_is_better": metric.direction.higher_is_better,
             "direction": metric.direction.kind,
             "target": metric.direction.target,

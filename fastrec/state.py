@@ -304,8 +304,10 @@ def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool
         size = totals[:, weight, 0] << scale
         total = total << plan.scales[weight]
     low, high = value.call.metric.range
-    least = Fraction(low) - Fraction(SLACK)
-    holds = bool((total * least.denominator >= size * least.numerator).all())
+    holds = True
+    if low > -math.inf:
+        least = Fraction(low) - Fraction(SLACK)
+        holds &= bool((total * least.denominator >= size * least.numerator).all())
     if high is not None:
         most = Fraction(high) + Fraction(SLACK)
         holds &= bool((total * most.denominator <= size * most.numerator).all())

@@ -1014,3 +1014,14 @@ def test_rows_without_item_ids_need_none_where_no_list_is_asked_for(ties: str, m
     check_call(rows, asks, ties=ties)
     weights = [[1.5 + at for at, _ in enumerate(own)] for own in rows.log.labels]
     check_call(rows._replace(sample_weight=weights), asks, ties=ties)
+
+
+@pytest.mark.parametrize("average", ["row", "user"])
+def test_calibration_has_no_bounds(average: str) -> None:
+    """Scores may be any numbers, as those of a model of profits."""
+    name = f"calibration(average={average})"
+    evaluator = fastrec.ScoreEvaluator(name)
+    evaluator.update([1, 0], [-0.8, 0.4], [0, 2])
+    report = fastrec.ScoreEvaluator.from_bytes(evaluator.to_bytes()).result()
+    assert report[name] == fastrec.evaluate_scores([1, 0], [-0.8, 0.4], [0, 2], name)[name] == -0.4
+    assert next(metric["range"] for metric in fastrec.catalogue() if metric["name"] == "calibration") == (None, None)

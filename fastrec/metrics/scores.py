@@ -259,7 +259,9 @@ def _relative_entropy_gradient(loss: Any, positives: Any, negatives: Any) -> tup
     return 1 / entropy, slope * _log_of_share(p, n), slope * _log_of_share(n, p)
 
 
-@score_metric(range=(0, None), formula="sum of s / sum of y", source="He et al. 2014", needs="classes", direction=1.0)
+@score_metric(
+    range=(-math.inf, None), formula="sum of s / sum of y", source="He et al. 2014", needs="classes", direction=1.0
+)
 def calibration(s: Any, *, average: Average = "row") -> Any:
     """Predicted over observed positives: 1 is right on average, above 1 promises too much.
 
