@@ -323,8 +323,16 @@ _COLUMNS = (
     ),
     click.option("--gain-col", metavar="NAME", help="Column of gains in TRUTH.  [default: gain, if there]"),
     click.option("--label-col", metavar="NAME", help="Column of labels in LOG.  [default: label]"),
-    click.option("--target-col", metavar="NAME", help="Column of true ratings in LOG.  [default: target]"),
-    click.option("--prediction-col", metavar="NAME", help="Column of predicted ratings in LOG.  [default: prediction]"),
+    click.option(
+        "--target-col",
+        metavar="NAME",
+        help="Column of true ratings in a LOG of ratings.  [with --prediction-col: target]",
+    ),
+    click.option(
+        "--prediction-col",
+        metavar="NAME",
+        help="Column of predicted ratings in a LOG of ratings.  [with --target-col: prediction]",
+    ),
 )
 _WEIGHT = (click.option("--weight-col", metavar="NAME", help="Column of weights of rows in LOG."),)
 _GROUPS = (
@@ -493,7 +501,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
 
     \b
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
-    fastrec evaluate recs.csv truth.csv -m "ndcg(gain=exp2)@10" --by country -o report.html
+    fastrec evaluate recs.csv truth.csv -m "ndcg(gain=exp2)@10" -o report.html
     zcat recs.csv.gz | fastrec evaluate - truth.csv --save monday.fastrec
     fastrec evaluate log.parquet --label-col clicked -m auc,gauc,ndcg@10
     fastrec evaluate ratings.csv --target-col stars --prediction-col guess
@@ -962,10 +970,10 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     called as its file. --by compares within groups of users too.
 
     \b
-    fastrec compare old=recs_a.parquet new=recs_b.parquet --truth truth.parquet -m ndcg@10,recall@20
-    fastrec compare old=a.csv new=b.csv --truth truth.csv --baseline old --fail-if-worse ndcg@10
-    fastrec compare old=log_a.parquet new=log_b.parquet -m "gauc(weight=equal)" -o report.html
-    fastrec compare monday=monday.fastrec today=recs.csv --truth truth.csv -m ndcg@10
+    fastrec compare a.parquet b.parquet --truth truth.parquet -m ndcg@10,mrr
+    fastrec compare old=a.csv new=b.csv --truth t.csv --fail-if-worse ndcg@10
+    fastrec compare log_a.csv log_b.csv -m "gauc(weight=equal)" -o report.html
+    fastrec compare monday.fastrec today=recs.csv --truth t.csv -m ndcg@10
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     from fastrec.comparison import compare
     from fastrec.report import check_resampling

@@ -1352,3 +1352,11 @@ def test_compare_logs(folder):
 def test_compare_says_what_is_wrong(two_systems, arguments, message):
     result = run("compare", *arguments, "--truth", "held.csv", "-m", "mrr")
     assert result.exit_code == 2 and message in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", sorted(program.commands))
+def test_help_fits_in_80_columns(command):
+    """Examples too, so that a terminal does not break what people paste."""
+    help_text = run(command, "--help").stdout
+    assert "Usage: fastrec" in help_text
+    assert [line for line in help_text.splitlines() if len(line) > 80] == []
