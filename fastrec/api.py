@@ -159,8 +159,8 @@ def evaluate(
         a column that is called like a rank or a score and tells another order than the rows
     by : the column of data frames, or several, to group users by: what ``groups`` is to arrays; or labels by user:
         {user: label}, as ``dict(zip(users, segment_users(history, users)))`` gives, {grouping: {user: label}}, or a
-        data frame of users, of which each further column is a grouping. The labels are all integers or all texts, and become texts; users without one are
-        in the group ``"(none)"``
+        data frame of users, of which each further column is a grouping. The labels are all integers or all texts, and
+        become texts; users without one are in the group ``"(none)"``
     like : a tool, such as ``"trec_eval"``: ``metrics`` are named as there, and computed as it does; its policies for
         ties and users hold where the next four arguments are not given, and its ``min_gain``; `explain` names
         the tools
