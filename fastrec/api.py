@@ -46,7 +46,7 @@ from fastrec.report import NO_TRUTH, Estimate, GroupEstimate, Report, doubts, re
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
 from fastrec.schema import COUNT, check_form, one_of
 from fastrec.segments import split_truth
-from fastrec.soundness import Claims
+from fastrec.soundness import Claims, nan_is_asked
 from fastrec.sources import Lists
 from fastrec.state import FORM as SEEN
 from fastrec.state import Part, RunKey, State
@@ -586,7 +586,6 @@ class _Evaluating(Shared, ABC):
         if state is None or not self._per_user:
             return
         calls = {call.text: call for call in self._calls}
-        policies = [*self._settings.values(), *(own for call in self._calls for own in (call.no_truth, call.no_recs))]
         Claims(
             calls=calls,
             plain=frozenset(value.call.text for value in state.plan.values if value.is_plain),
@@ -596,7 +595,7 @@ class _Evaluating(Shared, ABC):
             groups=_estimate_groups(state),
             values=self._join_values(state.n_users, copied=False) or {},
             labels=self._join_labels(state.n_users),
-            nan_is_asked="nan" in policies,
+            nan_is_asked=nan_is_asked(self._settings, self._calls),
         ).check()
 
     def _estimates(self, state: State) -> dict[str, Estimate]:

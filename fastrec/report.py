@@ -49,7 +49,7 @@ from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.pages import DASH, Section, Table, as_html, as_latex, as_markdown, html_page
 from fastrec.registry import NO_RECS_CHOICES, NO_TRUTH_CHOICES, parse
 from fastrec.schema import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, check_form, one_of
-from fastrec.soundness import Claims, known_calls, plain_of_settings
+from fastrec.soundness import NAN_POLICIES, SLACK, Claims, known_calls, nan_is_asked, plain_of_settings
 from fastrec.views import (
     by_cutoff,
     by_group,
@@ -81,8 +81,6 @@ NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
 OTHER_FORMATS = {".json": "to_json", ".csv": "to_rows", ".md": "to_markdown", ".html": "to_html", ".tex": "to_latex"}
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 INTERVALS = ("normal", "bootstrap")
-NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # of users; they make a mean NaN where they say so
-SAME_MEAN = 1e-9  # of sums that were rounded in different orders
 MAX_ROUNDS = 10**7
 SHARES = ("truth_users_with_recs", "truth_items_in_recs")
 ESTIMATE = {"mean": NUMBER, "std_error": NUMBER, "users": COUNT}
@@ -861,7 +859,7 @@ def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:
     counted = values[~np.isnan(values)]
     if len(counted) == 0:
         return math.isnan(mean)
-    return math.isclose(counted.mean(), mean, rel_tol=SAME_MEAN, abs_tol=SAME_MEAN * float(np.abs(counted).max()))
+    return math.isclose(counted.mean(), mean, rel_tol=SLACK, abs_tol=SLACK * float(np.abs(counted).max()))
 
 
 def why_no_mean(report: Report, name: str) -> str:
@@ -970,8 +968,6 @@ def _check_numbers(report: Report) -> None:
     settings = report.settings
     calls = known_calls(report.estimates)
     values = report.per_user if report.has_values else {}
-    policies = (settings.get(policy) for policy in NAN_POLICIES)
-    own = (policy for call in calls.values() for policy in (call.no_truth, call.no_recs))
     Claims(
         calls=calls,
         plain=plain_of_settings(calls, settings),
@@ -981,7 +977,7 @@ def _check_numbers(report: Report) -> None:
         groups=report.groups,
         values=values,
         labels=report.labels,
-        nan_is_asked="nan" in (*policies, *own),
+        nan_is_asked=nan_is_asked(settings, calls.values()),
     ).check()
 
 

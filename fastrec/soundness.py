@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,9 @@ from fastrec.engine import Asked, make_plan
 from fastrec.exceptions import FastrecError, InputError, shown
 from fastrec.registry import Call, parse
 
-__all__ = ["SLACK", "Claims", "check_range", "known_calls", "plain_of_settings"]
+__all__ = ["NAN_POLICIES", "SLACK", "Claims", "check_range", "known_calls", "nan_is_asked", "plain_of_settings"]
 
+NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # of users; they make a mean NaN where they say so
 SLACK = 1e-9  # of bounds and means, whose sums were rounded in different orders
 MIN_SLACK = 1e-15  # sums of values within [-1, 1] have no smaller steps
 SLACK_OF_ERRORS = 1e-6  # these lose half the digits where values are nearly equal
@@ -30,6 +31,16 @@ class Claim(Protocol):
     def std_error(self) -> float: ...
     @property
     def users(self) -> int: ...
+
+
+class Summary(NamedTuple):
+    """Values of users: how many, their mean and its standard error, and the bounds of any weighted mean."""
+
+    users: int
+    mean: float
+    std_error: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -76,56 +87,59 @@ class Claims:
         """The means of a metric must be those of the values, and those of a group and its rest make up the whole."""
         whole = self.estimates[name]
         values = self.values.get(name)
-        if values is not None:
-            self._check_mean(name, whole, values)
+        largest = 0.0 if values is None else float(np.nanmax(np.abs(values), initial=0.0))
+        if math.isinf(largest) and math.isfinite(whole.mean):
+            raise InputError(f"{name} is {whole.mean}, but users have infinite values of it")
+        if values is not None and math.isfinite(largest):
+            (found,) = _summarize(values, np.zeros(len(values), np.int64), 1)
+            self._check_mean(name, whole, found, largest)
         for grouping, by_label in self.groups.items():
-            found = None if values is None else self._means_by_label(values, grouping)
+            known = self._summarize_labels(values, grouping) if values is not None and math.isfinite(largest) else {}
             for label, estimates in by_label.items():
-                own = estimates.get(name)
-                if own is None or self.weighted:
+                if name not in estimates:
                     continue
+                own = estimates[name]
                 where = f"{name} of group {shown(label)} of {shown(grouping)}"
-                _check_share(where, whole, own, getattr(own, "rest", None))
-                if found is not None and label in found and not math.isnan(own.mean):
-                    _agree(where, own, *found[label], largest=_largest(values))
+                if not self.weighted:
+                    _check_share(where, whole, own, getattr(own, "rest", None))
+                if label in known:
+                    self._check_mean(where, own, known[label], largest)
 
-    def _check_mean(self, name: str, claim: Claim, values: NDArray[np.float64]) -> None:
-        counted = values[~np.isnan(values)]
+    def _check_mean(self, name: str, claim: Claim, found: Summary, largest: float) -> None:
+        """A claim must be that of the values of its users, sums of values up to `largest` being rounded."""
         if math.isnan(claim.mean):
-            if len(counted) and not self.nan_is_asked and not self.weighted:
-                raise InputError(f"{name} has no mean, but {len(counted)} users have values of it")
+            if found.users and not self.nan_is_asked and not self.weighted:
+                raise InputError(f"{name} has no mean, but {found.users} users have values of it")
             return
-        scale = _largest(values)
-        if len(counted) == 0:
+        if found.users == 0:
             raise InputError(f"{name} is {claim.mean}, but no user has a value of it")
-        if not math.isfinite(scale):
-            return
+        slack = SLACK * largest + MIN_SLACK
         if self.weighted:
-            slack = SLACK * scale + MIN_SLACK
-            if not counted.min() - slack <= claim.mean <= counted.max() + slack:
+            if not found.low - slack <= claim.mean <= found.high + slack:
                 raise InputError(
                     f"{name} is {claim.mean}, which is no mean of its users' values, whatever their weights"
                 )
             return
-        unit = counted / scale if scale else counted
-        _agree(name, claim, len(counted), float(unit.mean()) * scale, largest=scale)
-        if len(counted) > 1:
-            error = float(unit.std(ddof=1)) * scale / math.sqrt(len(counted))
-            slack = SLACK_OF_ERRORS * scale + MIN_SLACK
-            if not math.isclose(claim.std_error, error, rel_tol=SLACK_OF_ERRORS, abs_tol=slack):
-                raise InputError(f"{name} has the standard error {claim.std_error}, its users' values have {error}")
+        if claim.users != found.users:
+            raise InputError(f"{name} counts {claim.users} users, but {found.users} have values of it")
+        if not math.isclose(claim.mean, found.mean, rel_tol=SLACK, abs_tol=slack):
+            raise InputError(f"{name} is {claim.mean}, but the mean of its users' values is {found.mean}")
+        slack = SLACK_OF_ERRORS * largest + MIN_SLACK
+        if found.users > 1 and not math.isclose(
+            claim.std_error, found.std_error, rel_tol=SLACK_OF_ERRORS, abs_tol=slack
+        ):
+            raise InputError(
+                f"{name} has the standard error {claim.std_error}, its users' values have {found.std_error}"
+            )
 
-    def _means_by_label(self, values: NDArray[np.float64], grouping: str) -> dict[Any, tuple[int, float]]:
-        """Users counted and their mean by label, of the labels that users have."""
+    def _summarize_labels(self, values: NDArray[np.float64], grouping: str) -> dict[Any, Summary]:
+        """The values by label, of the labels that users have."""
         labels = self.labels.get(grouping)
         if labels is None:
             return {}
         known: dict[Any, int] = {}
         codes = np.array([known.setdefault(label, len(known)) for label in labels.tolist()], np.int64)
-        counted = ~np.isnan(values)
-        sizes = np.bincount(codes[counted], minlength=len(known)).tolist()
-        sums = np.bincount(codes[counted], weights=values[counted], minlength=len(known)).tolist()
-        return {label: (sizes[at], sums[at] / sizes[at] if sizes[at] else math.nan) for label, at in known.items()}
+        return dict(zip(known, _summarize(values, codes, len(known)), strict=True))
 
 
 def known_calls(names: Mapping[str, Any]) -> dict[str, Call]:
@@ -139,6 +153,12 @@ def known_calls(names: Mapping[str, Any]) -> dict[str, Call]:
         if call.metric.builtin and call.text == name:
             found[name] = call
     return found
+
+
+def nan_is_asked(settings: Mapping[str, Any], calls: Iterable[Call]) -> bool:
+    """Whether a policy, of all metrics or of one, makes means NaN though users have values."""
+    own = (policy for call in calls for policy in (call.no_truth, call.no_recs))
+    return "nan" in (*(settings.get(policy) for policy in NAN_POLICIES), *own)
 
 
 def plain_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> frozenset[str]:
@@ -187,17 +207,21 @@ def _check_values(call: Call, values: NDArray[np.float64]) -> None:
         raise InputError(f"{call.text} of user {at} is {values[at]}, which must be {_range(low, high)}")
 
 
-def _largest(values: NDArray[np.float64] | None) -> float:
-    """The largest size of a value."""
-    return 0.0 if values is None else float(np.nanmax(np.abs(values), initial=0.0))
-
-
-def _agree(name: str, claim: Claim, users: int, mean: float, *, largest: float) -> None:
-    """A claim must be of these users and this mean; sums of values up to `largest` are rounded."""
-    if claim.users != users:
-        raise InputError(f"{name} counts {claim.users} users, but {users} have values of it")
-    if users and not math.isclose(claim.mean, mean, rel_tol=SLACK, abs_tol=SLACK * largest + MIN_SLACK):
-        raise InputError(f"{name} is {claim.mean}, but the mean of its users' values is {mean}")
+def _summarize(values: NDArray[np.float64], codes: NDArray[np.int64], n: int) -> list[Summary]:
+    """The values of the users of each code from 0 to n - 1, those left out that are NaN."""
+    counted = ~np.isnan(values)
+    values, codes = values[counted], codes[counted]
+    users = np.bincount(codes, minlength=n)
+    scale = float(np.abs(values).max(initial=0.0)) or 1.0  # so that no sum and no square leaves the range of a double
+    unit = values / scale
+    at_least_1, low, high = np.maximum(users, 1), np.full(n, np.inf), np.full(n, -np.inf)
+    means = np.bincount(codes, unit, n) / at_least_1
+    means += np.bincount(codes, unit - means[codes], n) / at_least_1  # what summing one by one lost
+    squares = np.bincount(codes, (unit - means[codes]) ** 2, n)
+    errors = np.sqrt(squares / (np.maximum(users - 1, 1) * at_least_1))
+    np.minimum.at(low, codes, values)
+    np.maximum.at(high, codes, values)
+    return list(map(Summary, *(each.tolist() for each in (users, means * scale, errors * scale, low, high))))
 
 
 def _check_share(name: str, whole: Claim, own: Claim, rest: Claim | None) -> None:

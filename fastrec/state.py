@@ -47,6 +47,7 @@ class State:
         self.plan = plan
         self.n_users = 0
         self._groups: dict[GroupKey, int] = {}
+        self._labels: dict[tuple[str, str], str | int] = {}  # by grouping and text, see `check_groups`
         self._totals = np.zeros((1, len(plan.scales), 2), dtype=object)
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
         self.facts = np.zeros(op.N_FACTS, np.int64)
@@ -61,9 +62,10 @@ class State:
 
     def check_groups(self, groups: Iterable[GroupKey]) -> None:
         """Refuse groups that documents could not tell from those that are here: 1 and "1" of one grouping."""
-        texts = {(grouping, str(label)): label for grouping, label in self._groups}
+        new: dict[tuple[str, str], str | int] = {}
         for grouping, label in groups:
-            known = texts.setdefault((grouping, str(label)), label)
+            text = grouping, str(label)
+            known = self._labels[text] if text in self._labels else new.setdefault(text, label)
             if known != label:
                 raise InputError(
                     f"groups[{shown(grouping)}] has the labels {shown(known)} and {shown(label)}, two groups of one "
@@ -88,7 +90,10 @@ class State:
             self.runs[key].merge(runs)
 
     def _add(self, n_users: int, totals: Array, counts: Array, facts: Array, groups: list[GroupKey]) -> None:
+        known = len(self._groups)
         rows = [0, *(self._groups.setdefault(key, len(self._groups) + 1) for key in groups)]
+        new = itertools.islice(self._groups, known, None)
+        self._labels |= {(grouping, str(label)): label for grouping, label in new}
         self._totals = _grown(self._totals, len(self._groups) + 1)
         self._counts = _grown(self._counts, len(self._groups) + 1)
         self._totals[rows] += totals
@@ -141,12 +146,14 @@ class State:
 
     def _check_sums(self) -> None:
         """Refuse sums that no users have: of all, of each group, and of the users who are in no group of a grouping."""
-        rows = [np.arange(len(self._groups) + 1)]
-        totals, counts = self._totals[: len(rows[0])], self._counts[: len(rows[0])]
-        for grouping in dict.fromkeys(grouping for grouping, _ in self._groups):
-            own = [row for (name, _), row in self._groups.items() if name == grouping]
-            totals = np.concatenate([totals, totals[:1] - totals[own].sum(axis=0, keepdims=True)])
-            counts = np.concatenate([counts, counts[:1] - counts[own].sum(axis=0, keepdims=True)])
+        n = len(self._groups) + 1
+        rows: dict[str, list[int]] = {}
+        for (grouping, _), row in self._groups.items():
+            rows.setdefault(grouping, []).append(row)
+        totals, counts = (
+            np.concatenate([sums[:n], *(sums[:1] - sums[own].sum(axis=0, keepdims=True) for own in rows.values())])
+            for sums in (self._totals, self._counts)
+        )
         if counts.min(initial=0) < 0:
             raise InputError("groups of one grouping count more users than there are")
         for value in self.plan.values:
@@ -188,7 +195,8 @@ class Part(NamedTuple):
         """
         try:
             found = self._estimate(value)
-            check_range(value.call.text, found[0], value.call)
+            if not value.is_plain:  # a mean of values is within their range, which updates and `unpack` have checked
+                check_range(value.call.text, found[0], value.call)
         except (ArithmeticError, InputError) as error:
             raise InputError(f"{value.call.text} of this state has sums that no users have: {error}") from error
         return found

@@ -782,7 +782,10 @@ def test_the_text_of_to_json_is_not_loaded_and_says_what_is(tmp_path, indent):
 def forge(path, change=lambda document: None, **arrays):
     """Save a report of two metrics, groups and four users, its document and arrays changed by functions."""
     lists = {name: values.tolist() for name, values in VALUES.items()}
-    means = {name: (Estimate(sum(own[:2]) / 2, 0.01, 2), Estimate(own[2], NAN, 1)) for name, own in lists.items()}
+    means = {
+        name: (Estimate(sum(own[:2]) / 2, abs(own[0] - own[1]) / 2, 2), Estimate(own[2], NAN, 1))
+        for name, own in lists.items()
+    }
     first = {name: GroupEstimate(*own, rest=rest) for name, (own, rest) in means.items()}
     second = {name: GroupEstimate(*own, rest=rest) for name, (rest, own) in means.items()}
     report = make_report(
@@ -872,6 +875,9 @@ FORGED = {
     "an error below 0": set_in("metrics", "hits@5", "std_error", to=-1),
     "an error that is endless": set_in("metrics", "hits@5", "std_error", to="-Infinity"),
     "an error that the values have not": set_in("metrics", "hits@5", "std_error", to=0.3),
+    "an error of a group that the values have not": set_in("groups", "plan", "1", "hits@5", "std_error", to=0.3),
+    "an error of a group that is lacking": set_in("groups", "plan", "1", "ndcg@10", "std_error", to=None),
+    "a mean of a group that is lacking": set_in("groups", "plan", "1", "hits@5", "mean", to=None),
     "an error of a group below 0": set_in("groups", "plan", "1", "hits@5", "std_error", to=-0.1),
     "an error of a rest below 0": set_in("groups", "plan", "b", "hits@5", "rest", "std_error", to=-0.1),
     "an estimate of more users than there are": set_in("metrics", "hits@5", "users", to=5),
@@ -882,6 +888,10 @@ FORGED = {
     "a weighted mean outside its values": lambda document: (
         document["settings"].update(weighted=True),
         document["metrics"]["hits@5"].update(mean=1.8),
+    ),
+    "a weighted mean of a group outside its values": lambda document: (
+        document["settings"].update(weighted=True),
+        document["groups"]["plan"]["1"]["hits@5"].update(mean=1.5),
     ),
     "warnings that are numbers": set_in("warnings", to=[1]),
     "warnings that are text": set_in("warnings", to="text"),

@@ -18,7 +18,7 @@ from test_metrics import for_kind, random_log, recs_of, truth_of
 from test_score_laws import ORDER_OF_ROWS, USERS
 
 import fastrec
-from fastrec import registry
+from fastrec import registry, state
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -419,10 +419,10 @@ def test_sums_outside_the_range_of_their_metric_are_refused(
     else:
         evaluator.update([[1, 2]] * 8, [[1, 3], [2]] * 4, **about)
     assert kind.from_bytes(evaluator.to_bytes()).result().to_dict() == evaluator.result().to_dict()
-    state: Any = evaluator._state
+    seen: Any = evaluator._state
     group, factor = divmod(at, 2)
-    first = state.plan.position(state.plan.values[0], 0)
-    state._totals[group, first, 0] *= (-1, 10)[factor]
+    first = seen.plan.position(seen.plan.values[0], 0)
+    seen._totals[group, first, 0] *= (-1, 10)[factor]
     with pytest.raises(fastrec.InputError, match="not a state that this version reads"):
         kind.from_bytes(evaluator.to_bytes())
 
@@ -443,6 +443,46 @@ def test_values_that_contradict_the_sums_are_refused(change: Any) -> None:
     evaluator.update([[1, 2]] * 4, [[1], [2, 3], [9], []], groups=list("abab"))
     with pytest.raises(fastrec.InputError, match=r"not a state that this version reads: (mrr|recall)"):
         fastrec.Evaluator.from_bytes(forged(evaluator, lambda own: None, per_user=change))
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 1, 3, 1]])
+def test_values_that_contradict_the_sums_of_a_group_are_refused(weights: Any) -> None:
+    """All users have the same values in another order: without weights, groups have the same means, not the errors."""
+    evaluator = fastrec.Evaluator("mrr", per_user=True)
+    truth = [[1], [2], [9], [2]] if weights is None else [[1], [2], [9], [1]]
+    evaluator.update([[1, 2]] * 4, truth, groups=list("abab"), user_weight=weights)
+    assert fastrec.Evaluator.from_bytes(evaluator.to_bytes()).result().to_dict() == evaluator.result().to_dict()
+    data = forged(evaluator, lambda own: None, per_user=lambda own: own[:, ::-1])
+    says = "standard error" if weights is None else "no mean of its users' values"
+    with pytest.raises(fastrec.InputError, match=f"mrr of group 'a' of 'group' .*{says}"):
+        fastrec.Evaluator.from_bytes(data)
+
+
+def test_sums_of_a_group_that_no_users_have() -> None:
+    """Of a metric that is no mean of users' values; others are refused when they are read."""
+    evaluator = fastrec.Evaluator("recall(average=pooled)@2")
+    evaluator.update([[1, 2]] * 4, [[1, 3], [2]] * 2, groups=list("abab"))
+    seen: Any = evaluator._state
+    seen._totals[1, seen.plan.position(seen.plan.values[0], 0), 0] *= 10
+    again = fastrec.Evaluator.from_bytes(evaluator.to_bytes())
+    with pytest.raises(fastrec.InputError, match="of this state has sums that no users have"):
+        again.result()
+
+
+def test_an_update_looks_at_the_labels_of_its_own_users_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that are known, however many, are not made texts again."""
+    made: list[Any] = []
+
+    def text(label: Any) -> str:
+        made.append(label)
+        return str(label)
+
+    evaluator = fastrec.Evaluator("mrr")
+    evaluator.update([[1]] * 500, [[1]] * 500, groups=np.arange(500))
+    monkeypatch.setattr(state, "str", text, raising=False)
+    evaluator.update([[1]], [[1]], groups=[7])
+    evaluator.update([[1]], [[1]], groups=[900])
+    assert set(made) == {7, 900}
 
 
 def test_a_hint_of_a_count_that_is_not_there_is_still_read() -> None:
