@@ -29,11 +29,11 @@ from click.core import ParameterSource
 from fastrec import formats
 from fastrec._version import __version__
 from fastrec.completion import SHELLS, complete_metrics, complete_systems, complete_tools, script
+from fastrec.control_groups import NO_MEMORY
 from fastrec.directions import Direction
 from fastrec.drawings import draw_demo, draw_metrics, draw_one_metric
 from fastrec.endings import atomic_write, end_on_signals, exit_code, undone_by
 from fastrec.exceptions import (
-    NO_MEMORY,
     FastrecError,
     FastrecWarning,
     InputError,

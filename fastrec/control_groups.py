@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-__all__ = ["address_space_left", "control_groups"]
+__all__ = ["NO_MEMORY", "address_space_left", "check_space", "control_groups"]
 
 OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+# bytes of address space that packages take where they are imported and used on a few rows, libraries and threads;
+# where there is less they end the process, or fail with errors of the dynamic loader
+SPACE = {"pyarrow": 400_000_000, "duckdb": 900_000_000, "pandas": 400_000_000, "polars": 500_000_000}
+ALSO_IMPORTED = {"duckdb": ("duckdb", "pyarrow")}
+NO_MEMORY = "the system gives this process no more; try fewer threads, a smaller memory=, or a higher `ulimit -v`"
 
 
 def control_groups(controller: str) -> Iterator[Path]:
@@ -37,3 +43,19 @@ def address_space_left() -> int | None:
     except (ImportError, AttributeError, OSError, ValueError, IndexError):
         return None
     return max(0, limit - pages * resource.getpagesize())
+
+
+def check_space(package: str, what: str) -> None:
+    """Raise MemoryError where a package, if imported, would end the process for want of address space.
+
+    `what` is the feature that needs it, as the subject of the message.
+    """
+    new = [name for name in ALSO_IMPORTED.get(package, (package,)) if name in SPACE and name not in sys.modules]
+    left = address_space_left()
+    if left is None or left >= (needed := sum(SPACE[name] for name in new)):
+        return
+    raise MemoryError(
+        f"{what} needs about {needed // 10**6:,} MB of address space for {' and '.join(new)}, but `ulimit -v` leaves "
+        f"{left // 10**6:,} MB: raise the limit (`ulimit -v unlimited`); to limit memory, use memory= or a control "
+        "group"
+    )

@@ -24,11 +24,6 @@ LONGEST = 1000  # signs of a message: what was found may be as long as the calle
 LONGEST_VALUE = 400  # of which a value that was given
 LONGEST_NAME = 200  # of which the nearest known one is looked for
 MOST_NAMES = 12  # that a message lists
-# bytes of address space that packages take where they are imported and used on a few rows, libraries and threads;
-# where there is less they end the process, or fail with errors of the dynamic loader
-SPACE = {"pyarrow": 400_000_000, "duckdb": 900_000_000, "pandas": 400_000_000, "polars": 500_000_000}
-ALSO_IMPORTED = {"duckdb": ("duckdb", "pyarrow")}
-NO_MEMORY = "the system gives this process no more; try fewer threads, a smaller memory=, or a higher `ulimit -v`"
 USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label"))
 
 
@@ -283,26 +278,12 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
     try:
         if module in sys.modules:  # where another thread may still be at it
             return importlib.import_module(module)
-        _check_space(module, what)
+        from fastrec.control_groups import check_space  # `import fastrec` loads as little as it can
+
+        check_space(module.partition(".")[0], what)
         return uninterrupted(lambda: importlib.import_module(module))
     except ModuleNotFoundError as error:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise MissingExtraError(f"{what} needs {package}: pip install 'fastrec[{extra}]'") from None
-
-
-def _check_space(module: str, what: str) -> None:
-    """Raise MemoryError where a package would end the process for want of address space."""
-    from fastrec.control_groups import address_space_left  # `import fastrec` loads as little as it can
-
-    package = module.partition(".")[0]
-    new = [name for name in ALSO_IMPORTED.get(package, (package,)) if name in SPACE and name not in sys.modules]
-    left = address_space_left()
-    if left is None or left >= (needed := sum(SPACE[name] for name in new)):
-        return
-    raise MemoryError(
-        f"{what} takes some {needed // 10**6:,} MB of address space for {' and '.join(new)}, and `ulimit -v` leaves "
-        f"this process {left // 10**6:,} MB: raise that limit, as by `ulimit -v unlimited`; memory= or a control group "
-        "limits the memory that is used"
-    )

@@ -73,7 +73,9 @@ def why_unusual(values: Any, mend: str = "fill it first") -> str | None:
     if isinstance(values, np.ma.MaskedArray):
         return f"must not be a masked array: {mend}"
     if isinstance(values, np.matrix):
-        return "must not be an np.matrix, which has two dimensions always: pass np.asarray(...) of it, or .A1 for one"
+        return (
+            "must not be an np.matrix, which is always two-dimensional: pass np.asarray(x), or x.A1 for one dimension"
+        )
     return None
 
 

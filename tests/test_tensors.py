@@ -161,8 +161,11 @@ class Matrix(OfArray):
         (raising("dtype"), "{0}, a .*, as its dtype raises RuntimeError: 'no dtype'"),
         (raising("device", device=2), "{0}, a .*, as its device raises RuntimeError: 'no device'"),
         (Masked, "{0} must not be a masked array"),
-        (Matrix, r"{0} must not be an np\.matrix, which has two dimensions always: pass np\.asarray"),
-        (lambda values: np.array(values, ndmin=2).view(np.matrix), r"{0} must not be an np\.matrix, which has two"),
+        (Matrix, r"{0} must not be an np\.matrix, which is always two-dimensional: pass np\.asarray\(x\), or x\.A1"),
+        (
+            lambda values: np.array(values, ndmin=2).view(np.matrix),
+            r"{0} must not be an np\.matrix, which is always two",
+        ),
         (NeedsGrad, r"requires grad: pass {0}\.detach\(\)\.cpu\(\)"),
         (lambda values: OfDlpack(values, device=2), r"on another device, other:0: pass {0}\.detach\(\)\.cpu\(\)"),
         (OfBrain, r"{0} holds .*, which NumPy does not have: make it float32 first"),
