@@ -288,8 +288,8 @@ def ranking_metric(
     Raises
     ------
     MetricError
-        If the name is not lower snake case, or the name or an alias is another metric's, or an option, the range or
-        the direction is not declared well.
+        If the name is not lower snake case, or the name or an alias is spelled as another metric's (apart from case
+        and ``_``), or an option, the range or the direction is not declared well.
 
     Examples
     --------
@@ -350,7 +350,10 @@ def _read_aliases(aliases: Iterable[str]) -> dict[str, str]:
 
 
 def _check_names(metric: Metric) -> None:
-    """A metric's name and aliases must be those of no other, and the options of an alias such as it takes."""
+    """A metric's name and aliases must be spelled as those of no other, and the options of an alias such as it takes.
+
+    Metrics of lists and of scored rows may share a name. A metric that is declared again takes its own place.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", metric.name):
         raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
     others = [known for table in (_metrics, _score_metrics) for known in table.values()]
@@ -358,14 +361,15 @@ def _check_names(metric: Metric) -> None:
         raise MetricError(f"{metric.name!r} is a metric of fastrec: choose another name")
     taken: dict[str, str] = {}
     for known in others:
-        if known.name != metric.name:
+        if (known.name, known.kind) != (metric.name, metric.kind):
             taken |= {_spelled(alias): f"an alias of {known.name}" for alias in known.aliases}
+        if known.name != metric.name:
             taken[_spelled(known.name)] = f"the metric {known.name}"
-    if (whose := taken.get(_spelled(metric.name), "")).startswith("an alias"):
-        raise MetricError(f"{metric.name!r} is {whose}: choose another name")
+    if whose := taken.get(_spelled(metric.name)):
+        raise MetricError(f"{metric.name!r} is spelled as {whose}, apart from case and '_': choose another name")
     taken[_spelled(metric.name)] = "the metric itself"
     for alias, options in metric.aliases.items():
-        if whose := taken.get(_spelled(alias), ""):
+        if whose := taken.get(_spelled(alias)):
             raise MetricError(f"the alias {alias!r} of {metric.name} is {whose} already: choose another")
         where = f"{alias}({options})"
         for name, value in _read_options(options, metric, where).items():
@@ -432,31 +436,20 @@ def _spelled(name: str) -> str:
 
 
 def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
-    """The metric of a name and its options; of two, that of scored rows if a threshold is given.
-
-    A name in other case, and an alias, are found where they are those of one metric.
+    """The metric of a name or an alias, in any case, and its options; of two of one name, that of scored rows if a
+    threshold is given. `_check_names` sees to it that no other has the same spelling.
     """
-    known = known_metrics()
+    known, key = known_metrics(), _spelled(name)
     found = [metric for metric in known if metric.name == name]
-    if not found:
-        key = _spelled(name)
-        found = [metric for metric in known if _spelled(metric.name) == key]
-        given = {
-            (metric.name, options): metric
-            for metric in known
-            for alias, options in metric.aliases.items()
-            if _spelled(alias) == key
-        }
-        if not found and len(given) == 1:
-            ((own, options),) = given
-            return _find_metric(own, ", ".join(filter(None, (options, inside))))
-        if len({metric.name for metric in found} | {ours for ours, _ in given}) > 1:
-            names = sorted({metric.name for metric in found} | {ours for ours, _ in given})
-            raise MetricError(f"{name!r} may be {' or '.join(names)}: say which")
-    if not found:
-        names = list(dict.fromkeys(metric.name for metric in known))
-        raise MetricError(f"unknown metric {name!r}{nearest(name, names, 'fastrec.catalogue()')}")
-    return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0], inside
+    found = found or [metric for metric in known if _spelled(metric.name) == key]
+    if found:
+        return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0], inside
+    for metric in known:
+        for alias, options in metric.aliases.items():
+            if _spelled(alias) == key:
+                return _find_metric(metric.name, ", ".join(filter(None, (options, inside))))
+    names = list(dict.fromkeys(metric.name for metric in known))
+    raise MetricError(f"unknown metric {name!r}{nearest(name, names, 'fastrec.catalogue()')}")
 
 
 def parse(text: str) -> Call:

@@ -668,7 +668,7 @@ def test_aliases_are_checked_when_they_are_declared(aliases, says):
 
 
 def test_a_metric_is_not_called_like_an_alias_of_another():
-    with pytest.raises(MetricError, match="'p' is an alias of precision: choose another name"):
+    with pytest.raises(MetricError, match="'p' is spelled as an alias of precision, apart from case and '_': choose"):
         fastrec.ranking_metric(range=(0, 1), name="p")(lambda s: s.hits / s.k)
     with pytest.raises(MetricError, match="the alias 'brier' of loss is the metric brier already"):
         registry.score_metric(range=(0, 1), source="", formula="", needs="classes", aliases=["brier"])(loss)
@@ -677,6 +677,26 @@ def test_a_metric_is_not_called_like_an_alias_of_another():
 
 def loss(s):
     return s
+
+
+@pytest.mark.parametrize(
+    ("name", "whose"),
+    [
+        ("n_dcg", "the metric ndcg"),
+        ("hitrate", "the metric hit_rate"),
+        ("au_c", "the metric auc"),
+        ("m_i_n_e", "the metric mine"),
+        ("o_k", "an alias of mine"),
+        ("hit_r_atio", "an alias of hit_rate"),
+    ],
+)
+def test_a_metric_is_not_spelled_like_another(name, whose):
+    """Else neither could be found in another case."""
+    fastrec.ranking_metric(range=(0, 1), name="mine", aliases=["ok"])(lambda s: s.hits / s.k)
+    with pytest.raises(MetricError, match=f"'{name}' is spelled as {whose}, apart from case and '_': choose another"):
+        fastrec.ranking_metric(range=(0, 1), name=name)(lambda s: s.hits / s.k)
+    assert parse("NDCG@1").text == parse("N_DCG@1").text == "ndcg@1"
+    assert parse("MI-NE@1").text == parse("O.K@1").text == "mine@1"
 
 
 @pytest.mark.parametrize(
