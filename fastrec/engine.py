@@ -140,6 +140,11 @@ class Value:
         """Whether the mean is that of the values of the users who count, weighted or not."""
         return self.combined is None and self.ratio is None and self.over_rows is None
 
+    @property
+    def is_mean_of_users(self) -> bool:
+        """Whether the mean is declared as that of the values of users, each of whom counts once."""
+        return self.is_plain or (self.ratio is not None and self.ratio.rows[-1] is self.ratio.counted)
+
 
 @dataclass(frozen=True)
 class ArrayFormula:

@@ -531,7 +531,8 @@ def _hints(con: DuckDBPyConnection, report: Report, files: Mapping[str, File]) -
     role = _unmatched(report)
     if role is None or not (files["recs"].rows and files["truth"].rows):
         return ()
-    return (explain_mismatch(con, role, files["recs"], files["truth"]),)
+    why = explain_mismatch(con, role, files["recs"], files["truth"])
+    return () if why is None else (why,)
 
 
 def _hints_of_files(report: Report, call: _Call) -> tuple[str, ...]:

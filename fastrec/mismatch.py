@@ -13,6 +13,7 @@ __all__ = ["explain_mismatch"]
 
 SAMPLE = 1000
 ENOUGH = 0.5  # of the sample, that match once they are written alike
+AS_WRITTEN = "{}"
 # what two ways of writing an id may differ in, the smallest change first
 CHANGES = (
     ("spaces around them", "trim({})"),
@@ -24,8 +25,13 @@ CHANGES = (
 )
 
 
-def explain_mismatch(con: DuckDBPyConnection, role: str, one: File, other: File) -> str:
-    """What tells the ids of one file from those of the other: a difference in writing if one is found, and examples."""
+def explain_mismatch(con: DuckDBPyConnection, role: str, one: File, other: File) -> str | None:
+    """What tells the ids of one file from those of the other: a difference in writing if one is found, and examples.
+
+    None where most ids are in both files as they are written.
+    """
+    if _match(con, role, one, other, AS_WRITTEN) is not None:
+        return None
     for difference, change in CHANGES:
         found = _match(con, role, one, other, change)
         if found is not None:

@@ -49,7 +49,15 @@ from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.pages import DASH, Section, Table, as_html, as_latex, as_markdown, html_page
 from fastrec.registry import NO_RECS_CHOICES, NO_TRUTH_CHOICES, parse
 from fastrec.schema import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, check_form, one_of
-from fastrec.soundness import NAN_POLICIES, SLACK, Claims, known_calls, nan_is_asked, plain_of_settings
+from fastrec.soundness import (
+    NAN_POLICIES,
+    SLACK,
+    Claims,
+    known_calls,
+    nan_is_asked,
+    plain_of_settings,
+    values_of_settings,
+)
 from fastrec.views import (
     by_cutoff,
     by_group,
@@ -397,12 +405,17 @@ class Report(Mapping[str, float]):
     def is_mean(self, name: str) -> bool:
         """Whether a metric is the plain mean of the values of its users, which a report must have kept.
 
+        A metric that is declared otherwise, as a pooled one, is none even where the numbers agree by chance.
+
         >>> import fastrec
         >>> metrics = ["recall@2", "recall(average=pooled)@2"]
         >>> report = fastrec.evaluate([[1, 2], [3]], [[1], [3, 4]], metrics, per_user=True)
         >>> [report.is_mean(name) for name in metrics]
         [True, False]
         """
+        declared = values_of_settings(known_calls([self.name_of(name)]), self.settings).values()
+        if not all(value.is_mean_of_users for value in declared):
+            return False
         return is_plain_mean(self.per_user[name], self[name])
 
     @property

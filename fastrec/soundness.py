@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,11 +11,20 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrec.engine import Asked, make_plan
+from fastrec.engine import Asked, Value, make_plan
 from fastrec.exceptions import FastrecError, InputError, shown
 from fastrec.registry import Call, parse
 
-__all__ = ["NAN_POLICIES", "SLACK", "Claims", "check_range", "known_calls", "nan_is_asked", "plain_of_settings"]
+__all__ = [
+    "NAN_POLICIES",
+    "SLACK",
+    "Claims",
+    "check_range",
+    "known_calls",
+    "nan_is_asked",
+    "plain_of_settings",
+    "values_of_settings",
+]
 
 NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # of users; they make a mean NaN where they say so
 SLACK = 1e-9  # of bounds and means, whose sums were rounded in different orders
@@ -142,7 +152,7 @@ class Claims:
         return dict(zip(known, _summarize(values, codes, len(known)), strict=True))
 
 
-def known_calls(names: Mapping[str, Any]) -> dict[str, Call]:
+def known_calls(names: Iterable[str]) -> dict[str, Call]:
     """The metrics of fastrec among texts. One of somebody's own may be declared otherwise where it was computed."""
     found = {}
     for name in names:
@@ -163,18 +173,21 @@ def nan_is_asked(settings: Mapping[str, Any], calls: Iterable[Call]) -> bool:
 
 def plain_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> frozenset[str]:
     """The metrics whose mean is that of the values of users, under the settings of a report."""
+    return frozenset(name for name, value in values_of_settings(calls, settings).items() if value.is_plain)
+
+
+def values_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> dict[str, Value]:
+    """How metrics are evaluated under the settings of a report; those that lack a setting are left out."""
     asked = Asked(
         n_items=settings.get("n_items"),
         expected=settings.get("ties") == "expected",
         one_class=settings.get("one_class", "drop"),
     )
-    plain = []
+    found = {}
     for name, call in calls.items():
-        try:
-            plain += [name for value in make_plan((call,), asked).values if value.is_plain]
-        except FastrecError:  # a setting that it needs is not among these
-            continue
-    return frozenset(plain)
+        with contextlib.suppress(FastrecError):  # a setting that it needs is not among these
+            found[name] = make_plan((call,), asked).values[0]
+    return found
 
 
 def check_range(name: str, mean: float, call: Call) -> None:

@@ -517,8 +517,8 @@ def test_users_of_several_columns():
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"u": [1, 1, 2, 2], "s": [1, 1, 1, 1], "label": [1, 0, 1, 0], "score": [0.1, 0.2, 0.4, 0.3]})
     options = {"user": ["u", "s"], "per_user": True}
-    one = fastrec.evaluate_scores(frame, metrics="gauc", **options)
-    far = fastrec.evaluate_scores(frame.with_columns(u=pl.col("u") + 10), metrics="gauc", **options)
+    one = fastrec.evaluate_scores(frame, metrics="gauc(weight=equal)", **options)
+    far = fastrec.evaluate_scores(frame.with_columns(u=pl.col("u") + 10), metrics="gauc(weight=equal)", **options)
     assert fastrec.compare({"a": one, "b": one}).rows[0].ties == 2
     with pytest.raises(fastrec.InputError, match=r"do the ids match\? The first are \(1, 1\) in a"):
         fastrec.compare({"a": one, "b": far})
@@ -573,3 +573,15 @@ def test_a_level_next_to_1_has_a_finite_interval():
     (usual,) = fastrec.compare(reports, test="t", level=0.95).rows
     assert math.isfinite(row.low) and math.isfinite(row.high)
     assert row.low < usual.low < usual.high < row.high
+
+
+def test_a_pooled_metric_is_left_out_even_where_it_equals_the_mean():
+    """By chance it does here over all users, and not in the groups."""
+    name, truth = "recall(average=pooled)", [[1], [1, 2, 3], [1], [1, 2, 3]]
+    reports = {
+        system: fastrec.evaluate(recs, truth, [name, "recall"], groups=["x", "x", "y", "y"], per_user=True)
+        for system, recs in {"a": [[1], [9], [9], [1, 2, 3]], "b": [[9], [1, 2, 3], [1], [9]]}.items()
+    }
+    assert [report[name] for report in reports.values()] == [0.5, 0.5]
+    found = fastrec.compare(reports)
+    assert list(found.left_out) == [name] and {row.metric for row in found.all_rows()} == {"recall"}

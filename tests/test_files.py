@@ -808,6 +808,16 @@ def test_why_ids_do_not_match(write, role, ours, theirs, difference):
     assert re.search(f"^{role} ids (differ in|are) {difference} ", found[1]), found
 
 
+def test_ids_that_match_are_not_said_to_differ(write):
+    """The items of both files are the same, but no user's list has one of their own."""
+    recs = write({"user_id": [1, 2], "item_id": [7, 8]})
+    truth = write({"user_id": [1, 2], "item_id": [8, 9]})
+    with pytest.warns(FastrecWarning) as caught:
+        report = evaluate_files(recs, truth, ["mrr"])
+    assert report.warnings == ["no truth item is in its user's list: do the ids match?"]
+    assert len(caught) == 1
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -130,9 +130,8 @@ def gauc(
         "positives": s.positives,
         "negatives": s.negatives,
         "pairs": pairs,
-        "equal": has_rows,
     }
-    counting = counted * weights[weight]
+    counting = counted if weight == "equal" else counted * weights[weight]
     rows = (counting * value, counting)
     each = s.where(counted, value)
     refused = (has_rows - both, "has rows of one class only, and one_class='error'") if policy == "error" else None
