@@ -847,9 +847,22 @@ def _json_reason(path: str) -> str:
         except ValueError as error:
             what = "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition(": line")[0]
             return f"line {number}: {what}"
+        if line.startswith(codecs.BOM_UTF8):
+            return f"line {number}: a byte order mark, which JSON has not: write the file without it"
+        if not _is_text(value):
+            return f"line {number}: an unpaired surrogate (\\ud800 to \\udfff), which is no character"
         if not isinstance(value, dict):
             return f"line {number}: one object is wanted, as in {{'user_id': 1, 'item_id': 2}}"
     return ""
+
+
+def _is_text(value: Any) -> bool:
+    """Whether all strings in a value of JSON can be written as UTF-8."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

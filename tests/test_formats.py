@@ -221,6 +221,8 @@ def test_bad_values_in_json_lines(fails, records, message):
             "line 4: a key twice in an object with the keys 'user_id', 'user_id', 'item_id'",
         ),
         (b'{"user_id": 1, "item_id": "caf\xe9"}', "line 4: not UTF-8"),
+        (rb'{"user_id": 1, "item_id": "\ud800"}', r"line 4: an unpaired surrogate"),
+        (b'\xef\xbb\xbf{"user_id": 1, "item_id": 3}', "line 4: a byte order mark"),
     ],
 )
 def test_lines_that_are_not_json(fails, line, message):
