@@ -108,6 +108,7 @@ OPTIONS = ARGUMENTS | {  # arguments of any call
 AS_ARGUMENT = re.compile(  # an argument as the library writes it; options of a metric have no quotes
     rf"(?<![\w.])({'|'.join(OPTIONS)})=(\.\.\.|'[^']*'(?:(?:, | or )'[^']*')*)"
 )
+CUTOFF = re.compile(r"^k=(?=\d+ has no effect: )")
 SUBJECT = re.compile(r"^(min_gain|n_items|n_threads|n_rounds|temp_directory)(?= must )")
 
 
@@ -156,7 +157,8 @@ def _warn(message: str) -> None:
 
 def _in_options(message: str) -> str:
     """A message of the library, with options of the command in place of arguments of Python."""
-    message = AS_ARGUMENT.sub(_as_option, SUBJECT.sub(lambda found: _flag(found[1]), message))
+    message = CUTOFF.sub("-k ", SUBJECT.sub(lambda found: _flag(found[1]), message))
+    message = AS_ARGUMENT.sub(_as_option, message)
     return message.replace("fastrec.catalogue()", "fastrec metrics").replace(": list(report))", ")")
 
 
@@ -668,9 +670,7 @@ def _usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
     if _has_ratings(options):
         return RATING_METRICS
     return tuple(
-        name.partition("@")[0] if options["cutoffs"] else name
-        for name in DEFAULT_SCORE_METRICS
-        if options["weight_col"] is None or parse(name).metric.kind == "scores"
+        name for name in DEFAULT_SCORE_METRICS if options["weight_col"] is None or parse(name).metric.kind == "scores"
     )
 
 
@@ -791,10 +791,6 @@ def _plan(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str, C
     if options["metrics"] and not names:
         raise click.UsageError("-m names no metric")
     named = _translate(options, names, usual)
-    if options["cutoffs"] and named == _translate(options | {"cutoffs": ()}, names, usual):
-        with_own = [name for name, call in named.items() if call.k is not None]
-        why = f"{with_own[0]} has a cut-off of its own" if with_own else "no metric here takes a cut-off"
-        raise click.UsageError(f"-k {options['cutoffs'][0]} has no effect: {why}; leave out one of them")
     lists = [name for name, call in named.items() if call.metric.kind == "ranking"]
     if options["weight_col"] is not None and lists:
         raise click.UsageError(f"--weight-col weighs rows, which metrics of lists cannot: leave out {lists[0]}")

@@ -20,9 +20,9 @@ from fastrec.registry import (
     DEFAULT_METRICS,
     DEFAULT_SCORE_METRICS,
     Call,
-    expand,
     nearest,
     parse,
+    read_cutoffs,
     read_k,
     refuse_long,
 )
@@ -71,15 +71,15 @@ class Recipe:
         known = self.lists if kind == "lists" else self.rows
         if not known:
             raise MetricError(f"{self.tool} has no metrics of {WORDS[kind]}")
+        usual_k = [DEFAULT_K] if metrics is None and k is None else []
         if metrics is None:
             usual = DEFAULT_METRICS if kind == "lists" else DEFAULT_SCORE_METRICS
             metrics = [name for name in usual if name in known]
-            k = DEFAULT_K if k is None else k
         if isinstance(metrics, str):
             metrics = [metrics]
         if not isinstance(metrics, Iterable):
             raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {shown(metrics)}")
-        found: dict[str, Call] = {}
+        asked: dict[str, Call] = {}
         for text in listed_in_order(metrics, "metrics"):
             if not isinstance(text, str):
                 raise MetricError(f"a metric of {self.tool} is named by a text such as 'ndcg@10', found {shown(text)}")
@@ -91,8 +91,15 @@ class Recipe:
                 )
             if min_gain is not None and any(_matches(name, text) for name in self.above_0):
                 call = replace(call, min_gain=ABOVE_0)
-            for own in expand(call, k):
-                found[text if own.k == call.k else f"{text}@{own.k}"] = own
+            asked[text] = call
+        if not asked:
+            raise MetricError("metrics must name at least one metric")
+        cutoffs = usual_k or read_cutoffs(k, list(asked.values()))
+        found = {
+            text if own.k == call.k else f"{text}@{own.k}": own
+            for text, call in asked.items()
+            for own in call.at(cutoffs)
+        }
         texts = {call.text: call for call in found.values()}
         for name, call in found.items():
             if texts.get(name, call) != call:

@@ -48,6 +48,7 @@ __all__ = [
     "parse",
     "print_value",
     "ranking_metric",
+    "read_cutoffs",
     "read_k",
     "refuse_long",
     "score_metric",
@@ -197,6 +198,15 @@ class Call:
         given += [f"{name}={print_value(value)}" for name, value in own if value is not None]
         options = f"({', '.join(given)})" if given else ""
         return f"{self.metric.name}{options}{'' if self.k is None else f'@{self.k}'}"
+
+    @property
+    def takes_cutoff(self) -> bool:
+        """Whether a cut-off given beside the metric applies: it is of lists and has none of its own."""
+        return self.k is None and self.metric.kind == "ranking"
+
+    def at(self, cutoffs: Sequence[int]) -> list[Call]:
+        """The metric at each cut-off, where it takes one and there are any."""
+        return [replace(self, k=k) for k in cutoffs] if cutoffs and self.takes_cutoff else [self]
 
     @property
     def needs_users(self) -> bool:
@@ -583,9 +593,9 @@ def expand(
     default: tuple[str, ...] | None = None,
 ) -> list[Call]:
     """The calls that `metrics` and `k` ask for, each once: every metric without a cut-off of its own, at every k."""
+    usual_k = [DEFAULT_K] if metrics is None and k is None else []
     if metrics is None:
         metrics = default or DEFAULT_METRICS
-        k = DEFAULT_K if k is None else k
     if isinstance(metrics, (str, Call)):
         metrics = [metrics]
     if not isinstance(metrics, Iterable):
@@ -593,16 +603,22 @@ def expand(
     calls = [metric if isinstance(metric, Call) else parse(metric) for metric in listed_in_order(metrics, "metrics")]
     if not calls:
         raise MetricError("metrics must name at least one metric")
-    if k is not None:
-        cutoffs = [check_k(value, "k") for value in _as_list(k)]
-        if not cutoffs:
-            raise MetricError("k must hold at least one cut-off")
-        calls = [
-            replace(call, k=cutoff)
-            for call in calls
-            for cutoff in ([call.k] if call.k is not None or call.metric.kind == "scores" else cutoffs)
-        ]
-    return list({call.text: call for call in calls}.values())
+    cutoffs = usual_k or read_cutoffs(k, calls)
+    return list({own.text: own for call in calls for own in call.at(cutoffs)}.values())
+
+
+def read_cutoffs(k: int | Iterable[int] | None, calls: Sequence[Call]) -> list[int]:
+    """Check the cut-offs of a call and return them. At least one of its metrics must take them."""
+    if k is None:
+        return []
+    cutoffs = [check_k(value, "k") for value in _as_list(k)]
+    if not cutoffs:
+        raise MetricError("k must hold at least one cut-off")
+    if not any(call.takes_cutoff for call in calls):
+        with_own = next((call.text for call in calls if call.k is not None), None)
+        why = "no metric here takes a cut-off" if with_own is None else f"{with_own} has a cut-off of its own"
+        raise MetricError(f"k={cutoffs[0]} has no effect: {why}; leave out one of them")
+    return cutoffs
 
 
 def _as_list(k: Any) -> list[Any]:

@@ -1281,6 +1281,8 @@ def test_a_cut_off_without_effect_is_an_error(folder):
     assert_fails(evaluate("-m", "ndcg@10,mrr@3", "-k", "5"), message, folder=folder)
     assert_fails(evaluate("-m", "ndcg@10", "-k", "5", "--like", "ranx"), message)
     assert set(means("recs.csv", "truth.csv", "-m", "ndcg@10,mrr", "-k", "5")) == {"ndcg@10", "mrr@5"}
+    assert means("recs.csv", "truth.csv", "-k", "10") == means("recs.csv", "truth.csv")
+    assert "ndcg(gain=binary)@10" in means("recs.csv", "truth.csv", "--like", "recommenders", "-k", "10")
     (folder / "ratings.csv").write_text("target,prediction\n1,2\n")
     ratings = run("evaluate", "ratings.csv", "--target-col", "target", "-k", "5")
     assert "-k 5 has no effect: no metric here takes a cut-off" in ratings.stderr and ratings.exit_code == 2

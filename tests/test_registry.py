@@ -183,6 +183,22 @@ def test_cutoffs_go_to_the_metrics_without_one() -> None:
     assert names(["ndcg", "ndcg@3"]) == ["ndcg", "ndcg@3"]
 
 
+@pytest.mark.parametrize("like", [None, "ranx"])
+def test_a_cutoff_that_no_metric_takes_is_an_error(like: str | None) -> None:
+    lists: Any = ([[1]], [[1]])
+    message = r"^k=5 has no effect: ndcg@10 has a cut-off of its own; leave out one of them$"
+    with pytest.raises(fastrec.MetricError, match=message):
+        fastrec.evaluate(*lists, ["ndcg@10", "mrr@10"], k=[5, 6], like=like)
+    with pytest.raises(fastrec.MetricError, match="k=10 has no effect: ndcg@10 has"):
+        fastrec.Evaluator("ndcg@10", k=10, like=like)
+    with pytest.raises(fastrec.MetricError, match="k=5 has no effect: no metric here takes a cut-off"):
+        fastrec.evaluate_scores([0, 1], [0.2, 0.8], metrics="auc", k=5, like=like and "sklearn")
+    assert list(fastrec.evaluate(*lists, ["ndcg@10", "mrr"], k=5, like=like)) == ["ndcg@10", "mrr@5"]
+    assert list(fastrec.evaluate(*lists, k=10, like=like)) == list(fastrec.evaluate(*lists, like=like))
+    with pytest.raises(fastrec.MetricError, match="must name at least one metric"):
+        fastrec.evaluate(*lists, [], like=like)
+
+
 def test_each_metric_comes_once_in_the_order_it_was_asked_for() -> None:
     asked = ["recall", "ndcg(gain=linear)", "recall@5", "ndcg", "recall(average=user)"]
     assert names(asked, [5, 1]) == ["recall@5", "recall@1", "ndcg@5", "ndcg@1"]
