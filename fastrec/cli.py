@@ -52,6 +52,7 @@ from fastrec.outputs import (
     emit,
     endings_of,
     format_of,
+    save_report,
     write_comparison,
     write_explanation,
     write_report,
@@ -105,11 +106,19 @@ OPTIONS = ARGUMENTS | {  # arguments of any call
     "n_rounds": "rounds",
     **{name: name for name in ("like", "by", "users", "metrics", "missing", "level", "seed", "baseline", "test")},
 }
-AS_ARGUMENT = re.compile(  # an argument as the library writes it; options of a metric have no quotes
-    rf"(?<![\w.])({'|'.join(OPTIONS)})=(\.\.\.|'[^']*'(?:(?:, | or )'[^']*')*)"
+QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+IN_PYTHON = re.compile(  # arguments as the library writes them; a quoted text before them may be the user's
+    rf"""
+    (?<!\w)(?P<text>{QUOTED})
+    | ^(?P<subject>{"|".join(OPTIONS)})(?=[ ]must[ ])
+    | ^(?P<cutoff>k=)(?=\d+[ ]has[ ]no[ ]effect)
+    | (?<![\w.])(?P<argument>{"|".join(OPTIONS)})=
+      (?P<value>{QUOTED}(?:(?:,[ ]|[ ]or[ ]){QUOTED})*|\.\.\.|[\d.]+(?=[ ])|(?=[ ,]))(?![/\w])
+    | (?P<call>fastrec\.catalogue\(\))
+    | (?P<names>:[ ]list\(report\)\))
+    """,
+    re.VERBOSE,
 )
-CUTOFF = re.compile(r"^k=(?=\d+ has no effect: )")
-SUBJECT = re.compile(r"^(min_gain|n_items|n_threads|n_rounds|temp_directory)(?= must )")
 
 
 class _Program(click.Group):
@@ -157,17 +166,18 @@ def _warn(message: str) -> None:
 
 def _in_options(message: str) -> str:
     """A message of the library, with options of the command in place of arguments of Python."""
-    message = CUTOFF.sub("-k ", SUBJECT.sub(lambda found: _flag(found[1]), message))
-    message = AS_ARGUMENT.sub(_as_option, message)
-    return message.replace("fastrec.catalogue()", "fastrec metrics").replace(": list(report))", ")")
+    return IN_PYTHON.sub(_as_option, message)
 
 
 def _as_option(found: re.Match[str]) -> str:
-    """`ties='input' or 'worst'` as --ties input or worst."""
-    argument, values = found.groups()
-    if values == "...":
+    """`ties='input' or 'worst'` as --ties input or worst; a text in quotes alone as it is."""
+    fixed = {"cutoff": "-k ", "call": "fastrec metrics", "names": ")", "text": found["text"]}
+    if found.lastgroup in fixed:
+        return str(fixed[found.lastgroup])
+    argument, value = found["subject"] or found["argument"], found["value"]
+    if value in (None, "", "..."):
         return _flag(argument)
-    plain = values.replace("'", "")
+    plain = re.sub(QUOTED, lambda quoted: quoted[0][1:-1], value)
     return f"{_flag(argument)} {shlex.quote(plain) if argument in COLUMNS else plain}"
 
 
@@ -521,14 +531,21 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
         curves, lacking = result.curves or ("", ())
         if options["curves"] is not None:
             emit(curves, options["curves"])
-        write_report(result.report, options)
+        _write_report(result.report, options)
         for warning in (*result.report.warnings, *map(inputs.shown, lacking)):
             _warn(warning)
     return _missed(result.report, options["fail_under"])
 
 
+def _write_report(report: Report, options: dict[str, Any]) -> None:
+    """Save the report in the words of the library, which `load` gives back, and print it in those of the command."""
+    save_report(report, options)
+    reword(report, _in_options)
+    write_report(report, options)
+
+
 def _choose_format(options: dict[str, Any], what: str) -> None:
-    """The format of the result, and a note on a title that has no place in it."""
+    """Set the output format; warn if it has no title."""
     options["format_"] = format_of(options, what)
     if options.get("title") is not None and options["html"] is None and options["format_"] not in TITLED:
         _say("fastrec: --title is not used: only pages and Markdown have a title (--html page.html, -o page.md)")
@@ -998,6 +1015,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
             arguments = {name: options[name] for name in names} | {"n_rounds": options["rounds"]}
             found = compare(reports, metrics=wanted, n_threads=options["threads"], progress=progress, **arguments)
         worse = _worse(found, options["fail_if_worse"], next(iter(reports.values())))
+        found = dataclasses.replace(found, warnings=tuple(map(_in_options, found.warnings)))
         write_comparison(found, reports, options)
         for warning in found.warnings:
             _warn(warning)
@@ -1092,7 +1110,7 @@ def report(file: str, **options: Any) -> int:
         found = load(path)
     for threshold in options["fail_under"]:
         _refuse_floor(threshold.metric, known_call(found.name_of(threshold.metric)))
-    write_report(found, options)
+    _write_report(found, options)
     for warning in found.warnings:
         _warn(warning)
     return _missed(found, options["fail_under"])

@@ -42,6 +42,7 @@ __all__ = [
     "emit",
     "endings_of",
     "format_of",
+    "save_report",
     "write_comparison",
     "write_explanation",
     "write_report",
@@ -116,12 +117,16 @@ def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> N
         taken[real] = path
 
 
-def write_report(report: Report, options: Mapping[str, Any]) -> None:
-    """All that the options ask for, what is printed last."""
+def save_report(report: Report, options: Mapping[str, Any]) -> None:
+    """Save the report wherever the options ask for it."""
     if options.get("save") is not None:
         report.save(options["save"])
     if options["format_"] == SAVED:
         report.save(options["output"])
+
+
+def write_report(report: Report, options: Mapping[str, Any]) -> None:
+    """All that the options ask for but saved reports, what is printed last."""
     listed = [f"- {pages.markdown_text(line)}" for line in counts(report)]
     own: Forms = {
         "table": lambda: lambda console: draw_report(console, report),

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import html
 import io
 import json
 import math
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec import cli
+from fastrec import cli, control_groups
 from fastrec.cli import program
 
 pa = pytest.importorskip("pyarrow")
@@ -1274,6 +1275,59 @@ def test_messages_speak_of_options(folder):
     assert "evaluate with --like rectools" in shown and "--gain-col stars takes it as the gain" in shown
     assert "lists need --truth FILE" in run("compare", "recs.csv", "truth.csv").stderr
     assert "lists need a second file, TRUTH" in run("evaluate", "recs.csv").stderr
+
+
+def test_files_speak_of_options_and_saved_reports_of_arguments(folder):
+    """All formats have the words of standard error; a saved report is for Python, too."""
+    (folder / "graded.csv").write_text("user_id,item_id,stars\n1,10,3\n2,10,1\n")
+    lists, words = (
+        ("recs.csv", "graded.csv", "-m", "mrr"),
+        "--gain-col stars takes it as the gain, and with it --min-gain",
+    )
+    commands = {
+        "evaluate": ("evaluate", *lists, "--save", "kept.fastrec"),
+        "report": ("report", "kept.fastrec"),
+        "compare": ("compare", "recs.csv", "other=kept.fastrec", "--truth", *lists[1:]),
+    }
+    for name, command in commands.items():
+        for shown in ("md", "json", "html"):
+            result = run(*command, "--format", shown, "--html", "page.html")
+            assert result.exit_code == 0, result.stderr
+            page = html.unescape((folder / "page.html").read_text())
+            for text in (result.stderr, html.unescape(result.stdout).replace("\\", ""), page):
+                assert words in text and "gain='stars'" not in text, (name, shown)
+    assert "gain='stars' takes it as the gain" in fastrec.load("kept.fastrec").warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (control_groups.NO_MEMORY, "try fewer threads, a smaller --memory, or a higher `ulimit -v`"),
+        ("seed must be a whole number from 0 to 9, found -1", "--seed must be a whole number from 0 to 9, found -1"),
+        (
+            "like='ranx' asks for mrr, of which min_gain=2 cannot",
+            "--like ranx asks for mrr, of which --min-gain 2 cannot",
+        ),
+        ("""its columns are "my label='x'", 'gain=...'""", """its columns are "my label='x'", 'gain=...'"""),
+        ("label='x'/recs.csv: no such file", "label='x'/recs.csv: no such file"),
+        (
+            "ndcg(gain=exp2, min_gain=3)@10: users' gain='stars'",
+            "ndcg(gain=exp2, min_gain=3)@10: users' --gain-col stars",
+        ),
+        (
+            'a column "it\'s", not used; gain="it\'s" takes it',
+            "a column \"it's\", not used; --gain-col 'it'\"'\"'s' takes it",
+        ),
+    ],
+)
+def test_only_the_words_of_the_library_become_options(message, shown):
+    assert shown in cli._in_options(message)
+
+
+def test_numbers_of_resampling_are_refused_as_options(folder):
+    for option, value in (("--seed", "-1"), ("--level", "1.5"), ("--rounds", "0")):
+        result = run("compare", "a=recs.csv", "b=recs.csv", "--truth", "truth.csv", option, value)
+        assert result.exit_code == 2 and result.stderr.startswith(f"fastrec: error: {option} must ")
 
 
 def test_a_cut_off_without_effect_is_an_error(folder):

@@ -180,7 +180,7 @@ def test_the_command_in_a_small_address_space(tmp_path: Path, megabytes: int) ->
     says = (
         r"fastrec: error: not enough memory: reading files needs about 1,300 MB of address space for duckdb and "
         r"pyarrow, but `ulimit -v` leaves \d+ MB: raise the limit \(`ulimit -v unlimited`\); to limit memory, use "
-        r"memory= or a control group\n"
+        r"--memory or a control group\n"
     )
     assert re.fullmatch(says, done.stderr)
 
