@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import glob
 import json
 import math
 import os
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 
 PIPE_CLOSED = 141
 HANG = "  "  # of the second and later lines of a message in a terminal
+REPORT_ENDINGS = (f".{SAVED}", ".npz")
 NARROW = 60  # columns; in fewer, progress has no times and no bar
 PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
 OF_LISTS = ("rank_col", "gain_col", "no_recs", "duplicates", "exclude")
@@ -251,19 +253,32 @@ def _read_thresholds(_: click.Context, __: click.Parameter, texts: Sequence[str]
 
 
 def _read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
-    """NAME=FILE, or FILE alone, which is called as the file without its ending; each name once."""
+    """NAME=FILE, or FILE alone, which is called as the file without its ending; each name once.
+
+    A text that is a path as a whole, such as date=1/recs.csv, is FILE alone.
+    """
     systems: dict[str, str] = {}
     for text in texts:
         name, equals, path = text.partition("=")
-        if not equals:
-            path = text
-            name = re.sub(r"(\.[A-Za-z]\w*)+$", "", os.path.basename(os.path.normpath(text))).strip("-")
+        if not equals or os.path.exists(text) or any(glob.iglob(text)):
+            name, path = _name_of_file(text), text
         if not name.strip() or not path:
             raise click.BadParameter(f"{text!r}: a name and a file are wanted, as in new=recs.parquet")
         if name in systems:
             raise click.BadParameter(f"the name {name!r} stands twice: give each its own, as in new={path}")
         systems[name] = path
     return systems
+
+
+def _name_of_file(path: str) -> str:
+    """The name of a file or folder without .gz and one ending of data or reports; standard input has none."""
+    if path == "-":
+        return ""
+    name = os.path.basename(os.path.normpath(path))
+    if name.lower().endswith(".gz"):
+        name = name[: -len(".gz")]
+    stem, ending = os.path.splitext(name)
+    return stem if ending.lower() in (*formats.DATA_ENDINGS, *REPORT_ENDINGS) else name
 
 
 def _read_output(_: click.Context, __: click.Parameter, path: str | None) -> str | None:

@@ -65,6 +65,7 @@ __all__ = [
 FORMAT_NAMES = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON lines", "trec": "TREC"}
 FORMATS = ("auto", *FORMAT_NAMES)
 JSON_ENDINGS = (".jsonl", ".ndjson")
+DATA_ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".run", ".trec", ".json", *JSON_ENDINGS)
 OTHER_ENDINGS = (".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
 HEAD_BYTES = 1 << 20
 # An extension would be fetched, or be whatever lies in a folder.

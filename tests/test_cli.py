@@ -1244,6 +1244,31 @@ def test_of_two_systems_the_first_is_the_baseline_and_files_name_them(two_system
     assert "of two systems, the first" in " ".join(run("compare", "--help").stdout.split())
 
 
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (("run.bm25.txt", "run.tfidf.txt"), ["run.bm25", "run.tfidf"]),
+        (("a.new.csv", "a.csv.gz"), ["a.new", "a"]),
+        (("date=1/recs.csv", "date=2=recs.csv"), ["recs", "date"]),
+        (("date=1/*.csv", "day=date=1/recs.csv"), ["*", "day"]),
+        (("date=1", "v1.5", "monday.FASTREC"), ["date=1", "v1.5", "monday"]),
+    ],
+)
+def test_a_system_without_a_name_is_called_as_its_file(folder, paths, names):
+    (folder / "date=1").mkdir()
+    (folder / "date=1" / "recs.csv").write_text(LISTS)
+    systems = cli._read_systems(None, None, paths)
+    assert list(systems) == names
+    assert systems[names[0]] == paths[0]
+
+
+def test_a_path_with_an_equals_sign_is_read(folder):
+    (folder / "date=1").mkdir()
+    (folder / "date=1" / "new.csv").write_text(LISTS)
+    result = run("compare", "date=1/new.csv", "old=recs.csv", "--truth", "truth.csv", "-m", "mrr", "--format", "json")
+    assert (result.exit_code, json.loads(result.stdout)["rows"][0]["system"]) == (0, "old"), result.stderr
+
+
 def test_what_two_systems_share_is_warned_of_once(two_systems):
     for name in ("good", "bad"):
         text = Path(f"{name}.csv").read_text().replace("user_id,item_id,rank", "user_id,item_id,pred")
