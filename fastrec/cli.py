@@ -1030,7 +1030,8 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
             arguments = {name: options[name] for name in names} | {"n_rounds": options["rounds"]}
             found = compare(reports, metrics=wanted, n_threads=options["threads"], progress=progress, **arguments)
         worse = _worse(found, options["fail_if_worse"], next(iter(reports.values())))
-        found = dataclasses.replace(found, warnings=tuple(map(_in_options, found.warnings)))
+        left_out = {metric: _in_options(why) for metric, why in found.left_out.items()}
+        found = dataclasses.replace(found, left_out=left_out, warnings=tuple(map(_in_options, found.warnings)))
         write_comparison(found, reports, options)
         for warning in found.warnings:
             _warn(warning)

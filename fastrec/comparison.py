@@ -178,11 +178,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         """An aligned table of the rows over all users, and how it was made; * marks what is significant."""
-        return "\n".join([*aligned(self._table()), *map(one_line, self._lines(self.legend(self.rows)))])
+        return "\n".join([*aligned(self._table()), *map(one_line, self._lines(self._legend(self.rows)))])
 
     def _repr_html_(self) -> str:
         """The same as the text form, as an HTML table for notebooks."""
-        return as_html(self._table(), self._lines(self.legend(self.rows)))
+        return as_html(self._table(), self._lines(self._legend(self.rows)))
 
     def _table(self) -> list[list[str]]:
         """The cells of the shown table, its head first."""
@@ -224,7 +224,7 @@ class Comparison:
             elif row.target is not None:
                 yield f"{words}; {OF_SUMS if row.ties is None else OF_USERS}"
 
-    def legend(self, rows: Iterable[ComparisonRow] | None = None) -> list[str]:
+    def _legend(self, rows: Iterable[ComparisonRow] | None = None) -> list[str]:
         """The notes, and what * means where one of the rows has it; by default any row."""
         marked = any(self.is_significant(row) for row in (self.all_rows() if rows is None else rows))
         return [*self.notes(), *([meaning_of_mark(self.settings["level"])] if marked else [])]
@@ -278,11 +278,11 @@ class Comparison:
         - 4 users compared
         - significant (*): a corrected p-value of at most 0.1
         """
-        return as_markdown(self._tables(), self._lines(self.legend()))
+        return as_markdown(self._tables(), self._lines(self._legend()))
 
     def to_latex(self) -> str:
         """The tables of `to_markdown` for LaTeX, with the rules of the package booktabs; notes are comments."""
-        return as_latex(self._tables(), self._lines(self.legend()))
+        return as_latex(self._tables(), self._lines(self._legend()))
 
     def _tables(self) -> list[Table]:
         return compared(self.to_rows(), float(self.settings["level"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -239,13 +240,20 @@ def draw_comparison(console: Console, found: Comparison, reports: Mapping[str, R
 
 
 def legend_of(found: Comparison, reports: Mapping[str, Report]) -> list[str]:
-    """How it was made, and whom the systems count in all where not all of them are compared."""
-    counted = {
-        metric: {name: report.estimates[metric].users for name, report in reports.items()}
-        for metric in dict.fromkeys(row.metric for row in found.rows if row.unpaired)
-    }
-    lines = dict.fromkeys(", ".join(f"{n:,} in {name}" for name, n in users.items()) for users in counted.values())
-    return [*found.legend(), *(f"users counted in all: {line}" for line in lines)]
+    """How it was made, and for how many users each system has values where not all of them are compared."""
+    alike: dict[str, list[str]] = {}  # metrics by the counts that they share
+    for metric in dict.fromkeys(row.metric for row in found.rows if row.unpaired):
+        counted = {name: report.estimates[metric].users for name, report in reports.items()}
+        alike.setdefault(_users_in(counted), []).append(metric)
+    lines = (f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {line}" for line, names in alike.items())
+    return [*found._legend(), *lines]  # noqa: SLF001 - shared with the forms of a comparison, not for its users
+
+
+def _users_in(counted: Mapping[str, int]) -> str:
+    """Numbers of users by system, as in: values for 3 users in 'new', 2 in 'old'."""
+    (first, n), *others = counted.items()
+    more = (f", {number:,} in {name!r}" for name, number in others)
+    return f"values for {n:,} {'user' if n == 1 else 'users'} in {first!r}{''.join(more)}"
 
 
 def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> list[Table]:
@@ -276,31 +284,36 @@ def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> li
 
 
 def _means(found: Comparison, reports: Mapping[str, Report]) -> Table:
-    """The means that the differences are of: a column per system or, where pairs have other users, a row per pair."""
-    own: dict[tuple[str, str], set[str]] = {}
-    for row in found.rows:
-        for name, mean in _means_of_pair(row, reports).items():
-            own.setdefault((row.metric, name), set()).add(mean)
-    if any(len(means) > 1 for means in own.values()):
-        cells = [
-            [row.metric, row.system, row.baseline, *_means_of_pair(row, reports).values(), f"{row.users:,}"]
-            for row in found.rows
-        ]
-        head = ["metric", "system", "baseline", "mean", "baseline mean", "users"]
-        return Table("means over the users of each pair", head, cells, 3)
-    first = next(iter(reports.values()))
-    metrics = [name for name in first if name in found.left_out or any(metric == name for metric, _ in own)]
-    rows = [
-        [
-            name,
-            *(
-                next(iter(own.get((name, system), [_with_margin(report.estimates[name])])))
-                for system, report in reports.items()
-            ),
-        ]
-        for name in metrics
+    """The means that the differences are of."""
+    n_pairs = Counter(row.metric for row in found.rows)
+    # A ratio of sums, which has no ties, is over all users of each system in every pair.
+    differ = any(row.unpaired and row.ties is not None and n_pairs[row.metric] > 1 for row in found.rows)
+    return _means_by_pair(found, reports) if differ else _means_by_system(found, reports)
+
+
+def _means_by_pair(found: Comparison, reports: Mapping[str, Report]) -> Table:
+    """A row per pair, where pairs may have different users."""
+    cells = [
+        [row.metric, row.system, row.baseline, *_means_of_pair(row, reports).values(), f"{row.users:,}"]
+        for row in found.rows
     ]
-    return Table("", ["mean", *reports], rows)
+    head = ["metric", "system", "baseline", "mean", "baseline mean", "users"]
+    return Table("means over the users of each pair", head, cells, 3)
+
+
+def _means_by_system(found: Comparison, reports: Mapping[str, Report]) -> Table:
+    """A column per system, where all pairs have the same users. Metrics that are not compared have their own means."""
+    metrics = {row.metric for row in found.rows} | set(found.left_out)
+    means = {
+        (metric, system): _with_margin(report.estimates[metric])
+        for system, report in reports.items()
+        for metric in report
+        if metric in metrics
+    }
+    for row in found.rows:
+        means |= {(row.metric, system): mean for system, mean in _means_of_pair(row, reports).items()}
+    shown = [metric for metric in next(iter(reports.values())) if metric in metrics]
+    return Table("", ["mean", *reports], [[metric, *(means[metric, name] for name in reports)] for metric in shown])
 
 
 def _means_of_pair(row: ComparisonRow, reports: Mapping[str, Report]) -> dict[str, str]:

@@ -1202,12 +1202,45 @@ def test_compared_means_are_those_of_the_users_that_are_compared(folder):
     shown = run("compare", "all=all.csv", "some=some.csv", *options).stdout
     assert re.search(r"^mrr +1\.0000 +0\.7500", shown, re.MULTILINE) and "-0.2500" in shown
     assert "2 users compared; up to 1 users counted on one side only (missing=drop)" in shown
-    assert "users counted in all: 3 in all, 2 in some" in shown
+    assert "mrr has values for 3 users in 'all', 2 in 'some'" in shown
     (folder / "few.csv").write_text("user_id,item_id,rank\n1,2,1\n1,1,2\n3,1,1\n")
     shown = run("compare", "all=all.csv", "some=some.csv", "few=few.csv", *options).stdout
     assert "means over the users of each pair" in shown and "1 to 2 users compared" in shown
     assert re.search(r"^mrr +few +all +0\.7500 ±0\.\d+ +0\.5000 +2$", shown, re.MULTILINE)
     assert re.search(r"^mrr +few +some +0\.5000 +1\.0000 +1$", shown, re.MULTILINE)
+
+
+def test_counts_of_users_name_their_metrics(folder):
+    """User 4 has no relevant item, and a list of one system only: mrr leaves the user out, the others may count 0."""
+    (folder / "held.csv").write_text("user_id,item_id\n1,1\n2,1\n3,1\n")
+    (folder / "all.csv").write_text("user_id,item_id\n1,1\n2,1\n3,1\n4,1\n")
+    (folder / "some.csv").write_text("user_id,item_id\n1,1\n2,2\n")
+    metrics = "mrr,hit_rate(no_truth=listed)@1,hits(no_truth=listed)@1"
+    command = ("compare", "all.csv", "some.csv", "--truth", "held.csv", "-m", metrics, "--no-recs", "skip")
+    lines = run(*command, "--format", "md").stdout.replace("\\", "").splitlines()
+    assert [line for line in lines if "values for" in line] == [
+        "- mrr has values for 3 users in 'all', 2 in 'some'",
+        "- hit_rate(no_truth=listed)@1, hits(no_truth=listed)@1 have values for 4 users in 'all', 2 in 'some'",
+    ]
+
+
+def test_pairs_of_different_users_with_the_same_means_are_shown_by_pair(folder):
+    (folder / "held.csv").write_text("user_id,item_id\n1,1\n2,1\n3,1\n")
+    for name, users in (("all", "123"), ("first", "12"), ("last", "23")):
+        (folder / f"{name}.csv").write_text("user_id,item_id\n" + "".join(f"{user},1\n" for user in users))
+    command = ("compare", "all.csv", "first.csv", "last.csv", "--truth", "held.csv", "-m", "mrr", "--no-recs")
+    assert "means over the users of each pair" in run(*command, "skip", "--baseline", "all").stdout
+    zero = run(*command, "zero").stdout
+    assert "means over the users" not in zero and re.search(r"^mrr +1\.0000.* +0\.6667.* +0\.6667", zero, re.MULTILINE)
+
+
+def test_why_a_metric_is_left_out_speaks_of_options(folder):
+    log = "user_id,label,score\n1,1,0.9\n1,0,0.2\n2,1,0.4\n2,0,0.3\n"
+    for name in ("a", "b"):
+        (folder / f"{name}.csv").write_text(log)
+    command = ("compare", "a.csv", "b.csv", "-m", "mrr,log_loss(average=user)", "--missing", "zero")
+    shown = " ".join(run(*command).stdout.split())
+    assert "may be best at 0, so --missing zero would score missing users as good" in shown
 
 
 def test_only_metrics_that_are_asked_for_are_shown(two_systems):
