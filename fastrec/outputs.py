@@ -101,7 +101,7 @@ def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> N
         if path is not None and not path.lower().endswith(endings):
             raise click.UsageError(f"--{option.replace('_', '-')} {path}: the name must end in {_either(endings)}")
     if options.get("save") is not None:
-        refuse_ending(options["save"])
+        refuse_ending(options["save"], by_command=True)
     files = [file for path in inputs if path is not None for file in formats.find_files(path).paths]
     taken = {os.path.realpath(path): path for path in files}
     for path in map(options.get, FILES):

@@ -86,7 +86,13 @@ NOTES = (
     ("no_rows", "without rows", ()),
 )
 NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
-OTHER_FORMATS = {".json": "to_json", ".csv": "to_rows", ".md": "to_markdown", ".html": "to_html", ".tex": "to_latex"}
+OTHER_FORMATS = {  # by ending: what writes it, and its name
+    ".json": ("to_json", "JSON"),
+    ".csv": ("to_rows", "CSV"),
+    ".md": ("to_markdown", "Markdown"),
+    ".html": ("to_html", "a page"),
+    ".tex": ("to_latex", "LaTeX"),
+}
 FRAME_KINDS = ("pandas", "polars", "pyarrow")
 INTERVALS = ("normal", "bootstrap")
 MAX_ROUNDS = 10**7
@@ -793,14 +799,13 @@ def is_saved(path: str) -> bool:
     return path.lower().endswith(".fastrec") or holds(path, "report")
 
 
-def refuse_ending(path: str) -> None:
-    """An error if the name of a file that is to hold a saved report promises another format."""
+def refuse_ending(path: str, *, by_command: bool = False) -> None:
+    """Raise InputError if the name of a file for a saved report promises another format, and say how to write that."""
     ending = os.path.splitext(path)[1].lower()
     if ending in OTHER_FORMATS:
-        raise InputError(
-            f"{path}: a saved report is no {ending} file: end the name in .fastrec, or write that format "
-            f"({OTHER_FORMATS[ending]}; -o FILE{ending} of the command)"
-        )
+        method, form = OTHER_FORMATS[ending]
+        how = f"-o FILE{ending}" if by_command else f"call {method}"
+        raise InputError(f"{path}: a saved report cannot end in {ending}: use .fastrec, or {how} to write {form}")
 
 
 def scalar_name(metric: str) -> str:

@@ -74,7 +74,7 @@ def wrap(text: str, width: int, hang: str = "") -> list[str]:
 
 
 def shell_lines(command: str, width: int) -> list[str]:
-    r"""A command in lines that a shell reads as one: they end between words, in a backslash, and part no option.
+    r"""Break a command into lines joined by backslashes; an option stays with its value.
 
     >>> shell_lines("fastrec evaluate recs.csv 'the truth.csv' -m mrr", 30)
     ['fastrec evaluate recs.csv \\', "    'the truth.csv' -m mrr"]

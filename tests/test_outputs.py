@@ -130,8 +130,13 @@ def test_titles_of_pages():
 def test_names_that_are_no_file_of_that_format():
     evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "mrr")
     for ending in ("json", "csv", "md", "html", "TEX"):
-        assert_fails(f"x.{ending}: a saved report is no .{ending.lower()} file", *evaluate, "--save", f"x.{ending}")
-        with pytest.raises(fastrec.InputError, match=r"end the name in \.fastrec, or write that format \(to_"):
+        assert_fails(
+            f"x.{ending}: a saved report cannot end in .{ending.lower()}: use .fastrec, or -o ",
+            *evaluate,
+            "--save",
+            f"x.{ending}",
+        )
+        with pytest.raises(fastrec.InputError, match=r"use \.fastrec, or call to_\w+ to write "):
             fastrec.evaluate([[1]], [[1]], "mrr").save(f"x.{ending}")
     assert_fails("-o .json: a name is wanted before the ending", *evaluate, "-o", ".json")
     for option in ("--output", "--save", "--html", "--per-user"):
