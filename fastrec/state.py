@@ -28,6 +28,7 @@ Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
 RunKey = tuple[int, GroupKey | None]
 SLACK_BITS = 40  # of sums of squares
+SQUARE_STEP_BITS = 2096  # `kernels.ranking.add_general` cuts squares of subnormal values at 2^-2096
 FORM = {  # of the document of `State.pack`
     "users": COUNT,
     "groups": [(str, LABEL)],
@@ -323,7 +324,8 @@ def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool
         return holds
     # the square of a mean is at most the mean of squares, each of which was rounded to 53 bits or to a step
     spread = n * squares << scale
-    return holds and bool((total * total <= spread + (spread >> SLACK_BITS) + (n * n << scale)).all())
+    step = n * n << max(scale, 2 * scale - SQUARE_STEP_BITS)
+    return holds and bool((total * total <= spread + (spread >> SLACK_BITS) + step).all())
 
 
 def _no_runs() -> ScoreRuns:

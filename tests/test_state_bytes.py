@@ -458,6 +458,16 @@ def test_values_that_contradict_the_sums_of_a_group_are_refused(weights: Any) ->
         fastrec.Evaluator.from_bytes(data)
 
 
+@pytest.mark.parametrize("gains", [[5e-324], [5e-324, 1e300], [1e-320, 1e-310, 2e-308], [1e-323] * 1000])
+def test_sums_of_the_smallest_doubles_are_read(gains: list[float]) -> None:
+    """Their squares are cut to nothing, which made the sums look like those of no users."""
+    evaluator = fastrec.Evaluator("cg", min_gain="any", per_user=True)
+    groups = np.arange(len(gains)) % 3
+    evaluator.update([[1]] * len(gains), [{1: gain} for gain in gains], groups=groups)
+    again = fastrec.Evaluator.from_bytes(evaluator.to_bytes())
+    assert again.result().to_dict() == evaluator.result().to_dict()
+
+
 def test_sums_of_a_group_that_no_users_have() -> None:
     """Of a metric that is no mean of users' values; others are refused when they are read."""
     evaluator = fastrec.Evaluator("recall(average=pooled)@2")
