@@ -102,7 +102,9 @@ def _check_probabilities(call: Call, rows: Rows) -> None:
     scores = rows.scores
     if len(scores) and not (scores.min() >= 0 and scores.max() <= 1):
         at = int(((scores < 0) | (scores > 1)).argmax())
-        raise InputError(f"scores must be probabilities for {call.text}, found {scores[at]} at row {rows.where(at)}")
+        found = f"found {scores[at]} at row {rows.where(at)}"
+        hint = "name metrics that take any score, such as auc or average_precision"
+        raise InputError(f"scores must be probabilities for {call.text}, {found}; {hint}")
 
 
 def _check_predictions(rows: Rows) -> None:

@@ -689,6 +689,15 @@ def test_wrong_usage_with_a_log_is_one_line(logs, arguments, message):
     assert_log_fails(run("evaluate", "log.csv", "-o", "out.json", *arguments), message, folder=logs)
 
 
+def test_usual_metrics_on_scores_that_are_no_probabilities_say_what_to_name(logs):
+    (logs / "other.csv").write_text((logs / "log.csv").read_text())
+    words = "name metrics that take any score, such as auc or average_precision"
+    for command in (("compare", "log.csv", "other.csv"), ("evaluate", "log.csv")):
+        result = run(*command, "--score-col", "position")
+        assert result.exit_code == 2 and result.stderr.endswith(f"for log_loss, found 2.0 in row 5; {words}\n")
+    assert run("evaluate", "log.csv", "--score-col", "position", "-m", "auc,average_precision").exit_code == 0
+
+
 def test_rows_are_counted_as_in_the_file(logs):
     lines = LOG.splitlines(keepends=True)
     assert lines[9].startswith("1,15,0,.5")  # data row 9, the fifth of user 1
