@@ -1451,7 +1451,9 @@ def test_compare_logs(folder):
     for name, scores in (("a", (0.9, 0.1)), ("b", (0.1, 0.9))):
         lines = [f"{user},{label},{scores[1 - label]}" for user in range(12) for label in (0, 1)]
         (folder / f"{name}.csv").write_text("\n".join(["user_id,label,score", *lines]))
-    result = run("compare", "a=a.csv", "b=b.csv", "-m", "gauc", "--user-col", "user_id", "--format", "json")
+    result = run(
+        "compare", "a=a.csv", "b=b.csv", "-m", "gauc(weight=equal)", "--user-col", "user_id", "--format", "json"
+    )
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["rows"][0]["difference"] == -1.0
 
