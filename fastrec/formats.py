@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTEMPTS",
+    "FILE",
     "FORMATS",
     "FORMAT_NAMES",
     "NO_EXTENSIONS",
@@ -127,14 +128,16 @@ class Source:
         )
         return f"line {next(itertools.islice(full, position, None), position + 1)}{where}"
 
-    def find_lost(self, con: DuckDBPyConnection, n_rows: int) -> str | None:
-        """A file with something besides a header of which the reader makes no row, where it made so many of all."""
-        if len(self.files.paths) == 1:
-            counts: Mapping[str, int] = {utf8_path(self.files.paths[0]): n_rows}
-        else:
-            counts = self.n_rows or self._count_rows(con)
+    def file_sql(self) -> str | None:
+        """SQL for the file of a row, in 1 to 4 bytes; None where the rows of each file are known without it."""
+        if len(self.files.paths) == 1 or self.n_rows:
+            return None
+        return f"TRY_CAST({quoted(FILE)} AS ENUM ({', '.join(text_sql(utf8_path(path)) for path in self.files.paths)}))"
+
+    def find_lost(self, n_rows: Mapping[str, int]) -> str | None:
+        """A file with something besides a header of which the reader makes no row; `n_rows` as in the field."""
         return next(
-            (path for path in self.files.paths if path in self.filled and not counts.get(utf8_path(path))), None
+            (path for path in self.files.paths if path in self.filled and not n_rows.get(utf8_path(path))), None
         )
 
     def trim(self, con: DuckDBPyConnection) -> None:
@@ -150,18 +153,15 @@ class Source:
         if not counts:
             import duckdb
 
+            query = f"SELECT {quoted(FILE)}, count(*) FROM {self.sql} GROUP BY ALL"
             with duckdb.connect(":memory:", config=NO_EXTENSIONS) as con:
-                counts = self._count_rows(con)
+                counts = dict(run(con, query).fetchall())
         for path in self.files.paths:
             rows = counts.get(utf8_path(path), 0)
             if position < rows:
                 break
             position -= rows
         return path, position
-
-    def _count_rows(self, con: DuckDBPyConnection) -> dict[str, int]:
-        """The rows of each file that has any."""
-        return dict(run(con, f"SELECT {quoted(FILE)}, count(*) FROM {self.sql} GROUP BY ALL").fetchall())
 
 
 # Names in SQL

@@ -16,6 +16,7 @@ from fastrec.columns import MAX_EXACT_INTEGER, says_rounded
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, require, suggest_name
 from fastrec.formats import (
     ATTEMPTS,
+    FILE,
     FORMAT_NAMES,
     NO_EXTENSIONS,
     Files,
@@ -297,17 +298,27 @@ def load(
     files = find_files(path)
     with unchanged(files.paths):
         source, names = _copy(con, table, files, columns, input_format)
-    (rows,) = one_row(con, f"SELECT count(*) FROM {quoted(table)}")
-    lost = source.find_lost(con, rows)
+    n_rows = _count_rows(con, table, source)
+    lost = source.find_lost(n_rows)
     if lost is not None:
         raise InputError(f"{lost}: no row was read, but the file has more than a header; write it as Parquet instead")
     source.trim(con)
     types = {role: source.columns[name][1] for role, name in names.items()}
     types |= _convert_booleans(con, table, [role for role, name in names.items() if name in source.untyped])
-    file = File(table, path, source, rows, names, types)
+    file = File(table, path, replace(source, n_rows=n_rows), sum(n_rows.values()), names, types)
     for role in names:
         _check_column(con, file, role)
     return file
+
+
+def _count_rows(con: DuckDBPyConnection, table: str, source: Source) -> Mapping[str, int]:
+    """The rows of each file that has any, counted in the table, as reading the files again takes long."""
+    if source.file_sql() is None:
+        (rows,) = one_row(con, f"SELECT count(*) FROM {quoted(table)}")
+        return source.n_rows or {utf8_path(source.files.paths[0]): rows}
+    n_rows = dict(run(con, f"SELECT {quoted(FILE)}, count(*) FROM {quoted(table)} GROUP BY ALL").fetchall())
+    run(con, f"ALTER TABLE {quoted(table)} DROP COLUMN {quoted(FILE)}")
+    return n_rows
 
 
 def _convert_booleans(con: DuckDBPyConnection, table: str, roles: Sequence[str]) -> dict[str, str]:
@@ -337,8 +348,10 @@ def _copy(
         try:
             source = open_source(con, files, format_, columns.usual, columns.names, attempt)
             names = _find_roles(source, table, columns)
-            picked = ", ".join(f"{_readable(*source.columns[name])} AS {quoted(role)}" for role, name in names.items())
-            run(con, f"CREATE OR REPLACE TABLE {quoted(table)} AS SELECT {picked} FROM {source.sql}")
+            picked = [f"{_readable(*source.columns[name])} AS {quoted(role)}" for role, name in names.items()]
+            if (file := source.file_sql()) is not None:
+                picked.append(f"{file} AS {quoted(FILE)}")
+            run(con, f"CREATE OR REPLACE TABLE {quoted(table)} AS SELECT {', '.join(picked)} FROM {source.sql}")
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
         except duckdb.Error as error:

@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from fastrec import FastrecWarning, InputError, evaluate_files, files, formats
+from fastrec import FastrecWarning, InputError, evaluate_files, files, formats, tables
 from fastrec.tables import Columns, load, open_database
 
 pa = pytest.importorskip("pyarrow")
@@ -182,10 +182,12 @@ def test_one_file_of_several_of_which_no_row_is_read(tmp_path, monkeypatch):
         evaluate_files(tmp_path / "recs", tmp_path / "truth.csv", "mrr", duplicates="first")
 
 
-@pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
-def test_whether_rows_were_lost_is_asked_of_all_files_at_once(tmp_path, monkeypatch, format_):
+@pytest.mark.parametrize(("format_", "reads"), [("csv", 1), ("jsonl", 2), ("parquet", 1)])
+def test_whether_rows_were_lost_is_found_without_reading_again(tmp_path, monkeypatch, format_, reads):
+    """JSON lines are read once more for the kinds of values; the table counts the rows of each file."""
     asked, own = [], formats.run
-    monkeypatch.setattr(formats, "run", lambda con, query, *rest: asked.append(query) or own(con, query, *rest))
+    for module in (formats, tables):
+        monkeypatch.setattr(module, "run", lambda con, query, *rest: asked.append(query) or own(con, query, *rest))
     table, counts = pa.table({"user_id": [1], "item_id": [2]}), []
     for n_files in (2, 20):
         folder = tmp_path / str(n_files)
@@ -197,7 +199,11 @@ def test_whether_rows_were_lost_is_asked_of_all_files_at_once(tmp_path, monkeypa
                 (folder / f"{nth}.{format_}").write_text(CONTENTS[format_])
         asked.clear()
         with open_database(1) as con:
-            load(con, "recs", str(folder), Columns())
+            file = load(con, "recs", str(folder), Columns())
+            assert con.execute("SELECT CAST(\"user\" AS INTEGER), CAST(item AS INTEGER) FROM recs").fetchall() == [(1, 2)] * n_files
+            assert set(con.table("recs").columns) == set(file.names)
+        assert list(file.source.n_rows.values()) == [1] * n_files
+        assert sum("read_" in query for query in asked) == reads
         counts.append(len(asked))
     assert counts[0] == counts[1]
 
