@@ -22,7 +22,7 @@ from fastrec.drawings import (
 )
 from fastrec.endings import atomic_write
 from fastrec.exceptions import shown_signs, with_article
-from fastrec.report import refuse_ending
+from fastrec.report import OTHER_FORMATS, refuse_ending
 from fastrec.views import warning_lines
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ __all__ = [
 Text = str | Callable[["Console"], None]  # or what draws on a console
 Forms = dict[str, Callable[[], Text]]  # by format, without the last line end
 WIDTH = 80  # of what is no terminal
-ENDINGS = {".txt": "table", ".json": "json", ".csv": "csv", ".md": "md", ".html": "html", ".tex": "tex"}
+ENDINGS = {ending: "table" if ending == ".txt" else ending.removeprefix(".") for ending in OTHER_FORMATS}
 SAVED = "fastrec"  # the format that only a file can have
 FORMATS = ENDINGS | {f".{SAVED}": SAVED}
 FORMATS_OF = {  # what is printed: the formats that it has

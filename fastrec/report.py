@@ -87,6 +87,7 @@ NOTES = (
 )
 NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
 OTHER_FORMATS = {  # by ending: what writes it, and its name
+    ".txt": ("str", "a table"),
     ".json": ("to_json", "JSON"),
     ".csv": ("to_rows", "CSV"),
     ".md": ("to_markdown", "Markdown"),
@@ -655,8 +656,8 @@ class Report(Mapping[str, float]):
 
         Raises
         ------
-        InputError : the path can be that of no file, is in no folder, or ends as another format does (.json, .csv,
-            .md, .html, .tex); ids or labels are neither text nor integers, or not one for each user.
+        InputError : the path can be that of no file, is in no folder, or ends as another format does (.txt, .json,
+            .csv, .md, .html, .tex); ids or labels are neither text nor integers, or not one for each user.
         OSError : the system does not let the file be written.
 
         >>> import fastrec, pathlib, tempfile

@@ -16,6 +16,7 @@ import fastrec
 pytest.importorskip("duckdb")
 CliRunner = pytest.importorskip("click.testing").CliRunner
 
+from fastrec import outputs  # noqa: E402 - needs click
 from fastrec.cli import program  # noqa: E402 - needs click
 
 LISTS = "user_id,item_id,rank\n1,10,1\n1,11,2\n2,10,2\n2,12,1\n3,10,1\n"
@@ -129,15 +130,13 @@ def test_titles_of_pages():
 
 def test_names_that_are_no_file_of_that_format():
     evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "mrr")
-    for ending in ("json", "csv", "md", "html", "TEX"):
-        assert_fails(
-            f"x.{ending}: a saved report cannot end in .{ending.lower()}: use .fastrec, or -o ",
-            *evaluate,
-            "--save",
-            f"x.{ending}",
-        )
-        with pytest.raises(fastrec.InputError, match=r"use \.fastrec, or call to_\w+ to write "):
-            fastrec.evaluate([[1]], [[1]], "mrr").save(f"x.{ending}")
+    assert [f".{ending}" for ending in ENDINGS] == [*outputs.FORMATS]
+    for ending in (*outputs.ENDINGS, ".TXT", ".TEX"):
+        message = f"x{ending}: a saved report cannot end in {ending.lower()}: use .fastrec, or -o FILE{ending.lower()}"
+        assert_fails(message, *evaluate, "--save", f"x{ending}")
+        with pytest.raises(fastrec.InputError, match=r"use \.fastrec, or call (to_\w+|str) to write "):
+            fastrec.evaluate([[1]], [[1]], "mrr").save(f"x{ending}")
+        assert not os.path.exists(f"x{ending}")
     assert_fails("-o .json: a name is wanted before the ending", *evaluate, "-o", ".json")
     for option in ("--output", "--save", "--html", "--per-user"):
         assert_fails(f"{option}: a file name is wanted, found an empty name", *evaluate, option, "")
