@@ -10,7 +10,10 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.ragged import as_array
 
 __all__ = [
+    "EXACT_BITS",
     "MAX_EXACT_INTEGER",
+    "MAX_WEIGHT",
+    "WANTED_WEIGHTS",
     "check_classes",
     "check_floats",
     "check_lengths",
@@ -23,8 +26,10 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-MAX_EXACT_INTEGER = 2**53  # up to here a double holds every integer
-LARGEST_WEIGHT = 1e100
+EXACT_BITS = 53  # of a double
+MAX_EXACT_INTEGER = 2**EXACT_BITS  # up to here a double holds every integer
+MAX_WEIGHT = 1e100
+WANTED_WEIGHTS = f"0 or from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
 
 
 def _check_form(values: Any, name: str) -> Array:
@@ -72,7 +77,7 @@ def refuse_rounded(array: Array, name: str, place: str = "row") -> None:
 
 def says_rounded(name: str, found: int | str, where: str) -> str:
     """What to say of an integer that a double would round."""
-    return f"{name} holds an integer past 2**53, which would be rounded: {found} {where}"
+    return f"{name} holds an integer past 2**{EXACT_BITS}, which would be rounded: {found} {where}"
 
 
 def refuse_nan(array: Array, name: str, place: str = "row") -> None:
@@ -110,8 +115,8 @@ def check_row_weights(sample_weight: Any, n_rows: int) -> Array:
     if len(array) != n_rows:
         raise InputError(f"sample_weight must have one weight per row, {n_rows}; found {len(array)}")
     weights = np.ascontiguousarray(array, dtype=np.float64)
-    wrong = ~((weights == 0) | ((weights >= 1 / LARGEST_WEIGHT) & (weights <= LARGEST_WEIGHT)))
+    wrong = ~((weights == 0) | ((weights >= 1 / MAX_WEIGHT) & (weights <= MAX_WEIGHT)))
     if wrong.any():
         at = int(wrong.argmax())
-        raise InputError(f"sample_weight must be 0 or from 1e-100 to 1e100, found {weights[at]} at row {at}")
+        raise InputError(f"sample_weight must be {WANTED_WEIGHTS}, found {weights[at]} at row {at}")
     return weights

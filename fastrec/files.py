@@ -13,7 +13,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -88,21 +88,22 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
+AnyColumns = TypeVar("AnyColumns", bound=Columns | ScoreColumns)
 Progress = Callable[[int, int], Any]
 Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are done and all rows of it
 Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # of the columns of users, and of ids
 COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
-LEAST_OF_DATABASE = 100_000_000  # bytes without which DuckDB cannot sort
+MIN_DATABASE_BYTES = 100_000_000  # bytes without which DuckDB cannot sort
 BUFFERS_OF_JSON = 64_000_000  # bytes that DuckDB may need beside those to read long lines
-LEAST_OF_READING = 32_000_000  # bytes that DuckDB needs to read sorted rows
+MIN_READING_BYTES = 32_000_000  # bytes that DuckDB needs to read sorted rows
 MERGED_BYTES = 2_000_000  # that merging needs for each sorted run, found by trying
 BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
 COPIES_OF_TEXTS = 16  # of those of a batch, while it is evaluated
 EVALUATING = "evaluating"  # the stage
-LEAST_MEMORY = 64_000_000
-LEAST_BATCH, LARGEST_BATCH = 1 << 16, 1 << 21
-LEAST_BATCH_OF_TEXTS = 1 << 11  # rows
+MIN_MEMORY = 64_000_000
+MIN_BATCH, MAX_BATCH = 1 << 16, 1 << 21
+MIN_BATCH_OF_TEXTS = 1 << 11  # rows
 ROWS_TO_WEIGH = 1 << 13  # together, to find the longest texts that stand in one place
 
 
@@ -119,7 +120,7 @@ class Resources(NamedTuple):
 
     def of_database(self) -> int:
         """Bytes of them that DuckDB may use while it sorts."""
-        return max(int(SHARE_OF_DATABASE * self.limit()), LEAST_OF_DATABASE)
+        return max(int(SHARE_OF_DATABASE * self.limit()), MIN_DATABASE_BYTES)
 
     def sorting_threads(self, n_bytes: int) -> int:
         """Threads that can sort so much: each makes runs of its share of the memory, and merges all runs."""
@@ -128,13 +129,13 @@ class Resources(NamedTuple):
 
     def of_reading(self) -> int:
         """Bytes that DuckDB may use while sorted rows are read, which are not worth keeping: evaluating needs them."""
-        return max(self.of_database() // 4, LEAST_OF_READING)
+        return max(self.of_database() // 4, MIN_READING_BYTES)
 
     def batch_rows(self, text: float = 0.0) -> int:
         """Rows of one side to evaluate at once, each with so many bytes of texts on all sides."""
         room = int((1 - SHARE_OF_DATABASE) * self.limit())
-        wanted = min(max(room // BYTES_PER_ROW, LEAST_BATCH), LARGEST_BATCH)
-        return min(wanted, max(int(room / (BYTES_PER_ROW + COPIES_OF_TEXTS * text)), LEAST_BATCH_OF_TEXTS))
+        wanted = min(max(room // BYTES_PER_ROW, MIN_BATCH), MAX_BATCH)
+        return min(wanted, max(int(room / (BYTES_PER_ROW + COPIES_OF_TEXTS * text)), MIN_BATCH_OF_TEXTS))
 
 
 def installed_memory() -> int:
@@ -154,7 +155,7 @@ def read_size(size: int | str | None) -> int | None:
     found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?) ?([kmgt]?)(i?)b?", str(size).strip().lower())
     unit = 1024 if found is not None and found[3] else 1000
     n_bytes = int(float(found[1]) * unit ** " kmgt".index(found[2] or " ")) if found is not None else 0
-    if isinstance(size, bool) or n_bytes < LEAST_MEMORY:
+    if isinstance(size, bool) or n_bytes < MIN_MEMORY:
         raise InputError(f"memory must be a size of at least 64 MB, as in '4GB', found {size!r}")
     return n_bytes
 
@@ -250,7 +251,7 @@ def evaluate_files(
     if temp_directory is not None and not os.path.isdir(temp_directory):
         raise InputError(f"temp_directory must be a folder, found {os.fspath(temp_directory)!r}")
     more = {name: path for name, path in (("users", users), ("seen", exclude)) if path is not None}
-    rest: dict[str, Any] = {"input_format": input_format, "labels_by_user": labels}
+    common: dict[str, Any] = {"input_format": input_format, "labels_by_user": labels}
     if truth is None:
         _refuse_given("a log, without truth", rank=rank, gain=gain, exclude=exclude)
         scorer = ScoreEvaluator(metrics, k=k, n_threads=n_threads, **options)
@@ -270,7 +271,7 @@ def evaluate_files(
 
         make = make_usual if metrics is None and options.get("like") is None else lambda _: scorer
         paths = {"log": recs, **more}
-        return evaluate_log(make, paths, log_columns, resources, watch, **rest).report
+        return evaluate_log(make, paths, log_columns, resources, watch, **common).report
     _refuse_given("lists, with truth", label=label, sample_weight=sample_weight)
     if keys is not None and len(keys) != 1:
         raise InputError(f"user must be the name of one column of lists, found {user!r}")
@@ -279,7 +280,7 @@ def evaluate_files(
     )
     evaluator = Evaluator(metrics, k=k, n_threads=n_threads, **options)
     paths = {"recs": recs, "truth": truth, **more}
-    return evaluate_lists(evaluator, paths, columns, resources, watch, **rest).report
+    return evaluate_lists(evaluator, paths, columns, resources, watch, **common).report
 
 
 def _check_options(kind: type, options: Mapping[str, Any]) -> None:
@@ -391,11 +392,11 @@ class _Data(NamedTuple):
         return None if self.loaded.streamed else _begin(self.watch, self.n_rows)
 
 
-class _Call(NamedTuple):
-    """What lists and rows of a log are evaluated with alike."""
+class _FileJob(NamedTuple, Generic[AnyColumns]):
+    """Arguments that evaluating lists and rows have in common."""
 
     paths: Mapping[str, Path]
-    columns: Columns | ScoreColumns
+    columns: AnyColumns
     resources: Resources
     watch: Watch
     input_format: str
@@ -445,11 +446,11 @@ def evaluate_lists(
     labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
     """Lists, truth and, if given, seen items and labels of users from the files "recs", "truth", "seen", "users"."""
-    call = _Call(paths, columns, resources, watch, input_format, labels_by_user)
-    found = _evaluate_whole_lists(evaluator, call, columns)
+    job = _FileJob(paths, columns, resources, watch, input_format, labels_by_user)
+    found = _evaluate_whole_lists(evaluator, job)
     if found is not None:
         return found
-    with call.database(_roles_of_lists) as loaded:
+    with job.database(_roles_of_lists) as loaded:
         con, files, labels = loaded.con, loaded.files, loaded.labels
         sides = {table: file for table, file in files.items() if table != "users"}
         selects = {table: _select(file, ("rank", "score", "gain"), loaded.ids, labels) for table, file in sides.items()}
@@ -467,17 +468,17 @@ def evaluate_lists(
         return found
 
 
-def _evaluate_whole_lists(evaluator: Evaluator, call: _Call, columns: Columns) -> Evaluated | None:
+def _evaluate_whole_lists(evaluator: Evaluator, job: _FileJob[Columns]) -> Evaluated | None:
     """The same of files that fit in memory and need no database; None if one is needed."""
-    whole = call.read_whole()
-    if whole is None or not call.take_whole(
-        whole, lambda progress: _update_lists(evaluator, whole, call.labels_by_user, progress)
+    whole = job.read_whole()
+    if whole is None or not job.take_whole(
+        whole, lambda progress: _update_lists(evaluator, whole, job.labels_by_user, progress)
     ):
         return None
-    left = _left_open(whole["recs"].column_names, whole["truth"].column_names, columns, evaluator)
+    left = _left_open(whole["recs"].column_names, whole["truth"].column_names, job.columns, evaluator)
     whole.clear()  # a database may need the memory
-    found = _finish(evaluator.result(), {"user": columns.user}, _Labels((), (), {}, None))
-    record(found.report, (*_hints_of_files(found.report, call), *_hints_of_columns_in(call, columns, left)))
+    found = _finish(evaluator.result(), {"user": job.columns.user}, _Labels((), (), {}, None))
+    record(found.report, (*_hints_of_files(found.report, job), *_hints_of_columns_in(job, left)))
     return found
 
 
@@ -535,11 +536,11 @@ def _hints(con: DuckDBPyConnection, report: Report, files: Mapping[str, File]) -
     return () if why is None else (why,)
 
 
-def _hints_of_files(report: Report, call: _Call) -> tuple[str, ...]:
+def _hints_of_files(report: Report, job: _FileJob[Columns]) -> tuple[str, ...]:
     """The same for files that no database has read yet."""
     if _unmatched(report) is None:
         return ()
-    sides = call._replace(paths={table: call.paths[table] for table in ("recs", "truth")})
+    sides = job._replace(paths={table: job.paths[table] for table in ("recs", "truth")})
     with sides.database(_roles_of_lists) as loaded:
         return _hints(loaded.con, report, loaded.files)
 
@@ -606,24 +607,24 @@ def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, 
     return are_disordered(role, np.asarray(rows["value"])[np.argsort(users, kind="stable")], indptr)
 
 
-def _hints_of_columns_in(call: _Call, columns: Columns, left: LeftOpen) -> tuple[str, ...]:
+def _hints_of_columns_in(job: _FileJob[Columns], left: LeftOpen) -> tuple[str, ...]:
     """The same of Parquet files that no database has read; their names of columns mostly say that there is nothing."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
-    sides = {table: find_files(os.fspath(call.paths[table])) for table in ("recs", "truth")}
+    sides = {table: find_files(os.fspath(job.paths[table])) for table in ("recs", "truth")}
     recs, truth = (parquet.read_schema(utf8_path(files.paths[0])).names for files in sides.values())
     with contextlib.ExitStack() as stack:
 
         @functools.cache
         def opened() -> _Opened:
-            con = stack.enter_context(open_database(call.resources.n_threads))
-            formats = (recognise(files, columns.names, call.input_format) for files in sides.values())
+            con = stack.enter_context(open_database(job.resources.n_threads))
+            formats = (recognise(files, job.columns.names, job.input_format) for files in sides.values())
             sources = (
-                open_source(con, files, format_, columns.usual, columns.names)
+                open_source(con, files, format_, job.columns.usual, job.columns.names)
                 for files, format_ in zip(sides.values(), formats, strict=True)
             )
             return _Opened(con, *sources)
 
-        return _hints_of_columns((recs, truth), columns, left, opened)
+        return _hints_of_columns((recs, truth), job.columns, left, opened)
 
 
 def evaluate_log(
@@ -642,11 +643,11 @@ def evaluate_log(
     `make_evaluator` is told whether there are users; `curves` is given labels, scores and weights of all rows.
     """
     label, score = columns.values
-    call = _Call(paths, columns, resources, watch, input_format, labels_by_user)
-    whole = _evaluate_whole_log(make_evaluator, call, columns, curves)
+    job = _FileJob(paths, columns, resources, watch, input_format, labels_by_user)
+    whole = _evaluate_whole_log(make_evaluator, job, curves)
     if whole is not None:
         return whole
-    with call.database(_roles_of_log) as loaded:
+    with job.database(_roles_of_log) as loaded:
         con, file, labels = loaded.con, loaded.files["log"], loaded.labels
         users = _users_of(file.names)
         select = _select(file, (label, score, "weight"), loaded.ids, labels)
@@ -668,21 +669,20 @@ def evaluate_log(
 
 def _evaluate_whole_log(
     make_evaluator: Callable[[bool], ScoreEvaluator],
-    call: _Call,
-    columns: ScoreColumns,
+    job: _FileJob[ScoreColumns],
     curves: Callable[[Array, Array, Array | None], Any] | None,
 ) -> Evaluated | None:
     """The same of a file that fits in memory and needs no database; None if one is needed."""
-    whole = call.read_whole()
+    whole = job.read_whole()
     if whole is None:
         return None
     rows = whole["log"]
     evaluator = make_evaluator(bool(_users_of(rows.column_names)))
-    if not call.take_whole(
-        whole, lambda progress: _update_log(evaluator, rows, columns, call.labels_by_user, progress)
+    if not job.take_whole(
+        whole, lambda progress: _update_log(evaluator, rows, job.columns, job.labels_by_user, progress)
     ):
         return None
-    return _finish_rows(evaluator.result(), rows, columns, curves)
+    return _finish_rows(evaluator.result(), rows, job.columns, curves)
 
 
 def _finish_rows(

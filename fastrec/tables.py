@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fastrec.columns import MAX_EXACT_INTEGER, says_rounded
+from fastrec.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, require, suggest_name
 from fastrec.formats import (
     ATTEMPTS,
@@ -67,7 +67,7 @@ NARROW_INTEGERS = frozenset(("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMA
 NULLS = '"NULL"'  # of a Parquet column of nothing else
 TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 TEXT_TYPES = frozenset(("VARCHAR", "UUID"))
-LARGEST_ID = 2**63 - 1
+MAX_ID = 2**63 - 1
 INTERRUPTED = RuntimeError, "Query interrupted"  # what DuckDB makes of a signal while a query runs in the main thread
 BOOLEANS = "('true', 'True', 'TRUE', 'false', 'False', 'FALSE')"  # of columns without a type
 WIDE_LABELS = "integers to group by must be from -(2^63) to 2^63 - 1: write these labels as text"
@@ -349,8 +349,8 @@ def _copy(
             source = open_source(con, files, format_, columns.usual, columns.names, attempt)
             names = _find_roles(source, table, columns)
             picked = [f"{_readable(*source.columns[name])} AS {quoted(role)}" for role, name in names.items()]
-            if (file := source.file_sql()) is not None:
-                picked.append(f"{file} AS {quoted(FILE)}")
+            if (file_sql := source.file_sql()) is not None:
+                picked.append(f"{file_sql} AS {quoted(FILE)}")
             run(con, f"CREATE OR REPLACE TABLE {quoted(table)} AS SELECT {', '.join(picked)} FROM {source.sql}")
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
@@ -434,7 +434,7 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
 
 
 def labels_are_texts(con: DuckDBPyConnection, files: Sequence[File], role: str) -> bool:
-    """Whether the labels of a grouping have a type and are no integers, which texts are not matched with."""
+    """Return whether the labels of a grouping are strings; raise if files disagree."""
     having: dict[str, File] = {}
     for file in files:
         if role not in file.names or file.table == "seen" or file.names[role] in file.source.untyped:
@@ -522,7 +522,7 @@ def _check_ranks(con: DuckDBPyConnection, file: File, role: str) -> None:
         whole = f"coalesce(TRY_CAST({column} AS BIGINT) = {value}, false) AND {exact}"
     first, found = _first_where(con, file, role, f"NOT ({whole})")
     if first is not None:
-        most = "of 64 bits" if _is_integer(type_) else "up to 2**53"
+        most = "of 64 bits" if _is_integer(type_) else f"up to 2**{EXACT_BITS}"
         raise InputError(f"{file.at(role)} must hold whole numbers {most}, found {found} in {file.place(first)}")
 
 
@@ -616,11 +616,11 @@ def _check_id_range(con: DuckDBPyConnection, file: File, role: str) -> None:
     if file.types[role] == "UHUGEINT":
         number = quoted(role)
     low, high = one_row(con, f"SELECT min({number}), max({number}) FROM {quoted(file.table)}")
-    if high > LARGEST_ID:
+    if high > MAX_ID:
         raise InputError(f"{file.at(role)} holds {high}, above 2^63 - 1: write these ids as text")
     if low < 0 and role == "item":
         raise InputError(f"{file.at(role)} holds {low}: item ids must not be negative; write these ids as text")
-    if low < -LARGEST_ID:
+    if low < -MAX_ID:
         raise InputError(f"{file.at(role)} holds {low}, below -(2^63 - 1): write these ids as text")
 
 

@@ -200,7 +200,10 @@ def test_whether_rows_were_lost_is_found_without_reading_again(tmp_path, monkeyp
         asked.clear()
         with open_database(1) as con:
             file = load(con, "recs", str(folder), Columns())
-            assert con.execute("SELECT CAST(\"user\" AS INTEGER), CAST(item AS INTEGER) FROM recs").fetchall() == [(1, 2)] * n_files
+            assert (
+                con.execute('SELECT CAST("user" AS INTEGER), CAST(item AS INTEGER) FROM recs').fetchall()
+                == [(1, 2)] * n_files
+            )
             assert set(con.table("recs").columns) == set(file.names)
         assert list(file.source.n_rows.values()) == [1] * n_files
         assert sum("read_" in query for query in asked) == reads

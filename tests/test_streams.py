@@ -94,8 +94,8 @@ def test_rows_of_nobody_are_handed_out_as_they_come() -> None:
 def stream_everything(monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
     """Nothing fits in memory from here on, and batches are small."""
     monkeypatch.setattr(files, "COPIES", 1 << 40)
-    monkeypatch.setattr(files, "LEAST_BATCH", batch_rows)
-    monkeypatch.setattr(files, "LARGEST_BATCH", batch_rows)
+    monkeypatch.setattr(files, "MIN_BATCH", batch_rows)
+    monkeypatch.setattr(files, "MAX_BATCH", batch_rows)
 
 
 def assert_same(found: Any, expected: Any) -> None:
@@ -252,7 +252,7 @@ def measured(paths: list[Path], memory: int) -> tuple[str, int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
-    memory = files.LEAST_MEMORY
+    memory = files.MIN_MEMORY
     (tmp_path / "small").mkdir()
     _, peak_of_few = measured(write_large(tmp_path / "small", 400_000), memory)  # Python, packages, compiled code
     paths = write_large(tmp_path, 8 * memory // 24)  # three columns of 8 bytes
@@ -264,7 +264,7 @@ def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
 
 def test_many_threads_sort_in_little_memory(tmp_path: Path) -> None:
     recs, truth = write_large(tmp_path, 4_000_000)
-    report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=files.LEAST_MEMORY, n_threads=64)
+    report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=files.MIN_MEMORY, n_threads=64)
     assert report.data["rec_rows"] == 4_000_000
 
 

@@ -110,7 +110,7 @@ def hints_of_columns(
     is_disordered: Callable[[str, str], bool],
     has_gains: Callable[[str], bool | None],
 ) -> Iterator[str]:
-    """What the columns of both sides say that nobody named.
+    """Yield hints about columns that no argument names.
 
     `is_disordered` is given a role and a column of the lists, and tells whether its values fall or rise against the
     order of the rows; `has_gains` whether a column of the truth has numbers other than 1, None without numbers. They

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.columns import MAX_WEIGHT, WANTED_WEIGHTS
 from fastrec.exceptions import InputError, InputTypeError, is_whole, listed, shown
 from fastrec.ragged import as_array
 from fastrec.tensors import is_tensor, plain_values, refuse_unusual
@@ -36,7 +37,6 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 INT64, UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
-LARGEST_WEIGHT = 1e100
 NO_IDS = (type(None), np.bool_, Number)
 
 
@@ -216,10 +216,8 @@ def check_weights(user_weight: Any, n_users: int) -> Array | None:
         at = int(wrong.argmax())
         raise InputError(f"user_weight must be finite and not negative, found {weights[at]} at user {at}")
     largest = weights.max(initial=0.0)
-    if largest > LARGEST_WEIGHT or (largest > 0 and weights[weights > 0].min() < 1 / LARGEST_WEIGHT):
-        raise InputError(
-            f"user_weight must be 0 or from {1 / LARGEST_WEIGHT} to {LARGEST_WEIGHT}, as squares are summed"
-        )
+    if largest > MAX_WEIGHT or (largest > 0 and weights[weights > 0].min() < 1 / MAX_WEIGHT):
+        raise InputError(f"user_weight must be {WANTED_WEIGHTS}, as squares are summed")
     return weights
 
 
