@@ -489,11 +489,9 @@ def _roles_of_lists(_: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, 
 
 def _roles_of_log(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The same of a log, which may lack users and items."""
-    file = files["log"]
-    if not file.rows:
-        raise InputError(f"{file.path}: no rows: there is nothing to evaluate")
-    users = _users_of(file.names)
-    return users, (*users, "item") if "item" in file.names else users
+    names = files["log"].names
+    users = _users_of(names)
+    return users, (*users, "item") if "item" in names else users
 
 
 def _left_open(recs: Collection[str], truth: Collection[str], columns: Columns, evaluator: Evaluator) -> LeftOpen:
@@ -982,10 +980,11 @@ def _finish(report: Report, users: Mapping[str, str], labels: _Labels) -> Evalua
     """The report with groups called what their files call them, and the columns of its users."""
     groups = {} if labels.names else report.groups
     for nth, (name, texts) in enumerate(zip(labels.names, labels.texts, strict=True)):
-        by_code = report.groups[f"by{nth}"]
+        by_code = report.groups.get(f"by{nth}", {})  # a report without users has no groups
         spelled = texts.tolist()
         found = {spelled[int(code)]: estimates for code, estimates in by_code.items()}
-        groups[name] = dict(sorted(found.items()))
+        if found:
+            groups[name] = dict(sorted(found.items()))
     ids = report.user_ids
     if ids is None or not report.has_values:
         return Evaluated(report.with_groups(groups), {}, {})

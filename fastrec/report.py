@@ -86,6 +86,7 @@ NOTES = (
     ("no_rows", "without rows", ()),
 )
 NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
+NO_ROWS = "the log has no rows: there is nothing to evaluate"
 OTHER_FORMATS = {  # by ending: what writes it, and its name
     ".txt": ("str", "a table"),
     ".json": ("to_json", "JSON"),
@@ -741,6 +742,8 @@ def doubts(data: Mapping[str, Any]) -> list[str]:
     """What the counts of the data say against the numbers."""
     if data.get("truth_rows") == 0:
         return [NO_TRUTH]
+    if data.get("rows") == 0:
+        return [NO_ROWS]
     # Without a shared user there can be no shared item: name only the cause.
     if data.get("truth_users_with_recs") == 0:
         return ["no user with truth has a list: do the user ids match?"]

@@ -409,7 +409,6 @@ def test_order_holds_in_a_log_of_many_blocks(read_log):
         (LOG, {"by": ("x",)}, "no column 'x'", "by"),
         (LOG.replace("user_id", "u"), {"by": ("u",)}, "no column 'user_id'", "user"),
         (LOG, {"weight": "x"}, "no column 'x'", "weight"),
-        ("label,score\n", {}, "no rows: there is nothing to evaluate", None),
         ("label,score\n1,\n", {}, r"column 'score' has no value \(null\) in row 1 of 1", None),
         ("label,score\n1,1\n,2\n", {}, r"column 'label' has no value \(null\) in row 2 of 2", None),
         ("label,score\n1,nan\n", {}, "column 'score' is NaN in 1 rows, the first is row 1 of 1", None),
@@ -533,6 +532,26 @@ def test_a_truth_without_rows_is_warned_of_as_in_frames(write, monkeypatch, trut
     assert found.warnings == wanted.warnings == ["the truth has no rows: there is nothing to compare the lists with"]
     assert [str(each.message) for each in of_files] == [str(each.message) for each in of_frames]
     assert np.isnan(found["mrr"]) and np.isnan(wanted["mrr"])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("names", [{}, {"user": "user_id"}, {"user": "user_id", "by": "country", "sample_weight": "w"}])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_log_without_rows_is_warned_of_as_in_frames(write, monkeypatch, suffix, names, streamed):
+    if streamed:
+        monkeypatch.setattr("fastrec.files.COPIES", 10**9)
+    types = {"label": "int8", "score": "float64", **dict.fromkeys(names.values(), "int64")}
+    log = pa.table({name: pa.array([], type_) for name, type_ in types.items()})
+    path = write(",".join(types) + "\n" if suffix == ".csv" else log)
+    metrics = ["log_loss", "auc", *(["gauc"] if names else [])]
+    with pytest.warns(FastrecWarning) as of_frames:
+        wanted = evaluate_scores(log, metrics=metrics, per_user=bool(names), **names)
+    with pytest.warns(FastrecWarning) as of_files:
+        found = evaluate_files(path, metrics=metrics, per_user=bool(names), **names)
+    assert found.warnings == wanted.warnings == ["the log has no rows: there is nothing to evaluate"]
+    assert [str(each.message) for each in of_files] == [str(each.message) for each in of_frames] == found.warnings
+    assert np.isnan([*found.values(), *wanted.values()]).all()
+    assert (found.data, found.users, found.groups) == (wanted.data, wanted.users, wanted.groups)
 
 
 @pytest.mark.parametrize(

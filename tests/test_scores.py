@@ -953,12 +953,13 @@ def test_lists_have_no_metrics_of_rows(text: str) -> None:
 
 
 def test_nothing_at_all() -> None:
-    """No rows and no users: no number, no warning, no error."""
+    """No rows and no users: no number, a warning, no error."""
     texts = ["gauc", "auc", "ndcg@3", "log_loss", "ks", "ks(average=user)", "ece", "mcc(threshold=0.5)", "mae"]
     for call in ({"indptr": [0]}, {"indptr": [0, 0, 0]}, {"user_ids": []}):
         report = fastrec.evaluate_scores([], [], metrics=[*texts, "average_precision"], per_user=True, **call)  # type: ignore[arg-type]
         assert report["average_precision"] == 0
         assert all(math.isnan(report[text]) for text in texts)
+        assert report.warnings == ["the log has no rows: there is nothing to evaluate"]
 
 
 def test_the_extremes_of_log_loss_are_clipped() -> None:
