@@ -73,6 +73,8 @@ class Claims:
 
     def check(self) -> None:
         """Raise InputError where no evaluation gives such numbers."""
+        for grouping in self.labels.keys() & self.groups.keys():
+            _check_labels(grouping, self.labels[grouping], self.groups[grouping])
         for where, estimates in self._parts():
             for name, claim in estimates.items():
                 _check_claim(f"{name}{where}", claim, self.calls.get(name), self.n_users)
@@ -188,6 +190,15 @@ def values_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -
         with contextlib.suppress(FastrecError):  # a setting that it needs is not among these
             found[name] = make_plan((call,), asked).values[0]
     return found
+
+
+def _check_labels(grouping: str, labels: NDArray[Any], groups: Mapping[Any, Any]) -> None:
+    """Each user must be in a group that there is."""
+    unknown = next((label for label in dict.fromkeys(labels.tolist()) if label not in groups), None)
+    if unknown is not None:
+        raise InputError(
+            f"a user is in group {shown(unknown)} of {shown(grouping)}, whose groups are {shown(list(groups))}"
+        )
 
 
 def check_range(name: str, mean: float, call: Call) -> None:

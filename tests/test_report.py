@@ -932,6 +932,7 @@ FORGED_ARRAYS = {
     "labels of two dimensions": {"labels_1": lambda own: own[:, None]},
     "labels that are dates": {"labels_1": lambda own: own.astype("M8[D]")},
     "labels that are fractions": {"labels_1": lambda own: own / 2},
+    "a label of no group": {"labels_0_json": lambda _: np.frombuffer(b'[1, 1, "b", "c"]', np.uint8)},
     "labels of null": {"labels_0_json": lambda _: np.frombuffer(b"[null, 1, 2, 3]", np.uint8)},
 }
 

@@ -391,6 +391,7 @@ FORGED_ARRAYS: dict[str, Any] = {
     "counts past the users": {"counts": lambda own: own + 10**6},
     "a user twice": {"user_ids": lambda own: own * 0},
     "users that are dates": {"user_ids": lambda own: own.astype("M8[s]")},
+    "labels of no group": {"labels_0": lambda own: own + 7},
     "labels that are dates": {"labels_0": lambda own: own.astype("M8[s]")},
 }
 
