@@ -43,7 +43,7 @@ def test_wide_ids(benchmark: Any, log: cases.Log) -> None:
 
 def test_one_value(benchmark: Any, log: cases.Log) -> None:
     """ndcg@10 alone."""
-    assert benchmark(evaluate, log, ["ndcg@10"])["ndcg@10"] == evaluate(log)["ndcg@10"]
+    assert benchmark(evaluate, log, ["ndcg"], [10])["ndcg@10"] == evaluate(log)["ndcg@10"]
 
 
 def test_short_lists(benchmark: Any) -> None:

@@ -296,7 +296,7 @@ def test_ratings_that_nothing_uses_are_named(session, form):
     assert report.warnings == local.warnings
 
 
-@pytest.mark.filterwarnings("ignore:the truth has no rows")
+@pytest.mark.filterwarnings("ignore:the (truth|log) has no rows")
 def test_empty_partitions_and_empty_frames(session, on_spark):
     recs, truth = make_lists(3)
     report = fastrec.spark.evaluate(on_spark(recs, 9), on_spark(truth, 9), "mrr", n_partitions=20)
@@ -456,6 +456,7 @@ def test_what_cannot_be_had_is_an_error(on_spark):
             call()
 
 
+@pytest.mark.filterwarnings("ignore:the log has no rows")
 def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(session, on_spark, monkeypatch):
     conf, log = session.conf, on_spark(pa.table({"label": [0, 1, 1], "score": [0.1, 0.2, 0.3]}))
     default, seen = conf.get(fastrec.spark.BATCH_LIMIT), []
