@@ -77,7 +77,6 @@ class Lists(NamedTuple):
         n_events = n_truth + op.BLOCK
         rows = _rows(program, n_bins)
         return Scratch(
-            ids=np.empty((n_bins, n_ids if self.rec_items.dtype == np.int32 else 0), np.int64),
             table=np.zeros((n_bins, 1 << max(ranking.SMALL_TABLE, large)), np.int32),
             base=np.ones(n_bins, np.int64),
             positions=np.empty((n_bins, n_events), np.int32),

@@ -20,7 +20,7 @@ class _HelperLibrary(JITCodeLibrary):  # type: ignore[misc] # Numba has no types
     """The code of a helper and of what it calls."""
 
     def _optimize_final_module(self) -> None:
-        """Leave it to the callers."""
+        """Nothing: the callers do it."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()

@@ -170,7 +170,6 @@ class Scratch(NamedTuple):
     The hits of a block of users are its events, in rank order, with a rank 0 to open each user.
     """
 
-    ids: Array  # int64 (bins, longest list + longest truth), or no ids where they are wide in the log
     table: Array  # int32 (bins, slots), zeros
     base: Array  # int64 (bins,), ones: what the positions of the next user are counted from in the table
     positions: Array  # int32 (bins, n_events)
@@ -364,19 +363,15 @@ def find_hits(row, held, lowest, table, base, positions, sources):
 
 
 @helper
-def find_hits_of_user(log, u, lowest, ids, table, base, positions, sources):
-    """The same for the list and the truth of a user; ids of 32 bits are copied, so that one search is compiled."""
+def find_hits_of_user(log, u, lowest, table, base, positions, sources):
+    """The same for the list and the truth of a user."""
     first, last = log.rec_indptr[u], log.rec_indptr[u + 1]
     held_first, held_last = log.truth_indptr[u], log.truth_indptr[u + 1]
     if log.wide:
         row = log.rec_items[2 * first : 2 * last].view(np.int64)
         held = log.truth_items[2 * held_first : 2 * held_last].view(np.int64)
-    else:
-        row, held = ids[: last - first], ids[last - first : last - first + held_last - held_first]
-        for j in range(len(row)):
-            row[j] = log.rec_items[first + j]
-        for j in range(len(held)):
-            held[j] = log.truth_items[held_first + j]
+        return find_hits(row, held, lowest, table, base, positions, sources)
+    row, held = log.rec_items[first:last], log.truth_items[held_first:held_last]
     return find_hits(row, held, lowest, table, base, positions, sources)
 
 
@@ -399,7 +394,7 @@ def loosest(min_gains):
 @helper
 def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, at, ranks, event_gains, bounds, errors):
     """Write down the hits of users first..last-1 that are relevant to some view; False on an error."""
-    positions, sources, table, ids = scratch.positions[at], scratch.sources[at], scratch.table[at], scratch.ids[at]
+    positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
     # what changes with every user stays in registers: bins share cache lines
     base = scratch.base[at]
     not_relevant = loosest(program.min_gains)
@@ -408,7 +403,7 @@ def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, 
         i = u - first
         held_from = log.truth_indptr[u]
         n_list, n_held = log.rec_indptr[u + 1] - log.rec_indptr[u], log.truth_indptr[u + 1] - held_from
-        code, position, hits, base = find_hits_of_user(log, u, program.lowest, ids, table, base, positions, sources)
+        code, position, hits, base = find_hits_of_user(log, u, program.lowest, table, base, positions, sources)
         if code != FINE:
             errors[0] = code
             errors[1] = u
