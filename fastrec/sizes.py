@@ -56,13 +56,12 @@ def size_of_parquet(files: Iterable[tuple[str, Any]], wanted: Collection[str]) -
         leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
         columns = [at for at, leaf in enumerate(leaves) if _is_in(leaf, wanted)]
         size = size.plus(Size(metadata.num_rows * len(columns)))
-        for nth in range(metadata.num_row_groups):
-            group = metadata.row_group(nth)
-            texts = [at for at in columns if group.column(at).physical_type == "BYTE_ARRAY"]
-            if texts and group.num_rows:
-                groups.append((path, metadata, nth, [leaves[at].path for at in texts]))
-                packed = sum(group.column(at).total_uncompressed_size for at in texts)
-                size = size.plus(Size(distinct=packed))
+        texts = [leaves[at].path for at in columns if leaves[at].physical_type == "BYTE_ARRAY"]
+        for nth in range(metadata.num_row_groups if texts else 0):
+            group = metadata.row_group(nth)  # of whose columns PyArrow may end the process where a footer is damaged
+            if group.num_rows:
+                groups.append((path, metadata, nth, texts))
+                size = size.plus(Size(distinct=group.total_byte_size))
     rows = sum(metadata.row_group(nth).num_rows for _, metadata, nth, _ in groups)
     return size.plus(Size(text=int(rows * _mean_texts(groups)))) if rows else size
 

@@ -115,3 +115,9 @@ def test_cases_of_frames_and_reports_are_of_all_kinds() -> None:
     reports = [fuzz_reports.draw_case(seed) for seed in range(300)]
     used = {"compare", "evaluate_by_items", "explain", "segment_items", "segment_users", "use"}
     assert {case.function.__name__ for case in reports} == used
+
+
+def test_a_damaged_footer_of_parquet_that_ended_the_process() -> None:
+    """PyArrow aborts where the sizes that a footer gives for a column of texts do not fit its levels."""
+    done = fuzz("--target", "readers", "--replay", 198008500)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "refused"), done.stderr
