@@ -42,7 +42,7 @@ from fastrec.inputs.order import (
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels
 from fastrec.launcher import resolve_threads
 from fastrec.mismatch import explain_mismatch
-from fastrec.parquet import Room, find_plain, read_plain, size_of_plain
+from fastrec.parquet import find_plain, read_plain, size_of_plain
 from fastrec.queries import interruptible, run
 from fastrec.registry import nearest
 from fastrec.report import Report, record
@@ -408,7 +408,6 @@ class _FileJob(NamedTuple, Generic[AnyColumns]):
 
     def read_whole(self) -> dict[str, Any] | None:
         """Tables that fit in memory and need no database; None if one is needed."""
-        tables: dict[str, Any] = {}
         sources = {table: find_files(os.fspath(path)) for table, path in self.paths.items()}
         with unchanged(file for files in sources.values() for file in files.paths):
             found = find_plain(sources, self.columns, self.input_format)
@@ -417,14 +416,9 @@ class _FileJob(NamedTuple, Generic[AnyColumns]):
             size = size_of_plain(found.values())
             if COPIES * size.n_bytes > self.resources.limit():
                 return None
-            n_threads, room = resolve_threads(self.resources.n_threads), Room(size, self.resources.limit() // COPIES)
+            n_threads, limit = resolve_threads(self.resources.n_threads), self.resources.limit()
             with loading_kernels(sum(plain.rows for plain in found.values())):
-                for table, plain in found.items():
-                    rows = read_plain(plain, n_threads, room)
-                    if rows is None:
-                        return None
-                    tables[table] = rows
-        return tables
+                return read_plain(found, n_threads, size, limit // COPIES)
 
     def take_whole(self, tables: Mapping[str, Any], update: Callable[[Progress], Any]) -> bool:
         """Whether tables were added. What is wrong with them is said by DuckDB's way, which knows files and rows."""

@@ -6,6 +6,7 @@ is wrong and in which row (fastrec.tables).
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from fastrec.sizes import Size, size_of_parquet
 from fastrec.tables import ColumnError, Columns, ScoreColumns
 from fastrec.threads import run_in_threads
 
-__all__ = ["Plain", "Room", "find_plain", "read_plain", "size_of_plain"]
+__all__ = ["Plain", "find_plain", "read_plain", "size_of_plain"]
 
 Array = np.ndarray[Any, Any]
 EXACT_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
@@ -39,7 +40,6 @@ class _Group(NamedTuple):
     nth: int
     first: int  # of its rows among those of all files
     rows: int
-    places: Mapping[str, int]  # role -> position among the columns of values, of which a nested column has several
 
 
 class Plain(NamedTuple):
@@ -49,7 +49,7 @@ class Plain(NamedTuple):
     names: dict[str, str]  # role -> column
     types: dict[str, Any]  # role -> type in Arrow
     groups: tuple[_Group, ...]
-    narrow: frozenset[str] = frozenset()  # roles of integers that int32 holds, if the files say the truth
+    narrow: frozenset[str] = frozenset()  # roles of integers that int32 holds, as the first ones look
 
     @property
     def rows(self) -> int:
@@ -80,7 +80,7 @@ def find_plain(
         having = [plain for plain in found.values() if role in plain.names]
         if len({plain.is_text(role) for plain in having}) > 1:
             return None  # ids match only those of their kind
-        if all(_is_said_narrow(plain, role) for plain in having):
+        if all(_looks_narrow(plain, role) for plain in having):
             narrow.add(role)
     return {table: plain._replace(narrow=frozenset(narrow)) for table, plain in found.items()}
 
@@ -89,23 +89,23 @@ def _is_id_or_rank(role: str) -> bool:
     return role in ("item", "rank") or role.startswith("user")
 
 
-def _is_said_narrow(plain: Plain, role: str) -> bool:
-    """Whether the statistics of all row groups promise 64-bit integers that 32 bits hold."""
+def _looks_narrow(plain: Plain, role: str) -> bool:
+    """Whether 32 bits hold the first 64-bit integers.
+
+    Statistics would tell of all, but PyArrow ends the process where a damaged footer is asked for them.
+    """
+    import pyarrow.parquet as pq
+
     if str(plain.types[role]) != "int64":
         return False
-    for group in plain.groups:
-        at = group.places[role]
-        try:
-            column = group.metadata.row_group(group.nth).column(at)
-            # PyArrow ends the process where a damaged file gives statistics of another type
-            if {column.physical_type, group.metadata.schema.column(at).physical_type} != {"INT64"}:
-                return False
-            found = column.statistics
-            if found is None or not found.has_min_max or found.min < INT32.min or found.max > INT32.max:
-                return False
-        except damages_of_parquet():
-            return False
-    return True
+    path, metadata, nth, *_ = plain.groups[0]
+    damages: tuple[type[Exception], ...] = (*damages_of_parquet(), StopIteration)
+    try:
+        with pq.ParquetFile(utf8_path(path), metadata=metadata) as file:
+            first = next(file.iter_batches(LEAST_PIECE, row_groups=[nth], columns=[plain.names[role]])).column(0)
+        return len(first) > first.null_count == 0 and _are_held(values_of(first), np.dtype(np.int32))
+    except damages:
+        return False
 
 
 def _open(table: str, files: Files, columns: Columns | ScoreColumns) -> Plain | None:
@@ -126,14 +126,13 @@ def _open(table: str, files: Files, columns: Columns | ScoreColumns) -> Plain | 
         leaves = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
         if any(leaves.count(name) != 1 for name in own.values()):
             return None  # the column "a.b" and the field b of a column a are read by the same name
-        places = {role: leaves.index(name) for role, name in own.items()}
         kinds = {role: schema.field(name).type for role, name in own.items()}
         if (groups and (own != names or kinds != types)) or not all(map(_is_usual, kinds, kinds.values())):
             return None
         names, types = own, kinds
         for nth in range(metadata.num_row_groups):
             rows = metadata.row_group(nth).num_rows
-            groups.append(_Group(path, metadata, nth, first, rows, places))
+            groups.append(_Group(path, metadata, nth, first, rows))
             first += rows
     if {*names.values()}.intersection(key for keys in files.keys for key in keys):
         return None  # a Hive partition takes the place of a column
@@ -158,7 +157,7 @@ def _kept_as(role: str, kind: Any, *, narrow: bool) -> np.dtype[Any] | None:
     return width if width == np.float32 else np.dtype(np.float64)
 
 
-class Room:
+class _Room:
     """Memory for columns, and what was found of their texts: threads ask it before they read more."""
 
     def __init__(self, size: Size, n_bytes: int) -> None:
@@ -183,7 +182,30 @@ def size_of_plain(sides: Iterable[Plain]) -> Size:
     return size
 
 
-def read_plain(plain: Plain, n_threads: int, room: Room) -> Any | None:
+def read_plain(found: Mapping[str, Plain], n_threads: int, size: Size, n_bytes: int) -> dict[str, Any] | None:
+    """The files of each table as a PyArrow table, within so many bytes; None in doubt, or without room."""
+    wide = {table: plain._replace(narrow=frozenset()) for table, plain in found.items()}
+    for tables in (found, wide):
+        with contextlib.suppress(_WideError):
+            return _read_tables(tables, n_threads, _Room(size, n_bytes))
+    return None
+
+
+class _WideError(Exception):
+    """An integer needs 64 bits after others that do not."""
+
+
+def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dict[str, Any] | None:
+    tables = {}
+    for table, plain in found.items():
+        rows = _read_table(plain, n_threads, room)
+        if rows is None:
+            return None
+        tables[table] = rows
+    return tables
+
+
+def _read_table(plain: Plain, n_threads: int, room: _Room) -> Any | None:
     """A PyArrow table, columns named by role, those of fixed width in one chunk; None in doubt, or without room."""
     import pyarrow as pa
 
@@ -208,7 +230,7 @@ def read_plain(plain: Plain, n_threads: int, room: Room) -> Any | None:
     return pa.Table.from_arrays(columns, names=list(plain.types))
 
 
-def _read_group(plain: Plain, group: _Group, whole: Mapping[str, Array], room: Room) -> dict[str, list[Any]] | None:
+def _read_group(plain: Plain, group: _Group, whole: Mapping[str, Array], room: _Room) -> dict[str, list[Any]] | None:
     """Columns of a row group: those of fixed width go to their place among all rows, others are returned."""
     import pyarrow.parquet as pq
 
@@ -230,13 +252,15 @@ def _write(column: Any, whole: Array, at: int) -> bool:
     for chunk in filter(len, column.chunks):
         values = values_of(chunk)
         if not _are_held(values, whole.dtype):
+            if whole.dtype == np.int32:
+                raise _WideError
             return False
         whole[at : at + len(values)] = values
         at += len(values)
     return True
 
 
-def _read_texts(file: Any, group: _Group, names: Mapping[str, str], room: Room) -> dict[str, list[Any]] | None:
+def _read_texts(file: Any, group: _Group, names: Mapping[str, str], room: _Room) -> dict[str, list[Any]] | None:
     """Columns of texts, as chunks, read in pieces: those of a few megabytes may be gigabytes long."""
     found: dict[str, list[Any]] = {role: [] for role in names}
     if not names:

@@ -19,7 +19,7 @@ import fastrec
 from fastrec import files
 from fastrec.files import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
 from fastrec.formats import find_files
-from fastrec.parquet import Room, find_plain, read_plain, size_of_plain
+from fastrec.parquet import find_plain, read_plain, size_of_plain
 from fastrec.sorting import sort_rows
 from fastrec.streams import batches_of_users
 from fastrec.tables import estimate_bytes, open_database
@@ -347,11 +347,11 @@ def test_texts_that_are_longer_than_a_sample_says(tmp_path: Path) -> None:
     table = pa.table({"user_id": [f"u{row // 10}" for row in rows.tolist()], "item_id": texts})
     path = tmp_path / "lists.parquet"
     pq.write_table(table, path, row_group_size=10_000)
-    plain = (find_plain({"recs": find_files(str(path))}, Columns(), "auto") or {})["recs"]
-    size = size_of_plain([plain])
+    found = find_plain({"recs": find_files(str(path))}, Columns(), "auto")
+    size = size_of_plain(found.values())
     assert size.text < table.nbytes / 4
-    assert read_plain(plain, 2, Room(size, size.n_bytes)) is None
-    assert read_plain(plain, 2, Room(size, 1 << 40)).num_rows == 40_000
+    assert read_plain(found, 2, size, size.n_bytes) is None
+    assert read_plain(found, 2, size, 1 << 40)["recs"].num_rows == 40_000
 
 
 def test_a_field_of_a_struct_is_not_counted_as_the_column_of_its_name(tmp_path: Path) -> None:
