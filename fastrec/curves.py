@@ -41,6 +41,7 @@ __all__ = [
     "break_even_point",
     "compare_curves",
     "pr_curve",
+    "quantile_bins",
     "roc_curve",
 ]
 
@@ -56,6 +57,8 @@ LOG_SERIES = 1e-3  # below, a series has more digits than the logarithm
 KEYS_AT_ONCE = 1 << 10  # rows whose keys are made in one loop: they stay in the first cache
 BLOCK = 1 << 20  # rows turned into float32 at a time
 ROUNDING = 2.0**-53  # two values in [0, 1], each rounded to the nearest double, move apart by no more
+SUM_ROUNDING = 2.0**-51  # for each row at most, relative: two sums of weights and their quotient
+DIGIT_BITS = 31  # of weights that are added up as whole numbers
 EQUAL = 1e-12  # curves no further apart than this are equal: what is left is rounding
 MOST_COUNTED = 1 << 40  # rows of which kernels count pairs in two words
 
@@ -719,19 +722,55 @@ class ScoreRuns:
         block of ties goes whole to the bin in which its first row falls. NaN without rows.
         """
         runs = self.runs()
-        weights = runs.positives + runs.negatives
-        passed = np.cumsum(weights)
-        if not len(passed):
+        if not len(runs.scores):
             return math.nan
-        before = passed - weights
-        if self.weighted:
-            own = np.minimum((before * bins / passed[-1]).astype(np.int64), bins - 1)
-        else:
-            own = before * bins // passed[-1]
+        weights = runs.positives + runs.negatives
+        own = self._bins_of_rows(bins) if self.weighted else quantile_bins(weights, np.arange(len(weights)), bins)
         starts = np.flatnonzero(np.diff(own, prepend=-1)).tolist()
         excess = runs.scores * weights - runs.positives
         parts = (abs(float(excess[start:end].sum())) for start, end in zip(starts, [*starts[1:], None], strict=True))
-        return math.fsum(parts) / float(passed[-1])
+        return math.fsum(parts) / float(weights.sum())
+
+    def _bins_of_rows(self, bins: int) -> Array:
+        """The bin of each distinct score, by the weights of single rows: those of `runs` are rounded."""
+        ((_, scores, weights),) = self._rows  # `runs` has joined them
+        order = np.argsort(scores, kind="stable")
+        ordered = scores[order]
+        assert weights is not None
+        return quantile_bins(weights[order], np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]), bins)
+
+
+def quantile_bins(weights: Array, starts: Array, bins: int) -> Array:
+    """Bins of equal weight, int64 (n_blocks,): the whole part of (weight before a block) * bins / (weight of all).
+
+    `weights` are those of rows in ascending order of score, `starts` the first row of each block of tied scores. No
+    rounding decides: where a block begins near a cut, whole numbers of Python do.
+    """
+    if weights.dtype.kind == "f":
+        before = np.concatenate(([0.0], np.cumsum(weights, dtype=np.float64)))
+        places = before[starts] / before[-1] * bins
+        near = np.abs(places - np.rint(places)) <= places * (len(weights) + 1) * SUM_ROUNDING
+        own: Array = np.minimum(places.astype(np.int64), bins - 1)
+        exact = _exact_sums(weights, np.append(starts[near], len(weights))) if near.any() else [0]
+        own[near] = [min(sum_before * bins // exact[-1], bins - 1) for sum_before in exact[:-1]]
+        return own
+    before = np.cumsum(weights) - weights
+    of_blocks: Array = before[starts] * bins // weights.sum()
+    return of_blocks
+
+
+def _exact_sums(weights: Array, ends: Array) -> list[int]:
+    """The sums of the weights before some rows, in steps that are the same for all of them."""
+    left = weights.astype(np.float64)
+    exponent = int(np.frexp(left.max())[1])
+    sums = [0] * len(ends)
+    while left.any():
+        exponent -= DIGIT_BITS
+        digits = np.floor(np.ldexp(left, -exponent))
+        left -= np.ldexp(digits, exponent)
+        before = np.concatenate(([0], np.cumsum(digits.astype(np.int64))))
+        sums = [(high << DIGIT_BITS) + low for high, low in zip(sums, before[ends].tolist(), strict=True)]
+    return sums
 
 
 def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.columns import check_classes, check_lengths, check_row_weights, check_scores
-from fastrec.curves import pr_curve, roc_curve
+from fastrec.curves import pr_curve, quantile_bins, roc_curve
 from fastrec.directions import Direction
 from fastrec.exceptions import InputError, InputTypeError, check_choice, require, shown, whole_number
 from fastrec.views import cutoff_families
@@ -193,8 +193,7 @@ def _bin_of_rows(scores: Floats, weights: Floats, bins: int, strategy: str) -> N
     order = np.argsort(scores)
     ordered = scores[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    before = np.r_[0.0, np.cumsum(weights[order])]
-    of_block = np.minimum(before[starts] * bins // before[-1], bins - 1).astype(np.int64)
+    of_block = quantile_bins(weights[order], starts, bins)
     bin_of = np.empty(len(scores), np.int64)
     bin_of[order] = np.repeat(of_block, np.diff(np.r_[starts, len(scores)]))
     return bin_of

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import score_oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import SCORES
 
+import fastrec
 from fastrec import curves
 from fastrec.curves import (
     AucTest,
@@ -32,6 +34,7 @@ from fastrec.curves import (
     roc_curve,
 )
 from fastrec.exceptions import InputError, InputTypeError
+from fastrec.plots import bin_scores
 
 compiles = settings(deadline=None)  # the first example of all waits for the compiler
 CLOSE = 1e-12
@@ -293,8 +296,31 @@ def test_ece_in_quantiles(drawn: Rows, bins: int) -> None:
     probabilities = np.abs(np.tanh(scores))
     expected = naive_ece(listed(labels, probabilities), bins)
     assert state_of(labels, probabilities).ece_quantile(bins) == pytest.approx(expected, abs=CLOSE)
-    weights = np.full(len(labels), 0.25)  # sums that no rounding moves across a cut
+    weights = np.full(len(labels), 0.25)
     assert state_of(labels, probabilities, weights).ece_quantile(bins) == pytest.approx(expected, abs=CLOSE)
+
+
+BESIDE_CUTS = st.lists(st.sampled_from([0.001, 0.1, 0.2, 0.5, 1 / 3, 3.25, 1e-9, 1e17]), min_size=1, max_size=8)
+
+
+@given(BESIDE_CUTS, st.integers(1, 6), st.integers(1, 4))
+@compiles
+def test_no_rounding_moves_a_row_across_a_cut(parts: list[float], copies: int, bins: int) -> None:
+    """The same weights again and again: their sums lie at the cuts, or beside them by what sums are rounded by."""
+    weights = np.tile(parts, copies)
+    scores = np.linspace(0, 1, len(weights)).repeat(2)[: len(weights)]  # ties of two
+    labels = np.arange(len(weights)) % 2
+    listed_rows = zip(labels.tolist(), scores.tolist(), map(Fraction, weights.tolist()), strict=True)
+    rows_of_all = tuple(score_oracle.Row(*row) for row in listed_rows)
+    naive = score_oracle.ece(rows_of_all, bins=bins, strategy="quantile")
+    assert naive is not None
+    expected = pytest.approx(float(naive), rel=1e-9, abs=CLOSE)
+    assert state_of(labels.astype(np.int8), scores, weights).ece_quantile(bins) == expected
+    text = f"ece(bins={bins}, strategy=quantile"
+    asked = [f"{text})", f"{text}, average=user)"]
+    report = fastrec.evaluate_scores(labels, scores, [0, len(labels)], asked, sample_weight=weights)
+    assert [report[name] for name in asked] == [expected, expected]
+    assert bin_scores(labels, scores, bins=bins, strategy="quantile", sample_weight=weights).ece == expected
 
 
 @given(rows())

@@ -63,6 +63,8 @@ MOST_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows is les
 FEW_EVENTS = 24  # up to here events are put in order by comparing all of them
 RADIX_BITS = 11
 NARROW_BITS = 9  # of a digit where there are fewer rows than digits
+SPLIT = 2.0**27 + 1  # times it, a double falls apart into two halves of its digits
+NO_SUM = (0.0, 0.0, 0.0)
 LOG_SERIES = 1e-3  # below, the series of the logarithm is exact and nothing cancels
 DIGITS_OF_RADIX = 1 << RADIX_BITS
 ROWS_CHECKED = 1 << 15  # at once: many enough for long loops, few enough to be still at hand when they are used
@@ -749,7 +751,7 @@ def fact_of_order(kind, parameter, order, labels, scores, weights, bar):
     if kind == CONSTANT:
         return one_score(order, scores, weights)
     if kind == QUANTILE_GAPS:
-        return sum_quantile_gaps(parameter, order, labels, scores, weights, bar, positives + negatives)
+        return sum_quantile_gaps(parameter, order, labels, scores, weights, bar)
     hits, others = 0.0, 0.0
     value = 0.0
     start = 0
@@ -776,18 +778,21 @@ def fact_of_order(kind, parameter, order, labels, scores, weights, bar):
 
 
 @helper
-def sum_quantile_gaps(parameter, order, labels, scores, weights, bar, total):
+def sum_quantile_gaps(parameter, order, labels, scores, weights, bar):
     """Sum over bins of |sum of w (s - y)|; rows from the smallest score, tied ones in the bin of the first."""
     bins = np.int64(parameter)
     n = len(order)
-    value, gap, before = 0.0, 0.0, 0.0
+    total = NO_SUM
+    for j in range(n):
+        total = added(total, weight_of(weights, order[j]))
+    value, gap, before = 0.0, 0.0, NO_SUM
     current = np.int64(0)
     stop = n
     while stop > 0:
         start = stop - 1
         while start > 0 and scores[order[start - 1]] == scores[order[stop - 1]]:
             start -= 1
-        own = min(np.int64(before * bins / total), bins - 1) if total > 0.0 else np.int64(0)
+        own = bin_of_weight(before, total, bins)
         if own != current:
             value += abs(gap)
             gap = 0.0
@@ -795,9 +800,59 @@ def sum_quantile_gaps(parameter, order, labels, scores, weights, bar, total):
         for j in range(start, stop):
             row = order[j]
             gap += weight_of(weights, row) * (np.float64(scores[row]) - (1.0 if labels[row] >= bar else 0.0))
-            before += weight_of(weights, row)
+            before = added(before, weight_of(weights, row))
         stop = start
     return value + abs(gap)
+
+
+@helper
+def bin_of_weight(before, total, bins):
+    """The whole part of before * bins / total, bins - 1 at most; both are sums in parts, so no rounding decides."""
+    if not 0.0 < total[0] < math.inf:
+        return np.int64(0)
+    nearest = np.int64(math.floor(before[0] / total[0] * np.float64(bins) + 0.5))
+    if nearest > 0 and not reaches(before, total, bins, nearest):
+        nearest -= 1
+    return min(nearest, bins - 1)
+
+
+@helper
+def reaches(before, total, bins, cut):
+    """Whether before * bins >= total * cut."""
+    exponent = -math.frexp(total[0])[1]
+    gap = NO_SUM
+    for at in range(len(before)):
+        gap = add_product(gap, math.ldexp(before[at], exponent), np.float64(bins))
+        gap = add_product(gap, math.ldexp(total[at], exponent), -np.float64(cut))
+    return gap[0] + (gap[1] + gap[2]) >= 0.0
+
+
+@helper
+def added(parts, value):
+    """A sum in three parts: the second holds what the first was rounded by, the third what the second was."""
+    first, rest = two_sum(parts[0], value)
+    second, rest = two_sum(parts[1], rest)
+    return first, second, parts[2] + rest
+
+
+@helper
+def two_sum(one, other):
+    """The rounded sum, and what it was rounded by."""
+    whole = one + other
+    new = whole - one
+    return whole, (one - (whole - new)) + (other - new)
+
+
+@helper
+def add_product(parts, one, other):
+    """Add the product of two numbers of moderate size, and what it is rounded by."""
+    whole = one * other
+    one_high, other_high = SPLIT * one, SPLIT * other
+    one_high -= one_high - one
+    other_high -= other_high - other
+    one_low, other_low = one - one_high, other - other_high
+    rest = one_low * other_low - (((whole - one_high * other_high) - one_low * other_high) - one_high * other_low)
+    return added(added(parts, whole), rest)
 
 
 @helper
