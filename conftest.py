@@ -8,7 +8,7 @@ from hypothesis import settings
 
 import fastrec
 from fastrec import registry
-from fastrec.kernels import jit
+from fastrec.runtime import compile as jit
 
 # Tests speak of compiled kernels; test_interpreted.py says that interpreted ones give the same bits.
 jit.Entry.eager = True

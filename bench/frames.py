@@ -62,7 +62,7 @@ def compare_frames(n_users: int, rounds: int) -> list[Promise]:
 def compare_grouping(n_rows: int, rounds: int) -> list[Promise]:
     """Grouping shuffled rows and one column of theirs, against sorting the keys alone."""
     from fastrec.inputs.grouping import group_rows
-    from fastrec.launcher import resolve_threads
+    from fastrec.runtime.launch import resolve_threads
 
     rng = np.random.default_rng(4)
     users = rng.integers(0, max(1, n_rows // LENGTH), n_rows)

@@ -45,9 +45,10 @@ def draw_in_numpy(differences: Array, n_rounds: int) -> Array:
 
 def run_test(differences: Array, test: str, n_rounds: int) -> Any:
     """The test of fastrec."""
-    from fastrec import launcher, significance
+    from fastrec import significance
+    from fastrec.runtime.launch import resolve_threads
 
-    n_threads = launcher.resolve_threads(None)
+    n_threads = resolve_threads(None)
     return significance.run_test(differences, test, level=0.95, n_rounds=n_rounds, seed=0, n_threads=n_threads)
 
 

@@ -20,7 +20,7 @@ from fastrec.exceptions import (
     MissingFileError,
 )
 from fastrec.ragged import Ragged
-from fastrec.threads import uninterrupted
+from fastrec.runtime.threads import uninterrupted
 
 if TYPE_CHECKING:
     from fastrec.api import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrec.endings import exit_code
-from fastrec.exceptions import MissingExtraError, require
+from fastrec.exceptions import MissingExtraError
+from fastrec.runtime.extras import require
+from fastrec.runtime.signals import exit_code
 
 
 def main() -> None:

@@ -14,43 +14,51 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
-from fastrec.engine import Asked, Failure, KernelError, Outcome, Plan, Policies, evaluate_source, make_plan
-from fastrec.exceptions import (
-    FastrecError,
-    InputError,
-    InputTypeError,
-    MetricError,
+from fastrec.checks import (
+    COUNT,
     check_choice,
     check_flag,
+    check_form,
     check_progress,
     is_number,
     listed_in_order,
-    one_line,
-    shown,
+    one_of,
     whole_number,
     with_article,
 )
+from fastrec.engine import KernelError, Outcome, evaluate_source
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, MetricError, one_line, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.order import HINT, Example, Hint
-from fastrec.inputs.prepare import DUPLICATES_CHOICES, RANK_GAPS, TIES, AboutUsers, Names, Prepared, Settings, prepare
+from fastrec.inputs.prepare import (
+    DUPLICATES_CHOICES,
+    RANK_GAPS,
+    TIES,
+    AboutUsers,
+    Lists,
+    Names,
+    Prepared,
+    Settings,
+    prepare,
+)
 from fastrec.inputs.scores import Rows, label_users, one_by_one, read_frame, read_rows
 from fastrec.inputs.users import SeenUsers, User, check_saved_ids, is_hashable, join_ids
 from fastrec.kernels import opcodes as op
-from fastrec.kernels.jit import Entry
-from fastrec.launcher import resolve_threads
+from fastrec.metrics.plan import Asked, Failure, Plan, Policies, make_plan
 from fastrec.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
 from fastrec.report import NO_TRUTH, Estimate, GroupEstimate, Report, doubts, record
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
-from fastrec.schema import COUNT, check_form, one_of
+from fastrec.runtime.compile import Entry
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.turns import Shared, in_turn
 from fastrec.segments import split_truth
 from fastrec.soundness import Claims, nan_is_asked
-from fastrec.sources import Lists
+from fastrec.sources import ListSource
 from fastrec.state import FORM as SEEN
 from fastrec.state import Part, RunKey, State
-from fastrec.turns import Shared, in_turn
 
 if TYPE_CHECKING:
     from fastrec.curves import ScoreRuns
@@ -761,7 +769,9 @@ class Evaluator(_Evaluating):
             log = log._replace(gains=np.ones(len(log.truth_items)))
         policies = Policies(rules["no_truth"], rules["no_recs"])
         try:
-            outcome = evaluate_source(plan, policies, log, users.groups, users.weights, self._n_threads, progress)
+            outcome = evaluate_source(
+                plan, policies, ListSource(*log), users.groups, users.weights, self._n_threads, progress
+            )
         except KernelError as error:
             raise _explain(error, plan, names, rules, log) from None
         with self._changing():

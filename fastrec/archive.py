@@ -11,8 +11,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, shown, whole_number
-from fastrec.schema import LABEL
+from fastrec.checks import LABEL, whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown
 
 __all__ = [
     "dump_json",

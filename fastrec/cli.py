@@ -29,20 +29,11 @@ from click.core import ParameterSource
 
 from fastrec import formats
 from fastrec._version import __version__
+from fastrec.checks import some_names
 from fastrec.completion import SHELLS, complete_metrics, complete_systems, complete_tools, script
-from fastrec.control_groups import NO_MEMORY
 from fastrec.directions import Direction
 from fastrec.drawings import draw_demo, draw_metrics, draw_one_metric
-from fastrec.endings import atomic_write, end_on_signals, exit_code, undone_by
-from fastrec.exceptions import (
-    FastrecError,
-    FastrecWarning,
-    InputError,
-    cut_line,
-    one_line,
-    require,
-    some_names,
-)
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, cut_line, one_line
 from fastrec.outputs import (
     FORMATS_OF,
     SAVED,
@@ -60,6 +51,10 @@ from fastrec.outputs import (
 )
 from fastrec.registry import NO_RECS_CHOICES, NO_TRUTH_CHOICES
 from fastrec.report import is_saved, load, reword
+from fastrec.runtime.extras import require
+from fastrec.runtime.limits import NO_MEMORY
+from fastrec.runtime.outputs import atomic_write
+from fastrec.runtime.signals import end_on_signals, exit_code, undone_by
 from fastrec.standard_input import Inputs, open_inputs
 from fastrec.terminal import wrap
 from fastrec.views import Gap, known_call, shown_difference

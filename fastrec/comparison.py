@@ -14,22 +14,10 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.archive import dump_json
+from fastrec.checks import check_choice, check_progress, check_text, listed_in_order, some_names
 from fastrec.directions import Direction, Kind, Verdict
-from fastrec.exceptions import (
-    InputError,
-    InputTypeError,
-    MetricError,
-    check_choice,
-    check_progress,
-    check_text,
-    listed_in_order,
-    one_line,
-    shown,
-    some_names,
-    warn,
-)
+from fastrec.exceptions import InputError, InputTypeError, MetricError, one_line, shown, warn
 from fastrec.inputs.users import alike
-from fastrec.launcher import resolve_threads
 from fastrec.pages import Section, Table, as_html, as_latex, as_markdown, html_page
 from fastrec.registry import Call, parse
 from fastrec.report import (
@@ -41,6 +29,7 @@ from fastrec.report import (
     why_no_mean,
     write_or_return,
 )
+from fastrec.runtime.launch import resolve_threads
 from fastrec.significance import (
     CORRECTIONS,
     TESTS,

@@ -16,15 +16,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from fastrec.checks import MAX_COUNT, whole_number
 from fastrec.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
-from fastrec.exceptions import InputError, InputTypeError, shown, whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.kernels import runs as kernels
-from fastrec.kernels.jit import Entry
-from fastrec.launcher import resolve_threads
 from fastrec.ragged import read_only
-from fastrec.schema import MAX_COUNT
-from fastrec.threads import run_in_threads
-from fastrec.turns import Shared, in_turn
+from fastrec.runtime.compile import Entry
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.turns import Shared, in_turn
 
 __all__ = [
     "AucTest",

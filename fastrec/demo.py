@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.api import Evaluator
-from fastrec.endings import atomic_write
-from fastrec.exceptions import InputError, require
+from fastrec.exceptions import InputError
 from fastrec.files import Columns, Resources, evaluate_lists
 from fastrec.report import Report
+from fastrec.runtime.extras import require
+from fastrec.runtime.outputs import atomic_write
 
 RECOMMENDERS = ("popularity", "neighbours")
 METRICS = ("ndcg@10", "recall@20", "map@10", "mrr@10", "hit_rate@10")

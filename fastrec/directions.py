@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import MetricError, is_number, shown
+from fastrec.checks import is_number
+from fastrec.exceptions import MetricError, shown
 
 __all__ = ["Declared", "Direction", "Kind", "Verdict", "read_direction"]
 

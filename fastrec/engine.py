@@ -1,57 +1,38 @@
-"""From metrics to numbers: plans what to compute, runs it over blocks of users, keeps exact, mergeable sums."""
+"""Blocks of users to kernel to formulas to exact sums; no formula of its own."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import itertools
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.evaluation.run import Source, launch
 from fastrec.exact import sum_digits
-from fastrec.exceptions import MetricError, shown
+from fastrec.exceptions import MetricError
 from fastrec.kernels import opcodes as op
 from fastrec.kernels.ranking import Program, Totals, Users
-from fastrec.launcher import STEPS_PER_LAUNCH, Source, launch
-from fastrec.programs import Extent, View, Writer, identity, is_linear, vanishes
+from fastrec.metrics.plan import Failure, Plan, Policies, SumList, call_on_arrays
+from fastrec.programs import Extent, identity
 from fastrec.ragged import read_only
-from fastrec.registry import Call, MinGain
-from fastrec.sources import Lists, Scores
+from fastrec.runtime.launch import STEPS_PER_LAUNCH
+from fastrec.runtime.threads import run_in_threads
+from fastrec.sources import ListSource, Scores
 from fastrec.statistics import (
-    Combined,
-    OverRows,
-    Ratio,
     Row,
-    ScoreStatistics,
     Statistics,
-    UntraceableError,
     Values,
-    constant,
 )
-from fastrec.threads import once, run_in_threads
 
-__all__ = ["Failure", "KernelError", "Outcome", "Plan", "Policies", "evaluate_source", "make_plan"]
+__all__ = ["Array", "KernelError", "Outcome", "evaluate_source"]
+
 
 Array = np.ndarray[Any, Any]
-POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR}
-POLICIES |= {"judged": op.JUDGED, "listed": op.LISTED}
+
+
 USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: a few MB, reused
-ANY_SIZE = 1 << 62
-ANY_GAIN = -1.0  # what min_gain="any" is to kernels, which see no gains below 0 then
-INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
-WEIGHT = Row(("given", 0))
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
-
-
-class Failure(NamedTuple):
-    """What a kernel found wrong: a code of `opcodes`, the user, and a position or a row."""
-
-    code: int
-    user: int
-    detail: int
 
 
 class KernelError(Exception):
@@ -61,387 +42,6 @@ class KernelError(Exception):
         super().__init__(failure)
         self.failure = failure
         self.metric = metric
-
-
-class Sum(NamedTuple):
-    """A row to add up over users."""
-
-    view: int
-    row: Row
-    metric: str
-    fixed: bool = False  # within [-1, 1]
-
-
-class Check(NamedTuple):
-    """A row of a metric that is not ours, and the bounds that it declares."""
-
-    view: int
-    row: Row
-    low: float
-    high: float
-    metric: str
-    message: str = ""  # instead of "out of range"
-
-
-class SumList:
-    """Sums of one program: those within [-1, 1] are numbered before the general ones."""
-
-    def __init__(self) -> None:
-        self.sums: list[Sum] = []
-        self.checks: list[Check] = []
-        self._known: dict[Hashable, int] = {}
-
-    def add(self, *sums: Sum) -> tuple[int, ...]:
-        """Add sums to the list, each once; their places in it."""
-        places = []
-        for each in sums:
-            key = (each.view, identity(each.row), each.fixed)
-            if key not in self._known:
-                self._known[key] = len(self.sums)
-                self.sums.append(each)
-            places.append(self._known[key])
-        return tuple(places)
-
-    def ordered(self) -> list[int]:
-        """The sums in the order of the totals."""
-        return [i for fixed in (True, False) for i, each in enumerate(self.sums) if each.fixed is fixed]
-
-    def rows(self, writer: Writer, *, fixed: bool) -> Array:
-        numbers = [writer.row_number(each.view, each.row) for each in self.sums if each.fixed is fixed]
-        return np.array(numbers, np.int64)
-
-    def scales(self) -> list[int]:
-        """The step of each sum, as a power of 1/2."""
-        return [op.FIXED_SCALE if self.sums[i].fixed else op.GENERAL_SCALE for i in self.ordered()]
-
-    def metric_of(self, failure: Failure) -> str:
-        """The metric whose value a kernel refused."""
-        if failure.code == op.OUT_OF_LIMITS:
-            check = sorted(self.checks, key=lambda check: check.view)[failure.detail]
-            return check.message or check.metric
-        fixed = failure.code == op.OUT_OF_RANGE
-        return [each for each in self.sums if each.fixed is fixed][failure.detail].metric
-
-
-@dataclass(frozen=True)
-class Value:
-    """How the mean of one metric is read off the sums."""
-
-    call: Call
-    view: int
-    combined: Combined | None
-    sums: tuple[int, ...]  # in its SumList
-    on_arrays: bool = False
-    ratio: Ratio | None = None
-    over_rows: OverRows | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the mean is that of the values of the users who count, weighted or not."""
-        return self.combined is None and self.ratio is None and self.over_rows is None
-
-    @property
-    def is_mean_of_users(self) -> bool:
-        """Whether the mean is declared as that of the values of users, each of whom counts once."""
-        return self.is_plain or (self.ratio is not None and self.ratio.rows[-1] is self.ratio.counted)
-
-
-@dataclass(frozen=True)
-class ArrayFormula:
-    """A formula that runs on arrays: where the rows that it asks for are stored."""
-
-    call: Call
-    position: int  # among the calls
-    leaves: tuple[tuple[Hashable, int], ...]
-    included: int
-    counted: int
-
-
-class Condition(NamedTuple):
-    """Which items are relevant, and which users count."""
-
-    min_gain: float
-    no_truth: str | None = None  # the policy of the call
-    no_recs: str | None = None
-
-
-class Asked(NamedTuple):
-    """What a plan follows from, besides the metrics."""
-
-    min_gain: MinGain | None = None
-    n_items: int | None = None
-    weighted: bool = False
-    per_user: bool = False
-    expected: bool = False  # tied rows count with their mean over all orders
-    one_class: str = "drop"
-
-
-@functools.lru_cache(maxsize=64)
-def make_plan(calls: tuple[Call, ...], asked: Asked) -> Plan:
-    """The plan for these metrics; kept, as most programs ask for the same metrics again and again."""
-    return Plan(calls, asked)
-
-
-class Plan:
-    """Everything that follows from the metrics of a call, before any data is seen."""
-
-    def __init__(self, calls: tuple[Call, ...], asked: Asked) -> None:
-        self.calls = calls
-        self.asked = asked
-        self.weighted, self.per_user = asked.weighted, asked.per_user
-        self._conditions = list(dict.fromkeys([Condition(_least_gain(asked.min_gain)), *map(self._condition, calls)]))
-        self.min_gains = [condition.min_gain for condition in self._conditions]
-        self.not_linear: list[str] = []
-        self.direct, self.arrays = SumList(), SumList()
-        self.formulas: list[ArrayFormula] = []
-        self._stored: list[tuple[int, Row]] = [(0, COUNTED)] * len(calls) if asked.per_user else []
-        self._unruled: set[int] = set()  # stored rows that no policy of the call turns into NaN
-        self.weight_sums: tuple[int, ...] = ()
-        if asked.weighted:
-            views = range(len(self.min_gains))
-            self.weight_sums = self.direct.add(*(Sum(v, _where(COUNTED, WEIGHT), "user_weight") for v in views))
-        self.values = [self._trace(i, call) for i, call in enumerate(calls)]
-        self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
-        gains = [gain for gain in self.writers[True].gains if isinstance(gain, tuple)]
-        self.max_gain = min((gain[1] for gain in gains if gain[0] == "stop"), default=np.inf)
-        self.gain_tables = [gain for gain in gains if gain[0] != "stop"]
-        named = (call.text for call in calls if ("ideal", "k") in call.options)
-        self.needs_plain = next(named, "ideal=k") if self.writers[True].has_plain_ideal else None
-        self.counts_any_gain = min(self.min_gains) < 0
-        self.needs_gains = bool(gains) or any(gain > 1 for gain in self.min_gains)
-        self.array_writer = Writer([View(0.0, *_rows_and_checks(self.arrays, 0, []))], graded=False)
-        order = self.direct.ordered()
-        self._position = {i: at for at, i in enumerate(order)}
-        self._array_position = {i: len(order) + at for at, i in enumerate(self.arrays.ordered())}
-        self.scales = self.direct.scales() + self.arrays.scales()
-
-    def _condition(self, call: Call) -> Condition:
-        """What a metric sees, by its own options or by those of the call."""
-        min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
-        return Condition(_least_gain(min_gain), call.no_truth, call.no_recs)
-
-    def position(self, value: Value, nth: int) -> int:
-        """Where a sum of a value stands among all totals."""
-        table = self._array_position if value.on_arrays else self._position
-        return table[value.sums[nth]]
-
-    @once
-    def sums_digest(self) -> str:
-        """Equal for plans whose totals mean the same, whichever process or version made them."""
-        lists = [[(e.view, identity(e.row), e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]
-        named = [formula.call.text for formula in self.formulas]
-        return hashlib.sha256(repr((lists, named, self._conditions, self.scales)).encode()).hexdigest()
-
-    def weight_position(self, view: int) -> int:
-        """Where the sum of weights of counted users stands."""
-        return self._position[self.weight_sums[view]]
-
-    def _trace(self, position: int, call: Call) -> Value:
-        """Call the formula on rows, and plan its sums; or, if that cannot be, on arrays."""
-        view = self._conditions.index(self._condition(call))
-        try:
-            result = call.evaluate(self._statistics(call))
-        except UntraceableError:
-            return self._plan_arrays(position, call, view)
-        except MetricError as error:
-            raise MetricError(f"{call.text} {error}") from None
-        if isinstance(result, (Ratio, OverRows)):
-            return self._plan_rows(position, call, view, result)
-        if not all(map(is_linear, result.rows if isinstance(result, Combined) else (_as_row(result, call),))):
-            self.not_linear.append(call.text)
-        weight = _where(COUNTED, WEIGHT)
-        if isinstance(result, Combined):
-            row = _where(INCLUDED, result.function(*result.rows))
-            rows = tuple(_where(COUNTED, row) for row in result.rows)
-            value = Value(call, view, result, self.direct.add(*self._combined_sums(call, view, rows, weight)))
-        else:
-            row = _where(INCLUDED, _as_row(result, call))
-            value = Value(call, view, None, self.direct.add(*self._mean_sums(call, view, row, weight)))
-            if not call.metric.builtin:
-                self.direct.checks.append(_check(call, view, row))
-        if self.per_user:
-            self._stored[position] = (view, row)
-        return value
-
-    def _statistics(self, call: Call, value_of: Callable[[Row], Any] | None = None) -> Statistics:
-        more = {} if value_of is None else {"value_of": value_of}
-        if call.metric.kind == "scores":
-            return ScoreStatistics(self.asked.one_class, **more)
-        return Statistics(call.k, self.asked.n_items, **more)
-
-    def _plan_rows(self, position: int, call: Call, view: int, result: Ratio | OverRows) -> Value:
-        """A metric of scored rows: it says itself which users count, whatever the policies of the call."""
-        if self.per_user:
-            self._stored[position] = (view, result.each)
-            self._unruled.add(position)
-        if isinstance(result, OverRows):
-            return Value(
-                call, view, None, self.direct.add(Sum(view, result.counted, call.text, fixed=True)), over_rows=result
-            )
-        if result.refused is not None:
-            row, message = result.refused
-            self.direct.checks.append(Check(view, row, 0.0, 0.0, call.text, message))
-        rows = result.rows
-        if self.weighted:
-            rows = tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows)
-        pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)] if result.gradient else []
-        spoils = [] if result.spoils is None else [result.spoils]
-        sums = [Sum(view, row, call.text) for row in (*rows, *pairs)]
-        sums += [Sum(view, row, call.text, fixed=True) for row in (*spoils, result.counted)]
-        return Value(call, view, None, self.direct.add(*sums), ratio=result)
-
-    def _mean_sums(self, call: Call, view: int, row: Row, weight: Row) -> list[Sum]:
-        """Sums for a mean over users: v; weighted: w v and w^2 v. Squares come along."""
-        low, high = call.metric.range
-        fixed = low >= -1.0 and high is not None and high <= 1.0
-        if not self.weighted:
-            return [Sum(view, row, call.text, fixed=fixed)]
-        weighted = Row(op.MULTIPLY, (weight, row))
-        return [Sum(view, each, call.text) for each in (weighted, Row(op.MULTIPLY, (weight, weighted)))]
-
-    def _combined_sums(self, call: Call, view: int, rows: tuple[Row, ...], weight: Row) -> list[Sum]:
-        """Sums for a function of means: the rows, then w^2 x row where weighted, then products of pairs."""
-        wanted = rows
-        if self.weighted:
-            rows = tuple(Row(op.MULTIPLY, (weight, row)) for row in rows)
-            wanted = (*rows, *(Row(op.MULTIPLY, (weight, row)) for row in rows))
-        pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)]
-        return [Sum(view, row, call.text) for row in (*wanted, *pairs)]
-
-    def _plan_arrays(self, position: int, call: Call, view: int) -> Value:
-        """Find out which rows the formula asks for by running it on ones."""
-        asked: dict[Hashable, Row] = {}
-
-        def record(row: Row) -> Any:
-            asked[identity(row)] = row
-            return np.full(2, row.key[1] if row.key[0] == "constant" else 1.0).view(Values)
-
-        call_on_arrays(call, self._statistics(call, record), 2)
-        if any(not is_linear(row) or _depends_on_order(row) for row in asked.values()):
-            self.not_linear.append(call.text)
-        start = len(self._stored)
-        self._stored += [(view, row) for row in (*asked.values(), INCLUDED, COUNTED)]
-        leaves = tuple((name, start + i) for i, name in enumerate(asked))
-        weight, given = (Row(("given", 2 * len(self.formulas) + i)) for i in range(2))
-        self.formulas.append(ArrayFormula(call, position, leaves, start + len(asked), start + len(asked) + 1))
-        self.arrays.checks.append(_check(call, 0, given))
-        sums = self._mean_sums(call, 0, given, weight)
-        return Value(call, view, None, self.arrays.add(*sums), on_arrays=True)
-
-    def _write(self, *, graded: bool) -> Writer:
-        views = [
-            View(min_gain, *_rows_and_checks(self.direct, i, self._stored)) for i, min_gain in enumerate(self.min_gains)
-        ]
-        return Writer(views, graded=graded, expected=self.asked.expected)
-
-    def program(self, extent: Extent, policies: Policies, *, graded: bool, lowest: int) -> Program:
-        """The kernel's program for data of this extent."""
-        writer = self.writers[graded]
-        stored = [
-            (writer.row_number(view, row), view, at not in self._unruled) for at, (view, row) in enumerate(self._stored)
-        ]
-        return Program(
-            **writer.arrays(extent),
-            fixed_rows=self.direct.rows(writer, fixed=True),
-            general_rows=self.direct.rows(writer, fixed=False),
-            stored_rows=np.array(stored, np.int64).reshape(-1, 3),
-            find=True,
-            n_items=ANY_SIZE if self.asked.n_items is None else self.asked.n_items,
-            lowest=lowest,
-            policies=np.array(
-                [
-                    (POLICIES[own.no_truth or policies.no_truth], POLICIES[own.no_recs or policies.no_recs])
-                    for own in self._conditions
-                ],
-                np.int64,
-            ),
-            expected=self.asked.expected,
-            refuse_ties=self.asked.expected and bool(self.not_linear),
-        )
-
-    def facts(self, *, graded: bool) -> tuple[Array, Array]:
-        """What to compute of scored rows, int64 (n_facts, FACT_WIDTH), and its parameters."""
-        return self.writers[graded].facts()
-
-    def array_program(self) -> Program:
-        """The program that sums what formulas on arrays gave."""
-        writer = self.array_writer
-        return Program(
-            **writer.arrays(Extent(0, 0)),
-            fixed_rows=self.arrays.rows(writer, fixed=True),
-            general_rows=self.arrays.rows(writer, fixed=False),
-            stored_rows=np.zeros((0, 3), np.int64),
-            find=False,
-            n_items=ANY_SIZE,
-            lowest=0,
-            policies=np.full((1, 2), op.SKIP, np.int64),
-            expected=False,
-            refuse_ties=False,
-        )
-
-    @property
-    def n_stored(self) -> int:
-        """Rows that the kernel stores per user."""
-        return len(self._stored)
-
-    def __reduce__(self) -> Any:
-        """Pickled by what it was made of: formulas of means are functions within functions."""
-        return make_plan, (self.calls, self.asked)
-
-
-def _least_gain(min_gain: MinGain | None) -> float:
-    """The gain from which an item is relevant, as kernels have it."""
-    return ANY_GAIN if min_gain == "any" else min_gain or 0.0
-
-
-class Policies(NamedTuple):
-    """Who is counted."""
-
-    no_truth: str
-    no_recs: str
-
-
-def call_on_arrays(call: Call, statistics: Statistics, n_users: int) -> Array:
-    """The values of a formula that runs on arrays, one per user."""
-    try:
-        with np.errstate(all="ignore"):
-            values = np.asarray(call.evaluate(statistics))
-    except MetricError as error:
-        raise MetricError(f"{call.text} {error}") from None
-    if values.dtype.kind not in "fiub" or values.shape not in ((), (n_users,)):
-        found = f"shape {values.shape} of {values.dtype} for {n_users} users"
-        raise MetricError(f"the formula of {call.text} must give one number per user, found {found}")
-    return values.astype(float)
-
-
-def _depends_on_order(row: Row) -> bool:
-    return not is_linear(Row(op.MULTIPLY, (row, row)))
-
-
-def _as_row(result: Any, call: Call) -> Row:
-    if isinstance(result, Row):
-        return result
-    if isinstance(result, (int, float, np.integer, np.floating)):
-        return constant(float(result))
-    raise MetricError(f"the formula of {call.text} must give one number per user, found {shown(result)}")
-
-
-def _rows_and_checks(sums: SumList, view: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any]:
-    rows = [each.row for each in sums.sums if each.view == view] + [row for at, row in stored if at == view]
-    checks = [(check.row, check.low, check.high) for check in sums.checks if check.view == view]
-    return tuple(rows), tuple(checks)
-
-
-def _where(mask: Row, row: Row) -> Row:
-    """The row, 0 for users that the mask leaves out; they have no hits, so often it is 0 there anyway."""
-    return row if vanishes(row) else Row(op.SELECT, (mask, row))
-
-
-def _check(call: Call, view: int, row: Row) -> Check:
-    low, high = call.metric.range
-    slack = 1e-9  # a ratio may round past its bound
-    largest = float(np.finfo(float).max)
-    return Check(view, row, low - slack, largest if high is None else high + slack, call.text)
 
 
 class Outcome(NamedTuple):
@@ -457,7 +57,7 @@ class Outcome(NamedTuple):
 def evaluate_source(
     plan: Plan,
     policies: Policies,
-    source: Lists | Scores,
+    source: ListSource | Scores,
     groups: Array,
     weights: Array | None,
     n_threads: int,
@@ -480,7 +80,7 @@ def evaluate_source(
     return outcome
 
 
-def _kind_of(source: Lists | Scores) -> tuple[bool, int]:
+def _kind_of(source: ListSource | Scores) -> tuple[bool, int]:
     """Whether gains differ, and the lowest id that stands for something."""
     if isinstance(source, Scores):
         return source.graded, 0
@@ -585,10 +185,10 @@ def _part(totals: Totals, more: Totals | None) -> Part:
     return Part(sums, totals.counts.sum(axis=0), totals.facts.sum(axis=0))
 
 
-def _nothing(n_users: int) -> Lists:
+def _nothing(n_users: int) -> ListSource:
     """Users without rows, for programs that work on given numbers only."""
     none = np.zeros(n_users + 1, np.int64)
-    return Lists(np.zeros(0, np.int32), none, np.zeros(0, np.int32), none, None)
+    return ListSource(np.zeros(0, np.int32), none, np.zeros(0, np.int32), none, None)
 
 
 def _launches(source: Source, steps_of_user: int, n_threads: int) -> Iterator[Array]:

@@ -16,17 +16,8 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.api import evaluate, evaluate_scores
 from fastrec.archive import dump_json
-from fastrec.exceptions import (
-    FastrecError,
-    FastrecWarning,
-    InputError,
-    InputTypeError,
-    MetricError,
-    listed,
-    one_line,
-    shown,
-    whole_number,
-)
+from fastrec.checks import listed, whole_number
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError, one_line, shown
 from fastrec.pages import Table, as_html, as_markdown, markdown_text
 from fastrec.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 from fastrec.registry import Call, MinGain, make_call, parse, print_value

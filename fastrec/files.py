@@ -18,18 +18,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from fastrec.api import Evaluator, ScoreEvaluator, usual_of_rows
-from fastrec.control_groups import control_groups
-from fastrec.endings import temporary_folder
-from fastrec.exceptions import (
-    FastrecError,
-    InputError,
-    InputTypeError,
-    check_path,
-    check_progress,
-    check_text,
-    listed,
-    require,
-)
+from fastrec.checks import check_path, check_progress, check_text, listed
+from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.formats import ROWS_TO_ASK, Source, find_files, open_source, recognise, text_sql, unchanged, utf8_path
 from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.frames import read_user_labels
@@ -40,12 +30,15 @@ from fastrec.inputs.order import (
     hints_of_columns,
 )
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels
-from fastrec.launcher import resolve_threads
 from fastrec.mismatch import explain_mismatch
 from fastrec.parquet import find_plain, read_plain, size_of_plain
 from fastrec.queries import interruptible, run
 from fastrec.registry import nearest
 from fastrec.report import Report, record
+from fastrec.runtime.extras import require
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.limits import control_groups
+from fastrec.runtime.outputs import temporary_folder
 from fastrec.sizes import Size, size_of_rows
 from fastrec.sorting import ranges_to_sort, sort_rows
 from fastrec.streams import batches_of_users

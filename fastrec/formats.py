@@ -23,18 +23,11 @@ from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
+from fastrec.checks import check_choice, check_there, suggest_name
 from fastrec.delimited import read_batches, reason_of_csv
-from fastrec.exceptions import (
-    FastrecError,
-    InputError,
-    InputTypeError,
-    MissingFileError,
-    check_choice,
-    check_there,
-    require,
-    suggest_name,
-)
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, MissingFileError
 from fastrec.queries import run
+from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

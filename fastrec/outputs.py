@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from fastrec import formats, pages
+from fastrec.checks import with_article
 from fastrec.drawings import (
     counts,
     draw_comparison,
@@ -20,9 +21,9 @@ from fastrec.drawings import (
     legend_of,
     tables_of_comparison,
 )
-from fastrec.endings import atomic_write
-from fastrec.exceptions import shown_signs, with_article
+from fastrec.exceptions import shown_signs
 from fastrec.report import OTHER_FORMATS, refuse_ending
+from fastrec.runtime.outputs import atomic_write
 from fastrec.views import warning_lines
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from fastrec.exceptions import check_text, one_line
+from fastrec.checks import check_text
+from fastrec.exceptions import one_line
 
 __all__ = [
     "Chart",

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.columns import MAX_EXACT_INTEGER
-from fastrec.exceptions import require
 from fastrec.formats import Files, damages_of_parquet, recognise, utf8_path
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
+from fastrec.runtime.extras import require
+from fastrec.runtime.threads import run_in_threads
 from fastrec.sizes import Size, size_of_parquet
 from fastrec.tables import ColumnError, Columns, ScoreColumns
-from fastrec.threads import run_in_threads
 
 __all__ = ["Plain", "find_plain", "read_plain", "size_of_plain"]
 

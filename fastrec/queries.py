@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fastrec.threads import start_thread
+from fastrec.runtime.threads import start_thread
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

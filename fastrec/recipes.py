@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from fastrec.exceptions import InputTypeError, MetricError, cut_value, listed_in_order, shown
+from fastrec.checks import listed_in_order
+from fastrec.exceptions import InputTypeError, MetricError, cut_value, shown
 from fastrec.registry import (
     DEFAULT_K,
     DEFAULT_METRICS,

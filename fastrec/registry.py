@@ -13,18 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fastrec.checks import check_text, listed_in_order, near_name, some_names, whole_number
 from fastrec.directions import Declared, Direction, read_direction
-from fastrec.exceptions import (
-    InputTypeError,
-    MetricError,
-    check_text,
-    listed_in_order,
-    near_name,
-    shown,
-    some_names,
-    whole_number,
-)
-from fastrec.threads import once
+from fastrec.exceptions import InputTypeError, MetricError, shown
+from fastrec.runtime.threads import once
 
 __all__ = [
     "ABOVE_ZERO",

@@ -26,29 +26,30 @@ from fastrec.archive import (
     unpack_labels,
     write_archive,
 )
-from fastrec.endings import atomic_write
-from fastrec.exceptions import (
-    InputError,
-    MetricError,
-    MetricNotFoundError,
-    MissingExtraError,
+from fastrec.checks import (
+    COUNT,
+    LABEL,
+    NUMBER,
+    SETTING,
+    SHARE,
+    MaybeNone,
     check_choice,
     check_file,
+    check_form,
     check_level,
     check_path,
     check_text,
     check_there,
-    one_line,
-    require,
-    shown,
+    one_of,
     some_names,
-    warn,
     whole_number,
 )
+from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, one_line, shown, warn
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.pages import DASH, Section, Table, as_html, as_latex, as_markdown, html_page
 from fastrec.registry import NO_RECS_CHOICES, NO_TRUTH_CHOICES, parse
-from fastrec.schema import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, check_form, one_of
+from fastrec.runtime.extras import require
+from fastrec.runtime.outputs import atomic_write
 from fastrec.soundness import (
     NAN_POLICIES,
     SLACK,
@@ -402,7 +403,7 @@ class Report(Mapping[str, float]):
         if not self.is_mean(name):
             why = f"no plain mean of users' values, which the bootstrap needs{why_no_mean(self, name)}"
             raise InputError(f"{self.name_of(name)} is {why}")
-        from fastrec.launcher import resolve_threads
+        from fastrec.runtime.launch import resolve_threads
         from fastrec.significance import run_test
 
         values = self.per_user[name]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrec.columns import refuse_nan
-from fastrec.engine import Plan
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.scores import INT8, Rows
 from fastrec.kernels import opcodes as op
+from fastrec.metrics.plan import Plan
 from fastrec.registry import Call
 from fastrec.sources import Scores
 from fastrec.state import RunKey

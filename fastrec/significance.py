@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import require
 from fastrec.kernels.resampling import DRAWN, DRAWS, SLICE, WORD
-from fastrec.launcher import Kernel, launch_tasks
+from fastrec.runtime.extras import require
+from fastrec.runtime.launch import Kernel, launch_tasks
 
 __all__ = [
     "CORRECTIONS",
@@ -38,8 +38,8 @@ GRID = 40  # bits of the largest value: 0.3 - 0.2 and 0.2 - 0.1 are the same
 MOST_SIGNS = 1 << 16  # that are all tried
 CELLS = 1 << 22  # counts of draws that are kept at a time
 POWER = 0.8
-FLIP = Kernel("resampling", "flip_bin", "int64")
-RESAMPLE = Kernel("resampling", "resample_bin", "int64")
+FLIP = Kernel("fastrec.kernels.resampling", "flip_bin", "int64")
+RESAMPLE = Kernel("fastrec.kernels.resampling", "resample_bin", "int64")
 
 
 class Weighed(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrec.engine import Asked, Value, make_plan
 from fastrec.exceptions import FastrecError, InputError, shown
+from fastrec.metrics.plan import Asked, Value, make_plan
 from fastrec.registry import Call, parse
 
 __all__ = [

@@ -6,46 +6,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.inputs.prepare import Lists
 from fastrec.kernels import opcodes as op
 from fastrec.kernels import ranking
 from fastrec.kernels.ranking import Program, Scratch, TieScratch
-from fastrec.launcher import Kernel
 from fastrec.ragged import longest_row, read_only
+from fastrec.runtime.launch import Kernel
 
-__all__ = ["Lists", "Scores"]
+__all__ = ["ListSource", "Scores"]
 
 Array = np.ndarray[Any, Any]
 
 CACHE_LINE = 64  # values that surely fill one, whatever their size
 
 
-class Lists(NamedTuple):
-    """Lists and truth of the same users; see `fastrec.kernels.ranking.Log`."""
+class ListSource(Lists):
+    """Lists and truth, as kernels take them."""
 
-    rec_items: Array
-    rec_indptr: Array
-    truth_items: Array
-    truth_indptr: Array
-    gains: Array | None
-    lowest: int = 0
-    blocks: Array | None = None  # int32 (2, n_rec_rows): rows of a list with a higher score, and with the same
-
-    @property
-    def n_users(self) -> int:
-        """Users."""
-        return len(self.rec_indptr) - 1
-
-    @property
-    def longest(self) -> tuple[int, int]:
-        """Longest list and longest truth."""
-        return longest_row(self.rec_indptr), longest_row(self.truth_indptr)
+    __slots__ = ()
 
     def rows_before(self, users: Array) -> Array:
         """Rows of all users before each of the given ones."""
         rows: Array = self.rec_indptr[users] + self.truth_indptr[users]
         return rows
 
-    def part(self, first: int, last: int) -> Lists:
+    def part(self, first: int, last: int) -> ListSource:
         """Users first..last-1."""
         users = slice(first, last + 1)
         return self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users])
@@ -54,7 +39,7 @@ class Lists(NamedTuple):
         """The kernel for what is known of rows; it takes ids of either width."""
         truth = "plain" if self.gains is None else "graded"
         tied = "" if self.blocks is None else "-tied"
-        return Kernel("ranking", "evaluate_bin", f"{truth}{tied}")
+        return Kernel("fastrec.kernels.ranking", "evaluate_bin", f"{truth}{tied}")
 
     def arguments(self) -> tuple[Any, ...]:
         """The leading arguments of the kernel."""
@@ -134,7 +119,9 @@ class Scores(NamedTuple):
         """The kernel for these dtypes."""
         asked = "graded" if self.graded else "ranks" if self.rank else "facts"
         parts = [str(self.labels.dtype), str(self.scores.dtype), asked]
-        return Kernel("scores", "evaluate_score_bin", "-".join(parts + ["weighted"] * (self.weights is not None)))
+        return Kernel(
+            "fastrec.kernels.scores", "evaluate_score_bin", "-".join(parts + ["weighted"] * (self.weights is not None))
+        )
 
     def arguments(self) -> tuple[Any, ...]:
         """The leading arguments of the kernel."""

@@ -23,22 +23,15 @@ from fastrec import exceptions
 from fastrec._version import __version__
 from fastrec.api import Duplicates, Evaluator, NoRecs, NoTruth, OneClass, ScoreEvaluator, Ties, usual_of_rows
 from fastrec.blocks import BATCH_BYTES, Block, batches_of_buckets, pack, tables_of
-from fastrec.exceptions import (
-    FastrecError,
-    FastrecWarning,
-    InputError,
-    InputTypeError,
-    MetricError,
-    listed_in_order,
-    require,
-    whole_number,
-)
+from fastrec.checks import listed_in_order, whole_number
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.order import LeftOpen, hints_of_columns
 from fastrec.inputs.users import NO_LABEL
 from fastrec.registry import MinGain
 from fastrec.report import Report, record
+from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

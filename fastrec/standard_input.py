@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import click
 
-from fastrec.endings import temporary_folder
 from fastrec.exceptions import FastrecError, InputError
+from fastrec.runtime.outputs import temporary_folder
 
 __all__ = ["Inputs", "open_inputs"]
 

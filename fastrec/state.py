@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastrec.archive import pack_integers, unpack_integers
-from fastrec.engine import Outcome, Plan, Value
+from fastrec.checks import COUNT, LABEL, MaybeNone
+from fastrec.engine import Outcome
 from fastrec.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import InputError, shown
 from fastrec.kernels import opcodes as op
-from fastrec.schema import COUNT, LABEL, MaybeNone
+from fastrec.metrics.plan import Plan, Value
 from fastrec.soundness import SLACK, check_range
 from fastrec.statistics import Ratio
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fastrec.checks import suggest_name
 from fastrec.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, require, suggest_name
+from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.formats import (
     ATTEMPTS,
     FILE,
@@ -33,8 +34,9 @@ from fastrec.formats import (
     utf8_path,
 )
 from fastrec.inputs.arrow import WANTED_LABELS
-from fastrec.launcher import resolve_threads
 from fastrec.queries import run
+from fastrec.runtime.extras import require
+from fastrec.runtime.launch import resolve_threads
 from fastrec.sizes import size_of_parquet, size_of_text
 
 if TYPE_CHECKING:

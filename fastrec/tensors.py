@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputTypeError, shown, whole_number
+from fastrec.checks import whole_number
+from fastrec.exceptions import InputTypeError, shown
 
 __all__ = ["as_numpy", "holds_tensors", "is_tensor", "plain_values", "refuse_unusual", "why_unusual"]
 

@@ -27,8 +27,10 @@ from test_metrics import Ask, flat
 from test_scores import ORDERS, Form, Rows, refuses_ties, takes
 
 import fastrec
-from fastrec import api, launcher
-from fastrec.kernels import jit
+from fastrec import api
+from fastrec.evaluation import run as lists_and_rows
+from fastrec.runtime import compile as jit
+from fastrec.runtime import launch
 
 EQUAL, REFUSED, EITHER = "equal", "refused", "either"
 Arguments = dict[str, Any]
@@ -930,12 +932,12 @@ def run_case(seed: int) -> bool:
 
 def run(case: Case, interpreted: bool) -> bool:
     """Make a call, and hold it to its verdict."""
-    suited, small = jit.Entry.suited_to, launcher.SMALL_ROWS
+    suited, small = jit.Entry.suited_to, launch.SMALL_ROWS
     jit.Entry.eager = True
     if interpreted:
         jit.Entry.suited_to = lambda entry, steps, *_: entry.interpreted  # type: ignore[method-assign, assignment]
     else:
-        launcher.SMALL_ROWS = 8  # few rows run on several threads, too
+        launch.SMALL_ROWS = lists_and_rows.SMALL_ROWS = 8  # few rows run on several threads, too
     try:
         found = case.function(**case.arguments)
     except fastrec.FastrecError as error:
@@ -945,7 +947,8 @@ def run(case: Case, interpreted: bool) -> bool:
     except Exception as error:
         raise Finding("foreign error", f"{type(error).__name__}: {error} ({case.why})") from error
     finally:
-        jit.Entry.suited_to, launcher.SMALL_ROWS = suited, small  # type: ignore[method-assign]
+        jit.Entry.suited_to = suited  # type: ignore[method-assign]
+        launch.SMALL_ROWS = lists_and_rows.SMALL_ROWS = small
     if case.verdict == REFUSED:
         raise Finding("wrong value", f"a wrong {case.why} was taken")
     try:

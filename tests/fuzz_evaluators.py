@@ -23,7 +23,7 @@ from test_metrics import Ask
 from test_scores import ORDERS, Form, Rows
 
 import fastrec
-from fastrec.kernels import jit
+from fastrec.runtime import compile as jit
 
 __all__ = ["Evaluators", "Finding", "describe", "of_machine", "run_case", "set_up"]
 

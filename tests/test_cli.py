@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec import cli, control_groups
+from fastrec import cli
 from fastrec.cli import program
+from fastrec.runtime import limits as control_groups
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

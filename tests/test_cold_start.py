@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 FORMS = """
 import json, sys
 import numpy as np, fastrec
-from fastrec.kernels.jit import Entry
+from fastrec.runtime.compile import Entry
 from fastrec.significance import run_test
 from numba.core import event
 

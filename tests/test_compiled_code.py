@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from test_processes import ROOT, check, run
 
-from fastrec.kernels import store
+from fastrec.runtime import code_cache as store
 
 pytest.importorskip("resource", reason="no limits of processes on this system")
 
@@ -249,7 +249,7 @@ def compile_helpers():
 """
 OTHER_NUMBAS = {  # what stands in for parts that another version lacks or has otherwise
     "as it is": "",
-    "without a module": "sys.modules['fastrec.kernels.pipeline'] = None",
+    "without a module": "sys.modules['fastrec.runtime.pipeline'] = None",
     "without a method": """
 from fastrec.kernels import pipeline
 class Strange(pipeline._HelperLibrary):

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import fastrec
-from fastrec import InputError, endings
-from fastrec.endings import atomic_write, temporary_folder
+from fastrec import InputError
+from fastrec.runtime import outputs as endings
+from fastrec.runtime.outputs import atomic_write, temporary_folder
 
 REPORT = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"])
 PAGE = REPORT.to_html()
@@ -301,7 +302,8 @@ def test_the_rest_the_system_says_under_the_name_that_was_given(tmp_path, call):
 
 REMOVED_SLOWLY = """
 import os, signal, sys, time
-from fastrec.endings import end_on_signals, exit_code, temporary_folder
+from fastrec.runtime.outputs import temporary_folder
+from fastrec.runtime.signals import end_on_signals, exit_code
 unlink = os.unlink
 def slowly(*arguments, **options):  # as files of gigabytes
     time.sleep(0.5)
@@ -340,7 +342,7 @@ def test_a_signal_leaves_no_folder_that_is_removed_slowly(tmp_path, end, code):
 
 KILLED = """
 import os, signal, sys
-from fastrec.endings import temporary_folder
+from fastrec.runtime.outputs import temporary_folder
 with temporary_folder(sys.argv[1]) as folder:
     os.mkdir(os.path.join(folder, "deep"))
     open(os.path.join(folder, "deep", "rows.duckdb"), "w").close()

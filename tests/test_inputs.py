@@ -18,8 +18,8 @@ from strategies import Log
 from test_metrics import CI, Ask, check_estimate, check_user_values, flat, recs_of, truth_of, write
 
 import fastrec
-from fastrec.launcher import SMALL_ROWS
 from fastrec.ragged import read_only
+from fastrec.runtime.launch import SMALL_ROWS
 
 RECS, TRUTH = [[1, 2, 3], [4, 5]], [[2], [4, 9]]
 ITEMS, POINTERS = np.array([1, 2, 3, 4, 5]), np.array([0, 3, 5])

@@ -16,7 +16,7 @@ from test_metrics import for_kind, random_log, recs_of, truth_of
 from test_score_laws import N_ITEMS, ORDER_OF_ROWS, TEXTS, USERS
 
 import fastrec
-from fastrec.kernels import jit
+from fastrec.runtime import compile as jit
 from fastrec.significance import run_test
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")

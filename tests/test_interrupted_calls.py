@@ -10,7 +10,8 @@ import pytest
 from test_processes import run
 
 import fastrec
-from fastrec import engine, launcher
+from fastrec import engine
+from fastrec.runtime import launch as launcher
 
 WAIT = 10  # seconds, where a second is promised: other programs may need the machine
 PACKAGE = Path(fastrec.__file__).parent
@@ -69,7 +70,7 @@ def test_a_long_call_stops(call):
 FIRST_CALLS = """
 import signal, sys, threading
 seen = ["fastrec.api", "fastrec.metrics", "numba", "llvmlite.binding", "numba.core.types", "numba.core.typing",
-        "numba.core.cpu", "numba.cpython", "fastrec.kernels.store", "numba.parfors", "pyarrow", "scipy.stats"]
+        "numba.core.cpu", "numba.cpython", "fastrec.runtime.code_cache", "numba.parfors", "pyarrow", "scipy.stats"]
 class Interrupt(BaseException):
     pass
 def interrupt(*_):

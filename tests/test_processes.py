@@ -11,14 +11,17 @@ from types import ModuleType
 
 import pytest
 
-from fastrec import control_groups, files, launcher, threads
+from fastrec import files
+from fastrec.runtime import launch as launcher
+from fastrec.runtime import limits as control_groups
+from fastrec.runtime import threads
 
 ROOT = Path(__file__).parent.parent
 COLD_STARTS = int(os.environ.get("FASTREC_TEST_COLD_STARTS", "4"))  # .ci/full asks for more
 
 MANY = """
 import numpy as np, fastrec
-from fastrec.kernels.jit import Entry
+from fastrec.runtime.compile import Entry
 Entry.eager = True
 n = 6000
 items = np.tile(np.arange(100, dtype=np.int32), n)
@@ -373,7 +376,7 @@ def test_pools_of_processes(tmp_path, method):
 
 SUITE = """
 import fastrec, pytest
-from fastrec.kernels.jit import Entry
+from fastrec.runtime.compile import Entry
 Entry.eager = True
 @pytest.mark.parametrize("i", range(8))
 def test_evaluates(i):
@@ -443,7 +446,7 @@ def test_a_parallel_program_of_the_users_own(layer):
 
 
 FEW_PROCESSORS = """
-from fastrec.launcher import resolve_threads
+from fastrec.runtime.launch import resolve_threads
 if {pinned}:
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 print(resolve_threads(None), many()["recall@10"], many(n_threads=4)["recall@10"], few())

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 import fastrec
 from fastrec.archive import write_archive
-from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, require
+from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError
 from fastrec.report import Estimate, GroupEstimate, Report, load
+from fastrec.runtime.extras import require
 
 NAN = math.nan
 Z95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution, from tables

@@ -15,7 +15,7 @@ from test_metrics import CI, flat, recs_of, truth_of
 from test_scores import MATRIX, RANKED, refuses_ties, takes
 
 import fastrec
-from fastrec.launcher import SMALL_ROWS
+from fastrec.runtime.launch import SMALL_ROWS
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 

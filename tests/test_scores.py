@@ -24,9 +24,9 @@ from test_metrics import CI, NUMBERS, TABLES, Ask, flat, recs_of, same, truth_of
 from worked_cases import ScoredCase
 
 import fastrec
-from fastrec.kernels import jit
 from fastrec.kernels.opcodes import BLOCK
 from fastrec.registry import COMMON_OPTIONS
+from fastrec.runtime import compile as jit
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.checks import listed
 from fastrec.columns import refuse_rounded
-from fastrec.exceptions import InputError, InputTypeError, listed, shown
+from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.users import check_keys

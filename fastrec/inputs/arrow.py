@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, require, suggest_name
+from fastrec.checks import suggest_name
+from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.ids import Texts, integer_ids
 from fastrec.inputs.texts import MANY_TEXTS, number_column
 from fastrec.inputs.values import values_of
 from fastrec.ragged import Ragged
+from fastrec.runtime.extras import require
 
 __all__ = [
     "Frame",

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.checks import listed, refuse_path, suggest_name
 from fastrec.columns import MAX_EXACT_INTEGER
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, listed, refuse_path, shown, suggest_name
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
@@ -44,7 +45,7 @@ from fastrec.inputs.order import (
     users_with_gaps,
 )
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels
-from fastrec.threads import run_in_threads
+from fastrec.runtime.threads import run_in_threads
 
 __all__ = [
     "Columns",

@@ -13,9 +13,9 @@ import numpy as np
 
 from fastrec.exceptions import InputError
 from fastrec.kernels import groups as kernels
-from fastrec.kernels.jit import Entry
 from fastrec.ragged import read_only
-from fastrec.threads import once, run_in_threads, start_thread
+from fastrec.runtime.compile import Entry
+from fastrec.runtime.threads import once, run_in_threads, start_thread
 
 __all__ = [
     "Blocks",

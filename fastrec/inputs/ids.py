@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, is_whole, listed, shown
+from fastrec.checks import is_whole, listed
+from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.values import arrow_of, values_of
 from fastrec.ragged import as_array
 from fastrec.tensors import as_numpy, is_tensor, plain_values, refuse_unusual

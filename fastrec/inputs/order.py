@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.schema import LABEL, MaybeNone
+from fastrec.checks import LABEL, MaybeNone
 
 __all__ = [
     "HINT",

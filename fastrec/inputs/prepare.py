@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, refuse_path, shown
+from fastrec.checks import refuse_path
+from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.arrays import RawSide, Side, read_pair
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
@@ -17,10 +18,9 @@ from fastrec.inputs.order import Example, Hint, users_with_gaps
 from fastrec.inputs.users import User, UserLabels, check_groups, check_user_ids, check_weights
 from fastrec.kernels import lists as kernels
 from fastrec.kernels import opcodes as op
-from fastrec.kernels.jit import Entry
-from fastrec.ragged import read_only
-from fastrec.sources import Lists
-from fastrec.threads import run_in_threads
+from fastrec.ragged import longest_row, read_only
+from fastrec.runtime.compile import Entry
+from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["DUPLICATES_CHOICES", "TIES", "AboutUsers", "Names", "Prepared", "Settings", "prepare"]
 
@@ -79,6 +79,28 @@ class AboutUsers(NamedTuple):
     user_weight: Any
     columns: Columns
     labels: UserLabels | None = None  # by id
+
+
+class Lists(NamedTuple):
+    """Lists and truth of the same users, as flat arrays."""
+
+    rec_items: Array
+    rec_indptr: Array
+    truth_items: Array
+    truth_indptr: Array
+    gains: Array | None
+    lowest: int = 0
+    blocks: Array | None = None  # int32 (2, n_rec_rows): rows of a list with a higher score, and with the same
+
+    @property
+    def n_users(self) -> int:
+        """Users."""
+        return len(self.rec_indptr) - 1
+
+    @property
+    def longest(self) -> tuple[int, int]:
+        """Longest list and longest truth."""
+        return longest_row(self.rec_indptr), longest_row(self.truth_indptr)
 
 
 class Prepared(NamedTuple):

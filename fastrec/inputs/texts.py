@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.kernels import texts as kernels
-from fastrec.kernels.jit import Entry
 from fastrec.ragged import read_only
-from fastrec.threads import run_in_threads
+from fastrec.runtime.compile import Entry
+from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["MANY_TEXTS", "number_column"]
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.checks import is_whole, listed
 from fastrec.columns import MAX_WEIGHT, WANTED_WEIGHTS
-from fastrec.exceptions import InputError, InputTypeError, is_whole, listed, shown
+from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.ragged import as_array
 from fastrec.tensors import is_tensor, plain_values, refuse_unusual
 

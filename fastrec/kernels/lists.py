@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrec.kernels.jit import helper
 from fastrec.kernels.opcodes import BEST, ID_ASC, ID_DESC, REFUSE, WORST
+from fastrec.runtime.compile import helper
 
 
 @helper

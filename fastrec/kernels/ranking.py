@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.kernels.gains import map_gain
-from fastrec.kernels.jit import helper
 from fastrec.kernels.opcodes import (
     ADD,
     ANY_HIT,
@@ -83,6 +82,7 @@ from fastrec.kernels.ties import (
     read_expected_mean_precision,
     read_expected_series,
 )
+from fastrec.runtime.compile import helper
 
 Array = np.ndarray[Any, Any]
 
@@ -165,7 +165,7 @@ class TieScratch(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Working memory, one set per bin; see `fastrec.launcher`.
+    """Working memory, one set per bin; see `fastrec.evaluation.run`.
 
     The hits of a block of users are its events, in rank order, with a rank 0 to open each user.
     """

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.jit import helper, inlined
 from fastrec.kernels.lists import sort_positions
 from fastrec.kernels.opcodes import (
     ABSOLUTES,
@@ -52,6 +51,7 @@ from fastrec.kernels.opcodes import (
     WEIGHTS,
 )
 from fastrec.kernels.ranking import add_block, evaluate_view, filter_block, rank_in_blocks, ties_of
+from fastrec.runtime.compile import helper, inlined
 
 Array = np.ndarray[Any, Any]
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.kernels.gains import map_gain
-from fastrec.kernels.jit import helper
 from fastrec.kernels.opcodes import CASCADE, FIRST, GAIN_WEIGHT, PRECISION, START
+from fastrec.runtime.compile import helper
 
 Array = np.ndarray[Any, Any]
 

@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.control_groups import address_space_left
 from fastrec.exceptions import warn
-from fastrec.threads import once, start_thread, uninterrupted
+from fastrec.runtime.limits import address_space_left
+from fastrec.runtime.threads import once, start_thread, uninterrupted
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
 # bytes of address space to compile in; LLVM, which took 420 MB, ends the process where it gets none
 MIN_SPACE = 1 << 30
+COMPILERS = ("compile.py", "drivers.py", "pipeline.py")  # beside kernels, what decides which code is made
 NOTICE_AFTER = 1.0  # seconds of compiling
 
 
@@ -60,7 +61,7 @@ class Helper:
     @once
     def _quick(self) -> Any:
         """One that is compiled in a third less time, by private parts of Numba that other versions may not have."""
-        from fastrec.kernels.pipeline import HelperCompiler
+        from fastrec.runtime.pipeline import HelperCompiler
 
         return self._made(pipeline_class=HelperCompiler)
 
@@ -189,7 +190,7 @@ class Bins(Entry):
 
         if config.DISABLE_JIT:
             return lambda *call: self.interpreted(*call)  # noqa: PLW0108 - Numba takes no methods
-        from fastrec.kernels.drivers import bins_of
+        from fastrec.runtime.drivers import bins_of
 
         function: Callable[..., Any] = bins_of(Helper(self._function))
         return function
@@ -208,7 +209,7 @@ def _driver() -> tuple[Any, np.uint64]:
     """The compiled driver, whose memory lasts as long as this object, and the address of its code."""
 
     def load() -> tuple[Any, np.uint64]:
-        from fastrec.kernels.drivers import DRIVER, run_side_by_side
+        from fastrec.runtime.drivers import DRIVER, run_side_by_side
 
         entry = Entry(run_side_by_side, "run_side_by_side", parallel=True)
         compiled = entry.dispatcher(NO_DRIVER, NO_DRIVER, 0).overloads[DRIVER]
@@ -274,7 +275,7 @@ def _signature(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _keep_on_disk(dispatcher: Any, variant: str, missing: Callable[[], None]) -> None:
     """Have compiled code read from disk and kept there, if a folder can be had; call `missing` where there is none."""
-    from fastrec.kernels.store import CodeStore
+    from fastrec.runtime.code_cache import CodeStore
 
     folder = _folder(variant)
     if folder is None:
@@ -316,7 +317,9 @@ def _cache_key() -> str:
     import numba
 
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    here = Path(__file__).parent
+    compiled = [*here.parent.joinpath("kernels").glob("*.py"), *(here / name for name in COMPILERS)]
+    for source in sorted(compiled):
         digest.update(source.read_bytes())
     for switch in (
         "BOUNDSCHECK",

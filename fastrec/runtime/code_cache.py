@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastrec.endings import replacing
+from fastrec.runtime.outputs import replacing
 
 __all__ = ["CodeStore"]
 

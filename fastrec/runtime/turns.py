@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from fastrec.exceptions import FastrecError
-from fastrec.threads import Lock
+from fastrec.runtime.threads import Lock
 
 __all__ = ["Shared", "in_turn"]
 

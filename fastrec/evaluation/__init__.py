@@ -1,0 +1,1 @@
+"""Plan, kernels, exact sums, estimates: what an evaluation does with checked input."""

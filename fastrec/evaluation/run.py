@@ -1,0 +1,98 @@
+"""Totals of blocks of users, shared out to threads so that each has about as much to do."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from fastrec.kernels.opcodes import BLOCK, DIGITS, N_FACTS
+from fastrec.kernels.ranking import Program, Totals, Users
+from fastrec.runtime.launch import SMALL_ROWS, Kernel, run_bins
+
+__all__ = ["Source", "launch"]
+
+
+Array = np.ndarray[Any, Any]
+HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this much more per row
+HEAVY_FACTOR = 6
+
+
+class Source(Protocol):
+    """Users and their rows, in the form that a kernel takes."""
+
+    @property
+    def n_users(self) -> int:
+        """Users."""
+
+    def rows_before(self, users: Array) -> Array:
+        """Rows of all users before each of the given ones."""
+
+    def part(self, first: int, last: int) -> Source:
+        """Users first..last-1."""
+
+    def kernel(self) -> Kernel:
+        """The kernel for this form and its dtypes."""
+
+    def arguments(self) -> tuple[Any, ...]:
+        """The leading arguments of the kernel."""
+
+    def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, Any]:
+        """Working memory for the largest block; pages that no block touches are never backed by memory."""
+
+
+def launch(
+    source: Source, program: Program, users: Users, stored: Array, n_groups: int, blocks: Array, n_threads: int
+) -> Totals:
+    """Evaluate some blocks of users and return the totals of all bins."""
+    rows = block_rows(source, blocks)
+    n_bins = 1 if int(rows.sum()) < SMALL_ROWS or len(blocks) < 2 else min(n_threads, len(blocks))
+    totals = new_totals(program, stored, n_groups, n_bins)
+    bins = fill_bins(blocks, rows, n_bins)
+    arguments = (*source.arguments(), program, users, totals, *source.scratch(program, blocks, n_bins), *bins)
+    n_users = min(len(blocks) * BLOCK, source.n_users)
+    run_bins(source.kernel(), arguments, n_bins, int(rows.sum()) + n_users * len(program.ops))
+    return totals
+
+
+def block_rows(source: Source, blocks: Array) -> Array:
+    """Rows in each block."""
+    first = blocks * BLOCK
+    last = np.minimum(first + BLOCK, source.n_users)
+    rows: Array = source.rows_before(last) - source.rows_before(first)
+    return rows
+
+
+def fill_bins(blocks: Array, rows: Array, n_bins: int) -> tuple[Array, Array]:
+    """Share blocks out so that bins cost about the same: heavy ones first, then runs of neighbours."""
+    if n_bins == 1:
+        return blocks, np.array([0, len(blocks)])
+    # a block with a user too large for the caches costs more per row
+    costs = rows + (HEAVY_FACTOR - 1) * np.maximum(rows - HEAVY_ROWS, 0) + BLOCK
+    target = costs.sum() / n_bins
+    heavy = np.flatnonzero(costs > target / 4)
+    light = np.flatnonzero(costs <= target / 4)
+    members: list[list[Array]] = [[] for _ in range(n_bins)]
+    load = np.zeros(n_bins)
+    for block in heavy[np.argsort(-costs[heavy], kind="stable")]:
+        least = int(load.argmin())
+        members[least].append(blocks[block : block + 1])
+        load[least] += costs[block]
+    room = np.maximum(costs.sum() / n_bins - load, 0)
+    edges = np.cumsum(room) / room.sum() * costs[light].sum() if room.sum() > 0 else np.zeros(n_bins)
+    cuts = np.searchsorted(np.cumsum(costs[light]), edges[:-1])
+    for own, run in zip(members, np.split(blocks[light], cuts), strict=True):
+        own.append(run)
+    runs = [np.sort(np.concatenate(own)) for own in members]
+    return np.concatenate(runs), np.cumsum([0, *map(len, runs)])
+
+
+def new_totals(program: Program, stored: Array, n_groups: int, n_bins: int) -> Totals:
+    return Totals(
+        fixed=np.zeros((n_bins, n_groups + 1, len(program.fixed_rows), 6), np.int64),
+        general=np.zeros((n_bins, n_groups + 1, len(program.general_rows), 2, DIGITS), np.int64),
+        counts=np.zeros((n_bins, n_groups + 1, len(program.min_gains), 4), np.int64),
+        facts=np.zeros((n_bins, N_FACTS), np.int64),
+        errors=np.zeros((n_bins, 3), np.int64),
+        stored=stored,
+    )

@@ -1,0 +1,1 @@
+"""What a process goes through: threads, signals, forks, limits, compiled code, files written whole."""

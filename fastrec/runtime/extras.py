@@ -1,0 +1,49 @@
+"""Packages that the install does not need: imported where a feature asks for them, or named with their extra."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+
+from fastrec.exceptions import MissingExtraError
+from fastrec.runtime.threads import uninterrupted
+
+__all__ = ["require"]
+
+
+def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
+    """Import an optional module, or say in one line which extra brings it.
+
+    Parameters
+    ----------
+    module : the module to import, such as "pyarrow.parquet".
+    extra : the extra of fastrec that installs it.
+    what : the feature that needs it, as the subject of the message.
+
+    Raises
+    ------
+    MissingExtraError : the package is not installed. A package that is installed and fails while
+        it is imported raises its own error: installing it again would not help.
+    MemoryError : `ulimit -v` leaves less address space than the package takes.
+
+    Examples
+    --------
+    >>> require("json", "cli").__name__
+    'json'
+    >>> require("no_such_package", "cli", what="reading files")
+    Traceback (most recent call last):
+    fastrec.exceptions.MissingExtraError: reading files needs no_such_package: pip install 'fastrec[cli]'
+    """
+    try:
+        if module in sys.modules:  # where another thread may still be at it
+            return importlib.import_module(module)
+        from fastrec.runtime.limits import check_space  # `import fastrec` loads as little as it can
+
+        check_space(module.partition(".")[0], what)
+        return uninterrupted(lambda: importlib.import_module(module))
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise
+        raise MissingExtraError(f"{what} needs {package}: pip install 'fastrec[{extra}]'") from None
