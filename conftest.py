@@ -7,11 +7,11 @@ import pytest
 from hypothesis import settings
 
 import fastrec
-from fastrec import registry
-from fastrec.runtime import compile as jit
+from fastrec.metrics import declaration
+from fastrec.runtime import compiler
 
 # Tests speak of compiled kernels; test_interpreted.py says that interpreted ones give the same bits.
-jit.Entry.eager = True
+compiler.Entry.eager = True
 
 # What a command writes to stderr must not depend on whether its kernels were compiled before.
 os.environ["FASTREC_NOTICE"] = "0"
@@ -29,9 +29,9 @@ def _doctest_names(doctest_namespace: dict[str, object]) -> None:
 @pytest.fixture(autouse=True)
 def _registry_as_before() -> Iterator[None]:
     """Metrics that a test or an example declares are gone after it."""
-    metrics = registry.ranking_metrics()
+    metrics = declaration.ranking_metrics()
     before = dict(metrics)
     yield
     metrics.clear()
     metrics.update(before)
-    registry.forget_parsed()
+    declaration.forget_parsed()

@@ -45,7 +45,7 @@ def draw_in_numpy(differences: Array, n_rounds: int) -> Array:
 
 def run_test(differences: Array, test: str, n_rounds: int) -> Any:
     """The test of fastrec."""
-    from fastrec import significance
+    from fastrec.report import significance
     from fastrec.runtime.launch import resolve_threads
 
     n_threads = resolve_threads(None)

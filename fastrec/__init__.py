@@ -19,7 +19,7 @@ from fastrec.exceptions import (
     MissingExtraError,
     MissingFileError,
 )
-from fastrec.ragged import Ragged
+from fastrec.inputs.ragged import Ragged
 from fastrec.runtime.threads import uninterrupted
 
 if TYPE_CHECKING:
@@ -35,9 +35,13 @@ if TYPE_CHECKING:
         rmse,
         warmup,
     )
-    from fastrec.classes import ClassCounts, Confusion, confusion_matrix, count_classes
     from fastrec.comparison import Comparison, ComparisonRow, compare
-    from fastrec.curves import (
+    from fastrec.explanation import Explanation, explain, explain_scores
+    from fastrec.files import evaluate_files
+    from fastrec.metrics.declaration import catalogue, ranking_metric
+    from fastrec.report.report import Estimate, GroupEstimate, Report, load
+    from fastrec.scored.classes import ClassCounts, Confusion, confusion_matrix, count_classes
+    from fastrec.scored.curves import (
         AucTest,
         BoundedAuc,
         CurveComparison,
@@ -52,39 +56,35 @@ if TYPE_CHECKING:
         pr_curve,
         roc_curve,
     )
-    from fastrec.explanation import Explanation, explain, explain_scores
-    from fastrec.files import evaluate_files
-    from fastrec.plots import plot_calibration, plot_pr, plot_roc
-    from fastrec.registry import catalogue, ranking_metric
-    from fastrec.report import Estimate, GroupEstimate, Report, load
     from fastrec.segments import segment_items, segment_users
+    from fastrec.show.plots import plot_calibration, plot_pr, plot_roc
 
 _LAZY = {
-    "AucTest": "fastrec.curves",
-    "BoundedAuc": "fastrec.curves",
-    "ClassCounts": "fastrec.classes",
+    "AucTest": "fastrec.scored.curves",
+    "BoundedAuc": "fastrec.scored.curves",
+    "ClassCounts": "fastrec.scored.classes",
     "Comparison": "fastrec.comparison",
     "ComparisonRow": "fastrec.comparison",
-    "Confusion": "fastrec.classes",
-    "CurveComparison": "fastrec.curves",
-    "Estimate": "fastrec.report",
-    "GroupEstimate": "fastrec.report",
+    "Confusion": "fastrec.scored.classes",
+    "CurveComparison": "fastrec.scored.curves",
+    "Estimate": "fastrec.report.report",
+    "GroupEstimate": "fastrec.report.report",
     "Explanation": "fastrec.explanation",
     "Evaluator": "fastrec.api",
-    "PrCurve": "fastrec.curves",
-    "Report": "fastrec.report",
-    "RocCurve": "fastrec.curves",
+    "PrCurve": "fastrec.scored.curves",
+    "Report": "fastrec.report.report",
+    "RocCurve": "fastrec.scored.curves",
     "ScoreEvaluator": "fastrec.api",
-    "ScoreHistogram": "fastrec.curves",
-    "auc": "fastrec.curves",
-    "auc_test": "fastrec.curves",
-    "bounded_auc": "fastrec.curves",
-    "break_even_point": "fastrec.curves",
-    "catalogue": "fastrec.registry",
+    "ScoreHistogram": "fastrec.scored.curves",
+    "auc": "fastrec.scored.curves",
+    "auc_test": "fastrec.scored.curves",
+    "bounded_auc": "fastrec.scored.curves",
+    "break_even_point": "fastrec.scored.curves",
+    "catalogue": "fastrec.metrics.declaration",
     "compare": "fastrec.comparison",
-    "compare_curves": "fastrec.curves",
-    "confusion_matrix": "fastrec.classes",
-    "count_classes": "fastrec.classes",
+    "compare_curves": "fastrec.scored.curves",
+    "confusion_matrix": "fastrec.scored.classes",
+    "count_classes": "fastrec.scored.classes",
     "evaluate": "fastrec.api",
     "evaluate_by_items": "fastrec.api",
     "evaluate_files": "fastrec.files",
@@ -92,16 +92,16 @@ _LAZY = {
     "explain": "fastrec.explanation",
     "explain_scores": "fastrec.explanation",
     "gauc": "fastrec.api",
-    "load": "fastrec.report",
+    "load": "fastrec.report.report",
     "mae": "fastrec.api",
     "mse": "fastrec.api",
-    "plot_calibration": "fastrec.plots",
-    "plot_pr": "fastrec.plots",
-    "plot_roc": "fastrec.plots",
-    "pr_curve": "fastrec.curves",
-    "ranking_metric": "fastrec.registry",
+    "plot_calibration": "fastrec.show.plots",
+    "plot_pr": "fastrec.show.plots",
+    "plot_roc": "fastrec.show.plots",
+    "pr_curve": "fastrec.scored.curves",
+    "ranking_metric": "fastrec.metrics.declaration",
     "rmse": "fastrec.api",
-    "roc_curve": "fastrec.curves",
+    "roc_curve": "fastrec.scored.curves",
     "segment_items": "fastrec.segments",
     "segment_users": "fastrec.segments",
     "warmup": "fastrec.api",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
 from fastrec.checks import (
     COUNT,
     check_choice,
@@ -31,8 +30,8 @@ from fastrec.exceptions import FastrecError, InputError, InputTypeError, MetricE
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.order import HINT, Example, Hint
-from fastrec.inputs.prepare import (
+from fastrec.inputs.hints import HINT, Example, Hint
+from fastrec.inputs.lists import (
     DUPLICATES_CHOICES,
     RANK_GAPS,
     TIES,
@@ -43,25 +42,26 @@ from fastrec.inputs.prepare import (
     Settings,
     prepare,
 )
-from fastrec.inputs.scores import Rows, label_users, one_by_one, read_frame, read_rows
+from fastrec.inputs.rows import Rows, label_users, one_by_one, read_frame, read_rows
 from fastrec.inputs.users import SeenUsers, User, check_saved_ids, is_hashable, join_ids
-from fastrec.kernels import opcodes as op
+from fastrec.kernels import codes as op
+from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
 from fastrec.metrics.plan import Asked, Failure, Plan, Policies, make_plan
-from fastrec.recipes import DEFAULT_POLICIES, find_recipe
-from fastrec.registry import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
-from fastrec.report import NO_TRUTH, Estimate, GroupEstimate, Report, doubts, record
+from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
+from fastrec.report.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
+from fastrec.report.report import NO_TRUTH, Estimate, GroupEstimate, Report, doubts, record
+from fastrec.report.soundness import Claims, nan_is_asked
 from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
-from fastrec.runtime.compile import Entry
+from fastrec.runtime.compiler import Entry
 from fastrec.runtime.launch import resolve_threads
 from fastrec.runtime.turns import Shared, in_turn
 from fastrec.segments import split_truth
-from fastrec.soundness import Claims, nan_is_asked
 from fastrec.sources import ListSource
 from fastrec.state import FORM as SEEN
 from fastrec.state import Part, RunKey, State
 
 if TYPE_CHECKING:
-    from fastrec.curves import ScoreRuns
+    from fastrec.scored.curves import ScoreRuns
 
 __all__ = [
     "Evaluator",

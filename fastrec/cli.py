@@ -31,9 +31,10 @@ from fastrec import formats
 from fastrec._version import __version__
 from fastrec.checks import some_names
 from fastrec.completion import SHELLS, complete_metrics, complete_systems, complete_tools, script
-from fastrec.directions import Direction
 from fastrec.drawings import draw_demo, draw_metrics, draw_one_metric
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, cut_line, one_line
+from fastrec.metrics.declaration import NO_RECS_CHOICES, NO_TRUTH_CHOICES
+from fastrec.metrics.directions import Direction
 from fastrec.outputs import (
     FORMATS_OF,
     SAVED,
@@ -49,15 +50,14 @@ from fastrec.outputs import (
     write_explanation,
     write_report,
 )
-from fastrec.registry import NO_RECS_CHOICES, NO_TRUTH_CHOICES
-from fastrec.report import is_saved, load, reword
+from fastrec.report.report import is_saved, load, reword
 from fastrec.runtime.extras import require
 from fastrec.runtime.limits import NO_MEMORY
 from fastrec.runtime.outputs import atomic_write
 from fastrec.runtime.signals import end_on_signals, exit_code, undone_by
+from fastrec.show.terminal import wrap
+from fastrec.show.views import Gap, known_call, shown_difference
 from fastrec.standard_input import Inputs, open_inputs
-from fastrec.terminal import wrap
-from fastrec.views import Gap, known_call, shown_difference
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from fastrec.comparison import Comparison, ComparisonRow
     from fastrec.explanation import Explanation
     from fastrec.files import Evaluated, Resources, ScoreColumns
-    from fastrec.registry import Call
-    from fastrec.report import Report
+    from fastrec.metrics.declaration import Call
+    from fastrec.report.report import Report
 
 PIPE_CLOSED = 141
 HANG = "  "  # of the second and later lines of a message in a terminal
@@ -598,7 +598,7 @@ def _check_kind(ctx: click.Context, *, is_log: bool) -> None:
 
 def _take_policies(ctx: click.Context, options: dict[str, Any]) -> None:
     """The policies of the tool, where the command does not say them."""
-    from fastrec.recipes import find_recipe
+    from fastrec.metrics.recipes import find_recipe
 
     if options["like"] is not None:
         policies = find_recipe(options["like"]).policies
@@ -692,7 +692,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
 
 def _usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
     """What is evaluated in a log if no metric is named; without users, less."""
-    from fastrec.registry import DEFAULT_SCORE_METRICS, parse
+    from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, parse
 
     if _has_ratings(options):
         return RATING_METRICS
@@ -771,7 +771,7 @@ def _curves_of(
     path: str, labels: Any, scores: Any, weights: Any, options: dict[str, Any]
 ) -> tuple[str, tuple[str, ...]]:
     """The ROC and the precision-recall curve, thinned, as JSON or CSV; and what to warn of."""
-    from fastrec.curves import pr_curve, roc_curve
+    from fastrec.scored.curves import pr_curve, roc_curve
 
     labels = labels if options["min_gain"] is None else labels >= options["min_gain"]
     roc = roc_curve(labels, scores, sample_weight=weights, thin=True)
@@ -804,7 +804,7 @@ def _json_number(number: float) -> float | str | None:
 
 
 def _names_of_metrics(options: dict[str, Any]) -> list[str]:
-    from fastrec.registry import split_outside_brackets
+    from fastrec.metrics.declaration import split_outside_brackets
 
     return [name for text in options["metrics"] for name in split_outside_brackets(text)]
 
@@ -827,8 +827,8 @@ def _plan(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str, C
 
 def _translate(options: dict[str, Any], names: list[str], usual: tuple[str, ...] | None) -> dict[str, Call]:
     """The metrics that names stand for, as fastrec or a tool has them, at all cut-offs."""
-    from fastrec.recipes import find_recipe
-    from fastrec.registry import expand
+    from fastrec.metrics.declaration import expand
+    from fastrec.metrics.recipes import find_recipe
 
     cutoffs = options["cutoffs"] or None
     if options["like"] is None:
@@ -839,7 +839,7 @@ def _translate(options: dict[str, Any], names: list[str], usual: tuple[str, ...]
 
 def _check_named(option: str, metrics: Iterable[str], named: dict[str, Call]) -> None:
     """An option may name only metrics that are evaluated."""
-    from fastrec.registry import parse
+    from fastrec.metrics.declaration import parse
 
     known = [call.text for call in named.values()]
     for metric in metrics:
@@ -849,7 +849,7 @@ def _check_named(option: str, metrics: Iterable[str], named: dict[str, Call]) ->
 
 def _check_thresholds(thresholds: Sequence[_Threshold], named: dict[str, Call]) -> None:
     """A floor is for metrics that are evaluated, and not for errors."""
-    from fastrec.registry import parse
+    from fastrec.metrics.declaration import parse
 
     metrics = [threshold.metric for threshold in thresholds]
     _check_named("--fail-under", metrics, named)
@@ -999,7 +999,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     fastrec compare monday.fastrec today=recs.csv --truth t.csv -m ndcg@10
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     from fastrec.comparison import compare
-    from fastrec.report import check_resampling
+    from fastrec.report.report import check_resampling
 
     if len(systems) < 2:
         raise click.UsageError("compare needs two systems or more, as in old=a.parquet new=b.parquet")
@@ -1207,7 +1207,7 @@ def metrics(name: str | None, format_: str) -> None:
 
     A name that lists and scored rows share, such as precision, is told about twice.
     """
-    from fastrec.registry import catalogue, parse
+    from fastrec.metrics.declaration import catalogue, parse
 
     known = catalogue()
     if name is not None:

@@ -13,24 +13,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.archive import dump_json
 from fastrec.checks import check_choice, check_progress, check_text, listed_in_order, some_names
-from fastrec.directions import Direction, Kind, Verdict
 from fastrec.exceptions import InputError, InputTypeError, MetricError, one_line, shown, warn
 from fastrec.inputs.users import alike
-from fastrec.pages import Section, Table, as_html, as_latex, as_markdown, html_page
-from fastrec.registry import Call, parse
-from fastrec.report import (
-    Report,
-    aligned,
-    as_frame,
-    check_resampling,
-    plain_data,
-    why_no_mean,
-    write_or_return,
-)
-from fastrec.runtime.launch import resolve_threads
-from fastrec.significance import (
+from fastrec.metrics.declaration import Call, parse
+from fastrec.metrics.directions import Direction, Kind, Verdict
+from fastrec.report.archive import dump_json
+from fastrec.report.report import Report, aligned, as_frame, check_resampling, plain_data, why_no_mean, write_or_return
+from fastrec.report.significance import (
     CORRECTIONS,
     TESTS,
     correct,
@@ -40,7 +30,9 @@ from fastrec.significance import (
     pair_differences,
     run_test,
 )
-from fastrec.views import (
+from fastrec.runtime.launch import resolve_threads
+from fastrec.show.html import Section, Table, as_html, as_latex, as_markdown, html_page
+from fastrec.show.views import (
     Gap,
     alpha,
     compared,
@@ -325,7 +317,7 @@ class Comparison:
         InputError, InputTypeError
             If the metric is not compared, `ax` is something else, or `ax` is given for several metrics.
         """
-        from fastrec.plots import draw_differences
+        from fastrec.show.plots import draw_differences
 
         metrics = list(dict.fromkeys(row.metric for row in self.rows))
         if metric is not None:

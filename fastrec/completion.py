@@ -68,7 +68,7 @@ def script(program: click.Command, shell: str) -> str:
 
 def complete_metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of metrics, the last of several; after `name(` its options, after `name@` cut-offs."""
-    from fastrec.registry import catalogue
+    from fastrec.metrics.declaration import catalogue
 
     before, name = _split(incomplete)
     known = catalogue()
@@ -117,7 +117,7 @@ def _options_of(before: str, rest: str, options: Mapping[str, Any]) -> list[str]
 
 def complete_tools(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Tools whose conventions are known."""
-    from fastrec.recipes import RECIPES
+    from fastrec.metrics.recipes import RECIPES
 
     return [CompletionItem(name) for name in RECIPES if name.startswith(incomplete)]
 

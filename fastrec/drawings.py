@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from fastrec.directions import Direction
 from fastrec.exceptions import shown_signs
 from fastrec.inputs.users import NO_LABEL
-from fastrec.pages import DASH, Table
-from fastrec.terminal import code_lines, fit, shell_lines, wrap
-from fastrec.views import (
+from fastrec.metrics.directions import Direction
+from fastrec.show.html import DASH, Table
+from fastrec.show.terminal import code_lines, fit, shell_lines, wrap
+from fastrec.show.views import (
     Gap,
     figures,
     known_call,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from fastrec.comparison import Comparison, ComparisonRow
     from fastrec.explanation import Explanation
-    from fastrec.report import Estimate, Report
+    from fastrec.report.report import Estimate, Report
 
 __all__ = [
     "counts",
@@ -350,7 +350,7 @@ def draw_explanation(console: Console, why: Explanation) -> None:
 
 def draw_metrics(console: Console, known: Sequence[Mapping[str, Any]]) -> None:
     """A list for each kind of metrics, and what all of the kind have in common."""
-    from fastrec.registry import COMMON_OPTIONS
+    from fastrec.metrics.declaration import COMMON_OPTIONS
 
     sheet = _Sheet(console)
     notes = {

@@ -11,19 +11,15 @@ import numpy as np
 from fastrec.evaluation.run import Source, launch
 from fastrec.exact import sum_digits
 from fastrec.exceptions import MetricError
-from fastrec.kernels import opcodes as op
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels import codes as op
 from fastrec.kernels.ranking import Program, Totals, Users
 from fastrec.metrics.plan import Failure, Plan, Policies, SumList, call_on_arrays
-from fastrec.programs import Extent, identity
-from fastrec.ragged import read_only
+from fastrec.metrics.program import Extent, identity
+from fastrec.metrics.statistics import Row, Statistics, Values
 from fastrec.runtime.launch import STEPS_PER_LAUNCH
 from fastrec.runtime.threads import run_in_threads
 from fastrec.sources import ListSource, Scores
-from fastrec.statistics import (
-    Row,
-    Statistics,
-    Values,
-)
 
 __all__ = ["Array", "KernelError", "Outcome", "evaluate_source"]
 

@@ -15,14 +15,14 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.api import evaluate, evaluate_scores
-from fastrec.archive import dump_json
 from fastrec.checks import listed, whole_number
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError, one_line, shown
-from fastrec.pages import Table, as_html, as_markdown, markdown_text
-from fastrec.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
-from fastrec.registry import Call, MinGain, make_call, parse, print_value
-from fastrec.report import Estimate, Report, aligned, is_plain_mean, plain_data
-from fastrec.views import one_figure, warning_lines
+from fastrec.metrics.declaration import Call, MinGain, make_call, parse, print_value
+from fastrec.metrics.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
+from fastrec.report.archive import dump_json
+from fastrec.report.report import Estimate, Report, aligned, is_plain_mean, plain_data
+from fastrec.show.html import Table, as_html, as_markdown, markdown_text
+from fastrec.show.views import one_figure, warning_lines
 
 __all__ = ["Explanation", "Side", "UserDifference", "explain", "explain_scores"]
 

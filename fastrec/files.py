@@ -24,17 +24,13 @@ from fastrec.formats import ROWS_TO_ASK, Source, find_files, open_source, recogn
 from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.grouping import loading_kernels
-from fastrec.inputs.order import (
-    LeftOpen,
-    are_disordered,
-    hints_of_columns,
-)
+from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels
+from fastrec.metrics.declaration import nearest
 from fastrec.mismatch import explain_mismatch
 from fastrec.parquet import find_plain, read_plain, size_of_plain
 from fastrec.queries import interruptible, run
-from fastrec.registry import nearest
-from fastrec.report import Report, record
+from fastrec.report.report import Report, record
 from fastrec.runtime.extras import require
 from fastrec.runtime.launch import resolve_threads
 from fastrec.runtime.limits import control_groups

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from fastrec import formats, pages
+from fastrec import formats
 from fastrec.checks import with_article
 from fastrec.drawings import (
     counts,
@@ -22,16 +22,17 @@ from fastrec.drawings import (
     tables_of_comparison,
 )
 from fastrec.exceptions import shown_signs
-from fastrec.report import OTHER_FORMATS, refuse_ending
+from fastrec.report.report import OTHER_FORMATS, refuse_ending
 from fastrec.runtime.outputs import atomic_write
-from fastrec.views import warning_lines
+from fastrec.show import html
+from fastrec.show.views import warning_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from fastrec.comparison import Comparison
     from fastrec.explanation import Explanation
-    from fastrec.report import Report
+    from fastrec.report.report import Report
 
 __all__ = [
     "FORMATS_OF",
@@ -128,7 +129,7 @@ def save_report(report: Report, options: Mapping[str, Any]) -> None:
 
 def write_report(report: Report, options: Mapping[str, Any]) -> None:
     """All that the options ask for but saved reports, what is printed last."""
-    listed = [f"- {pages.markdown_text(line)}" for line in counts(report)]
+    listed = [f"- {html.markdown_text(line)}" for line in counts(report)]
     own: Forms = {
         "table": lambda: lambda console: draw_report(console, report),
         "md": lambda: "\n".join([*_heading(options), report.to_markdown(), "", *listed]),
@@ -141,7 +142,7 @@ def write_comparison(found: Comparison, reports: Mapping[str, Report], options: 
     tables, notes = tables_of_comparison(found, reports), [*legend_of(found, reports), *warning_lines(found.warnings)]
     own: Forms = {
         "table": lambda: lambda console: draw_comparison(console, found, reports),
-        "md": lambda: "\n".join([*_heading(options), pages.as_markdown(tables, notes)]),
+        "md": lambda: "\n".join([*_heading(options), html.as_markdown(tables, notes)]),
     }
     _write(found, own, options)
 
@@ -179,7 +180,7 @@ def _emit_form(forms: Forms, options: Mapping[str, Any]) -> None:
 
 
 def _heading(options: Mapping[str, Any]) -> list[str]:
-    return [] if options["title"] is None else [f"# {pages.markdown_text(options['title'])}", ""]
+    return [] if options["title"] is None else [f"# {html.markdown_text(options['title'])}", ""]
 
 
 def emit(text: Text, output: str | None) -> None:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.columns import MAX_EXACT_INTEGER
 from fastrec.formats import Files, damages_of_parquet, recognise, utf8_path
+from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads

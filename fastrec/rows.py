@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.columns import refuse_nan
 from fastrec.exceptions import InputError, MetricError
-from fastrec.inputs.scores import INT8, Rows
-from fastrec.kernels import opcodes as op
+from fastrec.inputs.columns import refuse_nan
+from fastrec.inputs.rows import INT8, Rows
+from fastrec.kernels import codes as op
+from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Plan
-from fastrec.registry import Call
 from fastrec.sources import Scores
 from fastrec.state import RunKey
 
 if TYPE_CHECKING:
-    from fastrec.curves import ScoreRuns
+    from fastrec.scored.curves import ScoreRuns
 
 __all__ = ["check_grades", "check_row_metrics", "check_values", "collect_runs", "make_source"]
 
@@ -204,7 +204,7 @@ def collect_runs(plan: Plan, rows: Rows, n_threads: int) -> Iterator[tuple[RunKe
 
 
 def _runs(positive: Array, scores: Array, weights: Array | None, chosen: Array | None, n_threads: int) -> ScoreRuns:
-    from fastrec.curves import ScoreRuns  # loaded where it is used: lists need no part of it
+    from fastrec.scored.curves import ScoreRuns  # loaded where it is used: lists need no part of it
 
     runs = ScoreRuns(weighted=weights is not None)
     if chosen is None:

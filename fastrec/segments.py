@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.ids import check_ids
-from fastrec.inputs.prepare import Names, Prepared
+from fastrec.inputs.lists import Names, Prepared
 from fastrec.inputs.users import alike, as_labels
 
 __all__ = ["segment_items", "segment_users", "split_truth"]

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.inputs.prepare import Lists
-from fastrec.kernels import opcodes as op
+from fastrec.inputs.lists import Lists
+from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.kernels import codes as op
 from fastrec.kernels import ranking
 from fastrec.kernels.ranking import Program, Scratch, TieScratch
-from fastrec.ragged import longest_row, read_only
 from fastrec.runtime.launch import Kernel
 
 __all__ = ["ListSource", "Scores"]

@@ -27,16 +27,16 @@ from fastrec.checks import listed_in_order, whole_number
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.frames import Columns, extra_column
-from fastrec.inputs.order import LeftOpen, hints_of_columns
+from fastrec.inputs.hints import LeftOpen, hints_of_columns
 from fastrec.inputs.users import NO_LABEL
-from fastrec.registry import MinGain
-from fastrec.report import Report, record
+from fastrec.metrics.declaration import MinGain
+from fastrec.report.report import Report, record
 from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from fastrec.curves import BoundedAuc, ScoreRuns
+    from fastrec.scored.curves import BoundedAuc, ScoreRuns
     from fastrec.state import RunKey
 
 __all__ = ["SparkReport", "bounded_auc", "evaluate", "evaluate_scores"]
@@ -317,7 +317,7 @@ def bounded_auc(log: DataFrame, *, label: str = "label", score: str = "score", b
 
     from pyspark.sql import functions
 
-    from fastrec.curves import ScoreHistogram
+    from fastrec.scored.curves import ScoreHistogram
 
     whole = ScoreHistogram(bits)
     for name in (label, score):
@@ -706,8 +706,8 @@ def _count_bins(batches: Iterable[Batch], values: tuple[str, str], bits: int) ->
     """The bins of a histogram of the scores of a partition, or the error that was met."""
     import pyarrow as pa
 
-    from fastrec.columns import check_classes, check_floats
-    from fastrec.curves import ScoreHistogram
+    from fastrec.inputs.columns import check_classes, check_floats
+    from fastrec.scored.curves import ScoreHistogram
 
     _keep_code_on_this_node()
     seen = ScoreHistogram(bits)
@@ -728,7 +728,7 @@ def _order_of_rows(
     side: _Side, values: tuple[str, str], groupings: Sequence[str], views: Mapping[int, float]
 ) -> Iterator[tuple[RunKey, ScoreRuns]]:
     """The positive and negative rows of each distinct score, for all rows and for the groups of each grouping."""
-    from fastrec.curves import ScoreRuns
+    from fastrec.scored.curves import ScoreRuns
 
     yield from (((view, None), ScoreRuns()) for view in views)
     for nth, grouping in enumerate(groupings or [None]):

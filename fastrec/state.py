@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrec.archive import pack_integers, unpack_integers
 from fastrec.checks import COUNT, LABEL, MaybeNone
 from fastrec.engine import Outcome
 from fastrec.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import InputError, shown
-from fastrec.kernels import opcodes as op
+from fastrec.kernels import codes as op
 from fastrec.metrics.plan import Plan, Value
-from fastrec.soundness import SLACK, check_range
-from fastrec.statistics import Ratio
+from fastrec.metrics.statistics import Ratio
+from fastrec.report.archive import pack_integers, unpack_integers
+from fastrec.report.soundness import SLACK, check_range
 
 if TYPE_CHECKING:
-    from fastrec.curves import ScoreRuns
+    from fastrec.scored.curves import ScoreRuns
 
 __all__ = ["FORM", "GroupKey", "Part", "RunKey", "State"]
 
@@ -331,13 +331,13 @@ def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool
 
 def _no_runs() -> ScoreRuns:
     """Before the first batch: what an empty one leaves."""
-    from fastrec.curves import ScoreRuns
+    from fastrec.scored.curves import ScoreRuns
 
     return ScoreRuns()
 
 
 def _unpack_runs(arrays: dict[str, Array], start: str, *, weighted: bool) -> ScoreRuns:
-    from fastrec.curves import ScoreRuns  # only who has rows in order needs it
+    from fastrec.scored.curves import ScoreRuns  # only who has rows in order needs it
 
     own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
     return ScoreRuns.unpack(own, weighted=weighted)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastrec.checks import suggest_name
-from fastrec.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.formats import (
     ATTEMPTS,
@@ -34,6 +33,7 @@ from fastrec.formats import (
     utf8_path,
 )
 from fastrec.inputs.arrow import WANTED_LABELS
+from fastrec.inputs.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded
 from fastrec.queries import run
 from fastrec.runtime.extras import require
 from fastrec.runtime.launch import resolve_threads

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import fastrec
-from fastrec.directions import Direction
-from fastrec.recipes import RECIPES, Recipe
-from fastrec.registry import COMMON_OPTIONS, parse, print_value
+from fastrec.metrics.declaration import COMMON_OPTIONS, parse, print_value
+from fastrec.metrics.directions import Direction
+from fastrec.metrics.recipes import RECIPES, Recipe
 
 README = Path(__file__).parent.parent / "README.md"
 METRICS_OF_LISTS = ("precision", "recall", "hit_rate", "mrr", "map", "ndcg")

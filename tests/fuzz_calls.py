@@ -29,8 +29,7 @@ from test_scores import ORDERS, Form, Rows, refuses_ties, takes
 import fastrec
 from fastrec import api
 from fastrec.evaluation import run as lists_and_rows
-from fastrec.runtime import compile as jit
-from fastrec.runtime import launch
+from fastrec.runtime import compiler, launch
 
 EQUAL, REFUSED, EITHER = "equal", "refused", "either"
 Arguments = dict[str, Any]
@@ -273,7 +272,7 @@ def check_report(
     if groups is not None:
         assert set(report.groups.get("group", {})) == set(members), (report.groups, members)
     for ask in asks:
-        name = fastrec.registry.parse(ask.text).text
+        name = fastrec.metrics.declaration.parse(ask.text).text
         whole = expect(ask, None)
         check(report.estimates[name], whole, ask.text)
         if per_user:
@@ -932,10 +931,10 @@ def run_case(seed: int) -> bool:
 
 def run(case: Case, interpreted: bool) -> bool:
     """Make a call, and hold it to its verdict."""
-    suited, small = jit.Entry.suited_to, launch.SMALL_ROWS
-    jit.Entry.eager = True
+    suited, small = compiler.Entry.suited_to, launch.SMALL_ROWS
+    compiler.Entry.eager = True
     if interpreted:
-        jit.Entry.suited_to = lambda entry, steps, *_: entry.interpreted  # type: ignore[method-assign, assignment]
+        compiler.Entry.suited_to = lambda entry, steps, *_: entry.interpreted  # type: ignore[method-assign, assignment]
     else:
         launch.SMALL_ROWS = lists_and_rows.SMALL_ROWS = 8  # few rows run on several threads, too
     try:
@@ -947,7 +946,7 @@ def run(case: Case, interpreted: bool) -> bool:
     except Exception as error:
         raise Finding("foreign error", f"{type(error).__name__}: {error} ({case.why})") from error
     finally:
-        jit.Entry.suited_to = suited  # type: ignore[method-assign]
+        compiler.Entry.suited_to = suited  # type: ignore[method-assign]
         launch.SMALL_ROWS = lists_and_rows.SMALL_ROWS = small
     if case.verdict == REFUSED:
         raise Finding("wrong value", f"a wrong {case.why} was taken")

@@ -23,7 +23,7 @@ from test_metrics import Ask
 from test_scores import ORDERS, Form, Rows
 
 import fastrec
-from fastrec.runtime import compile as jit
+from fastrec.runtime import compiler
 
 __all__ = ["Evaluators", "Finding", "describe", "of_machine", "run_case", "set_up"]
 
@@ -117,10 +117,10 @@ class Evaluators(RuleBasedStateMachine):
     def call(self, function: Callable[[], Any]) -> Any:
         """What a call gives, in the way of running kernels that was drawn."""
         Evaluators.steps += 1
-        suited = jit.Entry.suited_to
-        jit.Entry.eager = not self.interpreted
+        suited = compiler.Entry.suited_to
+        compiler.Entry.eager = not self.interpreted
         if self.interpreted:
-            jit.Entry.suited_to = lambda entry, steps, *_: entry.interpreted  # type: ignore[method-assign, assignment]
+            compiler.Entry.suited_to = lambda entry, steps, *_: entry.interpreted  # type: ignore[method-assign, assignment]
         try:
             return function()
         except fastrec.FastrecError:
@@ -128,7 +128,7 @@ class Evaluators(RuleBasedStateMachine):
         except Exception as error:
             raise Finding("foreign error", f"{type(error).__name__}: {error}") from error
         finally:
-            jit.Entry.suited_to = suited  # type: ignore[method-assign]
+            compiler.Entry.suited_to = suited  # type: ignore[method-assign]
 
     def make(self) -> Any:
         kind = fastrec.ScoreEvaluator if self.settings.scored else fastrec.Evaluator

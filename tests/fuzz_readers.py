@@ -33,14 +33,14 @@ if __name__ == "__main__":  # the guided run: coverage must be there before fast
     KERNELS = [f"fastrec.kernels.{path.stem}" for path in Path(__file__).parent.glob("../fastrec/kernels/*.py")]
     with atheris.instrument_imports(include=["fastrec"], exclude=KERNELS):  # Numba does not compile what is traced
         import fastrec
-        import fastrec.archive
-        import fastrec.curves
         import fastrec.files
         import fastrec.formats
         import fastrec.inputs.arrow
         import fastrec.mismatch
         import fastrec.parquet
-        import fastrec.report
+        import fastrec.report.archive
+        import fastrec.report.report
+        import fastrec.scored.curves
         import fastrec.state
         import fastrec.tables
 else:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.files import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
-from fastrec.report import Report
+from fastrec.report.report import Report
 
 
 class Logs(NamedTuple):

@@ -23,9 +23,9 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec import registry
 from fastrec.cli import program
 from fastrec.exceptions import LONGEST
+from fastrec.metrics import declaration
 from fastrec.tables import ColumnError
 
 sparse = pytest.importorskip("scipy.sparse")
@@ -62,7 +62,7 @@ def settings_of_process() -> dict[str, Any]:
         "random numbers": np.random.get_state(legacy=False)["state"]["pos"],  # noqa: NPY002 - those of the caller
         "warnings": list(warnings.filters),
         "signals": [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)],
-        "metrics": list(registry.ranking_metrics()),
+        "metrics": list(declaration.ranking_metrics()),
     }
 
 

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from score_oracle import CLASSES, Row, counts_at
 
-from fastrec.classes import ClassCounts, Confusion, confusion_matrix, count_classes
-from fastrec.curves import auc
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.kernels.confusion import FEW, SLICE
+from fastrec.scored.classes import ClassCounts, Confusion, confusion_matrix, count_classes
+from fastrec.scored.curves import auc
 
 COUNTS = ("tp", "fp", "fn", "tn")
 MEASURES = ("precision", "recall", "specificity", "fpr", "accuracy", "f_beta", "mcc")

@@ -19,7 +19,7 @@ import pytest
 import fastrec
 from fastrec import cli
 from fastrec.cli import program
-from fastrec.runtime import limits as control_groups
+from fastrec.runtime import limits
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -1370,7 +1370,7 @@ def test_files_speak_of_options_and_saved_reports_of_arguments(folder):
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
-        (control_groups.NO_MEMORY, "try fewer threads, a smaller --memory, or a higher `ulimit -v`"),
+        (limits.NO_MEMORY, "try fewer threads, a smaller --memory, or a higher `ulimit -v`"),
         ("seed must be a whole number from 0 to 9, found -1", "--seed must be a whole number from 0 to 9, found -1"),
         (
             "like='ranx' asks for mrr, of which min_gain=2 cannot",
@@ -1414,7 +1414,7 @@ def test_long_names_are_cut_and_tools_list_all_they_have(folder):
     for arguments in (["-m", "x" * 9000, "--like", "ranx"], ["-m", "mrr", "--fail-under", f"{'x' * 9000}=1"]):
         result = evaluate(*arguments)
         assert result.exit_code == 2 and len(result.stderr) < 1100 and " … " in result.stderr
-    from fastrec.recipes import RECIPES
+    from fastrec.metrics.recipes import RECIPES
 
     for name, recipe in RECIPES.items():
         if recipe.lists:

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 FORMS = """
 import json, sys
 import numpy as np, fastrec
-from fastrec.runtime.compile import Entry
-from fastrec.significance import run_test
+from fastrec.runtime.compiler import Entry
+from fastrec.report.significance import run_test
 from numba.core import event
 
 Entry.eager = True

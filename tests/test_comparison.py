@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.significance import TESTS, correct, pair_differences, run_test
+from fastrec.report.significance import TESTS, correct, pair_differences, run_test
 
 stats = pytest.importorskip("scipy.stats")
 ROUNDS = 2_000
@@ -136,7 +136,7 @@ def test_users_in_any_order(test):
     order = list(truth)
     chance.shuffle(order)
     position = {user: at for at, user in enumerate(reports["b"].user_ids.tolist())}
-    shuffled = fastrec.report.Report(
+    shuffled = fastrec.report.report.Report(
         estimates=reports["b"].estimates,
         users=reports["b"].users,
         data=reports["b"].data,

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from test_processes import ROOT, check, run
 
-from fastrec.runtime import code_cache as store
+from fastrec.runtime import code_cache
 
 pytest.importorskip("resource", reason="no limits of processes on this system")
 
@@ -297,14 +297,14 @@ def test_code_that_cannot_be_compiled_says_nothing_against_the_private_parts(tmp
 )
 def test_an_image_that_root_builds_serves_others(monkeypatch, owner, mode, ours):
     monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
-    assert store._is_ours(SimpleNamespace(st_uid=owner, st_mode=0o100000 | mode)) is ours
+    assert code_cache._is_ours(SimpleNamespace(st_uid=owner, st_mode=0o100000 | mode)) is ours
 
 
 READ_ONLY = """
 ask()
 def refuse(path, mode):
     raise OSError(30, "Read-only file system")
-store.replacing = refuse
+code_cache.replacing = refuse
 print(ask(), ask(product), ask(product))
 """
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from strategies import SCORES
 
 import fastrec
-from fastrec import curves
-from fastrec.curves import (
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.scored import curves
+from fastrec.scored.curves import (
     AucTest,
     PrCurve,
     RocCurve,
@@ -33,8 +34,7 @@ from fastrec.curves import (
     pr_curve,
     roc_curve,
 )
-from fastrec.exceptions import InputError, InputTypeError
-from fastrec.plots import bin_scores
+from fastrec.show.plots import bin_scores
 
 compiles = settings(deadline=None)  # the first example of all waits for the compiler
 CLOSE = 1e-12

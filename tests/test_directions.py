@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 from test_pages import Page
 
 import fastrec
-from fastrec import registry
 from fastrec.cli import program
 from fastrec.exceptions import InputError, MetricError
+from fastrec.metrics import declaration
 
 LOWER = {"fallout", "log_loss", "brier", "normalized_entropy", "ece", "fpr", "mae", "mse", "rmse"}
 TARGETS = {"calibration": 1.0}
@@ -50,8 +50,8 @@ def own() -> Iterator[Callable[..., Any]]:
 
     yield declare
     for name in declared:
-        registry._metrics.pop(name, None)
-    registry.forget_parsed()
+        declaration._metrics.pop(name, None)
+    declaration.forget_parsed()
 
 
 def log_of(factor: float, seed: int = 0, **options: Any) -> fastrec.Report:
@@ -158,7 +158,7 @@ def test_both_sides_of_a_target_are_equally_far(own: Any) -> None:
 
 def test_distances_are_tied_where_values_are_equal_but_for_rounding() -> None:
     """Close to the target, the difference of two distances has fewer digits than the values have."""
-    from fastrec.significance import pair_differences
+    from fastrec.report.significance import pair_differences
 
     values = 1 + np.array([1e-13, 0.3, -0.2])
     differences, largest = pair_differences(values * (1 + 2.0**-50), values, 1.0)
@@ -195,8 +195,8 @@ def test_no_difference_is_no_verdict() -> None:
 def test_users_who_are_missing_get_no_good_value(own: Any) -> None:
     own("near_two", direction=2)
     own("loss", direction="higher")
-    registry._metrics["loss"] = dataclasses.replace(registry._metrics["loss"], range=(-9.0, 0.0))
-    registry.forget_parsed()
+    declaration._metrics["loss"] = dataclasses.replace(declaration._metrics["loss"], range=(-9.0, 0.0))
+    declaration.forget_parsed()
     reports = {name: lists_of([0, 0, 0], ["near_two", "loss", "hits"]) for name in "ab"}
     found = fastrec.compare(reports, missing="zero")
     assert [row.metric for row in found.rows] == ["hits"]
@@ -207,8 +207,8 @@ def test_users_who_are_missing_get_no_good_value(own: Any) -> None:
 def test_a_metric_that_is_declared_elsewhere_is_left_out(own: Any) -> None:
     own("passing", direction="lower")
     reports = {name: lists_of([1, 2], ["passing", "hits"]) for name in "ab"}
-    registry._metrics.pop("passing")
-    registry.forget_parsed()
+    declaration._metrics.pop("passing")
+    declaration.forget_parsed()
     found = fastrec.compare(reports)
     assert [row.metric for row in found.rows] == ["hits"] and "ranking_metric" in found.left_out["passing"]
     with pytest.raises(InputError, match="passing is not declared here"):

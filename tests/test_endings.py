@@ -13,7 +13,7 @@ import pytest
 
 import fastrec
 from fastrec import InputError
-from fastrec.runtime import outputs as endings
+from fastrec.runtime import outputs
 from fastrec.runtime.outputs import atomic_write, temporary_folder
 
 REPORT = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"])
@@ -349,7 +349,7 @@ with temporary_folder(sys.argv[1]) as folder:
     print(folder, flush=True)
     {end}
 """
-needs_locks = pytest.mark.skipif(endings.fcntl is None, reason="this system has no locks that end with a process")
+needs_locks = pytest.mark.skipif(outputs.fcntl is None, reason="this system has no locks that end with a process")
 
 
 def abandoned_in(parent):
@@ -396,11 +396,11 @@ def test_a_later_run_leaves_what_may_be_of_others(tmp_path, monkeypatch):
     (shared / "fastrec-file").touch()
     (shared / "fastrec-mine").mkdir()
     (shared / "fastrec-host").mkdir()
-    (shared / "fastrec-host" / endings.OWNED).write_text("another host")
+    (shared / "fastrec-host" / outputs.OWNED).write_text("another host")
     (shared / "fastrec-hidden").mkdir()
-    (shared / "fastrec-hidden" / endings.OWNED).symlink_to(foreign / endings.OWNED)
+    (shared / "fastrec-hidden" / outputs.OWNED).symlink_to(foreign / outputs.OWNED)
     (shared / "fastrec-pipe").mkdir()
-    os.mkfifo(shared / "fastrec-pipe" / endings.OWNED)
+    os.mkfifo(shared / "fastrec-pipe" / outputs.OWNED)
     before = sorted(os.listdir(shared))
     with temporary_folder(shared):
         pass

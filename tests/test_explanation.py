@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.recipes import RECIPES
-from fastrec.registry import parse
+from fastrec.metrics.declaration import parse
+from fastrec.metrics.recipes import RECIPES
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
 

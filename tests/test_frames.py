@@ -701,7 +701,7 @@ print(sorted({"pyarrow", "polars", "pandas", "narwhals"} & set(sys.modules)))
 def test_nothing_is_copied_where_rows_are_grouped() -> None:
     """What the engine gets is the memory of the frame."""
     from fastrec.inputs.frames import Columns
-    from fastrec.inputs.prepare import AboutUsers, Settings, prepare
+    from fastrec.inputs.lists import AboutUsers, Settings, prepare
 
     about = AboutUsers(None, None, None, Columns())
     lists = pl.DataFrame({"user_id": [3, 1, 2], "item_id": [[5, 6], [7], [8, 9]]})

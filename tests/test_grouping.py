@@ -135,7 +135,7 @@ def test_many_rows_for_any_threads(kind: str) -> None:
 
 
 def test_keys_that_were_made_to_collide_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastrec.kernels import groups
+    from fastrec.kernels import grouping as groups
 
     multipliers = np.array([grouping.MULTIPLIER, groups.SECOND_MULTIPLIER], np.uint64)
     # keys whose two products both begin with many zeros: found by trying the inverse of the second

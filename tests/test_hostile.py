@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.programs import Extent, View, Writer
-from fastrec.statistics import Statistics
+from fastrec.metrics.program import Extent, View, Writer
+from fastrec.metrics.statistics import Statistics
 
 
 def declare(formula: Any, low: float = -1e300, high: float | None = None) -> None:

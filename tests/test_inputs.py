@@ -18,7 +18,7 @@ from strategies import Log
 from test_metrics import CI, Ask, check_estimate, check_user_values, flat, recs_of, truth_of, write
 
 import fastrec
-from fastrec.ragged import read_only
+from fastrec.inputs.ragged import read_only
 from fastrec.runtime.launch import SMALL_ROWS
 
 RECS, TRUTH = [[1, 2, 3], [4, 5]], [[2], [4, 9]]

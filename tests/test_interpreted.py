@@ -16,8 +16,8 @@ from test_metrics import for_kind, random_log, recs_of, truth_of
 from test_score_laws import N_ITEMS, ORDER_OF_ROWS, TEXTS, USERS
 
 import fastrec
-from fastrec.runtime import compile as jit
-from fastrec.significance import run_test
+from fastrec.report.significance import run_test
+from fastrec.runtime import compiler
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -31,9 +31,9 @@ def assert_same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], 
     """A call gives the same report compiled and interpreted."""
 
     def check(call: Callable[[], fastrec.Report]) -> None:
-        monkeypatch.setattr(jit.Entry, "eager", True)
+        monkeypatch.setattr(compiler.Entry, "eager", True)
         compiled = call()
-        monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+        monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
         found = call()
         monkeypatch.undo()
         assert mean_bits(found.estimates) == mean_bits(compiled.estimates)
@@ -99,7 +99,7 @@ def test_thresholds(monkeypatch: pytest.MonkeyPatch, weighted: bool) -> None:
     weights = USERS.call(slice(40), row_weights=True)["sample_weight"] if weighted else None
     arguments = call["labels"], call["scores"], [0.25, 0.5, 0.1]
     compiled = fastrec.confusion_matrix(*arguments, indptr=call["indptr"], sample_weight=weights)
-    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
     found = fastrec.confusion_matrix(*arguments, indptr=call["indptr"], sample_weight=weights)
     for name in ("tp", "fp", "fn", "tn"):
         assert np.array_equal(getattr(found, name), getattr(compiled, name))
@@ -121,7 +121,7 @@ def test_all_rows_together(monkeypatch: pytest.MonkeyPatch, n_rows: int, dtype: 
         return [np.asarray(value).tobytes() for value in found]
 
     compiled = values()
-    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
     assert values() == compiled
 
 
@@ -151,20 +151,20 @@ def test_a_large_input_is_compiled(tmp_path: Path) -> None:
 
 
 def test_a_kernel_is_compiled_once_interpreting_it_has_cost_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit.Entry, "eager", False)
-    monkeypatch.setattr(jit, "STEPS_INTERPRETED", 100)
-    entry = jit.Entry(lambda: 1, "test")
+    monkeypatch.setattr(compiler.Entry, "eager", False)
+    monkeypatch.setattr(compiler, "STEPS_INTERPRETED", 100)
+    entry = compiler.Entry(lambda: 1, "test")
     assert [entry.suited_to(40) == entry.interpreted for _ in range(2)] == [True, True]
     assert entry.suited_to(40) == entry.compiled
     assert entry.suited_to(1) == entry.compiled  # from now on
-    assert jit.Entry(lambda: 2, "test").suited_to(101)() == 2
+    assert compiler.Entry(lambda: 2, "test").suited_to(101)() == 2
 
 
 @pytest.mark.parametrize("test", ["randomization", "bootstrap"])
 def test_resampling(monkeypatch: pytest.MonkeyPatch, test: str) -> None:
     differences = np.random.default_rng(0).normal(size=4_100)
     options = {"level": 0.95, "n_rounds": 3, "seed": 5, "n_threads": 1}
-    monkeypatch.setattr(jit.Entry, "eager", True)
+    monkeypatch.setattr(compiler.Entry, "eager", True)
     compiled = run_test(differences, test, **options)
-    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
     assert run_test(differences, test, **options) == compiled

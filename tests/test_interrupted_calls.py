@@ -11,7 +11,7 @@ from test_processes import run
 
 import fastrec
 from fastrec import engine
-from fastrec.runtime import launch as launcher
+from fastrec.runtime import launch
 
 WAIT = 10  # seconds, where a second is promised: other programs may need the machine
 PACKAGE = Path(fastrec.__file__).parent
@@ -20,7 +20,7 @@ KEEPERS = {str(PACKAGE / name) for name in ("api.py", "state.py", "curves.py", "
 # A call of any length, its kernels loaded.
 LONG_CALL = """
 import os, signal, threading, time
-from fastrec.significance import run_test
+from fastrec.report.significance import run_test
 n_users = 2_000_000
 items, indptr = np.tile(np.arange(5, dtype=np.int32), n_users), np.arange(n_users + 1) * 5
 metrics = [f"{name}@{k}" for name in ("ndcg", "recall", "map") for k in range(1, 201)]
@@ -154,7 +154,7 @@ def test_rounds_in_pieces_have_the_same_bits(monkeypatch, test):
 
     whole = compare(1)
     for steps in (1, 200_000, 1_000_000):
-        monkeypatch.setattr(launcher, "STEPS_PER_LAUNCH", steps)
+        monkeypatch.setattr(launch, "STEPS_PER_LAUNCH", steps)
         assert compare(1) == compare(2) == whole
 
 

@@ -20,7 +20,7 @@ from strategies import MAX_ID, Log
 from test_metrics import CI, FAR, MATRIX, Ask, flat, for_kind, random_log, recs_of, truth_of, write
 
 import fastrec
-from fastrec.registry import parse
+from fastrec.metrics.declaration import parse
 from fastrec.runtime.launch import SMALL_ROWS
 from fastrec.state import State
 

@@ -20,10 +20,10 @@ from strategies import Log
 from worked_cases import Case, Refused
 
 import fastrec
-from fastrec.kernels.opcodes import BLOCK
+from fastrec.kernels.codes import BLOCK
 from fastrec.kernels.ranking import SMALL_ROWS
+from fastrec.metrics.declaration import COMMON_OPTIONS, parse
 from fastrec.metrics.plan import Asked, make_plan
-from fastrec.registry import COMMON_OPTIONS, parse
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 

@@ -14,7 +14,8 @@ import pytest
 import fastrec
 from fastrec.comparison import Comparison, ComparisonRow
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.pages import (
+from fastrec.report.report import Report
+from fastrec.show.html import (
     FIRST_ROWS,
     Drawn,
     Section,
@@ -27,7 +28,6 @@ from fastrec.pages import (
     markdown,
     whisker,
 )
-from fastrec.report import Report
 
 HOSTILE = """<script>alert("x")</script>'&\\|$_^~#{}%`*[a](javascript:b)\x1b\n\ud800 – ü"""
 N_USERS = 60

@@ -13,9 +13,9 @@ import score_oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastrec.curves import auc, pr_curve, roc_curve
 from fastrec.exceptions import InputError, InputTypeError, MissingExtraError
-from fastrec.plots import COLOURS, COLUMNS, _visible, bin_scores, plot_calibration, plot_pr, plot_roc
+from fastrec.scored.curves import auc, pr_curve, roc_curve
+from fastrec.show.plots import COLOURS, COLUMNS, _visible, bin_scores, plot_calibration, plot_pr, plot_roc
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'fastrec[plot]'")
 

@@ -12,16 +12,15 @@ from types import ModuleType
 import pytest
 
 from fastrec import files
-from fastrec.runtime import launch as launcher
+from fastrec.runtime import launch, threads
 from fastrec.runtime import limits as control_groups
-from fastrec.runtime import threads
 
 ROOT = Path(__file__).parent.parent
 COLD_STARTS = int(os.environ.get("FASTREC_TEST_COLD_STARTS", "4"))  # .ci/full asks for more
 
 MANY = """
 import numpy as np, fastrec
-from fastrec.runtime.compile import Entry
+from fastrec.runtime.compiler import Entry
 Entry.eager = True
 n = 6000
 items = np.tile(np.arange(100, dtype=np.int32), n)
@@ -376,7 +375,7 @@ def test_pools_of_processes(tmp_path, method):
 
 SUITE = """
 import fastrec, pytest
-from fastrec.runtime.compile import Entry
+from fastrec.runtime.compiler import Entry
 Entry.eager = True
 @pytest.mark.parametrize("i", range(8))
 def test_evaluates(i):
@@ -485,7 +484,7 @@ def of_version_1(quota):
 )
 def test_the_quota_of_a_control_group(tmp_path, monkeypatch, own, limits, granted):
     pretend_groups(tmp_path, monkeypatch, own, limits)
-    assert launcher._quota.__wrapped__() == (1 << 30 if granted is None else granted)
+    assert launch._quota.__wrapped__() == (1 << 30 if granted is None else granted)
 
 
 def pretend_groups(folder, monkeypatch, own, limits):

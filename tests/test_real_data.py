@@ -11,7 +11,7 @@ import oracle
 import pytest
 
 import fastrec
-from fastrec.registry import parse
+from fastrec.metrics.declaration import parse
 
 sparse = pytest.importorskip("scipy.sparse")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fastrec
-from fastrec.recipes import RECIPES, find_recipe
+from fastrec.metrics.recipes import RECIPES, find_recipe
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
 

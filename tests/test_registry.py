@@ -17,10 +17,10 @@ from test_laws import group_bits, mean_bits, user_bits
 from test_metrics import CI, MATRIX, flat, random_log, recs_of, truth_of
 
 import fastrec
-from fastrec import registry
 from fastrec.exceptions import MetricError
-from fastrec.recipes import _without_cutoff
-from fastrec.registry import expand, parse, split_outside_brackets
+from fastrec.metrics import declaration
+from fastrec.metrics.declaration import expand, parse, split_outside_brackets
+from fastrec.metrics.recipes import _without_cutoff
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -305,11 +305,11 @@ def test_the_catalogue_is_a_copy() -> None:
 
 @pytest.fixture(autouse=True)
 def _forget_own_metrics() -> Iterator[None]:
-    known = dict(registry.ranking_metrics())
+    known = dict(declaration.ranking_metrics())
     yield
-    registry.ranking_metrics().clear()
-    registry.ranking_metrics().update(known)
-    registry.forget_parsed()
+    declaration.ranking_metrics().clear()
+    declaration.ranking_metrics().update(known)
+    declaration.forget_parsed()
 
 
 def declare(formula: Callable[..., Any], **fields: Any) -> None:
@@ -672,7 +672,7 @@ def test_an_option_that_an_alias_stands_for_is_not_given_twice():
     ],
 )
 def test_aliases_are_checked_when_they_are_declared(aliases, says):
-    def formula(s, *, x: Annotated[float, registry.ABOVE_ZERO] = 1.0):
+    def formula(s, *, x: Annotated[float, declaration.ABOVE_ZERO] = 1.0):
         return x * s.hits
 
     fastrec.ranking_metric(range=(0, None), name="other", aliases=["taken"])(lambda s: s.hits)
@@ -687,8 +687,8 @@ def test_a_metric_is_not_called_like_an_alias_of_another():
     with pytest.raises(MetricError, match="'p' is spelled as an alias of precision, apart from case and '_': choose"):
         fastrec.ranking_metric(range=(0, 1), name="p")(lambda s: s.hits / s.k)
     with pytest.raises(MetricError, match="the alias 'brier' of loss is the metric brier already"):
-        registry.score_metric(range=(0, 1), source="", formula="", needs="classes", aliases=["brier"])(loss)
-    assert "loss" not in [metric.name for metric in registry.known_metrics()]
+        declaration.score_metric(range=(0, 1), source="", formula="", needs="classes", aliases=["brier"])(loss)
+    assert "loss" not in [metric.name for metric in declaration.known_metrics()]
 
 
 def loss(s):
@@ -752,7 +752,7 @@ def long_texts(monkeypatch):
     def hang(*_):
         raise AssertionError("the time grows faster than the text")
 
-    monkeypatch.setattr(registry, "LONGEST_TEXT", 2 * N)
+    monkeypatch.setattr(declaration, "LONGEST_TEXT", 2 * N)
     before = signal.signal(signal.SIGALRM, hang)
     signal.alarm(120)
     yield

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastrec
-from fastrec.archive import write_archive
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError
-from fastrec.report import Estimate, GroupEstimate, Report, load
+from fastrec.report.archive import write_archive
+from fastrec.report.report import Estimate, GroupEstimate, Report, load
 from fastrec.runtime.extras import require
 
 NAN = math.nan

@@ -24,9 +24,9 @@ from test_metrics import CI, NUMBERS, TABLES, Ask, flat, recs_of, same, truth_of
 from worked_cases import ScoredCase
 
 import fastrec
-from fastrec.kernels.opcodes import BLOCK
-from fastrec.registry import COMMON_OPTIONS
-from fastrec.runtime import compile as jit
+from fastrec.kernels.codes import BLOCK
+from fastrec.metrics.declaration import COMMON_OPTIONS
+from fastrec.runtime import compiler
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -1009,7 +1009,7 @@ def test_long_users_are_sorted(n_rows: int, spread: str, dtype: Any) -> None:
 @pytest.mark.parametrize("ties", ["id_asc", "id_desc"])
 def test_rows_without_item_ids_need_none_where_no_list_is_asked_for(ties: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They were looked up past the end of an array, which only interpreted kernels notice."""
-    monkeypatch.setattr(jit.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
     rows = random_rows("binary", "unit", 40, seed=3)
     asks = [ask for ask in OF_ROWS if takes(ask, "binary", "unit")][::5]
     check_call(rows, asks, ties=ties)

@@ -13,7 +13,7 @@ from test_pages import HOSTILE
 from test_report import Tags
 
 import fastrec
-from fastrec.pages import Chart, Drawn, Section, Table, histogram, html_page, line_chart, whisker
+from fastrec.show.html import Chart, Drawn, Section, Table, histogram, html_page, line_chart, whisker
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.curves import ScoreHistogram
+from fastrec.scored.curves import ScoreHistogram
 from fastrec.state import State
 
 ROOT = Path(__file__).parent.parent
@@ -183,7 +183,7 @@ import copy, os, pickle, signal, sys, threading, warnings
 import numpy as np
 import fastrec
 warnings.simplefilter("ignore")
-from fastrec.curves import ScoreHistogram
+from fastrec.scored.curves import ScoreHistogram
 from fastrec.state import State
 reached, released = threading.Event(), threading.Event()
 def pause(*_):

@@ -18,7 +18,8 @@ from test_metrics import for_kind, random_log, recs_of, truth_of
 from test_score_laws import ORDER_OF_ROWS, USERS
 
 import fastrec
-from fastrec import registry, state
+from fastrec import state
+from fastrec.metrics import declaration
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
@@ -290,8 +291,8 @@ def test_a_metric_of_ones_own() -> None:
     evaluator.update([[1, 2]], [[1]])
     data = evaluator.to_bytes()
     assert fastrec.Evaluator.from_bytes(data).result()["share@2"] == 0.5
-    registry.ranking_metrics().pop("share")
-    registry.forget_parsed()
+    declaration.ranking_metrics().pop("share")
+    declaration.forget_parsed()
     with pytest.raises(fastrec.MetricError, match="unknown metric 'share'"):
         fastrec.Evaluator.from_bytes(data)
     declare_share("n_rel")

@@ -197,7 +197,7 @@ def test_a_tensor_with_a_dimension_is_no_item(tensor):
 
 
 def test_the_memory_is_shared():
-    from fastrec.tensors import as_numpy
+    from fastrec.inputs.tensors import as_numpy
 
     given = OfDlpack([1, 2, 3])
     assert np.shares_memory(as_numpy(given, "x"), given.array)

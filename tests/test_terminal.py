@@ -17,8 +17,8 @@ pytest.importorskip("rich")
 from rich.console import Console
 
 from fastrec import drawings
-from fastrec.registry import COMMON_OPTIONS
-from fastrec.terminal import code_lines, fit, shell_lines, wrap
+from fastrec.metrics.declaration import COMMON_OPTIONS
+from fastrec.show.terminal import code_lines, fit, shell_lines, wrap
 
 WIDTHS = (20, 30, 40, 50, 60, 70, 80, 100, 132, 200)
 METRICS = ["ndcg@10", "recall@20", "map@10", "ndcg(gain=exp2, min_gain=3)@10"]
@@ -163,7 +163,7 @@ def test_texts_are_wrapped_between_words():
 
 
 def test_zero_has_no_sign_and_users_without_a_group_are_none():
-    from fastrec.views import Gap, shown_difference, span
+    from fastrec.show.views import Gap, shown_difference, span
 
     assert shown_difference(Gap(0.1, -0.00001, 0.2)) == ("+0.1000", "0.0000 to +0.2000")
     assert span(0.5, -0.00001, 1.0) == "0.0000 – 1.0000"

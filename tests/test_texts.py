@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fastrec import evaluate, evaluate_scores
-from fastrec.inputs import arrow, texts
-from fastrec.kernels import texts as kernels
+from fastrec.inputs import arrow, strings
+from fastrec.kernels import strings as kernels
 
 pa = pytest.importorskip("pyarrow")
 BITS = 2**64
@@ -22,7 +22,7 @@ def expected(values):
 def check(column, n_threads):
     """Equal texts have equal numbers, and numbers stand for their texts."""
     values = column.to_pylist()
-    codes, distinct = texts.number_column(column, n_threads)
+    codes, distinct = strings.number_column(column, n_threads)
     assert codes.dtype == np.int32 and sorted(set(codes.tolist())) == list(range(len(distinct)))
     assert [distinct[code].as_py() for code in codes.tolist()] == values
     assert expected(codes.tolist()) == expected(values)
@@ -81,8 +81,8 @@ def test_texts_that_were_made_to_collide():
     with np.errstate(all="ignore"):
         values = collide(2000)
     column = pa.chunked_array([values], pa.binary())
-    assert texts.number_column(column, 1) is None
-    assert texts.number_column(column.slice(0, 2), 1) is not None
+    assert strings.number_column(column, 1) is None
+    assert strings.number_column(column.slice(0, 2), 1) is not None
 
 
 def test_frames_of_many_texts(monkeypatch):

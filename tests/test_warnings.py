@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import fastrec
-from fastrec.archive import write_archive
 from fastrec.exceptions import FastrecWarning
+from fastrec.report.archive import write_archive
 
 pa = pytest.importorskip("pyarrow")
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fastrec.kernels.opcodes import BLOCK, DIGITS, N_FACTS
+from fastrec.kernels.codes import BLOCK, DIGITS, N_FACTS
 from fastrec.kernels.ranking import Program, Totals, Users
 from fastrec.runtime.launch import SMALL_ROWS, Kernel, run_bins
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import listed
-from fastrec.columns import refuse_rounded
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
+from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
+from fastrec.inputs.ragged import Ragged, as_array, check_indptr
+from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
-from fastrec.ragged import Ragged, as_array, check_indptr
-from fastrec.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 
 __all__ = ["RawSide", "Side", "check_numbers", "read_pair", "read_side"]
 

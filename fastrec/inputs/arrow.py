@@ -14,9 +14,9 @@ import numpy as np
 from fastrec.checks import suggest_name
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.ids import Texts, integer_ids
-from fastrec.inputs.texts import MANY_TEXTS, number_column
+from fastrec.inputs.ragged import Ragged
+from fastrec.inputs.strings import MANY_TEXTS, number_column
 from fastrec.inputs.values import values_of
-from fastrec.ragged import Ragged
 from fastrec.runtime.extras import require
 
 __all__ = [

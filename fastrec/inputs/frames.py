@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import listed, refuse_path, suggest_name
-from fastrec.columns import MAX_EXACT_INTEGER
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
@@ -27,6 +26,7 @@ from fastrec.inputs.arrow import (
     read_numbers,
     split_lists,
 )
+from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.grouping import (
     Grouping,
     agreed,
@@ -36,14 +36,8 @@ from fastrec.inputs.grouping import (
     join_users,
     order_of_ids,
 )
+from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids, spell
-from fastrec.inputs.order import (
-    LeftOpen,
-    are_disordered,
-    are_gapless,
-    hints_of_columns,
-    users_with_gaps,
-)
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels
 from fastrec.runtime.threads import run_in_threads
 

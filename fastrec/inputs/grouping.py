@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from fastrec.exceptions import InputError
-from fastrec.kernels import groups as kernels
-from fastrec.ragged import read_only
-from fastrec.runtime.compile import Entry
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels import grouping
+from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import once, run_in_threads, start_thread
 
 __all__ = [
@@ -317,7 +317,7 @@ def _new_codes(n: int) -> Array:
 @functools.cache
 def _entry(name: str, *dtypes: Any) -> Entry:
     allocates = name in ("number_sparse", "order_users")
-    return Entry(getattr(kernels, name), "-".join([name, *map(str, dtypes)]), allocates=allocates)
+    return Entry(getattr(grouping, name), "-".join([name, *map(str, dtypes)]), allocates=allocates)
 
 
 def _kernel(name: str, rows: Array, *dtypes: Any) -> Any:

@@ -11,9 +11,9 @@ import numpy as np
 
 from fastrec.checks import is_whole, listed
 from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.ragged import as_array
+from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 from fastrec.inputs.values import arrow_of, values_of
-from fastrec.ragged import as_array
-from fastrec.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 
 __all__ = ["Ids", "Texts", "check_ids", "encode_texts", "integer_ids", "kind_of_ids", "match_widths", "spell"]
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import is_whole, listed
-from fastrec.columns import MAX_WEIGHT, WANTED_WEIGHTS
 from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.ragged import as_array
-from fastrec.tensors import is_tensor, plain_values, refuse_unusual
+from fastrec.inputs.columns import MAX_WEIGHT, WANTED_WEIGHTS
+from fastrec.inputs.ragged import as_array
+from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
 
 __all__ = [
     "NO_LABEL",

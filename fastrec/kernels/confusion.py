@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrec.runtime.compile import helper
+from fastrec.runtime.compiler import helper
 
 FEW = 32  # up to so many thresholds it is faster to compare all rows with each than to search among them
 SLICE = 1024  # rows that stay in the first cache while thresholds pass over them

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from fastrec.kernels.opcodes import EXP2, LINEAR, TABLE
-from fastrec.runtime.compile import helper
+from fastrec.kernels.codes import EXP2, LINEAR, TABLE
+from fastrec.runtime.compiler import helper
 
 LARGEST_EXPONENT = 1024.0  # of a double; Python refuses to go past it
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.gains import map_gain
-from fastrec.kernels.opcodes import (
+from fastrec.kernels.codes import (
     ADD,
     ANY_HIT,
     BLANK,
@@ -71,6 +70,7 @@ from fastrec.kernels.opcodes import (
     WEIGHT,
     ZERO,
 )
+from fastrec.kernels.gains import map_gain
 from fastrec.kernels.ties import (
     Ties,
     expected_series,
@@ -82,7 +82,7 @@ from fastrec.kernels.ties import (
     read_expected_mean_precision,
     read_expected_series,
 )
-from fastrec.runtime.compile import helper
+from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
 
@@ -110,7 +110,7 @@ class Log(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What to compute; see `fastrec.programs` for how it is written."""
+    """What to compute; see `fastrec.metrics.program` for how it is written."""
 
     ops: Array  # int64 (n_ops, 5)
     view_ops: Array  # int64 (n_views + 1,): the operations of each view

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrec.runtime.compile import helper
+from fastrec.runtime.compiler import helper
 
 STEP = 0x9E3779B97F4A7C15  # from counter to counter: the golden ratio
 WORD = 64  # rounds that share a random number per user, a bit each

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrec.runtime.compile import helper
+from fastrec.runtime.compiler import helper
 
 LOW_BITS = 20
 LOW_MASK = (1 << LOW_BITS) - 1

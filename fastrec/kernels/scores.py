@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.lists import sort_positions
-from fastrec.kernels.opcodes import (
+from fastrec.kernels.codes import (
     ABSOLUTES,
     BELOW,
     BIN_BITS,
@@ -50,8 +49,9 @@ from fastrec.kernels.opcodes import (
     TWICE_WON,
     WEIGHTS,
 )
+from fastrec.kernels.list_order import sort_positions
 from fastrec.kernels.ranking import add_block, evaluate_view, filter_block, rank_in_blocks, ties_of
-from fastrec.runtime.compile import helper, inlined
+from fastrec.runtime.compiler import helper, inlined
 
 Array = np.ndarray[Any, Any]
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.codes import CASCADE, FIRST, GAIN_WEIGHT, PRECISION, START
 from fastrec.kernels.gains import map_gain
-from fastrec.kernels.opcodes import CASCADE, FIRST, GAIN_WEIGHT, PRECISION, START
-from fastrec.runtime.compile import helper
+from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
 

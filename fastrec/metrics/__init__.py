@@ -1,5 +1,5 @@
 """Every metric, one file per family, each declared once."""
 
-from fastrec.metrics import errors, ranking, scores
+from fastrec.metrics import lists, ratings, rows
 
-__all__ = ["errors", "ranking", "scores"]
+__all__ = ["lists", "ratings", "rows"]

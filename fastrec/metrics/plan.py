@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import MetricError, shown
-from fastrec.kernels import opcodes as op
+from fastrec.kernels import codes as op
 from fastrec.kernels.ranking import Program
-from fastrec.programs import Extent, View, Writer, identity, is_linear, vanishes
-from fastrec.registry import Call, MinGain
-from fastrec.runtime.threads import once
-from fastrec.statistics import (
+from fastrec.metrics.declaration import Call, MinGain
+from fastrec.metrics.program import Extent, View, Writer, identity, is_linear, vanishes
+from fastrec.metrics.statistics import (
     Combined,
     OverRows,
     Ratio,
@@ -28,6 +27,7 @@ from fastrec.statistics import (
     Values,
     constant,
 )
+from fastrec.runtime.threads import once
 
 __all__ = ["POLICIES", "Asked", "Failure", "Plan", "Policies", "SumList", "Value", "call_on_arrays", "make_plan"]
 

@@ -17,7 +17,7 @@ from numba import prange, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from fastrec.runtime.compile import Helper
+from fastrec.runtime.compiler import Helper
 
 __all__ = ["DRIVER", "bins_of", "run_side_by_side"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastrec.checks import check_text, listed_in_order, near_name, some_names, whole_number
-from fastrec.directions import Declared, Direction, read_direction
 from fastrec.exceptions import InputTypeError, MetricError, shown
+from fastrec.metrics.directions import Declared, Direction, read_direction
 from fastrec.runtime.threads import once
 
 __all__ = [
@@ -459,7 +459,7 @@ def parse(text: str) -> Call:
 
     Raises MetricError, with the nearest known name, for what it does not know.
 
-    >>> from fastrec.registry import parse
+    >>> from fastrec.metrics.declaration import parse
     >>> parse("ndcg( ideal=list, gain = exp2 ) @ 10").text
     'ndcg(gain=exp2, ideal=list)@10'
     """

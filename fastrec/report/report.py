@@ -16,16 +16,6 @@ from typing import IO, Any, NamedTuple, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrec.archive import (
-    dump_json,
-    holds,
-    pack_ids,
-    pack_labels,
-    read_archive,
-    unpack_ids,
-    unpack_labels,
-    write_archive,
-)
 from fastrec.checks import (
     COUNT,
     LABEL,
@@ -46,11 +36,18 @@ from fastrec.checks import (
 )
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, one_line, shown, warn
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
-from fastrec.pages import DASH, Section, Table, as_html, as_latex, as_markdown, html_page
-from fastrec.registry import NO_RECS_CHOICES, NO_TRUTH_CHOICES, parse
-from fastrec.runtime.extras import require
-from fastrec.runtime.outputs import atomic_write
-from fastrec.soundness import (
+from fastrec.metrics.declaration import NO_RECS_CHOICES, NO_TRUTH_CHOICES, parse
+from fastrec.report.archive import (
+    dump_json,
+    holds,
+    pack_ids,
+    pack_labels,
+    read_archive,
+    unpack_ids,
+    unpack_labels,
+    write_archive,
+)
+from fastrec.report.soundness import (
     NAN_POLICIES,
     SLACK,
     Claims,
@@ -59,7 +56,10 @@ from fastrec.soundness import (
     plain_of_settings,
     values_of_settings,
 )
-from fastrec.views import (
+from fastrec.runtime.extras import require
+from fastrec.runtime.outputs import atomic_write
+from fastrec.show.html import DASH, Section, Table, as_html, as_latex, as_markdown, html_page
+from fastrec.show.views import (
     by_cutoff,
     by_group,
     definitions,
@@ -403,8 +403,8 @@ class Report(Mapping[str, float]):
         if not self.is_mean(name):
             why = f"no plain mean of users' values, which the bootstrap needs{why_no_mean(self, name)}"
             raise InputError(f"{self.name_of(name)} is {why}")
+        from fastrec.report.significance import run_test
         from fastrec.runtime.launch import resolve_threads
-        from fastrec.significance import run_test
 
         values = self.per_user[name]
         options = check_resampling(level, n_rounds, seed)
@@ -645,7 +645,7 @@ class Report(Mapping[str, float]):
         >>> ax.get_xlabel(), [text.get_text() for text in ax.get_legend().get_texts()]
         ('k', ['recall'])
         """
-        from fastrec.plots import draw_estimates
+        from fastrec.show.plots import draw_estimates
 
         return draw_estimates([row for row in self.to_rows() if row.get("grouping") is None], ax)
 

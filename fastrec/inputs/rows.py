@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.columns import check_floats, check_numbers, check_row_weights
 from fastrec.exceptions import InputError
 from fastrec.inputs.arrow import Labels
+from fastrec.inputs.columns import check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
 from fastrec.inputs.grouping import Grouping, agreed, group_rows, order_of_ids
 from fastrec.inputs.ids import Texts, check_ids, encode_texts, spell
+from fastrec.inputs.ragged import check_indptr
 from fastrec.inputs.users import (
     User,
     UserLabels,
@@ -22,7 +23,6 @@ from fastrec.inputs.users import (
     check_user_ids,
     check_weights,
 )
-from fastrec.ragged import check_indptr
 
 __all__ = ["Rows", "one_by_one", "read_frame", "read_rows"]
 

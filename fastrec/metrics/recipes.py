@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from fastrec.checks import listed_in_order
 from fastrec.exceptions import InputTypeError, MetricError, cut_value, shown
-from fastrec.registry import (
+from fastrec.metrics.declaration import (
     DEFAULT_K,
     DEFAULT_METRICS,
     DEFAULT_SCORE_METRICS,

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.checks import check_choice, whole_number
-from fastrec.columns import check_classes, check_lengths, check_row_weights, check_scores
-from fastrec.curves import pr_curve, quantile_bins, roc_curve
-from fastrec.directions import Direction
 from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.columns import check_classes, check_lengths, check_row_weights, check_scores
+from fastrec.metrics.directions import Direction
 from fastrec.runtime.extras import require
-from fastrec.views import cutoff_families
+from fastrec.scored.curves import pr_curve, quantile_bins, roc_curve
+from fastrec.show.views import cutoff_families
 
 __all__ = ["draw_differences", "draw_estimates", "plot_calibration", "plot_pr", "plot_roc"]
 

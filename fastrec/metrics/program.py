@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import MetricError
-from fastrec.kernels import opcodes as op
-from fastrec.statistics import Row, Weight, rank_weights
+from fastrec.kernels import codes as op
+from fastrec.metrics.statistics import Row, Weight, rank_weights
 
 __all__ = ["Extent", "View", "Writer", "identity", "is_linear", "vanishes"]
 

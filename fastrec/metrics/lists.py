@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from fastrec.registry import EXPONENT, FRACTION, NOT_NEGATIVE, TABLE, ranking_metric
-from fastrec.statistics import Combined, sqrt
+from fastrec.metrics.declaration import EXPONENT, FRACTION, NOT_NEGATIVE, TABLE, ranking_metric
+from fastrec.metrics.statistics import Combined, sqrt
 
 Table = Annotated[tuple[float, ...], TABLE]
 Exponent = Annotated[float, EXPONENT]

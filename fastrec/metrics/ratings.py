@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastrec.metrics.scores import Average, averaged, over, user_mean
-from fastrec.registry import score_metric
-from fastrec.statistics import Ratio, sqrt
+from fastrec.metrics.declaration import score_metric
+from fastrec.metrics.rows import Average, averaged, over, user_mean
+from fastrec.metrics.statistics import Ratio, sqrt
 
 
 @score_metric(

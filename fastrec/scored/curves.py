@@ -17,11 +17,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fastrec.checks import MAX_COUNT, whole_number
-from fastrec.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
 from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
+from fastrec.inputs.ragged import read_only
 from fastrec.kernels import runs as kernels
-from fastrec.ragged import read_only
-from fastrec.runtime.compile import Entry
+from fastrec.runtime.compiler import Entry
 from fastrec.runtime.launch import resolve_threads
 from fastrec.runtime.threads import run_in_threads
 from fastrec.runtime.turns import Shared, in_turn
@@ -492,7 +492,7 @@ def auc_of_rows(
     Examples
     --------
     >>> import numpy as np
-    >>> from fastrec.curves import auc_of_rows
+    >>> from fastrec.scored.curves import auc_of_rows
     >>> auc_of_rows(np.array([0, 1], np.int8), np.array([0.25, 0.5]))
     1.0
     """
@@ -560,7 +560,7 @@ class ScoreRuns:
     Examples
     --------
     >>> import numpy as np
-    >>> from fastrec.curves import ScoreRuns
+    >>> from fastrec.scored.curves import ScoreRuns
     >>> one, other = ScoreRuns(), ScoreRuns()
     >>> one.add(np.array([0, 1], np.int8), np.array([0.2, 0.7]))
     >>> other.add(np.array([1, 0], np.int8), np.array([0.7, 0.9], np.float32))
@@ -931,7 +931,7 @@ def auc(
 
     Examples
     --------
-    >>> from fastrec.curves import auc
+    >>> from fastrec.scored.curves import auc
     >>> auc([0, 1, 0, 1, 1], [3, 2, 2, 2, 1])
     0.16666666666666666
     """
@@ -985,7 +985,7 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
 
     Examples
     --------
-    >>> from fastrec.curves import auc_test
+    >>> from fastrec.scored.curves import auc_test
     >>> test = auc_test([0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.2, 0.3, 0.8, 0.9], [0.6, 0.4, 0.2, 0.1, 0.3, 0.7])
     >>> round(test.difference, 4), round(test.std_error, 4), round(test.p_value, 4)
     (0.4444, 0.2485, 0.0736)
@@ -1067,7 +1067,7 @@ class ScoreHistogram(Shared):
     Examples
     --------
     >>> import numpy as np
-    >>> from fastrec.curves import ScoreHistogram
+    >>> from fastrec.scored.curves import ScoreHistogram
     >>> seen = ScoreHistogram(16)
     >>> seen.add(np.array([0, 1, 0, 1], np.int8), np.array([0.1, 0.2, 0.7, 0.7001]))
     >>> seen.auc(), round(seen.error_bound, 12)
@@ -1216,7 +1216,7 @@ def bounded_auc(labels: Any, scores: Any, *, bits: int = 22, n_threads: int | No
 
     Examples
     --------
-    >>> from fastrec.curves import bounded_auc
+    >>> from fastrec.scored.curves import bounded_auc
     >>> bounded_auc([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4])
     BoundedAuc(auc=0.75, bound=0.0)
     """
@@ -1320,7 +1320,7 @@ def roc_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool
 
     Examples
     --------
-    >>> from fastrec.curves import roc_curve
+    >>> from fastrec.scored.curves import roc_curve
     >>> fpr, tpr, thresholds = curve = roc_curve([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     >>> fpr.tolist(), tpr.tolist(), thresholds.tolist()
     ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0], [inf, 0.8, 0.4, 0.35, 0.1])
@@ -1374,7 +1374,7 @@ def pr_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool 
 
     Examples
     --------
-    >>> from fastrec.curves import pr_curve
+    >>> from fastrec.scored.curves import pr_curve
     >>> precision, recall, thresholds = curve = pr_curve([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     >>> precision.round(3).tolist(), recall.tolist(), thresholds.tolist()
     ([0.5, 0.667, 0.5, 1.0, 1.0], [1.0, 1.0, 0.5, 0.5, 0.0], [0.1, 0.35, 0.4, 0.8])
@@ -1416,7 +1416,7 @@ def break_even_point(labels: Any, scores: Any, *, sample_weight: Any = None) -> 
 
     Examples
     --------
-    >>> from fastrec.curves import break_even_point
+    >>> from fastrec.scored.curves import break_even_point
     >>> break_even_point([1, 0, 1, 0, 0], [0.9, 0.8, 0.8, 0.8, 0.1])
     0.6666666666666666
     """
@@ -1466,7 +1466,7 @@ def compare_curves(first: RocCurve | PrCurve, second: RocCurve | PrCurve) -> Cur
 
     Examples
     --------
-    >>> from fastrec.curves import compare_curves, roc_curve
+    >>> from fastrec.scored.curves import compare_curves, roc_curve
     >>> labels = [1, 0, 0, 1]
     >>> constant = roc_curve(labels, [1, 1, 1, 1])
     >>> compare_curves(roc_curve(labels, [4, 2, 1, 3]), constant).dominates

@@ -27,7 +27,7 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
 # bytes of address space to compile in; LLVM, which took 420 MB, ends the process where it gets none
 MIN_SPACE = 1 << 30
-COMPILERS = ("compile.py", "drivers.py", "pipeline.py")  # beside kernels, what decides which code is made
+COMPILERS = ("compiler.py", "drivers.py", "pipeline.py")  # beside kernels, what decides which code is made
 NOTICE_AFTER = 1.0  # seconds of compiling
 
 

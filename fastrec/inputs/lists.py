@@ -13,13 +13,13 @@ from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.arrays import RawSide, Side, read_pair
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
+from fastrec.inputs.hints import Example, Hint, users_with_gaps
 from fastrec.inputs.ids import Ids, encode_texts, kind_of_ids, match_widths
-from fastrec.inputs.order import Example, Hint, users_with_gaps
+from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.users import User, UserLabels, check_groups, check_user_ids, check_weights
-from fastrec.kernels import lists as kernels
-from fastrec.kernels import opcodes as op
-from fastrec.ragged import longest_row, read_only
-from fastrec.runtime.compile import Entry
+from fastrec.kernels import codes as op
+from fastrec.kernels import list_order
+from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["DUPLICATES_CHOICES", "TIES", "AboutUsers", "Names", "Prepared", "Settings", "prepare"]
@@ -291,7 +291,7 @@ def _check_signs(side: Side, name: str, names: Names) -> None:
 
 @functools.cache
 def _entry(name: str, ids: str) -> Entry:
-    return Entry(getattr(kernels, name), f"{name}-{ids}", allocates=True)
+    return Entry(getattr(list_order, name), f"{name}-{ids}", allocates=True)
 
 
 def _kernel(name: str, ids: str, *columns: Array) -> Any:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrec.kernels.opcodes import BEST, ID_ASC, ID_DESC, REFUSE, WORST
-from fastrec.runtime.compile import helper
+from fastrec.kernels.codes import BEST, ID_ASC, ID_DESC, REFUSE, WORST
+from fastrec.runtime.compiler import helper
 
 
 @helper

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels import texts as kernels
-from fastrec.ragged import read_only
-from fastrec.runtime.compile import Entry
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels import strings as kernels
+from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = ["MANY_TEXTS", "number_column"]

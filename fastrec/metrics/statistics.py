@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import MetricError
-from fastrec.kernels import opcodes as op
+from fastrec.kernels import codes as op
 
 __all__ = ["Combined", "OverRows", "Ratio", "Row", "ScoreStatistics", "Statistics", "UntraceableError", "sqrt"]
 

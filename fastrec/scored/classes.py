@@ -10,11 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.checks import is_number, is_whole
-from fastrec.columns import check_classes, check_lengths, check_numbers, check_row_weights, check_scores, refuse_nan
 from fastrec.exceptions import InputError, InputTypeError, one_line, shown
+from fastrec.inputs.columns import (
+    check_classes,
+    check_lengths,
+    check_numbers,
+    check_row_weights,
+    check_scores,
+    refuse_nan,
+)
+from fastrec.inputs.ragged import as_array, check_indptr, read_only
 from fastrec.kernels import confusion
-from fastrec.ragged import as_array, check_indptr, read_only
-from fastrec.runtime.compile import Entry
+from fastrec.runtime.compiler import Entry
 from fastrec.runtime.launch import resolve_threads
 from fastrec.runtime.threads import once, run_in_threads
 

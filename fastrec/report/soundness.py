@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.exceptions import FastrecError, InputError, shown
+from fastrec.metrics.declaration import Call, parse
 from fastrec.metrics.plan import Asked, Value, make_plan
-from fastrec.registry import Call, parse
 
 __all__ = [
     "NAN_POLICIES",

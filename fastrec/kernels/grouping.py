@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrec.kernels.lists import longest_row, sort_by_id
-from fastrec.runtime.compile import helper
+from fastrec.kernels.list_order import longest_row, sort_by_id
+from fastrec.runtime.compiler import helper
 
 SECOND_MULTIPLIER = 0xD6E8FEB86659FD93  # keys of one bucket agree in the top bits of the first product
 LANES = 64  # rows looked at together

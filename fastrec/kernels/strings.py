@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastrec.runtime.compile import helper
+from fastrec.runtime.compiler import helper
 
 MULTIPLIER = 0x9E3779B97F4A7C15  # odd, its bits as good as random: the golden ratio
 HALF = 32  # bits

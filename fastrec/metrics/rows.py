@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from fastrec.registry import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
-from fastrec.statistics import OverRows, Ratio, sqrt
+from fastrec.metrics.declaration import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
+from fastrec.metrics.statistics import OverRows, Ratio, sqrt
 
 Average = Literal["row", "user"]
 OneClass = Literal["call", "drop", "half", "zero", "nan", "error"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
+from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 
 __all__ = ["Ragged", "as_array", "check_indptr", "longest_row", "read_only"]
 

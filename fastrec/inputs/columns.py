@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.ragged import as_array
+from fastrec.inputs.ragged import as_array
 
 __all__ = [
     "EXACT_BITS",

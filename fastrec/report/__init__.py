@@ -1,0 +1,1 @@
+"""The result: numbers, intervals, export, save and load."""

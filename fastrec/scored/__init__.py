@@ -1,0 +1,1 @@
+"""What the order of all rows gives: curves, areas, confusion matrices."""

@@ -1,0 +1,1 @@
+"""How people see results: text, HTML, Markdown, LaTeX, plots."""
