@@ -35,9 +35,9 @@ if TYPE_CHECKING:
         rmse,
         warmup,
     )
-    from fastrec.comparison import Comparison, ComparisonRow, compare
-    from fastrec.explanation import Explanation, explain, explain_scores
-    from fastrec.files import evaluate_files
+    from fastrec.comparison.comparison import Comparison, ComparisonRow, compare
+    from fastrec.explanation.explanation import Explanation, explain, explain_scores
+    from fastrec.files.evaluate import evaluate_files
     from fastrec.metrics.declaration import catalogue, ranking_metric
     from fastrec.report.report import Estimate, GroupEstimate, Report, load
     from fastrec.scored.classes import ClassCounts, Confusion, confusion_matrix, count_classes
@@ -63,13 +63,13 @@ _LAZY = {
     "AucTest": "fastrec.scored.curves",
     "BoundedAuc": "fastrec.scored.curves",
     "ClassCounts": "fastrec.scored.classes",
-    "Comparison": "fastrec.comparison",
-    "ComparisonRow": "fastrec.comparison",
+    "Comparison": "fastrec.comparison.comparison",
+    "ComparisonRow": "fastrec.comparison.comparison",
     "Confusion": "fastrec.scored.classes",
     "CurveComparison": "fastrec.scored.curves",
     "Estimate": "fastrec.report.report",
     "GroupEstimate": "fastrec.report.report",
-    "Explanation": "fastrec.explanation",
+    "Explanation": "fastrec.explanation.explanation",
     "Evaluator": "fastrec.api",
     "PrCurve": "fastrec.scored.curves",
     "Report": "fastrec.report.report",
@@ -81,16 +81,16 @@ _LAZY = {
     "bounded_auc": "fastrec.scored.curves",
     "break_even_point": "fastrec.scored.curves",
     "catalogue": "fastrec.metrics.declaration",
-    "compare": "fastrec.comparison",
+    "compare": "fastrec.comparison.comparison",
     "compare_curves": "fastrec.scored.curves",
     "confusion_matrix": "fastrec.scored.classes",
     "count_classes": "fastrec.scored.classes",
     "evaluate": "fastrec.api",
     "evaluate_by_items": "fastrec.api",
-    "evaluate_files": "fastrec.files",
+    "evaluate_files": "fastrec.files.evaluate",
     "evaluate_scores": "fastrec.api",
-    "explain": "fastrec.explanation",
-    "explain_scores": "fastrec.explanation",
+    "explain": "fastrec.explanation.explanation",
+    "explain_scores": "fastrec.explanation.explanation",
     "gauc": "fastrec.api",
     "load": "fastrec.report.report",
     "mae": "fastrec.api",

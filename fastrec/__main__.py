@@ -20,7 +20,7 @@ def main() -> None:
         print(f"fastrec: {error}", file=sys.stderr)
         sys.exit(2)
     try:
-        from fastrec.cli import main as run
+        from fastrec.cli.program import main as run
 
         run()
     except KeyboardInterrupt:  # so early that the command does not yet see to it

@@ -25,7 +25,11 @@ from fastrec.checks import (
     whole_number,
     with_article,
 )
-from fastrec.engine import KernelError, Outcome, evaluate_source
+from fastrec.evaluation.engine import KernelError, Outcome, evaluate_source
+from fastrec.evaluation.row_rules import check_grades, check_row_metrics, check_values, collect_runs, make_source
+from fastrec.evaluation.sources import ListSource
+from fastrec.evaluation.state import FORM as SEEN
+from fastrec.evaluation.state import Part, RunKey, State
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, MetricError, one_line, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
@@ -51,14 +55,10 @@ from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.report.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
 from fastrec.report.report import NO_TRUTH, Estimate, GroupEstimate, Report, doubts, record
 from fastrec.report.soundness import Claims, nan_is_asked
-from fastrec.rows import check_grades, check_row_metrics, check_values, collect_runs, make_source
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.launch import resolve_threads
 from fastrec.runtime.turns import Shared, in_turn
 from fastrec.segments import split_truth
-from fastrec.sources import ListSource
-from fastrec.state import FORM as SEEN
-from fastrec.state import Part, RunKey, State
 
 if TYPE_CHECKING:
     from fastrec.scored.curves import ScoreRuns

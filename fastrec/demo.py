@@ -16,7 +16,7 @@ import numpy as np
 
 from fastrec.api import Evaluator
 from fastrec.exceptions import InputError
-from fastrec.files import Columns, Resources, evaluate_lists
+from fastrec.files.evaluate import Columns, Resources, evaluate_lists
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write

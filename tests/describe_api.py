@@ -27,7 +27,7 @@ def described() -> str:
 
 def of_commands() -> Iterator[str]:
     """Each command with its arguments and options."""
-    from fastrec.cli import program
+    from fastrec.cli.program import program
 
     for name, command in sorted(program.commands.items()):
         yield f"fastrec {name} " + " ".join("/".join(parameter.opts) for parameter in command.params)
@@ -104,7 +104,7 @@ def commands() -> dict[str, Any]:
     """What the command line prints as JSON."""
     from click.testing import CliRunner
 
-    from fastrec.cli import program
+    from fastrec.cli.program import program
 
     with tempfile.TemporaryDirectory() as folder:
         lists, truth, log = (str(Path(folder, f"{name}.csv")) for name in ("lists", "truth", "log"))

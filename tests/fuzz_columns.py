@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from fuzz_calls import Draw, Finding, one_in, set_up
 
 import fastrec
-from fastrec import files
+from fastrec.files import evaluate as files
 
 __all__ = ["describe", "draw_case", "run_case", "set_up"]
 

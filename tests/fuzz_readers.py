@@ -33,23 +33,23 @@ if __name__ == "__main__":  # the guided run: coverage must be there before fast
     KERNELS = [f"fastrec.kernels.{path.stem}" for path in Path(__file__).parent.glob("../fastrec/kernels/*.py")]
     with atheris.instrument_imports(include=["fastrec"], exclude=KERNELS):  # Numba does not compile what is traced
         import fastrec
-        import fastrec.files
-        import fastrec.formats
+        import fastrec.evaluation.state
+        import fastrec.files.evaluate
+        import fastrec.files.formats
+        import fastrec.files.hints
+        import fastrec.files.parquet
+        import fastrec.files.tables
         import fastrec.inputs.arrow
-        import fastrec.mismatch
-        import fastrec.parquet
         import fastrec.report.archive
         import fastrec.report.report
         import fastrec.scored.curves
-        import fastrec.state
-        import fastrec.tables
 else:
     import fastrec
 
 from fuzz_calls import Draw, Finding, one_in
 from rich.console import Console
 
-from fastrec.drawings import draw_report
+from fastrec.cli.draw import draw_report
 
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-readers-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)

@@ -27,8 +27,8 @@ import numpy as np
 from fuzz_calls import Finding, set_up
 
 import fastrec
+from fastrec.evaluation.state import State
 from fastrec.scored.curves import ScoreHistogram
-from fastrec.state import State
 
 __all__ = ["Finding", "describe", "run_case", "set_up"]
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.files import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
+from fastrec.files.evaluate import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
 from fastrec.report.report import Report
 
 

@@ -23,10 +23,10 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.cli import program
+from fastrec.cli.program import program
 from fastrec.exceptions import LONGEST
+from fastrec.files.tables import ColumnError
 from fastrec.metrics import declaration
-from fastrec.tables import ColumnError
 
 sparse = pytest.importorskip("scipy.sparse")
 pd = pytest.importorskip("pandas")

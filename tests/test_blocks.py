@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import fastrec
-from fastrec import blocks
-from fastrec.blocks import Block, batches_of_buckets, pack
+from fastrec.spark import blocks
+from fastrec.spark.blocks import Block, batches_of_buckets, pack
 
 WIDE = 2**40
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec import cli
-from fastrec.cli import program
+from fastrec.cli import program as cli
+from fastrec.cli.program import program
 from fastrec.runtime import limits
 
 pa = pytest.importorskip("pyarrow")
@@ -868,7 +868,7 @@ def test_version_and_help():
 def test_help_imports_nothing_slow():
     code = (
         "import sys; sys.argv = ['fastrec', '--help']\n"
-        "from fastrec.cli import main\n"
+        "from fastrec.cli.program import main\n"
         "try: main()\n"
         "except SystemExit: print(*sys.modules, sep='\\n')"
     )
@@ -893,7 +893,7 @@ def test_a_column_may_have_an_empty_name(tmp_path):
 
 def test_a_file_that_is_not_there_leaves_standard_output_open(tmp_path):
     code = (
-        "from fastrec.cli import program\n"
+        "from fastrec.cli.program import program\n"
         "try: program(['report', 'absent.fastrec'])\n"
         "except SystemExit as end: print('ended with', end.code)"
     )

@@ -20,7 +20,7 @@ pytest.importorskip("click")
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from fastrec.cli import program
+from fastrec.cli.program import program
 
 NAMES = list(dict.fromkeys(metric["name"] for metric in fastrec.catalogue()))
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from test_pages import Page
 
 import fastrec
-from fastrec.cli import program
+from fastrec.cli.program import program
 from fastrec.exceptions import InputError, MetricError
 from fastrec.metrics import declaration
 

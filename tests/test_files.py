@@ -12,15 +12,8 @@ from read_files import read_logs, read_scores
 
 from fastrec import Evaluator, evaluate, evaluate_files, evaluate_scores
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
-from fastrec.files import (
-    NO_LABEL,
-    ColumnError,
-    Columns,
-    Resources,
-    ScoreColumns,
-    evaluate_lists,
-)
-from fastrec.tables import open_database
+from fastrec.files.evaluate import NO_LABEL, ColumnError, Columns, Resources, ScoreColumns, evaluate_lists
+from fastrec.files.tables import open_database
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -523,7 +516,7 @@ def test_empty_lists_are_fine(read):
 @pytest.mark.parametrize("memory", [None, "64MB"])
 def test_a_truth_without_rows_is_warned_of_as_in_frames(write, monkeypatch, truth, memory):
     if memory:
-        monkeypatch.setattr("fastrec.files.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
     recs = pa.table({"user_id": [1], "item_id": [5]})
     with pytest.warns(FastrecWarning) as of_frames:
         wanted = evaluate(recs, recs.slice(0, 0), "mrr")
@@ -539,7 +532,7 @@ def test_a_truth_without_rows_is_warned_of_as_in_frames(write, monkeypatch, trut
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_log_without_rows_is_warned_of_as_in_frames(write, monkeypatch, suffix, names, streamed):
     if streamed:
-        monkeypatch.setattr("fastrec.files.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
     types = {"label": "int8", "score": "float64", **dict.fromkeys(names.values(), "int64")}
     log = pa.table({name: pa.array([], type_) for name, type_ in types.items()})
     path = write(",".join(types) + "\n" if suffix == ".csv" else log)

@@ -14,10 +14,11 @@ from read_files import read_logs, read_scores
 from test_files import LISTS, STRANGE, TRUTH, lists, rows
 
 import fastrec
-import fastrec.files
-from fastrec import evaluate_files, formats
+import fastrec.files.evaluate
+from fastrec import evaluate_files
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
-from fastrec.files import NO_LABEL, ColumnError, Columns, ScoreColumns
+from fastrec.files import formats
+from fastrec.files.evaluate import NO_LABEL, ColumnError, Columns, ScoreColumns
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -634,7 +635,7 @@ def test_a_file_that_changes_while_it_is_read(write, monkeypatch, change, format
                 write(MANY[format_][0], path.name)
         return source
 
-    monkeypatch.setattr("fastrec.tables.open_source", open_and_change)
+    monkeypatch.setattr("fastrec.files.tables.open_source", open_and_change)
     with pytest.raises(InputError, match=f"^{path}: changed while it was read; evaluate it when it is complete$"):
         read_logs(path, write(TRUTH))
 
@@ -659,8 +660,8 @@ def test_every_format_gives_the_same_bits_whole_and_streamed(write, monkeypatch)
     options = {"metrics": ["ndcg@5", "map@5"], "ties": "id_desc", "by": "plan", "users": plans, "per_user": True}
     wanted = evaluate_files(paths[0], truth, **options)
     assert 0.1 < wanted["ndcg@5"] < 0.9
-    for copies in (fastrec.files.COPIES, 1 << 40):
-        monkeypatch.setattr("fastrec.files.COPIES", copies)
+    for copies in (fastrec.files.evaluate.COPIES, 1 << 40):
+        monkeypatch.setattr("fastrec.files.evaluate.COPIES", copies)
         for path in paths:
             found = evaluate_files(path, truth, **options)
             assert found.estimates == wanted.estimates and found.groups == wanted.groups

@@ -10,7 +10,7 @@ import pytest
 from test_processes import run
 
 import fastrec
-from fastrec import engine
+from fastrec.evaluation import engine
 from fastrec.runtime import launch
 
 WAIT = 10  # seconds, where a second is promised: other programs may need the machine

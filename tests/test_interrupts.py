@@ -13,8 +13,8 @@ import pytest
 from test_streams import write_large
 
 import fastrec
-from fastrec.queries import run
-from fastrec.tables import open_database
+from fastrec.files.database import run
+from fastrec.files.tables import open_database
 
 duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
@@ -39,7 +39,7 @@ def large(tmp_path_factory):
     return folder
 
 
-COMMAND = "from fastrec.cli import main; main()"
+COMMAND = "from fastrec.cli.program import main; main()"
 # What a shell does for a program in the foreground; nohup and the background ignore some of these.
 HEED = """
 import signal

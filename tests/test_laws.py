@@ -20,9 +20,9 @@ from strategies import MAX_ID, Log
 from test_metrics import CI, FAR, MATRIX, Ask, flat, for_kind, random_log, recs_of, truth_of, write
 
 import fastrec
+from fastrec.evaluation.state import State
 from fastrec.metrics.declaration import parse
 from fastrec.runtime.launch import SMALL_ROWS
-from fastrec.state import State
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 

@@ -10,8 +10,10 @@ import re
 
 import pytest
 
-from fastrec import FastrecWarning, InputError, evaluate_files, files, formats, tables
-from fastrec.tables import Columns, load, open_database
+from fastrec import FastrecWarning, InputError, evaluate_files
+from fastrec.files import evaluate as files
+from fastrec.files import formats, tables
+from fastrec.files.tables import Columns, load, open_database
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")

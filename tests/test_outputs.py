@@ -16,8 +16,8 @@ import fastrec
 pytest.importorskip("duckdb")
 CliRunner = pytest.importorskip("click.testing").CliRunner
 
-from fastrec import outputs  # noqa: E402 - needs click
-from fastrec.cli import program  # noqa: E402 - needs click
+from fastrec.cli import output  # noqa: E402 - needs click
+from fastrec.cli.program import program  # noqa: E402 - needs click
 
 LISTS = "user_id,item_id,rank\n1,10,1\n1,11,2\n2,10,2\n2,12,1\n3,10,1\n"
 OTHER = "user_id,item_id,rank\n1,11,1\n1,10,2\n2,10,1\n2,12,2\n3,10,1\n"
@@ -130,8 +130,8 @@ def test_titles_of_pages():
 
 def test_names_that_are_no_file_of_that_format():
     evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "mrr")
-    assert [f".{ending}" for ending in ENDINGS] == [*outputs.FORMATS]
-    for ending in (*outputs.ENDINGS, ".TXT", ".TEX"):
+    assert [f".{ending}" for ending in ENDINGS] == [*output.FORMATS]
+    for ending in (*output.ENDINGS, ".TXT", ".TEX"):
         message = f"x{ending}: a saved report cannot end in {ending.lower()}: use .fastrec, or -o FILE{ending.lower()}"
         assert_fails(message, *evaluate, "--save", f"x{ending}")
         with pytest.raises(fastrec.InputError, match=r"use \.fastrec, or call (to_\w+|str) to write "):

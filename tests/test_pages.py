@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.comparison import Comparison, ComparisonRow
+from fastrec.comparison.comparison import Comparison, ComparisonRow
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.report.report import Report
 from fastrec.show.html import (

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastrec import FastrecWarning, InputError, InputTypeError, evaluate_files, files, parquet
+from fastrec import FastrecWarning, InputError, InputTypeError, evaluate_files
+from fastrec.files import evaluate, parquet
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -45,9 +46,9 @@ def both(monkeypatch):
             read.append(found is not None)
             return found
 
-        monkeypatch.setattr(files, "read_plain", watch)
+        monkeypatch.setattr(evaluate, "read_plain", watch)
         ours = evaluate_files(*args, **options)
-        monkeypatch.setattr(files, "find_plain", lambda *arguments: None)
+        monkeypatch.setattr(evaluate, "find_plain", lambda *arguments: None)
         theirs = evaluate_files(*args, **options)
         monkeypatch.undo()
         assert ours.to_dict() == theirs.to_dict()
@@ -279,6 +280,6 @@ def test_a_file_that_changes_after_its_footer_was_read(write, monkeypatch):
         pq.write_table(pa.table({**lists, "rank": lists["rank"][::-1]}), path)
         return found
 
-    monkeypatch.setattr(files, "find_plain", find_and_change)
+    monkeypatch.setattr(evaluate, "find_plain", find_and_change)
     with pytest.raises(InputError, match="changed while it was read"):
         evaluate_files(path, truth, METRICS)

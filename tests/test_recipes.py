@@ -441,7 +441,7 @@ def test_the_level_of_trec_eval_does_not_reach_its_ndcg(name, tmp_path):
 
 
 def test_the_options_named_for_trec_eval_are_those_of_its_recipe():
-    cli = pytest.importorskip("fastrec.cli")
+    cli = pytest.importorskip("fastrec.cli.program")
     policies = find_recipe("trec_eval").policies
     options = " ".join(f"--{name.replace('_', '-')} {policies[name]}" for name in ("ties", "no_truth", "no_recs"))
     readme = (RIVALS.parents[1] / "README.md").read_text(encoding="utf-8")

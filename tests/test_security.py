@@ -20,7 +20,7 @@ pd = pytest.importorskip("pandas")
 pq = pytest.importorskip("pyarrow.parquet")
 duckdb = pytest.importorskip("duckdb")
 CliRunner = pytest.importorskip("click.testing").CliRunner
-from fastrec.cli import program  # noqa: E402 - needs click
+from fastrec.cli.program import program  # noqa: E402 - needs click
 
 ROOT = Path(fastrec.__file__).parents[1]
 NAMES = ["'; DROP TABLE recs; --", '"; DROP TABLE recs; --', "a'b", 'a"b', "a;b", "\\", "%s", "{0}", "$1", "?", "a\nb"]

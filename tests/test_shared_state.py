@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import fastrec
+from fastrec.evaluation.state import State
 from fastrec.scored.curves import ScoreHistogram
-from fastrec.state import State
 
 ROOT = Path(__file__).parent.parent
 N = 3  # users of a batch
@@ -184,7 +184,7 @@ import numpy as np
 import fastrec
 warnings.simplefilter("ignore")
 from fastrec.scored.curves import ScoreHistogram
-from fastrec.state import State
+from fastrec.evaluation.state import State
 reached, released = threading.Event(), threading.Event()
 def pause(*_):
     reached.set()

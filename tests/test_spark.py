@@ -413,7 +413,7 @@ def test_errors_are_those_of_the_local_evaluation(session, wrong):
     assert type(found.value) is type(local.value)
     # any of the users that are wrong may be named
     messages = [re.sub(r"user \d+", "user N", str(error)) for error in (found.value, local.value)]
-    assert messages[0] == fastrec.spark._without_rows(messages[1])
+    assert messages[0] == fastrec.spark.job._without_rows(messages[1])
     assert "Traceback" not in messages[0] and "row " not in messages[0]
 
 
@@ -463,7 +463,7 @@ def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(ses
     monkeypatch.setattr(
         fastrec.ScoreEvaluator, "merge", lambda *_: seen.append(conf.get(fastrec.spark.BATCH_LIMIT)) or None
     )
-    with fastrec.spark._batches_by_rows(session):
+    with fastrec.spark.job._batches_by_rows(session):
         fastrec.spark.evaluate_scores(log, "log_loss")
         assert conf.get(fastrec.spark.BATCH_LIMIT) == fastrec.spark.NO_LIMIT, "another evaluation still goes without"
     assert set(seen) == {fastrec.spark.NO_LIMIT}
@@ -472,12 +472,12 @@ def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(ses
     conf.set(fastrec.spark.BATCH_LIMIT, "1000")
     fastrec.spark.bounded_auc(log)
     assert conf.get(fastrec.spark.BATCH_LIMIT) == "1000"
-    monkeypatch.setattr(fastrec.spark._Job, "states", lambda *_: 1 / 0)
+    monkeypatch.setattr(fastrec.spark.job._Job, "states", lambda *_: 1 / 0)
     with pytest.raises(pyspark.errors.PythonException):
         fastrec.spark.evaluate_scores(log, "log_loss")
     assert conf.get(fastrec.spark.BATCH_LIMIT) == "1000"
     conf.set(fastrec.spark.BATCH_ROWS, "0")
-    with fastrec.spark._batches_by_rows(session):
+    with fastrec.spark.job._batches_by_rows(session):
         assert conf.get(fastrec.spark.BATCH_LIMIT) == "1000", "nothing else ends a batch"
     conf.set(fastrec.spark.BATCH_ROWS, "500")
     conf.unset(fastrec.spark.BATCH_LIMIT)
@@ -489,7 +489,7 @@ def test_threads_are_those_of_the_task(monkeypatch):
             return 3
 
     monkeypatch.setattr(pyspark.TaskContext, "get", Task)
-    job = fastrec.spark._Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1)
+    job = fastrec.spark.job._Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1)
     assert job.start()._n_threads == 3
     assert job._replace(n_threads=2).start()._n_threads == 2
 
@@ -498,10 +498,10 @@ def test_code_is_kept_on_the_node(monkeypatch):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "/disk1/app,/disk2/app")
     monkeypatch.delenv("FASTREC_CACHE_DIR", raising=False)
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    fastrec.spark._keep_code_on_this_node()
+    fastrec.spark.job._keep_code_on_this_node()
     assert os.environ["FASTREC_CACHE_DIR"] == "/disk1/app"
     monkeypatch.setenv("FASTREC_CACHE_DIR", "/named")
-    fastrec.spark._keep_code_on_this_node()
+    fastrec.spark.job._keep_code_on_this_node()
     assert os.environ["FASTREC_CACHE_DIR"] == "/named"
 
 
@@ -524,7 +524,7 @@ def test_lists_from_spark_are_not_copied(session):
 
 
 def test_versions_that_differ_are_told_apart():
-    job = fastrec.spark._Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1, version="0.0.9")
+    job = fastrec.spark.job._Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1, version="0.0.9")
     (batch,) = job.states([])
     assert batch.to_pylist()[0]["error"] == "InputError"
     assert batch.to_pylist()[0]["message"].startswith("the driver has fastrec 0.0.9, but an executor has ")

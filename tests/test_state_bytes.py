@@ -18,7 +18,7 @@ from test_metrics import for_kind, random_log, recs_of, truth_of
 from test_score_laws import ORDER_OF_ROWS, USERS
 
 import fastrec
-from fastrec import state
+from fastrec.evaluation import state
 from fastrec.metrics import declaration
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from test_laws import group_bits, mean_bits, user_bits
 
 import fastrec
-from fastrec import files
-from fastrec.files import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
-from fastrec.formats import find_files
-from fastrec.parquet import find_plain, read_plain, size_of_plain
-from fastrec.sorting import sort_rows
-from fastrec.streams import batches_of_users
-from fastrec.tables import estimate_bytes, open_database
+from fastrec.files import evaluate as files
+from fastrec.files.evaluate import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
+from fastrec.files.formats import find_files
+from fastrec.files.parquet import find_plain, read_plain, size_of_plain
+from fastrec.files.sorting import sort_rows
+from fastrec.files.streams import batches_of_users
+from fastrec.files.tables import estimate_bytes, open_database
 
 pa = pytest.importorskip("pyarrow")
 compute = pytest.importorskip("pyarrow.compute")

@@ -16,7 +16,7 @@ pytest.importorskip("rich")
 
 from rich.console import Console
 
-from fastrec import drawings
+from fastrec.cli import draw as drawings
 from fastrec.metrics.declaration import COMMON_OPTIONS
 from fastrec.show.terminal import code_lines, fit, shell_lines, wrap
 

@@ -65,7 +65,7 @@ def report(tmp_path: Path) -> fastrec.Report:
 @pytest.mark.parametrize("way", CALLS)
 def test_what_is_warned_of_is_in_the_report(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "streamed":
-        monkeypatch.setattr("fastrec.files.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
     report, lines = given(lambda: CALLS[way](tmp_path))
     assert len(lines) == 1 and lines[0].startswith(ORDER)
     assert report.warnings == lines
@@ -145,7 +145,7 @@ def test_an_explanation_has_the_warnings_of_its_data() -> None:
 def test_the_command_line_says_each_once(format_: str, tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     testing = pytest.importorskip("click.testing")
-    from fastrec.cli import program
+    from fastrec.cli.program import program
 
     recs, truth = map(str, write(tmp_path))
     done = testing.CliRunner().invoke(program, ["evaluate", recs, truth, "-m", "mrr", "--format", format_])

@@ -70,7 +70,8 @@ def read_rows(
 ) -> Rows:
     """Check all arguments; rows that are not grouped by user come out grouped, in their order within a user.
 
-    Whether a score is NaN is left to kernels, which read the scores anyway; see `fastrec.rows.check_values`.
+    Whether a score is NaN is left to kernels, which read the scores anyway; see
+    `fastrec.evaluation.row_rules.check_values`.
     """
     values = check_floats(scores, "scores")
     grades = check_labels(labels, len(values))

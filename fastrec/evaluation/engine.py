@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.evaluation.exact import sum_digits
 from fastrec.evaluation.run import Source, launch
-from fastrec.exact import sum_digits
+from fastrec.evaluation.sources import ListSource, Scores
 from fastrec.exceptions import MetricError
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import codes as op
@@ -19,7 +20,6 @@ from fastrec.metrics.program import Extent, identity
 from fastrec.metrics.statistics import Row, Statistics, Values
 from fastrec.runtime.launch import STEPS_PER_LAUNCH
 from fastrec.runtime.threads import run_in_threads
-from fastrec.sources import ListSource, Scores
 
 __all__ = ["Array", "KernelError", "Outcome", "evaluate_source"]
 
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
     """What one batch of users adds to the sums."""
 
     n_users: int
-    totals: Array  # object (n_groups + 1, n_sums, 2): whole numbers, see `fastrec.exact`
+    totals: Array  # object (n_groups + 1, n_sums, 2): whole numbers, see `fastrec.evaluation.exact`
     counts: Array  # int64 (n_groups + 1, n_views, 4)
     facts: Array  # int64 (N_FACTS,)
     per_user: Array | None  # float64 (n_calls, n_users)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastrec.checks import suggest_name
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
-from fastrec.formats import (
+from fastrec.files.database import run
+from fastrec.files.formats import (
     ATTEMPTS,
     FILE,
     FORMAT_NAMES,
@@ -32,12 +33,11 @@ from fastrec.formats import (
     unchanged,
     utf8_path,
 )
+from fastrec.files.sizes import size_of_parquet, size_of_text
 from fastrec.inputs.arrow import WANTED_LABELS
 from fastrec.inputs.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded
-from fastrec.queries import run
 from fastrec.runtime.extras import require
 from fastrec.runtime.launch import resolve_threads
-from fastrec.sizes import size_of_parquet, size_of_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

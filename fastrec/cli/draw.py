@@ -30,8 +30,8 @@ from fastrec.show.views import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fastrec.comparison import Comparison, ComparisonRow
-    from fastrec.explanation import Explanation
+    from fastrec.comparison.comparison import Comparison, ComparisonRow
+    from fastrec.explanation.explanation import Explanation
     from fastrec.report.report import Estimate, Report
 
 __all__ = [

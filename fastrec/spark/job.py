@@ -1,6 +1,7 @@
 """Evaluates Spark data frames where they lie: the same values as on one machine, to the last bit, no row collected.
 
-Rows are packed into blocks by user, and blocks travel to where all rows of their users meet (`fastrec.blocks`). There
+Rows are packed into blocks by user, and blocks travel to where all rows of their users meet
+(`fastrec.spark.blocks`). There
 each partition becomes one row, the state of an evaluator; the driver merges these. Sums in states are exact, so neither
 the number of partitions nor a task that runs twice changes anything.
 """
@@ -22,7 +23,6 @@ import numpy as np
 from fastrec import exceptions
 from fastrec._version import __version__
 from fastrec.api import Duplicates, Evaluator, NoRecs, NoTruth, OneClass, ScoreEvaluator, Ties, usual_of_rows
-from fastrec.blocks import BATCH_BYTES, Block, batches_of_buckets, pack, tables_of
 from fastrec.checks import listed_in_order, whole_number
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError
 from fastrec.inputs.arrow import Frame, read_numbers
@@ -32,12 +32,13 @@ from fastrec.inputs.users import NO_LABEL
 from fastrec.metrics.declaration import MinGain
 from fastrec.report.report import Report, record
 from fastrec.runtime.extras import require
+from fastrec.spark.blocks import BATCH_BYTES, Block, batches_of_buckets, pack, tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from fastrec.evaluation.state import RunKey
     from fastrec.scored.curves import BoundedAuc, ScoreRuns
-    from fastrec.state import RunKey
 
 __all__ = ["SparkReport", "bounded_auc", "evaluate", "evaluate_scores"]
 

@@ -1,7 +1,7 @@
 """Parquet files read straight into memory, where nothing in them needs a second look.
 
 What may be wrong is noticed here and not explained: then there is no table, and DuckDB reads the files, which says what
-is wrong and in which row (fastrec.tables).
+is wrong and in which row (fastrec.files.tables).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.formats import Files, damages_of_parquet, recognise, utf8_path
+from fastrec.files.formats import Files, damages_of_parquet, recognise, utf8_path
+from fastrec.files.sizes import Size, size_of_parquet
+from fastrec.files.tables import ColumnError, Columns, ScoreColumns
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
 from fastrec.runtime.threads import run_in_threads
-from fastrec.sizes import Size, size_of_parquet
-from fastrec.tables import ColumnError, Columns, ScoreColumns
 
 __all__ = ["Plain", "find_plain", "read_plain", "size_of_plain"]
 

@@ -24,9 +24,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from fastrec.checks import check_choice, check_there, suggest_name
-from fastrec.delimited import read_batches, reason_of_csv
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, MissingFileError
-from fastrec.queries import run
+from fastrec.files.database import run
+from fastrec.files.delimited import read_batches, reason_of_csv
 from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:

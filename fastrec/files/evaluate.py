@@ -20,25 +20,23 @@ import numpy as np
 from fastrec.api import Evaluator, ScoreEvaluator, usual_of_rows
 from fastrec.checks import check_path, check_progress, check_text, listed
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
-from fastrec.formats import ROWS_TO_ASK, Source, find_files, open_source, recognise, text_sql, unchanged, utf8_path
-from fastrec.inputs.arrow import read_numbers
-from fastrec.inputs.frames import read_user_labels
-from fastrec.inputs.grouping import loading_kernels
-from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns
-from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels
-from fastrec.metrics.declaration import nearest
-from fastrec.mismatch import explain_mismatch
-from fastrec.parquet import find_plain, read_plain, size_of_plain
-from fastrec.queries import interruptible, run
-from fastrec.report.report import Report, record
-from fastrec.runtime.extras import require
-from fastrec.runtime.launch import resolve_threads
-from fastrec.runtime.limits import control_groups
-from fastrec.runtime.outputs import temporary_folder
-from fastrec.sizes import Size, size_of_rows
-from fastrec.sorting import ranges_to_sort, sort_rows
-from fastrec.streams import batches_of_users
-from fastrec.tables import (
+from fastrec.files.database import interruptible, run
+from fastrec.files.formats import (
+    ROWS_TO_ASK,
+    Source,
+    find_files,
+    open_source,
+    recognise,
+    text_sql,
+    unchanged,
+    utf8_path,
+)
+from fastrec.files.hints import explain_mismatch
+from fastrec.files.parquet import find_plain, read_plain, size_of_plain
+from fastrec.files.sizes import Size, size_of_rows
+from fastrec.files.sorting import ranges_to_sort, sort_rows
+from fastrec.files.streams import batches_of_users
+from fastrec.files.tables import (
     ColumnError,
     Columns,
     File,
@@ -58,6 +56,17 @@ from fastrec.tables import (
     text_bytes,
     used_bytes,
 )
+from fastrec.inputs.arrow import read_numbers
+from fastrec.inputs.frames import read_user_labels
+from fastrec.inputs.grouping import loading_kernels
+from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns
+from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels
+from fastrec.metrics.declaration import nearest
+from fastrec.report.report import Report, record
+from fastrec.runtime.extras import require
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.limits import control_groups
+from fastrec.runtime.outputs import temporary_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

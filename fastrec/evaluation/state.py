@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import COUNT, LABEL, MaybeNone
-from fastrec.engine import Outcome
-from fastrec.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
+from fastrec.evaluation.engine import Outcome
+from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import InputError, shown
 from fastrec.kernels import codes as op
 from fastrec.metrics.plan import Plan, Value

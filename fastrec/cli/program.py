@@ -27,15 +27,11 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from fastrec import formats
 from fastrec._version import __version__
 from fastrec.checks import some_names
-from fastrec.completion import SHELLS, complete_metrics, complete_systems, complete_tools, script
-from fastrec.drawings import draw_demo, draw_metrics, draw_one_metric
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, cut_line, one_line
-from fastrec.metrics.declaration import NO_RECS_CHOICES, NO_TRUTH_CHOICES
-from fastrec.metrics.directions import Direction
-from fastrec.outputs import (
+from fastrec.cli.completion import SHELLS, complete_metrics, complete_systems, complete_tools, script
+from fastrec.cli.draw import draw_demo, draw_metrics, draw_one_metric
+from fastrec.cli.output import (
     FORMATS_OF,
     SAVED,
     TITLED,
@@ -50,6 +46,11 @@ from fastrec.outputs import (
     write_explanation,
     write_report,
 )
+from fastrec.cli.standard_input import Inputs, open_inputs
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, cut_line, one_line
+from fastrec.files import formats
+from fastrec.metrics.declaration import NO_RECS_CHOICES, NO_TRUTH_CHOICES
+from fastrec.metrics.directions import Direction
 from fastrec.report.report import is_saved, load, reword
 from fastrec.runtime.extras import require
 from fastrec.runtime.limits import NO_MEMORY
@@ -57,14 +58,13 @@ from fastrec.runtime.outputs import atomic_write
 from fastrec.runtime.signals import end_on_signals, exit_code, undone_by
 from fastrec.show.terminal import wrap
 from fastrec.show.views import Gap, known_call, shown_difference
-from fastrec.standard_input import Inputs, open_inputs
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fastrec.comparison import Comparison, ComparisonRow
-    from fastrec.explanation import Explanation
-    from fastrec.files import Evaluated, Resources, ScoreColumns
+    from fastrec.comparison.comparison import Comparison, ComparisonRow
+    from fastrec.explanation.explanation import Explanation
+    from fastrec.files.evaluate import Evaluated, Resources, ScoreColumns
     from fastrec.metrics.declaration import Call
     from fastrec.report.report import Report
 
@@ -293,7 +293,7 @@ def _read_min_gain(_: click.Context, __: click.Parameter, text: str | None) -> f
 
 def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     """Bytes, with or without a unit."""
-    from fastrec.files import read_size
+    from fastrec.files.evaluate import read_size
 
     try:
         return read_size(text)
@@ -611,7 +611,7 @@ def _take_policies(ctx: click.Context, options: dict[str, Any]) -> None:
 
 def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
     from fastrec import api
-    from fastrec.files import Columns, evaluate_lists
+    from fastrec.files.evaluate import Columns, evaluate_lists
 
     named = _plan(options, None)
     for call in named.values():
@@ -653,14 +653,14 @@ def _silent() -> Iterator[None]:
 
 
 def _resources(options: dict[str, Any]) -> Resources:
-    from fastrec.files import Resources
+    from fastrec.files.evaluate import Resources
 
     return Resources(options["memory"], options["temp_dir"], options["threads"])
 
 
 def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
     from fastrec import api
-    from fastrec.files import evaluate_log
+    from fastrec.files.evaluate import evaluate_log
 
     named = _plan(options, _usual_metrics(options))
     calls = list(named.values())
@@ -718,7 +718,7 @@ def _needing_users(options: dict[str, Any], calls: list[Call]) -> list[str]:
 
 def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
     """The columns that the metrics need."""
-    from fastrec.files import ScoreColumns
+    from fastrec.files.evaluate import ScoreColumns
 
     ratings = _has_ratings(options)
     if ratings and (options["label_col"] is not None or options["score_col"] is not None):
@@ -740,7 +740,7 @@ def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
 @contextlib.contextmanager
 def _words_of_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
     """An error says which option names a column that is missing; `more` has other hints, by the role of the column."""
-    from fastrec.files import ColumnError
+    from fastrec.files.evaluate import ColumnError
 
     try:
         yield
@@ -998,7 +998,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     fastrec compare log_a.csv log_b.csv -m "gauc(weight=equal)" -o report.html
     fastrec compare monday.fastrec today=recs.csv --truth t.csv -m ndcg@10
     """  # noqa: D301 - click's mark for lines to keep, a backspace
-    from fastrec.comparison import compare
+    from fastrec.comparison.comparison import compare
     from fastrec.report.report import check_resampling
 
     if len(systems) < 2:
@@ -1041,7 +1041,7 @@ def _evaluate_systems(
     ctx: click.Context, systems: dict[str, str], truth: str | None, options: dict[str, Any]
 ) -> tuple[dict[str, Evaluated], list[str] | None]:
     """Each system's report, loaded where it was saved, and the metrics to compare, None for all that they share."""
-    from fastrec.files import Evaluated
+    from fastrec.files.evaluate import Evaluated
 
     saved = [name for name, path in systems.items() if is_saved(path)]
     if len(saved) < len(systems):
@@ -1158,7 +1158,7 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
     fastrec explain map@10 recs.parquet truth.parquet --like trec_eval
     fastrec explain gauc log.parquet --label-col clicked --like torchmetrics
     """  # noqa: D301 - click's mark for lines to keep, a backspace
-    from fastrec.explanation import explain
+    from fastrec.explanation.explanation import explain
 
     _choose_format(options, "explanation")
     if recs is not None:
@@ -1253,7 +1253,7 @@ def _draw_each(console: Console, known: list[dict[str, Any]]) -> None:
 @click.option("-o", "--output", default="fastrec-demo", show_default=True, metavar="DIR", help="Folder for the files.")
 def demo(users: int, seed: int, output: str) -> None:
     """Compare two recommenders on a made-up shop."""
-    from fastrec.comparison import compare
+    from fastrec.comparison.comparison import compare
     from fastrec.demo import evaluate_demo, write_demo
 
     with _progress() as watch:

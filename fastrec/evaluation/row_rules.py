@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrec.evaluation.sources import Scores
+from fastrec.evaluation.state import RunKey
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.rows import INT8, Rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Plan
-from fastrec.sources import Scores
-from fastrec.state import RunKey
 
 if TYPE_CHECKING:
     from fastrec.scored.curves import ScoreRuns

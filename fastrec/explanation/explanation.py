@@ -296,7 +296,7 @@ def explain(
     if truth is not None and not has_data:
         raise InputTypeError("explain takes recs with truth, found truth alone")
     if isinstance(recs, str | os.PathLike):
-        from fastrec.files import evaluate_files
+        from fastrec.files.evaluate import evaluate_files
 
         run = functools.partial(evaluate_files, recs, truth)
         kind = "rows" if truth is None else "lists"
@@ -369,7 +369,7 @@ def _check_n_users(n_users: Any, default: int) -> int:
 
 def _refuse(options: dict[str, Any]) -> None:
     """Arguments that explain gives itself, or that there are not."""
-    from fastrec.files import evaluate_files
+    from fastrec.files.evaluate import evaluate_files
 
     known = {
         name for call in (evaluate, evaluate_scores, evaluate_files) for name in inspect.signature(call).parameters

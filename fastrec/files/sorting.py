@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastrec.formats import quoted
-from fastrec.queries import Tick, run
+from fastrec.files.database import Tick, run
+from fastrec.files.formats import quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -11,17 +11,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from fastrec import formats
 from fastrec.checks import with_article
-from fastrec.drawings import (
-    counts,
-    draw_comparison,
-    draw_explanation,
-    draw_report,
-    legend_of,
-    tables_of_comparison,
-)
+from fastrec.cli.draw import counts, draw_comparison, draw_explanation, draw_report, legend_of, tables_of_comparison
 from fastrec.exceptions import shown_signs
+from fastrec.files import formats
 from fastrec.report.report import OTHER_FORMATS, refuse_ending
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show import html
@@ -30,8 +23,8 @@ from fastrec.show.views import warning_lines
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fastrec.comparison import Comparison
-    from fastrec.explanation import Explanation
+    from fastrec.comparison.comparison import Comparison
+    from fastrec.explanation.explanation import Explanation
     from fastrec.report.report import Report
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastrec.tables import File, one_row, quoted, short_text
+from fastrec.files.tables import File, one_row, quoted, short_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

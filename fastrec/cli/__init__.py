@@ -1,0 +1,1 @@
+"""The command line: arguments to calls of the API, results to files and terminals."""

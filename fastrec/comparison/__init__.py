@@ -1,0 +1,1 @@
+"""Systems on the same users: pairing, differences, tests."""

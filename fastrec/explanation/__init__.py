@@ -1,0 +1,1 @@
+"""Why the number of another tool differs: definitions, numbers, users."""

@@ -1,0 +1,1 @@
+"""Evaluation of users that lie on disk."""
