@@ -503,8 +503,10 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Sou
     variants, untyped, found = [], set(), {}
     for (schema, _), n in first.items():
         path = files.paths[n]
-        rows = con.execute(f"DESCRIBE SELECT * FROM {_parquet_reader([path])}").fetchall()
-        listed = _parquet_names(path, [name for name, *_ in rows])
+        own_names = _parquet_names(path)
+        # DuckDB calls a nameless column C0, C1, ..., and refuses a file with another of that name, unless all are named
+        rows = con.execute(f"DESCRIBE SELECT * FROM {_parquet_reader([path], own_names)}").fetchall()
+        listed = own_names or [name for name, *_ in rows]
         for name in names:
             if listed.count(name) > 1:
                 raise InputError(f"{path}: the file has the column {name!r} {listed.count(name)} times")
@@ -551,14 +553,14 @@ def _parquet_union(files: Files, schemas: Sequence[str], found: Mapping[str, Seq
     return f"({' UNION ALL '.join(parts)})"
 
 
-def _parquet_names(path: str, renamed: list[str]) -> list[str]:
-    """The names of columns as they stand in a file, of which DuckDB changes some."""
+def _parquet_names(path: str) -> list[str]:
+    """The names of columns as they stand in a file, of which DuckDB changes some; none of a damaged file."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
         names: list[str] = parquet.read_schema(utf8_path(path)).names
     except damages_of_parquet():
-        return renamed  # what matters of the damage, DuckDB says
-    return names if len(names) == len(renamed) else renamed
+        return []  # what matters of the damage, DuckDB says
+    return names
 
 
 def damages_of_parquet() -> tuple[type[Exception], ...]:

@@ -1,0 +1,245 @@
+"""Areas under the curves of sorted rows: pairs won, whole and partial, and areas under precision and recall."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
+import numpy as np
+from fastrec.checks import MAX_COUNT, whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels import runs as kernels
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.turns import Shared, in_turn
+from fastrec.scored.sorting import FORMS, Rows, Runs, bucket_runs, in_buckets, joined_runs, kernel_for, plain_runs, sorted_keys, weighted_runs
+
+__all__ = ["Interpolation", "ROUNDING", "auc_of_pairs", "auc_of_rows", "auc_of_sums", "cumulative", "pairs_of_counts", "pairs_won", "partial_of_blocks", "partial_of_weights", "precision_area", "step_area"]
+
+
+
+Array = np.ndarray[Any, Any]
+Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
+LOG_SERIES = 1e-3  # below, a series has more digits than the logarithm
+ROUNDING = 2.0**-53  # two values in [0, 1], each rounded to the nearest double, move apart by no more
+MOST_COUNTED = 1 << 40  # rows of which kernels count pairs in two words
+
+
+# Values
+
+
+class Pairs(NamedTuple):
+    """A range of scores: its ordered pairs, twice, those of ties once; its positives and negatives."""
+
+    twice: int
+    positives: int
+    negatives: int
+
+
+def _joined_pairs(parts: list[Pairs]) -> Pairs:
+    """The pairs of neighbouring ranges, scores ascending."""
+    twice = positives = negatives = 0
+    for part in parts:
+        twice += part.twice + 2 * part.positives * negatives
+        positives += part.positives
+        negatives += part.negatives
+    return Pairs(twice, positives, negatives)
+
+
+def _whole(high: int, low: int) -> int:
+    return (int(high) << kernels.LOW_BITS) + int(low)
+
+
+def pairs_won(positives: Array, negatives: Array) -> tuple[int, int]:
+    """Pairs in the right order, twice, and pairs of equal scores, from counts by ascending score."""
+    if int(positives.sum()) + int(negatives.sum()) > MOST_COUNTED:  # merging alone makes so many rows
+        own, others = positives.astype(object), negatives.astype(object)
+        return int((own * (2 * np.cumsum(others) - others)).sum()), int((own * others).sum())
+    add = kernel_for("sum_pairs", "plain", len(positives))
+    high, low, tied_high, tied_low = add(read_only(positives), read_only(negatives))
+    return _whole(high, low), _whole(tied_high, tied_low)
+
+
+def pairs_of_counts(positives: Array, negatives: Array) -> Pairs:
+    return Pairs(pairs_won(positives, negatives)[0], int(positives.sum()), int(negatives.sum()))
+
+
+def auc_of_pairs(pairs: Pairs) -> float:
+    n_pairs = pairs.positives * pairs.negatives
+    return pairs.twice / (2 * n_pairs) if n_pairs else math.nan
+
+
+def auc_of_sums(sums: Array) -> float:
+    """AUC from the sums of `sum_weighted_pairs`."""
+    negatives, positives, twice = (sums[0::2] + sums[1::2]).tolist()
+    if not (positives > 0 and negatives > 0):
+        return math.nan
+    return float(min(1.0, twice / (2 * positives * negatives)))
+
+
+def _standardised(partial: Any, max_fpr: Any) -> float:
+    """McClish's correction: 1/2 for chance, 1 for a perfect order."""
+    least = max_fpr * max_fpr / 2
+    return float(min(1, (1 + (partial - least) / (max_fpr - least)) / 2))
+
+
+def partial_of_blocks(parts: list[Pairs], runs_of: Callable[[int], Runs], max_fpr: float) -> float:
+    """Standardised area up to `max_fpr`, exact; the one range of scores that the limit cuts is asked for its runs."""
+    total = _joined_pairs(parts)
+    if not total.positives * total.negatives:
+        return math.nan
+    room = Fraction(max_fpr) * total.negatives
+    twice = Fraction(0)
+    above = 0
+    for at in reversed(range(len(parts))):
+        part = parts[at]
+        if part.negatives > room:
+            twice += _twice_area_in(runs_of(at), room, above)
+            break
+        twice += part.twice + 2 * part.negatives * above
+        room -= part.negatives
+        above += part.positives
+    return _standardised(twice / (2 * total.positives * total.negatives), Fraction(max_fpr))
+
+
+def _twice_area_in(runs: Runs, room: Fraction, above: int) -> Fraction:
+    """Twice the area under the points of these runs for the first `room` negatives, with `above` positives before."""
+    falls = np.cumsum(runs.negatives[::-1])
+    cut = len(falls) - int(np.searchsorted(falls, math.floor(room), side="right"))  # this run is cut
+    whole = pairs_of_counts(runs.positives[cut:], runs.negatives[cut:])
+    above_cut = above + whole.positives
+    width = room - whole.negatives
+    rise = Fraction(int(runs.positives[cut - 1]), int(runs.negatives[cut - 1]))
+    return whole.twice + 2 * whole.negatives * above + width * (2 * above_cut + width * rise)
+
+
+def partial_of_weights(runs: Runs, max_fpr: float) -> float:
+    """Standardised area up to `max_fpr` of weighted runs."""
+    fpr, tpr = cumulative(runs.negatives), cumulative(runs.positives)
+    if not (fpr[-1] > 0 and tpr[-1] > 0):
+        return math.nan
+    fpr, tpr = fpr / fpr[-1], tpr / tpr[-1]
+    stop = int(np.searchsorted(fpr, max_fpr, side="right"))
+    if stop < len(fpr):
+        share = (max_fpr - fpr[stop - 1]) / (fpr[stop] - fpr[stop - 1])
+        last = tpr[stop - 1] + share * (tpr[stop] - tpr[stop - 1])
+        fpr, tpr = np.append(fpr[:stop], max_fpr), np.append(tpr[:stop], last)
+    return _standardised(float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum()) / 2, max_fpr)
+
+
+def cumulative(values: Array) -> Array:
+    """What stands at or above each score, scores descending, beginning with nothing."""
+    return np.concatenate([np.zeros(1, values.dtype), np.cumsum(values[::-1])])
+
+
+def auc_of_rows(
+    labels: Array, scores: Array, weights: Array | None = None, *, max_fpr: float | None = None, n_threads: int = 1
+) -> float:
+    """`auc` of checked rows that are at hand all at once: no runs are kept.
+
+    Parameters
+    ----------
+    labels : array (n,), int8 or bool
+        0 or 1.
+    scores : array (n,), float32 or float64, contiguous
+    weights : array (n,), float32 or float64, finite and at least 0, optional
+    max_fpr : float in (0, 1), optional
+    n_threads : int
+
+    Raises
+    ------
+    InputError
+        If a score is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastrec.scored.curves import auc_of_rows
+    >>> auc_of_rows(np.array([0, 1], np.int8), np.array([0.25, 0.5]))
+    1.0
+    """
+    if weights is not None:
+        return _weighted_auc(Rows(labels, scores, weights), max_fpr, n_threads)
+    form = FORMS[scores.itemsize]
+    keys, buckets = sorted_keys(labels, scores, n_threads)
+    count = kernel_for("count_pairs", form.width, len(keys))
+
+    def sort_and_count(part: slice) -> Pairs:
+        keys[part].sort()
+        high, low, positives = count(keys[part])
+        return Pairs(_whole(high, low), int(positives), part.stop - part.start - int(positives))
+
+    counted = in_buckets(sort_and_count, buckets, n_threads)
+    if max_fpr is None:
+        return auc_of_pairs(_joined_pairs(counted))
+    parts = buckets.parts()
+
+    def runs_of(at: int) -> Runs:
+        return plain_runs(*bucket_runs(keys[parts[at]], form, below=at < buckets.n_below))
+
+    return partial_of_blocks(counted, runs_of, max_fpr)
+
+
+def _weighted_auc(rows: Rows, max_fpr: float | None, n_threads: int) -> float:
+    if max_fpr is not None:
+        return partial_of_weights(joined_runs(weighted_runs(rows, n_threads)), max_fpr)
+    sums = np.zeros(6)
+    add = kernel_for("sum_weighted_pairs", "plain", len(rows.scores))
+    for runs in weighted_runs(rows, n_threads):
+        add(read_only(runs.positives), read_only(runs.negatives), sums)
+    return auc_of_sums(sums)
+
+
+def precision_area(runs: Runs, interpolation: Interpolation) -> float:
+    """Area under the precision-recall curve of runs."""
+    hits, misses = cumulative(runs.positives), cumulative(runs.negatives)
+    if not hits[-1] > 0:
+        return 0.0
+    if interpolation == "step":
+        return step_area(hits, misses)
+    new_hits, new = np.diff(hits), np.diff(hits + misses)
+    rows = (hits + misses)[1:]
+    precision = hits[1:] / rows
+    if interpolation == "trapezoid":
+        precision = (precision + np.concatenate([precision[:1], precision[:-1]])) / 2
+    else:
+        precision = _mean_precision(hits, rows, new_hits, new)
+    return float((new_hits * precision).sum() / hits[-1])
+
+
+def step_area(hits: Array, misses: Array) -> float:
+    """Sum over thresholds of precision times the rise of recall, from cumulated counts that begin with nothing.
+
+    Thresholds without a new hit add nothing and are left out, so thinning a curve does not change a bit.
+    """
+    new_hits = np.diff(hits)
+    rises = new_hits > 0
+    hits_there = hits[1:][rises]
+    precision = hits_there / (hits_there + misses[1:][rises])
+    return float((new_hits[rises] * precision).sum() / hits[-1]) if len(precision) else 0.0
+
+
+def _mean_precision(hits: Array, rows: Array, new_hits: Array, new: Array) -> Array:
+    """Mean precision between thresholds while false positives grow in proportion to true ones.
+
+    With the share x of new rows and L = log(1 + x) / x it is (1 - L) * new hits / new rows + L * precision before.
+    """
+    mean = new_hits / new  # before the first threshold there is nothing: x is infinite
+    before = (rows - new)[1:]
+    share = new[1:] / before
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.where(share < LOG_SERIES, _log_series(share), np.log1p(share) / share)
+    mean[1:] = (1 - log) * mean[1:] + log * (hits[1:-1] / before)
+    return mean
+
+
+def _log_series(x: Array) -> Array:
+    """The first terms of log(1 + x) / x."""
+    return 1 + x * (-1 / 2 + x * (1 / 3 + x * (-1 / 4 + x * (1 / 5 + x * (-1 / 6)))))

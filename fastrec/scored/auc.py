@@ -1,0 +1,222 @@
+"""The area under the ROC curve of arrays of labels and scores, and the test of two."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
+import numpy as np
+from fastrec.checks import MAX_COUNT, whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels import runs as kernels
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.turns import Shared, in_turn
+from fastrec.scored.areas import auc_of_rows
+from fastrec.scored.sorting import Rows, SMALL_ROWS
+
+__all__ = ["AucTest", "auc", "auc_test", "no_threads_if_small", "read_rows"]
+
+
+
+Array = np.ndarray[Any, Any]
+
+
+# Input
+
+
+def read_rows(labels: Any, scores: Any, sample_weight: Any = None) -> Rows:
+    """Checked rows, but for NaN scores: what puts them in order finds those, without a pass of its own."""
+    classes, numbers = check_classes(labels), check_floats(scores, "scores")
+    check_lengths(classes, numbers, "scores")
+    return Rows(classes, numbers, None if sample_weight is None else _read_weights(sample_weight, classes))
+
+
+def _read_weights(sample_weight: Any, labels: Array) -> Array:
+    """Weights as float32 or float64, of any size: they are scaled before they are multiplied."""
+    weights = check_floats(sample_weight, "sample_weight")
+    check_lengths(labels, weights, "sample_weight")
+    if not len(weights):
+        return weights
+    least, largest = float(weights.min()), float(weights.max())
+    if not (least >= 0 and largest < math.inf):
+        at = int((~((weights >= 0) & (weights < math.inf))).argmax())
+        raise InputError(f"sample_weight must be finite and at least 0, found {weights[at]} at row {at}")
+    if largest == 0:
+        raise InputError("sample_weight must not be 0 for every row")
+    return weights
+
+
+def _read_max_fpr(max_fpr: Any) -> float | None:
+    """The limit, or none if it is the whole range."""
+    if max_fpr is None:
+        return None
+    try:
+        limit = float(max_fpr)
+    except (TypeError, ValueError):
+        raise InputTypeError(f"max_fpr must be a number, found {shown(max_fpr)}") from None
+    except OverflowError:
+        limit = math.inf
+    if not 0 < limit <= 1:
+        raise InputError(f"max_fpr must be above 0 and at most 1, found {shown(max_fpr)}")
+    return limit if limit < 1 else None
+
+
+def no_threads_if_small(n: int, n_threads: int | None) -> int:
+    """Threads to use for n rows."""
+    threads = resolve_threads(n_threads)
+    return 1 if n < SMALL_ROWS else threads
+
+
+def auc(
+    labels: Any, scores: Any, *, sample_weight: Any = None, max_fpr: float | None = None, n_threads: int | None = None
+) -> float:
+    """Area under the ROC curve: P(score of a positive > score of a negative) + 1/2 P(equal).
+
+    Without weights it is counted in whole numbers and divided once, so it is the double nearest to the exact value,
+    for any number of rows and threads. With weights, rows are added in the order (score, label, weight) with the
+    errors of the additions kept: the same bits for any order of the rows and number of threads.
+
+    Parameters
+    ----------
+    labels : array (n,), bool, integers or floats
+        1 for a positive row, 0 for a negative one.
+    scores : array (n,), float32 or float64
+        Higher is more likely positive; compared in their own precision. Other numbers are converted. Infinities are
+        scores like others, -0.0 equals 0.0.
+    sample_weight : array (n,), optional
+        Finite, at least 0, not all 0.
+    max_fpr : float in (0, 1], optional
+        Only the area up to this false positive rate, standardised so that chance is 1/2 and a perfect order 1
+        (McClish 1989).
+    n_threads : int, optional
+        Threads; all that the process may use by default.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN if only one class has rows (or weight), or there are no rows. No warning is given.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        Labels other than 0 and 1, NaN scores, lengths that differ, weights that are negative, infinite, NaN or all 0.
+
+    Notes
+    -----
+    Bamber 1975; Hanley & McNeil 1982. Tied rows are one threshold, so a tied pair counts half. Needs memory for one
+    more copy of the scores; with weights, for three to five.
+
+    Examples
+    --------
+    >>> from fastrec.scored.curves import auc
+    >>> auc([0, 1, 0, 1, 1], [3, 2, 2, 2, 1])
+    0.16666666666666666
+    """
+    limit = _read_max_fpr(max_fpr)
+    rows = read_rows(labels, scores, sample_weight)
+    threads = no_threads_if_small(len(rows.labels), n_threads)
+    return auc_of_rows(*rows, max_fpr=limit, n_threads=threads)
+
+
+# Two models
+
+
+class AucTest(NamedTuple):
+    """What `auc_test` found; p_value is two-sided."""
+
+    auc_a: float
+    auc_b: float
+    difference: float
+    std_error: float
+    z: float
+    p_value: float
+
+
+def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
+    """Test whether two models have the same AUC on the same rows (DeLong, DeLong & Clarke-Pearson 1988).
+
+    Each row's placement (the share of the other class that it is ordered right against, ties counting half) is
+    compared between the models; ``var = var(differences of positives) / P + var(differences of negatives) / N``,
+    with the variances divided by P - 1 and N - 1. Rows are taken to be independent of each other: rows of one user
+    are not, and then the error is too small.
+
+    Parameters
+    ----------
+    labels : array (n,), bool, integers or floats
+        1 for a positive row, 0 for a negative one.
+    scores_a, scores_b : array (n,), float32 or float64
+        Scores of two models for the same rows; each is compared with itself only, so scales may differ.
+
+    Returns
+    -------
+    AucTest
+        ``auc_a``, ``auc_b``, ``difference`` (a - b), its ``std_error``, ``z`` and the two-sided ``p_value`` of the
+        normal distribution. If the error is exactly 0 (all differences equal, as for two models with the same
+        order), equal AUCs give z = 0 and p = 1, others z = +-inf and p = 0. Error, z and p are NaN if a class has
+        fewer than two rows, everything if it has none.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        Labels other than 0 and 1, NaN scores, lengths that differ.
+
+    Examples
+    --------
+    >>> from fastrec.scored.curves import auc_test
+    >>> test = auc_test([0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.2, 0.3, 0.8, 0.9], [0.6, 0.4, 0.2, 0.1, 0.3, 0.7])
+    >>> round(test.difference, 4), round(test.std_error, 4), round(test.p_value, 4)
+    (0.4444, 0.2485, 0.0736)
+    """
+    classes = check_classes(labels)
+    positive = classes == 1
+    n_positives = int(positive.sum())
+    n_negatives = len(classes) - n_positives
+    placements = []
+    for name, values in (("scores_a", scores_a), ("scores_b", scores_b)):
+        scores = check_scores(values, name)
+        check_lengths(classes, scores, name)
+        placements.append(_twice_placements(positive, scores))
+    if not n_positives * n_negatives:
+        return AucTest(*[math.nan] * 6)
+    first, second = (int(each[positive].sum()) for each in placements)
+    pairs = 2 * n_positives * n_negatives
+    areas = first / pairs, second / pairs, (first - second) / pairs
+    if min(n_positives, n_negatives) < 2:
+        return AucTest(*areas, math.nan, math.nan, math.nan)
+    differences = placements[0] - placements[1]
+    variance = _variance(differences[positive], 2 * n_negatives) / n_positives
+    variance += _variance(differences[~positive], 2 * n_positives) / n_negatives
+    std_error = math.sqrt(variance)
+    z = 0.0 if first == second else areas[2] / std_error if std_error > 0 else math.copysign(math.inf, first - second)
+    return AucTest(*areas, std_error, z, 2 * NormalDist().cdf(-abs(z)))
+
+
+def _twice_placements(positive: Array, scores: Array) -> Array:
+    """Rows of the other class ordered right against each row, those tied with it counting half, all twice; int64."""
+    order = np.argsort(scores)
+    ranked = scores[order]
+    starts = np.flatnonzero(np.concatenate([np.ones(min(len(ranked), 1), bool), ranked[1:] != ranked[:-1]]))
+    sizes = np.diff(starts, append=len(ranked))
+    passed = np.concatenate([[0], np.cumsum(positive[order])])
+    before = np.repeat(passed[starts], sizes), np.repeat(starts, sizes)
+    after = np.repeat(passed[starts + sizes], sizes), np.repeat(starts + sizes, sizes)
+    twice_positives = before[0] + after[0]
+    twice_negatives = before[1] + after[1] - twice_positives
+    out = np.empty(len(scores), np.int64)
+    out[order] = np.where(positive[order], twice_negatives, 2 * int(passed[-1]) - twice_positives)
+    return out
+
+
+def _variance(values: Array, unit: int) -> float:
+    """Sample variance of whole numbers in a unit; exactly 0 if all are equal."""
+    if values.min() == values.max():
+        return 0.0
+    return float(np.var(values / unit, ddof=1))

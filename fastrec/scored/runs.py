@@ -1,0 +1,282 @@
+"""The order of all rows as a state that merges, and what follows from it: areas, distances, calibration."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
+import numpy as np
+from fastrec.checks import MAX_COUNT, whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels import runs as kernels
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.turns import Shared, in_turn
+from fastrec.scored.areas import Interpolation, auc_of_pairs, auc_of_sums, cumulative, pairs_of_counts, partial_of_blocks, partial_of_weights, precision_area
+from fastrec.scored.sorting import Rows, Runs, count_runs, joined_runs, kernel_for, merged_runs, plain_runs, weighted_runs
+
+__all__ = ["ScoreRuns", "quantile_bins"]
+
+
+
+Array = np.ndarray[Any, Any]
+SUM_ROUNDING = 2.0**-51  # for each row at most, relative: two sums of weights and their quotient
+DIGIT_BITS = 31  # of weights that are added up as whole numbers
+
+
+class ScoreRuns:
+    """The order of all rows seen so far: exact, mergeable, the same bits for any split of rows and order of merging.
+
+    Without weights it holds the distinct scores with whole numbers of positives and negatives, so it stays as small
+    as the scores are few. With weights it holds the rows: sums of floats depend on their order, and only all rows
+    together can be put in the one order (score, label, weight) in which they are added.
+
+    Parameters
+    ----------
+    weighted : bool
+        Whether rows come with weights. Rows of weight 0 count for nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastrec.scored.curves import ScoreRuns
+    >>> one, other = ScoreRuns(), ScoreRuns()
+    >>> one.add(np.array([0, 1], np.int8), np.array([0.2, 0.7]))
+    >>> other.add(np.array([1, 0], np.int8), np.array([0.7, 0.9], np.float32))
+    >>> one.merge(other)
+    >>> one.auc()
+    0.5
+    """
+
+    def __init__(self, *, weighted: bool = False) -> None:
+        self.weighted = weighted
+        self._levels: list[Runs] = []  # each at least twice as long as the next
+        self._rows: list[Rows] = []
+        self._joined: Runs | None = None
+
+    def add(self, labels: Array, scores: Array, weights: Array | None = None, *, n_threads: int = 1) -> None:
+        """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, weights if weighted.
+
+        Rows with weights are copied, so the caller's arrays may be used again.
+        """
+        if not len(labels):
+            return
+        self._joined = None
+        if not self.weighted:
+            self._push(count_runs(labels, scores, n_threads))
+            return
+        assert weights is not None
+        refuse_nan(scores, "scores")
+        kept = weights > 0
+        self._rows.append(Rows(labels[kept].view(np.int8), scores[kept], weights[kept]))
+
+    def merge(self, other: ScoreRuns) -> None:
+        """Add what another state has seen."""
+        assert self.weighted == other.weighted
+        self._joined = None
+        self._rows += other._rows
+        for runs in list(other._levels):
+            self._push(runs)
+
+    def pack(self) -> dict[str, Array]:
+        """Everything seen, as arrays."""
+        if not self.weighted:
+            return {name: getattr(self.runs(), name) for name in ("scores", "positives", "negatives")}
+        if not self._rows:
+            return {}
+        columns = [np.concatenate(column) for column in zip(*self._rows, strict=True)]
+        return dict(zip(("labels", "scores", "weights"), columns, strict=True))
+
+    @classmethod
+    def unpack(cls, arrays: dict[str, Array], *, weighted: bool) -> ScoreRuns:
+        """The inverse of `pack`."""
+        state = cls(weighted=weighted)
+        if len({len(column) for column in arrays.values()}) > 1:
+            raise InputError("sorted rows are wanted, found columns of different lengths")
+        if arrays:
+            _check_unpacked(arrays, weighted=weighted)
+        if weighted and arrays:
+            state._rows.append(Rows(arrays["labels"], arrays["scores"], arrays["weights"]))
+        elif not weighted and len(arrays["scores"]):
+            state._levels.append(plain_runs(arrays["scores"], arrays["positives"], arrays["negatives"]))
+        return state
+
+    def _push(self, runs: Runs) -> None:
+        """Merge with neighbours of about the same size, so that n additions cost log n merges of a score."""
+        levels = list(self._levels)
+        while levels and len(levels[-1].scores) < 2 * len(runs.scores):
+            runs = merged_runs(levels.pop(), runs)
+        self._levels = [*levels, runs]  # at once: nothing is lost by an interrupt
+
+    def runs(self, *, n_threads: int = 1) -> Runs:
+        """All distinct scores, ascending, with their rows or weights; weights are scaled by a power of 2."""
+        if self._joined is None:
+            self._joined = self._joined_rows(n_threads) if self.weighted else self._joined_levels()
+        return self._joined
+
+    def _joined_levels(self) -> Runs:
+        levels = list(self._levels)
+        while len(levels) > 1:
+            levels.append(merged_runs(levels.pop(), levels.pop()))
+        self._levels = levels
+        return levels[0] if levels else plain_runs(np.empty(0), *np.empty((2, 0), np.int64))
+
+    def _joined_rows(self, n_threads: int) -> Runs:
+        if not self._rows:
+            return plain_runs(*np.empty((3, 0)))
+        rows = Rows(*(np.concatenate(column) for column in zip(*self._rows, strict=True)))
+        self._rows = [rows]
+        return joined_runs(weighted_runs(rows, n_threads))
+
+    def auc(self, max_fpr: float | None = None) -> float:
+        """Area under the ROC curve; see `auc`."""
+        runs = self.runs()
+        if max_fpr is not None and max_fpr < 1:
+            if self.weighted:
+                return partial_of_weights(runs, max_fpr)
+            pairs = pairs_of_counts(runs.positives, runs.negatives)
+            return partial_of_blocks([pairs], lambda _: runs, max_fpr)
+        if not self.weighted:
+            return auc_of_pairs(pairs_of_counts(runs.positives, runs.negatives))
+        sums = np.zeros(6)
+        add = kernel_for("sum_weighted_pairs", "plain", len(runs.scores))
+        add(read_only(runs.positives), read_only(runs.negatives), sums)
+        return auc_of_sums(sums)
+
+    def auc_std_error(self) -> float:
+        """Standard error of the AUC of independent rows (DeLong, DeLong & Clarke-Pearson 1988).
+
+        A row's *placement* is the share of the other class that it is ordered right against, ties counting half.
+        The variance is var(placements of positives) / P + var(placements of negatives) / N, the variances divided
+        by P - 1 and N - 1. With weights w each term is P / (P - 1) * sum w^2 (placement - auc)^2 / (sum w)^2, P
+        being the rows of the class that have a weight.
+
+        NaN if a class has fewer than two rows.
+        """
+        runs = self.runs()
+        area = self.auc()
+        if min(runs.positive_rows, runs.negative_rows) < 2 or math.isnan(area):
+            return math.nan
+        below = np.cumsum(runs.negatives) - runs.negatives
+        above = np.cumsum(runs.positives[::-1])[::-1] - runs.positives
+        n_negatives, n_positives = runs.negatives.sum(), runs.positives.sum()
+        of_positives = (below + runs.negatives / 2) / n_negatives - area
+        of_negatives = (above + runs.positives / 2) / n_positives - area
+        spread = (runs.positive_squares * of_positives**2).sum() / n_positives / n_positives
+        other_spread = (runs.negative_squares * of_negatives**2).sum() / n_negatives / n_negatives
+        m, n = runs.positive_rows, runs.negative_rows
+        return math.sqrt(float(spread * (m / (m - 1)) + other_spread * (n / (n - 1))))
+
+    def average_precision(self, interpolation: Interpolation = "step") -> float:
+        """Area under the precision-recall curve; 0 without positives.
+
+        Parameters
+        ----------
+        interpolation : how precision runs between two thresholds.
+            ``step``: it has the value of the lower threshold (scikit-learn). ``trapezoid``: on a straight line,
+            starting at recall 0 with the precision of the first threshold (Spark; too high). ``davis_goadrich``:
+            false positives grow in proportion to true ones (Davis & Goadrich 2006; in closed form Keilwagen 2014).
+        """
+        return precision_area(self.runs(), interpolation)
+
+    def ks(self) -> float:
+        """Largest distance of the two classes' distribution functions (Kolmogorov, Smirnov); NaN for one class."""
+        runs = self.runs()
+        positives, negatives = cumulative(runs.positives), cumulative(runs.negatives)
+        if not (positives[-1] > 0 and negatives[-1] > 0):
+            return math.nan
+        distance = np.abs(positives / positives[-1] - negatives / negatives[-1])
+        if self.weighted:
+            return float(distance.max())
+        at = int(distance.argmax())
+        p, n, n_positives, n_negatives = (
+            int(count) for count in (positives[at], negatives[at], positives[-1], negatives[-1])
+        )
+        return abs(p * n_negatives - n * n_positives) / (n_positives * n_negatives)
+
+    def ece_quantile(self, bins: int) -> float:
+        """Expected calibration error in bins of about equal weight: sum over bins of ``|sum w (p - y)| / sum w``.
+
+        Rows in ascending score order are cut where their weight passes each multiple of the whole over ``bins``; a
+        block of ties goes whole to the bin in which its first row falls. NaN without rows.
+        """
+        runs = self.runs()
+        if not len(runs.scores):
+            return math.nan
+        weights = runs.positives + runs.negatives
+        own = self._bins_of_rows(bins) if self.weighted else quantile_bins(weights, np.arange(len(weights)), bins)
+        starts = np.flatnonzero(np.diff(own, prepend=-1)).tolist()
+        excess = runs.scores * weights - runs.positives
+        parts = (abs(float(excess[start:end].sum())) for start, end in zip(starts, [*starts[1:], None], strict=True))
+        return math.fsum(parts) / float(weights.sum())
+
+    def _bins_of_rows(self, bins: int) -> Array:
+        """The bin of each distinct score, by the weights of single rows: those of `runs` are rounded."""
+        ((_, scores, weights),) = self._rows  # `runs` has joined them
+        order = np.argsort(scores, kind="stable")
+        ordered = scores[order]
+        assert weights is not None
+        return quantile_bins(weights[order], np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]), bins)
+
+
+def quantile_bins(weights: Array, starts: Array, bins: int) -> Array:
+    """Bins of equal weight, int64 (n_blocks,): the whole part of (weight before a block) * bins / (weight of all).
+
+    `weights` are those of rows in ascending order of score, `starts` the first row of each block of tied scores. No
+    rounding decides: where a block begins near a cut, whole numbers of Python do.
+    """
+    if weights.dtype.kind == "f":
+        before = np.concatenate(([0.0], np.cumsum(weights, dtype=np.float64)))
+        places = before[starts] / before[-1] * bins
+        near = np.abs(places - np.rint(places)) <= places * (len(weights) + 1) * SUM_ROUNDING
+        own: Array = np.minimum(places.astype(np.int64), bins - 1)
+        exact = _exact_sums(weights, np.append(starts[near], len(weights))) if near.any() else [0]
+        own[near] = [min(sum_before * bins // exact[-1], bins - 1) for sum_before in exact[:-1]]
+        return own
+    before = np.cumsum(weights) - weights
+    of_blocks: Array = before[starts] * bins // weights.sum()
+    return of_blocks
+
+
+def _exact_sums(weights: Array, ends: Array) -> list[int]:
+    """The sums of the weights before some rows, in steps that are the same for all of them."""
+    left = weights.astype(np.float64)
+    exponent = int(np.frexp(left.max())[1])
+    sums = [0] * len(ends)
+    while left.any():
+        exponent -= DIGIT_BITS
+        digits = np.floor(np.ldexp(left, -exponent))
+        left -= np.ldexp(digits, exponent)
+        before = np.concatenate(([0], np.cumsum(digits.astype(np.int64))))
+        sums = [(high << DIGIT_BITS) + low for high, low in zip(sums, before[ends].tolist(), strict=True)]
+    return sums
+
+
+def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> None:
+    """An error for columns such as `ScoreRuns.pack` never gives: kernels trust their types, order and signs."""
+    floats = ("float32", "float64")
+    kinds = {"labels": ("int8",), "scores": floats, "weights": floats}
+    if not weighted:
+        kinds = {"scores": ("float64",), "positives": ("int64",), "negatives": ("int64",)}
+    for name, allowed in kinds.items():
+        column = arrays[name]
+        if column.ndim != 1 or str(column.dtype) not in allowed:
+            raise InputError(f"{name} of sorted rows must be {' or '.join(allowed)}, found {column.dtype}")
+    if weighted:
+        labels, weights = arrays["labels"], arrays["weights"]
+        right = ((labels == 0) | (labels == 1)).all() and ((weights > 0) & np.isfinite(weights)).all()
+        right = right and not np.isnan(arrays["scores"]).any()
+    else:
+        scores = arrays["scores"]
+        right = (scores[1:] > scores[:-1]).all() and not np.isnan(scores).any()
+        counts = np.stack((arrays["positives"], arrays["negatives"]))
+        right = right and (counts >= 0).all() and counts.sum(dtype=np.float64) < MAX_COUNT
+    if not right:
+        raise InputError("sorted rows are wanted, found others")

@@ -1,0 +1,351 @@
+"""Rows of all users in the order of their scores: radix sort into buckets, and runs of equal scores."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
+import numpy as np
+from fastrec.checks import MAX_COUNT, whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels import runs as kernels
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.turns import Shared, in_turn
+
+__all__ = ["BLOCK", "FORMS", "Rows", "Runs", "SMALL_ROWS", "bucket_runs", "count_runs", "in_buckets", "joined_runs", "kernel_for", "key_buffer", "merged_runs", "plain_runs", "refuse_found", "sorted_keys", "weighted_runs"]
+
+
+
+Array = np.ndarray[Any, Any]
+STEPS_PER_ROW = 8
+SMALL_ROWS = 1 << 17  # fewer are sorted at once, on one thread: they fit the caches
+N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to write to all at once
+N_WIDE_BUCKETS = 512  # of rows of 16 bytes
+BUCKETS_AT_ONCE = 8  # for each thread: the runs of this many are kept until they are added up
+KEYS_AT_ONCE = 1 << 10  # rows whose keys are made in one loop: they stay in the first cache
+BLOCK = 1 << 20  # rows turned into float32 at a time
+
+
+class Form(NamedTuple):
+    """How floats of one width are laid out, and how many leading bits name a bin: 7 or 8 after the exponent."""
+
+    bits: Any
+    floats: Any
+    sign: int
+    infinity: int
+    width: int
+    bin_bits: int
+
+
+FORMS = {
+    4: Form(np.uint32, np.float32, 1 << 31, 0x7F80_0000, 32, 16),
+    8: Form(np.uint64, np.float64, 1 << 63, 0x7FF0_0000_0000_0000, 64, 20),
+}
+
+
+class Runs(NamedTuple):
+    """Distinct scores, ascending, and what both classes hold at each: rows (int64), or weights (float64)."""
+
+    scores: Array
+    positives: Array
+    negatives: Array
+    positive_squares: Array  # sums of squared weights
+    negative_squares: Array
+    positive_rows: int
+    negative_rows: int
+
+
+class Rows(NamedTuple):
+    """Checked rows: labels 0 or 1 as int8, scores float32 or float64, weights float32 or float64 or none."""
+
+    labels: Array
+    scores: Array
+    weights: Array | None
+
+
+@functools.cache
+def _entry(name: str, variant: str) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{variant}")
+
+
+def kernel_for(name: str, variant: object, n_rows: int) -> Any:
+    """The kernel, suited to so many rows."""
+    return _entry(name, str(variant)).suited_to(STEPS_PER_ROW * n_rows)
+
+
+def key_buffer(form: Form) -> Array:
+    """Room for the keys of some rows."""
+    return np.empty(KEYS_AT_ONCE, form.bits)
+
+
+# Order
+
+
+class Buckets(NamedTuple):
+    """Where each chunk of rows writes its share of each bucket; buckets ascend."""
+
+    cuts: list[int]  # chunk c holds rows cuts[c]:cuts[c + 1]
+    shift: int
+    bucket_of: Array  # of each bin
+    places: Array  # (chunks, buckets)
+    edges: list[int]  # bucket b fills edges[b]:edges[b + 1]
+    n_below: int  # buckets of scores below 0
+
+    def in_chunks(self, work: Callable[[slice, Array], Any]) -> None:
+        """Call `work(rows, places)` for all chunks at once."""
+        chunks = [slice(*cut) for cut in zip(self.cuts, self.cuts[1:], strict=False)]
+        run_in_threads(lambda at: work(chunks[at], self.places[at]), range(len(chunks)), len(chunks))
+
+    def parts(self) -> list[slice]:
+        return [slice(*cut) for cut in zip(self.edges, self.edges[1:], strict=False)]
+
+
+def _plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BUCKETS) -> Buckets:
+    n = len(bits)
+    small = n < SMALL_ROWS
+    bin_bits = 1 if small else min(form.bin_bits, n.bit_length() - 4)  # far fewer bins than rows
+    shift = form.width - bin_bits
+    n_chunks = 1 if small else n_threads
+    cuts = [n * at // n_chunks for at in range(n_chunks + 1)]
+    counts = np.zeros((n_chunks, 1 << bin_bits), np.int64)
+    count = kernel_for("count_bins", form.width, n)
+
+    def count_chunk(at: int) -> int:
+        return int(count(bits[cuts[at] : cuts[at + 1]], form.infinity, shift, counts[at], key_buffer(form)))
+
+    refuse_found(run_in_threads(count_chunk, range(n_chunks), n_chunks), cuts)
+    total = counts.sum(axis=0)
+    before = np.cumsum(total) - total
+    bucket = before // max(n // n_buckets, 1)
+    middle = len(bucket) // 2
+    bucket[middle:] += n + 1  # no bucket has scores on both sides of 0
+    starts = np.flatnonzero(np.diff(bucket, prepend=-1))
+    shares = np.add.reduceat(counts, starts, axis=1)
+    sizes = shares.sum(axis=0)
+    ends = np.cumsum(sizes)
+    return Buckets(
+        cuts=cuts,
+        shift=shift,
+        bucket_of=np.repeat(np.arange(len(starts), dtype=np.uint16), np.diff(starts, append=len(bucket))),
+        places=np.ascontiguousarray(ends - sizes + np.cumsum(shares, axis=0) - shares),
+        edges=[0, *ends.tolist()],
+        n_below=int(np.searchsorted(starts, middle)),
+    )
+
+
+def refuse_found(found: list[int], cuts: list[int]) -> None:
+    """An error for the first NaN, if a chunk starting at one of `cuts` met one."""
+    for start, at in zip(cuts, found, strict=False):
+        if at >= 0:
+            raise InputError(f"scores must not be NaN, found NaN at row {start + at}")
+
+
+def sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, Buckets]:
+    """Rows as `key << 1 | label`, by bucket and not yet sorted within: as many bytes as the scores."""
+    form = FORMS[scores.itemsize]
+    bits, classes = read_only(scores.view(form.bits)), read_only(labels.view(np.int8))
+    buckets = _plan_buckets(bits, form, n_threads)
+    keys = np.empty(len(bits), form.bits)
+    scatter = kernel_for("scatter", form.width, len(bits))
+    buckets.in_chunks(
+        lambda rows, places: scatter(
+            bits[rows], classes[rows], buckets.shift, buckets.bucket_of, places, keys, key_buffer(form)
+        )
+    )
+    return keys, buckets
+
+
+def in_buckets(work: Callable[[slice], Any], buckets: Buckets, n_threads: int) -> list[Any]:
+    parts = buckets.parts()
+    return run_in_threads(lambda at: work(parts[at]), range(len(parts)), n_threads)
+
+
+def _scores_of(keys: Array, form: Form) -> Array:
+    """The scores that keys (uint64, changed by this) stand for, as float64."""
+    sign = np.uint64(form.sign)
+    below = keys < sign
+    np.subtract(keys, sign, out=keys, where=~below)
+    np.subtract(np.uint64(2 * form.sign - 1), keys, out=keys, where=below)
+    scores: Array = keys.astype(form.bits, copy=False).view(form.floats).astype(np.float64, copy=False)
+    return scores
+
+
+# Runs of rows without weights
+
+
+def bucket_runs(keys: Array, form: Form, *, below: bool) -> tuple[Array, Array, Array]:
+    """Scores, positives and negatives of the runs in one sorted bucket."""
+    scores = np.empty(len(keys), np.uint64)
+    positives, negatives = np.empty((2, len(keys)), np.int64)
+    n = kernel_for("write_runs", form.width, len(keys))(keys, scores, positives, negatives)
+    found = scores[:n].copy()
+    if not below:
+        found += np.uint64(form.sign)
+    return _scores_of(found, form), positives[:n].copy(), negatives[:n].copy()
+
+
+def count_runs(labels: Array, scores: Array, n_threads: int) -> Runs:
+    """The runs of rows without weights."""
+    form = FORMS[scores.itemsize]
+    keys, buckets = sorted_keys(labels, scores, n_threads)
+    middle = buckets.edges[buckets.n_below]
+
+    def sort_bucket(part: slice) -> tuple[Array, Array, Array]:
+        keys[part].sort()
+        return bucket_runs(keys[part], form, below=part.start < middle)
+
+    parts = in_buckets(sort_bucket, buckets, n_threads)
+    return plain_runs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def plain_runs(scores: Array, positives: Array, negatives: Array) -> Runs:
+    """Runs of rows that each weigh 1."""
+    return Runs(scores, positives, negatives, positives, negatives, int(positives.sum()), int(negatives.sum()))
+
+
+def merged_runs(first: Runs, second: Runs) -> Runs:
+    n = len(first.scores) + len(second.scores)
+    scores = np.empty(n)
+    positives, negatives = np.empty((2, n), np.int64)
+    merge = kernel_for("merge_runs", "plain", n)
+    size = merge(*map(read_only, first[:3]), *map(read_only, second[:3]), scores, positives, negatives)
+    return plain_runs(scores[:size].copy(), positives[:size].copy(), negatives[:size].copy())
+
+
+# Runs of rows with weights
+
+
+def _fits_float32(weights: Array) -> bool:
+    """Whether every weight is a float32; the first block mostly tells."""
+    if weights.dtype == np.float32:
+        return True
+    block = 1 << 16
+    with np.errstate(over="ignore", under="ignore"):
+        return all(
+            bool((part.astype(np.float32) == part).all())
+            for part in (weights[at : at + block] for at in range(0, len(weights), block))
+        )
+
+
+def _scale_of(weights: Array) -> float:
+    """The power of 2 that brings the largest weight to about 1, so that no product overflows."""
+    return math.ldexp(1.0, min(1023, -math.frexp(float(weights.max()))[1])) if len(weights) else 1.0
+
+
+def weighted_runs(rows: Rows, n_threads: int) -> Iterator[Runs]:
+    """The runs of rows with weights, bucket by bucket, scores ascending.
+
+    Rows are put in the order (score, label, weight), so sums over them do not depend on how they came in.
+    """
+    assert rows.weights is not None
+    scale = _scale_of(rows.weights)
+    narrow = rows.scores.dtype == np.float32 and _fits_float32(rows.weights)
+    form, shift = FORMS[rows.scores.itemsize], 32 if narrow else 0
+    keys, payload, buckets = (_scatter_narrow if narrow else _scatter_wide)(rows, n_threads)
+    write = kernel_for("write_weighted_runs", "narrow" if narrow else "wide", len(keys))
+
+    def runs_in(part: slice) -> Runs:
+        if narrow:
+            keys[part].sort()
+            signed = keys[part].view(np.float32)  # every second is a weight, with the label for its sign
+        else:
+            signed = _sort_pairs(keys[part], payload[part]).view(np.float64)
+        columns = np.empty((4, part.stop - part.start))
+        scores = np.empty(part.stop - part.start, np.uint64)
+        sizes = np.zeros(2, np.int64)
+        n = write(keys[part], shift, signed, 2 if narrow else 1, scale, scores, *columns, sizes)
+        return Runs(_scores_of(scores[:n], form), *columns[:, :n], *sizes[::-1].tolist())
+
+    parts = buckets.parts()
+    step = BUCKETS_AT_ONCE * n_threads
+    for start in range(0, len(parts), step):
+        group = range(start, min(start + step, len(parts)))
+        yield from run_in_threads(lambda at: runs_in(parts[at]), group, n_threads)
+
+
+def _scatter_narrow(rows: Rows, n_threads: int) -> tuple[Array, Array, Buckets]:
+    """float32 scores with weights that are float32: a row is one number of key, label and weight."""
+    assert rows.weights is not None
+    form = FORMS[4]
+    bits, labels = read_only(rows.scores.view(np.uint32)), read_only(rows.labels.view(np.int8))
+    weights = read_only(rows.weights.astype(np.float32, copy=False).view(np.uint32))
+    buckets = _plan_buckets(bits, form, n_threads)
+    keys = np.empty(len(bits), np.uint64)
+    scatter = kernel_for("scatter_narrow", "plain", len(bits))
+    buckets.in_chunks(
+        lambda at, places: scatter(
+            bits[at], labels[at], weights[at], buckets.shift, buckets.bucket_of, places, keys, key_buffer(form)
+        )
+    )
+    return keys, keys, buckets
+
+
+def _scatter_wide(rows: Rows, n_threads: int) -> tuple[Array, Array, Buckets]:
+    """All other rows: keys, and beside them weights with the label for their sign."""
+    assert rows.weights is not None
+    form = FORMS[rows.scores.itemsize]
+    bits, labels = read_only(rows.scores.view(form.bits)), read_only(rows.labels.view(np.int8))
+    weights = read_only(rows.weights.astype(np.float64, copy=False).view(np.uint64))
+    buckets = _plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS)
+    keys, payload = np.empty((2, len(bits)), np.uint64)
+    scatter = kernel_for("scatter_wide", form.width, len(bits))
+    buckets.in_chunks(
+        lambda at, places: scatter(
+            bits[at], labels[at], weights[at], buckets.shift, buckets.bucket_of, places, keys, payload, key_buffer(form)
+        )
+    )
+    return keys, payload, buckets
+
+
+def _sort_pairs(keys: Array, payload: Array) -> Array:
+    """Sort keys in place; their payload in the same order, and ascending for equal keys.
+
+    The keys of a bucket are close together, so a key less the lowest mostly leaves room for its position in one
+    number, and numbers sort several times faster than positions do. What room is left takes the start of the payload.
+    """
+    if not len(keys):
+        return payload
+    lowest = int(keys.min())
+    room = (len(keys) - 1).bit_length()
+    spare = min(64 - (int(keys.max()) - lowest).bit_length(), 63) - room
+    if spare >= 0:
+        kernel_for("number_rows", "plain", len(keys))(keys, payload, np.uint64(lowest), spare, room)
+        keys.sort()
+    else:
+        order = np.argsort(keys)
+        payload = payload[order]
+        keys[:] = keys[order]
+        lowest = spare = room = 0
+    taken = np.empty_like(payload)
+    starts, ends = np.empty((2, len(keys) // kernels.SHORT_TIE + 1), np.int64)
+    n_long = kernel_for("take_rows", "plain", len(keys))(
+        keys, np.uint64(lowest), spare, room, payload, taken, starts, ends
+    )
+    for start, end in zip(starts[:n_long].tolist(), ends[:n_long].tolist(), strict=True):
+        taken[start:end].sort()
+    return taken
+
+
+def joined_runs(parts: Iterator[Runs]) -> Runs:
+    """Neighbouring weighted runs as one, without those that weigh nothing."""
+    found = list(parts)
+    columns = [np.concatenate(column) for column in list(zip(*found, strict=True))[:5]]
+    kept = (columns[1] > 0) | (columns[2] > 0)
+    scores, positives, negatives, positive_squares, negative_squares = (column[kept] for column in columns)
+    return Runs(
+        scores,
+        positives,
+        negatives,
+        positive_squares,
+        negative_squares,
+        sum(part.positive_rows for part in found),
+        sum(part.negative_rows for part in found),
+    )
