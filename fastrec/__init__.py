@@ -23,45 +23,33 @@ from fastrec.inputs.ragged import Ragged
 from fastrec.runtime.threads import uninterrupted
 
 if TYPE_CHECKING:
-    from fastrec.api import (
-        Evaluator,
-        ScoreEvaluator,
-        evaluate,
-        evaluate_by_items,
-        evaluate_scores,
-        gauc,
-        mae,
-        mse,
-        rmse,
-        warmup,
-    )
+    from fastrec.api import evaluate, evaluate_by_items, evaluate_scores, gauc, mae, mse, rmse
     from fastrec.comparison.comparison import Comparison, ComparisonRow, compare
+    from fastrec.evaluation.lists import Evaluator
+    from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explanation import Explanation, explain, explain_scores
     from fastrec.files.evaluate import evaluate_files
     from fastrec.metrics.declaration import catalogue, ranking_metric
+    from fastrec.precompile import warmup
     from fastrec.report.report import Estimate, GroupEstimate, Report, load
+    from fastrec.scored.auc import AucTest, auc, auc_test
     from fastrec.scored.classes import ClassCounts, Confusion, confusion_matrix, count_classes
     from fastrec.scored.curves import (
-        AucTest,
-        BoundedAuc,
         CurveComparison,
         PrCurve,
         RocCurve,
-        ScoreHistogram,
-        auc,
-        auc_test,
-        bounded_auc,
         break_even_point,
         compare_curves,
         pr_curve,
         roc_curve,
     )
+    from fastrec.scored.histogram import BoundedAuc, ScoreHistogram, bounded_auc
     from fastrec.segments import segment_items, segment_users
     from fastrec.show.plots import plot_calibration, plot_pr, plot_roc
 
 _LAZY = {
-    "AucTest": "fastrec.scored.curves",
-    "BoundedAuc": "fastrec.scored.curves",
+    "AucTest": "fastrec.scored.auc",
+    "BoundedAuc": "fastrec.scored.histogram",
     "ClassCounts": "fastrec.scored.classes",
     "Comparison": "fastrec.comparison.comparison",
     "ComparisonRow": "fastrec.comparison.comparison",
@@ -70,15 +58,15 @@ _LAZY = {
     "Estimate": "fastrec.report.report",
     "GroupEstimate": "fastrec.report.report",
     "Explanation": "fastrec.explanation.explanation",
-    "Evaluator": "fastrec.api",
+    "Evaluator": "fastrec.evaluation.lists",
     "PrCurve": "fastrec.scored.curves",
     "Report": "fastrec.report.report",
     "RocCurve": "fastrec.scored.curves",
-    "ScoreEvaluator": "fastrec.api",
-    "ScoreHistogram": "fastrec.scored.curves",
-    "auc": "fastrec.scored.curves",
-    "auc_test": "fastrec.scored.curves",
-    "bounded_auc": "fastrec.scored.curves",
+    "ScoreEvaluator": "fastrec.evaluation.rows",
+    "ScoreHistogram": "fastrec.scored.histogram",
+    "auc": "fastrec.scored.auc",
+    "auc_test": "fastrec.scored.auc",
+    "bounded_auc": "fastrec.scored.histogram",
     "break_even_point": "fastrec.scored.curves",
     "catalogue": "fastrec.metrics.declaration",
     "compare": "fastrec.comparison.comparison",
@@ -104,7 +92,7 @@ _LAZY = {
     "roc_curve": "fastrec.scored.curves",
     "segment_items": "fastrec.segments",
     "segment_users": "fastrec.segments",
-    "warmup": "fastrec.api",
+    "warmup": "fastrec.precompile",
 }
 
 __all__ = [

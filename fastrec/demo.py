@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.api import Evaluator
+from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import InputError
 from fastrec.files.evaluate import Columns, Resources, evaluate_lists
 from fastrec.report.report import Report

@@ -27,7 +27,7 @@ from test_metrics import Ask, flat
 from test_scores import ORDERS, Form, Rows, refuses_ties, takes
 
 import fastrec
-from fastrec import api
+from fastrec.evaluation import evaluators
 from fastrec.evaluation import run as lists_and_rows
 from fastrec.runtime import compiler, launch
 
@@ -900,7 +900,7 @@ def draw_text(r: Draw) -> Any:
 
 def set_up() -> None:
     """For a process that does nothing else: plans are kept, as making one costs more than a small evaluation."""
-    api.make_plan = functools.lru_cache(4 * MENUS)(api.make_plan)
+    evaluators.make_plan = functools.lru_cache(4 * MENUS)(evaluators.make_plan)
 
 
 CASES: list[tuple[float, Callable[[Draw, Draw], Case]]] = [

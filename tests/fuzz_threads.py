@@ -28,7 +28,7 @@ from fuzz_calls import Finding, set_up
 
 import fastrec
 from fastrec.evaluation.state import State
-from fastrec.scored.curves import ScoreHistogram
+from fastrec.scored.histogram import ScoreHistogram
 
 __all__ = ["Finding", "describe", "run_case", "set_up"]
 

@@ -22,7 +22,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("demo", "explanation"),
-    ("files", "spark"),
+    ("files", "spark", "precompile"),
     ("api",),
     ("evaluation", "comparison"),
     ("report",),

@@ -19,21 +19,11 @@ from strategies import SCORES
 import fastrec
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.scored import curves
-from fastrec.scored.curves import (
-    AucTest,
-    PrCurve,
-    RocCurve,
-    ScoreHistogram,
-    ScoreRuns,
-    auc,
-    auc_of_rows,
-    auc_test,
-    bounded_auc,
-    break_even_point,
-    compare_curves,
-    pr_curve,
-    roc_curve,
-)
+from fastrec.scored.areas import auc_of_rows
+from fastrec.scored.auc import AucTest, auc, auc_test
+from fastrec.scored.curves import PrCurve, RocCurve, break_even_point, compare_curves, pr_curve, roc_curve
+from fastrec.scored.histogram import ScoreHistogram, bounded_auc
+from fastrec.scored.runs import ScoreRuns
 from fastrec.show.plots import bin_scores
 
 compiles = settings(deadline=None)  # the first example of all waits for the compiler

@@ -15,7 +15,7 @@ import pytest
 
 import fastrec
 from fastrec.evaluation.state import State
-from fastrec.scored.curves import ScoreHistogram
+from fastrec.scored.histogram import ScoreHistogram
 
 ROOT = Path(__file__).parent.parent
 N = 3  # users of a batch

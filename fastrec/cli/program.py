@@ -610,7 +610,7 @@ def _take_policies(ctx: click.Context, options: dict[str, Any]) -> None:
 
 
 def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
-    from fastrec import api
+    from fastrec.evaluation.lists import Evaluator
     from fastrec.files.evaluate import Columns, evaluate_lists
 
     named = _plan(options, None)
@@ -631,7 +631,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
     )
     with _progress() as watch, _silent(), _words_of_options():
         watch("reading")
-        evaluator = api.Evaluator(
+        evaluator = Evaluator(
             list(named),
             like=options["like"],
             per_user=per_user,
@@ -659,18 +659,18 @@ def _resources(options: dict[str, Any]) -> Resources:
 
 
 def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
-    from fastrec import api
+    from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.files.evaluate import evaluate_log
 
     named = _plan(options, _usual_metrics(options))
     calls = list(named.values())
     check_outputs([path, options["users"]], options)
 
-    def make_evaluator(has_users: bool) -> api.ScoreEvaluator:  # noqa: FBT001 - called by position
+    def make_evaluator(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
         all_of_them = bool(options["metrics"]) or has_users
         asked = {name: call for name, call in named.items() if all_of_them or not call.needs_users}
         _check_thresholds(options["fail_under"], asked)
-        return api.ScoreEvaluator(
+        return ScoreEvaluator(
             list(asked),
             like=options["like"],
             per_user=has_users and per_user,
@@ -1284,7 +1284,7 @@ def completion(shell: str) -> None:
 @click.argument("what", type=click.Choice(["lists", "scores", "all"]), default="all")
 def warmup(what: str) -> None:
     """Compile what the first evaluation needs: of recommended lists, of scored rows, or all."""
-    from fastrec import api
+    from fastrec import precompile
 
     with _progress() as watch:
-        api.warmup(what, progress=lambda done, total: watch(f"compiling, {done} of {total} done"))
+        precompile.warmup(what, progress=lambda done, total: watch(f"compiling, {done} of {total} done"))

@@ -17,7 +17,7 @@ from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Plan
 
 if TYPE_CHECKING:
-    from fastrec.scored.curves import ScoreRuns
+    from fastrec.scored.runs import ScoreRuns
 
 __all__ = ["check_grades", "check_row_metrics", "check_values", "collect_runs", "make_source"]
 
@@ -204,7 +204,7 @@ def collect_runs(plan: Plan, rows: Rows, n_threads: int) -> Iterator[tuple[RunKe
 
 
 def _runs(positive: Array, scores: Array, weights: Array | None, chosen: Array | None, n_threads: int) -> ScoreRuns:
-    from fastrec.scored.curves import ScoreRuns  # loaded where it is used: lists need no part of it
+    from fastrec.scored.runs import ScoreRuns  # loaded where it is used: lists need no part of it
 
     runs = ScoreRuns(weighted=weights is not None)
     if chosen is None:

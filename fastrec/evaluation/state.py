@@ -21,7 +21,7 @@ from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.report.soundness import SLACK, check_range
 
 if TYPE_CHECKING:
-    from fastrec.scored.curves import ScoreRuns
+    from fastrec.scored.runs import ScoreRuns
 
 __all__ = ["FORM", "GroupKey", "Part", "RunKey", "State"]
 
@@ -331,13 +331,13 @@ def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool
 
 def _no_runs() -> ScoreRuns:
     """Before the first batch: what an empty one leaves."""
-    from fastrec.scored.curves import ScoreRuns
+    from fastrec.scored.runs import ScoreRuns
 
     return ScoreRuns()
 
 
 def _unpack_runs(arrays: dict[str, Array], start: str, *, weighted: bool) -> ScoreRuns:
-    from fastrec.scored.curves import ScoreRuns  # only who has rows in order needs it
+    from fastrec.scored.runs import ScoreRuns  # only who has rows in order needs it
 
     own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
     return ScoreRuns.unpack(own, weighted=weighted)

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from fastrec.api import Evaluator, ScoreEvaluator, usual_of_rows
 from fastrec.checks import check_path, check_progress, check_text, listed
+from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.files.database import interruptible, run
 from fastrec.files.formats import (

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
+
 import numpy as np
-from fastrec.checks import MAX_COUNT, whole_number
-from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
+
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import runs as kernels
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.launch import resolve_threads
-from fastrec.runtime.threads import run_in_threads
-from fastrec.runtime.turns import Shared, in_turn
-from fastrec.scored.sorting import FORMS, Rows, Runs, bucket_runs, in_buckets, joined_runs, kernel_for, plain_runs, sorted_keys, weighted_runs
+from fastrec.scored.sorting import (
+    FORMS,
+    Rows,
+    Runs,
+    bucket_runs,
+    in_buckets,
+    joined_runs,
+    kernel_for,
+    plain_runs,
+    sorted_keys,
+    weighted_runs,
+)
 
-__all__ = ["Interpolation", "ROUNDING", "auc_of_pairs", "auc_of_rows", "auc_of_sums", "cumulative", "pairs_of_counts", "pairs_won", "partial_of_blocks", "partial_of_weights", "precision_area", "step_area"]
-
+__all__ = [
+    "ROUNDING",
+    "Interpolation",
+    "auc_of_pairs",
+    "auc_of_rows",
+    "auc_of_sums",
+    "cumulative",
+    "pairs_of_counts",
+    "pairs_won",
+    "partial_of_blocks",
+    "partial_of_weights",
+    "precision_area",
+    "step_area",
+]
 
 
 Array = np.ndarray[Any, Any]
@@ -68,10 +83,12 @@ def pairs_won(positives: Array, negatives: Array) -> tuple[int, int]:
 
 
 def pairs_of_counts(positives: Array, negatives: Array) -> Pairs:
+    """Return the pairs of runs given by their positives and negatives."""
     return Pairs(pairs_won(positives, negatives)[0], int(positives.sum()), int(negatives.sum()))
 
 
 def auc_of_pairs(pairs: Pairs) -> float:
+    """Return the area under the ROC curve; NaN without a pair."""
     n_pairs = pairs.positives * pairs.negatives
     return pairs.twice / (2 * n_pairs) if n_pairs else math.nan
 

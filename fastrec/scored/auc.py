@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
+
 import numpy as np
-from fastrec.checks import MAX_COUNT, whole_number
+
 from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
-from fastrec.inputs.ragged import read_only
-from fastrec.kernels import runs as kernels
-from fastrec.runtime.compiler import Entry
+from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores
 from fastrec.runtime.launch import resolve_threads
-from fastrec.runtime.threads import run_in_threads
-from fastrec.runtime.turns import Shared, in_turn
 from fastrec.scored.areas import auc_of_rows
-from fastrec.scored.sorting import Rows, SMALL_ROWS
+from fastrec.scored.sorting import SMALL_ROWS, Rows
 
 __all__ = ["AucTest", "auc", "auc_test", "no_threads_if_small", "read_rows"]
-
 
 
 Array = np.ndarray[Any, Any]

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
+
 import numpy as np
-from fastrec.checks import MAX_COUNT, whole_number
-from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
-from fastrec.inputs.ragged import read_only
-from fastrec.kernels import runs as kernels
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.launch import resolve_threads
-from fastrec.runtime.threads import run_in_threads
-from fastrec.runtime.turns import Shared, in_turn
+
+from fastrec.exceptions import InputError, InputTypeError
 from fastrec.scored.areas import auc_of_pairs, cumulative, pairs_of_counts, step_area
 from fastrec.scored.auc import no_threads_if_small, read_rows
 from fastrec.scored.runs import ScoreRuns
 from fastrec.scored.sorting import Runs
 
 __all__ = ["CurveComparison", "PrCurve", "RocCurve", "break_even_point", "compare_curves", "pr_curve", "roc_curve"]
-
 
 
 Array = np.ndarray[Any, Any]

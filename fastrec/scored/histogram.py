@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from fractions import Fraction
-from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
+
 import numpy as np
-from fastrec.checks import MAX_COUNT, whole_number
+
+from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
 from fastrec.inputs.ragged import read_only
-from fastrec.kernels import runs as kernels
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.launch import resolve_threads
 from fastrec.runtime.threads import run_in_threads
 from fastrec.runtime.turns import Shared, in_turn
 from fastrec.scored.areas import ROUNDING, pairs_won
-from fastrec.scored.auc import auc, no_threads_if_small, read_rows
+from fastrec.scored.auc import no_threads_if_small, read_rows
 from fastrec.scored.sorting import BLOCK, FORMS, kernel_for, key_buffer, refuse_found
 
 __all__ = ["BoundedAuc", "ScoreHistogram", "bounded_auc"]
-
 
 
 Array = np.ndarray[Any, Any]

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from fractions import Fraction
-from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any
+
 import numpy as np
-from fastrec.checks import MAX_COUNT, whole_number
-from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
+
+from fastrec.checks import MAX_COUNT
+from fastrec.exceptions import InputError
+from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.ragged import read_only
-from fastrec.kernels import runs as kernels
-from fastrec.runtime.compiler import Entry
-from fastrec.runtime.launch import resolve_threads
-from fastrec.runtime.threads import run_in_threads
-from fastrec.runtime.turns import Shared, in_turn
-from fastrec.scored.areas import Interpolation, auc_of_pairs, auc_of_sums, cumulative, pairs_of_counts, partial_of_blocks, partial_of_weights, precision_area
-from fastrec.scored.sorting import Rows, Runs, count_runs, joined_runs, kernel_for, merged_runs, plain_runs, weighted_runs
+from fastrec.scored.areas import (
+    Interpolation,
+    auc_of_pairs,
+    auc_of_sums,
+    cumulative,
+    pairs_of_counts,
+    partial_of_blocks,
+    partial_of_weights,
+    precision_area,
+)
+from fastrec.scored.sorting import (
+    Rows,
+    Runs,
+    count_runs,
+    joined_runs,
+    kernel_for,
+    merged_runs,
+    plain_runs,
+    weighted_runs,
+)
 
 __all__ = ["ScoreRuns", "quantile_bins"]
-
 
 
 Array = np.ndarray[Any, Any]

@@ -5,23 +5,34 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from fractions import Fraction
-from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
+
 import numpy as np
-from fastrec.checks import MAX_COUNT, whole_number
-from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores, refuse_nan
+
+from fastrec.exceptions import InputError
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import runs as kernels
 from fastrec.runtime.compiler import Entry
-from fastrec.runtime.launch import resolve_threads
 from fastrec.runtime.threads import run_in_threads
-from fastrec.runtime.turns import Shared, in_turn
 
-__all__ = ["BLOCK", "FORMS", "Rows", "Runs", "SMALL_ROWS", "bucket_runs", "count_runs", "in_buckets", "joined_runs", "kernel_for", "key_buffer", "merged_runs", "plain_runs", "refuse_found", "sorted_keys", "weighted_runs"]
-
+__all__ = [
+    "BLOCK",
+    "FORMS",
+    "SMALL_ROWS",
+    "Rows",
+    "Runs",
+    "bucket_runs",
+    "count_runs",
+    "in_buckets",
+    "joined_runs",
+    "kernel_for",
+    "key_buffer",
+    "merged_runs",
+    "plain_runs",
+    "refuse_found",
+    "sorted_keys",
+    "weighted_runs",
+]
 
 
 Array = np.ndarray[Any, Any]
@@ -164,6 +175,7 @@ def sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, Bu
 
 
 def in_buckets(work: Callable[[slice], Any], buckets: Buckets, n_threads: int) -> list[Any]:
+    """Do the work on the slice of each bucket, side by side."""
     parts = buckets.parts()
     return run_in_threads(lambda at: work(parts[at]), range(len(parts)), n_threads)
 
@@ -212,6 +224,7 @@ def plain_runs(scores: Array, positives: Array, negatives: Array) -> Runs:
 
 
 def merged_runs(first: Runs, second: Runs) -> Runs:
+    """Merge runs of ascending scores."""
     n = len(first.scores) + len(second.scores)
     scores = np.empty(n)
     positives, negatives = np.empty((2, n), np.int64)

@@ -22,8 +22,10 @@ import numpy as np
 
 from fastrec import exceptions
 from fastrec._version import __version__
-from fastrec.api import Duplicates, Evaluator, NoRecs, NoTruth, OneClass, ScoreEvaluator, Ties, usual_of_rows
 from fastrec.checks import listed_in_order, whole_number
+from fastrec.evaluation.evaluators import Duplicates, NoRecs, NoTruth, OneClass, Ties
+from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MetricError
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.frames import Columns, extra_column
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from fastrec.evaluation.state import RunKey
-    from fastrec.scored.curves import BoundedAuc, ScoreRuns
+    from fastrec.scored.histogram import BoundedAuc
+    from fastrec.scored.runs import ScoreRuns
 
 __all__ = ["SparkReport", "bounded_auc", "evaluate", "evaluate_scores"]
 
@@ -318,7 +321,7 @@ def bounded_auc(log: DataFrame, *, label: str = "label", score: str = "score", b
 
     from pyspark.sql import functions
 
-    from fastrec.scored.curves import ScoreHistogram
+    from fastrec.scored.histogram import ScoreHistogram
 
     whole = ScoreHistogram(bits)
     for name in (label, score):
@@ -708,7 +711,7 @@ def _count_bins(batches: Iterable[Batch], values: tuple[str, str], bits: int) ->
     import pyarrow as pa
 
     from fastrec.inputs.columns import check_classes, check_floats
-    from fastrec.scored.curves import ScoreHistogram
+    from fastrec.scored.histogram import ScoreHistogram
 
     _keep_code_on_this_node()
     seen = ScoreHistogram(bits)
@@ -729,7 +732,7 @@ def _order_of_rows(
     side: _Side, values: tuple[str, str], groupings: Sequence[str], views: Mapping[int, float]
 ) -> Iterator[tuple[RunKey, ScoreRuns]]:
     """The positive and negative rows of each distinct score, for all rows and for the groups of each grouping."""
-    from fastrec.scored.curves import ScoreRuns
+    from fastrec.scored.runs import ScoreRuns
 
     yield from (((view, None), ScoreRuns()) for view in views)
     for nth, grouping in enumerate(groupings or [None]):

@@ -1,0 +1,513 @@
+"""What evaluators of lists and of rows share: arguments, batches, merging, states, reports."""
+
+from __future__ import annotations
+
+import io
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from fastrec._version import __version__
+from fastrec.checks import (
+    COUNT,
+    check_choice,
+    check_flag,
+    check_form,
+    is_number,
+    one_of,
+    whole_number,
+    with_article,
+)
+from fastrec.evaluation.engine import Outcome
+from fastrec.evaluation.state import FORM as SEEN
+from fastrec.evaluation.state import Part, State
+from fastrec.exceptions import InputError, InputTypeError, MetricError, one_line, shown
+from fastrec.inputs.frames import Columns, read_user_labels
+from fastrec.inputs.hints import HINT, Example, Hint
+from fastrec.inputs.lists import (
+    DUPLICATES_CHOICES,
+    RANK_GAPS,
+    TIES,
+    AboutUsers,
+)
+from fastrec.inputs.users import SeenUsers, User, check_saved_ids, join_ids
+from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
+from fastrec.metrics.plan import Asked, Plan, make_plan
+from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
+from fastrec.report.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
+from fastrec.report.report import Estimate, GroupEstimate, Report, doubts, record
+from fastrec.report.soundness import Claims, nan_is_asked
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.turns import Shared, in_turn
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = [
+    "MAX_ROWS_OF_USER",
+    "OF_USERS",
+    "POLICY_CHOICES",
+    "BaseEvaluator",
+    "Duplicates",
+    "NoRecs",
+    "NoTruth",
+    "OneClass",
+    "Ties",
+    "about_users",
+    "check_min_gain",
+    "check_n_items",
+    "refuse_arrays",
+    "wanted_metrics",
+]
+
+
+Array = np.ndarray[Any, Any]
+Ties = Literal["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]
+NoRecs = Literal["skip", "zero", "nan", "error"]
+NoTruth = Literal["skip", "zero", "nan", "error", "judged", "listed"]
+Duplicates = Literal["error", "first", "miss"]
+OneClass = Literal["drop", "half", "zero", "nan", "error"]
+STATE_FORMAT = 2  # of what to_bytes writes
+MAX_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
+POLICY_CHOICES = {
+    "ties": tuple(TIES),
+    "no_truth": NO_TRUTH_CHOICES,
+    "no_recs": NO_RECS_CHOICES,
+    "duplicates": DUPLICATES_CHOICES,
+}
+HEAD = {"kind": one_of(("Evaluator", "ScoreEvaluator")), "state": COUNT, "fastrec": str}  # of any version
+FORM = {  # of the document of `to_bytes`
+    "metrics": [str],
+    "settings": dict,
+    "like": {"like?": str, "names?": {str: str}, "rank_gaps?": one_of(RANK_GAPS)},
+    "per_user": bool,
+    "batches": {str: bool},
+    "facts": {str: COUNT},
+    "hints?": [HINT],
+    "labelled?": [str],
+    "weighted?": bool,
+    "seen?": SEEN,
+}
+OF_USERS = ("user_ids", "groups", "user_weight", "exclude")
+
+
+def about_users(columns: Columns, user_ids: Any, groups: Any, user_weight: Any) -> AboutUsers:
+    """What was passed about users: ids, groups and weights."""
+    labels = read_user_labels(columns.by, columns.user)
+    columns = columns if labels is None else columns._replace(by=None)
+    return AboutUsers(user_ids, groups, user_weight, columns, labels)
+
+
+class Wanted(NamedTuple):
+    """Metrics as they were asked for."""
+
+    calls: list[Call]
+    policies: dict[str, str]  # where the call does not say them
+    min_gain: MinGain | None  # likewise
+    like: dict[str, Any]  # "like", the tool whose names these are, and "names", {name: metric}; empty without
+
+    def fill(self, **given: str | None) -> dict[str, str]:
+        """The policies of the call, checked."""
+        for name, value in given.items():
+            if value is not None:
+                check_choice(name, value, POLICY_CHOICES[name])
+        return {name: self.policies[name] if value is None else value for name, value in given.items()}
+
+
+def wanted_metrics(
+    kind: str, like: str | None, metrics: str | Iterable[str] | None, k: Any, min_gain: MinGain | None
+) -> Wanted:
+    """The metrics of lists or of rows that are meant."""
+    if like is None:
+        usual = DEFAULT_SCORE_METRICS if kind == "rows" else None
+        return Wanted(expand(metrics, k, usual), DEFAULT_POLICIES, None, {})
+    recipe = find_recipe(like)
+    calls = recipe.translate(metrics, k, kind, min_gain)
+    names = {name: call.text for name, call in calls.items() if name != call.text}
+    return Wanted(
+        list({call.text: call for call in calls.values()}.values()),
+        recipe.policies,
+        recipe.min_gain,
+        {"like": recipe.name, "names": names}
+        | ({} if recipe.rank_gaps == "close" else {"rank_gaps": recipe.rank_gaps}),
+    )
+
+
+class BaseEvaluator(Shared, ABC):
+    """What evaluators of lists and of scored rows share: a plan, a state that adds up, a report."""
+
+    _way_on = "reset() forgets it"
+
+    def __init__(self, wanted: Wanted, settings: dict[str, Any], *, per_user: bool, n_threads: int | None) -> None:
+        super().__init__()
+        self._calls = tuple(wanted.calls)
+        self._like = wanted.like
+        self._settings = settings
+        self._n_threads = resolve_threads(n_threads)
+        self._per_user = check_flag("per_user", per_user)
+        self._part = False
+        self._forget()
+        self._plan(weighted=False)  # a metric that lacks something says so now
+
+    def _forget(self) -> None:
+        """Hold no users."""
+        self._state: State | None = None
+        self._facts: dict[str, int] = {}
+        self._hints: dict[str, Hint] = {}  # by text: each once, in order
+        self._values: list[Array] = []
+        self._users: list[Array] = []
+        self._labels: dict[str, list[Array]] = {}
+        self._seen = SeenUsers()
+
+    def reset(self) -> None:
+        """Forget all users, and keep the metrics and settings: the next epoch begins.
+
+        An evaluator that was interrupted can be used again after it.
+
+        Examples
+        --------
+        >>> evaluator = fastrec.Evaluator("recall@1")
+        >>> for epoch in [[[1], [2]], [[1], [3]]]:
+        ...     evaluator.update(epoch, [[1], [3]])
+        ...     print(evaluator.result()["recall@1"])
+        ...     evaluator.reset()
+        0.5
+        1.0
+        """
+        with self._turn.held(), self._changing():
+            self._forget()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The rules of the call: min_gain, n_items and the policies."""
+        return dict(self._settings)
+
+    def as_part(self) -> Self:
+        """Make this the evaluator of a part of data that someone cuts who knows that each user is whole in one place.
+
+        What it keeps then does not grow with users or rows: no ids of users (a user who comes twice goes unnoticed),
+        nor the order of all rows, which `add_order` brings. Rows without users are summed one by one, so that the sums
+        do not depend on the cut. Returns this evaluator.
+        """
+        self._part = True
+        return self
+
+    def _plan(self, *, weighted: bool) -> Plan:
+        rules = self._settings
+        asked = Asked(
+            min_gain=rules["min_gain"],
+            n_items=rules["n_items"],
+            weighted=weighted,
+            per_user=self._per_user,
+            expected=rules["ties"] == "expected",
+            one_class=rules.get("one_class", "drop"),
+        )
+        return make_plan(self._calls, asked)
+
+    def _check_batch(self, users: User) -> None:
+        if self._state is None:
+            return
+        if self._state.plan.weighted != (users.weights is not None):
+            raise InputError("user_weight must be given in every update or in none")
+        self._state.check_groups(users.keys)
+        if self._part:
+            return
+        if bool(self._users) != (users.ids is not None):
+            raise InputError("user_ids must be given in every update or in none")
+        if users.ids is not None and (again := self._seen.find(users.ids)) is not None:
+            raise InputError(f"user {shown(again)} was in an earlier update: a user comes whole in one")
+
+    def _keep(self, plan: Plan, outcome: Outcome, users: User, facts: dict[str, int]) -> State:
+        """Everything went well: only now the state changes."""
+        if self._state is None:
+            self._state = State(plan)
+        self._state.add(outcome, users.keys)
+        self._facts = {name: self._facts.get(name, 0) + count for name, count in facts.items()}
+        if outcome.per_user is not None:
+            self._values.append(outcome.per_user if users.order is None else outcome.per_user[:, users.order])
+            for name, labels in users.labels().items():
+                self._labels.setdefault(name, []).append(labels)
+        if users.ids is not None and not self._part:
+            self._users.append(users.ids.copy() if users.order is None else users.ids[users.order])
+            self._seen.add(users.ids)
+        return self._state
+
+    def _merge(self, other: Self) -> None:
+        """Add what another evaluator with the same metrics and settings has seen."""
+        if type(other) is not type(self):
+            raise InputTypeError(f"merge takes {with_article(type(self).__name__)}, found {type(other).__name__}")
+        if other is self:
+            raise InputError(
+                f"{with_article(type(self).__name__)} cannot be merged with itself: its users would count twice"
+            )
+        with self._with(other):
+            self._merge_whole(other)
+
+    def _merge_whole(self, other: Self) -> None:
+        for name, mine, theirs in self._differences(other):
+            if mine != theirs:
+                raise InputError(
+                    f"merge needs equal settings, but {name} is {shown(mine)} here and {shown(theirs)} there"
+                )
+        if other._state is None:
+            return
+        if self._state is not None:
+            if self._state.plan.weighted != other._state.plan.weighted:
+                raise InputError("merge needs user_weight on both sides or on none")
+            if bool(self._users) != bool(other._users):
+                raise InputError("merge needs user_ids on both sides or on none")
+            self._state.check_groups(other._state.groups)
+        if (again := self._seen.common(other._seen)) is not None:
+            raise InputError(f"user {shown(again)} is on both sides: a user comes whole in one update")
+        with self._changing():
+            self._state = State(other._state.plan) if self._state is None else self._state
+            self._state.merge(other._state)
+            self._facts = {name: self._facts.get(name, 0) + count for name, count in other._facts.items()}
+            self._values = [*self._values, *other._values]
+            for name, labels in other._labels.items():
+                self._labels.setdefault(name, []).extend(labels)
+            self._users = [*self._users, *other._users]
+            self._add_hints(other._hints.values())
+            self._seen.merge(other._seen)
+            self._take_kind(other)
+
+    def _add_hints(self, hints: Iterable[Hint]) -> None:
+        self._hints |= {hint.text: hint.joined(self._hints.get(hint.text)) for hint in hints}
+
+    def _differences(self, other: BaseEvaluator) -> Iterator[tuple[str, Any, Any]]:
+        yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
+        yield "formulas", [c.metric.formula for c in self._calls], [c.metric.formula for c in other._calls]
+        yield "per_user", self._per_user, other._per_user
+        for name, value in self._settings.items():
+            yield name, value, other._settings[name]
+        theirs = other._kind_of_batches()
+        yield from ((name, mine, theirs[name]) for name, mine in self._kind_of_batches().items() if name in theirs)
+
+    def _kind_of_batches(self) -> dict[str, bool]:
+        """What all batches have in common; empty before the first."""
+        return {}
+
+    @abstractmethod
+    def _take_kind(self, other: Self) -> None:
+        """Batches are from now on of the kind of another evaluator's."""
+
+    @in_turn
+    def to_bytes(self) -> bytes:
+        """Everything seen so far, to be sent or kept: `from_bytes` makes an equal evaluator of it, on any machine.
+
+        The bytes are a compressed archive of numbers and text, without code. Metrics are kept by name: those of one's
+        own must be registered where the bytes are read. Reading them elsewhere and merging gives the same bits as
+        evaluating everything in one place.
+
+        Raises
+        ------
+        InputError
+            If users have ids that are neither texts nor integers.
+        """
+        document: dict[str, Any] = {
+            "state": STATE_FORMAT,
+            "kind": type(self).__name__,
+            "fastrec": __version__,
+            "metrics": [call.text for call in self._calls],
+            "settings": self._settings,
+            "like": self._like,
+            "per_user": self._per_user,
+            "batches": self._kind_of_batches(),
+            "facts": self._facts,
+            "hints": list(self._hints.values()),
+        }
+        arrays = pack_ids(join_ids(self._users))
+        if self._state is not None:
+            document["weighted"] = self._state.plan.weighted
+            document["seen"], more = self._state.pack()
+            arrays |= more
+            if self._per_user:
+                arrays["per_user"] = np.concatenate(self._values, axis=1)
+                document["labelled"], more = pack_labels(self._join_labels(self._state.n_users))
+                arrays |= more
+        stream = io.BytesIO()
+        write_archive(stream, "evaluator", document, arrays, small=True)
+        return stream.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, n_threads: int | None = None) -> Self:
+        """The evaluator that `to_bytes` was called on, with its metrics, settings and everything it has seen.
+
+        Raises
+        ------
+        InputError
+            If the bytes are damaged, of another kind of evaluator, or of a version that computes otherwise.
+        MetricError
+            If a metric is not known here.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise InputTypeError(f"from_bytes takes what to_bytes gave, bytes, found {type(data).__name__}")
+        try:
+            document, arrays = read_archive(io.BytesIO(data), "evaluator")
+            check_form(document, HEAD, "the state")
+            found = document["kind"], document["state"]
+        except Exception as error:  # a damaged archive can fail in the zip, an array, the text or the content
+            raise InputError(f"not the state of an evaluator: {error}") from error
+        if found[0] != cls.__name__:
+            raise InputError(f"holds {with_article(str(found[0]))}: use {found[0]}.from_bytes")
+        if found[1] != STATE_FORMAT:
+            raise InputError(
+                f"a state of format {found[1]}, of fastrec {one_line(document['fastrec'])}; this version reads "
+                f"{STATE_FORMAT}"
+            )
+        try:
+            check_form(document, FORM, "the state")
+            evaluator = cls(
+                document["metrics"], per_user=document["per_user"], n_threads=n_threads, **document["settings"]
+            )
+            evaluator._like = document["like"]
+            evaluator._restore(document, arrays)
+            evaluator._check_values()
+        except MetricError:
+            raise
+        except Exception as error:
+            raise InputError(f"not a state that this version reads: {error}") from error
+        return evaluator
+
+    def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Take over what another evaluator has seen."""
+        self._facts = {str(name): int(count) for name, count in document["facts"].items()}
+        self._add_hints(
+            Hint(str(text), str(counted), None if example is None else Example(*example))
+            for text, counted, example in document.get("hints", ())
+        )
+        if "seen" not in document:
+            return
+        self._state = State.unpack(self._plan(weighted=document["weighted"]), document["seen"], arrays)
+        wanted = self._state.n_users
+        if (ids := check_saved_ids(unpack_ids(arrays, wanted))) is not None:
+            self._users = [ids]
+            self._seen.add(ids)
+        if self._per_user:
+            values, shape = arrays["per_user"], (len(self._calls), wanted)
+            if values.dtype != np.float64 or values.shape != shape:
+                raise InputError(f"values of users must be float64 {shape}, found {values.dtype} {values.shape}")
+            self._values = [values]
+            labels = unpack_labels(document.get("labelled", ()), arrays, wanted)
+            self._labels = {name: [own] for name, own in labels.items()}
+
+    def _check_values(self) -> None:
+        """Refuse sums that contradict the values of users that came with them."""
+        state = self._state
+        if state is None or not self._per_user:
+            return
+        calls = {call.text: call for call in self._calls}
+        Claims(
+            calls=calls,
+            plain=frozenset(value.call.text for value in state.plan.values if value.is_plain),
+            n_users=state.n_users,
+            weighted=state.plan.weighted,
+            estimates=self._estimates(state),
+            groups=_estimate_groups(state),
+            values=self._join_values(state.n_users, copied=False) or {},
+            labels=self._join_labels(state.n_users),
+            nan_is_asked=nan_is_asked(self._settings, self._calls),
+        ).check()
+
+    def _estimates(self, state: State) -> dict[str, Estimate]:
+        return {value.call.text: self._estimate(state.part(), value) for value in state.plan.values}
+
+    def result(self) -> Report:
+        """The report on all users so far; more may be added afterwards."""
+        return self._report(copied=True)
+
+    @in_turn
+    def _report(self, *, copied: bool, silent: Collection[str] = ()) -> Report:
+        state = self._state if self._state is not None else State(self._plan(weighted=False))
+        data = self._describe_data(state)
+        lines = [*doubts(data), *(hint.line(data) for hint in self._hints.values())]
+        report = Report(
+            estimates=self._estimates(state),
+            users=self._count_users(state),
+            data=data,
+            settings={**self._settings, "weighted": state.plan.weighted, **self._like},
+            groups=_estimate_groups(state),
+            per_user=self._join_values(state.n_users, copied=copied),
+            user_ids=join_ids(self._users),
+            fastrec_version=__version__,
+            labels=self._join_labels(state.n_users),
+            warnings=[],
+        )
+        record(report, lines, silent=silent)
+        return report
+
+    def _estimate(self, users: Part, value: Any) -> Estimate:
+        return Estimate(*users.estimate(value))
+
+    @abstractmethod
+    def _count_users(self, state: State) -> dict[str, int]:
+        """Users by what became of them."""
+
+    @abstractmethod
+    def _describe_data(self, state: State) -> dict[str, Any]:
+        """What was seen in the data."""
+
+    def _join_labels(self, n_users: int) -> dict[str, Array]:
+        """The label of each user; a grouping that some batches lack has none."""
+        joined = {name: join_ids(parts) for name, parts in self._labels.items()}
+        return {name: labels for name, labels in joined.items() if labels is not None and len(labels) == n_users}
+
+    def _join_values(self, n_users: int, *, copied: bool) -> dict[str, Array] | None:
+        if not self._per_user:
+            return None
+        if len(self._values) > 1:
+            self._values = [np.concatenate(self._values, axis=1)]
+        values = self._values[0] if self._values else np.zeros((len(self._calls), n_users))
+        return {call.text: row.copy() if copied else row for call, row in zip(self._calls, values, strict=True)}
+
+
+def _estimate_groups(state: State) -> dict[str, dict[str | int, dict[str, Estimate]]]:
+    groups: dict[str, dict[str | int, dict[str, Estimate]]] = {}
+    for grouping, label in state.groups:
+        own, rest = state.part((grouping, label)), state.rest((grouping, label))
+        groups.setdefault(grouping, {})[label] = {
+            value.call.text: GroupEstimate(*own.estimate(value), rest=Estimate(*rest.estimate(value)))
+            for value in state.plan.values
+        }
+    return groups
+
+
+def refuse_arrays(**arguments: Any) -> None:
+    """Arrays that cannot go with a data frame, whose columns have names."""
+    wanted = {"indptr": "user", "user_ids": "user", "item_ids": "item", "groups": "by"}
+    for name, value in arguments.items():
+        if value is not None:
+            raise InputError(
+                f"{name} goes with labels and scores, but scores is None; of a data frame, {wanted[name]}=... names "
+                "the column"
+            )
+
+
+def check_min_gain(min_gain: Any) -> float | None:
+    """Return the argument as a float, or None."""
+    if min_gain is None:
+        return None
+    if not is_number(min_gain):
+        raise InputTypeError(f"min_gain must be a number, found {shown(min_gain)}")
+    try:
+        value = float(min_gain)
+    except OverflowError:
+        value = math.inf
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"min_gain must be finite and above 0, found {shown(min_gain)}")
+    return value
+
+
+def check_n_items(n_items: Any) -> int | None:
+    """Return the argument as an int, or None."""
+    if n_items is None:
+        return None
+    number = whole_number(n_items)
+    if number is None:
+        raise InputTypeError(f"n_items must be a whole number, found {shown(n_items)}")
+    if not 1 <= number <= 2**53:
+        raise InputError(f"n_items must be from 1 to 2**53, found {shown(n_items)}")
+    return number

@@ -1,0 +1,70 @@
+"""What a kernel found wrong, in the words of whoever called: names of users and items, values, limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastrec.evaluation.engine import KernelError
+from fastrec.exceptions import InputError, MetricError
+from fastrec.inputs.lists import (
+    Lists,
+    Names,
+)
+from fastrec.kernels import codes as op
+from fastrec.metrics.plan import Failure, Plan
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["explain_fault"]
+
+
+def explain_fault(error: KernelError, plan: Plan, names: Names, rules: dict[str, Any], log: Lists | None) -> InputError:
+    """The error for what a kernel found, with the names of users and items."""
+    (code, user, at), metric = error.failure, error.metric
+    who = names.user(user)
+    if log is not None and (wrong := _explain_item(error.failure, who, names, log)) is not None:
+        return wrong
+    if code == op.TIED:
+        return _explain_tie(who, plan, rules["ties"])
+    if code == op.USER_NO_TRUTH:
+        return InputError(f"user {who} has no relevant item, and no_truth='error'")
+    if code == op.USER_NO_RECS:
+        return InputError(f"user {who} has no list, and no_recs='error'")
+    if code == op.SMALL_CATALOGUE:
+        return InputError(f"n_items = {rules['n_items']} is too small: list and truth of user {who} hold {at} items")
+    if code == op.OUT_OF_LIMITS and " " in metric:
+        return InputError(f"user {who} {metric}")
+    if code in (op.OUT_OF_LIMITS, op.OUT_OF_RANGE):
+        return InputError(f"{metric} of user {who} is not a number within the range that the metric declares")
+    return InputError(f"{metric} of user {who} is too large for a double")
+
+
+def _explain_tie(who: str, plan: Plan, ties: str) -> InputError:
+    if ties == "error":
+        return InputError(f"user {who} has a relevant item whose score another item shares, and ties='error'")
+    return MetricError(
+        f"{plan.not_linear[0]} has no closed form for its mean over orders of tied scores, which user {who} has; say "
+        "what decides between them with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+    )
+
+
+def _explain_item(failure: Failure, who: str, names: Names, log: Lists) -> InputError | None:
+    """The error for an item that stands twice, or is negative."""
+    code, user, at = failure
+    if code in (op.DUPLICATE_REC, op.NEGATIVE_REC):
+        item = log.rec_items[log.rec_indptr[user] + at]
+        if code == op.DUPLICATE_REC:
+            return InputError(
+                f"recs of user {who}: item {names.item(item)} stands twice, the second time at rank {at + 1}; "
+                "duplicates='first' or 'miss' would accept it"
+            )
+        return InputError(f"recs of user {who}: item ids must not be negative, found {item} at rank {at + 1}")
+    if code in (op.DUPLICATE_TRUTH, op.NEGATIVE_TRUTH):
+        item = log.truth_items[log.truth_indptr[user] + at]
+        if code == op.DUPLICATE_TRUTH:
+            return InputError(
+                f"truth of user {who}: item {names.item(item)} stands twice; duplicates='first' or 'miss' would merge"
+            )
+        return InputError(f"truth of user {who}: item ids must not be negative, found {item} at position {at}")
+    return None

@@ -1,0 +1,216 @@
+"""The evaluator of lists against truth, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from fastrec.checks import (
+    check_progress,
+)
+from fastrec.evaluation.engine import KernelError, evaluate_source
+from fastrec.evaluation.row_rules import check_grades
+from fastrec.evaluation.sources import ListSource
+from fastrec.evaluation.state import State
+from fastrec.exceptions import InputError, InputTypeError, MetricError, shown
+from fastrec.inputs.frames import Columns
+from fastrec.inputs.lists import (
+    AboutUsers,
+    Lists,
+    Prepared,
+    Settings,
+    prepare,
+)
+from fastrec.kernels import codes as op
+from fastrec.metrics.declaration import MinGain
+from fastrec.metrics.plan import Plan, Policies
+from fastrec.runtime.turns import in_turn
+
+if TYPE_CHECKING:
+    pass
+from fastrec.evaluation.evaluators import (
+    MAX_ROWS_OF_USER,
+    BaseEvaluator,
+    Duplicates,
+    NoRecs,
+    NoTruth,
+    Ties,
+    about_users,
+    check_min_gain,
+    check_n_items,
+    wanted_metrics,
+)
+from fastrec.evaluation.faults import explain_fault
+
+__all__ = ["Evaluator"]
+
+
+class Evaluator(BaseEvaluator):
+    """Evaluates users batch by batch, on one machine or many; batches add up and merge in any order.
+
+    A user comes whole in one batch. The sums kept are exact, so the result has the same bits for any cut of the
+    users into batches, any order of merging and any number of threads. Arguments are those of `evaluate`. An
+    evaluator serves one thread at a time and others wait: threads of one's own have one each, merged at the end.
+
+    Examples
+    --------
+    >>> first = fastrec.Evaluator(["recall@2"])
+    >>> first.update([[1, 2]], [[2, 9]])
+    >>> second = fastrec.Evaluator(["recall@2"])
+    >>> second.update([[3, 4]], [[4]])
+    >>> first.merge(second).result()["recall@2"]
+    0.75
+    """
+
+    def __init__(
+        self,
+        metrics: str | Iterable[str] | None = None,
+        *,
+        k: int | Iterable[int] | None = None,
+        per_user: bool = False,
+        min_gain: MinGain | None = None,
+        n_items: int | None = None,
+        like: str | None = None,
+        ties: Ties | None = None,
+        no_truth: NoTruth | None = None,
+        no_recs: NoRecs | None = None,
+        duplicates: Duplicates | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        wanted = wanted_metrics("lists", like, metrics, k, min_gain)
+        policies = wanted.fill(ties=ties, no_truth=no_truth, no_recs=no_recs, duplicates=duplicates)
+        for call in wanted.calls:
+            if call.metric.kind == "scores":
+                raise MetricError(
+                    f"{call.text} takes scored, labelled rows: fastrec.evaluate_scores(labels, scores, ...)"
+                )
+        settings: dict[str, Any] = {
+            "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
+            "n_items": check_n_items(n_items),
+            **policies,
+        }
+        super().__init__(wanted, settings, per_user=per_user, n_threads=n_threads)
+
+    def update(
+        self,
+        recs: Any,
+        truth: Any,
+        *,
+        user_ids: Any = None,
+        groups: Any = None,
+        user_weight: Any = None,
+        exclude: Any = None,
+        user: str | None = None,
+        item: str | None = None,
+        rank: str | None = None,
+        score: str | None = None,
+        gain: str | None = None,
+        by: Any = None,
+        progress: Callable[[int, int], Any] | None = None,
+    ) -> None:
+        """Add a batch of users. An error leaves what was added before as it is.
+
+        So does an interrupt, but for the moment in which the batch is added up: after one in there every call but
+        `reset` says that this evaluator cannot be used.
+
+        With ``user_ids`` (or dicts, or data frames) a user who comes in a second batch is an error. Batches must agree
+        in whether they have ids and weights.
+        """
+        check_progress(progress)
+        columns = Columns(user=user, item=item, rank=rank, score=score, gain=gain, by=by)
+        about = about_users(columns, user_ids, groups, user_weight)
+        self._add(self._prepare(recs, truth, exclude, about), progress)
+
+    @property
+    def _rank_gaps(self) -> str:
+        """What becomes of gaps between ranks, which the tool says whose names these are."""
+        return cast("str", self._like.get("rank_gaps", "close"))
+
+    def _differences(self, other: BaseEvaluator) -> Iterator[tuple[str, Any, Any]]:
+        yield from super()._differences(other)
+        yield "rank_gaps", self._rank_gaps, cast("Evaluator", other)._rank_gaps  # noqa: SLF001 - this class's own
+
+    def _prepare(self, recs: Any, truth: Any, exclude: Any, about: AboutUsers) -> Prepared:
+        """A batch as the engine takes it."""
+        rules = self._settings
+        settings = Settings(
+            rules["ties"],
+            rules["duplicates"],
+            self._n_threads,
+            self._rank_gaps,
+            graded=rules["min_gain"] != "any",
+        )
+        return prepare(recs, truth, exclude, about, settings)
+
+    @in_turn
+    def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
+        """Add a batch that was prepared under the same rules."""
+        rules = self._settings
+        log, users, names, facts, hints = prepared
+        self._check_batch(users)
+        plan = self._plan(weighted=users.weights is not None)
+        if log.gains is not None and plan.counts_any_gain:
+            log = log._replace(gains=np.maximum(log.gains, 0.0))
+        _check_sizes(plan, log)
+        if log.gains is None and plan.needs_gains:
+            log = log._replace(gains=np.ones(len(log.truth_items)))
+        policies = Policies(rules["no_truth"], rules["no_recs"])
+        try:
+            outcome = evaluate_source(
+                plan, policies, ListSource(*log), users.groups, users.weights, self._n_threads, progress
+            )
+        except KernelError as error:
+            raise explain_fault(error, plan, names, rules, log) from None
+        with self._changing():
+            self._keep(plan, outcome, users, {"truth_rows": len(log.truth_items), **facts})
+            self._add_hints(hints)
+
+    def merge(self, other: Evaluator) -> Evaluator:
+        """Add what another evaluator with the same metrics and settings has seen; returns this one."""
+        self._merge(other)
+        return self
+
+    def _take_kind(self, other: Evaluator) -> None:
+        """Batches of lists are of one kind."""
+
+    def _count_users(self, state: State) -> dict[str, int]:
+        return {
+            "total": state.n_users,
+            "evaluated": state.count(op.N_EVALUATED) + state.count(op.N_NAN),
+            "no_truth": state.count(op.N_NO_TRUTH),
+            "no_recs": state.count(op.N_NO_RECS),
+        }
+
+    def _describe_data(self, state: State) -> dict[str, Any]:
+        facts = [int(fact) for fact in state.facts]
+        relevant = facts[op.FACT_RELEVANT]
+        held = state.n_users - state.count(op.N_NO_TRUTH)
+        orders = ("rec_rows_by_rank", "rec_rows_by_score", "rec_rows_by_place")
+        changes = ("excluded_items", "duplicates_in_recs", "duplicates_in_truth")
+        names = ("rec_rows", *orders, "rec_lists_with_gaps", "truth_rows", "truth_rows_with_gains", *changes)
+        counts = {name: self._facts.get(name, 0) for name in names}
+        return {
+            **counts,
+            "truth_rows_not_relevant": counts["truth_rows"] - relevant,
+            "truth_users_with_recs": facts[op.FACT_LISTED] / held if held else float("nan"),
+            "truth_items_in_recs": facts[op.FACT_HITS] / relevant if relevant else float("nan"),
+        }
+
+
+def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
+    if isinstance(min_gain, str):
+        if min_gain != "any":
+            raise InputTypeError(f"min_gain must be a number or 'any', found {shown(min_gain)}")
+        return "any"
+    return check_min_gain(min_gain)
+
+
+def _check_sizes(plan: Plan, log: Lists) -> None:
+    """Users and gains that are too large, and gains that the asked metrics cannot take."""
+    lists, held = log.longest
+    if lists + held > MAX_ROWS_OF_USER:
+        raise InputError(f"a list and a truth hold at most {MAX_ROWS_OF_USER} items, found {lists} and {held}")
+    if len(log.truth_items):
+        check_grades(plan, np.ones(1) if log.gains is None else log.gains, "truth gains")

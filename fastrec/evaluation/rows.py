@@ -1,0 +1,271 @@
+"""The evaluator of scored, labelled rows, in batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastrec.checks import (
+    check_choice,
+    check_progress,
+)
+from fastrec.evaluation.engine import KernelError, evaluate_source
+from fastrec.evaluation.row_rules import check_row_metrics, check_values, collect_runs, make_source
+from fastrec.evaluation.state import Part, RunKey, State
+from fastrec.exceptions import InputError, MetricError
+from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
+from fastrec.inputs.lists import (
+    TIES,
+    Names,
+)
+from fastrec.inputs.rows import Rows, label_users, one_by_one, read_frame, read_rows
+from fastrec.kernels import codes as op
+from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, expand
+from fastrec.metrics.plan import Policies
+from fastrec.report.report import Estimate
+from fastrec.runtime.turns import in_turn
+
+if TYPE_CHECKING:
+    from fastrec.scored.runs import ScoreRuns
+from fastrec.evaluation.evaluators import (
+    BaseEvaluator,
+    NoTruth,
+    OneClass,
+    Ties,
+    check_min_gain,
+    check_n_items,
+    refuse_arrays,
+    wanted_metrics,
+)
+from fastrec.evaluation.faults import explain_fault
+
+__all__ = ["ScoreEvaluator", "usual_of_rows"]
+
+
+Array = np.ndarray[Any, Any]
+ONE_CLASS_CHOICES = ("drop", "half", "zero", "nan", "error")
+
+
+def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> dict[str, Any]:
+    """Metrics of scored rows, where none are named, and their cut-offs: those that these rows can have."""
+    calls = expand(None, k, DEFAULT_SCORE_METRICS)
+    had = [call for call in calls if has_users or not call.needs_users]
+    return {"metrics": [call.text for call in had if not (weighted and call.metric.kind == "ranking")]}
+
+
+class ScoreEvaluator(BaseEvaluator):
+    """Evaluates scored, labelled rows batch by batch; batches add up and merge in any order.
+
+    A user comes whole in one batch. The sums kept are exact, and metrics over the order of all rows (auc,
+    average_precision, ks) keep sorted runs of distinct scores, so the result has the same bits for any cut of the
+    users into batches, any order of merging and any number of threads. Arguments are those of `evaluate_scores`. An
+    evaluator serves one thread at a time and others wait: threads of one's own have one each, merged at the end.
+
+    Examples
+    --------
+    >>> first = fastrec.ScoreEvaluator(["auc"])
+    >>> first.update([1, 0], [0.9, 0.2])
+    >>> second = fastrec.ScoreEvaluator(["auc"])
+    >>> second.update([1, 0], [0.1, 0.5])
+    >>> first.merge(second).result()["auc"]
+    0.5
+    """
+
+    def __init__(
+        self,
+        metrics: str | Iterable[str] | None = None,
+        *,
+        k: int | Iterable[int] | None = None,
+        per_user: bool = False,
+        min_gain: float | None = None,
+        n_items: int | None = None,
+        like: str | None = None,
+        ties: Ties | None = None,
+        no_truth: NoTruth | None = None,
+        one_class: OneClass = "drop",
+        n_threads: int | None = None,
+    ) -> None:
+        wanted = wanted_metrics("rows", like, metrics, k, min_gain)
+        policies = wanted.fill(ties=ties, no_truth=no_truth)
+        for call in wanted.calls:
+            if call.min_gain == "any":
+                raise MetricError(f"{call.text} is for lists: it would make every scored row positive")
+        check_choice("one_class", one_class, ONE_CLASS_CHOICES)
+        settings: dict[str, Any] = {
+            "min_gain": check_min_gain(min_gain),
+            "n_items": check_n_items(n_items),
+            **policies,
+            "one_class": one_class,
+        }
+        super().__init__(wanted, settings, per_user=per_user, n_threads=n_threads)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._grouped: bool | None = None
+        self._row_weights: bool | None = None
+
+    @in_turn
+    def update(
+        self,
+        labels: Any,
+        scores: Any = None,
+        indptr: Any = None,
+        *,
+        user_ids: Any = None,
+        item_ids: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        user_weight: Any = None,
+        user: str | Sequence[str] | None = None,
+        item: str | None = None,
+        label: str | None = None,
+        score: str | None = None,
+        by: Any = None,
+        progress: Callable[[int, int], Any] | None = None,
+    ) -> None:
+        """Add a batch of users. An error leaves what was added before as it is.
+
+        So does an interrupt, but for the moment in which the batch is added up: after one in there every call but
+        `reset` says that this evaluator cannot be used.
+
+        With ``user_ids`` a user who comes in a second batch is an error. Batches must agree in whether they have
+        users, ids and weights.
+        """
+        check_progress(progress)
+        rules = self._settings
+        of_users = read_user_labels(by, user)
+        columns = Columns(user=user, item=item, label=label, score=score, by=None if of_users is not None else by)
+        if scores is None:
+            refuse_arrays(indptr=indptr, user_ids=user_ids, item_ids=item_ids, groups=groups)
+            rows = read_frame(
+                labels,
+                columns,
+                sample_weight=sample_weight,
+                user_weight=user_weight,
+                with_items=rules["ties"] in ("id_asc", "id_desc"),
+                n_threads=self._n_threads,
+            )
+        else:
+            if hasattr(labels, "columns"):
+                raise InputError("scores must be left out where labels is a data frame; metrics are passed by name")
+            refuse_columns(columns, "labels is not a data frame that stands alone, without scores")
+            rows = read_rows(
+                labels,
+                scores,
+                indptr,
+                user_ids=user_ids,
+                item_ids=item_ids,
+                sample_weight=sample_weight,
+                groups=groups,
+                user_weight=user_weight,
+                n_threads=self._n_threads,
+            )
+        if of_users is not None:
+            rows = label_users(rows, of_users)
+        if self._part and not rows.grouped:
+            rows = one_by_one(rows)
+        self._check_rows(rows)
+        users = rows.users
+        self._check_batch(users)
+        plan = self._plan(weighted=users.weights is not None)
+        check_row_metrics(plan, rows, rules["ties"])
+        source = make_source(plan, rows, TIES[rules["ties"]])
+        try:
+            outcome = evaluate_source(
+                plan,
+                Policies(rules["no_truth"], "zero"),
+                source,
+                users.groups,
+                users.weights,
+                self._n_threads,
+                progress,
+            )
+        except KernelError as error:
+            check_values(plan, rows)  # what is wrong with the rows themselves comes first
+            raise explain_fault(error, plan, Names(users.ids, None), rules, None) from None
+        runs = [] if self._part else list(collect_runs(plan, rows, self._n_threads))
+        with self._changing():
+            state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
+            state.add_runs(runs)
+            self._grouped, self._row_weights = rows.grouped, rows.weights is not None
+
+    @property
+    def ordered_calls(self) -> list[str]:
+        """The metrics that need the order of all rows."""
+        return [value.call.text for value in self._plan(weighted=False).values if value.over_rows is not None]
+
+    @property
+    def ordered(self) -> dict[int, float]:
+        """The views whose metrics need the order of all rows, and the label from which a row is positive there."""
+        plan = self._plan(weighted=False)
+        return {value.view: plan.min_gains[value.view] for value in plan.values if value.over_rows is not None}
+
+    @in_turn
+    def add_order(self, found: Iterable[tuple[RunKey, ScoreRuns]]) -> None:
+        """Add the sorted rows of views and groups that an evaluator of a part leaves out."""
+        assert self._part and self._state is not None
+        with self._changing():
+            self._state.add_runs(found)
+
+    @property
+    def needs_targets(self) -> bool:
+        """Whether all metrics compare numbers with predictions, and none needs labels."""
+        return all(call.metric.needs == "targets" for call in self._calls)
+
+    def _check_rows(self, rows: Rows) -> None:
+        """Batches must be of one kind."""
+        if self._state is None or self._grouped is None:
+            return
+        if self._grouped != rows.grouped:
+            raise InputError("users (indptr or user_ids) must be given in every update or in none")
+        if self._row_weights != (rows.weights is not None):
+            raise InputError("sample_weight must be given in every update or in none")
+
+    def merge(self, other: ScoreEvaluator) -> ScoreEvaluator:
+        """Add what another evaluator with the same metrics and settings has seen; returns this one."""
+        self._merge(other)
+        return self
+
+    def _take_kind(self, other: ScoreEvaluator) -> None:
+        if self._grouped is None:
+            self._grouped, self._row_weights = other._grouped, other._row_weights
+
+    def _kind_of_batches(self) -> dict[str, bool]:
+        if self._grouped is None or self._row_weights is None:
+            return {}
+        return {"having users": self._grouped, "having sample_weight": self._row_weights}
+
+    def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
+        super()._restore(document, arrays)
+        if kind := document["batches"]:
+            self._grouped, self._row_weights = kind["having users"], kind["having sample_weight"]
+
+    def _estimate(self, users: Part, value: Any) -> Estimate:
+        mean, error, n_users = users.estimate(value)
+        if self._grouped is False:  # sums over rows that belong to nobody know nothing of their spread
+            error, n_users = (error if value.over_rows is not None else math.nan), 0
+        return Estimate(mean, error, n_users)
+
+    def _count_users(self, state: State) -> dict[str, int]:
+        facts = [0 if self._grouped is False else int(fact) for fact in state.facts]
+        total = 0 if self._grouped is False else state.n_users
+        if self.needs_targets:
+            no_rows = facts[op.FACT_NO_ROWS]
+            return {"total": total, "evaluated": total - no_rows, "no_rows": no_rows}
+        return {
+            "total": total,
+            "evaluated": state.count(op.N_EVALUATED) + state.count(op.N_NAN) if total else 0,
+            "no_truth": facts[op.FACT_NO_POSITIVES],
+            "no_negatives": facts[op.FACT_NO_NEGATIVES],
+            "constant_scores": facts[op.FACT_CONSTANT],
+            "no_rows": facts[op.FACT_NO_ROWS],
+        }
+
+    def _describe_data(self, state: State) -> dict[str, Any]:
+        rows = {"rows": self._facts.get("rows", 0)}
+        if all(call.metric.needs == "targets" for call in self._calls):
+            return rows
+        return {**rows, "positive_rows": int(state.facts[op.FACT_RELEVANT])}

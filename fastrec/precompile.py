@@ -1,0 +1,99 @@
+"""Kernels compiled before the first call needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastrec.checks import (
+    check_choice,
+    check_progress,
+)
+from fastrec.inputs.grouping import group_rows
+from fastrec.runtime.compiler import Entry
+
+if TYPE_CHECKING:
+    pass
+from fastrec.api import evaluate, evaluate_scores
+
+__all__ = ["warmup"]
+
+
+def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = None) -> None:
+    """Compile kernels now, into the disk cache if there is one.
+
+    For images that are built once and started often, and before a fork: `fastrec warmup` in the shell, or
+    `fastrec.warmup()`. It takes some 40 seconds of a processor the first time. Without it a process interprets small
+    inputs at first, which gives the same bits, and compiles when there is enough work.
+
+    Parameters
+    ----------
+    what : "lists" for recommended lists, "scores" for scored rows, or "all": these and what sorts frames and files
+    progress : called as `progress(done, total)` before the first kernel and after each
+    """
+    check_choice("what", what, list(_WARMUPS))
+    check_progress(progress)
+    Entry.eager = True
+    tasks = [task for part in _WARMUPS[what] for task in part()]
+    for done, task in enumerate(tasks):
+        if progress is not None:
+            progress(done, len(tasks))
+        task()
+    if progress is not None:
+        progress(len(tasks), len(tasks))
+
+
+def _warm_up_lists() -> list[Callable[[], Any]]:
+    """Calls that compile the kernels of lists: one takes ids of either width, those that put lists right one each."""
+    items, indptr = np.arange(4096 * 100) % 100, np.arange(4097) * 100
+    narrow = items.astype(np.int32)
+    plain, graded = (narrow, indptr), (narrow, indptr, np.full(len(items), 2.0))
+    right: dict[str, Any] = {"duplicates": "first", "exclude": (items[:0], indptr * 0)}
+    tasks: list[Callable[[], Any]] = [partial(evaluate, plain, truth) for truth in (plain, graded)]
+    for ids in (narrow, items):
+        scored = (ids, indptr, np.zeros(len(items)))
+        tasks += [partial(evaluate, scored, (ids, indptr), ties=ties, **right) for ties in ("best", "expected")]
+    return tasks
+
+
+def _warm_up_scores() -> list[Callable[[], Any]]:
+    """Calls that compile the kernels of scored rows, of either width."""
+    rows, indptr = np.arange(4096 * 100) % 100, np.arange(4097) * 100
+    tasks: list[Callable[[], Any]] = []
+    for dtype in (np.float32, np.float64):
+        scores = np.linspace(0, 1, len(rows), dtype=dtype)
+        tasks.append(partial(evaluate_scores, rows < 5, scores, indptr))
+        tasks.append(partial(evaluate_scores, rows / 2, scores, metrics=["mae", "rmse"]))
+    return tasks
+
+
+def _warm_up_grouping() -> list[Callable[[], Any]]:
+    """Calls that compile what puts the rows of users together."""
+    return [_group_everything]
+
+
+def _group_everything() -> None:
+    """Group rows of dense keys and of others, ids and ranks of either width."""
+    rows = np.arange(1 << 16)
+    users, ranks = rows % 512, rows // 512
+    narrow = users.astype(np.int32)
+    for keys in (narrow, users, narrow << 20, users << 40):
+        grouping = group_rows(keys, 1)
+        for items in (rows.astype(np.int32), rows):
+            for own in (ranks, ranks * -1000):  # without gaps and with
+                grouping.take_by_rank(items, own, 1)
+                grouping.take_by_rank(items, own.astype(np.int32), 1)
+        grouping.take(rows.astype(np.int8))
+    for width in (np.int32, np.int64):
+        blocks = group_rows(np.repeat(users[::-1], 64).astype(width), 1)
+        blocks.take(np.repeat(rows, 64).astype(width))
+
+
+_WARMUPS = {
+    "lists": (_warm_up_lists,),
+    "scores": (_warm_up_scores,),
+    "all": (_warm_up_lists, _warm_up_scores, _warm_up_grouping),
+}
