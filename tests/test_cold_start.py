@@ -132,7 +132,7 @@ def test_compilation_is_told_of(tmp_path: Path, setting: str | None, lines: int)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
     del environment["FASTREC_NOTICE"]
     environment |= {} if setting is None else {"FASTREC_NOTICE": setting}
-    at_once = "from fastrec.kernels import jit; jit.NOTICE_AFTER = 0\n"
+    at_once = "from fastrec.runtime import compiler; compiler.NOTICE_AFTER = 0\n"
     for expected in (lines, 0):
         command = [sys.executable, "-c", at_once + LARGE, "1"]
         told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

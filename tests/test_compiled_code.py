@@ -16,7 +16,7 @@ pytest.importorskip("resource", reason="no limits of processes on this system")
 ASKED = """
 import os, random
 from pathlib import Path
-from fastrec.kernels import jit, store
+from fastrec.runtime import code_cache, compiler
 
 def total(numbers):
     found = 0
@@ -32,7 +32,7 @@ def product(numbers):
 
 def ask(function=total):
     numbers = np.arange(1, 6)
-    compiled = jit.Entry(function, function.__name__).dispatcher(numbers)
+    compiled = compiler.Entry(function, function.__name__).dispatcher(numbers)
     value = compiled(numbers)
     assert value == {total: 15, product: 120}[function], value
     return sum(compiled.stats.cache_hits.values()) == 1
@@ -56,7 +56,7 @@ def test_compiled_code_is_kept(tmp_path):
 
 
 TWO_SIGNATURES = """
-compiled = jit.Entry(total, "total").dispatcher(np.arange(1, 6) / 2)
+compiled = compiler.Entry(total, "total").dispatcher(np.arange(1, 6) / 2)
 print(*[compiled(np.arange(1, 6) / divisor) for divisor in (2, 1)], compiled(np.arange(1, 6)))
 print(sum(compiled.stats.cache_hits.values()))
 """
@@ -228,11 +228,11 @@ def test_another_numba_is_slower_and_nothing_else(tmp_path):
 
 
 HELPERS = """
-@jit.helper
+@compiler.helper
 def twice(number):
     return 2 * number
 
-@jit.helper
+@compiler.helper
 def four_times(number):
     return twice(twice(number))
 
@@ -244,21 +244,21 @@ def sum_of_four(numbers):
 
 def compile_helpers():
     numbers = np.arange(1, 6)
-    assert jit.Entry(sum_of_four, "sum_of_four").dispatcher(numbers)(numbers) == 60
-    return jit.Helper.plain
+    assert compiler.Entry(sum_of_four, "sum_of_four").dispatcher(numbers)(numbers) == 60
+    return compiler.Helper.plain
 """
 OTHER_NUMBAS = {  # what stands in for parts that another version lacks or has otherwise
     "as it is": "",
     "without a module": "sys.modules['fastrec.runtime.pipeline'] = None",
     "without a method": """
-from fastrec.kernels import pipeline
+from fastrec.runtime import pipeline
 class Strange(pipeline._HelperLibrary):
     def _finalize_dynamic_globals(self):
         raise AttributeError("_finalize_dynamic_globals")
 pipeline._HelperLibrary = Strange
 """,
     "with other arguments": """
-from fastrec.kernels import pipeline
+from fastrec.runtime import pipeline
 class Strange(pipeline.DefaultPassBuilder):
     define_nopython_pipeline = staticmethod(lambda state, name: None)
 pipeline.DefaultPassBuilder = Strange
@@ -278,12 +278,12 @@ def broken(numbers):
 
 for _ in range(2):
     try:
-        jit.Entry(broken, "broken").dispatcher(np.arange(3))
+        compiler.Entry(broken, "broken").dispatcher(np.arange(3))
     except Exception as error:
         assert "no_such_attribute" in str(error), error
     else:
         raise AssertionError("compiled")
-print(jit.Helper.plain, compile_helpers())
+print(compiler.Helper.plain, compile_helpers())
 """
 
 
@@ -333,7 +333,7 @@ def test_a_full_disk(tmp_path):
 
 
 def test_a_folder_that_is_removed_before_it_is_written_to(tmp_path):
-    assert ask("store._make_folder = lambda folder: None; print(ask(), ask())", tmp_path) == ["False", "False"]
+    assert ask("code_cache._make_folder = lambda folder: None; print(ask(), ask())", tmp_path) == ["False", "False"]
 
 
 def test_the_code_of_another_processor_is_not_used(tmp_path):

@@ -21,7 +21,7 @@ from worked_cases import Case, Refused
 
 import fastrec
 from fastrec.kernels.codes import BLOCK
-from fastrec.kernels.ranking import SMALL_ROWS
+from fastrec.kernels.hits import SMALL_ROWS
 from fastrec.metrics.declaration import COMMON_OPTIONS, parse
 from fastrec.metrics.plan import Asked, make_plan
 

@@ -593,7 +593,7 @@ def test_the_default_number_of_threads(value, exit_code):
 
 
 AS_TOLD = """
-from fastrec import engine
+from fastrec.evaluation import engine
 engine.STEPS_PER_LAUNCH = 100_000  # of each thread, so that the number of threads shows
 def launches(n_threads):
     done = []

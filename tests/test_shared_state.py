@@ -183,7 +183,7 @@ import copy, os, pickle, signal, sys, threading, warnings
 import numpy as np
 import fastrec
 warnings.simplefilter("ignore")
-from fastrec.scored.curves import ScoreHistogram
+from fastrec.scored.histogram import ScoreHistogram
 from fastrec.evaluation.state import State
 reached, released = threading.Event(), threading.Event()
 def pause(*_):
@@ -320,7 +320,7 @@ print(while_held(lambda: says_that_it_is_torn(seen.auc) and says_that_it_is_torn
 def test_a_child_has_no_lock_of_a_thread_that_was_working_out_a_property() -> None:
     """Python 3.11 takes one for all metrics while it works out the text of any."""
     code = """
-from fastrec import registry
+from fastrec.metrics import declaration as registry
 print_value = registry.print_value
 registry.print_value = stopping(print_value)
 def work():

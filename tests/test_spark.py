@@ -459,28 +459,30 @@ def test_what_cannot_be_had_is_an_error(on_spark):
 @pytest.mark.filterwarnings("ignore:the log has no rows")
 def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(session, on_spark, monkeypatch):
     conf, log = session.conf, on_spark(pa.table({"label": [0, 1, 1], "score": [0.1, 0.2, 0.3]}))
-    default, seen = conf.get(fastrec.spark.BATCH_LIMIT), []
+    default, seen = conf.get(fastrec.spark.job.BATCH_LIMIT), []
     monkeypatch.setattr(
-        fastrec.ScoreEvaluator, "merge", lambda *_: seen.append(conf.get(fastrec.spark.BATCH_LIMIT)) or None
+        fastrec.ScoreEvaluator, "merge", lambda *_: seen.append(conf.get(fastrec.spark.job.BATCH_LIMIT)) or None
     )
     with fastrec.spark.job._batches_by_rows(session):
         fastrec.spark.evaluate_scores(log, "log_loss")
-        assert conf.get(fastrec.spark.BATCH_LIMIT) == fastrec.spark.NO_LIMIT, "another evaluation still goes without"
-    assert set(seen) == {fastrec.spark.NO_LIMIT}
+        assert conf.get(fastrec.spark.job.BATCH_LIMIT) == fastrec.spark.job.NO_LIMIT, (
+            "another evaluation still goes without"
+        )
+    assert set(seen) == {fastrec.spark.job.NO_LIMIT}
     fastrec.spark.evaluate_scores(log, "log_loss")
-    assert conf.get(fastrec.spark.BATCH_LIMIT) == default
-    conf.set(fastrec.spark.BATCH_LIMIT, "1000")
+    assert conf.get(fastrec.spark.job.BATCH_LIMIT) == default
+    conf.set(fastrec.spark.job.BATCH_LIMIT, "1000")
     fastrec.spark.bounded_auc(log)
-    assert conf.get(fastrec.spark.BATCH_LIMIT) == "1000"
+    assert conf.get(fastrec.spark.job.BATCH_LIMIT) == "1000"
     monkeypatch.setattr(fastrec.spark.job._Job, "states", lambda *_: 1 / 0)
     with pytest.raises(pyspark.errors.PythonException):
         fastrec.spark.evaluate_scores(log, "log_loss")
-    assert conf.get(fastrec.spark.BATCH_LIMIT) == "1000"
-    conf.set(fastrec.spark.BATCH_ROWS, "0")
+    assert conf.get(fastrec.spark.job.BATCH_LIMIT) == "1000"
+    conf.set(fastrec.spark.job.BATCH_ROWS, "0")
     with fastrec.spark.job._batches_by_rows(session):
-        assert conf.get(fastrec.spark.BATCH_LIMIT) == "1000", "nothing else ends a batch"
-    conf.set(fastrec.spark.BATCH_ROWS, "500")
-    conf.unset(fastrec.spark.BATCH_LIMIT)
+        assert conf.get(fastrec.spark.job.BATCH_LIMIT) == "1000", "nothing else ends a batch"
+    conf.set(fastrec.spark.job.BATCH_ROWS, "500")
+    conf.unset(fastrec.spark.job.BATCH_LIMIT)
 
 
 def test_threads_are_those_of_the_task(monkeypatch):

@@ -14,7 +14,9 @@ from fastrec.evaluation.sources import ListSource, Scores
 from fastrec.exceptions import MetricError
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import codes as op
-from fastrec.kernels.ranking import Program, Totals, Users
+from fastrec.kernels.lists import Users
+from fastrec.kernels.program import Program
+from fastrec.kernels.sums import Totals
 from fastrec.metrics.plan import Failure, Plan, Policies, SumList, call_on_arrays
 from fastrec.metrics.program import Extent, identity
 from fastrec.metrics.statistics import Row, Statistics, Values

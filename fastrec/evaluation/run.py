@@ -7,7 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from fastrec.kernels.codes import BLOCK, DIGITS, N_FACTS
-from fastrec.kernels.ranking import Program, Totals, Users
+from fastrec.kernels.lists import Users
+from fastrec.kernels.program import Program
+from fastrec.kernels.sums import Totals
 from fastrec.runtime.launch import SMALL_ROWS, Kernel, run_bins
 
 __all__ = ["Source", "launch"]

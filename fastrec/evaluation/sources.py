@@ -9,8 +9,9 @@ import numpy as np
 from fastrec.inputs.lists import Lists
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.kernels import codes as op
-from fastrec.kernels import ranking
-from fastrec.kernels.ranking import Program, Scratch, TieScratch
+from fastrec.kernels import hits
+from fastrec.kernels.hits import Scratch, TieScratch
+from fastrec.kernels.program import Program
 from fastrec.runtime.launch import Kernel
 
 __all__ = ["ListSource", "Scores"]
@@ -39,11 +40,11 @@ class ListSource(Lists):
         """The kernel for what is known of rows; it takes ids of either width."""
         truth = "plain" if self.gains is None else "graded"
         tied = "" if self.blocks is None else "-tied"
-        return Kernel("fastrec.kernels.ranking", "evaluate_bin", f"{truth}{tied}")
+        return Kernel("fastrec.kernels.lists", "evaluate_bin", f"{truth}{tied}")
 
     def arguments(self) -> tuple[Any, ...]:
         """The leading arguments of the kernel."""
-        log = ranking.Log(
+        log = hits.Log(
             rec_items=read_only(self.rec_items.view(np.int32)),
             rec_indptr=read_only(self.rec_indptr),
             truth_items=read_only(self.truth_items.view(np.int32)),
@@ -58,11 +59,11 @@ class ListSource(Lists):
         n_truth = int((self.truth_indptr[last] - self.truth_indptr[first]).max()) if program.find else 0
         n_list, n_held = self.longest if program.find else (0, 0)
         n_ids = n_list + n_held
-        large = (ranking.SLOTS_PER_ID * n_ids - 1).bit_length() if n_ids > ranking.SMALL_ROWS else 0
+        large = (hits.SLOTS_PER_ID * n_ids - 1).bit_length() if n_ids > hits.SMALL_ROWS else 0
         n_events = n_truth + op.BLOCK
         rows = _rows(program, n_bins)
         return Scratch(
-            table=np.zeros((n_bins, 1 << max(ranking.SMALL_TABLE, large)), np.int32),
+            table=np.zeros((n_bins, 1 << max(hits.SMALL_TABLE, large)), np.int32),
             base=np.ones(n_bins, np.int64),
             positions=np.empty((n_bins, n_events), np.int32),
             sources=np.empty((n_bins, n_events), np.int32),
@@ -79,7 +80,7 @@ class ListSource(Lists):
 
 
 class Scores(NamedTuple):
-    """Scored, labelled rows of users; see `fastrec.kernels.scores`."""
+    """Scored, labelled rows of users; see `fastrec.kernels.rows`."""
 
     labels: Array  # int8 or float64 (n_rows,)
     scores: Array  # float32 or float64 (n_rows,)
@@ -120,12 +121,13 @@ class Scores(NamedTuple):
         asked = "graded" if self.graded else "ranks" if self.rank else "facts"
         parts = [str(self.labels.dtype), str(self.scores.dtype), asked]
         return Kernel(
-            "fastrec.kernels.scores", "evaluate_score_bin", "-".join(parts + ["weighted"] * (self.weights is not None))
+            "fastrec.kernels.rows", "evaluate_score_bin", "-".join(parts + ["weighted"] * (self.weights is not None))
         )
 
     def arguments(self) -> tuple[Any, ...]:
         """The leading arguments of the kernel."""
-        from fastrec.kernels.scores import Extra, ScoreLog
+        from fastrec.kernels.positives import ScoreLog
+        from fastrec.kernels.row_facts import Extra
 
         scores = read_only(self.scores)
         bits = scores.view(np.uint32 if scores.dtype == np.float32 else np.uint64)
@@ -152,7 +154,7 @@ class Scores(NamedTuple):
 
     def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, TieScratch | None]:
         """Working memory for the largest block."""
-        from fastrec.kernels.scores import DIGITS_OF_RADIX, LANES, MOST_COUNTED, ScoreScratch
+        from fastrec.kernels.positives import DIGITS_OF_RADIX, LANES, MOST_COUNTED, ScoreScratch
 
         first, last = _edges(blocks, self.n_users)
         n_rows = int((self.indptr[last] - self.indptr[first]).max(initial=0))

@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec.exceptions import MetricError, shown
 from fastrec.kernels import codes as op
-from fastrec.kernels.ranking import Program
+from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import Call, MinGain
 from fastrec.metrics.program import Extent, View, Writer, identity, is_linear, vanishes
 from fastrec.metrics.statistics import (

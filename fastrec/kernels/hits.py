@@ -1,0 +1,260 @@
+"""Which items of a user's list are in the user's truth: a hash table of the truth, probed by the list."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.kernels.codes import (
+    DUPLICATE_REC,
+    DUPLICATE_TRUTH,
+    FINE,
+    NEGATIVE_REC,
+    NEGATIVE_TRUTH,
+)
+from fastrec.runtime.compiler import helper
+
+__all__ = ["Scratch", "TieScratch", "find_hits_of_user", "order_by_rank", "sort_descending"]
+
+
+Array = np.ndarray[Any, Any]
+GOLDEN = 0x9E3779B97F4A7C15
+SMALL_TABLE = 13  # log2 of the slots that serve lists and truth of up to SMALL_ROWS ids together
+SMALL_ROWS = 512
+SLOTS_PER_ID = 4  # for more ids
+LARGEST_BASE = 2**31 - 2
+FEW_HITS = 24  # up to here hits are put in rank order by insertion
+TOO_MANY_STEPS = 16  # steps per id before a user's ids are hashed again with another multiplier
+
+
+class Log(NamedTuple):
+    """Lists and truth in CSR form; users are the same on both sides."""
+
+    rec_items: Array  # int32 (n_rec_rows,), in rank order; or twice as many, the halves of int64
+    rec_indptr: Array  # int64 (n_users + 1,)
+    truth_items: Array  # as rec_items (n_truth_rows,)
+    truth_indptr: Array  # int64 (n_users + 1,)
+    wide: bool  # ids are int64; one kernel takes both, as all else in it is the same
+
+
+class TieScratch(NamedTuple):
+    """Working memory for tie blocks, one set per bin; see `fastrec.kernels.ties`."""
+
+    above: Array  # int32 (bins, 2, n_events): of events found, of events kept by a view
+    tied: Array  # int32 (bins, 2, n_events)
+    users: Array  # int32 (bins, BLOCK)
+    cuts: Array  # int32 (bins, n_cutoffs, 3, BLOCK)
+    n_cuts: Array  # int64 (bins, n_cutoffs)
+    products: Array  # float64 (bins, longest list + 1)
+
+
+class Scratch(NamedTuple):
+    """Working memory, one set per bin; see `fastrec.evaluation.run`.
+
+    The hits of a block of users are its events, in rank order, with a rank 0 to open each user.
+    """
+
+    table: Array  # int32 (bins, slots), zeros
+    base: Array  # int64 (bins,), ones: what the positions of the next user are counted from in the table
+    positions: Array  # int32 (bins, n_events)
+    sources: Array  # int32 (bins, n_events)
+    marks: Array  # int32 (bins, longest list + 1)
+    status: Array  # int64 (bins, BLOCK), zeros
+    rows: Array  # float64 (bins, n_rows, BLOCK), constants filled in
+    bits: Array  # int64: `rows` as bits
+    ranks: Array  # int32 (bins, 2, n_events): events found, events kept by a view
+    gains: Array  # float64 (bins, 2, n_events), or no events where truth has no gains
+    bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
+    counts: Array  # int64 (bins, n_cutoffs, BLOCK)
+    sums: Array  # float64 (bins, 3, n_events): running sums, sorted gains, their running sums
+
+
+@helper
+def slot_of(item, multiplier, shift):
+    """Multiply-shift hashing: the top bits of the product."""
+    return (np.uint64(item) * multiplier) >> shift
+
+
+@helper
+def first_negative(row):
+    """Position of the first id below 0."""
+    at = 0
+    while row[at] >= 0:
+        at += 1
+    return at
+
+
+@helper
+def index_list(row, lowest, table, base, multiplier, shift):
+    """Put positions of `row` into the hash table as base + position; returns (code, position).
+
+    A slot below `base` is free: it belongs to an earlier user, so the table is never cleared between users. What is
+    rare (a step to the next slot) carries the checks, what is done for every id is as little as can be.
+    """
+    top = np.uint64(len(table) - 1)
+    one = np.uint64(1)
+    free_below = np.int32(base)
+    steps_left = TOO_MANY_STEPS * (len(row) + 64)
+    signs = np.int64(0)
+    for j in range(len(row)):
+        item = row[j]
+        signs |= item
+        slot = slot_of(item, multiplier, shift)
+        while table[slot] >= free_below:
+            if row[np.uint64(table[slot] - free_below)] == item:
+                if item < 0:
+                    return NEGATIVE_REC, first_negative(row)
+                return DUPLICATE_REC, j
+            slot = (slot + one) & top
+            steps_left -= 1
+            if steps_left < 0:
+                return -1, j
+        table[slot] = np.int32(base + j)
+    if signs < 0 and lowest == 0:
+        return NEGATIVE_REC, first_negative(row)
+    return FINE, 0
+
+
+@helper
+def probe_truth(row, held, table, base, multiplier, shift, positions, sources):
+    """Look up the truth in the table over the list; returns (code, truth position, hits).
+
+    A found or new truth item takes its slot over as base + len(row) + position, so a second copy is seen.
+    """
+    n = len(row)
+    top = np.uint64(len(table) - 1)
+    one = np.uint64(1)
+    free_below = np.int32(base)
+    steps_left = TOO_MANY_STEPS * (n + len(held) + 64)
+    signs = np.int64(0)
+    hits = 0
+    for i in range(len(held)):
+        item = held[i]
+        signs |= item
+        slot = slot_of(item, multiplier, shift)
+        while table[slot] >= free_below:
+            at = np.int64(table[slot] - free_below)
+            if at < n:
+                if row[np.uint64(at)] == item:
+                    positions[hits] = np.int32(at + 1)
+                    sources[hits] = np.int32(i)
+                    hits += 1
+                    break
+            elif held[np.uint64(at - n)] == item:
+                if item < 0:
+                    return NEGATIVE_TRUTH, first_negative(held), 0
+                return DUPLICATE_TRUTH, i, 0
+            slot = (slot + one) & top
+            steps_left -= 1
+            if steps_left < 0:
+                return -1, i, 0
+        table[slot] = np.int32(base + n + i)
+    if signs < 0:
+        return NEGATIVE_TRUTH, first_negative(held), 0
+    return FINE, 0, hits
+
+
+@helper
+def order_by_rank(positions, sources, hits, n, marks):
+    """Sort `positions` ascending and `sources` along with them."""
+    if hits <= FEW_HITS:
+        for i in range(1, hits):
+            position = positions[i]
+            source = sources[i]
+            j = i
+            while j > 0 and positions[j - 1] > position:
+                positions[j] = positions[j - 1]
+                sources[j] = sources[j - 1]
+                j -= 1
+            positions[j] = position
+            sources[j] = source
+        return
+    for p in range(n + 1):
+        marks[p] = -1
+    for i in range(hits):
+        marks[positions[i]] = sources[i]
+    i = 0
+    for p in range(n + 1):
+        if marks[p] >= 0:
+            positions[i] = np.int32(p)
+            sources[i] = marks[p]
+            i += 1
+
+
+@helper
+def sort_descending(values):
+    """In place: insertion for few, heap sort for many (no quadratic case)."""
+    n = len(values)
+    if n <= 32:
+        for i in range(1, n):
+            value = values[i]
+            j = i
+            while j > 0 and values[j - 1] < value:
+                values[j] = values[j - 1]
+                j -= 1
+            values[j] = value
+        return
+    for root in range(n // 2 - 1, -1, -1):
+        sink(values, root, n)
+    for end in range(n - 1, 0, -1):
+        smallest = values[0]
+        values[0] = values[end]
+        values[end] = smallest
+        sink(values, 0, end)
+
+
+@helper
+def sink(values, root, n):
+    """Let values[root] sink in a heap whose smallest value is at the top."""
+    value = values[root]
+    child = 2 * root + 1
+    while child < n:
+        if child + 1 < n and values[child + 1] < values[child]:
+            child += 1
+        if values[child] >= value:
+            break
+        values[root] = values[child]
+        root = child
+        child = 2 * root + 1
+    values[root] = value
+
+
+@helper
+def find_hits(row, held, lowest, table, base, positions, sources):
+    """Ranks of the truth items in `row`; returns (code, position, hits, base for the next user)."""
+    rows = len(row) + len(held)
+    bits = SMALL_TABLE
+    if rows > SMALL_ROWS:
+        while (1 << bits) < SLOTS_PER_ID * rows:
+            bits += 1
+    slots = table[: 1 << bits]
+    shift = np.uint64(64 - bits)
+    multiplier = np.uint64(GOLDEN)
+    while True:
+        if base + rows > LARGEST_BASE:
+            for slot in range(len(table)):
+                table[slot] = 0
+            base = np.int64(1)
+        code, position = index_list(row, lowest, slots, base, multiplier, shift)
+        hits = 0
+        if code == FINE:
+            code, position, hits = probe_truth(row, held, slots, base, multiplier, shift, positions, sources)
+        base += rows
+        if code != -1:
+            return code, position, hits, base
+        # ids that crowd under one multiplier spread under another; it must be odd to keep all bits
+        multiplier = (multiplier * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)) | np.uint64(1)
+
+
+@helper
+def find_hits_of_user(log, u, lowest, table, base, positions, sources):
+    """The same for the list and the truth of a user."""
+    first, last = log.rec_indptr[u], log.rec_indptr[u + 1]
+    held_first, held_last = log.truth_indptr[u], log.truth_indptr[u + 1]
+    if log.wide:
+        row = log.rec_items[2 * first : 2 * last].view(np.int64)
+        held = log.truth_items[2 * held_first : 2 * held_last].view(np.int64)
+        return find_hits(row, held, lowest, table, base, positions, sources)
+    row, held = log.rec_items[first:last], log.truth_items[held_first:held_last]
+    return find_hits(row, held, lowest, table, base, positions, sources)

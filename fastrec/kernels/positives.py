@@ -1,0 +1,493 @@
+"""Where the positive rows of a user stand: rows with a higher score and with the same, counted or sorted."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.kernels.codes import (
+    EXPECTED,
+    INPUT,
+    N_LISTED,
+    N_RELEVANT,
+    OUTSIDE,
+    REFUSE,
+    SMALL_CATALOGUE,
+    START,
+    TIED,
+)
+from fastrec.kernels.list_order import sort_positions
+from fastrec.kernels.lists import rank_in_blocks
+from fastrec.runtime.compiler import helper, inlined
+
+__all__ = [
+    "DIGITS_OF_RADIX",
+    "LANES",
+    "MOST_COUNTED",
+    "ScoreLog",
+    "ScoreScratch",
+    "all_equal",
+    "collect_scores",
+    "count_positives",
+    "sort_rows",
+    "twice_won",
+    "twice_won_in_order",
+]
+
+
+Array = np.ndarray[Any, Any]
+UNIT, NOTHING = np.int32(3), np.int32(0)  # where not 1, LLVM adds under a mask and does not make numbers of the mask
+MANY_TO_ONE = 4  # negatives to a positive from which pairs of positives cost less than leaving them out
+LANES = 32  # rows are padded to a multiple of this
+MOST_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
+FEW_EVENTS = 24  # up to here events are put in order by comparing all of them
+RADIX_BITS = 11
+NARROW_BITS = 9  # of a digit where there are fewer rows than digits
+DIGITS_OF_RADIX = 1 << RADIX_BITS
+ROWS_CHECKED = 1 << 15  # at once: many enough for long loops, few enough to be still at hand when they are used
+
+
+class ScoreLog(NamedTuple):
+    """Rows of all users, end to end."""
+
+    labels: Array  # int8 or float64 (n_rows,)
+    scores: Array  # float32 or float64 (n_rows,)
+    bits: Array  # uint32 or uint64 (n_rows,): the same as bits
+    indptr: Array  # int64 (n_users + 1,)
+
+
+class ScoreScratch(NamedTuple):
+    """Working memory, one set per bin; the first fields are those of `fastrec.kernels.hits.Scratch`."""
+
+    status: Array
+    rows: Array
+    bits: Array
+    ranks: Array
+    gains: Array
+    bounds: Array
+    counts: Array
+    sums: Array
+    padded: Array  # as scores (bins, longest row + LANES): the scores of a user, or of the negatives
+    chosen: Array  # the same of one class, or of the positives
+    scaled: Array  # float64 (bins, BLOCK)
+    digits: Array  # int64 (bins, 6)
+    terms: Array  # float64 (bins, 2, longest row / 2 + 8)
+    places: Array  # int32 (bins, 3, longest row + 1): rows of one class, `above` and `tied` of each
+    marks: Array  # int32 (bins, longest row + 2, at least DIGITS_OF_RADIX)
+    packed: Array  # uint64 (bins, 2, longest row whose pairs are counted by sorting)
+    keys: Array  # as bits (bins, 2, longest row that is sorted)
+    order: Array  # int32 (bins, 2, longest row that is sorted)
+
+
+@helper
+def within(values, limits):
+    """Whether all values are within limits, and none is NaN."""
+    low, high = limits[0], limits[1]
+    outside = False
+    for j in range(len(values)):
+        outside |= not (low <= values[j] <= high)
+    return not outside
+
+
+@helper
+def choose(labels, scores, bar, chosen, places):
+    """Scores and positions of the positive rows; how many there are."""
+    n = 0
+    for j in range(len(labels)):
+        chosen[np.uint64(n)] = scores[j]
+        places[np.uint64(n)] = np.int32(j)
+        n += labels[j] >= bar
+    return n
+
+
+@helper
+def count_positives(labels, bar):
+    """Positive rows of a user."""
+    n = np.int32(0)
+    for j in range(len(labels)):
+        n = np.int32(n + np.int32(labels[j] >= bar))
+    return np.int64(n)
+
+
+@helper
+def pick(labels, scores, bar, positives):
+    """Scores of the positive rows."""
+    n = 0
+    for j in range(len(labels)):
+        positives[np.uint64(n)] = scores[j]
+        n += labels[j] >= bar
+
+
+@helper
+def split(labels, scores, bar, positives, negatives):
+    """Scores of the rows of either class."""
+    n = 0
+    for j in range(len(labels)):
+        score = scores[j]
+        positives[np.uint64(n)] = score
+        negatives[np.uint64(j - n)] = score
+        n += labels[j] >= bar
+
+
+@helper
+def pad(scores, padded):
+    """Copy a row and fill it up; returns its length."""
+    n = len(scores)
+    for j in range(n):
+        padded[j] = scores[j]
+    return fill_up(padded, n)
+
+
+@helper
+def fill_up(padded, n):
+    """Fill a row of n scores up with NaN, which is neither smaller than anything nor equal; returns its length."""
+    length = (n + LANES - 1) // LANES * LANES
+    for j in range(n, length):
+        padded[j] = np.nan
+    return length
+
+
+@helper
+def count_both(row, chosen, n):
+    """Sum over the chosen scores of the rows below each and of the rows not above it, two scores at a time."""
+    total = np.int64(0)
+    chosen[n] = np.nan
+    for first in range(0, n, 2):
+        a, b = chosen[first], chosen[first + 1]
+        found = np.int32(0)
+        for j in range(len(row)):
+            x = row[j]
+            found = np.int32(found + (UNIT if x < a else NOTHING))
+            found = np.int32(found + (UNIT if x <= a else NOTHING))
+            found = np.int32(found + (UNIT if x < b else NOTHING))
+            found = np.int32(found + (UNIT if x <= b else NOTHING))
+        total += np.int64(found)
+    return total // np.int64(UNIT)
+
+
+@helper
+def count_each(row, chosen, n, n_rows, above, tied):
+    """For each chosen score the rows above it and the rows that share it, two scores at a time."""
+    chosen[n] = np.nan
+    for first in range(0, n, 2):
+        a, b = chosen[first], chosen[first + 1]
+        below_a, below_b, upto_a, upto_b = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
+        for j in range(len(row)):
+            x = row[j]
+            below_a = np.int32(below_a + np.int32(x < a))
+            upto_a = np.int32(upto_a + np.int32(x <= a))
+            below_b = np.int32(below_b + np.int32(x < b))
+            upto_b = np.int32(upto_b + np.int32(x <= b))
+        above[first], tied[first] = n_rows - upto_a, upto_a - below_a
+        above[first + 1], tied[first + 1] = n_rows - upto_b, upto_b - below_b
+
+
+@helper
+def order_events(places, n, n_rows, marks, labels, above, tied, gains):
+    """Write the events of a user in the order of their blocks; `places` holds row, above and tied of each."""
+    few = n <= FEW_EVENTS
+    if few:
+        order_few(places[1], n, marks)
+    else:
+        for j in range(n_rows + 1):
+            marks[j] = 0
+        for i in range(n):
+            marks[places[1, i] + 1] += np.int32(1)
+        for j in range(1, n_rows + 1):
+            marks[j] += marks[j - 1]
+    for i in range(n):
+        own = places[1, i]
+        at = np.uint64(marks[i if few else own])
+        if not few:
+            marks[own] += np.int32(1)
+        above[at] = own
+        tied[at] = places[2, i]
+        if len(gains) > 0:
+            gains[at] = labels[places[0, i]]
+
+
+@helper
+def order_few(values, n, places):
+    """The place of each value among all in ascending order, by comparing each with those before: nothing to guess."""
+    for i in range(n):
+        own = values[i]
+        place = np.int32(0)
+        for j in range(i):
+            upto = np.int32(values[j] <= own)
+            place = np.int32(place + upto)
+            places[j] = np.int32(places[j] + np.int32(1 - upto))
+        places[i] = place
+
+
+@helper
+def sort_key(score, bits, top):
+    """A number that is the smaller the larger the score is, 0.0 and -0.0 alike; `top` is the highest of the bits."""
+    own = np.uint64(0) if score == 0 else np.uint64(bits)
+    return own if own & top else (top - np.uint64(1)) ^ own
+
+
+@helper
+def fill_keys(scores, bits, keys, order):
+    """Keys that sort a row from its largest score to its smallest."""
+    top = np.uint64(1) << np.uint64(8 * keys.itemsize - 1)
+    for j in range(len(scores)):
+        keys[j] = sort_key(scores[j], bits[j], top)
+        order[j] = np.int32(j)
+
+
+@helper
+def pack_rows(labels, scores, bits, bar, packed):
+    """Keys counted from the smallest, with the class of the row as the lowest bit; how many bits the keys take."""
+    top = np.uint64(1) << np.uint64(8 * bits.itemsize - 1)
+    lowest, highest = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
+    for j in range(len(scores)):
+        key = sort_key(scores[j], bits[j], top)
+        lowest, highest = min(lowest, key), max(highest, key)
+        packed[j] = key
+    n_bits = 0
+    while n_bits < 64 and (highest - lowest) >> np.uint64(n_bits) > np.uint64(0):
+        n_bits += 1
+    for j in range(len(scores)):
+        packed[j] = ((packed[j] - lowest) << np.uint64(1)) | np.uint64(labels[j] >= bar)
+    return n_bits
+
+
+@helper
+def sort_packed(packed, n, n_bits, marks):
+    """Sort n packed rows by their keys, digit by digit; returns which copy of the two holds them."""
+    widest = RADIX_BITS if n >= DIGITS_OF_RADIX else NARROW_BITS
+    passes = (n_bits + widest - 1) // widest
+    if passes == 0:
+        return 0
+    width = (n_bits + passes - 1) // passes
+    size = 1 << width
+    mask = np.uint64(size - 1)
+    for nth in range(passes):
+        source, target = packed[nth % 2], packed[1 - nth % 2]
+        shift = np.uint64(1 + nth * width)
+        for d in range(size):
+            marks[d] = 0
+        for j in range(n):
+            marks[(source[j] >> shift) & mask] += np.int32(1)
+        place = np.int32(0)
+        for d in range(size):
+            digits = marks[d]
+            marks[d] = place
+            place = np.int32(place + digits)
+        for j in range(n):
+            row = source[j]
+            digit = (row >> shift) & mask
+            at = marks[digit]
+            marks[digit] = np.int32(at + np.int32(1))
+            target[np.uint64(at)] = row
+    return passes % 2
+
+
+@helper
+def count_won(packed, n):
+    """Twice the pairs won by positives: each negative loses to those above it, and half to those of its block."""
+    twice, above, hits, others = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    one = np.uint64(1)
+    key = packed[0] >> one
+    for j in range(n):
+        if packed[j] >> one != key:
+            key = packed[j] >> one
+            twice += others * (2 * above + hits)
+            above += hits
+            hits, others = np.int64(0), np.int64(0)
+        positive = np.int64(packed[j] & one)
+        hits += positive
+        others += 1 - positive
+    return twice + others * (2 * above + hits)
+
+
+@helper
+def radix_sort(keys, order, marks, n):
+    """Stable sort of n keys and their rows by digits, lowest first; returns which copy of the two holds them."""
+    source = 0
+    if n < 2:
+        return source
+    mask = np.uint64(DIGITS_OF_RADIX - 1)
+    for shift in range(0, 8 * keys.itemsize, RADIX_BITS):
+        low = np.uint64(shift)
+        for d in range(DIGITS_OF_RADIX):
+            marks[d] = 0
+        for j in range(n):
+            marks[(np.uint64(keys[source, j]) >> low) & mask] += np.int32(1)
+        if marks[(np.uint64(keys[source, 0]) >> low) & mask] == n:
+            continue  # all keys share this digit
+        place = np.int32(0)
+        for d in range(DIGITS_OF_RADIX):
+            size = marks[d]
+            marks[d] = place
+            place = np.int32(place + size)
+        target = 1 - source
+        for j in range(n):
+            key = keys[source, j]
+            digit = (np.uint64(key) >> low) & mask
+            at = np.uint64(marks[digit])
+            marks[digit] += np.int32(1)
+            keys[target, at] = key
+            order[target, at] = order[source, j]
+        source = target
+    return source
+
+
+@helper
+def sort_rows(labels, scores, bits, ids, ties, keys, order, marks):
+    """Rows of a user from the largest score to the smallest, equal ones by the rule; returns the copy to read."""
+    n = len(scores)
+    if ties in (EXPECTED, INPUT, REFUSE):
+        fill_keys(scores, bits, keys[0], order[0])
+        return radix_sort(keys, order, marks, n)
+    sort_positions(order[0], order[1], n, scores, ids, labels, ties)
+    return 0
+
+
+@helper
+def events_of_order(order, labels, scores, bar, ranks, above, tied, gains):
+    """Write the events of a user whose rows are in order; returns whether two rows of one score count."""
+    n = len(order)
+    n_events = 0
+    start = 0
+    shared = False
+    for i in range(1, n + 1):
+        if i == n or scores[order[i]] != scores[order[start]]:
+            for j in range(start, i):
+                if labels[order[j]] >= bar:
+                    ranks[n_events] = np.int32(j + 1)
+                    above[n_events] = np.int32(start)
+                    tied[n_events] = np.int32(i - start)
+                    if len(gains) > 0:
+                        gains[n_events] = labels[order[j]]
+                    n_events += 1
+                    shared = shared or i - start > 1
+            start = i
+    return shared
+
+
+@inlined
+def collect_user(
+    labels, scores, bits, ids, ties, bar, chosen, padded, places, marks, keys, order, ranks, above, tied, gains
+):
+    """Write the events of one user; returns how many, and whether ties are refused."""
+    n = len(scores)
+    n_events = choose(labels, scores, bar, chosen, places[0])
+    counted = n_events <= MOST_COUNTED
+    if counted:
+        count_each(padded[: pad(scores, padded)], chosen, n_events, n, places[1], places[2])
+        order_events(places, n_events, n, marks, labels, above, tied, gains)
+        shared = False
+        for e in range(n_events):
+            shared = shared or tied[e] > 1
+            ranks[e] = above[e] + 1
+        if not shared or ties == EXPECTED:
+            if shared:
+                rank_in_blocks(ranks, above, 0, n_events)
+            return n_events, False
+    else:
+        shared = True
+    if shared:
+        copy = sort_rows(labels, scores, bits, ids, ties, keys, order, marks)
+        shared = events_of_order(order[copy, :n], labels, scores, bar, ranks, above, tied, gains)
+        if ties == EXPECTED:
+            rank_in_blocks(ranks, above, 0, n_events)
+    return n_events, shared and ties == REFUSE
+
+
+@helper
+def collect_scores(log, extra, first, last, n_items, scratch, ties, at, errors):
+    """Write down the positives of users first..last-1 in rank order, or only how many; False on an error.
+
+    Rows are checked here, some users ahead: that takes no pass of its own over memory.
+    """
+    ranks, gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
+    bar = extra.bars[len(extra.bars) - 1]
+    # one by one: all of the scratch, handed over for each user, costs as much as the user
+    chosen, padded, places = scratch.chosen[at], scratch.padded[at], scratch.places[at]
+    marks, keys, order = scratch.marks[at], scratch.keys[at], scratch.order[at]
+    n_events = 0
+    checked = log.indptr[first]
+    for u in range(first, last):
+        span = slice(log.indptr[u], log.indptr[u + 1])
+        if checked < span.stop:
+            fresh = slice(checked, max(span.stop, min(checked + ROWS_CHECKED, log.indptr[last])))
+            checked = fresh.stop
+            if not (within(log.labels[fresh], extra.label_limits) and within(log.scores[fresh], extra.score_limits)):
+                errors[0] = OUTSIDE
+                errors[1] = u
+                return False
+        n_rows = log.indptr[u + 1] - log.indptr[u]
+        i = u - first
+        bounds[START, i] = n_events
+        ranks[n_events] = 0
+        n_events += 1
+        refused = False
+        if ties is None:
+            n_rel = count_positives(log.labels[span], bar)
+        else:
+            n_rel, refused = collect_user(
+                log.labels[span],
+                log.scores[span],
+                log.bits[span],
+                extra.ids[span] if len(extra.ids) > 0 else extra.ids,
+                extra.ties,
+                bar,
+                chosen,
+                padded,
+                places,
+                marks,
+                keys,
+                order,
+                ranks[n_events:],
+                ties.above[at, 0, n_events:],
+                ties.tied[at, 0, n_events:],
+                gains[n_events:],
+            )
+            n_events += n_rel
+        if refused or n_rows > n_items:
+            errors[0] = TIED if refused else SMALL_CATALOGUE
+            errors[1] = u
+            errors[2] = n_rows
+            return False
+        bounds[N_RELEVANT, i] = n_rel
+        bounds[N_LISTED, i] = n_rows
+    bounds[START, last - first] = n_events
+    return True
+
+
+@helper
+def twice_won(labels, scores, bar, positives, chosen, padded):
+    """Twice the pairs won by a user's positives, by comparing each row of the smaller class with the larger class."""
+    negatives = np.int64(len(scores)) - positives
+    if positives == 0 or negatives == 0:
+        return np.int64(0)
+    if positives * MANY_TO_ONE <= negatives:
+        # few pairs stand within the class, and they win half, whatever the scores
+        length = pad(scores, padded)  # first, so that it is in memory by the time it is read as vectors
+        pick(labels, scores, bar, chosen)
+        return count_both(padded[:length], chosen, positives) - positives * positives
+    split(labels, scores, bar, chosen, padded)
+    if positives <= negatives:
+        return count_both(padded[: fill_up(padded, negatives)], chosen, positives)
+    return 2 * positives * negatives - count_both(chosen[: fill_up(chosen, positives)], padded, negatives)
+
+
+@helper
+def twice_won_in_order(labels, scores, bits, bar, packed, marks):
+    """The same by sorting; -1 if scores are too far apart to be packed with their classes."""
+    n = np.int64(len(scores))
+    n_bits = pack_rows(labels, scores, bits, bar, packed[0])
+    if n_bits == 64:
+        return np.int64(-1)
+    return count_won(packed[sort_packed(packed, n, n_bits, marks)], n)
+
+
+@helper
+def all_equal(scores):
+    """Whether a user has one score only."""
+    for j in range(1, len(scores)):
+        if scores[j] != scores[0]:
+            return False
+    return True

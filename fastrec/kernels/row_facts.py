@@ -1,0 +1,505 @@
+"""Numbers of a user's rows: sums, errors, calibration, areas and distances of their order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.kernels.codes import (
+    ABSOLUTES,
+    BELOW,
+    BIN_BITS,
+    BRIER,
+    CONSTANT,
+    ENTROPY,
+    EXPECTED,
+    FALSE_POSITIVES,
+    FIRST_ORDER_FACT,
+    GAP,
+    GAPS,
+    KOLMOGOROV,
+    N_RELEVANT,
+    NEGATIVES,
+    POSITIVES,
+    QUANTILE_GAPS,
+    SCORES,
+    SQUARES,
+    START,
+    STEP,
+    TRAPEZOID,
+    TRUE_POSITIVES,
+    TWICE_WON,
+    WEIGHTS,
+)
+from fastrec.kernels.positives import MOST_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
+from fastrec.runtime.compiler import helper
+
+__all__ = ["Extra", "asks_order", "error_facts", "log", "order_facts", "row_facts"]
+
+
+Array = np.ndarray[Any, Any]
+MOST_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows is less than 2^31
+SPLIT = 2.0**27 + 1  # times it, a double falls apart into two halves of its digits
+NO_SUM = (0.0, 0.0, 0.0)
+LOG_SERIES = 1e-3  # below, the series of the logarithm is exact and nothing cancels
+
+
+class Extra(NamedTuple):
+    """What is asked of rows."""
+
+    ids: Array  # int64 (n_rows,): what breaks ties by id, else empty
+    label_limits: Array  # as labels (2,): the smallest and the largest that may be
+    score_limits: Array  # as scores (2,)
+    bars: Array  # as labels (n_views + 1,): the label from which a row is positive in each view, and in any
+    facts: Array  # int64 (n_facts, FACT_WIDTH): kind, parameter, view, row to fill
+    parameters: Array  # float64
+    ties: int
+    walk: bool  # whether facts need the order of all rows
+
+
+@helper
+def weight_of(weights, j):
+    """The weight of a row, 1 without weights."""
+    if weights is None:
+        return 1.0
+    else:
+        return weights[j]
+
+
+@helper
+def log(x):
+    """The natural logarithm of a number that is not negative."""
+    return math.log(x) if x > 0.0 else -np.inf
+
+
+@helper
+def sum_over_rows(kind, parameter, labels, scores, weights, bar):
+    """One sum over the rows of a user; see the kinds of facts."""
+    total = 0.0
+    n = len(scores)
+    if kind == WEIGHTS:
+        for j in range(n):
+            total += weight_of(weights, j)
+    elif kind == POSITIVES:
+        for j in range(n):
+            total += weight_of(weights, j) if labels[j] >= bar else 0.0
+    elif kind == NEGATIVES:
+        for j in range(n):
+            total += 0.0 if labels[j] >= bar else weight_of(weights, j)
+    elif kind == SCORES:
+        for j in range(n):
+            total += weight_of(weights, j) * np.float64(scores[j])
+    elif kind == BRIER:
+        for j in range(n):
+            gap = np.float64(scores[j]) - (1.0 if labels[j] >= bar else 0.0)
+            total += weight_of(weights, j) * (gap * gap)
+    elif kind == TRUE_POSITIVES:
+        for j in range(n):
+            total += weight_of(weights, j) if labels[j] >= bar and scores[j] >= parameter else 0.0
+    elif kind == BELOW:
+        for j in range(n):
+            total += weight_of(weights, j) if scores[j] < parameter else 0.0
+    elif kind == FALSE_POSITIVES:
+        for j in range(n):
+            total += weight_of(weights, j) if not (labels[j] >= bar) and scores[j] >= parameter else 0.0
+    else:
+        for j in range(n):
+            clipped = min(max(np.float64(scores[j]), parameter), 1.0 - parameter)
+            total -= weight_of(weights, j) * log(clipped if labels[j] >= bar else 1.0 - clipped)
+    return total
+
+
+@helper
+def sum_pairs(first, second, n):
+    """The sums of n terms each, halves onto halves: many at a time, in an order that is always the same."""
+    while n > 8:
+        half = (n + 1) // 2
+        low, high, low2, high2 = first[: n - half], first[half:n], second[: n - half], second[half:n]
+        for j in range(n - half):
+            low[j] += high[j]
+            low2[j] += high2[j]
+        n = half
+    for j in range(n, 8):
+        first[j] = 0.0
+        second[j] = 0.0
+    return sum_eight(first), sum_eight(second)
+
+
+@helper
+def sum_eight(terms):
+    """Eight terms, halves onto halves."""
+    even, odd = (terms[0] + terms[4]) + (terms[2] + terms[6]), (terms[1] + terms[5]) + (terms[3] + terms[7])
+    return even + odd
+
+
+@helper
+def sum_errors(labels, scores, weights, terms):
+    """Sums of squared and of absolute differences over the rows of a user."""
+    n = len(scores)
+    half = n // 2
+    squares, absolutes = terms[0], terms[1]
+    scores2, labels2 = scores[half:], labels[half:]
+    for j in range(half):  # two rows become one term: half as much to write down and to add
+        gap = np.float64(scores[j]) - np.float64(labels[j])
+        other = np.float64(scores2[j]) - np.float64(labels2[j])
+        weight, weight2 = weight_of(weights, j), weight_of(weights, half + j)
+        squares[j] = gap * gap * weight + other * other * weight2
+        absolutes[j] = abs(gap) * weight + abs(other) * weight2
+    if n > 2 * half:
+        gap = np.float64(scores[n - 1]) - np.float64(labels[n - 1])
+        squares[half] = gap * gap * weight_of(weights, n - 1)
+        absolutes[half] = abs(gap) * weight_of(weights, n - 1)
+    return sum_pairs(squares, absolutes, n - half)
+
+
+@helper
+def error_facts(view, log, weights, extra, first, n, terms, rows):
+    """Fill the rows of squared and absolute differences, both in one pass."""
+    squares, absolutes = -1, -1
+    for f in range(len(extra.facts)):
+        if extra.facts[f, 2] == view:
+            squares = extra.facts[f, 3] if extra.facts[f, 0] == SQUARES else squares
+            absolutes = extra.facts[f, 3] if extra.facts[f, 0] == ABSOLUTES else absolutes
+    if squares < 0 and absolutes < 0:
+        return
+    for i in range(n):
+        span = slice(log.indptr[first + i], log.indptr[first + i + 1])
+        if weights is None:
+            sums = sum_errors(log.labels[span], log.scores[span], None, terms)
+        else:
+            sums = sum_errors(log.labels[span], log.scores[span], weights[span], terms)
+        if squares >= 0:
+            rows[squares, i] = sums[0]
+        if absolutes >= 0:
+            rows[absolutes, i] = sums[1]
+
+
+@helper
+def bin_of(score, bins):
+    """The bin of a probability among equally wide ones, from b / bins to below (b + 1) / bins, the last one closed."""
+    b = min(np.int64(np.float64(score) * bins), bins - 1)
+    if score < b / bins:  # the product was rounded up
+        return b - 1
+    return b + 1 if b + 1 < bins and score >= (b + 1) / bins else b
+
+
+@helper
+def sum_gaps(kind, parameter, labels, scores, weights, bar):
+    """Sum of w (s - y) in one of equally wide bins, or the sum over bins of its absolute value."""
+    bins = np.int64(parameter) >> BIN_BITS if kind == GAP else np.int64(parameter)
+    wanted = np.int64(parameter) & ((1 << BIN_BITS) - 1)
+    total = 0.0
+    for b in range(wanted if kind == GAP else 0, wanted + 1 if kind == GAP else bins):
+        gap = 0.0
+        for j in range(len(scores)):
+            if bin_of(scores[j], bins) == b:
+                gap += weight_of(weights, j) * (np.float64(scores[j]) - (1.0 if labels[j] >= bar else 0.0))
+        total += gap if kind == GAP else abs(gap)
+    return total
+
+
+@helper
+def entropy(positives, negatives):
+    """Cross entropy of always predicting the base rate, times the rows."""
+    rows = positives + negatives
+    if positives == 0.0 or negatives == 0.0:
+        return 0.0
+    # the logarithm of a share near 1 has all its digits only as that of what is missing
+    if positives < negatives:
+        return -(positives * log(positives / rows) + negatives * math.log1p(-positives / rows))
+    return -(positives * math.log1p(-negatives / rows) + negatives * log(negatives / rows))
+
+
+@helper
+def fact_of_rows(kind, parameter, labels, scores, weights, bar):
+    """A fact that does not depend on the order of rows."""
+    if kind == GAP or kind == GAPS:
+        return sum_gaps(kind, parameter, labels, scores, weights, bar)
+    if kind == ENTROPY:
+        positives = sum_over_rows(POSITIVES, 0.0, labels, scores, weights, bar)
+        return entropy(positives, sum_over_rows(NEGATIVES, 0.0, labels, scores, weights, bar))
+    return sum_over_rows(kind, parameter, labels, scores, weights, bar)
+
+
+@helper
+def area_of_block(kind, hits, others, more_hits, more_others):
+    """What a block adds to the area under precision-recall, in units of positives.
+
+    `hits` and `others` are the positives and negatives above it, the rest its own. Davis & Goadrich (2006) move
+    between two points as if positives and negatives were spread evenly over the block.
+    """
+    if more_hits == 0.0:
+        return 0.0
+    after = (hits + more_hits) / (hits + more_hits + others + more_others)
+    if kind == STEP:
+        return more_hits * after
+    if kind == TRAPEZOID:
+        before = hits / (hits + others) if hits + others > 0.0 else after
+        return more_hits * (before + after) / 2.0
+    rows, new = hits + others, more_hits + more_others
+    if rows == 0.0:
+        return more_hits * (more_hits / new)
+    share = new / rows
+    factor = log_series(share) if share < LOG_SERIES else math.log1p(share) / share
+    return more_hits * ((1.0 - factor) * (more_hits / new) + factor * (hits / rows))
+
+
+@helper
+def log_series(x):
+    """The first terms of log(1 + x) / x."""
+    return 1.0 + x * (-1 / 2 + x * (1 / 3 + x * (-1 / 4 + x * (1 / 5 + x * (-1 / 6)))))
+
+
+@helper
+def distance(positives, negatives, hits, others):
+    """Distance of the two distributions after some positives and negatives."""
+    return abs(hits / positives - others / negatives)
+
+
+@helper
+def fact_of_events(kind, above, tied, first, last, n_rows, n_rel):
+    """A fact of the order of an unweighted user, from the blocks that hold positives."""
+    if kind == CONSTANT:
+        return 1.0 if last > first and tied[first] == n_rows else 0.0
+    if kind == TWICE_WON:
+        return np.float64(twice_of_events(above, tied, first, last, n_rows))
+    negatives = n_rows - n_rel
+    value = 0.0
+    e = first
+    while e < last:
+        stop = e + 1
+        while stop < last and above[stop] == above[e]:
+            stop += 1
+        hits, c = e - first, stop - e
+        others = above[e] - hits
+        more = tied[e] - c
+        if kind == KOLMOGOROV:
+            if negatives > 0:
+                total, rest = np.float64(n_rel), np.float64(negatives)
+                value = max(value, distance(total, rest, hits, others))
+                value = max(value, distance(total, rest, hits + c, others + more))
+        else:
+            value += area_of_block(kind, np.float64(hits), np.float64(others), np.float64(c), np.float64(more))
+        e = stop
+    return value
+
+
+@helper
+def twice_of_events(above, tied, first, last, n_rows):
+    """Twice the pairs won by the positives: the rows below each and half of those that share its score."""
+    lost = np.int64(0)
+    for e in range(first, last):
+        lost += 2 * np.int64(above[e]) + np.int64(tied[e])
+    n = np.int64(last - first)
+    # pairs within the class and each row with itself: n^2 in all, whatever the scores
+    return 2 * n * n_rows - lost - n * n
+
+
+@helper
+def one_score(order, scores, weights):
+    """1 if all rows that have weight have the same score, else 0."""
+    first = -1
+    for j in range(len(order)):
+        if weight_of(weights, order[j]) > 0.0:
+            if first >= 0 and scores[order[j]] != scores[order[first]]:
+                return 0.0
+            first = j
+    return 1.0 if first >= 0 else 0.0
+
+
+@helper
+def fact_of_order(kind, parameter, order, labels, scores, weights, bar):
+    """A fact of the order of a user whose rows are sorted, with weights."""
+    n = len(order)
+    positives = sum_over_rows(POSITIVES, 0.0, labels, scores, weights, bar)
+    negatives = sum_over_rows(NEGATIVES, 0.0, labels, scores, weights, bar)
+    if kind == CONSTANT:
+        return one_score(order, scores, weights)
+    if kind == QUANTILE_GAPS:
+        return sum_quantile_gaps(parameter, order, labels, scores, weights, bar)
+    hits, others = 0.0, 0.0
+    value = 0.0
+    start = 0
+    for i in range(1, n + 1):
+        if i == n or scores[order[i]] != scores[order[start]]:
+            more_hits, more_others = 0.0, 0.0
+            for j in range(start, i):
+                if labels[order[j]] >= bar:
+                    more_hits += weight_of(weights, order[j])
+                else:
+                    more_others += weight_of(weights, order[j])
+            if kind == TWICE_WON:
+                # a negative wins nothing: each loses to the positives above it, and half to those of its block
+                value += more_others * (2.0 * hits + more_hits)
+            elif kind == KOLMOGOROV:
+                if positives > 0.0 and negatives > 0.0:
+                    value = max(value, distance(positives, negatives, hits + more_hits, others + more_others))
+            else:
+                value += area_of_block(kind, hits, others, more_hits, more_others)
+            hits += more_hits
+            others += more_others
+            start = i
+    return value
+
+
+@helper
+def sum_quantile_gaps(parameter, order, labels, scores, weights, bar):
+    """Sum over bins of |sum of w (s - y)|; rows from the smallest score, tied ones in the bin of the first."""
+    bins = np.int64(parameter)
+    n = len(order)
+    total = NO_SUM
+    for j in range(n):
+        total = added(total, weight_of(weights, order[j]))
+    value, gap, before = 0.0, 0.0, NO_SUM
+    current = np.int64(0)
+    stop = n
+    while stop > 0:
+        start = stop - 1
+        while start > 0 and scores[order[start - 1]] == scores[order[stop - 1]]:
+            start -= 1
+        own = bin_of_weight(before, total, bins)
+        if own != current:
+            value += abs(gap)
+            gap = 0.0
+            current = own
+        for j in range(start, stop):
+            row = order[j]
+            gap += weight_of(weights, row) * (np.float64(scores[row]) - (1.0 if labels[row] >= bar else 0.0))
+            before = added(before, weight_of(weights, row))
+        stop = start
+    return value + abs(gap)
+
+
+@helper
+def bin_of_weight(before, total, bins):
+    """The whole part of before * bins / total, bins - 1 at most; both are sums in parts, so no rounding decides."""
+    if not 0.0 < total[0] < math.inf:
+        return np.int64(0)
+    nearest = np.int64(math.floor(before[0] / total[0] * np.float64(bins) + 0.5))
+    if nearest > 0 and not reaches(before, total, bins, nearest):
+        nearest -= 1
+    return min(nearest, bins - 1)
+
+
+@helper
+def reaches(before, total, bins, cut):
+    """Whether before * bins >= total * cut."""
+    exponent = -math.frexp(total[0])[1]
+    gap = NO_SUM
+    for at in range(len(before)):
+        gap = add_product(gap, math.ldexp(before[at], exponent), np.float64(bins))
+        gap = add_product(gap, math.ldexp(total[at], exponent), -np.float64(cut))
+    return gap[0] + (gap[1] + gap[2]) >= 0.0
+
+
+@helper
+def added(parts, value):
+    """A sum in three parts: the second holds what the first was rounded by, the third what the second was."""
+    first, rest = two_sum(parts[0], value)
+    second, rest = two_sum(parts[1], rest)
+    return first, second, parts[2] + rest
+
+
+@helper
+def two_sum(one, other):
+    """The rounded sum, and what it was rounded by."""
+    whole = one + other
+    new = whole - one
+    return whole, (one - (whole - new)) + (other - new)
+
+
+@helper
+def add_product(parts, one, other):
+    """Add the product of two numbers of moderate size, and what it is rounded by."""
+    whole = one * other
+    one_high, other_high = SPLIT * one, SPLIT * other
+    one_high -= one_high - one
+    other_high -= other_high - other
+    one_low, other_low = one - one_high, other - other_high
+    rest = one_low * other_low - (((whole - one_high * other_high) - one_low * other_high) - one_high * other_low)
+    return added(added(parts, whole), rest)
+
+
+@helper
+def asks_order(view, extra):
+    """Whether a view asks for facts that follow from the order of rows."""
+    for f in range(len(extra.facts)):
+        if extra.facts[f, 0] >= FIRST_ORDER_FACT and extra.facts[f, 2] == view:
+            return True
+    return False
+
+
+@helper
+def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, rows):
+    """Fill the rows of facts that follow from the order of rows."""
+    bar = extra.bars[view]
+    bounds = scratch.bounds[at, which]
+    for i in range(n):
+        span = slice(log.indptr[first + i], log.indptr[first + i + 1])
+        labels, scores, bits = log.labels[span], log.scores[span], log.bits[span]
+        n_rows = len(scores)
+        won = np.int64(-1)
+        if ties is None and not extra.walk:
+            positives = positives_of(view, extra, bounds, labels, i)
+            if min(positives, n_rows - positives) <= MOST_COUNTED and n_rows <= MOST_ROWS:
+                won = twice_won(labels, scores, bar, positives, scratch.chosen[at], scratch.padded[at])
+            else:
+                won = twice_won_in_order(labels, scores, bits, bar, scratch.packed[at], scratch.marks[at])
+        copy = -1
+        if extra.walk or (ties is None and won < 0):
+            copy = sort_rows(
+                labels, scores, bits, labels, EXPECTED, scratch.keys[at], scratch.order[at], scratch.marks[at]
+            )
+        for f in range(len(extra.facts)):
+            kind, parameter = extra.facts[f, 0], extra.parameters[extra.facts[f, 1]]
+            if kind < FIRST_ORDER_FACT or extra.facts[f, 2] != view:
+                continue
+            if copy >= 0:
+                order = scratch.order[at, copy, :n_rows]
+                if weights is None:
+                    value = fact_of_order(kind, parameter, order, labels, scores, None, bar)
+                else:
+                    value = fact_of_order(kind, parameter, order, labels, scores, weights[span], bar)
+            elif ties is not None:
+                above, tied = ties.above[at, which], ties.tied[at, which]
+                events = (bounds[START, i] + 1, bounds[START, i + 1])
+                value = fact_of_events(kind, above, tied, events[0], events[1], n_rows, bounds[N_RELEVANT, i])
+            elif kind == TWICE_WON:
+                value = np.float64(won)
+            else:
+                value = 1.0 if n_rows > 0 and all_equal(scores) else 0.0
+            rows[extra.facts[f, 3], i] = value
+
+
+@helper
+def positives_of(view, extra, bounds, labels, i):
+    """Positive rows of a user: counted before where all metrics mean the same rows."""
+    if len(extra.bars) == 2:
+        return bounds[N_RELEVANT, i]
+    return count_positives(labels, extra.bars[view])
+
+
+@helper
+def row_facts(view, log, weights, extra, first, n, bounds, rows):
+    """Fill the rows of facts that are sums over the rows of a user."""
+    for f in range(len(extra.facts)):
+        kind, parameter = extra.facts[f, 0], extra.parameters[extra.facts[f, 1]]
+        if kind >= FIRST_ORDER_FACT or kind == SQUARES or kind == ABSOLUTES or extra.facts[f, 2] != view:
+            continue
+        out = rows[extra.facts[f, 3]]
+        for i in range(n):
+            span = slice(log.indptr[first + i], log.indptr[first + i + 1])
+            labels, scores = log.labels[span], log.scores[span]
+            if weights is None:
+                if kind == WEIGHTS:
+                    out[i] = len(scores)
+                elif kind == POSITIVES:
+                    out[i] = positives_of(view, extra, bounds, labels, i)
+                elif kind == NEGATIVES:
+                    out[i] = len(scores) - positives_of(view, extra, bounds, labels, i)
+                else:
+                    out[i] = fact_of_rows(kind, parameter, labels, scores, None, extra.bars[view])
+            else:
+                out[i] = fact_of_rows(kind, parameter, labels, scores, weights[span], extra.bars[view])

@@ -1,0 +1,197 @@
+"""Exact sums over users: values become whole digits, which add up in any order to the same bits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.kernels.codes import (
+    FACT_HITS,
+    FACT_LISTED,
+    FACT_RELEVANT,
+    GENERAL_SCALE,
+    OUT_OF_RANGE,
+    OVERFLOW,
+)
+from fastrec.runtime.compiler import helper
+
+__all__ = ["Totals", "add_facts", "add_rows", "store_rows"]
+
+
+Array = np.ndarray[Any, Any]
+LARGEST_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
+MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # the bits of a double but for its sign
+MOST_BINADES = 20  # between values whose squares have no bit below the digits of `add_fixed`, see `add_many`
+
+
+class Totals(NamedTuple):
+    """What comes out, one set per bin so that threads never share a line."""
+
+    fixed: Array  # int64 (bins, n_groups + 1, n_fixed, 6)
+    general: Array  # int64 (bins, n_groups + 1, n_general, 2, DIGITS)
+    counts: Array  # int64 (bins, n_groups + 1, n_views, 4)
+    facts: Array  # int64 (bins, 3)
+    errors: Array  # int64 (bins, 3): code, user, detail
+    stored: Array  # float64 (n_stored, n_users)
+
+
+@helper
+def add_fixed(row, first, last, total):
+    """Add values in [-1, 1] and their squares in three 32-bit digits each: exact, in any order.
+
+    Returns how many values are outside that range, or no numbers.
+    """
+    base = 4294967296.0
+    high, low, lowest = np.int64(0), np.int64(0), np.int64(0)
+    high2, low2, lowest2 = np.int64(0), np.int64(0), np.int64(0)
+    outside = np.int64(0)
+    for i in range(first, last):
+        outside += not (abs(row[i]) <= LARGEST_FIXED)
+    if outside > 0:
+        return outside
+    for i in range(first, last):
+        value = row[i]
+        scaled = value * base
+        whole = np.int64(scaled)
+        rest = (scaled - whole) * base
+        part = np.int64(rest)
+        high += whole
+        low += part
+        lowest += np.int64((rest - part) * base)
+        scaled = value * value * base
+        whole = np.int64(scaled)
+        rest = (scaled - whole) * base
+        part = np.int64(rest)
+        high2 += whole
+        low2 += part
+        lowest2 += np.int64((rest - part) * base)
+    total[0] += high
+    total[1] += low
+    total[2] += lowest
+    total[3] += high2
+    total[4] += low2
+    total[5] += lowest2
+    return outside
+
+
+@helper
+def first_outside(row):
+    """Position of the first value that is not within [-1, 1]."""
+    i = 0
+    while abs(row[i]) <= LARGEST_FIXED:
+        i += 1
+    return i
+
+
+@helper
+def add_digits(mantissa, exponent, digits):
+    """Add mantissa * 2^exponent to base 2^32 digits (Neal 2015); carries wait until the sum is read."""
+    at = exponent + GENERAL_SCALE
+    digit = at >> 5
+    shift = np.uint64(at & 31)
+    magnitude = np.uint64(abs(mantissa))
+    low = (magnitude & np.uint64(0xFFFFFFFF)) << shift
+    high = (magnitude >> np.uint64(32)) << shift
+    sign = np.int64(1) if mantissa >= 0 else np.int64(-1)
+    digits[digit] += sign * np.int64(low & np.uint64(0xFFFFFFFF))
+    digits[digit + 1] += sign * np.int64((low >> np.uint64(32)) + (high & np.uint64(0xFFFFFFFF)))
+    digits[digit + 2] += sign * np.int64(high >> np.uint64(32))
+
+
+@helper
+def add_general(value, bits, total):
+    """Add any finite value and its square; False for NaN and infinities."""
+    if value == 0.0:
+        return True
+    exponent = (bits >> 52) & 0x7FF
+    if exponent == 0x7FF:
+        return False
+    fraction = bits & 0xFFFFFFFFFFFFF
+    mantissa = fraction | (np.int64(1) << 52) if exponent > 0 else fraction
+    exponent = max(exponent, 1) - 1075
+    add_digits(mantissa if bits >= 0 else -mantissa, exponent, total[0])
+    # the square, of the fraction in (0, 2) so that it neither overflows nor vanishes
+    scaled = mantissa * 2.220446049250313e-16
+    square = scaled * scaled
+    add_digits(np.int64(square * 4503599627370496.0), 2 * (exponent + 52) - 52, total[1])
+    return True
+
+
+@helper
+def add_many(row, bits, n, scaled, digits, total):
+    """Add values of similar size and their squares, many at a time; False, and nothing added, if they are not."""
+    largest, smallest = np.int64(0), np.int64(MAGNITUDE)
+    for i in range(n):
+        magnitude = bits[i] & MAGNITUDE
+        largest = max(largest, magnitude)
+        smallest = min(smallest, magnitude if magnitude > 0 else np.int64(MAGNITUDE))
+    if largest == 0:
+        return True
+    exponent = (largest >> 52) - 1022  # all values are below 2^exponent
+    if abs(exponent) > 512 or (largest >> 52) - (smallest >> 52) > MOST_BINADES:
+        return False
+    # a value is at least 2^-21 of that: its last bit is worth 2^-73 and that of its square 2^-94 or more
+    scale = math.ldexp(1.0, -int(exponent))
+    for i in range(n):
+        scaled[i] = row[i] * scale
+    for d in range(6):
+        digits[d] = 0
+    add_fixed(scaled, 0, n, digits)
+    for d in range(3):
+        add_digits(digits[d], exponent - 32 * (d + 1), total[0])
+        add_digits(digits[3 + d], 2 * exponent - 32 * (d + 1), total[1])
+    return True
+
+
+@helper
+def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first, n, errors, spare):
+    """Add the rows of a block to the sums of all users and of each group; False on an overflow.
+
+    `spare` is None, or float64 (BLOCK,) and int64 (6,) to add the rows of all users many at a time.
+    """
+    for g in range(-1, len(groups)):  # -1 for all users: the whole block at once, else one user at a time
+        step = n if g < 0 else 1
+        for i in range(0, n, step):
+            group = 0 if g < 0 else groups[g, first + i]
+            for j in range(len(fixed_rows)):
+                row = rows[fixed_rows[j]]
+                if add_fixed(row, i, i + step, fixed[group, j]) > 0:
+                    errors[0] = OUT_OF_RANGE
+                    errors[1] = first + first_outside(row)
+                    errors[2] = j
+                    return False
+            for j in range(len(general_rows)):
+                r = general_rows[j]
+                if spare is not None:
+                    if g < 0 and add_many(rows[r], bits[r], n, spare[0], spare[1], general[0, j]):
+                        continue
+                for u in range(i, i + step):
+                    if not add_general(rows[r, u], bits[r, u], general[group, j]):
+                        errors[0] = OVERFLOW
+                        errors[1] = first + u
+                        errors[2] = j
+                        return False
+    return True
+
+
+@helper
+def store_rows(stored_rows, stored, view, rows, status, first, n):
+    """Per-user values of one view, NaN where the user was not counted."""
+    for j in range(len(stored_rows)):
+        if stored_rows[j, 1] == view:
+            row = rows[stored_rows[j, 0]]
+            out = stored[j, first : first + n]
+            for i in range(n):
+                out[i] = np.nan if status[i] >= 2 and stored_rows[j, 2] else row[i]
+
+
+@helper
+def add_facts(n_rel, n_rec, n_events, n, facts):
+    """What the report says of the data: relevant items, those found, users with both sides."""
+    facts[FACT_HITS] += n_events - n
+    for i in range(n):
+        facts[FACT_RELEVANT] += n_rel[i]
+        if n_rel[i] > 0 and n_rec[i] > 0:
+            facts[FACT_LISTED] += 1
