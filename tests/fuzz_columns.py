@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from fuzz_calls import Draw, Finding, one_in, set_up
 
 import fastrec
-from fastrec.files import evaluate as files
+from fastrec.files import job
 
 __all__ = ["describe", "draw_case", "run_case", "set_up"]
 
@@ -289,9 +289,9 @@ def by_route(route: str) -> Iterator[None]:
     """Read all at once without a database where that can be, with one, or sorted by one and in batches."""
     with contextlib.ExitStack() as stack:
         if route == "streamed":
-            stack.enter_context(mock.patch.object(files, "COPIES", 1 << 60))
+            stack.enter_context(mock.patch.object(job, "COPIES", 1 << 60))
         elif route == "database":
-            stack.enter_context(mock.patch.object(files, "find_plain", return_value=None))
+            stack.enter_context(mock.patch.object(job, "find_plain", return_value=None))
         yield
 
 

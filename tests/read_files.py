@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.files.evaluate import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
+from fastrec.files.lists import evaluate_lists
+from fastrec.files.resources import Resources
+from fastrec.files.rows import evaluate_log
+from fastrec.files.tables import Columns, ScoreColumns
 from fastrec.report.report import Report
 
 

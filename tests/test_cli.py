@@ -1042,9 +1042,10 @@ def test_a_terminal_without_the_signs(folder):
 
 
 STREAMED = """
-from fastrec import cli, files
-files.COPIES = 1 << 40  # nothing fits in memory
-cli.main()
+from fastrec.cli import program
+from fastrec.files import job
+job.COPIES = 1 << 40  # nothing fits in memory
+program.main()
 """
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fastrec
 from fastrec import InputError, evaluate_files
-from fastrec.files import evaluate
+from fastrec.files import job
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -32,9 +32,9 @@ def by_every_route(monkeypatch, *paths, **options):
     """Reports of files read without a database if that can be, by one, and sorted by one on disk."""
     yield "whole", evaluate_files(*paths, METRICS, **options)
     with monkeypatch.context() as patch:
-        patch.setattr(evaluate, "find_plain", lambda *_: None)
+        patch.setattr(job, "find_plain", lambda *_: None)
         yield "database", evaluate_files(*paths, METRICS, **options)
-        patch.setattr(evaluate, "COPIES", 1 << 60)
+        patch.setattr(job, "COPIES", 1 << 60)
         yield "streamed", evaluate_files(*paths, METRICS, **options)
 
 

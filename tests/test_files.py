@@ -12,8 +12,10 @@ from read_files import read_logs, read_scores
 
 from fastrec import Evaluator, evaluate, evaluate_files, evaluate_scores
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
-from fastrec.files.evaluate import NO_LABEL, ColumnError, Columns, Resources, ScoreColumns, evaluate_lists
-from fastrec.files.tables import open_database
+from fastrec.files.lists import evaluate_lists
+from fastrec.files.resources import Resources
+from fastrec.files.tables import ColumnError, Columns, ScoreColumns, open_database
+from fastrec.inputs.users import NO_LABEL
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -516,7 +518,7 @@ def test_empty_lists_are_fine(read):
 @pytest.mark.parametrize("memory", [None, "64MB"])
 def test_a_truth_without_rows_is_warned_of_as_in_frames(write, monkeypatch, truth, memory):
     if memory:
-        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
     recs = pa.table({"user_id": [1], "item_id": [5]})
     with pytest.warns(FastrecWarning) as of_frames:
         wanted = evaluate(recs, recs.slice(0, 0), "mrr")
@@ -532,7 +534,7 @@ def test_a_truth_without_rows_is_warned_of_as_in_frames(write, monkeypatch, trut
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_log_without_rows_is_warned_of_as_in_frames(write, monkeypatch, suffix, names, streamed):
     if streamed:
-        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
     types = {"label": "int8", "score": "float64", **dict.fromkeys(names.values(), "int64")}
     log = pa.table({name: pa.array([], type_) for name, type_ in types.items()})
     path = write(",".join(types) + "\n" if suffix == ".csv" else log)
@@ -649,13 +651,14 @@ def test_names_in_utf8_where_the_locale_is_c(tmp_path):
     (folder / "temporary é").mkdir()
     code = """
 import os, sys
-from fastrec import evaluate_files, files
+from fastrec import evaluate_files
+from fastrec.files import job
 name = lambda text: os.path.join(sys.argv[1], os.fsdecode(text.encode()))
 truth = name("truth \\xe9.csv")
 paths = [name(path) for path in ("recs \\xe9.csv", "recs \\xe9.parquet", "recs", "recs/*=*/*")]
 print(truth.isprintable(), [evaluate_files(path, truth, "mrr")["mrr"] for path in paths])
 print(ascii(list(evaluate_files(name("recs"), truth, "mrr", by="\\xe9").groups["\\xe9"])))
-files.COPIES = 1 << 60
+job.COPIES = 1 << 60
 print([evaluate_files(path, truth, "mrr", temp_directory=name("temporary \\xe9"))["mrr"] for path in paths])
 """
     settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -18,7 +18,8 @@ import fastrec.files.evaluate
 from fastrec import evaluate_files
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.files import formats
-from fastrec.files.evaluate import NO_LABEL, ColumnError, Columns, ScoreColumns
+from fastrec.files.tables import ColumnError, Columns, ScoreColumns
+from fastrec.inputs.users import NO_LABEL
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -660,8 +661,8 @@ def test_every_format_gives_the_same_bits_whole_and_streamed(write, monkeypatch)
     options = {"metrics": ["ndcg@5", "map@5"], "ties": "id_desc", "by": "plan", "users": plans, "per_user": True}
     wanted = evaluate_files(paths[0], truth, **options)
     assert 0.1 < wanted["ndcg@5"] < 0.9
-    for copies in (fastrec.files.evaluate.COPIES, 1 << 40):
-        monkeypatch.setattr("fastrec.files.evaluate.COPIES", copies)
+    for copies in (fastrec.files.job.COPIES, 1 << 40):
+        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
         for path in paths:
             found = evaluate_files(path, truth, **options)
             assert found.estimates == wanted.estimates and found.groups == wanted.groups

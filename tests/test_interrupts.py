@@ -143,14 +143,14 @@ def test_an_error_of_a_statement_is_passed_on():
 INTERRUPTED = """
 import os, signal, time
 import fastrec.demo
-from fastrec import cli
+from fastrec.cli import program
 
 def interrupted(*_, **__):
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)
 
 fastrec.demo.write_demo = interrupted
-cli.main()
+program.main()
 """
 
 
@@ -193,7 +193,8 @@ def test_the_command_in_the_background_goes_on(large, tmp_path):
 STUCK = """
 import signal, time
 import pyarrow.parquet
-from fastrec import cli, files
+from fastrec.cli import program
+from fastrec.files import job
 
 def stuck(*_):
     while True:
@@ -203,16 +204,16 @@ def stuck(*_):
         except KeyboardInterrupt:
             pass
 
-files.COPIES = 1 << 40
+job.COPIES = 1 << 40
 {place} = stuck
-cli.main()
+program.main()
 """
 
 
 @pytest.mark.parametrize(
     ("place", "number"),
     [
-        ("files.batches_of_users", "SIGINT"),
+        ("job.batches_of_users", "SIGINT"),
         ("pyarrow.parquet.write_table", "SIGINT"),
         ("pyarrow.parquet.write_table", "SIGTERM"),
     ],

@@ -81,9 +81,9 @@ def test_a_mapping_labels_users_on_every_route(
     way: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "streamed" in way:
-        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
-        monkeypatch.setattr("fastrec.files.evaluate.MIN_BATCH", 2)
-        monkeypatch.setattr("fastrec.files.evaluate.MAX_BATCH", 2)
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.resources.MIN_BATCH", 2)
+        monkeypatch.setattr("fastrec.files.resources.MAX_BATCH", 2)
     by, grouping = FORMS[form]
     name = way.removeprefix("rows, ")
     report = ROWS[name](tmp_path, by) if name != way else LISTS[way](tmp_path, by)

@@ -11,8 +11,7 @@ import re
 import pytest
 
 from fastrec import FastrecWarning, InputError, evaluate_files
-from fastrec.files import evaluate as files
-from fastrec.files import formats, tables
+from fastrec.files import formats, job, tables
 from fastrec.files.tables import Columns, load, open_database
 
 pa = pytest.importorskip("pyarrow")
@@ -49,8 +48,8 @@ def test_a_line_break_in_a_header_loses_no_rows(write, monkeypatch, end, inside,
     recs, truth, seen = (write(*side, **kind) for side in (("r", ids, ROWS), ("t", ids, TRUTH), ("s", ids, SEEN)))
     users = write("u", ["user_id", "seg"], [(0, "a"), (1, "b"), (2, "b")], **kind)
     log = write("l", ["user_id", "label", "score"], [(0, 1, 0.5), (0, 0, 0.25), (1, 1, 0.5), (1, 0, 0.75)], **kind)
-    for copies in (files.COPIES, 1 << 60):
-        monkeypatch.setattr(files, "COPIES", copies)
+    for copies in (job.COPIES, 1 << 60):
+        monkeypatch.setattr(job, "COPIES", copies)
         report = evaluate_files(recs, truth, "recall@2", exclude=seen, users=users, by="seg")
         assert (report["recall@2"], report.data["excluded_items"]) == (1.0, 9)
         assert {label: group["recall@2"].users for label, group in report.groups["seg"].items()} == {"a": 1, "b": 2}
@@ -155,7 +154,7 @@ def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, forma
             path.write_bytes(gzip.compress(data) if packed else data)
     for function in ("_reader", "_parquet_reader"):
         monkeypatch.setattr(formats, function, losing(getattr(formats, function)))
-    monkeypatch.setattr(files, "find_plain", lambda *_: None)
+    monkeypatch.setattr(job, "find_plain", lambda *_: None)
 
     def evaluate(path):
         if side == "log":

@@ -314,7 +314,7 @@ def test_odd_values_are_in_files_what_they_are_in_frames(
     if kind == "csv" and case in NOT_IN_CSV:
         pytest.skip("a CSV cannot hold it")
     if streamed:
-        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
     frames = {name: odd_table(pa, columns) for name, columns in tables.items()}
     paths = {name: write_odd(tmp_path / f"{name}.{kind}", columns, kind) for name, columns in tables.items()}
     entry: Any = fastrec.evaluate if "truth" in tables else fastrec.evaluate_scores
@@ -346,7 +346,9 @@ def test_an_integer_in_a_csv_is_not_rounded_beside_decimals(number: str, tmp_pat
 
 def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
-    from fastrec.files.evaluate import Resources, ScoreColumns, evaluate_log
+    from fastrec.files.resources import Resources
+    from fastrec.files.rows import evaluate_log
+    from fastrec.files.tables import ScoreColumns
 
     columns = {"a": ["x", "x", "x\0", "x\0"], "b": [1, 1, 2, 2], "label": [0, 1, 1, 0], "score": [1, 2, 1, 2]}
     path = write_odd(tmp_path / "log.parquet", columns, "parquet")

@@ -45,7 +45,7 @@ def evaluate(way: str, folder: Path, recs: Any, truth: Any, **columns: Any) -> f
 def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Evaluates by one of the ways; a warning is an error."""
     if request.param == "streamed":
-        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield lambda *given, **columns: evaluate(request.param, tmp_path, *given, **columns)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fastrec import FastrecWarning, InputError, InputTypeError, evaluate_files
-from fastrec.files import evaluate, parquet
+from fastrec.files import job, parquet
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -46,9 +46,9 @@ def both(monkeypatch):
             read.append(found is not None)
             return found
 
-        monkeypatch.setattr(evaluate, "read_plain", watch)
+        monkeypatch.setattr(job, "read_plain", watch)
         ours = evaluate_files(*args, **options)
-        monkeypatch.setattr(evaluate, "find_plain", lambda *arguments: None)
+        monkeypatch.setattr(job, "find_plain", lambda *arguments: None)
         theirs = evaluate_files(*args, **options)
         monkeypatch.undo()
         assert ours.to_dict() == theirs.to_dict()
@@ -280,6 +280,6 @@ def test_a_file_that_changes_after_its_footer_was_read(write, monkeypatch):
         pq.write_table(pa.table({**lists, "rank": lists["rank"][::-1]}), path)
         return found
 
-    monkeypatch.setattr(evaluate, "find_plain", find_and_change)
+    monkeypatch.setattr(job, "find_plain", find_and_change)
     with pytest.raises(InputError, match="changed while it was read"):
         evaluate_files(path, truth, METRICS)

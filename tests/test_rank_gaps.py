@@ -71,9 +71,9 @@ WAYS = {
 def test_gaps_are_closed_and_said(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "streamed":
         pytest.importorskip("duckdb")
-        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
-        monkeypatch.setattr("fastrec.files.evaluate.MIN_BATCH", 2)
-        monkeypatch.setattr("fastrec.files.evaluate.MAX_BATCH", 2)
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.resources.MIN_BATCH", 2)
+        monkeypatch.setattr("fastrec.files.resources.MAX_BATCH", 2)
     with pytest.warns(fastrec.FastrecWarning, match=SAYS) as caught:
         report = WAYS[way](tmp_path)
     assert report.warnings == [str(caught[0].message)] and len(caught) == 1

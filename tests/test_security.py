@@ -147,9 +147,9 @@ def test_names_in_an_explanation_are_escaped(tmp_path: Path) -> None:
 OLD = "what was there before"
 KILLED = """
 import os, signal
-from fastrec import cli
+from fastrec.cli import program
 os.fsync = lambda _: os.kill(os.getpid(), signal.{number})  # written, and not yet in its place
-cli.main()
+program.main()
 """
 LISTS, LOG = ("recs.csv", "truth.csv"), ("log.csv",)
 OUTPUTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

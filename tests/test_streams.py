@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 from test_laws import group_bits, mean_bits, user_bits
 
 import fastrec
-from fastrec.files import evaluate as files
-from fastrec.files.evaluate import Columns, Resources, ScoreColumns, evaluate_lists, evaluate_log
+from fastrec.files import job, resources
 from fastrec.files.formats import find_files
+from fastrec.files.lists import evaluate_lists
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
+from fastrec.files.resources import Resources
+from fastrec.files.rows import evaluate_log
 from fastrec.files.sorting import sort_rows
 from fastrec.files.streams import batches_of_users
-from fastrec.files.tables import estimate_bytes, open_database
+from fastrec.files.tables import Columns, ScoreColumns, estimate_bytes, open_database
 
 pa = pytest.importorskip("pyarrow")
 compute = pytest.importorskip("pyarrow.compute")
@@ -93,9 +95,9 @@ def test_rows_of_nobody_are_handed_out_as_they_come() -> None:
 
 def stream_everything(monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
     """Nothing fits in memory from here on, and batches are small."""
-    monkeypatch.setattr(files, "COPIES", 1 << 40)
-    monkeypatch.setattr(files, "MIN_BATCH", batch_rows)
-    monkeypatch.setattr(files, "MAX_BATCH", batch_rows)
+    monkeypatch.setattr(job, "COPIES", 1 << 40)
+    monkeypatch.setattr(resources, "MIN_BATCH", batch_rows)
+    monkeypatch.setattr(resources, "MAX_BATCH", batch_rows)
 
 
 def assert_same(found: Any, expected: Any) -> None:
@@ -215,9 +217,9 @@ def test_progress_counts_rows_that_are_evaluated(
 
 MEASURED = """
 import sys
-from fastrec import cli
+from fastrec.cli import program
 try:
-    cli.main()
+    program.main()
 finally:
     with open("/proc/self/status") as status:
         print(next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM")), file=sys.stderr)
@@ -252,7 +254,7 @@ def measured(paths: list[Path], memory: int) -> tuple[str, int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
-    memory = files.MIN_MEMORY
+    memory = resources.MIN_MEMORY
     (tmp_path / "small").mkdir()
     _, peak_of_few = measured(write_large(tmp_path / "small", 400_000), memory)  # Python, packages, compiled code
     paths = write_large(tmp_path, 8 * memory // 24)  # three columns of 8 bytes
@@ -264,7 +266,7 @@ def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
 
 def test_many_threads_sort_in_little_memory(tmp_path: Path) -> None:
     recs, truth = write_large(tmp_path, 4_000_000)
-    report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=files.MIN_MEMORY, n_threads=64)
+    report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=resources.MIN_MEMORY, n_threads=64)
     assert report.data["rec_rows"] == 4_000_000
 
 

@@ -20,7 +20,7 @@ WAYS = ("frames", "lists", "csv", "parquet", "streamed", "evaluator")
 def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Evaluates by one of the ways."""
     if request.param == "streamed":
-        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
 
     def evaluate(truth: Any = TRUTH, **options: Any) -> fastrec.Report:
         from pyarrow import csv, parquet

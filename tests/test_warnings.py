@@ -65,7 +65,7 @@ def report(tmp_path: Path) -> fastrec.Report:
 @pytest.mark.parametrize("way", CALLS)
 def test_what_is_warned_of_is_in_the_report(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "streamed":
-        monkeypatch.setattr("fastrec.files.evaluate.COPIES", 10**9)
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
     report, lines = given(lambda: CALLS[way](tmp_path))
     assert len(lines) == 1 and lines[0].startswith(ORDER)
     assert report.warnings == lines

@@ -64,7 +64,9 @@ if TYPE_CHECKING:
 
     from fastrec.comparison.comparison import Comparison, ComparisonRow
     from fastrec.explanation.explanation import Explanation
-    from fastrec.files.evaluate import Evaluated, Resources, ScoreColumns
+    from fastrec.files.job import Evaluated
+    from fastrec.files.resources import Resources
+    from fastrec.files.tables import ScoreColumns
     from fastrec.metrics.declaration import Call
     from fastrec.report.report import Report
 
@@ -293,7 +295,7 @@ def _read_min_gain(_: click.Context, __: click.Parameter, text: str | None) -> f
 
 def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     """Bytes, with or without a unit."""
-    from fastrec.files.evaluate import read_size
+    from fastrec.files.resources import read_size
 
     try:
         return read_size(text)
@@ -611,7 +613,8 @@ def _take_policies(ctx: click.Context, options: dict[str, Any]) -> None:
 
 def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
     from fastrec.evaluation.lists import Evaluator
-    from fastrec.files.evaluate import Columns, evaluate_lists
+    from fastrec.files.lists import evaluate_lists
+    from fastrec.files.tables import Columns
 
     named = _plan(options, None)
     for call in named.values():
@@ -653,14 +656,14 @@ def _silent() -> Iterator[None]:
 
 
 def _resources(options: dict[str, Any]) -> Resources:
-    from fastrec.files.evaluate import Resources
+    from fastrec.files.resources import Resources
 
     return Resources(options["memory"], options["temp_dir"], options["threads"])
 
 
 def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
     from fastrec.evaluation.rows import ScoreEvaluator
-    from fastrec.files.evaluate import evaluate_log
+    from fastrec.files.rows import evaluate_log
 
     named = _plan(options, _usual_metrics(options))
     calls = list(named.values())
@@ -718,7 +721,7 @@ def _needing_users(options: dict[str, Any], calls: list[Call]) -> list[str]:
 
 def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
     """The columns that the metrics need."""
-    from fastrec.files.evaluate import ScoreColumns
+    from fastrec.files.tables import ScoreColumns
 
     ratings = _has_ratings(options)
     if ratings and (options["label_col"] is not None or options["score_col"] is not None):
@@ -740,7 +743,7 @@ def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
 @contextlib.contextmanager
 def _words_of_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
     """An error says which option names a column that is missing; `more` has other hints, by the role of the column."""
-    from fastrec.files.evaluate import ColumnError
+    from fastrec.files.tables import ColumnError
 
     try:
         yield
@@ -1041,7 +1044,7 @@ def _evaluate_systems(
     ctx: click.Context, systems: dict[str, str], truth: str | None, options: dict[str, Any]
 ) -> tuple[dict[str, Evaluated], list[str] | None]:
     """Each system's report, loaded where it was saved, and the metrics to compare, None for all that they share."""
-    from fastrec.files.evaluate import Evaluated
+    from fastrec.files.job import Evaluated
 
     saved = [name for name, path in systems.items() if is_saved(path)]
     if len(saved) < len(systems):

@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fastrec.files.tables import File, one_row, quoted, short_text
+import numpy as np
+
+from fastrec.evaluation.lists import Evaluator
+from fastrec.files.database import run
+from fastrec.files.formats import (
+    ROWS_TO_ASK,
+    Source,
+    find_files,
+    open_source,
+    recognise,
+    utf8_path,
+)
+from fastrec.files.tables import (
+    Columns,
+    File,
+    one_row,
+    open_database,
+    quoted,
+    short_text,
+)
+from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns
+from fastrec.report.report import Report
+from fastrec.runtime.extras import require
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+from typing import TYPE_CHECKING
+
+from fastrec.files.job import FileJob, Opened, roles_of_lists
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["explain_mismatch"]
+__all__ = [
+    "explain_mismatch",
+    "hints_of_columns_in",
+    "hints_of_files",
+    "hints_of_files_columns",
+    "hints_of_tables",
+    "left_open",
+]
 
 SAMPLE = 1000
 ENOUGH = 0.5  # of the sample, that match once they are written alike
@@ -63,3 +102,108 @@ def _match(con: DuckDBPyConnection, role: str, one: File, other: File, change: s
 def _example(con: DuckDBPyConnection, role: str, file: File) -> str:
     (found,) = one_row(con, f"SELECT min(id) FROM ({_texts(role, file)})")
     return "nothing" if found is None else short_text(found)
+
+
+def left_open(recs: Collection[str], truth: Collection[str], columns: Columns, evaluator: Evaluator) -> LeftOpen:
+    """What the roles of the columns that are used leave open."""
+    ungraded = "gain" not in truth and evaluator.settings["min_gain"] != "any"
+    return LeftOpen(not {"rank", "score"} & {*recs}, ungraded, columns.gain is None)
+
+
+def _unmatched(report: Report) -> str | None:
+    """The role of ids of which none of the truth is in the lists."""
+    if report.data["truth_users_with_recs"] == 0:
+        return "user"
+    return "item" if report.data["truth_items_in_recs"] == 0 else None
+
+
+def hints_of_tables(con: DuckDBPyConnection, report: Report, files: Mapping[str, File]) -> tuple[str, ...]:
+    """Why no user, or no item, of the truth is in the lists."""
+    role = _unmatched(report)
+    if role is None or not (files["recs"].rows and files["truth"].rows):
+        return ()
+    why = explain_mismatch(con, role, files["recs"], files["truth"])
+    return () if why is None else (why,)
+
+
+def hints_of_files(report: Report, job: FileJob[Columns]) -> tuple[str, ...]:
+    """The same for files that no database has read yet."""
+    if _unmatched(report) is None:
+        return ()
+    sides = job._replace(paths={table: job.paths[table] for table in ("recs", "truth")})
+    with sides.database(roles_of_lists) as loaded:
+        return hints_of_tables(loaded.con, report, loaded.files)
+
+
+def hints_of_files_columns(
+    names: tuple[Sequence[str], Sequence[str]], columns: Columns, left: LeftOpen, opened: Callable[[], Opened]
+) -> tuple[str, ...]:
+    """What the columns of lists and truth, given by name, say that nobody named; files are opened to look at values."""
+
+    def is_disordered(role: str, name: str) -> bool:
+        con, recs, _ = opened()
+        return _is_disordered(con, recs, columns.user, role, name)
+
+    def has_gains(name: str) -> bool | None:
+        con, _, truth = opened()
+        return _has_gains(con, truth, name)
+
+    used = {columns.user, columns.item, *columns.by}
+    return tuple(hints_of_columns(*names, used, left, is_disordered, has_gains))
+
+
+def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool | None:
+    """Whether a column that nobody asked for holds numbers other than 1, in the first rows; None without numbers."""
+    import duckdb
+
+    value = f"TRY_CAST(CAST({truth.columns[name][0]} AS VARCHAR) AS DOUBLE)"
+    rows = f"SELECT {value} AS value FROM {truth.sql} LIMIT {ROWS_TO_ASK}"
+    try:
+        numbers, graded = one_row(con, f"SELECT count(*) = count(value), bool_or(value <> 1) FROM ({rows})")
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:  # a column that nobody asked for may be damaged
+        return None
+    return bool(graded) if numbers else None
+
+
+def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, name: str) -> bool:
+    """Whether a column tells another order than the rows, of which the first ones are asked."""
+    import duckdb
+
+    who, value = recs.columns[user][0], recs.columns[name][0]
+    query = (
+        f"SELECT hash(CAST({who} AS VARCHAR)) AS who, TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE) AS value "
+        f"FROM {recs.sql} LIMIT {ROWS_TO_ASK}"
+    )
+    try:
+        rows = run(con, query).fetchnumpy()
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:  # a column that nobody asked for may be damaged
+        return False
+    if np.ma.is_masked(rows["value"]):
+        return False
+    _, users = np.unique(rows["who"], return_inverse=True)
+    indptr = np.append(0, np.cumsum(np.bincount(users)))
+    return are_disordered(role, np.asarray(rows["value"])[np.argsort(users, kind="stable")], indptr)
+
+
+def hints_of_columns_in(job: FileJob[Columns], left: LeftOpen) -> tuple[str, ...]:
+    """The same of Parquet files that no database has read; their names of columns mostly say that there is nothing."""
+    parquet = require("pyarrow.parquet", "cli", what="reading files")
+    sides = {table: find_files(os.fspath(job.paths[table])) for table in ("recs", "truth")}
+    recs, truth = (parquet.read_schema(utf8_path(files.paths[0])).names for files in sides.values())
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def opened() -> Opened:
+            con = stack.enter_context(open_database(job.resources.n_threads))
+            formats = (recognise(files, job.columns.names, job.input_format) for files in sides.values())
+            sources = (
+                open_source(con, files, format_, job.columns.usual, job.columns.names)
+                for files, format_ in zip(sides.values(), formats, strict=True)
+            )
+            return Opened(con, *sources)
+
+        return hints_of_files_columns((recs, truth), job.columns, left, opened)

@@ -1,0 +1,351 @@
+"""Files as tables: whole in memory, in a database, or sorted on disk and read in batches of whole users."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from fastrec.exceptions import FastrecError
+from fastrec.files.database import interruptible
+from fastrec.files.formats import (
+    Source,
+    find_files,
+    unchanged,
+)
+from fastrec.files.parquet import find_plain, read_plain, size_of_plain
+from fastrec.files.sizes import Size, size_of_rows
+from fastrec.files.sorting import ranges_to_sort, sort_rows
+from fastrec.files.streams import batches_of_users
+from fastrec.files.tables import (
+    Columns,
+    File,
+    ScoreColumns,
+    TooLargeError,
+    check_groupings,
+    estimate_bytes,
+    joint_kind,
+    load,
+    number_sql,
+    one_row,
+    open_database,
+    quoted,
+    text_bytes,
+    used_bytes,
+)
+from fastrec.inputs.grouping import loading_kernels
+from fastrec.inputs.users import UserLabels
+from fastrec.report.report import Report
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.outputs import temporary_folder
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.resources import Resources
+
+__all__ = [
+    "EVALUATING",
+    "Data",
+    "Evaluated",
+    "FileJob",
+    "Opened",
+    "batches",
+    "numbers_sql",
+    "roles_of_lists",
+    "roles_of_log",
+    "select_sql",
+    "users_of",
+]
+
+
+Array = np.ndarray[Any, Any]
+Path = str | os.PathLike[str]
+AnyColumns = TypeVar("AnyColumns", bound=Columns | ScoreColumns)
+Progress = Callable[[int, int], Any]
+Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are done and all rows of it
+Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # of the columns of users, and of ids
+COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
+BUFFERS_OF_JSON = 64_000_000  # bytes that DuckDB may need beside those to read long lines
+EVALUATING = "evaluating"  # the stage
+ROWS_TO_WEIGH = 1 << 13  # together, to find the longest texts that stand in one place
+
+
+def _begin(watch: Watch, n_rows: int) -> Progress:
+    """What to tell of users who are evaluated all at once: their share of the rows."""
+    watch(EVALUATING, 0, n_rows)
+    return lambda done, total: watch(EVALUATING, n_rows * done // total, n_rows)
+
+
+class Evaluated(NamedTuple):
+    """A report on files, and what its users are."""
+
+    report: Report
+    users: dict[str, Array]  # column -> value of each user; empty unless values of users were kept
+    groups: dict[str, Array]  # column -> label of each user, likewise
+    curves: Any = None  # what was made of labels, scores and weights, see `evaluate_log`
+
+
+class _Loaded(NamedTuple):
+    """Checked tables of a database, and what their ids are."""
+
+    con: DuckDBPyConnection
+    files: dict[str, File]
+    ids: dict[str, str]  # role -> type in SQL
+    labels: LabelsOfUsers
+    streamed: Resources | None = None  # what may be used while rows are sorted and streamed; None to read all at once
+
+    @property
+    def texts(self) -> list[str]:
+        """The roles of ids that are texts."""
+        return [role for role, type_ in self.ids.items() if type_ == "VARCHAR"]
+
+    def texts_of(self, file: File) -> list[str]:
+        """The same, of those that a file has."""
+        return [role for role in self.texts if role in file.names]
+
+    def size(self) -> Size:
+        """What is to be evaluated."""
+        total = Size()
+        for file in self.files.values():
+            text = text_bytes(self.con, file.table, self.texts_of(file))
+            total = total.plus(size_of_rows(file.rows, len(file.names), text))
+        return total
+
+
+class Data(NamedTuple):
+    """Checked tables, and how to read their rows."""
+
+    loaded: _Loaded
+    selects: dict[str, str]  # table -> SQL of its rows, columns named by role
+    watch: Watch
+
+    @property
+    def con(self) -> DuckDBPyConnection:
+        """The database."""
+        return self.loaded.con
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many rows each table has."""
+        return {table: self.loaded.files[table].rows for table in self.selects}
+
+    @property
+    def n_rows(self) -> int:
+        """All rows."""
+        return sum(self.rows.values())
+
+    def progress(self) -> Progress | None:
+        """What is to be told of the users of a batch."""
+        return None if self.loaded.streamed else _begin(self.watch, self.n_rows)
+
+
+class FileJob(NamedTuple, Generic[AnyColumns]):
+    """Arguments that evaluating lists and rows have in common."""
+
+    paths: Mapping[str, Path]
+    columns: AnyColumns
+    resources: Resources
+    watch: Watch
+    input_format: str
+    labels_by_user: UserLabels | None
+
+    def database(self, roles: Roles) -> contextlib.AbstractContextManager[_Loaded]:
+        """The files as tables of a database; `roles` as in `_database`."""
+        return _database(self.paths, self.columns, self.resources, self.input_format, roles)
+
+    def read_whole(self) -> dict[str, Any] | None:
+        """Tables that fit in memory and need no database; None if one is needed."""
+        sources = {table: find_files(os.fspath(path)) for table, path in self.paths.items()}
+        with unchanged(file for files in sources.values() for file in files.paths):
+            found = find_plain(sources, self.columns, self.input_format)
+            if found is None:
+                return None
+            size = size_of_plain(found.values())
+            if COPIES * size.n_bytes > self.resources.limit():
+                return None
+            n_threads, limit = resolve_threads(self.resources.n_threads), self.resources.limit()
+            with loading_kernels(sum(plain.rows for plain in found.values())):
+                return read_plain(found, n_threads, size, limit // COPIES)
+
+    def take_whole(self, tables: Mapping[str, Any], update: Callable[[Progress], Any]) -> bool:
+        """Whether tables were added. What is wrong with them is said by DuckDB's way, which knows files and rows."""
+        try:
+            update(_begin(self.watch, sum(map(len, tables.values()))))
+        except FastrecError:
+            return False
+        return True
+
+
+def roles_of_lists(_: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The roles of the columns that make users, and those of all ids."""
+    return ("user",), ("user", "item")
+
+
+def roles_of_log(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The same of a log, which may lack users and items."""
+    names = files["log"].names
+    users = users_of(names)
+    return users, (*users, "item") if "item" in names else users
+
+
+class Opened(NamedTuple):
+    """Both sides, to be asked for columns that nobody named."""
+
+    con: DuckDBPyConnection
+    recs: Source
+    truth: Source
+
+
+def users_of(roles: Iterable[str]) -> tuple[str, ...]:
+    """The roles of the columns that make users."""
+    return tuple(role for role in roles if role.startswith("user"))
+
+
+def numbers_sql(file: File, roles: Sequence[str]) -> list[str]:
+    """SQL of the columns of numbers that a file has."""
+    return [f"{number_sql(file, role)} AS {quoted(role)}" for role in roles if role in file.names]
+
+
+@contextlib.contextmanager
+def _database(
+    paths: Mapping[str, Path],
+    columns: Columns | ScoreColumns,
+    resources: Resources,
+    input_format: str,
+    roles: Roles,
+) -> Iterator[_Loaded]:
+    """Files as tables of a database: in memory if they and their evaluation fit there, else in one on disk.
+
+    `roles` checks the tables, and tells which columns make users and which are ids. The database on disk is gone
+    afterwards.
+    """
+
+    def read(con: DuckDBPyConnection, streamed: Resources | None) -> _Loaded:
+        files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
+        users, of_ids = roles(files)
+        check_groupings(files, columns.by)
+        ids = _types_of_ids(con, files, of_ids)
+        labels = LabelsOfUsers.make(con, list(files.values()), columns.by, {role: ids[role] for role in users})
+        return _Loaded(con, files, ids, labels, streamed)
+
+    n_bytes = _estimate(paths.values(), columns, input_format)
+    with contextlib.ExitStack() as stack:
+        loaded = _load_in_memory(stack, read, resources) if COPIES * n_bytes <= resources.limit() else None
+        if loaded is None:
+            n_threads = resources.sorting_threads(n_bytes)
+            try:
+                loaded = _load_on_disk(stack, read, resources, n_threads)
+            except TooLargeError:  # each thread that reads has buffers of its own, those of JSON are large
+                loaded = _load_on_disk(stack, read, resources, 1, BUFFERS_OF_JSON)
+        yield loaded
+
+
+def _load_on_disk(
+    stack: contextlib.ExitStack,
+    read: Callable[[DuckDBPyConnection, Resources], _Loaded],
+    resources: Resources,
+    n_threads: int,
+    more: int = 0,
+) -> _Loaded:
+    """Tables in a database on disk, which `stack` closes and removes."""
+    with contextlib.ExitStack() as attempt:
+        folder = attempt.enter_context(temporary_folder(resources.temp_directory))
+        con = attempt.enter_context(open_database(n_threads, folder, resources.of_database() + more))
+        loaded = read(con, resources)
+        stack.push(attempt.pop_all())
+        return loaded
+
+
+def _load_in_memory(
+    stack: contextlib.ExitStack, read: Callable[[DuckDBPyConnection, None], _Loaded], resources: Resources
+) -> _Loaded | None:
+    """Tables in memory, which `stack` closes; None where reading or counting them tells that they do not fit."""
+    try:
+        with contextlib.ExitStack() as attempt:
+            con = attempt.enter_context(open_database(resources.n_threads, memory=resources.of_database()))
+            loaded = read(con, None)
+            if used_bytes(con) + COPIES * loaded.size().n_bytes > resources.limit():
+                return None
+            con.execute(f"SET memory_limit = '{resources.limit()}B'")
+            stack.push(attempt.pop_all())
+            return loaded
+    except TooLargeError:
+        return None
+
+
+def _estimate(paths: Iterable[Path], columns: Columns | ScoreColumns, input_format: str) -> int:
+    """About the bytes of the wanted columns of all files."""
+    return sum(estimate_bytes(os.fspath(path), columns, input_format) for path in paths)
+
+
+def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Sequence[str]) -> dict[str, str]:
+    """What the ids of each role are in SQL: the same in all files."""
+    types = {}
+    for role in roles:
+        kind = joint_kind(con, role, [file for file in files.values() if role in file.names])
+        types[role] = "BIGINT" if kind == "integer" else "VARCHAR"
+    return types
+
+
+def select_sql(file: File, numbers: Sequence[str], ids: Mapping[str, str], labels: LabelsOfUsers) -> str:
+    """The rows of a file, columns named by role, and `place`, where they stand in it."""
+    picked = [f"CAST(t.{quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in ids.items()]
+    return labels.join(f"SELECT {', '.join([*picked, *numbers_sql(file, numbers)])}, t.rowid AS place", file)
+
+
+def batches(data: Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Tables of rows by name, together holding each user whole."""
+    resources = data.loaded.streamed
+    if resources is None:  # a join keeps no order
+        cursor, order = data.con.cursor(), " ORDER BY place" if data.loaded.labels.names else ""
+        yield {
+            table: interruptible(cursor, cursor.sql(f"SELECT * EXCLUDE (place) FROM ({select}){order}").to_arrow_table)
+            for table, select in data.selects.items()
+        }
+        return
+    _sort(data, users, resources)
+    batch_rows = resources.batch_rows(_longest_texts(data))
+    cursors = {table: data.con.cursor() for table in data.selects}  # an older DuckDB closes one that nobody holds
+    streams = {table: cursor.sql(f"SELECT * FROM sorted_{table}") for table, cursor in cursors.items()}
+    # DuckDB gave the method its present name in version 2
+    read = "to_arrow_reader" if hasattr(next(iter(streams.values())), "to_arrow_reader") else "fetch_arrow_reader"
+    readers = {table: getattr(stream, read)(batch_rows) for table, stream in streams.items()}
+    done = 0
+    data.watch(EVALUATING, done, data.n_rows)
+    for batch in batches_of_users(readers, users):
+        yield batch
+        done += sum(len(rows) for rows in batch.values())
+        data.watch(EVALUATING, done, data.n_rows)
+
+
+def _sort(data: Data, users: tuple[str, ...], resources: Resources) -> None:
+    """Tables of sorted rows, one after the other: a sort takes all the memory there is."""
+    done, memory = 0, resources.of_database()
+    for table, select in data.selects.items():
+
+        def tick(share: float, before: int = done, rows: int = data.rows[table]) -> None:
+            data.watch("sorting", before + int(share * rows), data.n_rows)
+
+        tick(0)
+        file = data.loaded.files[table]
+        n_ranges = ranges_to_sort(text_bytes(data.con, table, data.loaded.texts_of(file)), memory)
+        sort_rows(data.con, f"sorted_{table}", select, users, n_ranges, tick)
+        done += data.rows[table]
+    data.con.execute(f"SET memory_limit = '{resources.of_reading()}B'")
+
+
+def _longest_texts(data: Data) -> float:
+    """Bytes of the texts of a row, on average where they are longest, of all tables together."""
+    longest = []
+    for table in data.selects:
+        roles = data.loaded.texts_of(data.loaded.files[table])
+        if roles:
+            lengths = " + ".join(f"strlen({quoted(role)})" for role in roles)
+            blocks = f"SELECT sum({lengths}) AS n FROM sorted_{table} GROUP BY rowid // {ROWS_TO_WEIGH}"
+            (found,) = one_row(data.con, f"SELECT coalesce(max(n), 0) FROM ({blocks})")
+            longest.append(float(found) / ROWS_TO_WEIGH)
+    return sum(longest)

@@ -1,0 +1,134 @@
+"""Labels of users: from a column of a file, from a file of users, from a mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fastrec.files.database import run
+from fastrec.files.formats import (
+    text_sql,
+)
+from fastrec.files.tables import (
+    ColumnError,
+    File,
+    label_sql,
+    labels_are_texts,
+    one_row,
+    quoted,
+    short_text,
+)
+from fastrec.inputs.users import NO_LABEL, as_labels
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["LabelsOfUsers"]
+
+
+Array = np.ndarray[Any, Any]
+
+
+class LabelsOfUsers(NamedTuple):
+    """Labels to group users by: a table `labels` of the users' ids and, for each grouping, the code of the label."""
+
+    names: tuple[str, ...]  # of the groupings
+    texts: tuple[Array, ...]  # of each grouping, by code: integers or texts
+    users: Mapping[str, str]  # role -> type in SQL
+    con: DuckDBPyConnection | None
+
+    @classmethod
+    def make(
+        cls, con: DuckDBPyConnection, files: Sequence[File], names: tuple[str, ...], users: Mapping[str, str]
+    ) -> LabelsOfUsers:
+        """Find the one label of each user in the columns of some files; "(none)" where a user has none."""
+        if not names:
+            return cls((), (), users, con)
+        ids = ", ".join(f"CAST({quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in users.items())
+        listed = ", ".join(map(quoted, users))
+        parts = []
+        for file in files:
+            roles = [f"by{nth}" if f"by{nth}" in file.names else None for nth in range(len(names))]
+            columns = ", ".join(
+                f"{'NULL' if role is None else label_sql(file, role)} AS by{nth}" for nth, role in enumerate(roles)
+            )
+            if file.table != "seen":
+                parts.append(f"SELECT {ids}, {columns} FROM {quoted(file.table)}")
+        ends = ", ".join(f"min(by{nth}) AS low{nth}, max(by{nth}) AS high{nth}" for nth in range(len(names)))
+        rows = " UNION ALL ".join(parts)
+        run(con, f"CREATE TABLE ends AS SELECT {listed}, {ends} FROM ({rows}) GROUP BY {listed}")
+        texts = []
+        for nth in range(len(names)):
+            _check_one_label(con, nth, [file for file in files if f"by{nth}" in file.names], list(users))
+            label = f"coalesce(low{nth}, {text_sql(NO_LABEL)})"
+            run(
+                con,
+                f"CREATE TABLE texts{nth} AS SELECT label, row_number() OVER (ORDER BY label) - 1 AS code "
+                f"FROM (SELECT DISTINCT {label} AS label FROM ends)",
+            )
+            spelled = [row[0] for row in con.execute(f"SELECT label FROM texts{nth} ORDER BY code").fetchall()]
+            texts.append(as_labels(spelled) if labels_are_texts(con, files, f"by{nth}") else _typed(spelled))
+        codes = ", ".join(f"texts{nth}.code AS by{nth}" for nth in range(len(names)))
+        joins = " ".join(
+            f"JOIN texts{nth} ON texts{nth}.label = coalesce(low{nth}, {text_sql(NO_LABEL)})"
+            for nth in range(len(names))
+        )
+        run(con, f"CREATE TABLE labels AS SELECT {listed}, {codes} FROM ends {joins}")
+        return cls(names, tuple(texts), users, con)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that hold codes."""
+        return [f"by{nth}" for nth in range(len(self.names))]
+
+    def join(self, select: str, file: File) -> str:
+        """Rows of a file `t`, with the codes of their users' labels."""
+        if not self.names or file.table == "seen":
+            return f"{select} FROM {quoted(file.table)} AS t"
+        same = " AND ".join(
+            f"labels.{quoted(role)} = CAST(t.{quoted(role)} AS {type_})" for role, type_ in self.users.items()
+        )
+        codes = ", ".join(f"labels.{column}" for column in self.columns)
+        return f"{select}, {codes} FROM {quoted(file.table)} AS t JOIN labels ON {same}"
+
+    def of_users(self) -> dict[str, Array]:
+        """The label of each user, users in ascending order."""
+        if self.con is None or not self.names:
+            return {}
+        listed = ", ".join(map(quoted, self.users))
+        codes = run(self.con, f"SELECT {', '.join(self.columns)} FROM labels ORDER BY {listed}").fetchnumpy()
+        return {
+            name: texts[np.asarray(codes[column])]
+            for name, texts, column in zip(self.names, self.texts, self.columns, strict=True)
+        }
+
+
+def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], users: Sequence[str]) -> None:
+    """The lowest label of each user must be the highest too."""
+    listed = ", ".join(map(quoted, users))
+    (count,) = one_row(con, f"SELECT count(*) FROM ends WHERE low{nth} <> high{nth}")
+    if not count:
+        return
+    *user, low, high = one_row(
+        con, f"SELECT {listed}, low{nth}, high{nth} FROM ends WHERE low{nth} <> high{nth} ORDER BY {listed} LIMIT 1"
+    )
+    who = user[0] if len(user) == 1 else tuple(user)
+    raise ColumnError(
+        f"{' and '.join(file.at(f'by{nth}') for file in files)}: one value per user is wanted, but user {who!r} has "
+        f"{short_text(low)} and {short_text(high)} ({count} such users)",
+        "by",
+    )
+
+
+def _typed(texts: list[str]) -> Array:
+    """Labels as integers if every one is an integer, else as text."""
+    labels = as_labels(texts)
+    if labels.dtype == object:  # texts that end in NUL
+        return labels
+    try:
+        integers = labels.astype(np.int64)
+    except (ValueError, OverflowError):
+        return labels
+    return integers if np.array_equal(integers.astype(np.str_), labels) else labels

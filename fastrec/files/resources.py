@@ -1,0 +1,83 @@
+"""What reading files may take: threads, memory, a folder for what does not fit."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from fastrec.exceptions import InputError
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.limits import control_groups
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["Resources", "read_size"]
+
+
+Path = str | os.PathLike[str]
+SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
+MIN_DATABASE_BYTES = 100_000_000  # bytes without which DuckDB cannot sort
+MIN_READING_BYTES = 32_000_000  # bytes that DuckDB needs to read sorted rows
+MERGED_BYTES = 2_000_000  # that merging needs for each sorted run, found by trying
+BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
+COPIES_OF_TEXTS = 16  # of those of a batch, while it is evaluated
+MIN_MEMORY = 64_000_000
+MIN_BATCH, MAX_BATCH = 1 << 16, 1 << 21
+MIN_BATCH_OF_TEXTS = 1 << 11  # rows
+
+
+class Resources(NamedTuple):
+    """What an evaluation of files may use."""
+
+    memory: int | None = None  # bytes; half of the machine's by default
+    temp_directory: Path | None = None  # by default that of the system
+    n_threads: int | None = None
+
+    def limit(self) -> int:
+        """Bytes to keep to."""
+        return self.memory if self.memory is not None else installed_memory() // 2
+
+    def of_database(self) -> int:
+        """Bytes of them that DuckDB may use while it sorts."""
+        return max(int(SHARE_OF_DATABASE * self.limit()), MIN_DATABASE_BYTES)
+
+    def sorting_threads(self, n_bytes: int) -> int:
+        """Threads that can sort so much: each makes runs of its share of the memory, and merges all runs."""
+        most = int(self.of_database() / math.sqrt(MERGED_BYTES * max(n_bytes, 1)))
+        return max(1, min(resolve_threads(self.n_threads), most))
+
+    def of_reading(self) -> int:
+        """Bytes that DuckDB may use while sorted rows are read, which are not worth keeping: evaluating needs them."""
+        return max(self.of_database() // 4, MIN_READING_BYTES)
+
+    def batch_rows(self, text: float = 0.0) -> int:
+        """Rows of one side to evaluate at once, each with so many bytes of texts on all sides."""
+        room = int((1 - SHARE_OF_DATABASE) * self.limit())
+        wanted = min(max(room // BYTES_PER_ROW, MIN_BATCH), MAX_BATCH)
+        return min(wanted, max(int(room / (BYTES_PER_ROW + COPIES_OF_TEXTS * text)), MIN_BATCH_OF_TEXTS))
+
+
+def installed_memory() -> int:
+    """Bytes of memory that this process may use: those of the machine, or what the control groups around it grant."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [1 << 33]
+    for group in control_groups("memory"):
+        for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
+            with contextlib.suppress(OSError, ValueError):  # no such file, "max"
+                limits.append(int((group / name).read_text()))
+    return min(limits)
+
+
+def read_size(size: int | str | None) -> int | None:
+    """Bytes, given as a number or as a text such as "4GB" or "512 MiB"."""
+    if size is None:
+        return None
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?) ?([kmgt]?)(i?)b?", str(size).strip().lower())
+    unit = 1024 if found is not None and found[3] else 1000
+    n_bytes = int(float(found[1]) * unit ** " kmgt".index(found[2] or " ")) if found is not None else 0
+    if isinstance(size, bool) or n_bytes < MIN_MEMORY:
+        raise InputError(f"memory must be a size of at least 64 MB, as in '4GB', found {size!r}")
+    return n_bytes

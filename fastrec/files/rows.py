@@ -1,0 +1,129 @@
+"""Scored rows from files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastrec.evaluation.rows import ScoreEvaluator
+from fastrec.files.tables import (
+    ScoreColumns,
+)
+from fastrec.inputs.arrow import read_numbers
+from fastrec.inputs.users import UserLabels
+from fastrec.report.report import Report
+
+if TYPE_CHECKING:
+    pass
+from fastrec.files.faults import finished, named_as_in
+from fastrec.files.job import Data, Evaluated, FileJob, batches, numbers_sql, roles_of_log, select_sql, users_of
+from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.resources import Resources
+
+__all__ = ["evaluate_log"]
+
+
+Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are done and all rows of it
+Progress = Callable[[int, int], Any]
+Path = str | os.PathLike[str]
+Array = np.ndarray[Any, Any]
+
+
+def evaluate_log(
+    make_evaluator: Callable[[bool], ScoreEvaluator],
+    paths: Mapping[str, Path],
+    columns: ScoreColumns,
+    resources: Resources,
+    watch: Watch = lambda *_: None,
+    curves: Callable[[Array, Array, Array | None], Any] | None = None,
+    *,
+    input_format: str = "auto",
+    labels_by_user: UserLabels | None = None,
+) -> Evaluated:
+    """Labels and scores (or targets and predictions) from the file "log"; labels of users also from the file "users".
+
+    `make_evaluator` is told whether there are users; `curves` is given labels, scores and weights of all rows.
+    """
+    label, score = columns.values
+    job = FileJob(paths, columns, resources, watch, input_format, labels_by_user)
+    whole = _evaluate_whole_log(make_evaluator, job, curves)
+    if whole is not None:
+        return whole
+    with job.database(roles_of_log) as loaded:
+        con, file, labels = loaded.con, loaded.files["log"], loaded.labels
+        users = users_of(file.names)
+        select = select_sql(file, (label, score, "weight"), loaded.ids, labels)
+        evaluator = make_evaluator(bool(users))
+        data = Data(loaded, {"log": select}, watch)
+        for batch in batches(data, users):
+            with named_as_in({"log": file}, streamed=loaded.streamed is not None):
+                _update_log(evaluator, batch["log"], columns, labels_by_user or labels.columns, data.progress())
+        found = finished(evaluator.result(), {role: file.names[role] for role in users}, labels)
+        if curves is None:
+            return found
+        picked = ", ".join(numbers_sql(file, (label, score, "weight")))
+        cursor = con.cursor()  # an older DuckDB closes one that nobody holds
+        rows = cursor.sql(f"SELECT {picked} FROM log AS t").fetchnumpy()
+        with named_as_in({"log": file}, streamed=False):
+            drawn = curves(np.asarray(rows[label]), np.asarray(rows[score]), rows.get("weight"))
+        return found._replace(curves=drawn)
+
+
+def _evaluate_whole_log(
+    make_evaluator: Callable[[bool], ScoreEvaluator],
+    job: FileJob[ScoreColumns],
+    curves: Callable[[Array, Array, Array | None], Any] | None,
+) -> Evaluated | None:
+    """The same of a file that fits in memory and needs no database; None if one is needed."""
+    whole = job.read_whole()
+    if whole is None:
+        return None
+    rows = whole["log"]
+    evaluator = make_evaluator(bool(users_of(rows.column_names)))
+    if not job.take_whole(
+        whole, lambda progress: _update_log(evaluator, rows, job.columns, job.labels_by_user, progress)
+    ):
+        return None
+    return _finish_rows(evaluator.result(), rows, job.columns, curves)
+
+
+def _finish_rows(
+    report: Report,
+    rows: Any,
+    columns: ScoreColumns,
+    curves: Callable[[Array, Array, Array | None], Any] | None,
+) -> Evaluated:
+    """What was found in a log that is in memory, columns named by role."""
+    users = users_of(rows.column_names)
+    names = dict(zip(users, columns.users or ("user_id",) * len(users), strict=True))
+    found = finished(report, names, LabelsOfUsers((), (), {}, None))
+    if curves is None:
+        return found
+    label, score = (read_numbers(rows.column(role), role) for role in columns.values)
+    weights = read_numbers(rows.column("weight"), "weight") if "weight" in rows.column_names else None
+    return found._replace(curves=curves(label, score, weights))
+
+
+def _update_log(
+    evaluator: ScoreEvaluator,
+    rows: Any,
+    columns: ScoreColumns,
+    by: UserLabels | Sequence[str] | None,
+    progress: Progress | None,
+) -> None:
+    """Add rows of a log, columns named by role."""
+    label, score = columns.values
+    users = users_of(rows.column_names)
+    evaluator.update(
+        rows,
+        user=(users if len(users) > 1 else users[0]) if users else None,
+        label=label,
+        score=score,
+        item="item" if "item" in rows.column_names else None,
+        sample_weight="weight" if "weight" in rows.column_names else None,
+        by=by or None,
+        progress=progress,
+    )
