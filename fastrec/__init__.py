@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from fastrec.files.evaluate import evaluate_files
     from fastrec.metrics.declaration import catalogue, ranking_metric
     from fastrec.precompile import warmup
-    from fastrec.report.report import Estimate, GroupEstimate, Report, load
+    from fastrec.report.estimates import Estimate, GroupEstimate
+    from fastrec.report.report import Report, load
     from fastrec.scored.auc import AucTest, auc, auc_test
     from fastrec.scored.classes import ClassCounts, Confusion, confusion_matrix, count_classes
     from fastrec.scored.curves import (
@@ -55,8 +56,8 @@ _LAZY = {
     "ComparisonRow": "fastrec.comparison.comparison",
     "Confusion": "fastrec.scored.classes",
     "CurveComparison": "fastrec.scored.curves",
-    "Estimate": "fastrec.report.report",
-    "GroupEstimate": "fastrec.report.report",
+    "Estimate": "fastrec.report.estimates",
+    "GroupEstimate": "fastrec.report.estimates",
     "Explanation": "fastrec.explanation.explanation",
     "Evaluator": "fastrec.evaluation.lists",
     "PrCurve": "fastrec.scored.curves",

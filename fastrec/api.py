@@ -16,7 +16,8 @@ from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.frames import Columns
 from fastrec.inputs.users import is_hashable
 from fastrec.metrics.declaration import MinGain
-from fastrec.report.report import NO_TRUTH, Report
+from fastrec.report.doubts import NO_TRUTH
+from fastrec.report.report import Report
 from fastrec.segments import split_truth
 
 if TYPE_CHECKING:

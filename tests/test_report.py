@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import fastrec
 from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError
 from fastrec.report.archive import write_archive
-from fastrec.report.report import Estimate, GroupEstimate, Report, load
+from fastrec.report.estimates import Estimate, GroupEstimate
+from fastrec.report.report import Report, load
 from fastrec.runtime.extras import require
 
 NAN = math.nan

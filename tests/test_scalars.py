@@ -7,7 +7,7 @@ import pytest
 
 import fastrec
 from fastrec.metrics.declaration import parse
-from fastrec.report.report import scalar_name
+from fastrec.report.plain import scalar_name
 
 TAKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-/]*")  # by all three
 TABLES = ("cg(gain=[0, 1, 3])", "cg(gain=[0, 1.5])", "dcg(discount=[1, 0.5])@2")

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from fastrec.comparison.comparison import Comparison, ComparisonRow
     from fastrec.explanation.explanation import Explanation
-    from fastrec.report.report import Estimate, Report
+    from fastrec.report.estimates import Estimate
+    from fastrec.report.report import Report
 
 __all__ = [
     "counts",

@@ -15,7 +15,7 @@ from fastrec.checks import with_article
 from fastrec.cli.draw import counts, draw_comparison, draw_explanation, draw_report, legend_of, tables_of_comparison
 from fastrec.exceptions import shown_signs
 from fastrec.files import formats
-from fastrec.report.report import OTHER_FORMATS, refuse_ending
+from fastrec.report.plain import OTHER_FORMATS, refuse_ending
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show import html
 from fastrec.show.views import warning_lines

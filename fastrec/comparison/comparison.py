@@ -19,7 +19,8 @@ from fastrec.inputs.users import alike
 from fastrec.metrics.declaration import Call, parse
 from fastrec.metrics.directions import Direction, Kind, Verdict
 from fastrec.report.archive import dump_json
-from fastrec.report.report import Report, aligned, as_frame, check_resampling, plain_data, why_no_mean, write_or_return
+from fastrec.report.plain import aligned, as_frame, plain_data, write_or_return
+from fastrec.report.report import Report, check_resampling, why_no_mean
 from fastrec.report.significance import (
     CORRECTIONS,
     TESTS,

@@ -38,7 +38,9 @@ from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, 
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.report.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
-from fastrec.report.report import Estimate, GroupEstimate, Report, doubts, record
+from fastrec.report.doubts import doubts
+from fastrec.report.estimates import Estimate, GroupEstimate
+from fastrec.report.report import Report, record
 from fastrec.report.soundness import Claims, nan_is_asked
 from fastrec.runtime.launch import resolve_threads
 from fastrec.runtime.turns import Shared, in_turn

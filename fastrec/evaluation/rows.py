@@ -25,7 +25,7 @@ from fastrec.inputs.rows import Rows, label_users, one_by_one, read_frame, read_
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, expand
 from fastrec.metrics.plan import Policies
-from fastrec.report.report import Estimate
+from fastrec.report.estimates import Estimate
 from fastrec.runtime.turns import in_turn
 
 if TYPE_CHECKING:

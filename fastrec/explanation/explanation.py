@@ -20,7 +20,9 @@ from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTy
 from fastrec.metrics.declaration import Call, MinGain, make_call, parse, print_value
 from fastrec.metrics.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 from fastrec.report.archive import dump_json
-from fastrec.report.report import Estimate, Report, aligned, is_plain_mean, plain_data
+from fastrec.report.estimates import Estimate
+from fastrec.report.plain import aligned, plain_data
+from fastrec.report.report import Report, is_plain_mean
 from fastrec.show.html import Table, as_html, as_markdown, markdown_text
 from fastrec.show.views import one_figure, warning_lines
 

@@ -1,28 +1,16 @@
-"""The result of an evaluation: `Report`, its numbers `Estimate`, and `load` for a saved one.
-
-A report is plain data. It is built from numbers that are final and knows nothing of how they were
-computed, so a loaded report is as good as a fresh one.
-"""
+"""The result of an evaluation: values, intervals, groups, values of users, exports."""
 
 from __future__ import annotations
 
 import math
 import os
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import NormalDist
-from typing import IO, Any, NamedTuple, Self, TypeVar, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.checks import (
-    COUNT,
-    LABEL,
-    NUMBER,
-    SETTING,
-    SHARE,
-    MaybeNone,
     check_choice,
     check_file,
     check_form,
@@ -30,13 +18,10 @@ from fastrec.checks import (
     check_path,
     check_text,
     check_there,
-    one_of,
-    some_names,
     whole_number,
 )
-from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError, one_line, shown, warn
+from fastrec.exceptions import InputError, one_line, shown, warn
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
-from fastrec.metrics.declaration import NO_RECS_CHOICES, NO_TRUTH_CHOICES, parse
 from fastrec.report.archive import (
     dump_json,
     holds,
@@ -47,6 +32,34 @@ from fastrec.report.archive import (
     unpack_labels,
     write_archive,
 )
+from fastrec.report.doubts import NOTES, doubts
+from fastrec.report.estimates import ByMetric, Estimate
+from fastrec.report.plain import (
+    aligned,
+    as_frame,
+    group_rows,
+    number_of,
+    plain_data,
+    refuse_ending,
+    rows_of,
+    scalar_name,
+    short_number,
+    with_rest,
+    write_or_return,
+)
+from fastrec.report.saved import (
+    FORM,
+    FORM_OF_LISTS,
+    FORM_OF_ROWS,
+    HEAD,
+    PREFIX,
+    SCHEMA,
+    SHARES,
+    check_names,
+    estimate_of,
+    group_estimates_of,
+    unpack_values,
+)
 from fastrec.report.soundness import (
     NAN_POLICIES,
     SLACK,
@@ -56,7 +69,6 @@ from fastrec.report.soundness import (
     plain_of_settings,
     values_of_settings,
 )
-from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.html import DASH, Section, Table, as_html, as_latex, as_markdown, html_page
 from fastrec.show.views import (
@@ -74,48 +86,8 @@ from fastrec.show.views import (
 )
 
 Label = str | int
-V = TypeVar("V")
-
-SCHEMA = 1
-PREFIX = re.compile(r"(?:[A-Za-z_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*/?)?", re.ASCII)
-SCALAR_SIGNS = {"@": "_at_", "(": ".", "=": "-", ")": "", "[": "", "]": "", "+": "", " ": ""}
-NOTES = (
-    ("no_truth", "without a relevant item", ("no_truth", "one_class")),
-    ("no_recs", "without a list", ("no_recs",)),
-    ("no_negatives", "without a negative row", ("one_class",)),
-    ("constant_scores", "with equal scores only", ()),
-    ("no_rows", "without rows", ()),
-)
-NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
-NO_ROWS = "the log has no rows: there is nothing to evaluate"
-OTHER_FORMATS = {  # by ending: what writes it, and its name
-    ".txt": ("str", "a table"),
-    ".json": ("to_json", "JSON"),
-    ".csv": ("to_rows", "CSV"),
-    ".md": ("to_markdown", "Markdown"),
-    ".html": ("to_html", "a page"),
-    ".tex": ("to_latex", "LaTeX"),
-}
-FRAME_KINDS = ("pandas", "polars", "pyarrow")
 INTERVALS = ("normal", "bootstrap")
 MAX_ROUNDS = 10**7
-SHARES = ("truth_users_with_recs", "truth_items_in_recs")
-ESTIMATE = {"mean": NUMBER, "std_error": NUMBER, "users": COUNT}
-HEAD = {"schema": COUNT, "fastrec": str}  # of the document of `Report.save` in any version
-FORM: dict[str, Any] = {
-    "metrics": {str: ESTIMATE},
-    "users": {"total": COUNT, "evaluated": COUNT, str: COUNT},
-    "data": {"truth_users_with_recs?": SHARE, "truth_items_in_recs?": SHARE, str: COUNT},
-    "groups": {str: {str: {str: ESTIMATE | {"rest": ESTIMATE}}}},
-    "settings": {"like?": str, "names?": {str: str}, str: SETTING},
-    "warnings?": MaybeNone([str]),  # files of versions that kept only the counts lack them
-    "per_user": MaybeNone([str]),
-    "labels": {str: [LABEL]},
-    "labelled?": [str],
-}
-OF_LISTS = {"no_truth": one_of(NO_TRUTH_CHOICES), "no_recs": one_of(NO_RECS_CHOICES), "min_gain": SETTING}
-FORM_OF_LISTS = {"data": {"rec_rows": COUNT, "truth_rows": COUNT}, "settings": OF_LISTS}
-FORM_OF_ROWS = {"data": {"rows": COUNT}, "settings": {"no_truth": one_of(NO_TRUTH_CHOICES), "min_gain": SETTING}}
 MAX_SEED = 2**64 - 1
 
 
@@ -128,111 +100,6 @@ def check_resampling(level: Any, n_rounds: Any, seed: Any) -> dict[str, Any]:
             raise InputError(f"{name} must be a whole number from {least} to {most}, found {shown(value)}")
         checked[name] = number
     return checked
-
-
-class Estimate(NamedTuple):
-    """The mean of a metric over users, and how sure it is.
-
-    mean : NaN when no user was counted.
-    std_error : standard error of the mean, NaN when fewer than two users were counted.
-    users : how many users were counted.
-    """
-
-    mean: float
-    std_error: float
-    users: int
-
-    def margin(self, level: float = 0.95) -> float:
-        """Half the width of the confidence interval: z * std_error, z the normal quantile of the level.
-
-        >>> round(Estimate(mean=0.5, std_error=0.1, users=40).margin(), 3)
-        0.196
-        """
-        # The lower tail keeps all digits of a level close to 1, which (1 + level) / 2 rounds away.
-        return -NormalDist().inv_cdf((1 - check_level(level)) / 2) * self.std_error
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The normal confidence interval: mean - margin, mean + margin. NaN when there is no standard error.
-
-        >>> low, high = Estimate(mean=0.5, std_error=0.1, users=40).interval(level=0.99)
-        >>> round(low, 3), round(high, 3)
-        (0.242, 0.758)
-        """
-        margin = self.margin(level)
-        return self.mean - margin, self.mean + margin
-
-
-NOBODY = Estimate(math.nan, math.nan, 0)
-
-
-class GroupEstimate(Estimate):
-    """The mean of a metric over the users of a group, beside that over the rest of the users.
-
-    rest : the estimate over all users who are not in the group; its mean is NaN where there are none, and for metrics
-        that need the order of all rows, such as `auc`.
-    """
-
-    rest: Estimate
-
-    def __new__(cls, mean: float, std_error: float, users: int, rest: Estimate = NOBODY) -> Self:
-        """An estimate with its rest, of which a tuple of three knows nothing."""
-        made = super().__new__(cls, mean, std_error, users)
-        made.rest = rest
-        return made
-
-    @classmethod
-    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override] # mypy has it final, Python does not
-        return cls(*iterable)
-
-    def _replace(self, **changes: Any) -> Self:
-        rest = changes.pop("rest", self.rest)
-        return type(self)(*Estimate(*self)._replace(**changes), rest=rest)
-
-    def difference(self, level: float = 0.95) -> tuple[float, float, float]:
-        """How far the group is from the rest: difference of the means, and its interval, low and high.
-
-        The users of both are others, so the difference has the standard error sqrt(SE^2 + SE of the rest^2) (Welch
-        1947) and a normal interval. NaN where a mean or a standard error is.
-
-        >>> group = GroupEstimate(0.5, 0.03, 40, rest=Estimate(0.4, 0.04, 60))
-        >>> [round(number, 3) for number in group.difference()]
-        [0.1, 0.002, 0.198]
-        """
-        found = Estimate(self.mean - self.rest.mean, math.hypot(self.std_error, self.rest.std_error), 0)
-        return found.mean, *found.interval(level)
-
-
-class _ByMetric(dict[str, V]):
-    """A dict by canonical metric text in which indexing finds any spelling of the metric.
-
-    `names` are the metrics as a tool calls them, {name: canonical text}.
-    """
-
-    def __init__(self, values: Mapping[str, V], names: Mapping[str, str]) -> None:
-        super().__init__(values)
-        self._names = names
-
-    def __getitem__(self, name: str) -> V:
-        if not isinstance(name, str):  # what cannot be hashed too
-            raise MetricNotFoundError(
-                f"a metric is named by a text such as 'ndcg@10', found {shown(name)}; {self._held()}"
-            )
-        return super().__getitem__(name)
-
-    def _held(self) -> str:
-        return f"this report has {some_names(list(self), 'list(report)') or 'no metrics'}"
-
-    def __missing__(self, name: str) -> V:
-        if name in self._names:
-            return self[self._names[name]]
-        held = self._held()
-        try:
-            text = parse(name).text
-        except MetricError as error:
-            raise MetricNotFoundError(f"{str(error).partition('; known: ')[0]}; {held}") from error
-        if text not in self:
-            raise MetricNotFoundError(f"{name!r} is not in this report; {held}")
-        return self[text]
 
 
 class Report(Mapping[str, float]):
@@ -285,15 +152,15 @@ class Report(Mapping[str, float]):
         warnings: Iterable[str] | None = None,
     ) -> None:
         names = cast(Mapping[str, str], settings.get("names", {}))
-        self.estimates = _ByMetric(estimates, names)
+        self.estimates = ByMetric(estimates, names)
         self.users = users
         self.data = data
         self.settings = settings
         self.groups = {
-            grouping: {label: _ByMetric(_with_rest(estimates), names) for label, estimates in by_label.items()}
+            grouping: {label: ByMetric(with_rest(estimates), names) for label, estimates in by_label.items()}
             for grouping, by_label in groups.items()
         }
-        self._per_user = None if per_user is None else _ByMetric(per_user, names)
+        self._per_user = None if per_user is None else ByMetric(per_user, names)
         self.user_ids = user_ids
         self.labels = dict(labels or {})
         self.fastrec_version = fastrec_version
@@ -455,11 +322,11 @@ class Report(Mapping[str, float]):
         group old hits@1 0.0 1 -1.0
         """
         if not self.groups:
-            return _rows(self.estimates)
-        rows = _group_rows(None, None, self.estimates)
+            return rows_of(self.estimates)
+        rows = group_rows(None, None, self.estimates)
         for grouping, by_label in self.groups.items():
             for label, estimates in by_label.items():
-                rows += _group_rows(grouping, label, estimates)
+                rows += group_rows(grouping, label, estimates)
         return rows
 
     def to_scalars(self, prefix: str = "") -> dict[str, float]:
@@ -739,20 +606,6 @@ class Report(Mapping[str, float]):
         return why_no_interval(self.estimates, self.users["total"])
 
 
-def doubts(data: Mapping[str, Any]) -> list[str]:
-    """What the counts of the data say against the numbers."""
-    if data.get("truth_rows") == 0:
-        return [NO_TRUTH]
-    if data.get("rows") == 0:
-        return [NO_ROWS]
-    # Without a shared user there can be no shared item: name only the cause.
-    if data.get("truth_users_with_recs") == 0:
-        return ["no user with truth has a list: do the user ids match?"]
-    if data.get("truth_items_in_recs") == 0:
-        return ["no truth item is in its user's list: do the ids match?"]
-    return []
-
-
 def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()) -> None:
     """Warn of a report that was just made. This is the one way to do so: each warning is given and stays with it.
 
@@ -804,79 +657,6 @@ def is_saved(path: str) -> bool:
     return path.lower().endswith(".fastrec") or holds(path, "report")
 
 
-def refuse_ending(path: str, *, by_command: bool = False) -> None:
-    """Raise InputError if the name of a file for a saved report promises another format, and say how to write that."""
-    ending = os.path.splitext(path)[1].lower()
-    if ending in OTHER_FORMATS:
-        method, form = OTHER_FORMATS[ending]
-        how = f"-o FILE{ending}" if by_command else f"call {method}"
-        raise InputError(f"{path}: a saved report cannot end in {ending}: use .fastrec, or {how} to write {form}")
-
-
-def scalar_name(metric: str) -> str:
-    """A canonical metric text in letters, digits and ``_ - .``; see `Report.to_scalars`."""
-    in_tables = re.sub(r"\[[^\]]*\]", lambda table: table[0].replace(", ", "_"), metric)
-    text = in_tables.replace(", ", ".")
-    return "".join(
-        SCALAR_SIGNS.get(sign, sign if re.match(r"[\w.-]", sign, re.ASCII) else f"_x{ord(sign):x}_") for sign in text
-    )
-
-
-def write_or_return(text: str, path: str | os.PathLike[str] | None) -> str | None:
-    """Write a text to a file as a whole, or return it where there is no path."""
-    if path is None:
-        return text
-    with atomic_write(path) as file:
-        file.write(text.encode(errors="backslashreplace"))  # no file can hold an unpaired surrogate
-    return None
-
-
-def _rows(estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
-    rows = []
-    for metric, estimate in estimates.items():
-        low, high = estimate.interval()
-        mean, std_error, users = estimate
-        rows.append({"metric": metric, "mean": mean, "std_error": std_error, "low": low, "high": high, "users": users})
-    return rows
-
-
-def _group_rows(grouping: str | None, label: Label | None, estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
-    """The rows of a group; those over all users have nobody to differ from."""
-    rows = []
-    for row, estimate in zip(_rows(estimates), _with_rest(estimates).values(), strict=True):
-        gap, low, high = estimate.difference()
-        row |= {"grouping": grouping, "group": label}
-        rows.append(row | {"difference": gap, "difference_low": low, "difference_high": high})
-    return rows
-
-
-def _with_rest(estimates: Mapping[str, Estimate]) -> dict[str, GroupEstimate]:
-    """Estimates as those of a group; where nothing is known of the others, there are none."""
-    return {
-        name: estimate if isinstance(estimate, GroupEstimate) else GroupEstimate(*estimate)
-        for name, estimate in estimates.items()
-    }
-
-
-def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Rows turned into columns of one type each."""
-    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
-    labels = columns.get("group", [])
-    if not all(isinstance(label, int) for label in labels if label is not None):
-        columns["group"] = [None if label is None else str(label) for label in labels]
-    return columns
-
-
-def _first_installed(kinds: tuple[str, ...]) -> str:
-    for kind in kinds:
-        try:
-            require(kind, "frames")
-        except MissingExtraError:
-            continue
-        return kind
-    raise MissingExtraError(f"to_frame needs one of {', '.join(kinds)}: pip install 'fastrec[frames]'")
-
-
 def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:
     """Whether a number is the mean of values (n_users,), those left out that are NaN."""
     counted = values[~np.isnan(values)]
@@ -892,59 +672,6 @@ def why_no_mean(report: Report, name: str) -> str:
         makers = " and ".join(policies)
         return f"; its mean is NaN, as {makers} makes it" if policies else "; its mean is NaN"
     return "; its mean is weighted by user_weight" if report.settings.get("weighted") else ""
-
-
-def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
-    """Rows as a data frame of a kind, by default the first installed."""
-    if kind is not None:
-        check_choice("kind", kind, FRAME_KINDS)
-    columns, kind = _columns(rows), kind or _first_installed(FRAME_KINDS)
-    library = require(kind, "frames", what=f"to_frame({kind!r})")
-    try:
-        if kind == "pyarrow":
-            return library.table(columns)
-        if kind == "pandas" and "group" in columns:
-            # A plain list with None in it would turn integer labels into floats.
-            columns = columns | {"group": library.array(columns["group"])}
-        return library.DataFrame(columns)
-    except UnicodeEncodeError as error:
-        raise InputError(f"{kind} cannot hold a label with an unpaired surrogate: {error}") from None
-
-
-def aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table of texts, its first column to the left and the others to the right."""
-    rows = [[cell if cell.isprintable() else one_line(cell) for cell in row] for row in table]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
-
-
-def short_number(number: float) -> str:
-    """A number for people: four decimals, or three digits where these would hide it."""
-    plain = number == 0 or 1e-3 <= abs(number) < 1e6
-    return f"{number:.4f}" if plain else f"{number:.2e}"
-
-
-def plain_data(value: object) -> Any:
-    """Data that strict JSON can hold; see `Report.to_dict` for what becomes of NaN and infinities."""
-    if isinstance(value, Estimate):
-        value = value._asdict() | ({"rest": value.rest} if isinstance(value, GroupEstimate) else {})
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, dict):
-        plain = {str(key): plain_data(item) for key, item in value.items()}
-        if len(plain) < len(value):
-            raise InputError(f"two of these labels are the same text: {list(value)}")
-        return plain
-    if isinstance(value, list | tuple):
-        return [plain_data(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def _number(value: Any) -> float:
-    """The number that `plain_data` wrote."""
-    return math.nan if value is None else float(value)
 
 
 def _read(file: IO[bytes]) -> Report:
@@ -963,20 +690,20 @@ def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Re
     """The inverse of `Report._members`. Raises InputError where no report has such members."""
     check_form(document, FORM, "the report")
     check_form(document, FORM_OF_ROWS if "rows" in document["data"] else FORM_OF_LISTS, "the report")
-    _check_names(document)
+    check_names(document)
     n_users = document["users"]["total"]
     if (most := max(document["users"].values())) > n_users:
         raise InputError(f"a count of users must be at most their total of {n_users}, found {most}")
     found = Report(
-        estimates={name: _estimate(fields) for name, fields in document["metrics"].items()},
+        estimates={name: estimate_of(fields) for name, fields in document["metrics"].items()},
         users=document["users"],
-        data={name: _number(value) if name in SHARES else value for name, value in document["data"].items()},
+        data={name: number_of(value) if name in SHARES else value for name, value in document["data"].items()},
         settings=document["settings"],
         groups={
-            grouping: dict(zip(labels, map(_group_estimates, document["groups"][grouping].values()), strict=True))
+            grouping: dict(zip(labels, map(group_estimates_of, document["groups"][grouping].values()), strict=True))
             for grouping, labels in document["labels"].items()
         },
-        per_user=_unpack_values(document["per_user"], arrays, n_users),
+        per_user=unpack_values(document["per_user"], arrays, n_users),
         user_ids=check_saved_ids(unpack_ids(arrays, n_users)),
         fastrec_version=document["fastrec"],
         labels=unpack_labels(document.get("labelled", ()), arrays, n_users),
@@ -1002,42 +729,3 @@ def _check_numbers(report: Report) -> None:
         labels=report.labels,
         nan_is_asked=nan_is_asked(settings, calls.values()),
     ).check()
-
-
-def _check_names(document: Mapping[str, Any]) -> None:
-    """Every part of a document must speak of the metrics and groups that it has."""
-    metrics = document["metrics"]
-    for where, names in (
-        ("values of users", document["per_user"] or ()),
-        ("a name of a tool", document["settings"].get("names", {}).values()),
-    ):
-        for name in names:
-            if name not in metrics:
-                raise InputError(f"there is {where} of {name!r}, which is no metric of it")
-    labels = {grouping: list(map(str, own)) for grouping, own in document["labels"].items()}
-    groups = {grouping: list(by_label) for grouping, by_label in document["groups"].items()}
-    if labels != groups:
-        raise InputError(f"labels must name each group once, in order: found {shown(labels)} for {shown(groups)}")
-
-
-def _unpack_values(
-    names: list[str] | None, arrays: Mapping[str, NDArray[Any]], n_users: int
-) -> dict[str, NDArray[Any]] | None:
-    """Each user's values of metrics."""
-    if names is None:
-        return None
-    found = {name: arrays[f"per_user_{nth}"] for nth, name in enumerate(names)}
-    if len(found) < len(names):
-        raise InputError(f"each metric must have its values of users once, found {shown(names)}")
-    for name, values in found.items():
-        if values.dtype != np.float64 or values.shape != (n_users,):
-            raise InputError(f"values of {name!r} must be float64 ({n_users},), found {values.dtype} {values.shape}")
-    return found
-
-
-def _group_estimates(metrics: dict[str, dict[str, Any]]) -> dict[str, GroupEstimate]:
-    return {name: GroupEstimate(*_estimate(fields), rest=_estimate(fields["rest"])) for name, fields in metrics.items()}
-
-
-def _estimate(fields: dict[str, Any]) -> Estimate:
-    return Estimate(_number(fields["mean"]), _number(fields["std_error"]), fields["users"])

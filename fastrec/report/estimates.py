@@ -1,0 +1,126 @@
+"""Estimates: a mean over users with its standard error, for all users and for groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from statistics import NormalDist
+from typing import Any, NamedTuple, Self, TypeVar
+
+from fastrec.checks import (
+    check_level,
+    some_names,
+)
+from fastrec.exceptions import MetricError, MetricNotFoundError, shown
+from fastrec.metrics.declaration import parse
+
+__all__ = ["ByMetric", "Estimate", "GroupEstimate"]
+
+
+Label = str | int
+V = TypeVar("V")
+
+
+class Estimate(NamedTuple):
+    """The mean of a metric over users, and how sure it is.
+
+    mean : NaN when no user was counted.
+    std_error : standard error of the mean, NaN when fewer than two users were counted.
+    users : how many users were counted.
+    """
+
+    mean: float
+    std_error: float
+    users: int
+
+    def margin(self, level: float = 0.95) -> float:
+        """Half the width of the confidence interval: z * std_error, z the normal quantile of the level.
+
+        >>> round(Estimate(mean=0.5, std_error=0.1, users=40).margin(), 3)
+        0.196
+        """
+        # The lower tail keeps all digits of a level close to 1, which (1 + level) / 2 rounds away.
+        return -NormalDist().inv_cdf((1 - check_level(level)) / 2) * self.std_error
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The normal confidence interval: mean - margin, mean + margin. NaN when there is no standard error.
+
+        >>> low, high = Estimate(mean=0.5, std_error=0.1, users=40).interval(level=0.99)
+        >>> round(low, 3), round(high, 3)
+        (0.242, 0.758)
+        """
+        margin = self.margin(level)
+        return self.mean - margin, self.mean + margin
+
+
+NOBODY = Estimate(math.nan, math.nan, 0)
+
+
+class GroupEstimate(Estimate):
+    """The mean of a metric over the users of a group, beside that over the rest of the users.
+
+    rest : the estimate over all users who are not in the group; its mean is NaN where there are none, and for metrics
+        that need the order of all rows, such as `auc`.
+    """
+
+    rest: Estimate
+
+    def __new__(cls, mean: float, std_error: float, users: int, rest: Estimate = NOBODY) -> Self:
+        """An estimate with its rest, of which a tuple of three knows nothing."""
+        made = super().__new__(cls, mean, std_error, users)
+        made.rest = rest
+        return made
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override] # mypy has it final, Python does not
+        return cls(*iterable)
+
+    def _replace(self, **changes: Any) -> Self:
+        rest = changes.pop("rest", self.rest)
+        return type(self)(*Estimate(*self)._replace(**changes), rest=rest)
+
+    def difference(self, level: float = 0.95) -> tuple[float, float, float]:
+        """How far the group is from the rest: difference of the means, and its interval, low and high.
+
+        The users of both are others, so the difference has the standard error sqrt(SE^2 + SE of the rest^2) (Welch
+        1947) and a normal interval. NaN where a mean or a standard error is.
+
+        >>> group = GroupEstimate(0.5, 0.03, 40, rest=Estimate(0.4, 0.04, 60))
+        >>> [round(number, 3) for number in group.difference()]
+        [0.1, 0.002, 0.198]
+        """
+        found = Estimate(self.mean - self.rest.mean, math.hypot(self.std_error, self.rest.std_error), 0)
+        return found.mean, *found.interval(level)
+
+
+class ByMetric(dict[str, V]):
+    """A dict by canonical metric text in which indexing finds any spelling of the metric.
+
+    `names` are the metrics as a tool calls them, {name: canonical text}.
+    """
+
+    def __init__(self, values: Mapping[str, V], names: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self._names = names
+
+    def __getitem__(self, name: str) -> V:
+        if not isinstance(name, str):  # what cannot be hashed too
+            raise MetricNotFoundError(
+                f"a metric is named by a text such as 'ndcg@10', found {shown(name)}; {self._held()}"
+            )
+        return super().__getitem__(name)
+
+    def _held(self) -> str:
+        return f"this report has {some_names(list(self), 'list(report)') or 'no metrics'}"
+
+    def __missing__(self, name: str) -> V:
+        if name in self._names:
+            return self[self._names[name]]
+        held = self._held()
+        try:
+            text = parse(name).text
+        except MetricError as error:
+            raise MetricNotFoundError(f"{str(error).partition('; known: ')[0]}; {held}") from error
+        if text not in self:
+            raise MetricNotFoundError(f"{name!r} is not in this report; {held}")
+        return self[text]

@@ -1,0 +1,174 @@
+"""A report as plain data: scalars by name, rows, numbers that JSON can hold."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.checks import (
+    check_choice,
+)
+from fastrec.exceptions import InputError, MissingExtraError, one_line
+from fastrec.report.estimates import Estimate, GroupEstimate
+from fastrec.runtime.extras import require
+from fastrec.runtime.outputs import atomic_write
+
+__all__ = [
+    "OTHER_FORMATS",
+    "aligned",
+    "as_frame",
+    "group_rows",
+    "number_of",
+    "plain_data",
+    "refuse_ending",
+    "rows_of",
+    "scalar_name",
+    "short_number",
+    "with_rest",
+    "write_or_return",
+]
+
+
+Label = str | int
+SCALAR_SIGNS = {"@": "_at_", "(": ".", "=": "-", ")": "", "[": "", "]": "", "+": "", " ": ""}
+OTHER_FORMATS = {  # by ending: what writes it, and its name
+    ".txt": ("str", "a table"),
+    ".json": ("to_json", "JSON"),
+    ".csv": ("to_rows", "CSV"),
+    ".md": ("to_markdown", "Markdown"),
+    ".html": ("to_html", "a page"),
+    ".tex": ("to_latex", "LaTeX"),
+}
+FRAME_KINDS = ("pandas", "polars", "pyarrow")
+
+
+def refuse_ending(path: str, *, by_command: bool = False) -> None:
+    """Raise InputError if the name of a file for a saved report promises another format, and say how to write that."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending in OTHER_FORMATS:
+        method, form = OTHER_FORMATS[ending]
+        how = f"-o FILE{ending}" if by_command else f"call {method}"
+        raise InputError(f"{path}: a saved report cannot end in {ending}: use .fastrec, or {how} to write {form}")
+
+
+def scalar_name(metric: str) -> str:
+    """A canonical metric text in letters, digits and ``_ - .``; see `Report.to_scalars`."""
+    in_tables = re.sub(r"\[[^\]]*\]", lambda table: table[0].replace(", ", "_"), metric)
+    text = in_tables.replace(", ", ".")
+    return "".join(
+        SCALAR_SIGNS.get(sign, sign if re.match(r"[\w.-]", sign, re.ASCII) else f"_x{ord(sign):x}_") for sign in text
+    )
+
+
+def write_or_return(text: str, path: str | os.PathLike[str] | None) -> str | None:
+    """Write a text to a file as a whole, or return it where there is no path."""
+    if path is None:
+        return text
+    with atomic_write(path) as file:
+        file.write(text.encode(errors="backslashreplace"))  # no file can hold an unpaired surrogate
+    return None
+
+
+def rows_of(estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
+    """Return a row for each estimate, as `Report.to_rows` gives them."""
+    rows = []
+    for metric, estimate in estimates.items():
+        low, high = estimate.interval()
+        mean, std_error, users = estimate
+        rows.append({"metric": metric, "mean": mean, "std_error": std_error, "low": low, "high": high, "users": users})
+    return rows
+
+
+def group_rows(grouping: str | None, label: Label | None, estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
+    """The rows of a group; those over all users have nobody to differ from."""
+    rows = []
+    for row, estimate in zip(rows_of(estimates), with_rest(estimates).values(), strict=True):
+        gap, low, high = estimate.difference()
+        row |= {"grouping": grouping, "group": label}
+        rows.append(row | {"difference": gap, "difference_low": low, "difference_high": high})
+    return rows
+
+
+def with_rest(estimates: Mapping[str, Estimate]) -> dict[str, GroupEstimate]:
+    """Estimates as those of a group; where nothing is known of the others, there are none."""
+    return {
+        name: estimate if isinstance(estimate, GroupEstimate) else GroupEstimate(*estimate)
+        for name, estimate in estimates.items()
+    }
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Rows turned into columns of one type each."""
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    labels = columns.get("group", [])
+    if not all(isinstance(label, int) for label in labels if label is not None):
+        columns["group"] = [None if label is None else str(label) for label in labels]
+    return columns
+
+
+def _first_installed(kinds: tuple[str, ...]) -> str:
+    for kind in kinds:
+        try:
+            require(kind, "frames")
+        except MissingExtraError:
+            continue
+        return kind
+    raise MissingExtraError(f"to_frame needs one of {', '.join(kinds)}: pip install 'fastrec[frames]'")
+
+
+def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
+    """Rows as a data frame of a kind, by default the first installed."""
+    if kind is not None:
+        check_choice("kind", kind, FRAME_KINDS)
+    columns, kind = _columns(rows), kind or _first_installed(FRAME_KINDS)
+    library = require(kind, "frames", what=f"to_frame({kind!r})")
+    try:
+        if kind == "pyarrow":
+            return library.table(columns)
+        if kind == "pandas" and "group" in columns:
+            # A plain list with None in it would turn integer labels into floats.
+            columns = columns | {"group": library.array(columns["group"])}
+        return library.DataFrame(columns)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{kind} cannot hold a label with an unpaired surrogate: {error}") from None
+
+
+def aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table of texts, its first column to the left and the others to the right."""
+    rows = [[cell if cell.isprintable() else one_line(cell) for cell in row] for row in table]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+
+
+def short_number(number: float) -> str:
+    """A number for people: four decimals, or three digits where these would hide it."""
+    plain = number == 0 or 1e-3 <= abs(number) < 1e6
+    return f"{number:.4f}" if plain else f"{number:.2e}"
+
+
+def plain_data(value: object) -> Any:
+    """Data that strict JSON can hold; see `Report.to_dict` for what becomes of NaN and infinities."""
+    if isinstance(value, Estimate):
+        value = value._asdict() | ({"rest": value.rest} if isinstance(value, GroupEstimate) else {})
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, dict):
+        plain = {str(key): plain_data(item) for key, item in value.items()}
+        if len(plain) < len(value):
+            raise InputError(f"two of these labels are the same text: {list(value)}")
+        return plain
+    if isinstance(value, list | tuple):
+        return [plain_data(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def number_of(value: Any) -> float:
+    """The number that `plain_data` wrote."""
+    return math.nan if value is None else float(value)

@@ -1,0 +1,102 @@
+"""The form of a saved report: declared, and checked part by part when it is loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrec.checks import (
+    COUNT,
+    LABEL,
+    NUMBER,
+    SETTING,
+    SHARE,
+    MaybeNone,
+    one_of,
+)
+from fastrec.exceptions import InputError, shown
+from fastrec.metrics.declaration import NO_RECS_CHOICES, NO_TRUTH_CHOICES
+from fastrec.report.estimates import Estimate, GroupEstimate
+from fastrec.report.plain import number_of
+
+__all__ = [
+    "FORM",
+    "FORM_OF_LISTS",
+    "FORM_OF_ROWS",
+    "HEAD",
+    "PREFIX",
+    "SCHEMA",
+    "SHARES",
+    "check_names",
+    "estimate_of",
+    "group_estimates_of",
+    "unpack_values",
+]
+
+
+SCHEMA = 1
+PREFIX = re.compile(r"(?:[A-Za-z_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*/?)?", re.ASCII)
+SHARES = ("truth_users_with_recs", "truth_items_in_recs")
+ESTIMATE = {"mean": NUMBER, "std_error": NUMBER, "users": COUNT}
+HEAD = {"schema": COUNT, "fastrec": str}  # of the document of `Report.save` in any version
+FORM: dict[str, Any] = {
+    "metrics": {str: ESTIMATE},
+    "users": {"total": COUNT, "evaluated": COUNT, str: COUNT},
+    "data": {"truth_users_with_recs?": SHARE, "truth_items_in_recs?": SHARE, str: COUNT},
+    "groups": {str: {str: {str: ESTIMATE | {"rest": ESTIMATE}}}},
+    "settings": {"like?": str, "names?": {str: str}, str: SETTING},
+    "warnings?": MaybeNone([str]),  # files of versions that kept only the counts lack them
+    "per_user": MaybeNone([str]),
+    "labels": {str: [LABEL]},
+    "labelled?": [str],
+}
+OF_LISTS = {"no_truth": one_of(NO_TRUTH_CHOICES), "no_recs": one_of(NO_RECS_CHOICES), "min_gain": SETTING}
+FORM_OF_LISTS = {"data": {"rec_rows": COUNT, "truth_rows": COUNT}, "settings": OF_LISTS}
+FORM_OF_ROWS = {"data": {"rows": COUNT}, "settings": {"no_truth": one_of(NO_TRUTH_CHOICES), "min_gain": SETTING}}
+
+
+def check_names(document: Mapping[str, Any]) -> None:
+    """Every part of a document must speak of the metrics and groups that it has."""
+    metrics = document["metrics"]
+    for where, names in (
+        ("values of users", document["per_user"] or ()),
+        ("a name of a tool", document["settings"].get("names", {}).values()),
+    ):
+        for name in names:
+            if name not in metrics:
+                raise InputError(f"there is {where} of {name!r}, which is no metric of it")
+    labels = {grouping: list(map(str, own)) for grouping, own in document["labels"].items()}
+    groups = {grouping: list(by_label) for grouping, by_label in document["groups"].items()}
+    if labels != groups:
+        raise InputError(f"labels must name each group once, in order: found {shown(labels)} for {shown(groups)}")
+
+
+def unpack_values(
+    names: list[str] | None, arrays: Mapping[str, NDArray[Any]], n_users: int
+) -> dict[str, NDArray[Any]] | None:
+    """Each user's values of metrics."""
+    if names is None:
+        return None
+    found = {name: arrays[f"per_user_{nth}"] for nth, name in enumerate(names)}
+    if len(found) < len(names):
+        raise InputError(f"each metric must have its values of users once, found {shown(names)}")
+    for name, values in found.items():
+        if values.dtype != np.float64 or values.shape != (n_users,):
+            raise InputError(f"values of {name!r} must be float64 ({n_users},), found {values.dtype} {values.shape}")
+    return found
+
+
+def group_estimates_of(metrics: dict[str, dict[str, Any]]) -> dict[str, GroupEstimate]:
+    """Return the estimates of a group, of their plain form."""
+    return {
+        name: GroupEstimate(*estimate_of(fields), rest=estimate_of(fields["rest"])) for name, fields in metrics.items()
+    }
+
+
+def estimate_of(fields: dict[str, Any]) -> Estimate:
+    """Return an estimate, of its plain form."""
+    return Estimate(number_of(fields["mean"]), number_of(fields["std_error"]), fields["users"])
