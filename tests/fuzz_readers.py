@@ -35,7 +35,7 @@ if __name__ == "__main__":  # the guided run: coverage must be there before fast
         import fastrec
         import fastrec.evaluation.state
         import fastrec.files.evaluate
-        import fastrec.files.formats
+        import fastrec.files.formats.sources
         import fastrec.files.hints
         import fastrec.files.parquet
         import fastrec.files.tables

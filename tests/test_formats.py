@@ -17,7 +17,7 @@ import fastrec
 import fastrec.files.evaluate
 from fastrec import evaluate_files
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
-from fastrec.files import formats
+from fastrec.files.formats import recognise, sources
 from fastrec.files.tables import ColumnError, Columns, ScoreColumns
 from fastrec.inputs.users import NO_LABEL
 
@@ -228,7 +228,7 @@ def test_bad_values_in_json_lines(fails, records, message):
     ],
 )
 def test_lines_that_are_not_json(fails, line, message):
-    start = jsonl({"user_id": 1, "item_id": 5}) + " " * formats.HEAD_BYTES + "\n\n"
+    start = jsonl({"user_id": 1, "item_id": 5}) + " " * recognise.HEAD_BYTES + "\n\n"
     line = line if isinstance(line, bytes) else line.encode()
     assert fails(start.encode() + line + b"\n").startswith(f"PATH: cannot be read as JSON lines: {message}")
 
@@ -622,7 +622,7 @@ def test_gzip_files_in_parts_are_whole(write):
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
 def test_a_file_that_changes_while_it_is_read(write, monkeypatch, change, format_):
     path = Path(write(MANY[format_][0]))
-    opened = formats.open_source
+    opened = sources.open_source
 
     def open_and_change(con, files, *rest):
         source = opened(con, files, *rest)

@@ -11,7 +11,9 @@ import re
 import pytest
 
 from fastrec import FastrecWarning, InputError, evaluate_files
-from fastrec.files import formats, job, tables
+from fastrec.files import job, tables
+from fastrec.files.formats import base, jsonl, parquet, trec
+from fastrec.files.formats import csv as csv_format
 from fastrec.files.tables import Columns, load, open_database
 
 pa = pytest.importorskip("pyarrow")
@@ -82,6 +84,18 @@ def test_what_is_wrong_below_a_header_with_a_line_break(tmp_path, rows, message)
         evaluate_files(path, path, "mrr")
 
 
+MODULES = (base, csv_format, jsonl, parquet, trec)
+
+
+def replace_readers(monkeypatch, wrap):
+    """Wrap the function that gives the SQL of DuckDB's readers, for every format."""
+    for module in MODULES:
+        if hasattr(module, "reader_sql"):
+            monkeypatch.setattr(module, "reader_sql", wrap(base_reader))
+    monkeypatch.setattr(parquet, "_parquet_reader", wrap(parquet._parquet_reader))
+
+
+base_reader = base.reader_sql
 JUNK = ["plain", "a,b", 'x"y', "m\nl", "1,2,3\n4,5,6\n", '"', "\n", '""', '"\n"', "5,junk,7\n", '\n7,"', '",1\n2,"x']
 
 
@@ -100,12 +114,11 @@ def table_of_junk(end, inside, n):
 @pytest.mark.parametrize(("end", "inside"), PAIRS)
 def test_quoted_line_breaks_where_pieces_of_a_file_are_read_at_once(tmp_path, monkeypatch, end, inside):
     """Small pieces, as those of DuckDB have 8 MB."""
-    reader = formats._reader
 
     def in_pieces(function, paths, options, **naming):
-        return reader(function, paths, options + ", buffer_size=16000, max_line_size=2000", **naming)
+        return base_reader(function, paths, options + ", buffer_size=16000, max_line_size=2000", **naming)
 
-    monkeypatch.setattr(formats, "_reader", in_pieces)
+    monkeypatch.setattr(csv_format, "reader_sql", in_pieces)
     (tmp_path / "recs.csv").write_bytes(table_of_junk(BREAKS[end], BREAKS[inside], 2000))
     truth = tmp_path / "truth.csv"
     truth.write_text("user_id,item_id\n" + "".join(f"{user},{(user * 3 + 1) % 1000}\n" for user in range(2000)))
@@ -152,8 +165,7 @@ def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, forma
         else:
             data = CONTENTS[format_].encode()
             path.write_bytes(gzip.compress(data) if packed else data)
-    for function in ("_reader", "_parquet_reader"):
-        monkeypatch.setattr(formats, function, losing(getattr(formats, function)))
+    replace_readers(monkeypatch, losing)
     monkeypatch.setattr(job, "find_plain", lambda *_: None)
 
     def evaluate(path):
@@ -173,12 +185,11 @@ def test_one_file_of_several_of_which_no_row_is_read(tmp_path, monkeypatch):
         (tmp_path / "recs" / name).write_text("user_id,item_id\n" + "1,2\n" * (name != "empty.csv"))
     (tmp_path / "truth.csv").write_text("user_id,item_id\n1,2\n")
     evaluate_files(tmp_path / "recs", tmp_path / "truth.csv", "mrr", duplicates="first")
-    reader = formats._reader
 
     def losing_b(*args, **options):
-        return f"(FROM {reader(*args, **options)} WHERE {formats.quoted(formats.FILE)} NOT LIKE '%b.csv')"
+        return f"(FROM {base_reader(*args, **options)} WHERE {base.quoted(base.FILE)} NOT LIKE '%b.csv')"
 
-    monkeypatch.setattr(formats, "_reader", losing_b)
+    monkeypatch.setattr(csv_format, "reader_sql", losing_b)
     with pytest.raises(InputError, match=r"b\.csv: no row was read"):
         evaluate_files(tmp_path / "recs", tmp_path / "truth.csv", "mrr", duplicates="first")
 
@@ -186,8 +197,8 @@ def test_one_file_of_several_of_which_no_row_is_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("format_", "reads"), [("csv", 1), ("jsonl", 2), ("parquet", 1)])
 def test_whether_rows_were_lost_is_found_without_reading_again(tmp_path, monkeypatch, format_, reads):
     """JSON lines are read once more for the kinds of values; the table counts the rows of each file."""
-    asked, own = [], formats.run
-    for module in (formats, tables):
+    asked, own = [], base.run
+    for module in (module for module in (*MODULES, tables) if hasattr(module, "run")):
         monkeypatch.setattr(module, "run", lambda con, query, *rest: asked.append(query) or own(con, query, *rest))
     table, counts = pa.table({"user_id": [1], "item_id": [2]}), []
     for n_files in (2, 20):
@@ -214,7 +225,7 @@ def test_whether_rows_were_lost_is_found_without_reading_again(tmp_path, monkeyp
 
 def test_rows_that_python_parses_are_kept_once(write, tmp_path, monkeypatch):
     """But the first of them, in which columns that nobody named are looked at."""
-    monkeypatch.setattr(formats, "ROWS_TO_ASK", 2)
+    monkeypatch.setattr(base, "ROWS_TO_ASK", 2)
     path = write("recs.csv", ["user_id", "item_id", "prediction"], [(1, 1, 1), (1, 2, 2), (1, 3, 3)], inside="\r\n")
     with open_database(1) as con:
         assert load(con, "recs", path, Columns()).rows == 3

@@ -17,9 +17,9 @@ from test_laws import group_bits, mean_bits, user_bits
 
 import fastrec
 from fastrec.files import job, resources
-from fastrec.files.formats import find_files
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
+from fastrec.files.paths import find_files
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
 from fastrec.files.sorting import sort_rows

@@ -14,7 +14,7 @@ import click
 from fastrec.checks import with_article
 from fastrec.cli.draw import counts, draw_comparison, draw_explanation, draw_report, legend_of, tables_of_comparison
 from fastrec.exceptions import shown_signs
-from fastrec.files import formats
+from fastrec.files.paths import find_files
 from fastrec.report.plain import OTHER_FORMATS, refuse_ending
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show import html
@@ -97,7 +97,7 @@ def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> N
             raise click.UsageError(f"--{option.replace('_', '-')} {path}: the name must end in {_either(endings)}")
     if options.get("save") is not None:
         refuse_ending(options["save"], by_command=True)
-    files = [file for path in inputs if path is not None for file in formats.find_files(path).paths]
+    files = [file for path in inputs if path is not None for file in find_files(path).paths]
     taken = {os.path.realpath(path): path for path in files}
     for path in map(options.get, FILES):
         if path is None:

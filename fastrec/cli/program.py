@@ -48,7 +48,8 @@ from fastrec.cli.output import (
 )
 from fastrec.cli.standard_input import Inputs, open_inputs
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, cut_line, one_line
-from fastrec.files import formats
+from fastrec.files.formats.recognise import FORMATS
+from fastrec.files.paths import DATA_ENDINGS
 from fastrec.metrics.declaration import NO_RECS_CHOICES, NO_TRUTH_CHOICES
 from fastrec.metrics.directions import Direction
 from fastrec.report.report import is_saved, load, reword
@@ -275,7 +276,7 @@ def _name_of_file(path: str) -> str:
     if name.lower().endswith(".gz"):
         name = name[: -len(".gz")]
     stem, ending = os.path.splitext(name)
-    return stem if ending.lower() in (*formats.DATA_ENDINGS, *REPORT_ENDINGS) else name
+    return stem if ending.lower() in (*DATA_ENDINGS, *REPORT_ENDINGS) else name
 
 
 def _read_output(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
@@ -414,7 +415,7 @@ _POLICIES = (
     ),
     click.option(
         "--input-format",
-        type=click.Choice(formats.FORMATS),
+        type=click.Choice(FORMATS),
         default="auto",
         show_default=True,
         help="Format of all files; auto: of each by how it begins.",

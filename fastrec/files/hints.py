@@ -12,14 +12,10 @@ import numpy as np
 
 from fastrec.evaluation.lists import Evaluator
 from fastrec.files.database import run
-from fastrec.files.formats import (
-    ROWS_TO_ASK,
-    Source,
-    find_files,
-    open_source,
-    recognise,
-    utf8_path,
-)
+from fastrec.files.formats.base import ROWS_TO_ASK, Source
+from fastrec.files.formats.recognise import recognise
+from fastrec.files.formats.sources import open_source
+from fastrec.files.paths import find_files, utf8_path
 from fastrec.files.tables import (
     Columns,
     File,

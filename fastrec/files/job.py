@@ -11,12 +11,9 @@ import numpy as np
 
 from fastrec.exceptions import FastrecError
 from fastrec.files.database import interruptible
-from fastrec.files.formats import (
-    Source,
-    find_files,
-    unchanged,
-)
+from fastrec.files.formats.base import Source
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
+from fastrec.files.paths import find_files, unchanged
 from fastrec.files.sizes import Size, size_of_rows
 from fastrec.files.sorting import ranges_to_sort, sort_rows
 from fastrec.files.streams import batches_of_users

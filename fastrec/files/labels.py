@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastrec.files.database import run
-from fastrec.files.formats import (
-    text_sql,
-)
+from fastrec.files.formats.base import text_sql
 from fastrec.files.tables import (
     ColumnError,
     File,

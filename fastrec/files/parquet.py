@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.files.formats import Files, damages_of_parquet, recognise, utf8_path
+from fastrec.files.formats.parquet import damages_of_parquet
+from fastrec.files.formats.recognise import recognise
+from fastrec.files.paths import Files, utf8_path
 from fastrec.files.sizes import Size, size_of_parquet
 from fastrec.files.tables import ColumnError, Columns, ScoreColumns
 from fastrec.inputs.columns import MAX_EXACT_INTEGER

@@ -10,7 +10,9 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from fastrec.files.formats import Files, damages_of_parquet, is_packed, utf8_path
+from fastrec.files.formats.parquet import damages_of_parquet
+from fastrec.files.formats.recognise import is_packed
+from fastrec.files.paths import Files, utf8_path
 from fastrec.runtime.extras import require
 
 __all__ = ["Size", "size_of_parquet", "size_of_rows", "size_of_text"]

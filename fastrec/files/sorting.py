@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastrec.files.database import Tick, run
-from fastrec.files.formats import quoted
+from fastrec.files.formats.base import quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -15,24 +15,12 @@ from typing import TYPE_CHECKING, Any
 from fastrec.checks import suggest_name
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.files.database import run
-from fastrec.files.formats import (
-    ATTEMPTS,
-    FILE,
-    FORMAT_NAMES,
-    NO_EXTENSIONS,
-    Files,
-    Source,
-    damages_of_parquet,
-    find_files,
-    first_sentence,
-    one_row,
-    open_source,
-    quoted,
-    reason_of,
-    recognise,
-    unchanged,
-    utf8_path,
-)
+from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, first_sentence, one_row, quoted
+from fastrec.files.formats.csv import ATTEMPTS
+from fastrec.files.formats.parquet import damages_of_parquet
+from fastrec.files.formats.recognise import FORMAT_NAMES, recognise
+from fastrec.files.formats.sources import open_source, reason_of
+from fastrec.files.paths import Files, find_files, unchanged, utf8_path
 from fastrec.files.sizes import size_of_parquet, size_of_text
 from fastrec.inputs.arrow import WANTED_LABELS
 from fastrec.inputs.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded

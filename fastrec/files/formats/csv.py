@@ -1,0 +1,128 @@
+"""CSV as SQL."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from fastrec.checks import suggest_name
+from fastrec.exceptions import InputError
+from fastrec.files.database import run
+from fastrec.files.delimited import read_batches, reason_of_csv
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+from fastrec.files.formats.base import FILE, Source, names_files, quoted, reader_sql, text_source, text_sql
+from fastrec.files.formats.recognise import Head, compression_of, read_heads
+from fastrec.files.paths import Files, utf8_path
+
+__all__ = ["ATTEMPTS", "open_csv"]
+
+
+# Reading
+
+
+ATTEMPTS = {"parquet": 1, "csv": 2, "jsonl": 1, "trec": 1}  # ways to read a format, each for what the last one cannot
+
+
+# CSV
+
+
+class Header(NamedTuple):
+    """The first row of a CSV."""
+
+    names: list[str]
+    delimiter: str
+    n_lines: int
+    is_all: bool  # whether there is nothing below
+
+
+def open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: int) -> Source:
+    """Every column as text.
+
+    Nothing is left to DuckDB's sniffer: it would take "007" for 7, a row that begins with "#" for a comment
+    and uneven first rows for a preface to skip. The header tells the delimiter; quoting is that of RFC 4180.
+    Columns are named by position, for SQL names ignore case and header names do not.
+
+    DuckDB loses all rows where a line break in the header is not of the kind that ends the lines, and fails on some
+    line breaks in values. Python's parser reads those files. It is slower, but DuckDB without its parallel reader would
+    end without an error at a quote that is not closed.
+    """
+    heads = read_heads(files.paths)
+    headers = [_csv_header(head, names) for head in heads]
+    (header, delimiter, *_), *others = headers
+    for name in header:
+        if name in names and header.count(name) > 1:
+            raise InputError(f"{heads[0].path}: the header has the column {name!r} {header.count(name)} times")
+    for head, other in zip(heads[1:], others, strict=True):
+        _check_header(head, other, headers[0], heads[0].path)
+    found = {name: (f"c{n}", "VARCHAR") for n, name in enumerate(header)}
+    filled = [head.path for head, own in zip(heads, headers, strict=True) if not own.is_all]
+    if attempt or any(one.n_lines > 1 for one in headers):
+        sql, n_rows = _copy_rows(con, files, headers[0], packed=heads[0].packed)
+        return replace(text_source(files, "csv", sql, found, filled), n_rows=n_rows)
+    types = ", ".join(f"c{n}: 'VARCHAR'" for n in range(len(header)))
+    options = (
+        f"auto_detect=false, header=true, skip=0, comment='', delim={text_sql(delimiter)}, quote='\"', escape='\"', "
+        f"{compression_of(heads)}, columns={{{types}}}"
+    )
+    sql = reader_sql("read_csv", files.paths, options, name_files=names_files(files))
+    return text_source(files, "csv", sql, found, filled)
+
+
+def _copy_rows(con: DuckDBPyConnection, files: Files, header: Header, *, packed: bool) -> tuple[str, dict[str, int]]:
+    """Copy rows as Python reads them into a table; its name, and how many rows each file has."""
+    table = quoted(f"rows of {utf8_path(files.path)}")
+    columns = [*(f"c{n}" for n in range(len(header.names))), quoted(FILE)]
+    con.execute(f"CREATE OR REPLACE TABLE {table} ({', '.join(f'{column} VARCHAR' for column in columns)})")
+    n_rows = dict.fromkeys(map(utf8_path, files.paths), 0)
+    for path in files.paths:
+        for batch in read_batches(path, header.delimiter, len(header.names), packed=packed):
+            con.register("batch of rows", batch)
+            run(con, f'INSERT INTO {table} SELECT *, {text_sql(utf8_path(path))} FROM "batch of rows"')
+            n_rows[utf8_path(path)] += len(batch)
+    con.unregister("batch of rows")
+    return table, n_rows
+
+
+def _csv_header(head: Head, wanted: set[str]) -> Header:
+    """The header as read by the delimiter that finds most of the wanted names, among equals most columns."""
+    best: tuple[tuple[int, int], Header] | None = None
+    failure: csv.Error | None = None
+    for delimiter in ",\t;|":
+        stream = io.StringIO(head.text, newline="")
+        rows = csv.reader(stream, delimiter=delimiter)
+        try:
+            names = next(rows, [])
+        except csv.Error as error:  # by the wrong delimiter a header may be one field, longer than may be
+            failure = error
+            continue
+        merit = (len(wanted.intersection(names)), len(names))
+        if best is None or merit > best[0]:
+            best = merit, Header(names, delimiter, rows.line_num, not stream.read().strip())
+    if best is None:
+        assert failure is not None
+        raise InputError(f"{head.path}: the header cannot be read as CSV: {reason_of_csv(failure)}") from failure
+    if not best[1].names:
+        raise InputError(f"{head.path}: the first line is empty; a header with the column names is wanted there")
+    return best[1]
+
+
+def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None:
+    """Files that are read together have the same header."""
+    (names, delimiter, *_), (first_names, first_delimiter, *_) = found, wanted
+    if (names, delimiter) == (first_names, first_delimiter):
+        return
+    lacking = [name for name in first_names if name not in names]
+    more = [name for name in names if name not in first_names]
+    if lacking:
+        what = f"no column {lacking[0]!r}{suggest_name(lacking[0], names)}"
+    elif more:
+        what = f"the column {more[0]!r} is too much"
+    elif names != first_names:
+        what = "the same columns in another order"
+    else:
+        what = f"columns separated by {delimiter!r}, not by {first_delimiter!r}"
+    raise InputError(f"{head.path}: the header is not that of {first}: {what}")

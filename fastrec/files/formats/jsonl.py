@@ -1,0 +1,136 @@
+"""JSON lines as SQL."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fastrec.exceptions import InputTypeError
+from fastrec.files.database import run
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+from fastrec.files.formats.base import FILE, Source, names_files, one_row, quoted, reader_sql, text_source, text_sql
+from fastrec.files.formats.recognise import Head, compression_of, is_utf8, json_object, lines_of, read_heads
+from fastrec.files.paths import Files
+
+__all__ = ["json_reason", "open_json"]
+
+
+# JSON lines
+
+
+def open_json(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
+    """Each column in the one type that all its values have; what is missing in a line is null."""
+    heads = read_heads(files.paths)
+    wanted = sorted(names)
+    sql = _json_sql(files, heads, wanted)
+    kinds_sql = (f"list(DISTINCT {_json_kind(f'c{n}')})" for n in range(len(wanted)))
+    kinds = one_row(con, f"SELECT {', '.join(kinds_sql)} FROM {sql}")
+    found = dict.fromkeys(_json_keys(heads), ("NULL", "VARCHAR"))
+    filled = [head.path for head in heads if head.first_line]
+    source = text_source(files, "jsonl", sql, found, filled)
+    for n, (name, values) in enumerate(zip(wanted, kinds, strict=True)):
+        having = {kind for kind in values or () if kind is not None}
+        if having or name in found:
+            found[name] = _json_column(con, source, f"c{n}", name, having)
+    return text_source(files, "jsonl", sql, found, filled)
+
+
+def _json_keys(heads: Sequence[Head]) -> list[str]:
+    """The keys in the first line of each file."""
+    keys: list[str] = []
+    for head in heads:
+        with contextlib.suppress(ValueError, RecursionError):
+            line = json.loads(head.first_line)
+            keys += line if isinstance(line, dict) else []
+    return keys
+
+
+def _json_sql(files: Files, heads: Sequence[Head], names: Sequence[str]) -> str:
+    """SQL for the values of keys as columns c0, c1, ... of JSON."""
+    naming = names_files(files)
+    columns = [f"c{n}" for n in range(len(names))] + [quoted(FILE)] * naming
+    if "" not in names and len({name.lower() for name in (*names, FILE)}) > len(names):
+        types = ", ".join(f"{quoted(name)}: 'JSON'" for name in names)
+        options = f"records=true, {compression_of(heads)}, columns={{{types}}}"
+        return f"{reader_sql('read_ndjson', files.paths, options, name_files=naming)} AS t({', '.join(columns)})"
+    # DuckDB's columns ignore case: take the values out of whole objects
+    objects = reader_sql("read_ndjson_objects", files.paths, compression_of(heads), name_files=naming)
+    keys = "json_keys(json)"
+    row = (
+        f"CASE WHEN json_type(json) <> 'OBJECT' THEN error('one object is wanted') "
+        f"WHEN len(list_distinct({keys})) < len({keys}) THEN error('a key twice in an object') ELSE json END"
+    )
+    pointers = [name.replace("~", "~0").replace("/", "~1") for name in names]
+    values = [f"json_extract(row, {text_sql('/' + pointer)}) AS c{n}" for n, pointer in enumerate(pointers)]
+    picked = ", ".join(values + [quoted(FILE)] * naming)
+    inner = ", ".join([f"{row} AS row"] + [quoted(FILE)] * naming)
+    return f"(SELECT {picked} FROM (SELECT {inner} FROM {objects}))"
+
+
+def _json_kind(value: str) -> str:
+    """SQL for what a value is. An integer of up to 15 digits is exact as a float too, a long one is not."""
+    text = f"CAST({value} AS VARCHAR)"
+    return (
+        f"CASE json_type({value}) WHEN 'VARCHAR' THEN 'text' WHEN 'BOOLEAN' THEN 'true or false' "
+        f"WHEN 'OBJECT' THEN 'an object' WHEN 'ARRAY' THEN 'a list' ELSE CASE "
+        f"WHEN regexp_full_match({text}, '-?[0-9]{{1,15}}') THEN 'an integer' "
+        f"WHEN regexp_full_match({text}, '-?[0-9]{{16,18}}') THEN 'a long integer' "
+        f"WHEN regexp_full_match({text}, '-?[0-9]+') THEN 'a huge integer' "
+        f"WHEN {value} IS NOT NULL THEN 'a decimal number' END END"
+    )
+
+
+JSON_TYPES = (  # the first that has all kinds of a column
+    ({"text"}, "VARCHAR"),
+    ({"true or false"}, "BOOLEAN"),
+    ({"an integer", "a long integer"}, "BIGINT"),
+    ({"an integer", "a long integer", "a huge integer"}, "HUGEINT"),
+    ({"an integer", "a decimal number"}, "DOUBLE"),
+)
+
+
+def _json_column(con: DuckDBPyConnection, source: Source, value: str, name: str, kinds: set[str]) -> tuple[str, str]:
+    """The SQL and the type of a column with values of these kinds."""
+    type_ = next((type_ for known, type_ in JSON_TYPES if kinds <= known), None)
+    if type_ is None:
+        _refuse_kinds(con, source, value, name)
+    return f"CAST({value} ->> '$' AS {type_})", str(type_)
+
+
+def _refuse_kinds(con: DuckDBPyConnection, source: Source, value: str, name: str) -> None:
+    """Where a column with nested values, or with values of several kinds, first has each."""
+    rows = run(
+        con,
+        f"SELECT kind, min(position) FROM (SELECT {_json_kind(value)} AS kind, row_number() OVER () - 1 AS position "
+        f"FROM {source.sql}) WHERE kind IS NOT NULL GROUP BY kind ORDER BY 2",
+    ).fetchall()
+    nested = [(kind, row) for kind, row in rows if kind in ("an object", "a list")]
+    found = ", ".join(f"{kind} in {source.place(row)}" for kind, row in nested[:1] or rows)
+    wanted = "plain values are wanted" if nested else "values of one kind are wanted"
+    raise InputTypeError(f"{source.files.path}: column {name!r} holds {found}: {wanted}")
+
+
+def json_reason(path: str) -> str:
+    """Return what is wrong with the first line that is not a JSON object."""
+    for number, line in enumerate(lines_of(path), 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line, object_pairs_hook=json_object)
+        except RecursionError:
+            return f"line {number}: nested too deep"
+        except ValueError as error:
+            what = "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition(": line")[0]
+            return f"line {number}: {what}"
+        if line.startswith(codecs.BOM_UTF8):
+            return f"line {number}: a byte order mark, which JSON has not: write the file without it"
+        if not is_utf8(value):
+            return f"line {number}: an unpaired surrogate (\\ud800 to \\udfff), which is no character"
+        if not isinstance(value, dict):
+            return f"line {number}: one object is wanted, as in {{'user_id': 1, 'item_id': 2}}"
+    return ""

@@ -1,0 +1,105 @@
+"""Parquet as SQL."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from fastrec.exceptions import InputError
+from fastrec.runtime.extras import require
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+from fastrec.files.formats.base import FILE, Source, names_files, paths_sql, quoted, text_sql, with_partitions
+from fastrec.files.paths import Files, utf8_path
+
+__all__ = ["damages_of_parquet", "open_parquet"]
+
+
+def open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
+    """Columns are named by position: names in SQL ignore case, and DuckDB renames those that it cannot tell apart."""
+    schemas = _schemas(con, files)
+    first: dict[tuple[str, frozenset[str]], int] = {}
+    for n, keys in enumerate(files.keys):
+        first.setdefault((schemas[n], frozenset(keys)), n)
+    variants, untyped, found = [], set(), {}
+    for (schema, _), n in first.items():
+        path = files.paths[n]
+        own_names = _parquet_names(path)
+        # DuckDB calls a nameless column C0, C1, ..., and refuses a file with another of that name, unless all are named
+        rows = con.execute(f"DESCRIBE SELECT * FROM {_parquet_reader([path], own_names)}").fetchall()
+        listed = own_names or [name for name, *_ in rows]
+        for name in names:
+            if listed.count(name) > 1:
+                raise InputError(f"{path}: the file has the column {name!r} {listed.count(name)} times")
+        found[schema] = [(name, type_) for name, (_, type_, *_) in zip(listed, rows, strict=True)]
+        own = {name: (f"c{at}", type_) for at, (name, type_) in enumerate(found[schema])}
+        columns, partitions = with_partitions(own, files.keys[n])
+        variants.append((path, columns))
+        untyped |= partitions
+    if len(found) > 1 and any(len({name.lower() for name, _ in columns}) < len(columns) for columns in found.values()):
+        sql = _parquet_union(files, schemas, found)
+    else:
+        sql = _parquet_reader(files.paths, [name for name, _ in found[schemas[0]]], name_files=names_files(files))
+    rows = con.execute(f"SELECT file_name, num_rows FROM parquet_file_metadata({paths_sql(files.paths)})").fetchall()
+    filled = {name for name, n_rows in rows if n_rows}
+    filled = {path for path in files.paths if utf8_path(path) in filled}
+    return Source(files, "parquet", sql, tuple(variants), frozenset(untyped), frozenset(filled))
+
+
+def _parquet_reader(paths: Sequence[str], names: Sequence[str] = (), *, name_files: bool = False) -> str:
+    """SQL that reads files by the schema of the first one, whose columns are called c0, c1, ... if they are given."""
+    own = FILE
+    while own.lower() in {name.lower() for name in names}:
+        own += "_"
+    naming = f", filename={text_sql(own)}" if name_files else ""
+    sql = f"read_parquet({paths_sql(paths)}, binary_as_string=true, hive_partitioning=false{naming})"
+    columns = [f"c{at}" for at in range(len(names))] + [quoted(FILE)] * name_files
+    return f"{sql} AS t({', '.join(columns)})" if names else sql
+
+
+def _parquet_union(files: Files, schemas: Sequence[str], found: Mapping[str, Sequence[tuple[str, str]]]) -> str:
+    """SQL for files of several schemas with names that differ in case alone, as DuckDB matches columns by name.
+
+    Files are read in their order, those of one schema that stand together at once. Columns are called as in the first
+    file; one that is not in all files, or not of one type, is null, as it cannot be used.
+    """
+    parts = []
+    for schema, group in itertools.groupby(range(len(files.paths)), schemas.__getitem__):
+        at = {column: f"c{n}" for n, column in enumerate(found[schema])}
+        shared = [column if all(column in other for other in found.values()) else None for column in found[schemas[0]]]
+        picked = [f"{at[column] if column else 'NULL'} AS c{n}" for n, column in enumerate(shared)]
+        names = [name for name, _ in found[schema]]
+        reader = _parquet_reader([files.paths[n] for n in group], names, name_files=True)
+        parts.append(f"SELECT {', '.join([*picked, quoted(FILE)])} FROM {reader}")
+    return f"({' UNION ALL '.join(parts)})"
+
+
+def _parquet_names(path: str) -> list[str]:
+    """The names of columns as they stand in a file, of which DuckDB changes some; none of a damaged file."""
+    parquet = require("pyarrow.parquet", "cli", what="reading files")
+    try:
+        names: list[str] = parquet.read_schema(utf8_path(path)).names
+    except damages_of_parquet():
+        return []  # what matters of the damage, DuckDB says
+    return names
+
+
+def damages_of_parquet() -> tuple[type[Exception], ...]:
+    """What PyArrow ends in on a damaged Parquet file, which may promise more rows than there is memory."""
+    import pyarrow as pa
+
+    return (OSError, ValueError, MemoryError, pa.ArrowException)
+
+
+def _schemas(con: DuckDBPyConnection, files: Files) -> list[str]:
+    """What tells the schemas of the files apart."""
+    if len(files.paths) == 1:
+        return [""]
+    rows = con.execute(
+        "SELECT file_name, md5(CAST(list((name, type, type_length, num_children, converted_type, scale, precision, "
+        f"logical_type)) AS VARCHAR)) FROM parquet_schema({paths_sql(files.paths)}) GROUP BY file_name"
+    ).fetchall()
+    schemas = dict(rows)
+    return [schemas[utf8_path(path)] for path in files.paths]

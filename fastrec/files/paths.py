@@ -1,0 +1,143 @@
+"""Which files a path stands for: one, a folder, a pattern, partitions; and whether they change while they are read."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from fastrec.checks import check_there
+from fastrec.exceptions import FastrecError, InputError, MissingFileError
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["JSON_ENDINGS", "OTHER_ENDINGS", "Files", "find_files", "unchanged", "utf8_path"]
+
+
+JSON_ENDINGS = (".jsonl", ".ndjson")
+DATA_ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".run", ".trec", ".json", *JSON_ENDINGS)
+OTHER_ENDINGS = (".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
+
+
+class Files(NamedTuple):
+    """The files that a path stands for, in the order of their names."""
+
+    path: str  # as it was given
+    paths: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]  # of each file: the names of its Hive partitions, as they stand in its folders
+
+    def each(self) -> Iterator[Files]:
+        """Every file by itself."""
+        for path, keys in zip(self.paths, self.keys, strict=True):
+            yield Files(path, (path,), (keys,))
+
+
+def utf8_path(path: str) -> str:
+    """An absolute path as DuckDB and PyArrow take it; Python writes a name in UTF-8 otherwise if the locale is C."""
+    return os.fsencode(os.path.abspath(path)).decode()
+
+
+# Which files
+
+
+def find_files(path: str) -> Files:
+    """The files of a path, each a regular file with something in it.
+
+    A file that is called so is that file, whatever signs are in its name; a folder stands for all files in it and in
+    its folders, but those whose names begin with "_" or "."; else a path with *, ? or [ is a pattern, where ** stands
+    for any folders. Folders below a given folder, or from the first part of a pattern on, may be Hive partitions.
+    """
+    if os.path.isdir(path):
+        paths, base = _files_in(path), path
+        if not paths:
+            raise InputError(f"{path}: no files in this folder")
+    elif os.path.exists(path) or not glob.has_magic(path):
+        _check_file(path)
+        return Files(path, (path,), ((),))
+    else:
+        matches = glob.glob(path, recursive=True)
+        paths = {file for match in matches for file in (_files_in(match) if os.path.isdir(match) else [match])}
+        base = _literal_part(path)
+        if not paths:
+            raise MissingFileError(f"{path}: no such file, and no file matches this pattern")
+    ordered = tuple(sorted(paths))
+    for file in ordered:
+        _check_file(file)
+    folder = utf8_path(base or ".")
+    return Files(path, ordered, tuple(_partition_keys(os.path.relpath(utf8_path(file), folder)) for file in ordered))
+
+
+def _check_file(path: str) -> None:
+    try:
+        utf8_path(path)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: a name that is not UTF-8; rename the file, or read a link to it") from None
+    try:
+        check_there(path)
+    except MissingFileError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if not os.path.isfile(path):
+        raise InputError(f"{path}: is not a regular file; write the rows to a file first")
+    if os.path.getsize(path) == 0:
+        raise InputError(f"{path}: the file is empty, not even a header")
+
+
+def _files_in(folder: str) -> set[str]:
+    """All files below a folder but those with hidden names; a folder that is linked to itself is read once."""
+    found: set[str] = set()
+    visited = set()
+    for place, folders, names in os.walk(folder, followlinks=True, onerror=_fail):
+        if os.path.realpath(place) in visited:
+            folders.clear()
+            continue
+        visited.add(os.path.realpath(place))
+        folders[:] = [name for name in folders if not name.startswith((".", "_")) or "=" in name]
+        found.update(os.path.join(place, name) for name in names if not name.startswith((".", "_")))
+    return found
+
+
+def _fail(error: OSError) -> None:
+    raise error
+
+
+def _literal_part(pattern: str) -> str:
+    """The folders that a pattern begins with, before its first *, ? or [."""
+    while glob.has_magic(pattern):
+        pattern = os.path.dirname(pattern)
+    return pattern
+
+
+def _partition_keys(path: str) -> tuple[str, ...]:
+    folders = os.path.dirname(path).split(os.sep)
+    return tuple(name.partition("=")[0] for name in folders if name.partition("=")[0] and "=" in name)
+
+
+@contextlib.contextmanager
+def unchanged(paths: Iterable[str]) -> Iterator[None]:
+    """An error if a file changes while the block reads it; this explains other errors better than they do."""
+    before = {path: _stamp(path) for path in paths}
+    try:
+        yield
+    except (FastrecError, OSError):
+        _compare(before)
+        raise
+    _compare(before)
+
+
+def _compare(before: Mapping[str, tuple[int, ...]]) -> None:
+    for path, stamp in before.items():
+        if _stamp(path) != stamp:
+            raise InputError(f"{path}: changed while it was read; evaluate it when it is complete") from None
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
