@@ -118,7 +118,7 @@ def query(recs: Any, truth: Any) -> Callable[[], dict[str, float]]:
 
 def hand_over(frame: Any, *, is_long: bool) -> Callable[[], Any]:
     """Spark giving all rows to a function of Python that does nothing with them, as fastrec asks for them."""
-    from fastrec.spark.job import BATCH_LIMIT, NO_LIMIT
+    from fastrec.spark.side import BATCH_LIMIT, NO_LIMIT
 
     conf = frame.sparkSession.conf
 

@@ -413,7 +413,7 @@ def test_errors_are_those_of_the_local_evaluation(session, wrong):
     assert type(found.value) is type(local.value)
     # any of the users that are wrong may be named
     messages = [re.sub(r"user \d+", "user N", str(error)) for error in (found.value, local.value)]
-    assert messages[0] == fastrec.spark.job._without_rows(messages[1])
+    assert messages[0] == fastrec.spark.side.without_rows(messages[1])
     assert "Traceback" not in messages[0] and "row " not in messages[0]
 
 
@@ -459,30 +459,30 @@ def test_what_cannot_be_had_is_an_error(on_spark):
 @pytest.mark.filterwarnings("ignore:the log has no rows")
 def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(session, on_spark, monkeypatch):
     conf, log = session.conf, on_spark(pa.table({"label": [0, 1, 1], "score": [0.1, 0.2, 0.3]}))
-    default, seen = conf.get(fastrec.spark.job.BATCH_LIMIT), []
+    default, seen = conf.get(fastrec.spark.side.BATCH_LIMIT), []
     monkeypatch.setattr(
-        fastrec.ScoreEvaluator, "merge", lambda *_: seen.append(conf.get(fastrec.spark.job.BATCH_LIMIT)) or None
+        fastrec.ScoreEvaluator, "merge", lambda *_: seen.append(conf.get(fastrec.spark.side.BATCH_LIMIT)) or None
     )
-    with fastrec.spark.job._batches_by_rows(session):
+    with fastrec.spark.side.batches_by_rows(session):
         fastrec.spark.evaluate_scores(log, "log_loss")
-        assert conf.get(fastrec.spark.job.BATCH_LIMIT) == fastrec.spark.job.NO_LIMIT, (
+        assert conf.get(fastrec.spark.side.BATCH_LIMIT) == fastrec.spark.side.NO_LIMIT, (
             "another evaluation still goes without"
         )
-    assert set(seen) == {fastrec.spark.job.NO_LIMIT}
+    assert set(seen) == {fastrec.spark.side.NO_LIMIT}
     fastrec.spark.evaluate_scores(log, "log_loss")
-    assert conf.get(fastrec.spark.job.BATCH_LIMIT) == default
-    conf.set(fastrec.spark.job.BATCH_LIMIT, "1000")
+    assert conf.get(fastrec.spark.side.BATCH_LIMIT) == default
+    conf.set(fastrec.spark.side.BATCH_LIMIT, "1000")
     fastrec.spark.bounded_auc(log)
-    assert conf.get(fastrec.spark.job.BATCH_LIMIT) == "1000"
-    monkeypatch.setattr(fastrec.spark.job._Job, "states", lambda *_: 1 / 0)
+    assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000"
+    monkeypatch.setattr(fastrec.spark.side.Job, "states", lambda *_: 1 / 0)
     with pytest.raises(pyspark.errors.PythonException):
         fastrec.spark.evaluate_scores(log, "log_loss")
-    assert conf.get(fastrec.spark.job.BATCH_LIMIT) == "1000"
-    conf.set(fastrec.spark.job.BATCH_ROWS, "0")
-    with fastrec.spark.job._batches_by_rows(session):
-        assert conf.get(fastrec.spark.job.BATCH_LIMIT) == "1000", "nothing else ends a batch"
-    conf.set(fastrec.spark.job.BATCH_ROWS, "500")
-    conf.unset(fastrec.spark.job.BATCH_LIMIT)
+    assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000"
+    conf.set(fastrec.spark.side.BATCH_ROWS, "0")
+    with fastrec.spark.side.batches_by_rows(session):
+        assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000", "nothing else ends a batch"
+    conf.set(fastrec.spark.side.BATCH_ROWS, "500")
+    conf.unset(fastrec.spark.side.BATCH_LIMIT)
 
 
 def test_threads_are_those_of_the_task(monkeypatch):
@@ -491,7 +491,7 @@ def test_threads_are_those_of_the_task(monkeypatch):
             return 3
 
     monkeypatch.setattr(pyspark.TaskContext, "get", Task)
-    job = fastrec.spark.job._Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1)
+    job = fastrec.spark.side.Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1)
     assert job.start()._n_threads == 3
     assert job._replace(n_threads=2).start()._n_threads == 2
 
@@ -500,10 +500,10 @@ def test_code_is_kept_on_the_node(monkeypatch):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "/disk1/app,/disk2/app")
     monkeypatch.delenv("FASTREC_CACHE_DIR", raising=False)
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    fastrec.spark.job._keep_code_on_this_node()
+    fastrec.spark.side.keep_code_on_this_node()
     assert os.environ["FASTREC_CACHE_DIR"] == "/disk1/app"
     monkeypatch.setenv("FASTREC_CACHE_DIR", "/named")
-    fastrec.spark.job._keep_code_on_this_node()
+    fastrec.spark.side.keep_code_on_this_node()
     assert os.environ["FASTREC_CACHE_DIR"] == "/named"
 
 
@@ -526,7 +526,7 @@ def test_lists_from_spark_are_not_copied(session):
 
 
 def test_versions_that_differ_are_told_apart():
-    job = fastrec.spark.job._Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1, version="0.0.9")
+    job = fastrec.spark.side.Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1, version="0.0.9")
     (batch,) = job.states([])
     assert batch.to_pylist()[0]["error"] == "InputError"
     assert batch.to_pylist()[0]["message"].startswith("the driver has fastrec 0.0.9, but an executor has ")

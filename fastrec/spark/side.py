@@ -1,0 +1,437 @@
+"""A data frame as a side of an evaluation: its columns, checked on the driver, and its rows as blocks."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fastrec import exceptions
+from fastrec._version import __version__
+from fastrec.checks import listed_in_order, whole_number
+from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.rows import ScoreEvaluator
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError
+from fastrec.inputs.arrow import Frame, read_numbers
+from fastrec.inputs.frames import Columns, extra_column
+from fastrec.inputs.hints import LeftOpen, hints_of_columns
+from fastrec.inputs.users import NO_LABEL
+from fastrec.report.report import Report
+from fastrec.runtime.extras import require
+from fastrec.spark.blocks import BATCH_BYTES, Block, batches_of_buckets, pack, tables_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+__all__ = [
+    "Job",
+    "Side",
+    "batches_by_rows",
+    "check_partitions",
+    "check_same_types",
+    "check_ties",
+    "co_locate",
+    "column_of",
+    "columns_of_lists",
+    "hints_of_side",
+    "keep_code_on_this_node",
+    "listed_names",
+    "merge_states",
+    "numbered_labels",
+    "or_usual",
+    "read_column",
+    "spelled",
+    "user_columns",
+    "values_of_users",
+    "without_rows",
+]
+
+
+Array = np.ndarray[Any, Any]
+Table = Any  # pyarrow.Table
+Batch = Any  # pyarrow.RecordBatch
+LEAST_BUCKETS = 256  # enough that partitions are about equal
+BUCKETS_PER_PARTITION = 4
+MOST_PARTITIONS = 1 << 20
+BLOCKS = "side string, bucket int, schema binary, rows binary"
+STATES = "state binary, error string, message string"
+BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+BATCH_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
+NO_LIMIT = str(2**31 - 1)  # as Spark writes it
+_lock = threading.Lock()
+_unlimited: weakref.WeakKeyDictionary[Any, tuple[int, str]] = weakref.WeakKeyDictionary()
+
+
+class Side(NamedTuple):
+    """A data frame, and its columns without rows as Arrow has them."""
+
+    name: str
+    frame: DataFrame
+    empty: Table = None
+
+    @classmethod
+    def open(cls, name: str, frame: Any) -> Side:
+        """A side that is a data frame of Spark."""
+        require("pyarrow", "spark", what="fastrec.spark")
+        require("pyspark", "spark", what="fastrec.spark")
+        if not hasattr(frame, "mapInArrow"):
+            raise InputTypeError(
+                f"{name} must be a Spark data frame, found a {type(frame).__name__}, which fastrec.evaluate may take"
+            )
+        return cls(name, frame)
+
+    def as_frame(self) -> Frame:
+        """Its names, for what reads no more."""
+        return Frame(self.name, self.frame.columns, _never)
+
+    def having(self, names: Iterable[Any]) -> Side:
+        """Those of the named columns that there are."""
+        wanted, columns = list(names), self.frame.columns
+        there = [name for name in columns if name in wanted and columns.count(name) == 1]
+        return self._replace(empty=self.frame.select(*map(column_of, there)).limit(0).toArrow())
+
+    def all_columns(self) -> Table:
+        """No rows of all columns, those that are not needed without a type: so errors can name them."""
+        import pyarrow as pa
+
+        columns = self.frame.columns
+        needed = set(self.empty.column_names)
+        return pa.table([self.empty.column(name) if name in needed else pa.nulls(0) for name in columns], names=columns)
+
+    def selected(self) -> DataFrame:
+        """The needed columns."""
+        return self.frame.select(*map(column_of, self.empty.column_names))
+
+    def kind(self, name: str) -> Any:
+        """The Arrow type of a needed column, or of what its lists hold."""
+        kind = self.empty.schema.field(name).type
+        return kind if self.is_long(name) else kind.value_type
+
+    def is_long(self, name: str) -> bool:
+        """Whether a needed column has one value per row, and no list."""
+        from pyarrow import types
+
+        kind = self.empty.schema.field(name).type
+        return not (types.is_list(kind) or types.is_large_list(kind))
+
+    def with_texts(self, names: Iterable[str]) -> Side:
+        """Some of its columns turned into texts."""
+        there = [name for name in names if name in self.empty.column_names]
+        if not there:
+            return self
+        frame = self.frame.withColumns({name: column_of(name).cast("string") for name in there})
+        return self._replace(frame=frame).having(self.empty.column_names)
+
+
+def _never(name: str) -> Any:
+    raise AssertionError(name)
+
+
+class Job(NamedTuple):
+    """What a task is told: how to make an evaluator, and what to give it."""
+
+    make: type[Evaluator | ScoreEvaluator]
+    options: dict[str, Any]
+    arguments: dict[str, Any]  # of `update`
+    keys: tuple[str, ...]  # the columns that make a user
+    n_threads: int | None
+    n_partitions: int | None
+    order: tuple[str, ...] = ()  # the columns that long rows are put in order by
+    empty: Mapping[str, Table] = {}
+    version: str = __version__
+
+    def check(self, sides: Mapping[str, Side], *, per_user: bool) -> Evaluator | ScoreEvaluator:
+        """The evaluator of the driver, after all has been said that is wrong with arguments and columns."""
+        rows = {name: side.all_columns() for name, side in sides.items()}
+        if per_user:
+            self.update(self.make(**self.options, per_user=True), rows)
+        evaluator = self.make(**self.options, n_threads=self.n_threads).as_part()
+        self.update(evaluator, rows)
+        return evaluator
+
+    def start(self, *, per_user: bool = False) -> Evaluator | ScoreEvaluator:
+        """An evaluator within a task."""
+        from pyspark import TaskContext
+
+        if self.version != __version__:
+            raise InputError(f"the driver has fastrec {self.version}, but an executor has {__version__}: install one")
+        task = TaskContext.get()
+        n_threads = self.n_threads or (task.cpus() if task is not None else 1)
+        return self.make(**self.options, per_user=per_user, n_threads=n_threads)
+
+    def update(self, evaluator: Any, tables: Mapping[str, Table]) -> None:
+        """Give tables of whole users to an evaluator."""
+        given = dict(tables)
+        seen = {"exclude": given.pop("exclude")} if "exclude" in given else {}
+        names = {name: value for name, value in self.arguments.items() if value is not None}
+        evaluator.update(*given.values(), **seen, **names)
+
+    def tables(self, batches: Iterable[Batch]) -> Iterator[dict[str, Table]]:
+        """The rows of a partition, users whole."""
+        if not self.keys:
+            yield from ({"log": table} for table in tables_of(batches, BATCH_BYTES))
+            return
+        for tables in batches_of_buckets(_read_blocks(batches), self.empty):
+            yield {name: _in_order(table, self.order) for name, table in tables.items()}
+
+    def states(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """One row: what an evaluator has seen in a partition, or the error that it met."""
+        keep_code_on_this_node()
+        seen = False
+        try:
+            evaluator = self.start().as_part()
+            for tables in self.tables(batches):
+                self.update(evaluator, tables)
+                seen = True
+        except FastrecError as error:
+            yield _one_row(state=None, error=type(error).__name__, message=without_rows(str(error)))
+            return
+        if seen:
+            yield _one_row(state=evaluator.to_bytes(), error=None, message=None)
+
+    def values(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The values of the users of a partition."""
+        import pyarrow as pa
+
+        keep_code_on_this_node()
+        for tables in self.tables(batches):
+            evaluator = self.start(per_user=True)
+            self.update(evaluator, tables)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FastrecWarning)  # the driver has warned
+                report = evaluator.result()
+            ids = report.user_ids
+            assert ids is not None
+            columns = [ids] if len(self.keys) == 1 else list(zip(*ids.tolist(), strict=True))
+            columns += [pa.array(values, from_pandas=True) for values in report.per_user.values()]
+            yield from pa.table(list(map(pa.array, columns)), [*self.keys, *report.per_user]).to_batches()
+
+
+def _read_blocks(batches: Iterable[Batch]) -> Iterator[Block]:
+    """Blocks of a partition, read one by one: together they may be all there is room for."""
+    for batch in batches:
+        for row in range(batch.num_rows):
+            yield Block(*(batch.column(nth)[row].as_py() for nth in range(len(Block._fields))))
+
+
+def _one_row(**values: Any) -> Batch:
+    import pyarrow as pa
+
+    kinds = {"state": pa.binary(), "error": pa.string(), "message": pa.string()}
+    return pa.record_batch({name: pa.array([values[name]], kind) for name, kind in kinds.items()})
+
+
+def _in_order(table: Table, names: Sequence[str]) -> Table:
+    """Long rows in the order of some columns."""
+    from pyarrow import types
+
+    keys = [(name, "ascending") for name in names if name in table.column_names]
+    lists = any(types.is_nested(table.schema.field(name).type) for name, _ in keys)
+    return table if lists or not keys else table.sort_by(keys)
+
+
+def without_rows(message: str) -> str:
+    """An error without the numbers of rows, which mean nothing to who wrote it: rows of Spark have no order."""
+    message = re.sub(r"found null in row \d+ \(in \d+ of \d+ rows\)", "found null", message)
+    message = re.sub(r"null in the list of row \d+", "null in a list", message)
+    message = re.sub(r" stands in rows \d+ and \d+", " stands in several rows", message)
+    message = re.sub(r", but row \d+ has", ", but a row has", message)
+    return re.sub(r",? (?:at|in) (?:row|position) \d+|, row \d+ from the user's first", "", message)
+
+
+def keep_code_on_this_node() -> None:
+    """Compiled code is kept in a folder that Spark made on this node for this application, unless one was named.
+
+    A home folder may be missing, or shared by nodes with different processors.
+    """
+    folders = os.environ.get("SPARK_LOCAL_DIRS", "")
+    if folders and not {"FASTREC_CACHE_DIR", "NUMBA_CACHE_DIR"} & set(os.environ):
+        os.environ["FASTREC_CACHE_DIR"] = folders.split(",")[0]
+
+
+def column_of(name: str) -> Column:
+    """A column by its whole name."""
+    from pyspark.sql import functions
+
+    return functions.col(f"`{name.replace('`', '``')}`")
+
+
+def hints_of_side(recs: DataFrame, truth: DataFrame, used: Collection[Any], left: LeftOpen) -> Iterator[str]:
+    """What columns say that nobody named, by their names and types: a look at values would be a job more."""
+    return hints_of_columns(
+        recs.columns, truth.columns, used, left, lambda *_: False, lambda name: _is_number(truth, name) or None
+    )
+
+
+def _is_number(frame: DataFrame, name: str) -> bool:
+    """Whether a column holds numbers, or lists of them."""
+    from pyspark.sql.types import NumericType
+
+    kind = frame.schema[name].dataType
+    return isinstance(getattr(kind, "elementType", kind), NumericType)
+
+
+def listed_names(value: Any, name: str) -> Any:
+    """An argument that may be an iterator, to be read by many."""
+    return listed_in_order(value, name) if isinstance(value, Iterable) and not isinstance(value, str) else value
+
+
+def or_usual(name: str | None, usual: str) -> str:
+    """The column that an argument names, the usual one without it. A name may be empty."""
+    return usual if name is None else name
+
+
+def columns_of_lists(side: Side, columns: Columns, user_weight: str | None) -> list[str]:
+    """The columns that a side of lists may need."""
+    names = [or_usual(columns.user, "user_id"), or_usual(columns.item, "item_id")]
+    if side.name == "exclude":
+        return names
+    extra = extra_column(side.as_frame(), columns)[1]
+    return names + [name for name in (extra, *columns.groupings(), user_weight) if name is not None]
+
+
+def user_columns(side: Side, columns: Columns) -> tuple[str, ...]:
+    """The columns that make a user of a log; none if rows have no users."""
+    if columns.user is None:
+        return ("user_id",) if "user_id" in side.frame.columns or columns.by is not None else ()
+    return (columns.user,) if isinstance(columns.user, str) else tuple(columns.user)
+
+
+def check_same_types(sides: Mapping[str, Side], roles: Mapping[str, str]) -> None:
+    """Ids that cannot match."""
+    for role, name in roles.items():
+        kinds = {side.name: _kind_of_ids(side.kind(name)) for side in sides.values()}
+        if len(set(kinds.values())) > 1 and all(kinds.values()):
+            found = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+            raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}")
+
+
+def _kind_of_ids(kind: Any) -> str:
+    """What errors call the ids of an Arrow type; "" for a type that is none of ids."""
+    from pyarrow import types
+
+    if types.is_integer(kind):
+        return "integers"
+    return "texts" if types.is_string(kind) or types.is_large_string(kind) else ""
+
+
+def check_ties(evaluator: Evaluator | ScoreEvaluator) -> None:
+    """Raise an error where ties are to be kept in the order of rows, of which Spark has none."""
+    if evaluator.settings["ties"] == "input":
+        raise InputError("ties='input' needs columns of lists, as rows of Spark have no order")
+
+
+def numbered_labels(sides: Mapping[str, Side], columns: Columns) -> set[str]:
+    """The columns to group by that hold integers: a part that lacks some users' labels would make texts of them."""
+    from pyarrow import types
+
+    found = {}
+    for name in columns.groupings():
+        kinds = [side.empty.schema.field(name).type for side in sides.values() if name in side.empty.column_names]
+        found[name] = all(map(types.is_integer, kinds))
+    return {name for name, numbered in found.items() if numbered}
+
+
+def spelled(groups: Mapping[Any, Any], *, numbered: bool) -> dict[Any, Any]:
+    """Groups with labels that are integers if they were and every user has one."""
+    if not numbered or NO_LABEL in groups:
+        return dict(groups)
+    return dict(sorted((int(label), estimates) for label, estimates in groups.items()))
+
+
+def check_partitions(n_partitions: int | None) -> int | None:
+    """Partitions to evaluate in, if that is not left to Spark."""
+    number = whole_number(n_partitions)
+    if n_partitions is not None and number is None:
+        raise InputTypeError(f"n_partitions must be a whole number, found {n_partitions!r}")
+    if number is not None and not 1 <= number <= MOST_PARTITIONS:
+        raise InputError(f"n_partitions must be from 1 to {MOST_PARTITIONS}, found {n_partitions}")
+    return number
+
+
+def co_locate(sides: Mapping[str, Side], job: Job) -> DataFrame:
+    """Blocks of all sides, a bucket whole in one partition and in one piece there."""
+    frame = next(iter(sides.values())).frame
+    n_partitions = job.n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    n_buckets = max(LEAST_BUCKETS, BUCKETS_PER_PARTITION * n_partitions)
+    parts = [side.selected().mapInArrow(_packer(side.name, job.keys, n_buckets), BLOCKS) for side in sides.values()]
+    blocks = functools.reduce(lambda blocks, part: blocks.union(part), parts)
+    # without a number Spark joins small partitions
+    given = () if job.n_partitions is None else (job.n_partitions,)
+    return blocks.repartition(*given, "bucket").sortWithinPartitions("bucket")
+
+
+def _packer(side: str, users: Sequence[str], n_buckets: int) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+    """The function that packs a side."""
+    return lambda batches: pack(batches, side, users, n_buckets)
+
+
+@contextlib.contextmanager
+def batches_by_rows(session: Any) -> Iterator[None]:
+    """Spark fills the batches that it hands to Python by their number of rows alone.
+
+    To hold them to a number of bytes as well, it adds up the buffers of all columns after every row, which costs more
+    than all else of handing over rows of a few numbers.
+    """
+    conf = session.conf
+    if int(conf.get(BATCH_ROWS)) <= 0:  # nothing else would end a batch
+        yield
+        return
+    with _lock:
+        users, before = _unlimited.get(session) or (0, conf.get(BATCH_LIMIT))
+        _unlimited[session] = users + 1, before
+        conf.set(BATCH_LIMIT, NO_LIMIT)
+    try:
+        yield
+    finally:
+        _limit_batches(session)
+
+
+def _limit_batches(session: Any) -> None:
+    """The limit as it was, once the last evaluation in a session that went without it has ended."""
+    with _lock:
+        users, before = _unlimited.pop(session)
+        if users > 1:
+            _unlimited[session] = users - 1, before
+            return
+        session.conf.unset(BATCH_LIMIT)
+        if session.conf.get(BATCH_LIMIT) != before:
+            session.conf.set(BATCH_LIMIT, before)
+
+
+def merge_states(rows: DataFrame, job: Job, evaluator: Any) -> None:
+    """Let tasks evaluate all partitions, and add what they have seen."""
+    from pyarrow import types
+
+    long = not any(types.is_nested(kind) for table in job.empty.values() for kind in table.schema.types)
+    with batches_by_rows(rows.sparkSession) if long else contextlib.nullcontext():
+        states = rows.mapInArrow(job.states, STATES).collect()
+    for found in states:
+        if found.error is not None:
+            raise getattr(exceptions, found.error)(found.message)
+        evaluator.merge(job.make.from_bytes(bytes(found.state)))
+
+
+def values_of_users(rows: DataFrame, job: Job, report: Report, side: Side) -> DataFrame:
+    """The values of users, not computed yet."""
+    from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+
+    kinds = [LongType() if _kind_of_ids(side.kind(key)) == "integers" else StringType() for key in job.keys]
+    fields = [StructField(key, kind) for key, kind in zip(job.keys, kinds, strict=True)]
+    schema = StructType(fields + [StructField(name, DoubleType()) for name in report])
+    return rows.mapInArrow(job.values, schema)
+
+
+def read_column(table: Table, name: str) -> Array:
+    """A column of numbers of a log."""
+    column = Frame("log", table.column_names, table.column).read(name)
+    return read_numbers(column, f"log column {name!r}")
