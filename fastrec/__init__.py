@@ -24,10 +24,12 @@ from fastrec.runtime.threads import uninterrupted
 
 if TYPE_CHECKING:
     from fastrec.api import evaluate, evaluate_by_items, evaluate_scores, gauc, mae, mse, rmse
-    from fastrec.comparison.comparison import Comparison, ComparisonRow, compare
+    from fastrec.comparison.compare import compare
+    from fastrec.comparison.comparison import Comparison, ComparisonRow
     from fastrec.evaluation.lists import Evaluator
     from fastrec.evaluation.rows import ScoreEvaluator
-    from fastrec.explanation.explanation import Explanation, explain, explain_scores
+    from fastrec.explanation.explain import explain, explain_scores
+    from fastrec.explanation.explanation import Explanation
     from fastrec.files.evaluate import evaluate_files
     from fastrec.metrics.declaration import catalogue, ranking_metric
     from fastrec.precompile import warmup
@@ -70,7 +72,7 @@ _LAZY = {
     "bounded_auc": "fastrec.scored.histogram",
     "break_even_point": "fastrec.scored.curves",
     "catalogue": "fastrec.metrics.declaration",
-    "compare": "fastrec.comparison.comparison",
+    "compare": "fastrec.comparison.compare",
     "compare_curves": "fastrec.scored.curves",
     "confusion_matrix": "fastrec.scored.classes",
     "count_classes": "fastrec.scored.classes",
@@ -78,8 +80,8 @@ _LAZY = {
     "evaluate_by_items": "fastrec.api",
     "evaluate_files": "fastrec.files.evaluate",
     "evaluate_scores": "fastrec.api",
-    "explain": "fastrec.explanation.explanation",
-    "explain_scores": "fastrec.explanation.explanation",
+    "explain": "fastrec.explanation.explain",
+    "explain_scores": "fastrec.explanation.explain",
     "gauc": "fastrec.api",
     "load": "fastrec.report.report",
     "mae": "fastrec.api",

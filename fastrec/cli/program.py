@@ -1002,7 +1002,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     fastrec compare log_a.csv log_b.csv -m "gauc(weight=equal)" -o report.html
     fastrec compare monday.fastrec today=recs.csv --truth t.csv -m ndcg@10
     """  # noqa: D301 - click's mark for lines to keep, a backspace
-    from fastrec.comparison.comparison import compare
+    from fastrec.comparison.compare import compare
     from fastrec.report.report import check_resampling
 
     if len(systems) < 2:
@@ -1162,7 +1162,7 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
     fastrec explain map@10 recs.parquet truth.parquet --like trec_eval
     fastrec explain gauc log.parquet --label-col clicked --like torchmetrics
     """  # noqa: D301 - click's mark for lines to keep, a backspace
-    from fastrec.explanation.explanation import explain
+    from fastrec.explanation.explain import explain
 
     _choose_format(options, "explanation")
     if recs is not None:
@@ -1257,7 +1257,7 @@ def _draw_each(console: Console, known: list[dict[str, Any]]) -> None:
 @click.option("-o", "--output", default="fastrec-demo", show_default=True, metavar="DIR", help="Folder for the files.")
 def demo(users: int, seed: int, output: str) -> None:
     """Compare two recommenders on a made-up shop."""
-    from fastrec.comparison.comparison import compare
+    from fastrec.comparison.compare import compare
     from fastrec.demo import evaluate_demo, write_demo
 
     with _progress() as watch:

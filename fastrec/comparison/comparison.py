@@ -1,37 +1,23 @@
-"""Systems weighed against each other on the same users: differences, intervals, tests, segments."""
+"""The result of a comparison: a row for each metric and pair of systems."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.checks import check_choice, check_progress, check_text, listed_in_order, some_names
-from fastrec.exceptions import InputError, InputTypeError, MetricError, one_line, shown, warn
-from fastrec.inputs.users import alike
-from fastrec.metrics.declaration import Call, parse
+from fastrec.checks import check_text, some_names
+from fastrec.exceptions import InputError, InputTypeError, one_line, shown
+from fastrec.metrics.declaration import parse
 from fastrec.metrics.directions import Direction, Kind, Verdict
 from fastrec.report.archive import dump_json
 from fastrec.report.plain import aligned, as_frame, plain_data, write_or_return
-from fastrec.report.report import Report, check_resampling, why_no_mean
-from fastrec.report.significance import (
-    CORRECTIONS,
-    TESTS,
-    correct,
-    detectable_by,
-    detectable_difference,
-    normal_test,
-    pair_differences,
-    run_test,
-)
-from fastrec.runtime.launch import resolve_threads
 from fastrec.show.html import Section, Table, as_html, as_latex, as_markdown, html_page
 from fastrec.show.views import (
     Gap,
@@ -50,32 +36,20 @@ from fastrec.show.views import (
     warning_lines,
 )
 
-__all__ = ["Comparison", "ComparisonRow", "compare"]
+__all__ = ["Comparison", "ComparisonRow", "Correction", "Missing", "Test"]
+
 
 Array = np.ndarray[Any, Any]
 Test = Literal["randomization", "bootstrap", "t", "wilcoxon"]
 Correction = Literal["holm", "bonferroni", "bh", "none"]
 Missing = Literal["drop", "zero", "error"]
-MISSING = ("drop", "zero", "error")
-NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
 SEGMENT = ("grouping", "group")
 RESAMPLING = ("randomization", "bootstrap")
-NO_MEAN = "is no plain mean of users' values, which is what is compared"
-OF_EACH_USER = {"average": "user", "weight": "equal"}  # options with which a metric is such a mean
-NO_VALUES = "has no value of a user, which is what is compared"
 OF_USERS = "difference, interval, test, wins and losses are of each user's distance to it"
 OF_SUMS = (
     "a ratio of sums: the difference is that of the two distances to it; interval and p are normal, with the sum of "
     "both standard errors, the most that it can be"
 )
-TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # what the truth alone decides
-    "rows of it": lambda report: report.data.get("truth_rows"),
-    "rows of it that are not relevant": lambda report: report.data.get("truth_rows_not_relevant"),
-    "users with a relevant item": lambda report: report.users["total"] - report.users.get("no_truth", 0),
-    "rows of it with gains": lambda report: report.data.get("truth_rows_with_gains"),
-    "copies in it": lambda report: report.data.get("duplicates_in_truth"),
-}
-KINDS = {"i": "integers", "u": "integers", "U": "texts"}
 
 
 class ComparisonRow(NamedTuple):
@@ -328,408 +302,3 @@ class Comparison:
             raise InputError(f"{metric!r} is not compared here, but {some_names(metrics)} are")
         marked = [(row._asdict(), self.is_significant(row)) for row in self.rows]
         return draw_differences(marked, metrics, wanted, ax)
-
-
-def compare(
-    reports: Mapping[str, Report],
-    baseline: str | None = None,
-    metrics: str | Iterable[str] | None = None,
-    test: Test = "randomization",
-    correction: Correction = "holm",
-    level: float = 0.95,
-    n_rounds: int = 10_000,
-    seed: int = 0,
-    n_threads: int | None = None,
-    *,
-    missing: Missing = "drop",
-    progress: Callable[[int, int], Any] | None = None,
-) -> Comparison:
-    r"""Weigh systems that were evaluated on the same users: which differences are real, for whom, by how much.
-
-    Parameters
-    ----------
-    reports : {name: report}, two or more, each with values of users: ``evaluate(..., per_user=True)``
-        Users are paired by id, never by position where they have ids. Settings of all reports must be the same. A
-        warning says where counts show that the truth differs: rows, those relevant or with gains, users. Truths that
-        differ in items only go unnoticed.
-    baseline : the system that all others are compared with; by default every pair is compared, the later with the
-        earlier
-    metrics : by default all that every report has and that can be compared: means of users' values, and metrics with a
-        target; `Comparison.left_out` names the others
-    test : of the mean difference, two-sided, on users
-        ``randomization`` (signs of the differences drawn ``n_rounds`` times; Fisher 1935): p = (b + 1) / (B + 1), or
-        exactly if there are no more signs than rounds, and at most 65,536; ``bootstrap`` (users drawn with replacement;
-        Efron 1979); ``t`` (Student 1908); ``wilcoxon`` (1945), of signed ranks, which asks whether differences are
-        symmetric around 0. These two need SciPy. A user whose values are equal to 2^-40 of themselves is a tie, as
-        rounding makes no wins; tests weigh differences to 2^-40 of the largest value of the others.
-    correction : for the rows over all users together, and for those of each grouping: ``holm`` (1979), ``bonferroni``,
-        ``bh`` (Benjamini & Hochberg 1995: the share of false findings), ``none``
-    level : of intervals: percentiles for ``bootstrap``, Student's for ``t``, else normal
-    n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads, and for any order
-        of users who have ids
-    missing : users counted on one side only: ``drop``, the default, ``zero`` (0 on the other side; not for metrics of
-        which 0 may be a good value: errors, and those with a target) or ``error``
-    progress : called as progress(rows done, rows)
-
-    Each metric declares its direction: higher values are better, or lower ones, or those nearer to a target t, or
-    neither. With a target, compare takes each user's distance \|x - t\| in place of the value x. A metric with a target
-    may be a ratio of sums, as ``calibration`` over all rows is (t = 1). It has no values of users to pair. Its
-    difference is \|mean - t\| - \|baseline mean - t\|. The interval and the p-value are normal, with the sum of the two
-    standard errors. No dependence between the systems makes the standard error larger, so the test may miss a small
-    difference, but does not invent one; ``test`` is not used. A metric without a direction has no verdict.
-
-    Returns
-    -------
-    Comparison
-        A row per metric and pair; where all reports have groups, also within each group.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        If a report has no values of users, settings differ, ids do not match, or a metric cannot be compared.
-    """
-    systems = _check_reports(reports)
-    doubts = _doubts(systems)
-    warn(doubts)
-    check_progress(progress)
-    settings: dict[str, Any] = {"baseline": baseline, "test": test, "correction": correction, "level": level}
-    settings |= {"n_rounds": n_rounds, "seed": seed, "missing": missing}
-    _check_settings(settings, systems)
-    weighing = _Weighing(systems, settings, resolve_threads(n_threads))
-    wanted, left_out = _choose_metrics(systems, metrics, weighing.why_not)
-    pairs = [(later, earlier) for earlier, later in itertools.combinations(systems, 2)]
-    if baseline is not None:
-        pairs = [(name, baseline) for name in systems if name != baseline]
-    tables: dict[str | None, list[tuple[str | None, Any]]] = {None: [(None, None)], **weighing.segments()}
-    n_rows, done = len(wanted) * len(pairs) * sum(map(len, tables.values())), itertools.count(1)
-    found: dict[str | None, tuple[ComparisonRow, ...]] = {}
-    for grouping, segments in tables.items():
-        rows = []
-        for metric, pair, segment in itertools.product(wanted, pairs, segments):
-            rows.append(weighing.row(metric, *pair, *segment))
-            if progress is not None:
-                progress(next(done), n_rows)
-        corrected = correct([row.p_value for row in rows], correction)
-        found[grouping] = tuple(_judged(row, p, settings["level"]) for row, p in zip(rows, corrected, strict=True))
-    overall = found.pop(None)
-    warnings = _warnings_of(systems)
-    by_group = {str(name): rows for name, rows in found.items()}
-    return Comparison(overall, by_group, settings, left_out, (*warnings, *doubts))
-
-
-def _judged(row: ComparisonRow, p_corrected: float, level: float) -> ComparisonRow:
-    verdict = Direction(row.direction, row.target).verdict(row.difference, p_corrected, alpha(level))
-    return row._replace(p_corrected=p_corrected, verdict=verdict)
-
-
-class _Weighing:
-    """Pairs of systems on users in one order, which does not depend on how any report has them."""
-
-    def __init__(self, systems: Mapping[str, Report], settings: Mapping[str, Any], n_threads: int) -> None:
-        self._systems, self._settings, self._n_threads = systems, settings, n_threads
-        self._places = dict(zip(systems, _places(systems), strict=True))
-        self._n_users = 1 + max(int(places.max(initial=-1)) for places in self._places.values())
-        self._inside: dict[tuple[str | None, Any], Array] = {}  # (grouping, group) -> its users
-        self._values = functools.lru_cache(maxsize=len(systems))(self._values_of)
-
-    def _values_of(self, system: str, metric: str) -> Array:
-        """The value of each user, NaN where it has none."""
-        values = np.full(self._n_users, math.nan)
-        values[self._places[system]] = self._systems[system].per_user[metric]
-        return values
-
-    def segments(self) -> dict[str | None, list[tuple[str | None, Any]]]:
-        """The groupings that all reports have, and the groups of each."""
-        first, *others = self._systems.values()
-        found: dict[str | None, list[tuple[str | None, Any]]] = {}
-        for name in first.labels:
-            if all(name in other.labels for other in others):
-                labels, codes = self._join_labels(name)
-                order = np.argsort(codes, kind="stable")
-                ends = np.searchsorted(codes[order], np.arange(len(labels) + 1))
-                found[name] = [(name, label) for label in labels]
-                parts = np.split(order, ends)[1:-1]  # who has no label comes first
-                self._inside |= dict(zip(found[name], parts, strict=True))
-        return found
-
-    def _join_labels(self, grouping: str) -> tuple[list[str | int], Array]:
-        """The groups, and each user's, by position; a user must be in the same everywhere."""
-        own = {name: report.labels[grouping] for name, report in self._systems.items()}
-        kinds = {KINDS.get(labels.dtype.kind, "objects") for labels in own.values()}
-        if len(kinds) > 1 or "objects" in kinds:
-            raise InputError(f"the labels of groups[{grouping!r}] must be all integers or all texts")
-        distinct, codes = np.unique(np.concatenate(list(own.values())), return_inverse=True)
-        joined = np.full(self._n_users, -1)
-        for name, part in zip(own, _split_like(codes, own.values()), strict=True):
-            places = self._places[name]
-            other = (joined[places] >= 0) & (joined[places] != part)
-            if other.any():
-                at = int(other.argmax())
-                raise InputError(
-                    f"user {_id_of(self._systems[name], at)!r} is in group {distinct[part[at]].item()!r} of {grouping} "
-                    f"in {name} and in {distinct[joined[places][at]].item()!r} elsewhere"
-                )
-            joined[places] = part
-        return distinct.tolist(), joined
-
-    def row(
-        self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
-    ) -> ComparisonRow:
-        """One row, its p-value not yet corrected."""
-        where = metric, system, baseline, grouping, group
-        found = self._of_sums(*where) if self._is_of_sums(metric) else self._of_users(*where)
-        direction = parse(metric).metric.direction
-        return ComparisonRow(
-            metric=metric,
-            system=system,
-            baseline=baseline,
-            p_corrected=found["p_value"],
-            grouping=grouping,
-            group=group,
-            direction=direction.kind,
-            target=direction.target,
-            **found,
-        )
-
-    def _is_of_sums(self, metric: str) -> bool:
-        """Whether a metric has a target and is a ratio of sums, even if it equals the mean of users' values here."""
-        call = parse(metric)
-        if call.metric.direction.target is None:
-            return False
-        return not (call.needs_users and all(report.is_mean(metric) for report in self._systems.values()))
-
-    def why_not(self, metric: str) -> str:
-        """Why a metric cannot be compared; empty if it can."""
-        try:
-            call = parse(metric)
-        except MetricError:
-            return "is not declared here, so which values are better is not known: call ranking_metric first"
-        reports = self._systems.values()
-        if not call.needs_users and all(np.isnan(report.per_user[metric]).all() for report in reports):
-            return NO_VALUES
-        if self._is_of_sums(metric):
-            if any(len(places) < self._n_users for places in self._places.values()):
-                return "is a ratio of sums, which is compared on the same users only"
-            unknown = (report for report in reports if math.isnan(report[metric]))
-            if (report := next(unknown, None)) is not None:
-                return f"has no value in one of the reports{why_no_mean(report, metric)}"
-        else:
-            for report in reports:
-                if not report.is_mean(metric):
-                    return f"{NO_MEAN}{_plain_form(call)}{why_no_mean(report, metric)}"
-        if self._settings["missing"] == "zero" and call.metric.is_good_at_zero:
-            return "may be best at 0, so missing='zero' would score missing users as good"
-        return ""
-
-    def _of_sums(
-        self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
-    ) -> dict[str, Any]:
-        """The numbers of a row for a metric with a target that is a ratio of sums: from its two estimates."""
-        ours, theirs = (
-            report.estimates[metric] if grouping is None else report.groups[grouping][group][metric]  # type: ignore[index]
-            for report in (self._systems[system], self._systems[baseline])
-        )
-        unpaired = abs(ours.users - theirs.users)
-        self._check_paired(unpaired, metric, system, baseline)
-        target = parse(metric).metric.direction.target
-        differences, _ = pair_differences(np.array([ours.mean]), np.array([theirs.mean]), target)
-        difference = float(differences[0])
-        level, std_error = self._settings["level"], ours.std_error + theirs.std_error
-        return {
-            "mean": ours.mean,
-            "baseline_mean": theirs.mean,
-            "difference": difference,
-            **normal_test(difference, std_error, level)._asdict(),
-            **dict.fromkeys(("wins", "ties", "losses")),
-            "users": min(ours.users, theirs.users),
-            "unpaired": unpaired,
-            "detectable": detectable_by(std_error, level),
-        }
-
-    def _of_users(
-        self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
-    ) -> dict[str, Any]:
-        """The numbers of a row for a mean of users' values, or of their distances to a target."""
-        ours, theirs = self._values(system, metric), self._values(baseline, metric)
-        if grouping is not None:
-            inside = self._inside[grouping, group]
-            ours, theirs = ours[inside], theirs[inside]
-        counted, counted_there = ~np.isnan(ours), ~np.isnan(theirs)
-        unpaired = int(np.count_nonzero(counted != counted_there))
-        self._check_paired(unpaired, metric, system, baseline)
-        used = counted | counted_there if self._settings["missing"] == "zero" else counted & counted_there
-        ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
-        direction = parse(metric).metric.direction
-        differences, magnitude = pair_differences(ours, theirs, direction.target)
-        wins, losses = (int(np.count_nonzero(way * differences > 0)) for way in (direction.sign, -direction.sign))
-        options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
-        options |= {"n_threads": self._n_threads, "magnitude": magnitude}
-        tested = run_test(differences, self._settings["test"], **options)
-        return {
-            **_means(ours, theirs, differences, direction.target),
-            **tested._asdict(),
-            "wins": wins if direction.sign else None,
-            "ties": int(np.count_nonzero(differences == 0)),
-            "losses": losses if direction.sign else None,
-            "users": len(differences),
-            "unpaired": unpaired,
-            "detectable": detectable_difference(differences, self._settings["level"]),
-        }
-
-    def _check_paired(self, unpaired: int, metric: str, system: str, baseline: str) -> None:
-        if unpaired and self._settings["missing"] == "error":
-            raise InputError(
-                f"{metric}: {unpaired} users are counted in {system} or {baseline} only; say what becomes of them with "
-                "missing='drop' or 'zero'"
-            )
-
-
-def _means(ours: Array, theirs: Array, differences: Array, target: float | None) -> dict[str, float]:
-    """The means of values of users, and their difference, or that of the distances to a target."""
-    mean, mean_there = (float(values.mean()) if len(values) else math.nan for values in (ours, theirs))
-    difference = 0.0
-    if len(differences) == 0 or (differences.any() and target is None):
-        difference = mean - mean_there
-    elif differences.any():
-        difference = float(np.abs(ours - target).mean()) - float(np.abs(theirs - target).mean())
-    return {"mean": mean, "baseline_mean": mean_there, "difference": difference}
-
-
-def _check_reports(reports: Any) -> dict[str, Report]:
-    """Two reports or more with values of users and the same settings."""
-    named = isinstance(reports, Mapping) and all(isinstance(name, str) for name in reports)
-    if not named or isinstance(reports, Report):
-        kind = type(reports).__name__
-        raise InputTypeError(f"reports must be a dict {{name: report}}, found a {kind}: compare({{'a': a, 'b': b}})")
-    if len(reports) < 2:
-        raise InputError(f"compare needs two reports or more, found {len(reports)}")
-    for name, report in reports.items():
-        if not isinstance(report, Report):
-            raise InputTypeError(f"reports[{name!r}] must be a Report, found {type(report).__name__}")
-        if not report.has_values:
-            raise InputError(f"the report of {name} has no values of users: evaluate(..., per_user=True)")
-    (first, one), *others = reports.items()
-    for name, other in others:
-        for setting in sorted({*one.settings, *other.settings} - set(NAMES_OF_TOOL)):
-            here, there = one.settings.get(setting, "absent"), other.settings.get(setting, "absent")
-            if here != there:
-                raise InputError(
-                    f"reports must be made with the same settings, but {setting} is {shown(here)} in {first} and "
-                    f"{shown(there)} in {name}"
-                )
-    return dict(reports)
-
-
-def _doubts(systems: Mapping[str, Report]) -> list[str]:
-    """What the reports together say against the numbers."""
-    if any("truth_rows" not in report.data for report in systems.values()):
-        return []  # logs, whose rows may be others in each
-    for what, count_of in TRUTH_COUNTS.items():
-        found = {name: n for name, report in systems.items() if (n := count_of(report)) is not None}
-        if len(set(found.values())) > 1:
-            return [f"the truth differs: {what} are {_listed(found)}"]
-    return []
-
-
-def _warnings_of(systems: Mapping[str, Report]) -> list[str]:
-    """The warnings of all reports, each once with the systems that it is about."""
-    about: dict[str, list[str]] = {}
-    for name, report in systems.items():
-        for line in report.warnings:
-            about.setdefault(line, []).append(name)
-    return [f"{', '.join(names)}: {line}" for line, names in about.items()]
-
-
-def _plain_form(call: Call) -> str:
-    """The form of a metric that is a plain mean of users' values, in brackets; empty where it has no other."""
-    own = {name: value for name, value in OF_EACH_USER.items() if name in call.metric.options}
-    options = dict(call.options) | own
-    plain = replace(call, options=tuple(options.items()))
-    return f" ({plain.text} is one)" if plain != call else ""
-
-
-def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> None:
-    """Whether every argument can be; numbers become those of Python."""
-    for name, choices in (("test", TESTS), ("correction", CORRECTIONS), ("missing", MISSING)):
-        check_choice(name, settings[name], choices)
-    baseline = settings["baseline"]
-    if baseline is not None and (not isinstance(baseline, str) or baseline not in systems):
-        raise InputError(f"baseline={shown(settings['baseline'])} is none of the reports: {some_names(list(systems))}")
-    settings |= check_resampling(*(settings[name] for name in ("level", "n_rounds", "seed")))
-
-
-def _choose_metrics(
-    systems: Mapping[str, Report], metrics: str | Iterable[str] | None, why_not: Callable[[str], str]
-) -> tuple[list[str], dict[str, str]]:
-    """The metrics to compare, canonical, and why others are not."""
-    first, *others = systems.values()
-    if metrics is None:
-        shared = [metric for metric in first if all(metric in other for other in others)]
-        left_out = {metric: why for metric in shared if (why := why_not(metric))}
-        if len(left_out) == len(shared):
-            named = "; ".join(f"{metric} {why}" for metric, why in left_out.items())
-            raise InputError(f"the reports have no metric in common that can be compared: {named or 'none is in all'}")
-        return [metric for metric in shared if metric not in left_out], left_out
-    single = isinstance(metrics, str) or not isinstance(metrics, Iterable)
-    asked = [metrics] if single else listed_in_order(metrics, "metrics")
-    if not asked or not all(isinstance(name, str) for name in asked):
-        raise InputError(f"metrics must name at least one metric, such as 'ndcg@10', found {shown(metrics)}")
-    wanted = list(dict.fromkeys(map(first.name_of, asked)))
-    for metric in wanted:
-        for name, report in systems.items():
-            if metric not in report:
-                raise InputError(f"{metric} is not in the report of {name}")
-        if why := why_not(metric):
-            raise InputError(f"{metric} {why}")
-    return wanted, {}
-
-
-def _places(systems: Mapping[str, Report]) -> list[Array]:
-    """For each report the places of its users among all users, ascending by id; by position where there are no ids."""
-    reports = list(systems.values())
-    without = [name for name, report in systems.items() if report.user_ids is None]
-    if len(without) == len(systems):
-        sizes = {name: len(next(iter(report.per_user.values()))) for name, report in systems.items()}
-        if len(set(sizes.values())) > 1:
-            raise InputError(f"without user_ids, reports must have the same users; found {_listed(sizes)}")
-        return [np.arange(size) for size in sizes.values()]
-    if without:
-        raise InputError(f"users are paired by id, but the report of {without[0]} has no user_ids")
-    ids = alike([report.user_ids for report in reports if report.user_ids is not None])
-    if all(np.array_equal(ids[0], other) for other in ids[1:]) and ids[0].dtype != object:
-        order = np.argsort(ids[0], kind="stable")
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        return [places] * len(ids)
-    kinds = {name: KINDS.get(own.dtype.kind, "objects") for name, own in zip(systems, ids, strict=True)}
-    if len(set(kinds.values())) > 1:
-        raise InputError(f"users are paired by id, but ids are {_listed(kinds)}")
-    if ids[0].dtype == object:
-        known = sorted(
-            {user for own in ids for user in own.tolist()}, key=lambda user: (type(user).__name__, repr(user))
-        )
-        place = {user: at for at, user in enumerate(known)}
-        codes = [np.array([place[user] for user in own.tolist()], np.int64) for own in ids]
-    else:
-        joined = np.unique(np.concatenate(ids), return_inverse=True)[1]
-        codes = _split_like(joined, ids)
-    shared = functools.reduce(np.intersect1d, codes)
-    if len(shared) == 0:
-        examples = _listed(
-            {name: repr(own[:1].tolist()[0]) if len(own) else "none" for name, own in zip(systems, ids, strict=True)}
-        )
-        raise InputError(f"no user is in all reports: do the ids match? The first are {examples}")
-    return codes
-
-
-def _split_like(joined: Array, parts: Iterable[Array]) -> list[Array]:
-    """Cut what was joined of parts into pieces as long as these."""
-    return np.split(joined, np.cumsum([len(part) for part in parts])[:-1])
-
-
-def _listed(found: Mapping[str, Any]) -> str:
-    return ", ".join(f"{value} in {name}" for name, value in found.items())
-
-
-def _id_of(report: Report, position: int) -> Any:
-    return position if report.user_ids is None else report.user_ids[position : position + 1].tolist()[0]

@@ -1,0 +1,209 @@
+"""Systems weighed against each other on the same users."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fastrec.checks import check_choice, check_progress, listed_in_order, some_names
+from fastrec.comparison.comparison import Comparison, ComparisonRow, Correction, Missing, Test
+from fastrec.comparison.pairing import PairedValues, listed_names
+from fastrec.exceptions import InputError, InputTypeError, shown, warn
+from fastrec.metrics.directions import Direction
+from fastrec.report.report import Report, check_resampling
+from fastrec.report.significance import (
+    CORRECTIONS,
+    TESTS,
+    correct,
+)
+from fastrec.runtime.launch import resolve_threads
+from fastrec.show.views import (
+    alpha,
+)
+
+__all__ = ["compare"]
+
+
+MISSING = ("drop", "zero", "error")
+NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
+TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # what the truth alone decides
+    "rows of it": lambda report: report.data.get("truth_rows"),
+    "rows of it that are not relevant": lambda report: report.data.get("truth_rows_not_relevant"),
+    "users with a relevant item": lambda report: report.users["total"] - report.users.get("no_truth", 0),
+    "rows of it with gains": lambda report: report.data.get("truth_rows_with_gains"),
+    "copies in it": lambda report: report.data.get("duplicates_in_truth"),
+}
+
+
+def compare(
+    reports: Mapping[str, Report],
+    baseline: str | None = None,
+    metrics: str | Iterable[str] | None = None,
+    test: Test = "randomization",
+    correction: Correction = "holm",
+    level: float = 0.95,
+    n_rounds: int = 10_000,
+    seed: int = 0,
+    n_threads: int | None = None,
+    *,
+    missing: Missing = "drop",
+    progress: Callable[[int, int], Any] | None = None,
+) -> Comparison:
+    r"""Weigh systems that were evaluated on the same users: which differences are real, for whom, by how much.
+
+    Parameters
+    ----------
+    reports : {name: report}, two or more, each with values of users: ``evaluate(..., per_user=True)``
+        Users are paired by id, never by position where they have ids. Settings of all reports must be the same. A
+        warning says where counts show that the truth differs: rows, those relevant or with gains, users. Truths that
+        differ in items only go unnoticed.
+    baseline : the system that all others are compared with; by default every pair is compared, the later with the
+        earlier
+    metrics : by default all that every report has and that can be compared: means of users' values, and metrics with a
+        target; `Comparison.left_out` names the others
+    test : of the mean difference, two-sided, on users
+        ``randomization`` (signs of the differences drawn ``n_rounds`` times; Fisher 1935): p = (b + 1) / (B + 1), or
+        exactly if there are no more signs than rounds, and at most 65,536; ``bootstrap`` (users drawn with replacement;
+        Efron 1979); ``t`` (Student 1908); ``wilcoxon`` (1945), of signed ranks, which asks whether differences are
+        symmetric around 0. These two need SciPy. A user whose values are equal to 2^-40 of themselves is a tie, as
+        rounding makes no wins; tests weigh differences to 2^-40 of the largest value of the others.
+    correction : for the rows over all users together, and for those of each grouping: ``holm`` (1979), ``bonferroni``,
+        ``bh`` (Benjamini & Hochberg 1995: the share of false findings), ``none``
+    level : of intervals: percentiles for ``bootstrap``, Student's for ``t``, else normal
+    n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads, and for any order
+        of users who have ids
+    missing : users counted on one side only: ``drop``, the default, ``zero`` (0 on the other side; not for metrics of
+        which 0 may be a good value: errors, and those with a target) or ``error``
+    progress : called as progress(rows done, rows)
+
+    Each metric declares its direction: higher values are better, or lower ones, or those nearer to a target t, or
+    neither. With a target, compare takes each user's distance \|x - t\| in place of the value x. A metric with a target
+    may be a ratio of sums, as ``calibration`` over all rows is (t = 1). It has no values of users to pair. Its
+    difference is \|mean - t\| - \|baseline mean - t\|. The interval and the p-value are normal, with the sum of the two
+    standard errors. No dependence between the systems makes the standard error larger, so the test may miss a small
+    difference, but does not invent one; ``test`` is not used. A metric without a direction has no verdict.
+
+    Returns
+    -------
+    Comparison
+        A row per metric and pair; where all reports have groups, also within each group.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a report has no values of users, settings differ, ids do not match, or a metric cannot be compared.
+    """
+    systems = _check_reports(reports)
+    doubts = _doubts(systems)
+    warn(doubts)
+    check_progress(progress)
+    settings: dict[str, Any] = {"baseline": baseline, "test": test, "correction": correction, "level": level}
+    settings |= {"n_rounds": n_rounds, "seed": seed, "missing": missing}
+    _check_settings(settings, systems)
+    weighing = PairedValues(systems, settings, resolve_threads(n_threads))
+    wanted, left_out = _choose_metrics(systems, metrics, weighing.why_not)
+    pairs = [(later, earlier) for earlier, later in itertools.combinations(systems, 2)]
+    if baseline is not None:
+        pairs = [(name, baseline) for name in systems if name != baseline]
+    tables: dict[str | None, list[tuple[str | None, Any]]] = {None: [(None, None)], **weighing.segments()}
+    n_rows, done = len(wanted) * len(pairs) * sum(map(len, tables.values())), itertools.count(1)
+    found: dict[str | None, tuple[ComparisonRow, ...]] = {}
+    for grouping, segments in tables.items():
+        rows = []
+        for metric, pair, segment in itertools.product(wanted, pairs, segments):
+            rows.append(weighing.row(metric, *pair, *segment))
+            if progress is not None:
+                progress(next(done), n_rows)
+        corrected = correct([row.p_value for row in rows], correction)
+        found[grouping] = tuple(_judged(row, p, settings["level"]) for row, p in zip(rows, corrected, strict=True))
+    overall = found.pop(None)
+    warnings = _warnings_of(systems)
+    by_group = {str(name): rows for name, rows in found.items()}
+    return Comparison(overall, by_group, settings, left_out, (*warnings, *doubts))
+
+
+def _judged(row: ComparisonRow, p_corrected: float, level: float) -> ComparisonRow:
+    verdict = Direction(row.direction, row.target).verdict(row.difference, p_corrected, alpha(level))
+    return row._replace(p_corrected=p_corrected, verdict=verdict)
+
+
+def _check_reports(reports: Any) -> dict[str, Report]:
+    """Two reports or more with values of users and the same settings."""
+    named = isinstance(reports, Mapping) and all(isinstance(name, str) for name in reports)
+    if not named or isinstance(reports, Report):
+        kind = type(reports).__name__
+        raise InputTypeError(f"reports must be a dict {{name: report}}, found a {kind}: compare({{'a': a, 'b': b}})")
+    if len(reports) < 2:
+        raise InputError(f"compare needs two reports or more, found {len(reports)}")
+    for name, report in reports.items():
+        if not isinstance(report, Report):
+            raise InputTypeError(f"reports[{name!r}] must be a Report, found {type(report).__name__}")
+        if not report.has_values:
+            raise InputError(f"the report of {name} has no values of users: evaluate(..., per_user=True)")
+    (first, one), *others = reports.items()
+    for name, other in others:
+        for setting in sorted({*one.settings, *other.settings} - set(NAMES_OF_TOOL)):
+            here, there = one.settings.get(setting, "absent"), other.settings.get(setting, "absent")
+            if here != there:
+                raise InputError(
+                    f"reports must be made with the same settings, but {setting} is {shown(here)} in {first} and "
+                    f"{shown(there)} in {name}"
+                )
+    return dict(reports)
+
+
+def _doubts(systems: Mapping[str, Report]) -> list[str]:
+    """What the reports together say against the numbers."""
+    if any("truth_rows" not in report.data for report in systems.values()):
+        return []  # logs, whose rows may be others in each
+    for what, count_of in TRUTH_COUNTS.items():
+        found = {name: n for name, report in systems.items() if (n := count_of(report)) is not None}
+        if len(set(found.values())) > 1:
+            return [f"the truth differs: {what} are {listed_names(found)}"]
+    return []
+
+
+def _warnings_of(systems: Mapping[str, Report]) -> list[str]:
+    """The warnings of all reports, each once with the systems that it is about."""
+    about: dict[str, list[str]] = {}
+    for name, report in systems.items():
+        for line in report.warnings:
+            about.setdefault(line, []).append(name)
+    return [f"{', '.join(names)}: {line}" for line, names in about.items()]
+
+
+def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> None:
+    """Whether every argument can be; numbers become those of Python."""
+    for name, choices in (("test", TESTS), ("correction", CORRECTIONS), ("missing", MISSING)):
+        check_choice(name, settings[name], choices)
+    baseline = settings["baseline"]
+    if baseline is not None and (not isinstance(baseline, str) or baseline not in systems):
+        raise InputError(f"baseline={shown(settings['baseline'])} is none of the reports: {some_names(list(systems))}")
+    settings |= check_resampling(*(settings[name] for name in ("level", "n_rounds", "seed")))
+
+
+def _choose_metrics(
+    systems: Mapping[str, Report], metrics: str | Iterable[str] | None, why_not: Callable[[str], str]
+) -> tuple[list[str], dict[str, str]]:
+    """The metrics to compare, canonical, and why others are not."""
+    first, *others = systems.values()
+    if metrics is None:
+        shared = [metric for metric in first if all(metric in other for other in others)]
+        left_out = {metric: why for metric in shared if (why := why_not(metric))}
+        if len(left_out) == len(shared):
+            named = "; ".join(f"{metric} {why}" for metric, why in left_out.items())
+            raise InputError(f"the reports have no metric in common that can be compared: {named or 'none is in all'}")
+        return [metric for metric in shared if metric not in left_out], left_out
+    single = isinstance(metrics, str) or not isinstance(metrics, Iterable)
+    asked = [metrics] if single else listed_in_order(metrics, "metrics")
+    if not asked or not all(isinstance(name, str) for name in asked):
+        raise InputError(f"metrics must name at least one metric, such as 'ndcg@10', found {shown(metrics)}")
+    wanted = list(dict.fromkeys(map(first.name_of, asked)))
+    for metric in wanted:
+        for name, report in systems.items():
+            if metric not in report:
+                raise InputError(f"{metric} is not in the report of {name}")
+        if why := why_not(metric):
+            raise InputError(f"{metric} {why}")
+    return wanted, {}

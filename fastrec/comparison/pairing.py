@@ -1,0 +1,266 @@
+"""Values of the same users under two systems, as pairs."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fastrec.comparison.comparison import ComparisonRow
+from fastrec.exceptions import InputError, MetricError
+from fastrec.inputs.users import alike
+from fastrec.metrics.declaration import Call, parse
+from fastrec.report.report import Report, why_no_mean
+from fastrec.report.significance import (
+    detectable_by,
+    detectable_difference,
+    normal_test,
+    pair_differences,
+    run_test,
+)
+
+__all__ = ["PairedValues", "listed_names"]
+
+
+Array = np.ndarray[Any, Any]
+NO_MEAN = "is no plain mean of users' values, which is what is compared"
+OF_EACH_USER = {"average": "user", "weight": "equal"}  # options with which a metric is such a mean
+NO_VALUES = "has no value of a user, which is what is compared"
+KINDS = {"i": "integers", "u": "integers", "U": "texts"}
+
+
+class PairedValues:
+    """Pairs of systems on users in one order, which does not depend on how any report has them."""
+
+    def __init__(self, systems: Mapping[str, Report], settings: Mapping[str, Any], n_threads: int) -> None:
+        self._systems, self._settings, self._n_threads = systems, settings, n_threads
+        self._places = dict(zip(systems, _places(systems), strict=True))
+        self._n_users = 1 + max(int(places.max(initial=-1)) for places in self._places.values())
+        self._inside: dict[tuple[str | None, Any], Array] = {}  # (grouping, group) -> its users
+        self._values = functools.lru_cache(maxsize=len(systems))(self._values_of)
+
+    def _values_of(self, system: str, metric: str) -> Array:
+        """The value of each user, NaN where it has none."""
+        values = np.full(self._n_users, math.nan)
+        values[self._places[system]] = self._systems[system].per_user[metric]
+        return values
+
+    def segments(self) -> dict[str | None, list[tuple[str | None, Any]]]:
+        """The groupings that all reports have, and the groups of each."""
+        first, *others = self._systems.values()
+        found: dict[str | None, list[tuple[str | None, Any]]] = {}
+        for name in first.labels:
+            if all(name in other.labels for other in others):
+                labels, codes = self._join_labels(name)
+                order = np.argsort(codes, kind="stable")
+                ends = np.searchsorted(codes[order], np.arange(len(labels) + 1))
+                found[name] = [(name, label) for label in labels]
+                parts = np.split(order, ends)[1:-1]  # who has no label comes first
+                self._inside |= dict(zip(found[name], parts, strict=True))
+        return found
+
+    def _join_labels(self, grouping: str) -> tuple[list[str | int], Array]:
+        """The groups, and each user's, by position; a user must be in the same everywhere."""
+        own = {name: report.labels[grouping] for name, report in self._systems.items()}
+        kinds = {KINDS.get(labels.dtype.kind, "objects") for labels in own.values()}
+        if len(kinds) > 1 or "objects" in kinds:
+            raise InputError(f"the labels of groups[{grouping!r}] must be all integers or all texts")
+        distinct, codes = np.unique(np.concatenate(list(own.values())), return_inverse=True)
+        joined = np.full(self._n_users, -1)
+        for name, part in zip(own, _split_like(codes, own.values()), strict=True):
+            places = self._places[name]
+            other = (joined[places] >= 0) & (joined[places] != part)
+            if other.any():
+                at = int(other.argmax())
+                raise InputError(
+                    f"user {_id_of(self._systems[name], at)!r} is in group {distinct[part[at]].item()!r} of {grouping} "
+                    f"in {name} and in {distinct[joined[places][at]].item()!r} elsewhere"
+                )
+            joined[places] = part
+        return distinct.tolist(), joined
+
+    def row(
+        self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
+    ) -> ComparisonRow:
+        """One row, its p-value not yet corrected."""
+        where = metric, system, baseline, grouping, group
+        found = self._of_sums(*where) if self._is_of_sums(metric) else self._of_users(*where)
+        direction = parse(metric).metric.direction
+        return ComparisonRow(
+            metric=metric,
+            system=system,
+            baseline=baseline,
+            p_corrected=found["p_value"],
+            grouping=grouping,
+            group=group,
+            direction=direction.kind,
+            target=direction.target,
+            **found,
+        )
+
+    def _is_of_sums(self, metric: str) -> bool:
+        """Whether a metric has a target and is a ratio of sums, even if it equals the mean of users' values here."""
+        call = parse(metric)
+        if call.metric.direction.target is None:
+            return False
+        return not (call.needs_users and all(report.is_mean(metric) for report in self._systems.values()))
+
+    def why_not(self, metric: str) -> str:
+        """Why a metric cannot be compared; empty if it can."""
+        try:
+            call = parse(metric)
+        except MetricError:
+            return "is not declared here, so which values are better is not known: call ranking_metric first"
+        reports = self._systems.values()
+        if not call.needs_users and all(np.isnan(report.per_user[metric]).all() for report in reports):
+            return NO_VALUES
+        if self._is_of_sums(metric):
+            if any(len(places) < self._n_users for places in self._places.values()):
+                return "is a ratio of sums, which is compared on the same users only"
+            unknown = (report for report in reports if math.isnan(report[metric]))
+            if (report := next(unknown, None)) is not None:
+                return f"has no value in one of the reports{why_no_mean(report, metric)}"
+        else:
+            for report in reports:
+                if not report.is_mean(metric):
+                    return f"{NO_MEAN}{_plain_form(call)}{why_no_mean(report, metric)}"
+        if self._settings["missing"] == "zero" and call.metric.is_good_at_zero:
+            return "may be best at 0, so missing='zero' would score missing users as good"
+        return ""
+
+    def _of_sums(
+        self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
+    ) -> dict[str, Any]:
+        """The numbers of a row for a metric with a target that is a ratio of sums: from its two estimates."""
+        ours, theirs = (
+            report.estimates[metric] if grouping is None else report.groups[grouping][group][metric]  # type: ignore[index]
+            for report in (self._systems[system], self._systems[baseline])
+        )
+        unpaired = abs(ours.users - theirs.users)
+        self._check_paired(unpaired, metric, system, baseline)
+        target = parse(metric).metric.direction.target
+        differences, _ = pair_differences(np.array([ours.mean]), np.array([theirs.mean]), target)
+        difference = float(differences[0])
+        level, std_error = self._settings["level"], ours.std_error + theirs.std_error
+        return {
+            "mean": ours.mean,
+            "baseline_mean": theirs.mean,
+            "difference": difference,
+            **normal_test(difference, std_error, level)._asdict(),
+            **dict.fromkeys(("wins", "ties", "losses")),
+            "users": min(ours.users, theirs.users),
+            "unpaired": unpaired,
+            "detectable": detectable_by(std_error, level),
+        }
+
+    def _of_users(
+        self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
+    ) -> dict[str, Any]:
+        """The numbers of a row for a mean of users' values, or of their distances to a target."""
+        ours, theirs = self._values(system, metric), self._values(baseline, metric)
+        if grouping is not None:
+            inside = self._inside[grouping, group]
+            ours, theirs = ours[inside], theirs[inside]
+        counted, counted_there = ~np.isnan(ours), ~np.isnan(theirs)
+        unpaired = int(np.count_nonzero(counted != counted_there))
+        self._check_paired(unpaired, metric, system, baseline)
+        used = counted | counted_there if self._settings["missing"] == "zero" else counted & counted_there
+        ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
+        direction = parse(metric).metric.direction
+        differences, magnitude = pair_differences(ours, theirs, direction.target)
+        wins, losses = (int(np.count_nonzero(way * differences > 0)) for way in (direction.sign, -direction.sign))
+        options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
+        options |= {"n_threads": self._n_threads, "magnitude": magnitude}
+        tested = run_test(differences, self._settings["test"], **options)
+        return {
+            **_means(ours, theirs, differences, direction.target),
+            **tested._asdict(),
+            "wins": wins if direction.sign else None,
+            "ties": int(np.count_nonzero(differences == 0)),
+            "losses": losses if direction.sign else None,
+            "users": len(differences),
+            "unpaired": unpaired,
+            "detectable": detectable_difference(differences, self._settings["level"]),
+        }
+
+    def _check_paired(self, unpaired: int, metric: str, system: str, baseline: str) -> None:
+        if unpaired and self._settings["missing"] == "error":
+            raise InputError(
+                f"{metric}: {unpaired} users are counted in {system} or {baseline} only; say what becomes of them with "
+                "missing='drop' or 'zero'"
+            )
+
+
+def _means(ours: Array, theirs: Array, differences: Array, target: float | None) -> dict[str, float]:
+    """The means of values of users, and their difference, or that of the distances to a target."""
+    mean, mean_there = (float(values.mean()) if len(values) else math.nan for values in (ours, theirs))
+    difference = 0.0
+    if len(differences) == 0 or (differences.any() and target is None):
+        difference = mean - mean_there
+    elif differences.any():
+        difference = float(np.abs(ours - target).mean()) - float(np.abs(theirs - target).mean())
+    return {"mean": mean, "baseline_mean": mean_there, "difference": difference}
+
+
+def _plain_form(call: Call) -> str:
+    """The form of a metric that is a plain mean of users' values, in brackets; empty where it has no other."""
+    own = {name: value for name, value in OF_EACH_USER.items() if name in call.metric.options}
+    options = dict(call.options) | own
+    plain = replace(call, options=tuple(options.items()))
+    return f" ({plain.text} is one)" if plain != call else ""
+
+
+def _places(systems: Mapping[str, Report]) -> list[Array]:
+    """For each report the places of its users among all users, ascending by id; by position where there are no ids."""
+    reports = list(systems.values())
+    without = [name for name, report in systems.items() if report.user_ids is None]
+    if len(without) == len(systems):
+        sizes = {name: len(next(iter(report.per_user.values()))) for name, report in systems.items()}
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"without user_ids, reports must have the same users; found {listed_names(sizes)}")
+        return [np.arange(size) for size in sizes.values()]
+    if without:
+        raise InputError(f"users are paired by id, but the report of {without[0]} has no user_ids")
+    ids = alike([report.user_ids for report in reports if report.user_ids is not None])
+    if all(np.array_equal(ids[0], other) for other in ids[1:]) and ids[0].dtype != object:
+        order = np.argsort(ids[0], kind="stable")
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        return [places] * len(ids)
+    kinds = {name: KINDS.get(own.dtype.kind, "objects") for name, own in zip(systems, ids, strict=True)}
+    if len(set(kinds.values())) > 1:
+        raise InputError(f"users are paired by id, but ids are {listed_names(kinds)}")
+    if ids[0].dtype == object:
+        known = sorted(
+            {user for own in ids for user in own.tolist()}, key=lambda user: (type(user).__name__, repr(user))
+        )
+        place = {user: at for at, user in enumerate(known)}
+        codes = [np.array([place[user] for user in own.tolist()], np.int64) for own in ids]
+    else:
+        joined = np.unique(np.concatenate(ids), return_inverse=True)[1]
+        codes = _split_like(joined, ids)
+    shared = functools.reduce(np.intersect1d, codes)
+    if len(shared) == 0:
+        examples = listed_names(
+            {name: repr(own[:1].tolist()[0]) if len(own) else "none" for name, own in zip(systems, ids, strict=True)}
+        )
+        raise InputError(f"no user is in all reports: do the ids match? The first are {examples}")
+    return codes
+
+
+def _split_like(joined: Array, parts: Iterable[Array]) -> list[Array]:
+    """Cut what was joined of parts into pieces as long as these."""
+    return np.split(joined, np.cumsum([len(part) for part in parts])[:-1])
+
+
+def listed_names(found: Mapping[str, Any]) -> str:
+    """Return what each system has, for a message."""
+    return ", ".join(f"{value} in {name}" for name, value in found.items())
+
+
+def _id_of(report: Report, position: int) -> Any:
+    return position if report.user_ids is None else report.user_ids[position : position + 1].tolist()[0]

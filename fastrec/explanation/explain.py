@@ -1,0 +1,169 @@
+"""Why the number of another tool differs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fastrec.api import evaluate, evaluate_scores
+from fastrec.checks import whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.explanation.answers import Numbers
+from fastrec.explanation.explanation import OURS, Explanation
+from fastrec.explanation.meanings import meanings_of
+from fastrec.report.report import Report
+
+__all__ = ["explain", "explain_scores"]
+
+
+USERS_SHOWN = 5  # per tool, where tools are named
+
+
+def explain(
+    metric: str,
+    recs: Any = None,
+    truth: Any = None,
+    *,
+    like: str | Iterable[str] | None = None,
+    n_users: int | None = None,
+    **options: Any,
+) -> Explanation:
+    """Why other tools give another number for a metric of lists: their definitions beside ours, and where data tell.
+
+    Parameters
+    ----------
+    metric : a text such as ``"ndcg@10"``, by our name or as one of the tools calls it
+    recs, truth : as in `evaluate`; or paths of files, as in `evaluate_files`. Without them, definitions only.
+    like : a tool, or several; by default all that have such a metric
+    n_users : how many users to name per tool, those that move the mean most; by default 5 if ``like`` is given, else 0
+    **options : any other argument of `evaluate`, or of `evaluate_files`; a policy that is given holds for all sides
+
+    Returns
+    -------
+    Explanation
+        Of every side the options, and on data its number, what each option that differs does to ours, and the users
+        whose values differ. Data are evaluated once for each way to treat equal scores.
+
+    Raises
+    ------
+    MetricError
+        If no side knows the metric, or a tool that was named has none like it; it says what the tool has.
+    InputError, InputTypeError
+        As `evaluate`. A tool for which these data are undefined, such as one without an order of equal scores, has
+        the reason in place of a number.
+
+    Examples
+    --------
+    >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[1, 3], [6]]
+    >>> fastrec.explain("ndcg@3", recs, truth, like="rectools", n_users=2)
+    ndcg@3 and what it is elsewhere (* differs from fastrec)
+                 gain  ideal  min_gain      ties
+    fastrec    linear  truth   above 0  expected
+    rectools  binary*     k*      any*    input*
+    the same on all sides: discount=log2, no_truth=skip, no_recs=zero
+    rectools 0.19.0 calls it ndcg@3, here ndcg(gain=binary, ideal=k)@3
+      ndcg takes all k positions as relevant for every user: a perfect list need not reach 1
+      ranks of data frames are places: one that no item has is a miss
+    <BLANKLINE>
+    On these data
+                mean  difference  users
+    fastrec   0.7099                  2
+    rectools  0.4693     -0.2406      2
+    <BLANKLINE>
+    The difference, option by option, from left to right
+              gain    ideal  min_gain  ties
+    rectools     0  -0.2406         0     0
+    <BLANKLINE>
+    rectools: the users that matter most, of 2 with another value
+    user  fastrec  rectools  moves the mean by
+    1      0.5000    0.2346          -1.33e-01
+    0      0.9197    0.7039          -1.08e-01
+    """
+    has_data = recs is not None
+    if truth is not None and not has_data:
+        raise InputTypeError("explain takes recs with truth, found truth alone")
+    if isinstance(recs, str | os.PathLike):
+        from fastrec.files.evaluate import evaluate_files
+
+        run = functools.partial(evaluate_files, recs, truth)
+        kind = "rows" if truth is None else "lists"
+    else:
+        run, kind = functools.partial(evaluate, recs, truth), "lists"
+    return explain_side(metric, like, n_users, run if has_data else None, kind if has_data else None, options)
+
+
+def explain_scores(
+    metric: str,
+    labels: Any = None,
+    scores: Any = None,
+    indptr: Any = None,
+    *,
+    like: str | Iterable[str] | None = None,
+    n_users: int | None = None,
+    **options: Any,
+) -> Explanation:
+    """Why other tools give another number for a metric of scored rows; see `explain`.
+
+    Parameters
+    ----------
+    metric, like, n_users : as in `explain`
+    labels, scores, indptr : as in `evaluate_scores`
+    **options : any other argument of `evaluate_scores`
+
+    Examples
+    --------
+    >>> labels, scores, users = [1, 0, 1, 0, 0], [0.9, 0.8, 0.2, 0.4, 0.1], [7, 7, 7, 8, 8]
+    >>> why = fastrec.explain_scores("gauc", labels, scores, user_ids=users, like="torchmetrics")
+    >>> {tool: side.estimate.mean for tool, side in why.sides.items()}
+    {'fastrec': 0.5, 'torchmetrics': 0.25}
+    >>> why.sides["torchmetrics"].steps
+    {'weight': 0.0, 'one_class': -0.25}
+    """
+    run = None if labels is None else functools.partial(evaluate_scores, labels, scores, indptr)
+    return explain_side(metric, like, n_users, run, "rows", options)
+
+
+def explain_side(
+    metric: Any,
+    like: str | Iterable[str] | None,
+    n_users: int | None,
+    evaluate_data: Callable[..., Report] | None,
+    kind: str | None,
+    options: dict[str, Any],
+) -> Explanation:
+    if not isinstance(metric, str):
+        raise InputTypeError(f"explain takes one metric, a text such as 'ndcg@10', found {shown(metric)}")
+    n_shown = _check_n_users(n_users, USERS_SHOWN if like is not None else 0)
+    _refuse(options)
+    known, absent = meanings_of(metric, like, kind, options.get("min_gain"))
+    sides = {tool: meaning.side(options) for tool, meaning in known.items()}
+    warnings: tuple[str, ...] = ()
+    if evaluate_data is not None:
+        numbers = Numbers(evaluate_data, options, known, sides)
+        sides = {tool: numbers.complete(tool, n_shown) for tool in sides}
+        warnings = numbers.warnings
+    return Explanation(known[OURS].call.text, sides, absent, brief=like is None, warnings=warnings)
+
+
+def _check_n_users(n_users: Any, default: int) -> int:
+    if n_users is None:
+        return default
+    number = whole_number(n_users)
+    if number is None or number < 0:
+        raise InputError(f"n_users must be a whole number of at least 0, found {shown(n_users)}")
+    return number
+
+
+def _refuse(options: dict[str, Any]) -> None:
+    """Arguments that explain gives itself, or that there are not."""
+    from fastrec.files.evaluate import evaluate_files
+
+    known = {
+        name for call in (evaluate, evaluate_scores, evaluate_files) for name in inspect.signature(call).parameters
+    }
+    for name in ("metrics", "k", "per_user", *(name for name in options if name not in known)):
+        if name in options:
+            raise InputTypeError(f"explain takes no argument {name!r}; it explains one metric, such as 'ndcg@10'")

@@ -1,0 +1,125 @@
+"""What tools mean by the name of a metric: definitions side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fastrec._version import __version__
+from fastrec.checks import listed
+from fastrec.exceptions import InputTypeError, MetricError, shown
+from fastrec.explanation.explanation import OURS, POLICIES, Side
+from fastrec.metrics.declaration import Call, MinGain, make_call, parse, print_value
+from fastrec.metrics.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
+
+__all__ = ["Meaning", "meanings_of"]
+
+
+class Meaning(NamedTuple):
+    """What a tool means by the metric."""
+
+    tool: str
+    name: str
+    call: Call
+    kind: str  # of data: "lists" or "rows"
+    recipe: Recipe | None = None
+
+    def side(self, given: Mapping[str, Any]) -> Side:
+        """The definition, without numbers."""
+        version, notes = (__version__, ()) if self.recipe is None else (self.recipe.version, self.recipe.notes)
+        return Side(self.tool, version, self.name, self.call.text, self.options(given), notes)
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """All that decides the value, as texts; what the call is given holds for all."""
+        call = self.call
+        found = {"metric": call.metric.name} | {name: _text(value) for name, value in call.options}
+        if found.get("one_class") == "call":
+            found["one_class"] = str(given.get("one_class", "drop"))
+        if call.metric.needs != "targets":
+            absent = "above 0" if call.metric.kind == "ranking" else "1"
+            found["min_gain"] = _text(self.own_min_gain(given) or given.get("min_gain"), absent)
+        if call.metric.kind == "ranking":
+            policies = DEFAULT_POLICIES if self.recipe is None else self.recipe.policies
+            found["ties"] = given.get("ties") or policies["ties"]
+            for name in POLICIES if self.kind == "lists" else POLICIES[:1]:
+                found[name] = getattr(call, name) or given.get(name) or policies[name]
+        return found
+
+    def own_min_gain(self, given: Mapping[str, Any]) -> MinGain | None:
+        """The least gain of a relevant item, where it is that of the metric or of the tool and not of the call."""
+        of_tool = None if self.recipe is None or self.kind == "rows" else self.recipe.min_gain
+        return self.call.min_gain or (of_tool if given.get("min_gain") is None else None)
+
+
+def _text(value: Any, absent: str = "none") -> str:
+    return absent if value is None else print_value(value)
+
+
+def meanings_of(
+    metric: str, like: str | Iterable[str] | None, kind: str | None, min_gain: MinGain | None
+) -> tuple[dict[str, Meaning], dict[str, str]]:
+    """What each side means, ours first, and why some tools have no such metric."""
+    if like is not None and not isinstance(like, Iterable):
+        raise InputTypeError(f"like must be a tool such as 'trec_eval', or several, found {shown(like)}")
+    named = [like] if isinstance(like, str) else None if like is None else listed(like, "like")
+    recipes = list(RECIPES.values()) if named is None else [find_recipe(name) for name in named]
+    kinds = ("lists", "rows") if kind is None else (kind,)
+    if kind is None and _is_of_rows(metric):
+        kinds = ("rows", "lists")
+    found: dict[str, Meaning] = {}
+    why: dict[str, MetricError] = {}
+    for recipe in recipes:
+        try:
+            found[recipe.name] = _find(recipe, metric, kinds, min_gain)
+        except MetricError as error:
+            why[recipe.name] = error
+    ours = _find_ours(metric, [meaning.call for meaning in found.values()], list(why.values()))
+    for recipe in recipes:
+        if recipe.name in found:
+            continue
+        try:
+            found[recipe.name] = _find(recipe, _default(ours).text, kinds, min_gain)
+        except MetricError as error:
+            if named is not None:
+                raise why[recipe.name] from error
+    sides = {OURS: Meaning(OURS, ours.text, ours, "rows" if ours.metric.kind == "scores" else kinds[0])}
+    sides |= {recipe.name: found[recipe.name] for recipe in recipes if recipe.name in found}
+    return sides, {tool: str(error) for tool, error in why.items() if tool not in found}
+
+
+def _is_of_rows(metric: str) -> bool:
+    """Whether it is our name of a metric of scored rows."""
+    try:
+        return parse(metric).metric.kind == "scores"
+    except MetricError:
+        return False
+
+
+def _find(recipe: Recipe, metric: str, kinds: Sequence[str], min_gain: MinGain | None) -> Meaning:
+    """What a tool means by a name, of the first of these kinds in which it has it."""
+    errors = []
+    for kind in kinds:
+        try:
+            ((name, call),) = recipe.translate(metric, None, kind, min_gain).items()
+        except MetricError as error:
+            errors.append(error)
+        else:
+            return Meaning(recipe.name, name, call, kind, recipe)
+    # What a tool has no metrics of says less than what it has.
+    raise next((error for error, kind in zip(errors, kinds, strict=True) if getattr(recipe, kind)), errors[0])
+
+
+def _find_ours(metric: str, theirs: list[Call], errors: list[MetricError]) -> Call:
+    """Our metric of this name; of a name of theirs, our metric of this kind as it is by default."""
+    try:
+        return parse(metric)
+    except MetricError as error:
+        if theirs:
+            return _default(theirs[0])
+        raise (errors[0] if len(errors) == 1 else error) from None
+
+
+def _default(call: Call) -> Call:
+    """The metric with the options that it must be given only."""
+    must = {name: value for name, value in call.options if call.metric.options[name].required}
+    return make_call(call.metric, must, call.k)
