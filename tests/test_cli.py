@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.cli import program as cli
+from fastrec.cli import group
+from fastrec.cli import options as cli_options
 from fastrec.cli.program import program
 from fastrec.runtime import limits
 
@@ -449,7 +450,9 @@ def test_bad_and_missing_parquet_files(folder):
 
 
 def test_an_output_that_fails_late_leaves_nothing(folder, monkeypatch):
-    monkeypatch.setattr(cli, "write_report", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        "fastrec.cli.evaluate.write_report", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     assert_fails(evaluate("-o", "out.json"), "No space left on device", folder=folder)
 
 
@@ -1071,9 +1074,9 @@ def test_a_terminal_shows_how_far_it_is(folder):
 
 
 def test_the_pace_of_rows():
-    assert cli._pace(0, 999, None, None) == "0 of 999 rows"
-    assert cli._pace(12_345_678, 1_234_567_890, 6_543_210, 186.8) == "12.3M of 1.2G rows, 6.5M/s, 0:03:07 left"
-    longest = cli._pace(999_900_000, 999_900_000, 999_900, 86_399)
+    assert group._pace(0, 999, None, None) == "0 of 999 rows"
+    assert group._pace(12_345_678, 1_234_567_890, 6_543_210, 186.8) == "12.3M of 1.2G rows, 6.5M/s, 0:03:07 left"
+    longest = group._pace(999_900_000, 999_900_000, 999_900, 86_399)
     assert len(f"* evaluating 0:00:00 ---- {longest}") <= 80
 
 
@@ -1301,7 +1304,7 @@ def test_of_two_systems_the_first_is_the_baseline_and_files_name_them(two_system
 def test_a_system_without_a_name_is_called_as_its_file(folder, paths, names):
     (folder / "date=1").mkdir()
     (folder / "date=1" / "recs.csv").write_text(LISTS)
-    systems = cli._read_systems(None, None, paths)
+    systems = cli_options.read_systems(None, None, paths)
     assert list(systems) == names
     assert systems[names[0]] == paths[0]
 
@@ -1390,7 +1393,7 @@ def test_files_speak_of_options_and_saved_reports_of_arguments(folder):
     ],
 )
 def test_only_the_words_of_the_library_become_options(message, shown):
-    assert shown in cli._in_options(message)
+    assert shown in group.in_options(message)
 
 
 def test_numbers_of_resampling_are_refused_as_options(folder):

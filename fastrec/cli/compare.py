@@ -1,0 +1,237 @@
+"""`fastrec compare` and `fastrec report`: systems on the same users, and saved reports."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from fastrec.cli.completion import complete_metrics, complete_systems
+from fastrec.cli.output import (
+    check_outputs,
+    write_comparison,
+)
+from fastrec.cli.standard_input import open_inputs
+from fastrec.exceptions import InputError, one_line
+from fastrec.metrics.directions import Direction
+from fastrec.report.report import is_saved, load, reword
+from fastrec.show.views import Gap, known_call, shown_difference
+
+if TYPE_CHECKING:
+    from fastrec.comparison.comparison import Comparison, ComparisonRow
+    from fastrec.files.job import Evaluated
+    from fastrec.report.report import Report
+from fastrec.cli.evaluate import check_kind, evaluate_any, open_files, quietly, usual_metrics, write_evaluated
+from fastrec.cli.group import OF_REPORTS, in_options, program, say, say_warning, showing_progress
+from fastrec.cli.options import (
+    COLUMN_OPTIONS,
+    FAIL_UNDER,
+    GROUPS,
+    HTML,
+    METRIC_OPTIONS,
+    POLICIES,
+    RESOURCES,
+    check_named,
+    choose_format,
+    missed_floors,
+    names_of_metrics,
+    output_options,
+    planned,
+    read_systems,
+    refuse_floor,
+    take_policies,
+    with_options,
+)
+
+__all__ = []
+
+
+@program.command()
+@click.argument(
+    "systems",
+    nargs=-1,
+    required=True,
+    metavar="[NAME=]RECS|LOG ...",
+    callback=read_systems,
+    shell_complete=complete_systems,
+)
+@click.option("--truth", type=click.Path(), metavar="TRUTH", help="What is relevant; without it, systems are LOGs.")
+@click.option("--baseline", metavar="NAME", help="The system to compare with.  [default: every pair]")
+@click.option(
+    "--test",
+    type=click.Choice(["randomization", "bootstrap", "t", "wilcoxon"]),
+    default="randomization",
+    show_default=True,
+    help="Test of the mean difference over users.",
+)
+@click.option(
+    "--correction",
+    type=click.Choice(["holm", "bonferroni", "bh", "none"]),
+    default="holm",
+    show_default=True,
+    help="For many comparisons.",
+)
+@click.option("--level", type=float, default=0.95, show_default=True, metavar="SHARE", help="Of intervals and tests.")
+@click.option("--rounds", type=int, default=10_000, show_default=True, metavar="N", help="Of resampling.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="The same seed, the same numbers.")
+@click.option(
+    "--missing",
+    type=click.Choice(["drop", "zero", "error"]),
+    default="drop",
+    show_default=True,
+    help="Users counted for one system only.",
+)
+@click.option(
+    "--fail-if-worse",
+    multiple=True,
+    metavar="METRIC",
+    shell_complete=complete_metrics,
+    help="Exit with 1 if a system is significantly worse than the baseline (of two systems, the first); may be "
+    "repeated.",
+)
+@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, GROUPS, POLICIES, output_options("comparison"), HTML, RESOURCES)
+@click.pass_context
+def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
+    """Weigh systems on the same users: which differences are real, for whom, by how much.
+
+    Each system is a name and its file, read as in `fastrec evaluate`, or a report that --save kept; without NAME= it is
+    called as its file. --by compares within groups of users too.
+
+    \b
+    fastrec compare a.parquet b.parquet --truth truth.parquet -m ndcg@10,mrr
+    fastrec compare old=a.csv new=b.csv --truth t.csv --fail-if-worse ndcg@10
+    fastrec compare log_a.csv log_b.csv -m "gauc(weight=equal)" -o report.html
+    fastrec compare monday.fastrec today=recs.csv --truth t.csv -m ndcg@10
+    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    from fastrec.comparison.compare import compare
+    from fastrec.report.report import check_resampling
+
+    if len(systems) < 2:
+        raise click.UsageError("compare needs two systems or more, as in old=a.parquet new=b.parquet")
+    if options["fail_if_worse"] and options["baseline"] is None:
+        if len(systems) > 2:
+            raise click.UsageError(
+                "--fail-if-worse needs --baseline, the system that the others must not be worse than"
+            )
+        options["baseline"] = next(iter(systems))
+    if options["baseline"] not in (None, *systems):
+        raise click.UsageError(f"--baseline {options['baseline']}: none of the systems {', '.join(systems)}")
+    check_resampling(options["level"], options["rounds"], options["seed"])
+    choose_format(options, "comparison")
+    with open_files({**systems, "--truth": truth}, options) as inputs:
+        truth, systems = inputs.paths.pop("--truth"), {name: str(path) for name, path in inputs.paths.items()}
+        evaluated, wanted = _evaluate_systems(ctx, systems, truth, options)
+        reports = {name: each.report for name, each in evaluated.items()}
+        names = ("baseline", "test", "correction", "level", "seed", "missing")
+        for report in reports.values():
+            reword(report, inputs.shown)
+        with showing_progress() as watch, quietly():
+            progress = functools.partial(watch, "comparing")
+            arguments = {name: options[name] for name in names} | {"n_rounds": options["rounds"]}
+            found = compare(reports, metrics=wanted, n_threads=options["threads"], progress=progress, **arguments)
+        worse = _worse(found, options["fail_if_worse"], next(iter(reports.values())))
+        left_out = {metric: in_options(why) for metric, why in found.left_out.items()}
+        found = dataclasses.replace(found, left_out=left_out, warnings=tuple(map(in_options, found.warnings)))
+        write_comparison(found, reports, options)
+        for warning in found.warnings:
+            say_warning(warning)
+    for row in worse:
+        gap = shown_difference(Gap(row.difference, row.low, row.high))[0]
+        text = f"{row.system} is worse than {row.baseline}: {row.metric} {gap}"
+        say(one_line(f"fastrec: {text} {Direction(row.direction, row.target).of_difference}".rstrip()))
+    return int(bool(worse))
+
+
+def _evaluate_systems(
+    ctx: click.Context, systems: dict[str, str], truth: str | None, options: dict[str, Any]
+) -> tuple[dict[str, Evaluated], list[str] | None]:
+    """Each system's report, loaded where it was saved, and the metrics to compare, None for all that they share."""
+    from fastrec.files.job import Evaluated
+
+    saved = [name for name, path in systems.items() if is_saved(path)]
+    if len(saved) < len(systems):
+        check_kind(ctx, is_log=truth is None)
+        take_policies(ctx, options)
+        options |= {"fail_under": (), "weight_col": None, "curves": None, "per_user": None}
+        options["user_col"] = options["user_col"] or ("user_id",)  # in a LOG too: users are what is compared
+        named = planned(options, None if truth is not None else usual_metrics(options))
+        check_named("--fail-if-worse", options["fail_if_worse"], named)
+        wanted = list(named) if saved and options["metrics"] else None
+    else:
+        _refuse_evaluating(ctx)
+        wanted = names_of_metrics(options) or None
+    inputs = (truth, options["exclude"], options["users"])
+    check_outputs([*systems.values(), *inputs], options)
+    evaluated = {}
+    for name, path in systems.items():
+        if name in saved:
+            evaluated[name] = Evaluated(_load_values(path), {}, {})
+            for metric in (*(wanted or ()), *options["fail_if_worse"]):
+                evaluated[name].report.name_of(metric)
+        else:
+            evaluated[name] = evaluate_any(path, truth, options | {"output": None}, per_user=True)
+    return evaluated, wanted
+
+
+def _refuse_evaluating(ctx: click.Context) -> None:
+    """Reports that were saved are not evaluated again."""
+    for param in ctx.command.params:
+        if param.name not in OF_REPORTS and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{param.opts[0]} is for files to evaluate: these reports were saved")
+
+
+def _load_values(path: str) -> Report:
+    """A saved report with the values of its users."""
+    report = load(path)
+    if not report.has_values:
+        raise InputError(f"{path}: the report has no values of users, which are compared: evaluate --save keeps them")
+    return report
+
+
+def _worse(found: Comparison, metrics: Sequence[str], report: Report) -> list[ComparisonRow]:
+    """Significant changes for the worse, over all users."""
+    names = [report.name_of(metric) for metric in metrics]
+    for name in names:
+        if name in found.left_out:
+            raise click.UsageError(f"--fail-if-worse {name}: {found.left_out[name]}")
+    for row in found.rows:
+        if row.metric in names and row.direction == "none":
+            raise click.UsageError(
+                f"--fail-if-worse {row.metric}: neither higher nor lower values of it are declared better"
+            )
+        if row.metric in names and math.isnan(row.p_value):
+            raise InputError(
+                f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {row.users} users, "
+                "too few to tell"
+            )
+    return [row for row in found.rows if row.metric in names and row.verdict == "worse"]
+
+
+@program.command()
+@click.argument("file", type=click.Path())
+@with_options(output_options("report"), HTML, FAIL_UNDER)
+def report(file: str, **options: Any) -> int:
+    """Print a report that was saved.
+
+    FILE is what --save, -o FILE.fastrec or Report.save wrote; - is standard input.
+
+    \b
+    fastrec report monday.fastrec
+    fastrec report monday.fastrec -o monday.html --title "Monday's model"
+    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    choose_format(options, "report")
+    with open_inputs({"FILE": file}, None) as inputs:
+        path = str(inputs.paths["FILE"])
+        check_outputs([path], options)
+        found = load(path)
+    for threshold in options["fail_under"]:
+        refuse_floor(threshold.metric, known_call(found.name_of(threshold.metric)))
+    write_evaluated(found, options)
+    for warning in found.warnings:
+        say_warning(warning)
+    return missed_floors(found, options["fail_under"])

@@ -1,0 +1,364 @@
+"""`fastrec evaluate`: lists against truth, or scored rows, from files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from fastrec._version import __version__
+from fastrec.cli.output import (
+    SAVED,
+    check_outputs,
+    csv_text,
+    emit,
+    save_report,
+    write_report,
+)
+from fastrec.cli.standard_input import Inputs, open_inputs
+from fastrec.exceptions import FastrecWarning, InputError
+from fastrec.report.report import is_saved, reword
+from fastrec.runtime.extras import require
+from fastrec.runtime.outputs import atomic_write
+
+if TYPE_CHECKING:
+    from fastrec.files.job import Evaluated
+    from fastrec.files.tables import ScoreColumns
+    from fastrec.metrics.declaration import Call
+    from fastrec.report.report import Report
+from fastrec.cli.group import OF_LISTS, OF_LOGS, OF_ROLES, PASSED_ON, in_options, program, say_warning, showing_progress
+from fastrec.cli.options import (
+    COLUMN_OPTIONS,
+    FAIL_UNDER,
+    GROUPS,
+    HTML,
+    METRIC_OPTIONS,
+    MORE_OUTPUT,
+    POLICIES,
+    RESOURCES,
+    WEIGHT,
+    check_thresholds,
+    choose_format,
+    missed_floors,
+    output_options,
+    planned,
+    resources_of,
+    take_policies,
+    with_options,
+)
+
+__all__ = [
+    "check_kind",
+    "column_of",
+    "evaluate_any",
+    "has_ratings",
+    "open_files",
+    "quietly",
+    "usual_metrics",
+    "write_evaluated",
+]
+
+
+RATING_METRICS = ("mae", "rmse", "mse")
+
+
+@program.command()
+@click.argument("recs", type=click.Path(), metavar="RECS|LOG")
+@click.argument("truth", type=click.Path(), required=False)
+@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, WEIGHT, GROUPS, POLICIES)
+@with_options(output_options("report"), HTML, MORE_OUTPUT, FAIL_UNDER, RESOURCES)
+@click.pass_context
+def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
+    """Compare the lists in RECS with what is relevant in TRUTH; or evaluate a LOG.
+
+    RECS and TRUTH have one row per user and item. A list is ordered by the rank column, else by the score
+    column, else as its rows stand in the file. A LOG has one row per impression, with a label and a score, or per
+    rating, with what it is and what was predicted; users are optional.
+
+    Files are Parquet, CSV, JSON lines or TREC (a run and judgements). A folder, or a pattern such as
+    'logs/*.parquet', is read as one file; folders named as date=2024-01-01 in it are columns too; - is standard
+    input. A TREC run is ordered by its scores; --ties id_desc --no-truth judged --no-recs skip is what trec_eval
+    does.
+
+    \b
+    fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
+    fastrec evaluate recs.csv truth.csv -m "ndcg(gain=exp2)@10" -o report.html
+    zcat recs.csv.gz | fastrec evaluate - truth.csv --save monday.fastrec
+    fastrec evaluate log.parquet --label-col clicked -m auc,gauc,ndcg@10
+    fastrec evaluate ratings.csv --target-col stars --prediction-col guess
+    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    check_kind(ctx, is_log=truth is None)
+    take_policies(ctx, options)
+    choose_format(options, "report")
+    given = {"RECS" if truth is not None else "LOG": recs, "TRUTH": truth}
+    with open_files(given, options) as inputs:
+        recs_file, truth_file = inputs.paths.values()
+        result = evaluate_any(recs_file, truth_file, options, per_user=_keeps_users(options))
+        reword(result.report, inputs.shown)
+        if options["per_user"] is not None:
+            _write_per_user(options["per_user"], result)
+        curves, lacking = result.curves or ("", ())
+        if options["curves"] is not None:
+            emit(curves, options["curves"])
+        write_evaluated(result.report, options)
+        for warning in (*result.report.warnings, *map(inputs.shown, lacking)):
+            say_warning(warning)
+    return missed_floors(result.report, options["fail_under"])
+
+
+def write_evaluated(report: Report, options: dict[str, Any]) -> None:
+    """Save the report in the words of the library, which `load` gives back, and print it in those of the command."""
+    save_report(report, options)
+    reword(report, in_options)
+    write_report(report, options)
+
+
+@contextlib.contextmanager
+def open_files(given: dict[str, str | None], options: dict[str, Any]) -> Iterator[Inputs]:
+    """The files that are given, and of the options those of users and seen items; any one may be standard input."""
+    named = {f"--{name}": options[name] for name in ("exclude", "users") if options.get(name) is not None}
+    with open_inputs(given | named, options["temp_dir"]) as inputs:
+        options |= {name.removeprefix("--"): inputs.paths.pop(name) for name in named}
+        yield inputs
+
+
+def evaluate_any(recs: str | None, truth: str | None, options: dict[str, Any], *, per_user: bool) -> Evaluated:
+    """Evaluate lists or a log, by the arguments that are given."""
+    assert recs is not None
+    for path in (recs, truth):
+        if path is not None and is_saved(path):
+            raise click.UsageError(f"{path} is a saved report, not rows: fastrec report and fastrec compare read it")
+    if truth is None:
+        return _evaluate_log(recs, options, per_user=per_user)
+    return _evaluate_lists(recs, truth, options, per_user=per_user)
+
+
+def _keeps_users(options: dict[str, Any]) -> bool:
+    """Whether the report is to have the values of users, where rows belong to users."""
+    is_kept = options["save"] is not None or options["format_"] == SAVED
+    if is_kept and len(options["user_col"]) > 1:
+        raise click.UsageError("users of several --user-col cannot be saved: make one column of them")
+    return is_kept or options["per_user"] is not None
+
+
+def check_kind(ctx: click.Context, *, is_log: bool) -> None:
+    """Options of lists have no meaning for a log, nor those of a log for lists."""
+    others, where = (OF_LISTS, "lists: give TRUTH") if is_log else (OF_LOGS, "a LOG: leave out TRUTH")
+    for param in ctx.command.params:
+        if param.name in others and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{param.opts[0]} is for {where}")
+
+
+def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
+    from fastrec.evaluation.lists import Evaluator
+    from fastrec.files.lists import evaluate_lists
+    from fastrec.files.tables import Columns
+
+    named = planned(options, None)
+    for call in named.values():
+        if call.metric.kind != "ranking":
+            raise click.UsageError(f"{call.text} is a metric of scored rows: give a LOG and leave out TRUTH")
+    users = options["user_col"] or ("user_id",)
+    if len(users) > 1:
+        raise click.UsageError("several --user-col are for a LOG: leave out TRUTH")
+    check_outputs([recs, truth, options["exclude"], options["users"]], options)
+    columns = Columns(
+        user=users[0],
+        item=column_of(options, "item_col", "item_id"),
+        rank=options["rank_col"],
+        score=options["score_col"],
+        gain=options["gain_col"],
+        by=tuple(dict.fromkeys(options["by"])),
+    )
+    with showing_progress() as watch, quietly(), _words_of_options():
+        watch("reading")
+        evaluator = Evaluator(
+            list(named),
+            like=options["like"],
+            per_user=per_user,
+            n_threads=options["threads"],
+            **{name: options[name] for name in (*PASSED_ON, "no_recs", "duplicates")},
+        )
+        more = {"seen": options["exclude"], "users": options["users"]}
+        paths = {"recs": recs, "truth": truth} | {name: path for name, path in more.items() if path is not None}
+        resources, format_ = resources_of(options), options["input_format"]
+        return evaluate_lists(evaluator, paths, columns, resources, watch, input_format=format_)
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """The report holds its warnings too; they are shown after the result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FastrecWarning)
+        yield
+
+
+def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
+    from fastrec.evaluation.rows import ScoreEvaluator
+    from fastrec.files.rows import evaluate_log
+
+    named = planned(options, usual_metrics(options))
+    calls = list(named.values())
+    check_outputs([path, options["users"]], options)
+
+    def make_evaluator(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
+        all_of_them = bool(options["metrics"]) or has_users
+        asked = {name: call for name, call in named.items() if all_of_them or not call.needs_users}
+        check_thresholds(options["fail_under"], asked)
+        return ScoreEvaluator(
+            list(asked),
+            like=options["like"],
+            per_user=has_users and per_user,
+            n_threads=options["threads"],
+            **{name: options[name] for name in (*PASSED_ON, "one_class")},
+        )
+
+    def curves(labels: Any, scores: Any, weights: Any) -> tuple[str, tuple[str, ...]]:
+        return _curves_of(path, labels, scores, weights, options)
+
+    wanted = None if options["curves"] is None else curves
+    with showing_progress() as watch, quietly(), _words_of_options(_hints_of_log(options, calls)):
+        watch("reading")
+        columns = _columns_of_log(options, calls)
+        paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
+        resources, format_ = resources_of(options), options["input_format"]
+        return evaluate_log(make_evaluator, paths, columns, resources, watch, wanted, input_format=format_)
+
+
+def usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
+    """What is evaluated in a log if no metric is named; without users, less."""
+    from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, parse
+
+    if has_ratings(options):
+        return RATING_METRICS
+    return tuple(
+        name for name in DEFAULT_SCORE_METRICS if options["weight_col"] is None or parse(name).metric.kind == "scores"
+    )
+
+
+def column_of(options: dict[str, Any], option: str, usual: str) -> str:
+    """The column that an option names, the usual one without it. A name may be empty."""
+    return usual if options[option] is None else str(options[option])
+
+
+def has_ratings(options: dict[str, Any]) -> bool:
+    """Return whether a log names targets or predictions."""
+    return options["target_col"] is not None or options["prediction_col"] is not None
+
+
+def _needing_users(options: dict[str, Any], calls: list[Call]) -> list[str]:
+    """What was asked for that needs users."""
+    needing = [call.text for call in calls if options["metrics"] and call.needs_users]
+    return needing + [name for name, value in (("--by", options["by"]), ("--per-user", options["per_user"])) if value]
+
+
+def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
+    """The columns that the metrics need."""
+    from fastrec.files.tables import ScoreColumns
+
+    ratings = has_ratings(options)
+    if ratings and (options["label_col"] is not None or options["score_col"] is not None):
+        raise click.UsageError("a LOG has labels and scores, or targets and predictions: name columns of one kind")
+    by_id = options["ties"] in ("id_asc", "id_desc")
+    names = ("target", "prediction") if ratings else ("label", "score")
+    label, score = (column_of(options, f"{name}_col", name) for name in names)
+    return ScoreColumns(
+        label=label,
+        score=score,
+        ratings=ratings,
+        users=tuple(dict.fromkeys(options["user_col"])) or (("user_id",) if _needing_users(options, calls) else None),
+        item="item_id" if options["item_col"] is None and by_id else options["item_col"],
+        weight=options["weight_col"],
+        by=tuple(dict.fromkeys(options["by"])),
+    )
+
+
+@contextlib.contextmanager
+def _words_of_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
+    """An error says which option names a column that is missing; `more` has other hints, by the role of the column."""
+    from fastrec.files.tables import ColumnError
+
+    try:
+        yield
+    except ColumnError as error:
+        usual = f"--{error.role}-col names the column of {OF_ROLES[error.role]}" if error.role in OF_ROLES else ""
+        hint = (more or {}).get(error.role) or usual
+        raise InputError(f"{error}; {hint}" if hint else str(error)) from None
+    except InputError as error:
+        if "must be 0 or 1, found" not in str(error) or "min_gain" in str(error):
+            raise
+        raise InputError(f"{error}; --min-gain says from which label a row is positive") from None  # of --curves
+
+
+def _hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
+    """What to say where a column of a log is missing, by its role."""
+    needing, ties = _needing_users(options, calls), options["ties"]
+    truth = "--truth FILE" if click.get_current_context().info_name == "compare" else "a second file, TRUTH"
+    return {
+        "label": f"lists need {truth}; a log needs labels and scores (--label-col, --score-col), or true and "
+        "predicted ratings (--target-col, --prediction-col)",
+        "user": f"{needing[0]} needs users: --user-col names their column" if needing else "",
+        "item": f"--ties {ties} needs items: --item-col names their column" if options["item_col"] is None else "",
+        "by": "with several --user-col, each combination of their values is a user",
+    }
+
+
+def _curves_of(
+    path: str, labels: Any, scores: Any, weights: Any, options: dict[str, Any]
+) -> tuple[str, tuple[str, ...]]:
+    """The ROC and the precision-recall curve, thinned, as JSON or CSV; and what to warn of."""
+    from fastrec.scored.curves import pr_curve, roc_curve
+
+    labels = labels if options["min_gain"] is None else labels >= options["min_gain"]
+    roc = roc_curve(labels, scores, sample_weight=weights, thin=True)
+    pr = pr_curve(labels, scores, sample_weight=weights, thin=True)
+    lacking = (f"{path}: rows of one class only, so --curves lack rates",) if math.isnan(roc.area) else ()
+    limits = [*pr.thresholds, math.nan]  # the last point, without rows, has no threshold
+    columns: dict[str, dict[str, Any]] = {
+        "roc": {"threshold": roc.thresholds, "fpr": roc.fpr, "tpr": roc.tpr},
+        "pr": {"threshold": limits, "recall": pr.recall, "precision": pr.precision},
+    }
+    if options["curves"].lower().endswith(".csv"):
+        rows = (
+            {"curve": curve} | dict(zip(values, map(float, point), strict=True))
+            for curve, values in columns.items()
+            for point in zip(*values.values(), strict=True)
+        )
+        return csv_text(["curve", "threshold", "fpr", "tpr", "recall", "precision"], rows), lacking
+    document: dict[str, Any] = {"schema": 1, "fastrec": __version__}
+    for (curve, values), area in zip(columns.items(), (roc.area, pr.area), strict=True):
+        points = {name: [_json_number(value) for value in column] for name, column in values.items()}
+        document[curve] = {"area": _json_number(area), **points}
+    return json.dumps(document, allow_nan=False) + "\n", lacking
+
+
+def _json_number(number: float) -> float | str | None:
+    """As in the JSON of a report: NaN is null, an infinity a text."""
+    if math.isfinite(number):
+        return float(number)
+    return None if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def _write_per_user(path: str, result: Evaluated) -> None:
+    """One row per user: id, groups, and each metric's value, empty (null) where the user was not counted."""
+    require("pyarrow", "cli", what="--per-user")
+    import pyarrow as pa
+    from pyarrow import csv as pc
+    from pyarrow import parquet as pq
+
+    columns = {**result.users, **result.groups}
+    arrays = [pa.array(values) for values in columns.values()]
+    arrays += [pa.array(values, from_pandas=True) for values in result.report.per_user.values()]
+    # Not from a dict: a column to group by may have the name of a metric.
+    table = pa.Table.from_arrays(arrays, names=[*columns, *result.report.per_user])
+    with atomic_write(path) as stream:
+        if path.lower().endswith(".csv"):
+            pc.write_csv(table, stream)
+        else:
+            pq.write_table(table, stream)

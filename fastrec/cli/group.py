@@ -1,0 +1,224 @@
+"""The group of commands, and errors and warnings in the words of the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from fastrec._version import __version__
+from fastrec.cli.output import (
+    console,
+)
+from fastrec.exceptions import FastrecError, cut_line, one_line
+from fastrec.runtime.limits import NO_MEMORY
+from fastrec.runtime.signals import exit_code, undone_by
+from fastrec.show.terminal import wrap
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = [
+    "ARGUMENTS",
+    "OF_LISTS",
+    "OF_LOGS",
+    "OF_REPORTS",
+    "OF_ROLES",
+    "PASSED_ON",
+    "in_options",
+    "program",
+    "say",
+    "say_warning",
+    "showing_progress",
+]
+
+
+PIPE_CLOSED = 141
+HANG = "  "  # of the second and later lines of a message in a terminal
+NARROW = 60  # columns; in fewer, progress has no times and no bar
+PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
+OF_LISTS = ("rank_col", "gain_col", "no_recs", "duplicates", "exclude")
+OF_LOGS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")
+OF_REPORTS = (  # options of compare that make sense for reports that were saved
+    *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "fail_if_worse", "metrics"),
+    *("format_", "output", "html", "title", "memory", "temp_dir", "threads"),
+)
+OF_ROLES = {  # what the columns hold that an option names
+    "user": "users",
+    "item": "items",
+    "rank": "ranks",
+    "score": "scores",
+    "gain": "gains",
+    "target": "true ratings",
+    "prediction": "predicted ratings",
+    "weight": "weights",
+}
+COLUMNS = {"item": "item_col", "rank": "rank_col", "score": "score_col", "gain": "gain_col", "label": "label_col"}
+ARGUMENTS = {  # of `evaluate_files`: the options, as click names them, that say the same
+    **COLUMNS,
+    "sample_weight": "weight_col",
+    "n_threads": "threads",
+    "temp_directory": "temp_dir",
+    **{name: name for name in (*PASSED_ON, *OF_LISTS, *OF_LOGS, "input_format", "memory") if "_col" not in name},
+}
+OPTIONS = ARGUMENTS | {  # arguments of any call
+    "user": "user_col",
+    "n_rounds": "rounds",
+    **{name: name for name in ("like", "by", "users", "metrics", "missing", "level", "seed", "baseline", "test")},
+}
+QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+IN_PYTHON = re.compile(  # arguments as the library writes them; a quoted text before them may be the user's
+    rf"""
+    (?<!\w)(?P<text>{QUOTED})
+    | ^(?P<subject>{"|".join(OPTIONS)})(?=[ ]must[ ])
+    | ^(?P<cutoff>k=)(?=\d+[ ]has[ ]no[ ]effect)
+    | (?<![\w.])(?P<argument>{"|".join(OPTIONS)})=
+      (?P<value>{QUOTED}(?:(?:,[ ]|[ ]or[ ]){QUOTED})*|\.\.\.|[\d.]+(?=[ ])|(?=[ ,]))(?![/\w])
+    | (?P<call>fastrec\.catalogue\(\))
+    | (?P<names>:[ ]list\(report\)\))
+    """,
+    re.VERBOSE,
+)
+
+
+class _Program(click.Group):
+    """A group whose every error is one line on standard error and an exit code, never a traceback."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run and exit, as click's own `main` does."""
+        sys.exit(self._run(*args, **extra | {"standalone_mode": False}) or 0)
+
+    def _run(self, *args: Any, **extra: Any) -> Any:
+        try:
+            code = super().main(*args, **extra)
+            sys.stdout.flush()
+        except click.ClickException as error:
+            return _fail(error.format_message())
+        except FastrecError as error:  # before OSError, which a missing file is too
+            return _fail(str(error))
+        except BrokenPipeError:
+            _abandon(sys.stdout)
+            return PIPE_CLOSED
+        except OSError as error:
+            _abandon(sys.stdout)
+            reason = error.strerror or str(error)
+            return _fail(reason if not error.filename else f"{error.filename}: {reason}")
+        except MemoryError as error:
+            return _fail(f"not enough memory: {str(error) or NO_MEMORY}")
+        return code
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; errors that click would turn into something else become ours here."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(exit_code()) from None
+
+
+def _fail(message: str) -> int:
+    say(f"fastrec: error: {cut_line(in_options(message))}")
+    return 2
+
+
+def say_warning(message: str) -> None:
+    """Print a warning, options named as the command line names them."""
+    say(f"fastrec: warning: {one_line(in_options(message))}")
+
+
+def in_options(message: str) -> str:
+    """A message of the library, with options of the command in place of arguments of Python."""
+    return IN_PYTHON.sub(_as_option, message)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    """`ties='input' or 'worst'` as --ties input or worst; a text in quotes alone as it is."""
+    fixed = {"cutoff": "-k ", "call": "fastrec metrics", "names": ")", "text": found["text"]}
+    if found.lastgroup in fixed:
+        return str(fixed[found.lastgroup])
+    argument, value = found["subject"] or found["argument"], found["value"]
+    if value in (None, "", "..."):
+        return _flag(argument)
+    plain = re.sub(QUOTED, lambda quoted: quoted[0][1:-1], value)
+    return f"{_flag(argument)} {shlex.quote(plain) if argument in COLUMNS else plain}"
+
+
+def _flag(argument: str) -> str:
+    return f"--{OPTIONS[argument].replace('_', '-')}"
+
+
+def say(text: str) -> None:
+    """A line on standard error, as wide as a terminal. That it cannot be written is no reason for another exit code."""
+    try:
+        lines = wrap(text, shutil.get_terminal_size().columns, HANG) if sys.stderr.isatty() else [text]
+        click.echo("\n".join(lines), err=True)
+    except OSError:
+        _abandon(sys.stderr)
+
+
+def _abandon(stream: IO[str]) -> None:
+    """Nobody reads on: let the interpreter's last flush go nowhere instead of failing."""
+    with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
+
+
+@click.group(cls=_Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="fastrec %(version)s")
+@click.pass_context
+def program(ctx: click.Context, /) -> None:
+    """Exact offline evaluation of recommenders, at memory speed."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(2)
+
+
+@contextlib.contextmanager
+def showing_progress() -> Iterator[Callable[..., None]]:
+    """What is told the stage and, where they are known, rows done and all rows: a bar, if there is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    shown = console(sys.stderr)
+    stage, pace = TextColumn("{task.description}"), TextColumn("{task.fields[pace]}")
+    is_narrow = shown.width < NARROW
+    between = () if is_narrow else (TimeElapsedColumn(), BarColumn(bar_width=None))
+    columns = (SpinnerColumn(), stage, *between, pace)
+    with Progress(*columns, console=shown, transient=True) as bar, undone_by(bar.stop):
+        bar.add_task("", total=None, pace="")
+        (task,) = bar.tasks
+
+        def watch(stage: str, done: int = 0, total: int | None = None) -> None:
+            if stage != task.description:
+                bar.reset(task.id, total=total, description=stage, pace="")
+            bar.update(task.id, completed=done)
+            if total is not None:
+                share, speed = f"{done / max(total, 1):.0%}", (task.speed, task.time_remaining)
+                bar.update(task.id, pace=share if is_narrow else _pace(done, total, *speed))
+
+        yield watch
+
+
+def _pace(done: int, total: int, speed: float | None, left: float | None) -> str:
+    """Rows and, where they are known, their number per second and the time left."""
+    pace = f"{_short(done)} of {_short(total)} rows"
+    if speed is not None and left is not None:
+        pace += f", {_short(speed)}/s, {timedelta(seconds=math.ceil(left))} left"
+    return pace
+
+
+def _short(number: float) -> str:
+    """Four digits at most, as in 12.3M."""
+    from rich.filesize import pick_unit_and_suffix
+
+    unit, letter = pick_unit_and_suffix(int(number), ["", "k", "M", "G"], 1000)
+    return f"{number / unit:.{0 if unit == 1 else 1}f}{letter}"
