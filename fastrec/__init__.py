@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from fastrec.report.estimates import Estimate, GroupEstimate
     from fastrec.report.report import Report, load
     from fastrec.scored.auc import AucTest, auc, auc_test
-    from fastrec.scored.classes import ClassCounts, Confusion, confusion_matrix, count_classes
+    from fastrec.scored.classes import ClassCounts, count_classes
+    from fastrec.scored.confusion import Confusion, confusion_matrix
     from fastrec.scored.curves import (
         CurveComparison,
         PrCurve,
@@ -56,7 +57,7 @@ _LAZY = {
     "ClassCounts": "fastrec.scored.classes",
     "Comparison": "fastrec.comparison.comparison",
     "ComparisonRow": "fastrec.comparison.comparison",
-    "Confusion": "fastrec.scored.classes",
+    "Confusion": "fastrec.scored.confusion",
     "CurveComparison": "fastrec.scored.curves",
     "Estimate": "fastrec.report.estimates",
     "GroupEstimate": "fastrec.report.estimates",
@@ -74,7 +75,7 @@ _LAZY = {
     "catalogue": "fastrec.metrics.declaration",
     "compare": "fastrec.comparison.compare",
     "compare_curves": "fastrec.scored.curves",
-    "confusion_matrix": "fastrec.scored.classes",
+    "confusion_matrix": "fastrec.scored.confusion",
     "count_classes": "fastrec.scored.classes",
     "evaluate": "fastrec.api",
     "evaluate_by_items": "fastrec.api",

@@ -16,9 +16,9 @@ import numpy as np
 
 from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import InputError
+from fastrec.files.columns import Columns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
-from fastrec.files.tables import Columns
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write

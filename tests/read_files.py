@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.files.columns import Columns, ScoreColumns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
-from fastrec.files.tables import Columns, ScoreColumns
 from fastrec.report.report import Report
 
 

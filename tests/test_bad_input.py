@@ -25,7 +25,7 @@ import pytest
 import fastrec
 from fastrec.cli.program import program
 from fastrec.exceptions import LONGEST
-from fastrec.files.tables import ColumnError
+from fastrec.files.columns import ColumnError
 from fastrec.metrics import declaration
 
 sparse = pytest.importorskip("scipy.sparse")

@@ -18,7 +18,8 @@ from score_oracle import CLASSES, Row, counts_at
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.kernels.confusion import FEW, SLICE
 from fastrec.scored.auc import auc
-from fastrec.scored.classes import ClassCounts, Confusion, confusion_matrix, count_classes
+from fastrec.scored.classes import ClassCounts, count_classes
+from fastrec.scored.confusion import Confusion, confusion_matrix
 
 COUNTS = ("tp", "fp", "fn", "tn")
 MEASURES = ("precision", "recall", "specificity", "fpr", "accuracy", "f_beta", "mcc")

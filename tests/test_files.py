@@ -12,9 +12,10 @@ from read_files import read_logs, read_scores
 
 from fastrec import Evaluator, evaluate, evaluate_files, evaluate_scores
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
+from fastrec.files.columns import ColumnError, Columns, ScoreColumns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
-from fastrec.files.tables import ColumnError, Columns, ScoreColumns, open_database
+from fastrec.files.tables import open_database
 from fastrec.inputs.users import NO_LABEL
 
 pa = pytest.importorskip("pyarrow")

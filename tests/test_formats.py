@@ -17,8 +17,8 @@ import fastrec
 import fastrec.files.evaluate
 from fastrec import evaluate_files
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
+from fastrec.files.columns import ColumnError, Columns, ScoreColumns
 from fastrec.files.formats import recognise, sources
-from fastrec.files.tables import ColumnError, Columns, ScoreColumns
 from fastrec.inputs.users import NO_LABEL
 
 pa = pytest.importorskip("pyarrow")

@@ -12,9 +12,10 @@ import pytest
 
 from fastrec import FastrecWarning, InputError, evaluate_files
 from fastrec.files import job, tables
+from fastrec.files.columns import Columns
 from fastrec.files.formats import base, jsonl, parquet, trec
 from fastrec.files.formats import csv as csv_format
-from fastrec.files.tables import Columns, load, open_database
+from fastrec.files.tables import load, open_database
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")

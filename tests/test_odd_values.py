@@ -346,9 +346,9 @@ def test_an_integer_in_a_csv_is_not_rounded_beside_decimals(number: str, tmp_pat
 
 def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
+    from fastrec.files.columns import ScoreColumns
     from fastrec.files.resources import Resources
     from fastrec.files.rows import evaluate_log
-    from fastrec.files.tables import ScoreColumns
 
     columns = {"a": ["x", "x", "x\0", "x\0"], "b": [1, 1, 2, 2], "label": [0, 1, 1, 0], "score": [1, 2, 1, 2]}
     path = write_odd(tmp_path / "log.parquet", columns, "parquet")

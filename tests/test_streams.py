@@ -17,6 +17,7 @@ from test_laws import group_bits, mean_bits, user_bits
 
 import fastrec
 from fastrec.files import job, resources
+from fastrec.files.columns import Columns, ScoreColumns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
 from fastrec.files.paths import find_files
@@ -24,7 +25,7 @@ from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
 from fastrec.files.sorting import sort_rows
 from fastrec.files.streams import batches_of_users
-from fastrec.files.tables import Columns, ScoreColumns, estimate_bytes, open_database
+from fastrec.files.tables import estimate_bytes, open_database
 
 pa = pytest.importorskip("pyarrow")
 compute = pytest.importorskip("pyarrow.compute")

@@ -28,8 +28,8 @@ from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
 
 if TYPE_CHECKING:
+    from fastrec.files.columns import ScoreColumns
     from fastrec.files.job import Evaluated
-    from fastrec.files.tables import ScoreColumns
     from fastrec.metrics.declaration import Call
     from fastrec.report.report import Report
 from fastrec.cli.group import OF_LISTS, OF_LOGS, OF_ROLES, PASSED_ON, in_options, program, say_warning, showing_progress
@@ -157,8 +157,8 @@ def check_kind(ctx: click.Context, *, is_log: bool) -> None:
 
 def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
     from fastrec.evaluation.lists import Evaluator
+    from fastrec.files.columns import Columns
     from fastrec.files.lists import evaluate_lists
-    from fastrec.files.tables import Columns
 
     named = planned(options, None)
     for call in named.values():
@@ -260,7 +260,7 @@ def _needing_users(options: dict[str, Any], calls: list[Call]) -> list[str]:
 
 def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
     """The columns that the metrics need."""
-    from fastrec.files.tables import ScoreColumns
+    from fastrec.files.columns import ScoreColumns
 
     ratings = has_ratings(options)
     if ratings and (options["label_col"] is not None or options["score_col"] is not None):
@@ -282,7 +282,7 @@ def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
 @contextlib.contextmanager
 def _words_of_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
     """An error says which option names a column that is missing; `more` has other hints, by the role of the column."""
-    from fastrec.files.tables import ColumnError
+    from fastrec.files.columns import ColumnError
 
     try:
         yield

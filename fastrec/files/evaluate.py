@@ -13,10 +13,7 @@ from fastrec.checks import check_path, check_progress, check_text, listed
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.files.tables import (
-    Columns,
-    ScoreColumns,
-)
+from fastrec.files.columns import Columns, ScoreColumns
 from fastrec.inputs.frames import read_user_labels
 from fastrec.metrics.declaration import nearest
 from fastrec.report.report import Report

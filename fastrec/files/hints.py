@@ -11,19 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastrec.evaluation.lists import Evaluator
+from fastrec.files.columns import Columns
 from fastrec.files.database import run
-from fastrec.files.formats.base import ROWS_TO_ASK, Source
+from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
 from fastrec.files.formats.recognise import recognise
 from fastrec.files.formats.sources import open_source
 from fastrec.files.paths import find_files, utf8_path
-from fastrec.files.tables import (
-    Columns,
-    File,
-    one_row,
-    open_database,
-    quoted,
-    short_text,
-)
+from fastrec.files.tables import File, open_database, short_text
 from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require

@@ -10,26 +10,22 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from fastrec.exceptions import FastrecError
+from fastrec.files.columns import Columns, ScoreColumns, TooLargeError
 from fastrec.files.database import interruptible
-from fastrec.files.formats.base import Source
+from fastrec.files.formats.base import Source, one_row, quoted
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
 from fastrec.files.paths import find_files, unchanged
 from fastrec.files.sizes import Size, size_of_rows
 from fastrec.files.sorting import ranges_to_sort, sort_rows
 from fastrec.files.streams import batches_of_users
 from fastrec.files.tables import (
-    Columns,
     File,
-    ScoreColumns,
-    TooLargeError,
     check_groupings,
     estimate_bytes,
     joint_kind,
     load,
     number_sql,
-    one_row,
     open_database,
-    quoted,
     text_bytes,
     used_bytes,
 )

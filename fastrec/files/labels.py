@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fastrec.files.columns import ColumnError
 from fastrec.files.database import run
-from fastrec.files.formats.base import text_sql
-from fastrec.files.tables import (
-    ColumnError,
-    File,
-    label_sql,
-    labels_are_texts,
-    one_row,
-    quoted,
-    short_text,
-)
+from fastrec.files.formats.base import one_row, quoted, text_sql
+from fastrec.files.tables import File, label_sql, labels_are_texts, short_text
 from fastrec.inputs.users import NO_LABEL, as_labels
 
 if TYPE_CHECKING:

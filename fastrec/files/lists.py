@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastrec.evaluation.lists import Evaluator
-from fastrec.files.tables import (
-    Columns,
-)
+from fastrec.files.columns import Columns
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.files.columns import ColumnError, Columns, ScoreColumns
 from fastrec.files.formats.parquet import damages_of_parquet
 from fastrec.files.formats.recognise import recognise
 from fastrec.files.paths import Files, utf8_path
 from fastrec.files.sizes import Size, size_of_parquet
-from fastrec.files.tables import ColumnError, Columns, ScoreColumns
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrec.evaluation.rows import ScoreEvaluator
-from fastrec.files.tables import (
-    ScoreColumns,
-)
+from fastrec.files.columns import ScoreColumns
 from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import Report

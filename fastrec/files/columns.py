@@ -1,0 +1,127 @@
+"""Which columns of files are wanted, by role, and the names they have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fastrec.checks import suggest_name
+from fastrec.exceptions import FastrecError, InputError
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["ColumnError", "Columns", "ScoreColumns", "TooLargeError"]
+
+
+class ColumnError(InputError):
+    """A file lacks a column, or has one that cannot be used; `role` is what the column was to be."""
+
+    def __init__(self, message: str, role: str = "") -> None:  # a copy has its role from its state
+        super().__init__(message)
+        self.role = role
+
+
+class TooLargeError(FastrecError):
+    """DuckDB needs more memory than it may use."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column holds what. `None` takes `rank`, `score`, `gain` where a file has a column of that name.
+
+    The lists are ordered by the rank column, else by the score column, else as the rows stand in the file. A
+    rank wins over a score, but a column that was named wins over one that was only found.
+    """
+
+    user: str = "user_id"
+    item: str = "item_id"
+    rank: str | None = None
+    score: str | None = None
+    gain: str | None = None
+    by: tuple[str, ...] = ()
+
+    @property
+    def usual(self) -> dict[str, str]:
+        """{role: column}, whether a file has the column or not."""
+        named = {"rank": self.rank, "score": self.score, "gain": self.gain}
+        optional = {role: role if name is None else name for role, name in named.items()}
+        return {"user": self.user, "item": self.item, **optional}
+
+    @property
+    def names(self) -> set[str]:
+        """Every column that may be read."""
+        return {*self.usual.values(), *self.by}
+
+    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
+        """{role: column} for the roles that `table` needs, of the columns found in the file."""
+        wanted = {"user": self.user} if table == "users" else {"user": self.user, "item": self.item}
+        if table == "recs":
+            wanted |= self._order(found)
+        if table == "truth" and (self.gain is not None or "gain" in found):
+            wanted["gain"] = self.gain if self.gain is not None else "gain"
+        _check_found(wanted, path, found)
+        if table != "seen":
+            wanted |= {f"by{n}": name for n, name in enumerate(self.by) if name in found}
+        return wanted
+
+    def _order(self, found: Sequence[str]) -> dict[str, str]:
+        """The column that orders the lists, if there is one."""
+        if self.rank is not None:
+            return {"rank": self.rank}
+        if self.score is not None:
+            return {"score": self.score}
+        return next(({name: name} for name in ("rank", "score") if name in found), {})
+
+
+@dataclass(frozen=True)
+class ScoreColumns:
+    """Which column of a scored log holds what.
+
+    `users` may be several columns: each combination of their values is then a user. `None` takes `user_id` if there
+    is such a column, and no users otherwise. With `ratings` the two main columns are targets and predictions.
+    """
+
+    label: str = "label"
+    score: str = "score"
+    ratings: bool = False
+    users: tuple[str, ...] | None = None
+    item: str | None = None
+    weight: str | None = None
+    by: tuple[str, ...] = ()
+
+    @property
+    def usual(self) -> dict[str, str]:
+        """{role: column} of what a TREC run has of these columns."""
+        return {"user": "user_id", "item": "item_id" if self.item is None else self.item, "score": self.score}
+
+    @property
+    def names(self) -> set[str]:
+        """Every column that may be read."""
+        users = ("user_id",) if self.users is None else self.users
+        optional = (name for name in (self.item, self.weight) if name is not None)
+        return {self.label, self.score, *users, *optional, *self.by}
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """The roles of the two main columns."""
+        return ("target", "prediction") if self.ratings else ("label", "score")
+
+    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
+        """{role: column} of the columns found in the file."""
+        users = self.users
+        if users is None:  # labels to group by belong to users
+            users = ("user_id",) if "user_id" in found or self.by else ()
+        wanted = {f"user{n}": name for n, name in enumerate(users)}
+        if table != "users":
+            wanted |= dict(zip(self.values, (self.label, self.score), strict=True))
+            wanted |= {role: name for role, name in (("item", self.item), ("weight", self.weight)) if name is not None}
+        _check_found(wanted, path, found)
+        return wanted | {f"by{n}": name for n, name in enumerate(self.by) if name in found}
+
+
+def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:
+    for role, name in wanted.items():
+        if name not in found:
+            raise ColumnError(f"{path}: no column {name!r}{suggest_name(name, found)}", role.rstrip("0123456789"))

@@ -1,0 +1,312 @@
+"""The confusion matrix at thresholds of the score."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrec.checks import is_number
+from fastrec.exceptions import InputError, shown
+from fastrec.inputs.columns import (
+    check_classes,
+    check_lengths,
+    check_numbers,
+    check_row_weights,
+    check_scores,
+    refuse_nan,
+)
+from fastrec.inputs.ragged import as_array, check_indptr, read_only
+from fastrec.kernels import confusion
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.threads import run_in_threads
+
+__all__ = [
+    "SHOWN",
+    "Confusion",
+    "check_beta",
+    "confusion_matrix",
+    "f_of_counts",
+    "more_rows",
+    "ratio_of",
+    "ratio_of_sums",
+    "shown_count",
+    "table_text",
+]
+
+
+Floats = NDArray[np.float64]
+Array = np.ndarray[Any, Any]
+LARGEST_BETA = 1000.0
+MOST_THRESHOLDS = 1 << 24
+STEPS_PER_ROW = 32  # to compare it with thresholds
+ROWS_PER_BLOCK = 1 << 16
+MOST_BLOCKS = 64
+MOST_BLOCK_CELLS = 1 << 22  # blocks times thresholds
+SHOWN = 20  # rows of a table that is shown
+
+
+class Confusion:
+    """Rows counted by label and by whether their score reaches a threshold; what `confusion_matrix` returns.
+
+    Attributes
+    ----------
+    thresholds : float64 (T,), as they were given.
+    tp, fp, fn, tn : int64 (T,), or (n_users, T) where users were given; float64 sums of weights with `sample_weight`.
+        `tp` are the rows with label 1 and score >= threshold, `fp` those with label 0, `fn` and `tn` the rows below
+        the threshold with labels 1 and 0.
+
+    Every method returns a float64 array of the shape of `tp`; where its denominator is 0 the value is
+    `zero_division`: 0, 1 or nan.
+
+    Examples
+    --------
+    >>> fastrec.confusion_matrix([1, 0, 1, 0], [0.9, 0.8, 0.4, 0.1], [0.5, 0.25])
+    threshold  tp  fp  fn  tn  precision  recall
+          0.5   1   1   1   1     0.5000  0.5000
+         0.25   2   1   0   1     0.6667  1.0000
+    """
+
+    __slots__ = ("fn", "fp", "thresholds", "tn", "tp")
+
+    def __init__(self, thresholds: Floats, tp: Array, fp: Array, fn: Array, tn: Array) -> None:
+        self.thresholds = thresholds
+        self.tp = tp
+        self.fp = fp
+        self.fn = fn
+        self.tn = tn
+
+    def precision(self, zero_division: float = 0.0) -> Floats:
+        """Share of the rows at or above the threshold that are positive: tp / (tp + fp)."""
+        return ratio_of(self.tp, self.tp + self.fp, zero_division)
+
+    def recall(self, zero_division: float = 0.0) -> Floats:
+        """Share of the positives that are at or above the threshold: tp / (tp + fn)."""
+        return ratio_of(self.tp, self.tp + self.fn, zero_division)
+
+    def specificity(self, zero_division: float = 0.0) -> Floats:
+        """Share of the negatives that are below the threshold: tn / (tn + fp)."""
+        return ratio_of(self.tn, self.tn + self.fp, zero_division)
+
+    def fpr(self, zero_division: float = 0.0) -> Floats:
+        """False positive rate, the share of the negatives at or above the threshold: fp / (fp + tn)."""
+        return ratio_of(self.fp, self.fp + self.tn, zero_division)
+
+    def accuracy(self, zero_division: float = 0.0) -> Floats:
+        """Share of the rows that are on the right side of the threshold: (tp + tn) / (tp + fp + fn + tn)."""
+        right = self.tp + self.tn
+        return ratio_of(right, right + self.fp + self.fn, zero_division)
+
+    def f_beta(self, beta: float = 1.0, zero_division: float = 0.0) -> Floats:
+        """Weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7).
+
+        (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp), with beta from 0 to 1000.
+        """
+        return f_of_counts(self.tp, self.fp, self.fn, beta, zero_division)
+
+    def mcc(self, zero_division: float = 0.0) -> Floats:
+        """Correlation of label and prediction (Matthews 1975).
+
+        (tp tn - fp fn) / sqrt((tp + fp) (tp + fn) (tn + fp) (tn + fn)).
+        """
+        tp, fp, fn, tn = (counts.astype(np.float64) for counts in (self.tp, self.fp, self.fn, self.tn))
+        # two roots, as the product of four sums could leave the doubles; paired so that 1 and -1 are exact
+        right = np.sqrt((tp + fp) * (tp + fn)) * np.sqrt((tn + fp) * (tn + fn))
+        wrong = np.sqrt((tp + fp) * (tn + fp)) * np.sqrt((tp + fn) * (tn + fn))
+        scale = np.where(tp * tn >= fp * fn, right, wrong)
+        value: Floats = np.clip(ratio_of(tp * tn - fp * fn, scale, zero_division), -1.0, 1.0)
+        return value
+
+    def __repr__(self) -> str:
+        """An aligned table of the thresholds; one line where there is a table for each user."""
+        if self.tp.ndim == 2:
+            return f"Confusion({len(self.tp):,} users, {len(self.thresholds):,} thresholds)"
+        columns = (self.thresholds, self.tp, self.fp, self.fn, self.tn, self.precision(), self.recall())
+        lines = [
+            [f"{threshold:g}", *map(shown_count, counts), f"{precision:.4f}", f"{recall:.4f}"]
+            for threshold, *counts, precision, recall in zip(*(c[:SHOWN].tolist() for c in columns), strict=True)
+        ]
+        table = table_text([["threshold", "tp", "fp", "fn", "tn", "precision", "recall"], *lines], left=0)
+        return "\n".join([*table, *more_rows(len(self.thresholds), "thresholds")])
+
+
+def confusion_matrix(
+    labels: Any,
+    scores: Any,
+    thresholds: Any,
+    *,
+    indptr: Any = None,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+) -> Confusion:
+    """Count rows by label and by whether `score >= threshold`, at all thresholds in one pass over the rows.
+
+    Scores are compared as they are: the float32 nearest to 0.1 is a little more than the double 0.1 and reaches it, the
+    float32 nearest to 0.7 is a little less than the double 0.7 and does not (it reaches `np.float32(0.7)`).
+
+    Parameters
+    ----------
+    labels : array (n,), bool or numbers
+        1 for a positive, 0 for a negative row.
+    scores : array (n,), float32 or float64
+        Other numbers are converted, integers up to 2^53. Infinities are scores, -0.0 equals 0.0.
+    thresholds : array (T,) of numbers, or one number
+        In any order; infinities are allowed, -inf is reached by every score.
+    indptr : integer array (n_users + 1,), optional
+        Rows of user u are `indptr[u]:indptr[u + 1]`; the counts are then of each user, (n_users, T).
+    sample_weight : array (n,) of numbers, optional
+        Rows are weighed instead of counted; 0, or from 1e-100 to 1e100.
+    n_threads : int, optional
+        The result has the same bits for any number of threads.
+
+    Returns
+    -------
+    Confusion
+        `thresholds`, `tp`, `fp`, `fn`, `tn`, and `precision()`, `recall()`, `specificity()`, `fpr()`, `accuracy()`,
+        `f_beta()`, `mcc()`. A user without rows has zeros everywhere.
+
+    Raises
+    ------
+    InputError
+        If a label is not 0 or 1, a score or threshold is NaN, there is no threshold, a weight is negative or not
+        finite, or lengths differ.
+    InputTypeError
+        If any of them is not made of numbers.
+
+    Examples
+    --------
+    >>> table = fastrec.confusion_matrix([1, 0, 1, 0], [0.9, 0.8, 0.4, 0.1], [0.5, 0.25], indptr=[0, 2, 4])
+    >>> table.tp.tolist()
+    [[1, 1], [0, 1]]
+    >>> table.recall().tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    positive, values = check_classes(labels).view(np.uint8), check_scores(scores)
+    check_lengths(positive, values, "scores")
+    limits = _check_thresholds(thresholds)
+    weights = None if sample_weight is None else check_row_weights(sample_weight, len(values))
+    users = None if indptr is None else check_indptr(indptr, len(values), "indptr")
+    order = np.argsort(limits, kind="stable")
+    rows = _blocks(len(values), len(limits)) if users is None else users
+    counts = _run_kernel(positive, values, weights, rows, _as_scores(limits[order], values.dtype), order, n_threads)
+    if users is None:  # blocks in their order, so that sums of weights have one value
+        counts = [of_blocks.sum(axis=0) for of_blocks in counts]
+    return Confusion(limits, *counts)
+
+
+# Checks
+
+
+def _check_thresholds(thresholds: Any) -> Floats:
+    array = as_array(thresholds, "thresholds")
+    numbers = check_numbers(array[None] if array.ndim == 0 else array, "thresholds")
+    limits = np.ascontiguousarray(numbers, dtype=np.float64)
+    if not 0 < len(limits) <= MOST_THRESHOLDS:
+        raise InputError(f"thresholds must be from 1 to {MOST_THRESHOLDS:,} numbers, found {len(limits):,}")
+    refuse_nan(limits, "thresholds", "position")
+    return limits
+
+
+def _check_zero_division(value: Any) -> float:
+    if not (isinstance(value, bool) or is_number(value)) or not (value in {0, 1} or value != value):  # noqa: PLR0124 - NaN
+        raise InputError(f"zero_division must be 0, 1 or nan, found {shown(value)}")
+    return float(value)
+
+
+def check_beta(beta: Any) -> float:
+    """Return beta as a float, or raise an error."""
+    if not (isinstance(beta, bool) or is_number(beta)) or not 0 <= beta <= LARGEST_BETA:
+        raise InputError(f"beta must be a number from 0 to {LARGEST_BETA:g}, found {shown(beta)}")
+    return float(beta)
+
+
+# Thresholds
+
+
+def _as_scores(limits: Floats, dtype: np.dtype[Any]) -> Array:
+    """Thresholds in the type of the scores: the smallest such number that is not below each, reached by the same."""
+    if dtype == np.float64:
+        return limits
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = limits.astype(np.float32)
+        return np.where(rounded < limits, np.nextafter(rounded, np.float32(np.inf)), rounded)
+
+
+def _blocks(n_rows: int, n_thresholds: int) -> NDArray[np.int64]:
+    """Where blocks of rows start and end: never by the number of threads, on which a sum must not depend."""
+    n_blocks = max(1, min(n_rows // ROWS_PER_BLOCK, MOST_BLOCKS, MOST_BLOCK_CELLS // n_thresholds))
+    return np.arange(n_blocks + 1, dtype=np.int64) * n_rows // n_blocks
+
+
+def _run_kernel(
+    labels: Array,
+    scores: Array,
+    weights: Floats | None,
+    indptr: Array,
+    thresholds: Array,
+    order: Array,
+    n_threads: int | None,
+) -> list[Array]:
+    """tp, fp, fn and tn of each user, (n_users, T), ranges of users in threads."""
+    threads = resolve_threads(n_threads)
+    shape = len(indptr) - 1, len(thresholds)
+    counts = [np.empty(shape, np.int64 if weights is None else np.float64) for _ in range(4)]
+    rows = [labels, scores, indptr] if weights is None else [labels, scores, weights, indptr]
+    arguments = [read_only(array) for array in (*rows, thresholds, order)]
+    cost = indptr + np.arange(len(indptr)) * len(thresholds)
+    kernel = _kernel(str(scores.dtype), weighted=weights is not None).suited_to(STEPS_PER_ROW * int(cost[-1]))
+    n_ranges = 1 if cost[-1] < ROWS_PER_BLOCK else min(4 * threads, shape[0])
+    cuts = np.searchsorted(cost, cost[-1] * np.arange(n_ranges + 1) // n_ranges)
+    run_in_threads(lambda at: kernel(*arguments, *counts, cuts[at], cuts[at + 1]), range(n_ranges), threads)
+    return counts
+
+
+@functools.cache
+def _kernel(scores: str, *, weighted: bool) -> Entry:
+    function = confusion.weigh_users if weighted else confusion.count_users
+    return Entry(function, f"{function.__name__}-{scores}", allocates=True)
+
+
+# Ratios
+
+
+def ratio_of(numerator: Array, denominator: Array, zero_division: Any) -> Floats:
+    """Return the ratios; zero_division where nothing is divided by."""
+    value = np.full(denominator.shape, _check_zero_division(zero_division))
+    np.divide(numerator, denominator, out=value, where=denominator != 0)
+    return value
+
+
+def ratio_of_sums(numerator: Array, denominator: Array, zero_division: Any) -> float:
+    """Return the ratio of the sums of all classes."""
+    return float(ratio_of(numerator.sum(keepdims=True), denominator.sum(keepdims=True), zero_division)[0])
+
+
+def f_of_counts(tp: Array, fp: Array, fn: Array, beta: Any, zero_division: Any) -> Floats:
+    """Return F-beta of counts of true positives, false positives and false negatives."""
+    square = check_beta(beta) ** 2
+    return ratio_of((1 + square) * tp, (1 + square) * tp + square * fn + fp, zero_division)
+
+
+# Tables
+
+
+def table_text(lines: list[list[str]], *, left: int) -> list[str]:
+    """Lines of aligned cells, the first `left` columns to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join([*map(str.ljust, line[:left], widths), *map(str.rjust, line[left:], widths[left:])]) for line in lines
+    ]
+
+
+def shown_count(count: float) -> str:
+    """Return a count for people; weights have six digits."""
+    return f"{count:,}" if isinstance(count, int) else f"{count:,.6g}"
+
+
+def more_rows(n: int, what: str) -> list[str]:
+    """Return the line that says how many rows are not shown, if any."""
+    return [f"... {n - SHOWN:,} more {what}"] if n > SHOWN else []
