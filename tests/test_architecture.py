@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -276,3 +277,8 @@ def test_an_evaluator_takes_what_evaluate_takes() -> None:
     both = parameters(fastrec.Evaluator) | parameters(fastrec.Evaluator.update)
     assert both == parameters(fastrec.evaluate)
     assert not set(parameters(fastrec.Evaluator)) & set(parameters(fastrec.Evaluator.update))
+
+
+def test_the_table_of_modules_is_that_of_the_docstrings() -> None:
+    script = runpy.run_path(str(PACKAGE.parent / "scripts" / "readme_modules.py"))
+    assert script["written"](LAYERS) == (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -18,7 +18,8 @@ import numpy as np
 
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.runtime.compiler import MIN_SPACE, NO_DRIVER, Bins, parallel_driver
+from fastrec.runtime.bins import NO_DRIVER, Bins, parallel_driver
+from fastrec.runtime.compiler import MIN_SPACE
 from fastrec.runtime.limits import address_space_left, control_groups
 from fastrec.runtime.threads import run_in_threads, was_forked
 
