@@ -178,7 +178,7 @@ def auc_of_rows(
     Examples
     --------
     >>> import numpy as np
-    >>> from fastrec.scored.curves import auc_of_rows
+    >>> from fastrec.scored.areas import auc_of_rows
     >>> auc_of_rows(np.array([0, 1], np.int8), np.array([0.25, 0.5]))
     1.0
     """
