@@ -52,7 +52,7 @@ class ScoreHistogram(Shared):
     Examples
     --------
     >>> import numpy as np
-    >>> from fastrec.scored.histogram import ScoreHistogram
+    >>> from fastrec import ScoreHistogram
     >>> seen = ScoreHistogram(16)
     >>> seen.add(np.array([0, 1, 0, 1], np.int8), np.array([0.1, 0.2, 0.7, 0.7001]))
     >>> seen.auc(), round(seen.error_bound, 12)
@@ -201,7 +201,7 @@ def bounded_auc(labels: Any, scores: Any, *, bits: int = 22, n_threads: int | No
 
     Examples
     --------
-    >>> from fastrec.scored.histogram import bounded_auc
+    >>> from fastrec import bounded_auc
     >>> bounded_auc([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4])
     BoundedAuc(auc=0.75, bound=0.0)
     """
