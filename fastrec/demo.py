@@ -16,7 +16,7 @@ import numpy as np
 
 from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import InputError
-from fastrec.files.columns import Columns
+from fastrec.files.columns import ListColumns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
 from fastrec.report.report import Report
@@ -45,7 +45,7 @@ class _Shop:
     factors: Array  # float32 (n_items, n_factors)
 
 
-class _Users(NamedTuple):
+class _Shoppers(NamedTuple):
     """A block of users: their tastes, the items they took, and which of these before and after the cut."""
 
     tastes: Array  # float32 (n_users, n_factors)
@@ -91,7 +91,7 @@ def evaluate_demo(paths: dict[str, str], *, n_threads: int | None = None) -> dic
     for name in RECOMMENDERS:
         files = {"recs": paths[name], "truth": paths["truth"]}
         evaluator = Evaluator(list(METRICS), per_user=True, n_threads=n_threads)
-        columns = Columns(by=("segment",))
+        columns = ListColumns(by=("segment",))
         reports[name] = evaluate_lists(evaluator, files, columns, Resources(n_threads=n_threads)).report
     return reports
 
@@ -105,7 +105,7 @@ def _make_shop(rng: np.random.Generator) -> _Shop:
     )
 
 
-def _make_users(rng: np.random.Generator, shop: _Shop, n_users: int) -> _Users:
+def _make_users(rng: np.random.Generator, shop: _Shop, n_users: int) -> _Shoppers:
     """Each user takes items with a probability that grows with their appeal and with the user's taste."""
     tastes = rng.standard_normal((n_users, N_FACTORS), dtype=np.float32) * np.float32(1.3 / N_FACTORS**0.5)
     utility = shop.appeal + tastes @ shop.factors.T
@@ -116,10 +116,10 @@ def _make_users(rng: np.random.Generator, shop: _Shop, n_users: int) -> _Users:
     n_taken = np.clip(rng.lognormal(np.log(14), 1.0, n_users), 1, MOST_ITEMS_TAKEN).astype(np.int64)
     is_taken = np.arange(MOST_ITEMS_TAKEN) < n_taken[:, None]
     after = is_taken & (rng.random(is_taken.shape) < HELD_OUT)
-    return _Users(tastes, taken, is_taken & ~after, after)
+    return _Shoppers(tastes, taken, is_taken & ~after, after)
 
 
-def _history(users: _Users) -> Array:
+def _history(users: _Shoppers) -> Array:
     """What was taken before the cut: bool (n_users, n_items)."""
     history = np.zeros((len(users.taken), N_ITEMS), dtype=bool)
     rows, places = np.nonzero(users.before)
@@ -135,7 +135,9 @@ def _largest(scores: Array, n: int) -> Array:
     return np.take_along_axis(top, order, axis=1)
 
 
-def _truth(rng: np.random.Generator, shop: _Shop, users: _Users, affinity: Array, first_user: int) -> dict[str, Array]:
+def _truth(
+    rng: np.random.Generator, shop: _Shop, users: _Shoppers, affinity: Array, first_user: int
+) -> dict[str, Array]:
     rows, places = np.nonzero(users.after)
     items = users.taken[rows, places]
     liking = affinity[rows, items] + rng.normal(0, 0.8, len(rows))
@@ -149,7 +151,7 @@ def _truth(rng: np.random.Generator, shop: _Shop, users: _Users, affinity: Array
     }
 
 
-def _popular_lists(shop: _Shop, users: _Users, popularity: Array, first_user: int) -> dict[str, Array]:
+def _popular_lists(shop: _Shop, users: _Shoppers, popularity: Array, first_user: int) -> dict[str, Array]:
     """The same order for everyone, without what a user has already."""
     order = np.argsort(-popularity, kind="stable")[: LIST_LENGTH + MOST_ITEMS_TAKEN]
     is_new = ~_history(users)[:, order]
@@ -159,7 +161,7 @@ def _popular_lists(shop: _Shop, users: _Users, popularity: Array, first_user: in
 
 
 def _neighbour_lists(
-    rng: np.random.Generator, shop: _Shop, users: _Users, affinity: Array, first_user: int
+    rng: np.random.Generator, shop: _Shop, users: _Shoppers, affinity: Array, first_user: int
 ) -> dict[str, Array]:
     """By taste and popularity, with an error that shrinks as the history grows; no list without a history."""
     n_history = users.before.sum(axis=1)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.files.columns import Columns, ScoreColumns
+from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
@@ -97,7 +97,7 @@ def ascending(values: Any) -> list[Any]:
 def read_logs(
     recs: Any,
     truth: Any,
-    columns: Columns | None = None,
+    columns: ListColumns | None = None,
     *,
     exclude: Any = None,
     input_format: str = "auto",
@@ -107,7 +107,7 @@ def read_logs(
     keeper = Keeper()
     paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"seen": exclude})
     limits = Resources(**resources)
-    found = evaluate_lists(keeper, paths, columns or Columns(), limits, input_format=input_format)  # type: ignore[arg-type]
+    found = evaluate_lists(keeper, paths, columns or ListColumns(), limits, input_format=input_format)  # type: ignore[arg-type]
     users, codes = keeper.users(), keeper.item_codes()
 
     def side(table: str, *values: str) -> tuple[Any, ...]:
@@ -126,14 +126,14 @@ def read_logs(
 
     texts = any(isinstance(item, str) for item in codes)
     seen = side("exclude") if exclude is not None else None
-    ids = found.users.get((columns or Columns()).user, np.array(users))
+    ids = found.users.get((columns or ListColumns()).user, np.array(users))
     return Logs(side("recs", "rank", "score"), side("truth", "gain"), ids, found.groups, seen)
 
 
-def read_scores(path: Any, columns: ScoreColumns | None = None, **resources: Any) -> ScoredLog:
+def read_scores(path: Any, columns: RowColumns | None = None, **resources: Any) -> ScoredLog:
     """What `evaluate_log` reads."""
     keeper = Keeper()
-    found = evaluate_log(lambda _: keeper, {"log": path}, columns or ScoreColumns(), Resources(**resources))  # type: ignore[arg-type, return-value]
+    found = evaluate_log(lambda _: keeper, {"log": path}, columns or RowColumns(), Resources(**resources))  # type: ignore[arg-type, return-value]
     users, names, codes = keeper.users(), keeper.call["user"], keeper.item_codes()
     keys: list[Any] = [None] * len(keeper.column("log", keeper.call["label"]))
     if isinstance(names, str):

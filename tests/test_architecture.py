@@ -282,3 +282,12 @@ def test_an_evaluator_takes_what_evaluate_takes() -> None:
 def test_the_table_of_modules_is_that_of_the_docstrings() -> None:
     script = runpy.run_path(str(PACKAGE.parent / "scripts" / "readme_modules.py"))
     assert script["written"](LAYERS) == (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def test_no_two_classes_have_one_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(module_of(path))
+    assert not {name: modules for name, modules in homes.items() if len(modules) > 1}

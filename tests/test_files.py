@@ -12,7 +12,7 @@ from read_files import read_logs, read_scores
 
 from fastrec import Evaluator, evaluate, evaluate_files, evaluate_scores
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
-from fastrec.files.columns import ColumnError, Columns, ScoreColumns
+from fastrec.files.columns import ColumnError, ListColumns, RowColumns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
 from fastrec.files.tables import open_database
@@ -49,7 +49,7 @@ def read(write):
 
     def read_both(recs, truth, *, exclude=None, **columns):
         seen = None if exclude is None else write(exclude)
-        return read_logs(write(recs), write(truth), Columns(**columns), exclude=seen)
+        return read_logs(write(recs), write(truth), ListColumns(**columns), exclude=seen)
 
     return read_both
 
@@ -247,7 +247,7 @@ def test_a_rank_twice_is_an_error_for_one_user_only(read, write):
     assert lists(read(recs, truth).recs) == [[2, 3], [1]]
     files = {"recs": write(recs | {"rank": [1, 1, 1]}), "truth": write(truth)}
     with pytest.raises(InputError, match=r"parquet: column 'rank' holds a rank twice for one user: user 'a', rank 1; "):
-        evaluate_lists(Evaluator(["mrr"]), files, Columns(), Resources())
+        evaluate_lists(Evaluator(["mrr"]), files, ListColumns(), Resources())
 
 
 def test_gains(read):
@@ -311,7 +311,7 @@ LOG = "user_id,item_id,label,score\n2,5,0,.5\n1,6,1,.25\n2,7,1,-inf\n"
 @pytest.fixture
 def read_log(write):
     def read_one(content, **columns):
-        return read_scores(write(content), ScoreColumns(**columns))
+        return read_scores(write(content), RowColumns(**columns))
 
     return read_one
 

@@ -17,7 +17,7 @@ import fastrec
 import fastrec.files.evaluate
 from fastrec import evaluate_files
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
-from fastrec.files.columns import ColumnError, Columns, ScoreColumns
+from fastrec.files.columns import ColumnError, ListColumns, RowColumns
 from fastrec.files.formats import recognise, sources
 from fastrec.inputs.users import NO_LABEL
 
@@ -102,7 +102,7 @@ def test_what_may_be_a_csv_is_not_taken_for_trec(fails, first):
 
 def test_a_header_with_the_wanted_names_is_not_taken_for_trec(write):
     text = "1\t0\t5\t2\n7\t0\t8\t9\n"
-    assert read_logs(write(text), write(text), Columns(user="1", item="5")).user_ids.tolist() == [7]
+    assert read_logs(write(text), write(text), ListColumns(user="1", item="5")).user_ids.tolist() == [7]
 
 
 def test_a_format_that_is_not_known(fails):
@@ -241,25 +241,25 @@ def test_lines_are_counted_with_the_blank_ones(fails):
 @pytest.mark.parametrize("name", ['é"; DROP TABLE x; --', "item;id, 'of' {the}", "a\nb", "/a/~b", "$.x[0]"])
 def test_any_name_of_a_key(write, name):
     text = jsonl({"user_id": 1, name: 5, "Rank": 2}, {"user_id": 1, name: 6, "Rank": 1})
-    logs = read_logs(write(text), write(text), Columns(item=name, rank="Rank"))
+    logs = read_logs(write(text), write(text), ListColumns(item=name, rank="Rank"))
     assert lists(logs.recs) == [[6, 5]]
 
 
 def test_names_of_keys_that_differ_in_case_alone(write):
     text = jsonl({"user_id": 1, "User_Id": 2, "item_id": 5})
-    assert read_logs(write(text), write(text), Columns(user="User_Id")).user_ids.tolist() == [2]
-    logs = read_logs(write(text), write(text), Columns(by=("User_Id",)))
+    assert read_logs(write(text), write(text), ListColumns(user="User_Id")).user_ids.tolist() == [2]
+    logs = read_logs(write(text), write(text), ListColumns(by=("User_Id",)))
     assert (logs.user_ids.tolist(), logs.groups["User_Id"].tolist()) == ([1], [2])
 
 
 def test_groups_of_json_lines(write):
     text = jsonl({"user_id": 1, "item_id": 5, "zip": "007"}, {"user_id": 2, "item_id": 5})
-    assert read_logs(write(text), write(text), Columns(by=("zip",))).groups["zip"].tolist() == ["007", NO_LABEL]
+    assert read_logs(write(text), write(text), ListColumns(by=("zip",))).groups["zip"].tolist() == ["007", NO_LABEL]
 
 
 def test_a_log_of_json_lines_and_the_place_of_its_rows(write):
     text = jsonl(*({"user_id": user, "label": user % 2, "score": 0.5} for user in (3, 2, 1)))
-    log = read_scores(write("\n" + text), ScoreColumns())
+    log = read_scores(write("\n" + text), RowColumns())
     assert log.labels.tolist() == [1, 0, 1] and log.user_ids.tolist() == [1, 2, 3]
     with pytest.raises(InputError, match=r"labels must be 0 or 1 for auc, found 2.* in line 6"):
         evaluate_files(write("\n" + text + "\n" + jsonl({"user_id": 9, "label": 2, "score": 0.5})), metrics="auc")
@@ -279,12 +279,12 @@ def test_the_ranks_of_a_run_order_it_only_if_they_are_named(write):
     run = "q Q0 a 1 .1 t\nq Q0 b 3 .2 t\nq Q0 c 2 .3 t\n"
     qrels = "q 0 a 1\n"
     assert rows(read_logs(write(run), write(qrels)).recs) == [([0, 1, 2], [0.1, 0.2, 0.3])]
-    assert rows(read_logs(write(run), write(qrels), Columns(rank="rank")).recs) == [([0, 2, 1],)]
+    assert rows(read_logs(write(run), write(qrels), ListColumns(rank="rank")).recs) == [([0, 2, 1],)]
 
 
 def test_names_of_columns_are_for_other_files(write):
     truth = {"session": ["q1"], "sku": ["d2"], "grade": [3], "country": ["NL"]}
-    columns = Columns(user="session", item="sku", gain="grade", score="s", by=("country",))
+    columns = ListColumns(user="session", item="sku", gain="grade", score="s", by=("country",))
     logs = read_logs(write(RUN), write(truth), columns)
     assert rows(logs.truth)[0] == ([1], [3.0]) and logs.groups["country"].tolist() == ["NL", NO_LABEL]
 
@@ -554,7 +554,7 @@ def test_partitions_are_columns(write, format_):
         path = write(contents[format_], f"logs/zip=no/{folder}/x")
     base = path.removesuffix(f"/{folders[-1]}/x")
     for name in (base, f"{base}/*", f"{base}/**/x"):
-        logs = read_logs(name, write({"user_id": [1, 2, 3], "item_id": [5, 6, 7]}), Columns(by=("zip",)))
+        logs = read_logs(name, write({"user_id": [1, 2, 3], "item_id": [5, 6, 7]}), ListColumns(by=("zip",)))
         assert logs.user_ids.tolist() == [1, 2, 3] and lists(logs.recs) == [[5], [5], [5]]
         assert logs.groups["zip"].tolist() == ["007", "8/9", NO_LABEL]
 
@@ -563,7 +563,7 @@ def test_partitions_are_columns(write, format_):
 def test_any_name_of_a_partition(write, name):
     write({"user_id": [1], "item_id": [5]}, f"logs/{name}=[x]*'/part")
     folder = write({"user_id": [2], "item_id": [5]}, f"logs/{name}=é=\n/part").split(f"/{name}")[0]
-    assert read_logs(folder, write(TRUTH), Columns(by=(name,))).groups[name].tolist() == ["[x]*'", "é=\n"]
+    assert read_logs(folder, write(TRUTH), ListColumns(by=(name,))).groups[name].tolist() == ["[x]*'", "é=\n"]
 
 
 def test_text_of_partitions_is_not_a_number(write, fails):
@@ -578,7 +578,7 @@ def test_text_of_partitions_is_not_a_number(write, fails):
 def test_a_column_in_the_file_wins_over_a_partition(write):
     write({"user_id": [1], "item_id": [5], "day": [3]}, "logs/day=4/x")
     folder = os.path.dirname(os.path.dirname(write({"user_id": [2], "item_id": [5], "day": [5]}, "logs/day=6/x")))
-    assert read_logs(folder, write(TRUTH), Columns(by=("day",))).groups["day"].tolist() == [3, 5]
+    assert read_logs(folder, write(TRUTH), ListColumns(by=("day",))).groups["day"].tolist() == [3, 5]
 
 
 def test_folders_of_a_file_that_is_named_are_no_partitions(write):
@@ -590,7 +590,7 @@ def test_folders_of_a_file_that_is_named_are_no_partitions(write):
 def test_a_file_outside_of_the_partitions(write, fails):
     write({"user_id": [1], "item_id": [5]}, "logs/day=4/x")
     folder = os.path.dirname(write({"user_id": [1], "item_id": [5]}, "logs/x"))
-    assert fails(folder, columns=Columns(by=("day",))) == "PATH/x: no column 'day', which PATH/day=4/x has"
+    assert fails(folder, columns=ListColumns(by=("day",))) == "PATH/x: no column 'day', which PATH/day=4/x has"
     assert lists(read_logs(folder, write(TRUTH)).recs) == [[5, 5], []]
 
 

@@ -346,7 +346,7 @@ def test_an_integer_in_a_csv_is_not_rounded_beside_decimals(number: str, tmp_pat
 
 def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
-    from fastrec.files.columns import ScoreColumns
+    from fastrec.files.columns import RowColumns
     from fastrec.files.resources import Resources
     from fastrec.files.rows import evaluate_log
 
@@ -355,7 +355,7 @@ def test_users_of_two_columns_may_end_in_nul(tmp_path: Path) -> None:
     found = evaluate_log(
         lambda _: fastrec.ScoreEvaluator("gauc", per_user=True),
         {"log": path},
-        ScoreColumns(users=("a", "b")),
+        RowColumns(users=("a", "b")),
         Resources(),
     )
     assert {name: users.tolist() for name, users in found.users.items()} == {"a": ["x", "x\0"], "b": [1, 2]}

@@ -17,7 +17,7 @@ from test_laws import group_bits, mean_bits, user_bits
 
 import fastrec
 from fastrec.files import job, resources
-from fastrec.files.columns import Columns, ScoreColumns
+from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
 from fastrec.files.paths import find_files
@@ -142,7 +142,7 @@ def test_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: bool, tie
 
     def evaluate() -> Any:
         evaluator = fastrec.Evaluator(LIST_METRICS, per_user=True, ties=ties)
-        return evaluate_lists(evaluator, paths, Columns(by=("plan", "year")), Resources(temp_directory=tmp_path))
+        return evaluate_lists(evaluator, paths, ListColumns(by=("plan", "year")), Resources(temp_directory=tmp_path))
 
     whole = evaluate()
     for batch_rows in (50, 2048):
@@ -166,7 +166,7 @@ def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: tuple[str,
     pq.write_table(pa.table(columns), path, row_group_size=1000)
     # sums over rows that belong to nobody are rounded where the rows are cut; their order is not
     metrics = LOG_METRICS if users else ["auc", "average_precision"]
-    wanted = ScoreColumns(users=users, by=("plan",) if users else ())
+    wanted = RowColumns(users=users, by=("plan",) if users else ())
 
     def evaluate() -> Any:
         def make(_: bool) -> fastrec.ScoreEvaluator:
@@ -188,11 +188,11 @@ def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def watch(*what: Any) -> None:
         told.append(what)
 
-    evaluate_lists(fastrec.Evaluator(["mrr"]), paths, Columns(), Resources(), watch)
+    evaluate_lists(fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
     assert told == [("evaluating", 0, n_rows), ("evaluating", n_rows, n_rows)]
     told.clear()
     stream_everything(monkeypatch, 500)
-    evaluate_lists(fastrec.Evaluator(["mrr"]), paths, Columns(), Resources(), watch)
+    evaluate_lists(fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
     stages = {stage: [done for name, done, _ in told if name == stage] for stage, _, _ in told}
     assert list(stages) == ["sorting", "evaluating"]
     assert {260 * 20, 260 * 26} <= set(stages["sorting"])  # where the sort of the next file begins
@@ -290,7 +290,7 @@ def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.Monk
         evaluate_lists(
             fastrec.Evaluator(["mrr"]),
             {"recs": tmp_path / "recs", "truth": tmp_path / "truth"},
-            Columns(),
+            ListColumns(),
             Resources(temp_directory=tmp_path),
         )
     assert sorted(os.listdir(tmp_path)) == ["recs", "truth"]
@@ -350,7 +350,7 @@ def test_texts_that_are_longer_than_a_sample_says(tmp_path: Path) -> None:
     table = pa.table({"user_id": [f"u{row // 10}" for row in rows.tolist()], "item_id": texts})
     path = tmp_path / "lists.parquet"
     pq.write_table(table, path, row_group_size=10_000)
-    found = find_plain({"recs": find_files(str(path))}, Columns(), "auto")
+    found = find_plain({"recs": find_files(str(path))}, ListColumns(), "auto")
     size = size_of_plain(found.values())
     assert size.text < table.nbytes / 4
     assert read_plain(found, 2, size, size.n_bytes) is None
@@ -362,8 +362,10 @@ def test_a_field_of_a_struct_is_not_counted_as_the_column_of_its_name(tmp_path: 
     nested = pa.array([{"item_id": f"{nth:01000}", "user_id": "x" * 900} for nth in range(2_000)])
     for name, columns in (("flat", ids), ("nested", {"more": nested, **ids})):
         pq.write_table(pa.table(columns), tmp_path / name)
-    assert estimate_bytes(str(tmp_path / "nested"), Columns()) == estimate_bytes(str(tmp_path / "flat"), Columns())
-    assert estimate_bytes(str(tmp_path / "nested"), Columns(item="more")) > 2_000 * 1_500
+    assert estimate_bytes(str(tmp_path / "nested"), ListColumns()) == estimate_bytes(
+        str(tmp_path / "flat"), ListColumns()
+    )
+    assert estimate_bytes(str(tmp_path / "nested"), ListColumns(item="more")) > 2_000 * 1_500
 
 
 @pytest.mark.parametrize("keys", [("user",), ("user", "other"), ()])

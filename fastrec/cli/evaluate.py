@@ -28,7 +28,7 @@ from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
 
 if TYPE_CHECKING:
-    from fastrec.files.columns import ScoreColumns
+    from fastrec.files.columns import RowColumns
     from fastrec.files.job import Evaluated
     from fastrec.metrics.declaration import Call
     from fastrec.report.report import Report
@@ -157,7 +157,7 @@ def check_kind(ctx: click.Context, *, is_log: bool) -> None:
 
 def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
     from fastrec.evaluation.lists import Evaluator
-    from fastrec.files.columns import Columns
+    from fastrec.files.columns import ListColumns
     from fastrec.files.lists import evaluate_lists
 
     named = planned(options, None)
@@ -168,7 +168,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
     if len(users) > 1:
         raise click.UsageError("several --user-col are for a LOG: leave out TRUTH")
     check_outputs([recs, truth, options["exclude"], options["users"]], options)
-    columns = Columns(
+    columns = ListColumns(
         user=users[0],
         item=column_of(options, "item_col", "item_id"),
         rank=options["rank_col"],
@@ -258,9 +258,9 @@ def _needing_users(options: dict[str, Any], calls: list[Call]) -> list[str]:
     return needing + [name for name, value in (("--by", options["by"]), ("--per-user", options["per_user"])) if value]
 
 
-def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
+def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> RowColumns:
     """The columns that the metrics need."""
-    from fastrec.files.columns import ScoreColumns
+    from fastrec.files.columns import RowColumns
 
     ratings = has_ratings(options)
     if ratings and (options["label_col"] is not None or options["score_col"] is not None):
@@ -268,7 +268,7 @@ def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> ScoreColumns:
     by_id = options["ties"] in ("id_asc", "id_desc")
     names = ("target", "prediction") if ratings else ("label", "score")
     label, score = (column_of(options, f"{name}_col", name) for name in names)
-    return ScoreColumns(
+    return RowColumns(
         label=label,
         score=score,
         ratings=ratings,

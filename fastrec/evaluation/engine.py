@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.exact import sum_digits
-from fastrec.evaluation.run import Source, launch
+from fastrec.evaluation.run import KernelInput, launch
 from fastrec.evaluation.sources import ListSource, Scores
 from fastrec.exceptions import MetricError
 from fastrec.inputs.ragged import read_only
@@ -88,13 +88,13 @@ def _kind_of(source: ListSource | Scores) -> tuple[bool, int]:
 class Batch(NamedTuple):
     """The data of one call."""
 
-    source: Source
+    source: KernelInput
     users: Users
     n_groups: int
     n_threads: int
 
 
-class Part(NamedTuple):
+class BatchSums(NamedTuple):
     totals: Array
     counts: Array
     facts: Array
@@ -110,7 +110,7 @@ def _empty_outcome(plan: Plan, n_users: int, n_groups: int) -> Outcome:
     )
 
 
-def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, Part]]:
+def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, BatchSums]]:
     """Everything in the kernel; several launches only for large inputs."""
     source = batch.source
     stored = np.empty((plan.n_stored, 0)) if per_user is None else per_user
@@ -121,12 +121,14 @@ def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | No
         yield min((int(blocks[-1]) + 1) * op.BLOCK, n_users), _part(totals, None)
 
 
-def _run_formulas(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, Part]]:
+def _run_formulas(
+    plan: Plan, program: Program, batch: Batch, per_user: Array | None
+) -> Iterator[tuple[int, BatchSums]]:
     """Kernel, formulas on arrays and sums for a few thousand users at a time, in threads of our own."""
     array_program = plan.array_program()
     n_users = batch.source.n_users
 
-    def work(at: int) -> Part:
+    def work(at: int) -> BatchSums:
         first, last = at * USERS_PER_FORMULA, min((at + 1) * USERS_PER_FORMULA, n_users)
         source = batch.source.part(first, last)
         users = Users(*(read_only(part[:, first:last]) for part in batch.users))
@@ -176,11 +178,11 @@ def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
         ) from None
 
 
-def _part(totals: Totals, more: Totals | None) -> Part:
+def _part(totals: Totals, more: Totals | None) -> BatchSums:
     sums = sum_digits(totals.fixed, totals.general)
     if more is not None:
         sums = np.concatenate([sums, sum_digits(more.fixed, more.general)], axis=1)
-    return Part(sums, totals.counts.sum(axis=0), totals.facts.sum(axis=0))
+    return BatchSums(sums, totals.counts.sum(axis=0), totals.facts.sum(axis=0))
 
 
 def _nothing(n_users: int) -> ListSource:
@@ -189,7 +191,7 @@ def _nothing(n_users: int) -> ListSource:
     return ListSource(np.zeros(0, np.int32), none, np.zeros(0, np.int32), none, None)
 
 
-def _launches(source: Source, steps_of_user: int, n_threads: int) -> Iterator[Array]:
+def _launches(source: KernelInput, steps_of_user: int, n_threads: int) -> Iterator[Array]:
     """Blocks of users, as many at a time as one launch should take."""
     first = np.arange(-(-source.n_users // op.BLOCK)) * op.BLOCK
     launches = (source.rows_before(first) + first * steps_of_user) // (n_threads * STEPS_PER_LAUNCH)

@@ -23,7 +23,7 @@ from fastrec.checks import (
 )
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import FORM as SEEN
-from fastrec.evaluation.state import Part, State
+from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import InputError, InputTypeError, MetricError, one_line, shown
 from fastrec.inputs.frames import Columns, read_user_labels
 from fastrec.inputs.hints import HINT, Example, Hint
@@ -441,7 +441,7 @@ class BaseEvaluator(Shared, ABC):
         record(report, lines, silent=silent)
         return report
 
-    def _estimate(self, users: Part, value: Any) -> Estimate:
+    def _estimate(self, users: GroupSums, value: Any) -> Estimate:
         return Estimate(*users.estimate(value))
 
     @abstractmethod

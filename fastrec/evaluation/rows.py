@@ -14,7 +14,7 @@ from fastrec.checks import (
 )
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.row_rules import check_row_metrics, check_values, collect_runs, make_source
-from fastrec.evaluation.state import Part, RunKey, State
+from fastrec.evaluation.state import GroupSums, RunKey, State
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.lists import (
@@ -243,7 +243,7 @@ class ScoreEvaluator(BaseEvaluator):
         if kind := document["batches"]:
             self._grouped, self._row_weights = kind["having users"], kind["having sample_weight"]
 
-    def _estimate(self, users: Part, value: Any) -> Estimate:
+    def _estimate(self, users: GroupSums, value: Any) -> Estimate:
         mean, error, n_users = users.estimate(value)
         if self._grouped is False:  # sums over rows that belong to nobody know nothing of their spread
             error, n_users = (error if value.over_rows is not None else math.nan), 0

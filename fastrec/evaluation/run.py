@@ -12,7 +12,7 @@ from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
 from fastrec.runtime.launch import SMALL_ROWS, Kernel, run_bins
 
-__all__ = ["Source", "launch"]
+__all__ = ["KernelInput", "launch"]
 
 
 Array = np.ndarray[Any, Any]
@@ -20,7 +20,7 @@ HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this
 HEAVY_FACTOR = 6
 
 
-class Source(Protocol):
+class KernelInput(Protocol):
     """Users and their rows, in the form that a kernel takes."""
 
     @property
@@ -30,7 +30,7 @@ class Source(Protocol):
     def rows_before(self, users: Array) -> Array:
         """Rows of all users before each of the given ones."""
 
-    def part(self, first: int, last: int) -> Source:
+    def part(self, first: int, last: int) -> KernelInput:
         """Users first..last-1."""
 
     def kernel(self) -> Kernel:
@@ -44,7 +44,7 @@ class Source(Protocol):
 
 
 def launch(
-    source: Source, program: Program, users: Users, stored: Array, n_groups: int, blocks: Array, n_threads: int
+    source: KernelInput, program: Program, users: Users, stored: Array, n_groups: int, blocks: Array, n_threads: int
 ) -> Totals:
     """Evaluate some blocks of users and return the totals of all bins."""
     rows = block_rows(source, blocks)
@@ -57,7 +57,7 @@ def launch(
     return totals
 
 
-def block_rows(source: Source, blocks: Array) -> Array:
+def block_rows(source: KernelInput, blocks: Array) -> Array:
     """Rows in each block."""
     first = blocks * BLOCK
     last = np.minimum(first + BLOCK, source.n_users)

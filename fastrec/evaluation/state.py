@@ -23,7 +23,7 @@ from fastrec.report.soundness import SLACK, check_range
 if TYPE_CHECKING:
     from fastrec.scored.runs import ScoreRuns
 
-__all__ = ["FORM", "GroupKey", "Part", "RunKey", "State"]
+__all__ = ["FORM", "GroupKey", "GroupSums", "RunKey", "State"]
 
 Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
@@ -168,21 +168,21 @@ class State:
         """Users in a column of the counts, by the call's own `min_gain`."""
         return int(self._counts[0, 0, column])
 
-    def part(self, group: GroupKey | None = None) -> Part:
+    def part(self, group: GroupKey | None = None) -> GroupSums:
         """What was seen of all users, or of a group."""
         row = 0 if group is None else self._groups[group]
         runs = {view: own for (view, key), own in self.runs.items() if key == group}
         if self.n_users == 0:
             runs |= {value.view: _no_runs() for value in self.plan.values if value.over_rows is not None}
-        return Part(self.plan, self._totals[row], self._counts[row], runs)
+        return GroupSums(self.plan, self._totals[row], self._counts[row], runs)
 
-    def rest(self, group: GroupKey) -> Part:
+    def rest(self, group: GroupKey) -> GroupSums:
         """What was seen of all users but those of a group; the order of their rows is not kept."""
         row = self._groups[group]
-        return Part(self.plan, self._totals[0] - self._totals[row], self._counts[0] - self._counts[row], {})
+        return GroupSums(self.plan, self._totals[0] - self._totals[row], self._counts[0] - self._counts[row], {})
 
 
-class Part(NamedTuple):
+class GroupSums(NamedTuple):
     """Sums over some users, and the estimates they give."""
 
     plan: Plan

@@ -12,7 +12,7 @@ from fastrec.exceptions import FastrecError, InputError
 if TYPE_CHECKING:
     pass
 
-__all__ = ["ColumnError", "Columns", "ScoreColumns", "TooLargeError"]
+__all__ = ["ColumnError", "ListColumns", "RowColumns", "TooLargeError"]
 
 
 class ColumnError(InputError):
@@ -28,7 +28,7 @@ class TooLargeError(FastrecError):
 
 
 @dataclass(frozen=True)
-class Columns:
+class ListColumns:
     """Which column holds what. `None` takes `rank`, `score`, `gain` where a file has a column of that name.
 
     The lists are ordered by the rank column, else by the score column, else as the rows stand in the file. A
@@ -76,7 +76,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class ScoreColumns:
+class RowColumns:
     """Which column of a scored log holds what.
 
     `users` may be several columns: each combination of their values is then a user. `None` takes `user_id` if there

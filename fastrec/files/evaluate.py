@@ -13,7 +13,7 @@ from fastrec.checks import check_path, check_progress, check_text, listed
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.files.columns import Columns, ScoreColumns
+from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.inputs.frames import read_user_labels
 from fastrec.metrics.declaration import nearest
 from fastrec.report.report import Report
@@ -129,7 +129,7 @@ def evaluate_files(
     if truth is None:
         _refuse_given("a log, without truth", rank=rank, gain=gain, exclude=exclude)
         scorer = ScoreEvaluator(metrics, k=k, n_threads=n_threads, **options)
-        log_columns = ScoreColumns(
+        log_columns = RowColumns(
             label="label" if label is None else label,
             score="score" if score is None else score,
             ratings=scorer.needs_targets,
@@ -149,7 +149,7 @@ def evaluate_files(
     _refuse_given("lists, with truth", label=label, sample_weight=sample_weight)
     if keys is not None and len(keys) != 1:
         raise InputError(f"user must be the name of one column of lists, found {user!r}")
-    columns = Columns(
+    columns = ListColumns(
         "user_id" if keys is None else keys[0], "item_id" if item is None else item, rank, score, gain, groupings
     )
     evaluator = Evaluator(metrics, k=k, n_threads=n_threads, **options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastrec.evaluation.lists import Evaluator
-from fastrec.files.columns import Columns
+from fastrec.files.columns import ListColumns
 from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
 from fastrec.files.formats.recognise import recognise
@@ -94,7 +94,7 @@ def _example(con: DuckDBPyConnection, role: str, file: File) -> str:
     return "nothing" if found is None else short_text(found)
 
 
-def left_open(recs: Collection[str], truth: Collection[str], columns: Columns, evaluator: Evaluator) -> LeftOpen:
+def left_open(recs: Collection[str], truth: Collection[str], columns: ListColumns, evaluator: Evaluator) -> LeftOpen:
     """What the roles of the columns that are used leave open."""
     ungraded = "gain" not in truth and evaluator.settings["min_gain"] != "any"
     return LeftOpen(not {"rank", "score"} & {*recs}, ungraded, columns.gain is None)
@@ -116,7 +116,7 @@ def hints_of_tables(con: DuckDBPyConnection, report: Report, files: Mapping[str,
     return () if why is None else (why,)
 
 
-def hints_of_files(report: Report, job: FileJob[Columns]) -> tuple[str, ...]:
+def hints_of_files(report: Report, job: FileJob[ListColumns]) -> tuple[str, ...]:
     """The same for files that no database has read yet."""
     if _unmatched(report) is None:
         return ()
@@ -126,7 +126,7 @@ def hints_of_files(report: Report, job: FileJob[Columns]) -> tuple[str, ...]:
 
 
 def hints_of_files_columns(
-    names: tuple[Sequence[str], Sequence[str]], columns: Columns, left: LeftOpen, opened: Callable[[], Opened]
+    names: tuple[Sequence[str], Sequence[str]], columns: ListColumns, left: LeftOpen, opened: Callable[[], Opened]
 ) -> tuple[str, ...]:
     """What the columns of lists and truth, given by name, say that nobody named; files are opened to look at values."""
 
@@ -179,7 +179,7 @@ def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, 
     return are_disordered(role, np.asarray(rows["value"])[np.argsort(users, kind="stable")], indptr)
 
 
-def hints_of_columns_in(job: FileJob[Columns], left: LeftOpen) -> tuple[str, ...]:
+def hints_of_columns_in(job: FileJob[ListColumns], left: LeftOpen) -> tuple[str, ...]:
     """The same of Parquet files that no database has read; their names of columns mostly say that there is nothing."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     sides = {table: find_files(os.fspath(job.paths[table])) for table in ("recs", "truth")}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from fastrec.exceptions import FastrecError
-from fastrec.files.columns import Columns, ScoreColumns, TooLargeError
+from fastrec.files.columns import ListColumns, RowColumns, TooLargeError
 from fastrec.files.database import interruptible
 from fastrec.files.formats.base import Source, one_row, quoted
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
@@ -57,7 +57,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
-AnyColumns = TypeVar("AnyColumns", bound=Columns | ScoreColumns)
+AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns)
 Progress = Callable[[int, int], Any]
 Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are done and all rows of it
 Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # of the columns of users, and of ids
@@ -206,7 +206,7 @@ def numbers_sql(file: File, roles: Sequence[str]) -> list[str]:
 @contextlib.contextmanager
 def _database(
     paths: Mapping[str, Path],
-    columns: Columns | ScoreColumns,
+    columns: ListColumns | RowColumns,
     resources: Resources,
     input_format: str,
     roles: Roles,
@@ -270,7 +270,7 @@ def _load_in_memory(
         return None
 
 
-def _estimate(paths: Iterable[Path], columns: Columns | ScoreColumns, input_format: str) -> int:
+def _estimate(paths: Iterable[Path], columns: ListColumns | RowColumns, input_format: str) -> int:
     """About the bytes of the wanted columns of all files."""
     return sum(estimate_bytes(os.fspath(path), columns, input_format) for path in paths)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastrec.evaluation.lists import Evaluator
-from fastrec.files.columns import Columns
+from fastrec.files.columns import ListColumns
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
 
@@ -30,7 +30,7 @@ Path = str | os.PathLike[str]
 def evaluate_lists(
     evaluator: Evaluator,
     paths: Mapping[str, Path],
-    columns: Columns,
+    columns: ListColumns,
     resources: Resources,
     watch: Watch = lambda *_: None,
     *,
@@ -62,7 +62,7 @@ def evaluate_lists(
         return found
 
 
-def _evaluate_whole_lists(evaluator: Evaluator, job: FileJob[Columns]) -> Evaluated | None:
+def _evaluate_whole_lists(evaluator: Evaluator, job: FileJob[ListColumns]) -> Evaluated | None:
     """The same of files that fit in memory and need no database; None if one is needed."""
     whole = job.read_whole()
     if whole is None or not job.take_whole(

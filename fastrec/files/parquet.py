@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.files.columns import ColumnError, Columns, ScoreColumns
+from fastrec.files.columns import ColumnError, ListColumns, RowColumns
 from fastrec.files.formats.parquet import damages_of_parquet
 from fastrec.files.formats.recognise import recognise
 from fastrec.files.paths import Files, utf8_path
@@ -64,7 +64,7 @@ class Plain(NamedTuple):
 
 
 def find_plain(
-    sources: Mapping[str, Files], columns: Columns | ScoreColumns, input_format: str
+    sources: Mapping[str, Files], columns: ListColumns | RowColumns, input_format: str
 ) -> dict[str, Plain] | None:
     """What is to be read of the files of each table; None if they are to be read otherwise."""
     if columns.by or "users" in sources:
@@ -110,7 +110,7 @@ def _looks_narrow(plain: Plain, role: str) -> bool:
         return False
 
 
-def _open(table: str, files: Files, columns: Columns | ScoreColumns) -> Plain | None:
+def _open(table: str, files: Files, columns: ListColumns | RowColumns) -> Plain | None:
     """Files that have the wanted columns, the same in all of them and of the usual types."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     groups: list[_Group] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrec.evaluation.rows import ScoreEvaluator
-from fastrec.files.columns import ScoreColumns
+from fastrec.files.columns import RowColumns
 from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import Report
@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 def evaluate_log(
     make_evaluator: Callable[[bool], ScoreEvaluator],
     paths: Mapping[str, Path],
-    columns: ScoreColumns,
+    columns: RowColumns,
     resources: Resources,
     watch: Watch = lambda *_: None,
     curves: Callable[[Array, Array, Array | None], Any] | None = None,
@@ -72,7 +72,7 @@ def evaluate_log(
 
 def _evaluate_whole_log(
     make_evaluator: Callable[[bool], ScoreEvaluator],
-    job: FileJob[ScoreColumns],
+    job: FileJob[RowColumns],
     curves: Callable[[Array, Array, Array | None], Any] | None,
 ) -> Evaluated | None:
     """The same of a file that fits in memory and needs no database; None if one is needed."""
@@ -91,7 +91,7 @@ def _evaluate_whole_log(
 def _finish_rows(
     report: Report,
     rows: Any,
-    columns: ScoreColumns,
+    columns: RowColumns,
     curves: Callable[[Array, Array, Array | None], Any] | None,
 ) -> Evaluated:
     """What was found in a log that is in memory, columns named by role."""
@@ -108,7 +108,7 @@ def _finish_rows(
 def _update_log(
     evaluator: ScoreEvaluator,
     rows: Any,
-    columns: ScoreColumns,
+    columns: RowColumns,
     by: UserLabels | Sequence[str] | None,
     progress: Progress | None,
 ) -> None:

@@ -49,7 +49,7 @@ def sort_rows(con: DuckDBPyConnection, table: str, select: str, keys: Sequence[s
     """Make `table` of the rows of `select`, sorted by some columns and `place`, which it does not get."""
     import duckdb
 
-    rows = _Rows(con, table, select, quoted([*keys, "place"][0]), ", ".join(map(quoted, (*keys, "place"))))
+    rows = _TableRows(con, table, select, quoted([*keys, "place"][0]), ", ".join(map(quoted, (*keys, "place"))))
     if n_ranges == 1:
         try:
             run(con, f"CREATE TABLE {table} AS {rows.sorted('')}", tick)
@@ -67,7 +67,7 @@ def sort_rows(con: DuckDBPyConnection, table: str, select: str, keys: Sequence[s
         rows.add(each, tick_of_range)
 
 
-class _Rows(NamedTuple):
+class _TableRows(NamedTuple):
     """Rows on their way into a table."""
 
     con: DuckDBPyConnection

@@ -24,7 +24,7 @@ from fastrec.runtime.launch import resolve_threads
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.columns import ColumnError, Columns, ScoreColumns, TooLargeError
+from fastrec.files.columns import ColumnError, ListColumns, RowColumns, TooLargeError
 
 __all__ = [
     "File",
@@ -130,7 +130,7 @@ def disk_is_full(error: Exception) -> bool:
     return "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
 
 
-def estimate_bytes(path: str, columns: Columns | ScoreColumns, input_format: str = "auto") -> int:
+def estimate_bytes(path: str, columns: ListColumns | RowColumns, input_format: str = "auto") -> int:
     """About what a copy of the wanted columns of the files of a path takes in memory."""
     files = find_files(path)
     if recognise(files, columns.names, input_format) != "parquet":
@@ -159,7 +159,7 @@ def text_bytes(con: DuckDBPyConnection, table: str, roles: Sequence[str]) -> int
 
 
 def load(
-    con: DuckDBPyConnection, table: str, path: str, columns: Columns | ScoreColumns, input_format: str = "auto"
+    con: DuckDBPyConnection, table: str, path: str, columns: ListColumns | RowColumns, input_format: str = "auto"
 ) -> File:
     """Copy the wanted columns of a file, a folder or a pattern into a table, named by role, and check them."""
     if table == "users" and input_format == "trec":  # which has no labels of users
@@ -205,13 +205,13 @@ def _convert_booleans(con: DuckDBPyConnection, table: str, roles: Sequence[str])
 
 
 def _copy(
-    con: DuckDBPyConnection, table: str, files: Files, columns: Columns | ScoreColumns, input_format: str
+    con: DuckDBPyConnection, table: str, files: Files, columns: ListColumns | RowColumns, input_format: str
 ) -> tuple[Source, dict[str, str]]:
     """Make the table; what was read, and {role: column}."""
     import duckdb
 
     format_ = recognise(files, columns.names, input_format)
-    if format_ == "trec" and isinstance(columns, Columns) and columns.rank is None:
+    if format_ == "trec" and isinstance(columns, ListColumns) and columns.rank is None:
         columns = replace(columns, score=columns.usual["score"])  # the ranks in a run have no say in TREC
     for attempt in range(ATTEMPTS[format_]):
         try:
@@ -236,7 +236,7 @@ def _copy(
     raise InputError(f"{files.path}: cannot be read as {FORMAT_NAMES[format_]}: {reason}") from cause
 
 
-def _find_roles(source: Source, table: str, columns: Columns | ScoreColumns) -> dict[str, str]:
+def _find_roles(source: Source, table: str, columns: ListColumns | RowColumns) -> dict[str, str]:
     """{role: column}, the same columns of the same types in all files."""
     (first, found), *others = source.variants
     names = columns.roles(table, first, list(found))

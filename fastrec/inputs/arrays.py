@@ -18,7 +18,7 @@ from fastrec.inputs.ragged import Ragged, as_array, check_indptr
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
 
-__all__ = ["RawSide", "Side", "check_numbers", "read_pair", "read_side"]
+__all__ = ["FlatSide", "RawSide", "check_numbers", "read_pair", "read_side"]
 
 Array = np.ndarray[Any, Any]
 FORMS = (
@@ -40,7 +40,7 @@ class RawSide(NamedTuple):
     ranks: Array | None = None  # of each item, ascending within a user, where those of some user have gaps
 
 
-class Side(NamedTuple):
+class FlatSide(NamedTuple):
     """Lists or truth of all users, end to end."""
 
     items: Array  # int32 or int64

@@ -140,7 +140,7 @@ class ScoredFrame(NamedTuple):
     user_weights: Array | None  # of each row
 
 
-class _Rows(NamedTuple):
+class _FrameRows(NamedTuple):
     """The rows of a frame by user, and how its columns are read."""
 
     frame: Frame
@@ -161,7 +161,7 @@ class _Rows(NamedTuple):
         check_same_lengths(indptr, self.grouping.indptr, self.frame.where(name))
         return flat
 
-    def of_users(self, values: Array, valid: Array | None, name: str, users: _Users) -> tuple[Array, Array]:
+    def of_users(self, values: Array, valid: Array | None, name: str, users: _FrameUsers) -> tuple[Array, Array]:
         """The value of each user of this frame, which must be the same in all rows of the user, and who has one."""
         if len(values) != (len(self.grouping.ids) if self.lists else self.grouping.indptr[-1]):
             raise InputError(f"{self.frame.where(name)} must be as long as that of users, found {len(values)} rows")
@@ -178,7 +178,7 @@ class _Rows(NamedTuple):
         return first, present
 
 
-class _Users(NamedTuple):
+class _FrameUsers(NamedTuple):
     """Users of several frames."""
 
     ids: Array  # integers
@@ -199,7 +199,7 @@ def read_frames(
     of_each = max(1, n_threads // 2)  # columns of users and of items are read at once
     ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at], of_each), range(2 * len(opened)), n_threads)
     keys, texts = _join_ids(ids[: len(opened)], [table.frame for table in opened], "user")
-    nobody = _Users(keys[0][:0], texts)
+    nobody = _FrameUsers(keys[0][:0], texts)
     sides = [
         _read_side(table, own, items, columns, nobody, n_threads)
         for table, own, items in zip(opened, keys, ids[len(opened) :], strict=True)
@@ -222,7 +222,7 @@ def read_frames(
     return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(hints))
 
 
-def _has_gains(truth: _Rows, name: str) -> bool | None:
+def _has_gains(truth: _FrameRows, name: str) -> bool | None:
     """Whether a column that nobody asked for holds numbers other than 1; None where it does not hold numbers."""
     try:
         column = truth.read(name)
@@ -231,7 +231,7 @@ def _has_gains(truth: _Rows, name: str) -> bool | None:
         return None
 
 
-def _is_disordered(recs: _Rows, role: str, name: str) -> bool:
+def _is_disordered(recs: _FrameRows, role: str, name: str) -> bool:
     """Whether a column that nobody asked for tells another order than the rows."""
     try:
         column = recs.frame.read(name)
@@ -307,15 +307,15 @@ def _id_columns(opened: Sequence[_Opened]) -> list[tuple[Any, str]]:
 
 
 def _read_side(
-    table: _Opened, keys: Array, ids: Ids, columns: Columns, users: _Users, n_threads: int
-) -> tuple[_Rows, RawSide]:
+    table: _Opened, keys: Array, ids: Ids, columns: Columns, users: _FrameUsers, n_threads: int
+) -> tuple[_FrameRows, RawSide]:
     """The items of one frame by user, in the order of their ranks, and their scores or gains."""
     frame = table.frame
     if table.indptr is not None:
         _refuse_repeated(keys, frame, users)
-        rows = _Rows(frame, Grouping(keys, table.indptr, None), lists=True)
+        rows = _FrameRows(frame, Grouping(keys, table.indptr, None), lists=True)
     else:
-        rows = _Rows(frame, group_rows(keys, n_threads), lists=False)
+        rows = _FrameRows(frame, group_rows(keys, n_threads), lists=False)
     indptr, take = rows.grouping.indptr, rows.grouping.take
     role, name = extra_column(frame, columns)
     if name is None:
@@ -341,7 +341,7 @@ def _ranks_with_gaps(ranks: Array, grouping: Grouping) -> Array | None:
     return by_user[np.lexsort((by_user, np.repeat(np.arange(len(lengths)), lengths)))]
 
 
-def _refuse_repeated(keys: Array, frame: Frame, users: _Users) -> None:
+def _refuse_repeated(keys: Array, frame: Frame, users: _FrameUsers) -> None:
     """With columns of lists a user has one row."""
     order = np.argsort(keys, kind="stable")
     again = keys[order[1:]] == keys[order[:-1]]
@@ -395,7 +395,7 @@ def _whole_ranks(ranks: Array, where: str) -> Array:
     return integer_ids(ranks, where)
 
 
-def _order(items: Array, ranks: Array, rows: _Rows, where: str, users: _Users, n_threads: int) -> Array:
+def _order(items: Array, ranks: Array, rows: _FrameRows, where: str, users: _FrameUsers, n_threads: int) -> Array:
     ordered, twice = rows.grouping.take_by_rank(items, ranks, n_threads)
     if twice is not None:
         user, rank = twice
@@ -407,14 +407,14 @@ def _order(items: Array, ranks: Array, rows: _Rows, where: str, users: _Users, n
     return ordered
 
 
-def _of_users(users: Array, rows: _Rows, side: RawSide, n_threads: int) -> RawSide:
+def _of_users(users: Array, rows: _FrameRows, side: RawSide, n_threads: int) -> RawSide:
     """A side for these users, in their order."""
     blocks = find_blocks(users, rows.grouping.ids, side.indptr, n_threads)
     extra, ranks = (None if column is None else blocks.take(column) for column in (side.extra, side.ranks))
     return RawSide(map_ids(blocks.take, side.items), blocks.indptr, extra, side.order, ranks)
 
 
-def _having(name: str, sides: Sequence[_Rows]) -> list[_Rows]:
+def _having(name: str, sides: Sequence[_FrameRows]) -> list[_FrameRows]:
     """The sides that have a column."""
     having = [rows for rows in sides if rows.frame.has(name)]
     if not having:
@@ -423,7 +423,7 @@ def _having(name: str, sides: Sequence[_Rows]) -> list[_Rows]:
     return having
 
 
-def _read_labels(name: str, sides: Sequence[_Rows], users: _Users) -> Array:
+def _read_labels(name: str, sides: Sequence[_FrameRows], users: _FrameUsers) -> Array:
     """The label of each user, integers or texts; NO_LABEL where the user is in no frame that has the column."""
     having = _having(name, sides)
     frames = [rows.frame for rows in having]
@@ -445,7 +445,7 @@ def spell_labels(labels: Array, present: Array) -> Array:
     return as_labels(spelled.tolist())
 
 
-def _read_user_weights(name: Any, sides: Sequence[_Rows], users: _Users) -> Array | None:
+def _read_user_weights(name: Any, sides: Sequence[_FrameRows], users: _FrameUsers) -> Array | None:
     if name is None:
         return None
     if not isinstance(name, str):
@@ -461,7 +461,7 @@ def _read_user_weights(name: Any, sides: Sequence[_Rows], users: _Users) -> Arra
 
 
 def _join_values(
-    values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[_Rows], users: _Users
+    values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[_FrameRows], users: _FrameUsers
 ) -> tuple[Array, Array]:
     """The value of each user from the sides that have one, and who has any; sides must agree."""
     joined, present = np.zeros(len(users.ids), values[0].dtype), np.zeros(len(users.ids), bool)
@@ -494,7 +494,7 @@ def read_scored_frame(
     column = frame.read(label)
     lists = list_column(column)
     indptr = split_lists(column, frame.where(label))[1] if lists else np.arange(1)
-    rows = _Rows(frame, Grouping(indptr[:0], indptr, None), lists=lists)
+    rows = _FrameRows(frame, Grouping(indptr[:0], indptr, None), lists=lists)
 
     def numbers(name: str) -> Array:
         return read_numbers(rows.read(name), frame.where(name))

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.checks import refuse_path
 from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.inputs.arrays import RawSide, Side, read_pair
+from fastrec.inputs.arrays import FlatSide, RawSide, read_pair
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
 from fastrec.inputs.hints import Example, Hint, users_with_gaps
@@ -177,7 +177,7 @@ def _around_gap(ranks: list[int]) -> str:
     return ", ".join([*before, *map(str, ranks[first : first + 3]), *after])
 
 
-def _fill_gaps(lists: Side, ranks: Array, names: Names) -> Side:
+def _fill_gaps(lists: FlatSide, ranks: Array, names: Names) -> FlatSide:
     """Items at the places that their ranks name, from 1; a place that none has is a miss, a negative id of its own."""
     lengths = np.diff(lists.indptr)
     having = np.flatnonzero(lengths)
@@ -194,7 +194,7 @@ def _fill_gaps(lists: Side, ranks: Array, names: Names) -> Side:
     starts = np.repeat(indptr[:-1], lengths)
     items = (-1 - (np.arange(indptr[-1]) - np.repeat(indptr[:-1], longest))).astype(lists.items.dtype)
     items[starts + ranks - 1] = lists.items
-    return Side(items, indptr, None)
+    return FlatSide(items, indptr, None)
 
 
 def _read(
@@ -240,7 +240,7 @@ def _read_frames(
 
 def _join_ids(
     lists: RawSide, held: RawSide, seen: RawSide | None
-) -> tuple[Side, Side, Side | None, Sequence[Any] | None]:
+) -> tuple[FlatSide, FlatSide, FlatSide | None, Sequence[Any] | None]:
     """Ids of all sides in one width, or encoded together."""
     sides = [lists, held] if seen is None else [lists, held, seen]
     kinds = [kind_of_ids(side.items) for side in sides]
@@ -256,7 +256,7 @@ def _join_ids(
             arrays[2] = arrays[2].astype(np.int64)
     else:
         arrays, texts = encode_texts(np.zeros(0, object) if len(s.items) == 0 else s.items for s in sides)
-    joined = [Side(array, side.indptr, side.extra) for side, array in zip(sides, arrays, strict=True)]
+    joined = [FlatSide(array, side.indptr, side.extra) for side, array in zip(sides, arrays, strict=True)]
     return joined[0], joined[1], joined[2] if seen is not None else None, texts
 
 
@@ -265,7 +265,7 @@ def _integers(ids: Ids) -> Array:
     return ids if isinstance(ids, np.ndarray) and ids.dtype != object else np.zeros(0, np.int32)
 
 
-def _finite_gains(held: Side) -> Side:
+def _finite_gains(held: FlatSide) -> FlatSide:
     """Gains that are finite; dropped where all are 1, which is what truth without gains means."""
     gains = held.extra
     assert gains is not None
@@ -278,7 +278,7 @@ def _finite_gains(held: Side) -> Side:
     return held._replace(extra=None) if low == high == 1.0 else held
 
 
-def _check_signs(side: Side, name: str, names: Names) -> None:
+def _check_signs(side: FlatSide, name: str, names: Names) -> None:
     """Negative ids, where a later step would take them for something else."""
     if len(side.items) and side.items.min() < 0:
         at = int((side.items < 0).argmax())
@@ -307,7 +307,7 @@ def _over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -
     )
 
 
-def _drop_seen(lists: Side, seen: Side, n_threads: int) -> tuple[Side, int]:
+def _drop_seen(lists: FlatSide, seen: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
     keep = np.ones(len(lists.items), bool)
     kernel = _kernel("mark_seen", str(lists.items.dtype), lists.items, seen.items)
     items, indptr = read_only(lists.items), read_only(lists.indptr)
@@ -316,7 +316,7 @@ def _drop_seen(lists: Side, seen: Side, n_threads: int) -> tuple[Side, int]:
     return _compact(lists, keep)
 
 
-def _merge_copies(held: Side, n_threads: int) -> tuple[Side, int]:
+def _merge_copies(held: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
     """Duplicates in the truth become one item with the largest gain."""
     keep = np.ones(len(held.items), bool)
     gains = np.zeros(0) if held.extra is None else held.extra.copy()
@@ -324,7 +324,7 @@ def _merge_copies(held: Side, n_threads: int) -> tuple[Side, int]:
     return _compact(held._replace(extra=None if held.extra is None else gains), keep)
 
 
-def _drop_copies(lists: Side, n_threads: int, *, blank: bool) -> tuple[Side, int]:
+def _drop_copies(lists: FlatSide, n_threads: int, *, blank: bool) -> tuple[FlatSide, int]:
     """Later copies in a list close up, or stay as misses under a negative id."""
     keep = np.ones(len(lists.items), bool)
     _mark_copies(lists, np.zeros(0), keep, n_threads)
@@ -336,23 +336,23 @@ def _drop_copies(lists: Side, n_threads: int, *, blank: bool) -> tuple[Side, int
     return lists._replace(items=items), int(len(keep) - keep.sum())
 
 
-def _mark_copies(side: Side, values: Array, keep: Array, n_threads: int) -> None:
+def _mark_copies(side: FlatSide, values: Array, keep: Array, n_threads: int) -> None:
     kernel = _kernel("mark_copies", str(side.items.dtype), side.items)
     items, indptr = read_only(side.items), read_only(side.indptr)
     _over_users(lambda a, b: kernel(items, indptr, values, keep, a, b), len(indptr) - 1, n_threads)
 
 
-def _compact(side: Side, keep: Array) -> tuple[Side, int]:
+def _compact(side: FlatSide, keep: Array) -> tuple[FlatSide, int]:
     """The side without the rows that `keep` leaves out, and how many those are."""
     dropped = int(len(keep) - keep.sum())
     if not dropped:
         return side, 0
     before = np.concatenate([[0], np.cumsum(keep)])
     extra = None if side.extra is None else side.extra[keep]
-    return Side(side.items[keep], before[side.indptr].astype(np.int64), extra), dropped
+    return FlatSide(side.items[keep], before[side.indptr].astype(np.int64), extra), dropped
 
 
-def _order(lists: Side, held: Side, names: Names, settings: Settings) -> Side:
+def _order(lists: FlatSide, held: FlatSide, names: Names, settings: Settings) -> FlatSide:
     """Lists in descending order of their scores; these are kept where some are tied and no rule decides."""
     assert lists.extra is not None
     scores, items, indptr = read_only(lists.extra), read_only(lists.items), read_only(lists.indptr)
@@ -378,7 +378,7 @@ def _order(lists: Side, held: Side, names: Names, settings: Settings) -> Side:
     return lists._replace(items=out, extra=ordered if len(ordered) else None)
 
 
-def _refuse_tied_copies(lists: Side, scores: Array, names: Names) -> None:
+def _refuse_tied_copies(lists: FlatSide, scores: Array, names: Names) -> None:
     """Copies of an item with one score have no best rank while nothing decides between them."""
     users = np.repeat(np.arange(len(lists.indptr) - 1), np.diff(lists.indptr))
     order = np.lexsort((scores, lists.items, users))
@@ -393,7 +393,7 @@ def _refuse_tied_copies(lists: Side, scores: Array, names: Names) -> None:
         )
 
 
-def _find_blocks(lists: Side, n_threads: int) -> Array | None:
+def _find_blocks(lists: FlatSide, n_threads: int) -> Array | None:
     """For each row of the ordered lists the rows with a higher score and those with the same; None without ties."""
     if lists.extra is None:
         return None

@@ -11,10 +11,10 @@ import numpy as np
 from fastrec.runtime.compiler import Entry, Helper
 from fastrec.runtime.threads import uninterrupted
 
-__all__ = ["NO_DRIVER", "Bins", "parallel_driver"]
+__all__ = ["NO_DRIVER", "BinKernel", "parallel_driver"]
 
 
-class Bins(Entry):
+class BinKernel(Entry):
     """A kernel that takes arguments and a bin; called with a driver, the arguments in a tuple, and a range of bins."""
 
     def interpreted(self, _driver: np.uint64, arguments: tuple[Any, ...], first: int, last: int) -> None:

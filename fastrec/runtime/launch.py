@@ -18,7 +18,7 @@ import numpy as np
 
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.runtime.bins import NO_DRIVER, Bins, parallel_driver
+from fastrec.runtime.bins import NO_DRIVER, BinKernel, parallel_driver
 from fastrec.runtime.compiler import MIN_SPACE
 from fastrec.runtime.limits import address_space_left, control_groups
 from fastrec.runtime.threads import run_in_threads, was_forked
@@ -96,14 +96,14 @@ class Kernel(NamedTuple):
     name: str
     variant: str
 
-    def entry(self) -> Bins:
+    def entry(self) -> BinKernel:
         """The kernel as Python calls it."""
         return _entry(*self)
 
 
 @functools.cache
-def _entry(module: str, name: str, variant: str) -> Bins:
-    return Bins(getattr(importlib.import_module(module), name), f"{name}-{variant}")
+def _entry(module: str, name: str, variant: str) -> BinKernel:
+    return BinKernel(getattr(importlib.import_module(module), name), f"{name}-{variant}")
 
 
 def launch_tasks(kernel: Kernel, arguments: tuple[Any, ...], n_tasks: int, steps: int, n_threads: int) -> None:

@@ -13,8 +13,8 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import runs as kernels
 from fastrec.scored.sorting import (
     FORMS,
-    Rows,
     Runs,
+    ScoredRows,
     bucket_runs,
     in_buckets,
     joined_runs,
@@ -183,7 +183,7 @@ def auc_of_rows(
     1.0
     """
     if weights is not None:
-        return _weighted_auc(Rows(labels, scores, weights), max_fpr, n_threads)
+        return _weighted_auc(ScoredRows(labels, scores, weights), max_fpr, n_threads)
     form = FORMS[scores.itemsize]
     keys, buckets = sorted_keys(labels, scores, n_threads)
     count = kernel_for("count_pairs", form.width, len(keys))
@@ -204,7 +204,7 @@ def auc_of_rows(
     return partial_of_blocks(counted, runs_of, max_fpr)
 
 
-def _weighted_auc(rows: Rows, max_fpr: float | None, n_threads: int) -> float:
+def _weighted_auc(rows: ScoredRows, max_fpr: float | None, n_threads: int) -> float:
     if max_fpr is not None:
         return partial_of_weights(joined_runs(weighted_runs(rows, n_threads)), max_fpr)
     sums = np.zeros(6)

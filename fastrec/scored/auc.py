@@ -12,7 +12,7 @@ from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores
 from fastrec.runtime.launch import resolve_threads
 from fastrec.scored.areas import auc_of_rows
-from fastrec.scored.sorting import SMALL_ROWS, Rows
+from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
 
 __all__ = ["AucTest", "auc", "auc_test", "no_threads_if_small", "read_rows"]
 
@@ -23,11 +23,11 @@ Array = np.ndarray[Any, Any]
 # Input
 
 
-def read_rows(labels: Any, scores: Any, sample_weight: Any = None) -> Rows:
+def read_rows(labels: Any, scores: Any, sample_weight: Any = None) -> ScoredRows:
     """Checked rows, but for NaN scores: what puts them in order finds those, without a pass of its own."""
     classes, numbers = check_classes(labels), check_floats(scores, "scores")
     check_lengths(classes, numbers, "scores")
-    return Rows(classes, numbers, None if sample_weight is None else _read_weights(sample_weight, classes))
+    return ScoredRows(classes, numbers, None if sample_weight is None else _read_weights(sample_weight, classes))
 
 
 def _read_weights(sample_weight: Any, labels: Array) -> Array:

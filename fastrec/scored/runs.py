@@ -22,8 +22,8 @@ from fastrec.scored.areas import (
     precision_area,
 )
 from fastrec.scored.sorting import (
-    Rows,
     Runs,
+    ScoredRows,
     count_runs,
     joined_runs,
     kernel_for,
@@ -67,7 +67,7 @@ class ScoreRuns:
     def __init__(self, *, weighted: bool = False) -> None:
         self.weighted = weighted
         self._levels: list[Runs] = []  # each at least twice as long as the next
-        self._rows: list[Rows] = []
+        self._rows: list[ScoredRows] = []
         self._joined: Runs | None = None
 
     def add(self, labels: Array, scores: Array, weights: Array | None = None, *, n_threads: int = 1) -> None:
@@ -84,7 +84,7 @@ class ScoreRuns:
         assert weights is not None
         refuse_nan(scores, "scores")
         kept = weights > 0
-        self._rows.append(Rows(labels[kept].view(np.int8), scores[kept], weights[kept]))
+        self._rows.append(ScoredRows(labels[kept].view(np.int8), scores[kept], weights[kept]))
 
     def merge(self, other: ScoreRuns) -> None:
         """Add what another state has seen."""
@@ -112,7 +112,7 @@ class ScoreRuns:
         if arrays:
             _check_unpacked(arrays, weighted=weighted)
         if weighted and arrays:
-            state._rows.append(Rows(arrays["labels"], arrays["scores"], arrays["weights"]))
+            state._rows.append(ScoredRows(arrays["labels"], arrays["scores"], arrays["weights"]))
         elif not weighted and len(arrays["scores"]):
             state._levels.append(plain_runs(arrays["scores"], arrays["positives"], arrays["negatives"]))
         return state
@@ -140,7 +140,7 @@ class ScoreRuns:
     def _joined_rows(self, n_threads: int) -> Runs:
         if not self._rows:
             return plain_runs(*np.empty((3, 0)))
-        rows = Rows(*(np.concatenate(column) for column in zip(*self._rows, strict=True)))
+        rows = ScoredRows(*(np.concatenate(column) for column in zip(*self._rows, strict=True)))
         self._rows = [rows]
         return joined_runs(weighted_runs(rows, n_threads))
 

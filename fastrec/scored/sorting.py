@@ -19,8 +19,8 @@ __all__ = [
     "BLOCK",
     "FORMS",
     "SMALL_ROWS",
-    "Rows",
     "Runs",
+    "ScoredRows",
     "bucket_runs",
     "count_runs",
     "in_buckets",
@@ -74,7 +74,7 @@ class Runs(NamedTuple):
     negative_rows: int
 
 
-class Rows(NamedTuple):
+class ScoredRows(NamedTuple):
     """Checked rows: labels 0 or 1 as int8, scores float32 or float64, weights float32 or float64 or none."""
 
     labels: Array
@@ -253,7 +253,7 @@ def _scale_of(weights: Array) -> float:
     return math.ldexp(1.0, min(1023, -math.frexp(float(weights.max()))[1])) if len(weights) else 1.0
 
 
-def weighted_runs(rows: Rows, n_threads: int) -> Iterator[Runs]:
+def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
     """The runs of rows with weights, bucket by bucket, scores ascending.
 
     Rows are put in the order (score, label, weight), so sums over them do not depend on how they came in.
@@ -284,7 +284,7 @@ def weighted_runs(rows: Rows, n_threads: int) -> Iterator[Runs]:
         yield from run_in_threads(lambda at: runs_in(parts[at]), group, n_threads)
 
 
-def _scatter_narrow(rows: Rows, n_threads: int) -> tuple[Array, Array, Buckets]:
+def _scatter_narrow(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Buckets]:
     """float32 scores with weights that are float32: a row is one number of key, label and weight."""
     assert rows.weights is not None
     form = FORMS[4]
@@ -301,7 +301,7 @@ def _scatter_narrow(rows: Rows, n_threads: int) -> tuple[Array, Array, Buckets]:
     return keys, keys, buckets
 
 
-def _scatter_wide(rows: Rows, n_threads: int) -> tuple[Array, Array, Buckets]:
+def _scatter_wide(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Buckets]:
     """All other rows: keys, and beside them weights with the label for their sign."""
     assert rows.weights is not None
     form = FORMS[rows.scores.itemsize]

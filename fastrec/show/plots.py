@@ -100,7 +100,7 @@ def plot_pr(labels: Any, scores: Any, *, ax: Any = None, label: str | None = Non
     return _finish(ax, "Recall", "Precision", "best")
 
 
-class Bins(NamedTuple):
+class CalibrationBins(NamedTuple):
     """Rows by score, empty bins left out."""
 
     mean_score: Floats
@@ -169,7 +169,7 @@ def plot_calibration(
     return _finish(ax, x_label, "Share of positives in bin", "upper left")
 
 
-def bin_scores(labels: Any, scores: Any, *, bins: int, strategy: str, sample_weight: Any = None) -> Bins:
+def bin_scores(labels: Any, scores: Any, *, bins: int, strategy: str, sample_weight: Any = None) -> CalibrationBins:
     """Mean score, share of positives and number of rows of each bin with weight; arguments as `plot_calibration`."""
     positive, values = check_classes(labels), check_scores(scores).astype(np.float64)
     check_lengths(positive, values, "scores")
@@ -186,7 +186,9 @@ def bin_scores(labels: Any, scores: Any, *, bins: int, strategy: str, sample_wei
     )
     full = weight > 0
     ece = float(np.abs(gap).sum() / weight.sum())
-    return Bins(score[full] / weight[full], hits[full] / weight[full], np.bincount(bin_of, minlength=bins)[full], ece)
+    return CalibrationBins(
+        score[full] / weight[full], hits[full] / weight[full], np.bincount(bin_of, minlength=bins)[full], ece
+    )
 
 
 def _bin_of_rows(scores: Floats, weights: Floats, bins: int, strategy: str) -> NDArray[np.int64]:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from fastrec.scored.histogram import BoundedAuc
 from fastrec.spark.score_counts import BINNED, BINS, count_bins, order_of_rows
 from fastrec.spark.side import (
+    FrameSide,
     Job,
-    Side,
     batches_by_rows,
     check_partitions,
     check_same_types,
@@ -134,7 +134,7 @@ def evaluate(
     columns = Columns(user=user, item=item, rank=rank, score=score, gain=gain, by=by)
     item_column = or_usual(item, "item_id")
     frames = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
-    sides = {name: Side.open(name, frame) for name, frame in frames.items()}
+    sides = {name: FrameSide.open(name, frame) for name, frame in frames.items()}
     job = Job(
         make=Evaluator,
         options={
@@ -231,7 +231,7 @@ def evaluate_scores(
     0.7421
     """
     columns = Columns(user=user, item=item, label=label, score=score, by=by)
-    side = Side.open("log", log)
+    side = FrameSide.open("log", log)
     keys = user_columns(side, columns)
     wanted = {"metrics": listed_names(metrics, "metrics"), "k": listed_names(k, "k")}
     if metrics is None and like is None:
@@ -306,7 +306,7 @@ def bounded_auc(log: DataFrame, *, label: str = "label", score: str = "score", b
     >>> fastrec.spark.bounded_auc(log, label="clicked")  # doctest: +SKIP
     BoundedAuc(auc=0.7421, bound=2.1e-05)
     """
-    side = Side.open("log", log).having([label, score])
+    side = FrameSide.open("log", log).having([label, score])
 
     from pyspark.sql import functions
 

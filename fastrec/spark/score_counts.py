@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fastrec.evaluation.state import RunKey
     from fastrec.scored.runs import ScoreRuns
-from fastrec.spark.side import Side, batches_by_rows, column_of, keep_code_on_this_node, read_column, without_rows
+from fastrec.spark.side import FrameSide, batches_by_rows, column_of, keep_code_on_this_node, read_column, without_rows
 
 __all__ = ["BINNED", "BINS", "count_bins", "order_of_rows"]
 
@@ -50,7 +50,7 @@ def count_bins(batches: Iterable[Batch], values: tuple[str, str], bits: int) -> 
 
 
 def order_of_rows(
-    side: Side, values: tuple[str, str], groupings: Sequence[str], views: Mapping[int, float]
+    side: FrameSide, values: tuple[str, str], groupings: Sequence[str], views: Mapping[int, float]
 ) -> Iterator[tuple[RunKey, ScoreRuns]]:
     """The positive and negative rows of each distinct score, for all rows and for the groups of each grouping."""
     from fastrec.scored.runs import ScoreRuns
@@ -68,7 +68,9 @@ def order_of_rows(
                 yield (found.view, None), runs
 
 
-def _count_scores(side: Side, values: tuple[str, str], grouping: str | None, views: Mapping[int, float]) -> DataFrame:
+def _count_scores(
+    side: FrameSide, values: tuple[str, str], grouping: str | None, views: Mapping[int, float]
+) -> DataFrame:
     """Sorted runs of the scores of each partition, a row for each view and group."""
     from pyspark.sql import functions
     from pyspark.sql.functions import col

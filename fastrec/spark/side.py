@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "FrameSide",
     "Job",
-    "Side",
     "batches_by_rows",
     "check_partitions",
     "check_same_types",
@@ -71,7 +71,7 @@ _lock = threading.Lock()
 _unlimited: weakref.WeakKeyDictionary[Any, tuple[int, str]] = weakref.WeakKeyDictionary()
 
 
-class Side(NamedTuple):
+class FrameSide(NamedTuple):
     """A data frame, and its columns without rows as Arrow has them."""
 
     name: str
@@ -79,7 +79,7 @@ class Side(NamedTuple):
     empty: Table = None
 
     @classmethod
-    def open(cls, name: str, frame: Any) -> Side:
+    def open(cls, name: str, frame: Any) -> FrameSide:
         """A side that is a data frame of Spark."""
         require("pyarrow", "spark", what="fastrec.spark")
         require("pyspark", "spark", what="fastrec.spark")
@@ -93,7 +93,7 @@ class Side(NamedTuple):
         """Its names, for what reads no more."""
         return Frame(self.name, self.frame.columns, _never)
 
-    def having(self, names: Iterable[Any]) -> Side:
+    def having(self, names: Iterable[Any]) -> FrameSide:
         """Those of the named columns that there are."""
         wanted, columns = list(names), self.frame.columns
         there = [name for name in columns if name in wanted and columns.count(name) == 1]
@@ -123,7 +123,7 @@ class Side(NamedTuple):
         kind = self.empty.schema.field(name).type
         return not (types.is_list(kind) or types.is_large_list(kind))
 
-    def with_texts(self, names: Iterable[str]) -> Side:
+    def with_texts(self, names: Iterable[str]) -> FrameSide:
         """Some of its columns turned into texts."""
         there = [name for name in names if name in self.empty.column_names]
         if not there:
@@ -149,7 +149,7 @@ class Job(NamedTuple):
     empty: Mapping[str, Table] = {}
     version: str = __version__
 
-    def check(self, sides: Mapping[str, Side], *, per_user: bool) -> Evaluator | ScoreEvaluator:
+    def check(self, sides: Mapping[str, FrameSide], *, per_user: bool) -> Evaluator | ScoreEvaluator:
         """The evaluator of the driver, after all has been said that is wrong with arguments and columns."""
         rows = {name: side.all_columns() for name, side in sides.items()}
         if per_user:
@@ -290,7 +290,7 @@ def or_usual(name: str | None, usual: str) -> str:
     return usual if name is None else name
 
 
-def columns_of_lists(side: Side, columns: Columns, user_weight: str | None) -> list[str]:
+def columns_of_lists(side: FrameSide, columns: Columns, user_weight: str | None) -> list[str]:
     """The columns that a side of lists may need."""
     names = [or_usual(columns.user, "user_id"), or_usual(columns.item, "item_id")]
     if side.name == "exclude":
@@ -299,14 +299,14 @@ def columns_of_lists(side: Side, columns: Columns, user_weight: str | None) -> l
     return names + [name for name in (extra, *columns.groupings(), user_weight) if name is not None]
 
 
-def user_columns(side: Side, columns: Columns) -> tuple[str, ...]:
+def user_columns(side: FrameSide, columns: Columns) -> tuple[str, ...]:
     """The columns that make a user of a log; none if rows have no users."""
     if columns.user is None:
         return ("user_id",) if "user_id" in side.frame.columns or columns.by is not None else ()
     return (columns.user,) if isinstance(columns.user, str) else tuple(columns.user)
 
 
-def check_same_types(sides: Mapping[str, Side], roles: Mapping[str, str]) -> None:
+def check_same_types(sides: Mapping[str, FrameSide], roles: Mapping[str, str]) -> None:
     """Ids that cannot match."""
     for role, name in roles.items():
         kinds = {side.name: _kind_of_ids(side.kind(name)) for side in sides.values()}
@@ -330,7 +330,7 @@ def check_ties(evaluator: Evaluator | ScoreEvaluator) -> None:
         raise InputError("ties='input' needs columns of lists, as rows of Spark have no order")
 
 
-def numbered_labels(sides: Mapping[str, Side], columns: Columns) -> set[str]:
+def numbered_labels(sides: Mapping[str, FrameSide], columns: Columns) -> set[str]:
     """The columns to group by that hold integers: a part that lacks some users' labels would make texts of them."""
     from pyarrow import types
 
@@ -358,7 +358,7 @@ def check_partitions(n_partitions: int | None) -> int | None:
     return number
 
 
-def co_locate(sides: Mapping[str, Side], job: Job) -> DataFrame:
+def co_locate(sides: Mapping[str, FrameSide], job: Job) -> DataFrame:
     """Blocks of all sides, a bucket whole in one partition and in one piece there."""
     frame = next(iter(sides.values())).frame
     n_partitions = job.n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -421,7 +421,7 @@ def merge_states(rows: DataFrame, job: Job, evaluator: Any) -> None:
         evaluator.merge(job.make.from_bytes(bytes(found.state)))
 
 
-def values_of_users(rows: DataFrame, job: Job, report: Report, side: Side) -> DataFrame:
+def values_of_users(rows: DataFrame, job: Job, report: Report, side: FrameSide) -> DataFrame:
     """The values of users, not computed yet."""
     from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
