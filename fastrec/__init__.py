@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from fastrec.explanation.explain import explain, explain_scores
     from fastrec.explanation.explanation import Explanation
     from fastrec.files.evaluate import evaluate_files
-    from fastrec.metrics.declaration import catalogue, ranking_metric
+    from fastrec.metrics.calls import catalogue
+    from fastrec.metrics.declaration import ranking_metric
     from fastrec.precompile import warmup
     from fastrec.report.estimates import Estimate, GroupEstimate
     from fastrec.report.report import Report, load
@@ -72,7 +73,7 @@ _LAZY = {
     "auc_test": "fastrec.scored.auc",
     "bounded_auc": "fastrec.scored.histogram",
     "break_even_point": "fastrec.scored.curves",
-    "catalogue": "fastrec.metrics.declaration",
+    "catalogue": "fastrec.metrics.calls",
     "compare": "fastrec.comparison.compare",
     "compare_curves": "fastrec.scored.curves",
     "confusion_matrix": "fastrec.scored.confusion",

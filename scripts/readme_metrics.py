@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import fastrec
-from fastrec.metrics.declaration import COMMON_OPTIONS, parse, print_value
+from fastrec.metrics.calls import parse
+from fastrec.metrics.declaration import COMMON_OPTIONS, print_value
 from fastrec.metrics.directions import Direction
 from fastrec.metrics.recipes import RECIPES, Recipe
 

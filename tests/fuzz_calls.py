@@ -272,7 +272,7 @@ def check_report(
     if groups is not None:
         assert set(report.groups.get("group", {})) == set(members), (report.groups, members)
     for ask in asks:
-        name = fastrec.metrics.declaration.parse(ask.text).text
+        name = fastrec.metrics.calls.parse(ask.text).text
         whole = expect(ask, None)
         check(report.estimates[name], whole, ask.text)
         if per_user:

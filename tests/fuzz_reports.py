@@ -190,7 +190,7 @@ def check_row(row: fastrec.ComparisonRow, pairs: list[Any], arguments: Arguments
     if row.ties is None:
         assert (len(pairs) < 2 and math.isnan(row.p_value)) or 0 <= row.p_value <= 1, row
         return
-    sign = fastrec.metrics.declaration.parse(row.metric).metric.direction.sign
+    sign = fastrec.metrics.calls.parse(row.metric).metric.direction.sign
     for found_count, way in ((row.wins, sign), (row.losses, -sign)):
         sure = sum(way * d > ROUNDED * size for d, size in zip(exact, sizes, strict=True))
         doubtful = sum(0 < abs(d) <= ROUNDED * size for d, size in zip(exact, sizes, strict=True))

@@ -70,7 +70,7 @@ def test_options_and_cutoffs_of_a_metric():
 
 def test_every_offer_can_be_parsed():
     """What is offered for an option is a metric, once what the metric asks for is given."""
-    from fastrec.metrics.declaration import parse
+    from fastrec.metrics.calls import parse
 
     for metric in fastrec.catalogue():
         cut = "@5" if metric["kind"] == "ranking" else ""

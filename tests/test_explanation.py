@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.metrics.declaration import parse
+from fastrec.metrics.calls import parse
 from fastrec.metrics.recipes import RECIPES
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")

@@ -21,7 +21,7 @@ from test_metrics import CI, FAR, MATRIX, Ask, flat, for_kind, random_log, recs_
 
 import fastrec
 from fastrec.evaluation.state import State
-from fastrec.metrics.declaration import parse
+from fastrec.metrics.calls import parse
 from fastrec.runtime.launch import SMALL_ROWS
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")

@@ -22,7 +22,8 @@ from worked_cases import Case, Refused
 import fastrec
 from fastrec.kernels.codes import BLOCK
 from fastrec.kernels.hits import SMALL_ROWS
-from fastrec.metrics.declaration import COMMON_OPTIONS, parse
+from fastrec.metrics.calls import parse
+from fastrec.metrics.declaration import COMMON_OPTIONS
 from fastrec.metrics.plan import Asked, make_plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")

@@ -18,7 +18,7 @@ import pytest
 
 import fastrec
 from fastrec.exceptions import warn
-from fastrec.metrics import declaration
+from fastrec.metrics import calls
 
 ODD = {
     "timedelta64": np.array([1, 2], "m8[s]"),
@@ -126,11 +126,11 @@ def lines_run(call: Callable[[], Any]) -> int:
 @pytest.mark.parametrize("what", LONG_TEXTS)
 def test_what_is_too_long_is_refused_before_it_is_read(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No pattern sees it, and no loop goes over its signs: one line of Python for ten signs would be 100,000."""
-    parse, read = declaration._parse, [""]
-    monkeypatch.setattr(declaration, "_parse", lambda text: (read.append(text), parse(text))[1])
+    parse, read = calls._parse, [""]
+    monkeypatch.setattr(calls, "_parse", lambda text, changes: (read.append(text), parse(text, changes))[1])
     lines_run(LONG_TEXTS[what])  # imports what it needs
     assert lines_run(LONG_TEXTS[what]) < 50_000
-    assert max(map(len, read)) <= declaration.LONGEST_TEXT
+    assert max(map(len, read)) <= calls.LONGEST_TEXT
 
 
 HOSTILE = "\x1b]0;owned\x07\x9b31m\nnext"

@@ -11,7 +11,7 @@ import oracle
 import pytest
 
 import fastrec
-from fastrec.metrics.declaration import parse
+from fastrec.metrics.calls import parse
 
 sparse = pytest.importorskip("scipy.sparse")
 

@@ -18,8 +18,9 @@ from test_metrics import CI, MATRIX, flat, random_log, recs_of, truth_of
 
 import fastrec
 from fastrec.exceptions import MetricError
-from fastrec.metrics import declaration
-from fastrec.metrics.declaration import expand, parse, split_outside_brackets
+from fastrec.metrics import calls, declaration
+from fastrec.metrics.calls import expand, parse
+from fastrec.metrics.declaration import split_outside_brackets
 from fastrec.metrics.recipes import _without_cutoff
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
@@ -752,7 +753,7 @@ def long_texts(monkeypatch):
     def hang(*_):
         raise AssertionError("the time grows faster than the text")
 
-    monkeypatch.setattr(declaration, "LONGEST_TEXT", 2 * N)
+    monkeypatch.setattr(calls, "LONGEST_TEXT", 2 * N)
     before = signal.signal(signal.SIGALRM, hang)
     signal.alarm(120)
     yield

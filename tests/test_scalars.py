@@ -6,7 +6,7 @@ import re
 import pytest
 
 import fastrec
-from fastrec.metrics.declaration import parse
+from fastrec.metrics.calls import parse
 from fastrec.report.plain import scalar_name
 
 TAKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-/]*")  # by all three

@@ -30,7 +30,7 @@ def metrics(name: str | None, format_: str) -> None:
 
     A name that lists and scored rows share, such as precision, is told about twice.
     """
-    from fastrec.metrics.declaration import catalogue, parse
+    from fastrec.metrics.calls import catalogue, parse
 
     known = catalogue()
     if name is not None:

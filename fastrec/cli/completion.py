@@ -68,7 +68,7 @@ def script(program: click.Command, shell: str) -> str:
 
 def complete_metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of metrics, the last of several; after `name(` its options, after `name@` cut-offs."""
-    from fastrec.metrics.declaration import catalogue
+    from fastrec.metrics.calls import catalogue
 
     before, name = _split(incomplete)
     known = catalogue()

@@ -233,7 +233,8 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
 
 def usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
     """What is evaluated in a log if no metric is named; without users, less."""
-    from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, parse
+    from fastrec.metrics.calls import parse
+    from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS
 
     if has_ratings(options):
         return RATING_METRICS

@@ -398,7 +398,7 @@ def planned(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str,
 
 def translated(options: dict[str, Any], names: list[str], usual: tuple[str, ...] | None) -> dict[str, Call]:
     """The metrics that names stand for, as fastrec or a tool has them, at all cut-offs."""
-    from fastrec.metrics.declaration import expand
+    from fastrec.metrics.calls import expand
     from fastrec.metrics.recipes import find_recipe
 
     cutoffs = options["cutoffs"] or None
@@ -410,7 +410,7 @@ def translated(options: dict[str, Any], names: list[str], usual: tuple[str, ...]
 
 def check_named(option: str, metrics: Iterable[str], named: dict[str, Call]) -> None:
     """An option may name only metrics that are evaluated."""
-    from fastrec.metrics.declaration import parse
+    from fastrec.metrics.calls import parse
 
     known = [call.text for call in named.values()]
     for metric in metrics:
@@ -420,7 +420,7 @@ def check_named(option: str, metrics: Iterable[str], named: dict[str, Call]) -> 
 
 def check_thresholds(thresholds: Sequence[_Threshold], named: dict[str, Call]) -> None:
     """A floor is for metrics that are evaluated, and not for errors."""
-    from fastrec.metrics.declaration import parse
+    from fastrec.metrics.calls import parse
 
     metrics = [threshold.metric for threshold in thresholds]
     check_named("--fail-under", metrics, named)

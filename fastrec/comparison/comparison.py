@@ -14,7 +14,7 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.checks import check_text, some_names
 from fastrec.exceptions import InputError, InputTypeError, one_line, shown
-from fastrec.metrics.declaration import parse
+from fastrec.metrics.calls import parse
 from fastrec.metrics.directions import Direction, Kind, Verdict
 from fastrec.report.archive import dump_json
 from fastrec.report.plain import aligned, as_frame, plain_data, write_or_return

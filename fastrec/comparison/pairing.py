@@ -13,7 +13,8 @@ import numpy as np
 from fastrec.comparison.comparison import ComparisonRow
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.users import alike
-from fastrec.metrics.declaration import Call, parse
+from fastrec.metrics.calls import parse
+from fastrec.metrics.declaration import Call
 from fastrec.report.report import Report, why_no_mean
 from fastrec.report.significance import (
     detectable_by,

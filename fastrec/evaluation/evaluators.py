@@ -34,7 +34,8 @@ from fastrec.inputs.lists import (
     AboutUsers,
 )
 from fastrec.inputs.users import SeenUsers, User, check_saved_ids, join_ids
-from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain, expand
+from fastrec.metrics.calls import expand
+from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.report.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive

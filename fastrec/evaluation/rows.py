@@ -23,7 +23,8 @@ from fastrec.inputs.lists import (
 )
 from fastrec.inputs.rows import Rows, label_users, one_by_one, read_frame, read_rows
 from fastrec.kernels import codes as op
-from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, expand
+from fastrec.metrics.calls import expand
+from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS
 from fastrec.metrics.plan import Policies
 from fastrec.report.estimates import Estimate
 from fastrec.runtime.turns import in_turn

@@ -9,7 +9,8 @@ from fastrec._version import __version__
 from fastrec.checks import listed
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.explanation.explanation import OURS, POLICIES, Side
-from fastrec.metrics.declaration import Call, MinGain, make_call, parse, print_value
+from fastrec.metrics.calls import make_call, parse
+from fastrec.metrics.declaration import Call, MinGain, print_value
 from fastrec.metrics.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 
 __all__ = ["Meaning", "meanings_of"]

@@ -1,8 +1,7 @@
-"""Metrics as declarations: what `@ranking_metric` and `@score_metric` record, how `ndcg(gain=exp2)@10` is read."""
+"""Declares a metric: its name, options, formula and source, and where it is listed."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 import math
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fastrec.checks import check_text, listed_in_order, near_name, some_names, whole_number
+from fastrec.checks import check_text, listed_in_order, near_name, some_names
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.metrics.directions import Declared, Direction, read_direction
 from fastrec.runtime.threads import once
@@ -22,6 +21,7 @@ __all__ = [
     "ABOVE_ZERO",
     "COMMON_OPTIONS",
     "COUNT",
+    "DEFAULT_SCORE_METRICS",
     "EXPONENT",
     "FINITE",
     "FRACTION",
@@ -30,21 +30,20 @@ __all__ = [
     "NO_TRUTH_CHOICES",
     "TABLE",
     "Call",
+    "Changes",
     "Metric",
     "MinGain",
     "Option",
-    "catalogue",
-    "expand",
-    "make_call",
+    "known_metrics",
     "nearest",
-    "parse",
+    "plain_spelling",
     "print_value",
     "ranking_metric",
-    "read_cutoffs",
-    "read_k",
-    "refuse_long",
+    "read_options",
     "score_metric",
+    "split_outside_brackets",
 ]
+
 
 TABLE = "a table"
 ABOVE_ZERO = "a number above 0"
@@ -53,16 +52,10 @@ NOT_NEGATIVE = "a number from 0 to 1000"
 FRACTION = "a number above 0 and below 1"
 FINITE = "a finite number"
 COUNT = "a whole number from 1 to 10000"
-LONGEST_TEXT = 10_000  # of a metric with all its options
-# name(options)@k; no part gives back what it took, so a text is read in time that grows with its length alone
-WHOLE_TEXT = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
 MinGain = float | typing.Literal["any"]
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
 DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
-DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
-DEFAULT_K = 10
-LARGEST_K = 2**31 - 1
 MOST = 1000.0  # of exponents and the like: larger ones leave the range of a double
 
 
@@ -212,6 +205,14 @@ class Call:
 
 _metrics: dict[str, Metric] = {}
 _score_metrics: dict[str, Metric] = {}
+
+
+class Changes:
+    """How often the known metrics have changed."""
+
+    n = 0
+
+
 Needs = typing.Literal["classes", "probabilities", "targets"]
 
 
@@ -345,7 +346,9 @@ def _read_aliases(aliases: Iterable[str]) -> dict[str, str]:
         match = re.fullmatch(r"([A-Za-z]\w*)(?:\((.*)\))?", check_text("aliases", text), re.ASCII)
         if match is None:
             raise MetricError(f"an alias must be a name, perhaps with options in brackets, found {shown(text)}")
-        if (twice := next((alias for alias in found if _spelled(alias) == _spelled(match[1])), None)) is not None:
+        if (
+            twice := next((alias for alias in found if plain_spelling(alias) == plain_spelling(match[1])), None)
+        ) is not None:
             raise MetricError(f"aliases name {twice!r} twice, the second time as {shown(text)}")
         found[match[1]] = match[2] or ""
     return found
@@ -364,17 +367,17 @@ def _check_names(metric: Metric) -> None:
     taken: dict[str, str] = {}
     for known in others:
         if (known.name, known.kind) != (metric.name, metric.kind):
-            taken |= {_spelled(alias): f"an alias of {known.name}" for alias in known.aliases}
+            taken |= {plain_spelling(alias): f"an alias of {known.name}" for alias in known.aliases}
         if known.name != metric.name:
-            taken[_spelled(known.name)] = f"the metric {known.name}"
-    if whose := taken.get(_spelled(metric.name)):
+            taken[plain_spelling(known.name)] = f"the metric {known.name}"
+    if whose := taken.get(plain_spelling(metric.name)):
         raise MetricError(f"{metric.name!r} is spelled as {whose}, apart from case and '_': choose another name")
-    taken[_spelled(metric.name)] = "the metric itself"
+    taken[plain_spelling(metric.name)] = "the metric itself"
     for alias, options in metric.aliases.items():
-        if whose := taken.get(_spelled(alias)):
+        if whose := taken.get(plain_spelling(alias)):
             raise MetricError(f"the alias {alias!r} of {metric.name} is {whose} already: choose another")
         where = f"{alias}({options})"
-        for name, value in _read_options(options, metric, where).items():
+        for name, value in read_options(options, metric, where).items():
             option = metric.options.get(name) or next(own for own in metric.common if own.name == name)
             option.check(value, f"the alias {where} of {metric.name}")
 
@@ -432,97 +435,18 @@ def known_metrics() -> list[Metric]:
     return [*ranking_metrics().values(), *_score_metrics.values()]
 
 
-def _spelled(name: str) -> str:
+def plain_spelling(name: str) -> str:
     """A name without regard to case and to the signs between words."""
     return re.sub(r"(?<=[A-Za-z0-9])[_.-](?=[A-Za-z0-9])", "", name).lower()
 
 
-def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
-    """The metric of a name or an alias, in any case, and its options; of two of one name, that of scored rows if a
-    threshold is given. `_check_names` sees to it that no other has the same spelling.
-    """
-    known, key = known_metrics(), _spelled(name)
-    found = [metric for metric in known if metric.name == name]
-    found = found or [metric for metric in known if _spelled(metric.name) == key]
-    if found:
-        return found[-1] if re.search(r"(?:^|,)\s*threshold\s*=", inside) else found[0], inside
-    for metric in known:
-        for alias, options in metric.aliases.items():
-            if _spelled(alias) == key:
-                return _find_metric(metric.name, ", ".join(filter(None, (options, inside))))
-    names = list(dict.fromkeys(metric.name for metric in known))
-    raise MetricError(f"unknown metric {name!r}{nearest(name, names, 'fastrec.catalogue()')}")
-
-
-def parse(text: str) -> Call:
-    """Read a metric's text.
-
-    Raises MetricError, with the nearest known name, for what it does not know.
-
-    >>> from fastrec.metrics.declaration import parse
-    >>> parse("ndcg( ideal=list, gain = exp2 ) @ 10").text
-    'ndcg(gain=exp2, ideal=list)@10'
-    """
-    return _parse(_check_text(text))
-
-
-def refuse_long(text: str) -> None:
-    """Refuse the text of a metric that is too long for an error to show."""
-    if len(text) > LONGEST_TEXT:
-        found = f"found {len(text):,}: {shown(text)}"
-        raise MetricError(f"the text of a metric has at most {LONGEST_TEXT:,} signs, {found}")
-
-
-def _check_text(text: Any) -> str:
-    if isinstance(text, str):
-        refuse_long(text)
-        return text
-    raise MetricError(f"a metric is named by a text such as 'ndcg@10', found {shown(text)}")
-
-
-@functools.lru_cache(maxsize=4096)
-def _parse(text: str) -> Call:
-    if len(several := split_outside_brackets(text)) > 1:
-        raise MetricError(f"{text!r} names several metrics: pass a list of texts, {several}")
-    match = WHOLE_TEXT.fullmatch(text)
-    if match is None:
-        raise MetricError(f"cannot read the metric {text!r}: write name(option=value)@k, as in 'ndcg(gain=exp2)@10'")
-    name, inside, k = match.groups()
-    metric, options = _find_metric(name, inside or "")
-    given = _read_options(options, metric, text)
-    if k is not None and metric.kind == "scores":
-        why = "a threshold and a cut-off exclude each other" if "threshold" in given else "it takes no cut-off"
-        raise MetricError(f"{text.strip()}: {metric.name} looks at all rows of a user, {why}")
-    return make_call(metric, given, read_k(k, text))
-
-
 def forget_parsed() -> None:
     """Read every text anew from now on: metrics have changed."""
-    _parse.cache_clear()
+    Changes.n += 1
 
 
-def make_call(metric: Metric, given: Mapping[str, Any], k: int | None) -> Call:
-    """Check options and put them in the order of the declaration."""
-    common = {
-        option.name: option.check(given[option.name], metric.name) for option in metric.common if option.name in given
-    }
-    options = []
-    for option in metric.options.values():
-        if option.name in given:
-            options.append((option.name, option.check(given[option.name], metric.name)))
-        elif option.required:
-            example = (
-                f"{metric.name}({option.name}=4)@10"
-                if metric.kind == "ranking"
-                else f"{metric.name}({option.name}=0.5)"
-            )
-            raise MetricError(f"{metric.name} needs the option {option.name}, as in {example}")
-        else:
-            options.append((option.name, option.default))
-    return Call(metric, tuple(options), k, **common)
-
-
-def _read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
+def read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
+    """Return the options that stand in brackets, by name, checked for being options of the metric."""
     given: dict[str, Any] = {}
     if not inside.strip():
         return given
@@ -549,25 +473,6 @@ def _read_value(text: str) -> Any:
         return text
 
 
-def read_k(k: str | None, text: str) -> int | None:
-    """A cut-off as it stands in a text."""
-    if k is None:
-        return None
-    if not k.isascii() or not k.isdigit() or len(k) > len(str(LARGEST_K)):
-        raise MetricError(f"the cut-off in {text!r} must be a whole number of at most {LARGEST_K}, found {k[:20]!r}")
-    return check_k(int(k), f"the cut-off in {text!r}")
-
-
-def check_k(k: Any, name: str) -> int:
-    """A cut-off as an int of at least 1."""
-    number = whole_number(k)
-    if number is None:
-        raise MetricError(f"{name} must be a whole number, found {shown(k)}")
-    if not 1 <= number <= LARGEST_K:
-        raise MetricError(f"{name} must be from 1 to {LARGEST_K}, found {shown(k)}")
-    return number
-
-
 def split_outside_brackets(text: str, *, keep_empty: bool = False) -> list[str]:
     """Split at commas that stand in no bracket; empty parts are left out unless they are to be kept."""
     ends, depth = [-1], 0
@@ -577,88 +482,6 @@ def split_outside_brackets(text: str, *, keep_empty: bool = False) -> list[str]:
             ends.append(at)
     parts = (text[start + 1 : end].strip() for start, end in itertools.pairwise([*ends, len(text)]))
     return [part for part in parts if part or keep_empty]
-
-
-def expand(
-    metrics: str | Call | Iterable[str | Call] | None,
-    k: int | Iterable[int] | None = None,
-    default: tuple[str, ...] | None = None,
-) -> list[Call]:
-    """The calls that `metrics` and `k` ask for, each once: every metric without a cut-off of its own, at every k."""
-    usual_k = [DEFAULT_K] if metrics is None and k is None else []
-    if metrics is None:
-        metrics = default or DEFAULT_METRICS
-    if isinstance(metrics, (str, Call)):
-        metrics = [metrics]
-    if not isinstance(metrics, Iterable):
-        raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {shown(metrics)}")
-    calls = [metric if isinstance(metric, Call) else parse(metric) for metric in listed_in_order(metrics, "metrics")]
-    if not calls:
-        raise MetricError("metrics must name at least one metric")
-    cutoffs = usual_k or read_cutoffs(k, calls)
-    return list({own.text: own for call in calls for own in call.at(cutoffs)}.values())
-
-
-def read_cutoffs(k: int | Iterable[int] | None, calls: Sequence[Call]) -> list[int]:
-    """Check the cut-offs of a call and return them. At least one of its metrics must take them."""
-    if k is None:
-        return []
-    cutoffs = [check_k(value, "k") for value in _as_list(k)]
-    if not cutoffs:
-        raise MetricError("k must hold at least one cut-off")
-    if not any(call.takes_cutoff for call in calls):
-        with_own = next((call.text for call in calls if call.k is not None), None)
-        why = "no metric here takes a cut-off" if with_own is None else f"{with_own} has a cut-off of its own"
-        raise MetricError(f"k={cutoffs[0]} has no effect: {why}; leave out one of them")
-    return cutoffs
-
-
-def _as_list(k: Any) -> list[Any]:
-    scalar = isinstance(k, str | bytes | bytearray) or not isinstance(k, Iterable) or getattr(k, "ndim", 1) == 0
-    return [k] if scalar else listed_in_order(k, "k")
-
-
-def catalogue() -> list[dict[str, Any]]:
-    """Every metric as data: name, summary, formula, options, range, direction, source.
-
-    "direction" says which values are better: "higher", "lower", "target" (those nearer to the number "target", which
-    else is None) or "none". "higher_is_better" is True for "higher", False for "lower" and None for the others.
-    "range" is (low, high), where None is no bound.
-
-    >>> [metric["name"] for metric in fastrec.catalogue()][:3]
-    ['hits', 'hit_rate', 'precision']
-    """
-    return [
-        {
-            "name": metric.name,
-            "kind": metric.kind,
-            "summary": metric.summary,
-            "formula": metric.expression,
-            "options": {option.name: _describe(option) for option in (*metric.options.values(), *metric.common)},
-            "range": tuple(None if bound == -math.inf else bound for bound in metric.range),
-            "higher_is_better": metric.direction.higher_is_better,
-            "direction": metric.direction.kind,
-            "target": metric.direction.target,
-            "aliases": {
-                alias: f"{metric.name}({options})" if options else metric.name
-                for alias, options in metric.aliases.items()
-            },
-            "source": metric.source,
-            "doc": metric.doc,
-        }
-        for metric in known_metrics()
-    ]
-
-
-def _describe(option: Option) -> dict[str, Any]:
-    kinds = ["choice"] if option.choices else []
-    kinds += [] if option.kind is None else ["table" if option.kind == TABLE else "number"]
-    return {
-        "default": option.default,
-        "required": option.required,
-        "choices": list(option.choices),
-        "kind": " or ".join(kinds),
-    }
 
 
 def print_value(value: Any) -> str:

@@ -16,17 +16,8 @@ from typing import Any, Literal
 
 from fastrec.checks import listed_in_order
 from fastrec.exceptions import InputTypeError, MetricError, cut_value, shown
-from fastrec.metrics.declaration import (
-    DEFAULT_K,
-    DEFAULT_METRICS,
-    DEFAULT_SCORE_METRICS,
-    Call,
-    nearest,
-    parse,
-    read_cutoffs,
-    read_k,
-    refuse_long,
-)
+from fastrec.metrics.calls import DEFAULT_K, DEFAULT_METRICS, parse, read_cutoffs, read_k, refuse_long
+from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, Call, nearest
 
 __all__ = ["DEFAULT_POLICIES", "RECIPES", "Recipe", "find_recipe"]
 

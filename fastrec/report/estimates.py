@@ -12,7 +12,7 @@ from fastrec.checks import (
     some_names,
 )
 from fastrec.exceptions import MetricError, MetricNotFoundError, shown
-from fastrec.metrics.declaration import parse
+from fastrec.metrics.calls import parse
 
 __all__ = ["ByMetric", "Estimate", "GroupEstimate"]
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.exceptions import FastrecError, InputError, shown
-from fastrec.metrics.declaration import Call, parse
+from fastrec.metrics.calls import parse
+from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Asked, Value, make_plan
 
 __all__ = [

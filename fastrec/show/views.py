@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import MetricError
-from fastrec.metrics.declaration import Call, parse, print_value
+from fastrec.metrics.calls import parse
+from fastrec.metrics.declaration import Call, print_value
 from fastrec.show.html import DASH, Chart, Drawn, Section, Table, histogram, line_chart, whisker
 
 __all__ = ["compared", "definitions", "estimated", "figures", "span"]
