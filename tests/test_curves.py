@@ -18,7 +18,7 @@ from strategies import SCORES
 
 import fastrec
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.scored import curves
+from fastrec.scored import sorting
 from fastrec.scored.areas import auc_of_rows
 from fastrec.scored.auc import AucTest, auc, auc_test
 from fastrec.scored.curves import PrCurve, RocCurve, break_even_point, compare_curves, pr_curve, roc_curve
@@ -716,7 +716,7 @@ def test_buckets_find_what_one_sort_finds(monkeypatch: pytest.MonkeyPatch, dtype
     labels, scores, weights = large_rows(dtype, weight, n=600)
     scores[::7], scores[3::11], scores[5::13], scores[6::17] = 0.0, -0.0, np.inf, -np.inf
     expected = [bits(auc_of_rows(labels, scores, weights, max_fpr=x)) for x in (None, *LIMITS[:-1])]
-    monkeypatch.setattr(curves, "SMALL_ROWS", 100)
+    monkeypatch.setattr(sorting, "SMALL_ROWS", 100)
     for n_threads in (1, 4):
         found = [auc_of_rows(labels, scores, weights, max_fpr=x, n_threads=n_threads) for x in (None, *LIMITS[:-1])]
         assert list(map(bits, found)) == expected

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from fastrec.files import evaluate
+from fastrec.files import resources
 from fastrec.runtime import launch, threads
 from fastrec.runtime import limits as control_groups
 
@@ -521,8 +521,8 @@ MB = 1_000_000
 def test_the_memory_of_a_control_group(tmp_path, monkeypatch, own, limits, granted):
     pretend_groups(tmp_path, monkeypatch, own, limits)
     everything = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert evaluate.installed_memory() == (everything if granted is None else granted)
-    assert evaluate.Resources().limit() == evaluate.installed_memory() // 2
+    assert resources.installed_memory() == (everything if granted is None else granted)
+    assert resources.Resources().limit() == resources.installed_memory() // 2
 
 
 def test_a_real_control_group():

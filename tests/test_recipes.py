@@ -445,7 +445,7 @@ def test_the_options_named_for_trec_eval_are_those_of_its_recipe():
     policies = find_recipe("trec_eval").policies
     options = " ".join(f"--{name.replace('_', '-')} {policies[name]}" for name in ("ties", "no_truth", "no_recs"))
     readme = (RIVALS.parents[1] / "README.md").read_text(encoding="utf-8")
-    texts = [cli.evaluate.help, readme.partition("## Command line")[2]]
+    texts = [cli.program.commands["evaluate"].help, readme.partition("## Command line")[2]]
     for text in texts:
         named = re.findall(r"--ties id_desc(?: +--no-\S+ \w+)*", " ".join(text.split()))
         assert named and set(named) == {options}
