@@ -8,6 +8,7 @@ fastrec that are taken; `test_fuzz` runs the first for a few seconds.
 import atexit
 import base64
 import contextlib
+import copy
 import gzip
 import io
 import json
@@ -143,18 +144,18 @@ def forge_document(r: Draw, document: Any) -> None:
         if kind == 0:
             del inside[place]
         elif kind == 1:
-            inside[place] = inside[r.choice(places)]
+            inside[place] = copy.deepcopy(inside[r.choice(places)])
         elif kind == 2 and isinstance(inside, dict):
-            inside[r.choice(["like", "names", "rows", "x", "\x1b[31m"])] = inside[place]
+            inside[r.choice(["like", "names", "rows", "x", "\x1b[31m"])] = copy.deepcopy(inside[place])
         elif kind == 2:
-            inside.append(inside[place])
+            inside.append(copy.deepcopy(inside[place]))
         else:
-            inside[place] = r.choice(WRONG)
+            inside[place] = copy.deepcopy(r.choice(WRONG))
         return
     if isinstance(inside, dict):
-        inside["x"] = r.choice(WRONG)
+        inside["x"] = copy.deepcopy(r.choice(WRONG))
     else:
-        inside.append(r.choice(WRONG))
+        inside.append(copy.deepcopy(r.choice(WRONG)))
 
 
 def lists_evaluator() -> fastrec.Evaluator:
