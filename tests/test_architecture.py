@@ -36,6 +36,7 @@ LAYERS = (
     ("exceptions", "_version"),
 )
 HEIGHTS = {package: -at for at, line in enumerate(LAYERS) for package in line}
+LINES = 70  # of a function at most, its docstring aside
 ENTRIES = 28  # of the package at most, so that `ls` shows the architecture
 
 
@@ -291,3 +292,16 @@ def test_no_two_classes_have_one_name() -> None:
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(module_of(path))
     assert not {name: modules for name, modules in homes.items() if len(modules) > 1}
+
+
+def test_no_function_is_too_long() -> None:
+    """Kernels have their own limit, which three still exceed."""
+    long = []
+    for path in SOURCES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.FunctionDef) and layer_of(module_of(path)) != "kernels":
+                first = node.body[0]
+                text = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) is not None else 0  # type: ignore[operator]
+                if node.end_lineno - node.lineno + 1 - text > LINES:  # type: ignore[operator]
+                    long.append(f"{module_of(path)}.{node.name}")
+    assert not long

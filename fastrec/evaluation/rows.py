@@ -136,7 +136,6 @@ class ScoreEvaluator(BaseEvaluator):
         users, ids and weights.
         """
         check_progress(progress)
-        rules = self._settings
         of_users = read_user_labels(by, user)
         columns = Columns(user=user, item=item, label=label, score=score, by=None if of_users is not None else by)
         if scores is None:
@@ -146,7 +145,7 @@ class ScoreEvaluator(BaseEvaluator):
                 columns,
                 sample_weight=sample_weight,
                 user_weight=user_weight,
-                with_items=rules["ties"] in ("id_asc", "id_desc"),
+                with_items=self._settings["ties"] in ("id_asc", "id_desc"),
                 n_threads=self._n_threads,
             )
         else:
@@ -166,10 +165,12 @@ class ScoreEvaluator(BaseEvaluator):
             )
         if of_users is not None:
             rows = label_users(rows, of_users)
-        if self._part and not rows.grouped:
-            rows = one_by_one(rows)
+        self._add(one_by_one(rows) if self._part and not rows.grouped else rows, progress)
+
+    def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
+        """Evaluate checked rows and add what comes of it."""
+        rules, users = self._settings, rows.users
         self._check_rows(rows)
-        users = rows.users
         self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
         check_row_metrics(plan, rows, rules["ties"])
