@@ -44,8 +44,8 @@ __all__ = [
 ]
 
 
-LONGEST_NAME = 200  # of which the nearest known one is looked for
-MOST_NAMES = 12  # that a message lists
+MAX_NAME_LENGTH = 200  # of which the nearest known one is looked for
+MAX_NAMES = 12  # that a message lists
 USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label"))
 
 
@@ -137,10 +137,10 @@ def listed_in_order(values: Iterable[Any], name: str) -> list[Any]:
 
 def some_names(names: Sequence[str], how_to_list: str = "") -> str:
     """Names for a message: all if they are few, else the first, their number, and how to see the others."""
-    if len(names) <= MOST_NAMES:
+    if len(names) <= MAX_NAMES:
         return ", ".join(names)
     rest = f"{len(names)} in all{': ' + how_to_list if how_to_list else ''}"
-    return f"{', '.join(names[: MOST_NAMES - 4])}, … ({rest})"
+    return f"{', '.join(names[: MAX_NAMES - 4])}, … ({rest})"
 
 
 def with_article(name: str) -> str:
@@ -172,7 +172,7 @@ def near_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like one that was given; None of a name that is far too long to be one."""
     import difflib  # only errors need it
 
-    if len(name) > LONGEST_NAME:  # comparing takes seconds for 10^5 characters
+    if len(name) > MAX_NAME_LENGTH:  # comparing takes seconds for 10^5 characters
         return None
     return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)), None)
 

@@ -29,7 +29,7 @@ SEGMENT_STARTS = {"new": 0, "casual": 5, "heavy": 20}  # length of history from 
 N_ITEMS = 2000
 N_FACTORS = 12
 LIST_LENGTH = 50
-MOST_ITEMS_TAKEN = 200
+MAX_ITEMS_TAKEN = 200
 HELD_OUT = 0.2
 USERS_PER_BLOCK = 1000
 
@@ -49,7 +49,7 @@ class _Shoppers(NamedTuple):
     """A block of users: their tastes, the items they took, and which of these before and after the cut."""
 
     tastes: Array  # float32 (n_users, n_factors)
-    taken: Array  # int16 (n_users, MOST_ITEMS_TAKEN): positions of items
+    taken: Array  # int16 (n_users, MAX_ITEMS_TAKEN): positions of items
     before: Array  # bool, like taken
     after: Array  # bool, like taken
 
@@ -112,9 +112,9 @@ def _make_users(rng: np.random.Generator, shop: _Shop, n_users: int) -> _Shopper
     # The largest of utility + Gumbel noise are a sample without replacement, with probabilities exp(utility).
     noise = np.maximum(rng.standard_exponential(utility.shape, dtype=np.float32), np.float32(1e-30))
     utility -= np.log(noise)
-    taken = _largest(utility, MOST_ITEMS_TAKEN).astype(np.int16)
-    n_taken = np.clip(rng.lognormal(np.log(14), 1.0, n_users), 1, MOST_ITEMS_TAKEN).astype(np.int64)
-    is_taken = np.arange(MOST_ITEMS_TAKEN) < n_taken[:, None]
+    taken = _largest(utility, MAX_ITEMS_TAKEN).astype(np.int16)
+    n_taken = np.clip(rng.lognormal(np.log(14), 1.0, n_users), 1, MAX_ITEMS_TAKEN).astype(np.int64)
+    is_taken = np.arange(MAX_ITEMS_TAKEN) < n_taken[:, None]
     after = is_taken & (rng.random(is_taken.shape) < HELD_OUT)
     return _Shoppers(tastes, taken, is_taken & ~after, after)
 
@@ -153,7 +153,7 @@ def _truth(
 
 def _popular_lists(shop: _Shop, users: _Shoppers, popularity: Array, first_user: int) -> dict[str, Array]:
     """The same order for everyone, without what a user has already."""
-    order = np.argsort(-popularity, kind="stable")[: LIST_LENGTH + MOST_ITEMS_TAKEN]
+    order = np.argsort(-popularity, kind="stable")[: LIST_LENGTH + MAX_ITEMS_TAKEN]
     is_new = ~_history(users)[:, order]
     rows, places = np.nonzero(is_new & (np.cumsum(is_new, axis=1) <= LIST_LENGTH))
     items = order[places]

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 LONGEST = 1000  # signs of a message: what was found may be as long as the caller likes
-LONGEST_VALUE = 400  # of which a value that was given
+MAX_VALUE_LENGTH = 400  # of which a value that was given
 
 
 class FastrecError(Exception):
@@ -95,4 +95,4 @@ def shown(value: Any) -> str:
 
 def cut_value(text: str) -> str:
     """A text that a caller gave, the middle left out of a long one."""
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 100]} … {text[-97:]}"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 100]} … {text[-97:]}"

@@ -28,7 +28,7 @@ PACKAGES = 250 * MB  # of these, what Python and the packages take, which a proc
 BYTES_PER_CHARACTER = 16  # of the longest id, for each user: reports have the ids of all users
 VERY_LONG = 1000  # characters of an id, of which `memory=` may be too little to read anything
 IN_MEMORY = 1 << 40
-MOST_BYTES = 40 * MB  # of the texts of a file, so that a case takes seconds
+MAX_BYTES = 40 * MB  # of the texts of a file, so that a case takes seconds
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-sizes-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
@@ -56,7 +56,7 @@ def draw_shape(seed: int) -> Shape:
     r = random.Random(seed)
     longest = r.choice([0, 1, 8, 13, 40, 200, 700, 3000])
     shortest = r.choice([0, longest // 2, longest])
-    rows = min(r.choice([1, 300, 5_000, 40_000, 150_000]), MOST_BYTES // max(1, longest))
+    rows = min(r.choice([1, 300, 5_000, 40_000, 150_000]), MAX_BYTES // max(1, longest))
     return Shape(
         rows=rows,
         length=r.choice([1, 20, 100, 5000]) if longest < 1000 else r.choice([20, 100]),

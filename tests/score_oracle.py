@@ -29,7 +29,7 @@ import oracle
 from oracle import Item, Number, Result, User
 
 DOUBLE_EPS = 2.0**-52
-MOST_TIED = 8  # 8! orders of a block are as many as anyone wants to wait for
+MAX_TIED = 8  # 8! orders of a block are as many as anyone wants to wait for
 HALF = Fraction(1, 2)
 
 
@@ -49,7 +49,7 @@ class ExpectedUser(User):
 @functools.cache
 def orders_of_block(gains: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
     """All distinct orders of tied gains: each stands for the same number of orders of the rows."""
-    if len(gains) > MOST_TIED:
+    if len(gains) > MAX_TIED:
         raise ValueError(f"{len(gains)} tied rows have too many orders")
     return tuple(sorted(set(itertools.permutations(gains))))
 

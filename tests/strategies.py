@@ -129,7 +129,7 @@ FINITE_SCORES = [0.0, -0.0, 0.5, 0.25, 1.0, 1.0 + 2.0**-52, -3.0, 7.5, 1e-30, -1
 SCORE_POOLS = {"unit": UNIT_SCORES, "finite": FINITE_SCORES, "any": SCORES}
 LABELS = {"binary": [0.0, 1.0], "integer": INTEGER_GAINS, "graded": GAINS}
 ROW_SHAPES = ["any", "any", "any", "any", "few scores", "few scores", "constant", "positive", "negative", "one", "none"]
-MOST_ROWS = 6  # all orders of so many tied rows can be tried
+MAX_ROWS = 6  # all orders of so many tied rows can be tried
 
 
 @st.composite
@@ -157,7 +157,7 @@ def scored_logs(
     labels: str = "binary",
     scores: str = "any",
     max_users: int = 5,
-    longest: int = MOST_ROWS,
+    longest: int = MAX_ROWS,
 ) -> ScoredLog:
     """Scored rows with many ties, users of one class, of one row and of none.
 

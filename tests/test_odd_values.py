@@ -130,7 +130,7 @@ def test_what_is_too_long_is_refused_before_it_is_read(what: str, monkeypatch: p
     monkeypatch.setattr(calls, "_parse", lambda text, changes: (read.append(text), parse(text, changes))[1])
     lines_run(LONG_TEXTS[what])  # imports what it needs
     assert lines_run(LONG_TEXTS[what]) < 50_000
-    assert max(map(len, read)) <= calls.LONGEST_TEXT
+    assert max(map(len, read)) <= calls.MAX_LENGTH
 
 
 HOSTILE = "\x1b]0;owned\x07\x9b31m\nnext"

@@ -753,7 +753,7 @@ def long_texts(monkeypatch):
     def hang(*_):
         raise AssertionError("the time grows faster than the text")
 
-    monkeypatch.setattr(calls, "LONGEST_TEXT", 2 * N)
+    monkeypatch.setattr(calls, "MAX_LENGTH", 2 * N)
     before = signal.signal(signal.SIGALRM, hang)
     signal.alarm(120)
     yield

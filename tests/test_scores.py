@@ -423,7 +423,7 @@ def test_negatives_repeated_change_no_bit() -> None:
 def test_expected_ties_of_lists(data: st.DataObject, kind: str) -> None:
     """As for rows; here truth may be in no list, and seen items may be excluded."""
     drawn = data.draw(strategies.logs(max_users=4, graded=kind != "plain", integer=kind == "integer"))
-    log = Log([items[: strategies.MOST_ROWS] for items in drawn.recs], drawn.truth)
+    log = Log([items[: strategies.MAX_ROWS] for items in drawn.recs], drawn.truth)
     pool = st.sampled_from(data.draw(st.sampled_from([strategies.SCORES, [0.0, -0.0, 1.0]])))
     scores = [data.draw(st.lists(pool, min_size=len(items), max_size=len(items))) for items in log.recs]
     asks = sampled(data.draw, [ask for ask in RANKED if ask.allowed(kind) and not refuses_ties(ask)], 9)

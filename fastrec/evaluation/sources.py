@@ -154,13 +154,13 @@ class Scores(NamedTuple):
 
     def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, TieScratch | None]:
         """Working memory for the largest block."""
-        from fastrec.kernels.positives import DIGITS_OF_RADIX, LANES, MOST_COUNTED, ScoreScratch
+        from fastrec.kernels.positives import DIGITS_OF_RADIX, LANES, MAX_COUNTED, ScoreScratch
 
         first, last = _edges(blocks, self.n_users)
         n_rows = int((self.indptr[last] - self.indptr[first]).max(initial=0))
         longest = longest_row(self.indptr)
         decided = self.rank and self.ties != op.EXPECTED
-        sorts = self._walk or decided or longest > MOST_COUNTED
+        sorts = self._walk or decided or longest > MAX_COUNTED
         n_events = (n_rows if self.rank else 0) + op.BLOCK
         rows = _rows(program, n_bins)
         key = np.uint32 if self.scores.dtype == np.float32 else np.uint64
@@ -180,7 +180,7 @@ class Scores(NamedTuple):
             terms=np.empty((n_bins, 2, (longest + 1) // 2 + 8)),
             places=np.empty((n_bins, 3, longest + 1), np.int32),
             marks=np.empty((n_bins, max(longest + 2, DIGITS_OF_RADIX)), np.int32),
-            packed=np.empty((n_bins, 2, longest if longest > 2 * MOST_COUNTED else 0), np.uint64),
+            packed=np.empty((n_bins, 2, longest if longest > 2 * MAX_COUNTED else 0), np.uint64),
             keys=np.empty((n_bins, 2, longest if sorts else 0), key),
             order=np.empty((n_bins, 2, longest if sorts else 0), np.int32),
         ), _tie_scratch(program, n_bins, n_events, longest) if self.rank else None

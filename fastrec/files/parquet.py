@@ -30,7 +30,7 @@ EXACT_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"
 TEXTS = ("string", "large_string", "string_view")
 INT32 = np.iinfo(np.int32)
 PIECE_BYTES = 1 << 24  # of texts that are read at once, about
-LEAST_PIECE = 1 << 10  # rows
+MIN_PIECE = 1 << 10  # rows
 NUMBERS = ("float", "double", *EXACT_INTEGERS)
 
 
@@ -104,7 +104,7 @@ def _looks_narrow(plain: Plain, role: str) -> bool:
     damages: tuple[type[Exception], ...] = (*damages_of_parquet(), StopIteration)
     try:
         with pq.ParquetFile(utf8_path(path), metadata=metadata) as file:
-            first = next(file.iter_batches(LEAST_PIECE, row_groups=[nth], columns=[plain.names[role]])).column(0)
+            first = next(file.iter_batches(MIN_PIECE, row_groups=[nth], columns=[plain.names[role]])).column(0)
         return len(first) > first.null_count == 0 and _are_held(values_of(first), np.dtype(np.int32))
     except damages:
         return False
@@ -267,7 +267,7 @@ def _read_texts(file: Any, group: _Group, names: Mapping[str, str], room: _Room)
     found: dict[str, list[Any]] = {role: [] for role in names}
     if not names:
         return found
-    n_rows = max(LEAST_PIECE, room.piece // len(names))
+    n_rows = max(MIN_PIECE, room.piece // len(names))
     batches = file.iter_batches(n_rows, row_groups=[group.nth], columns=list(names.values()), use_threads=False)
     done = 0
     for batch in batches:

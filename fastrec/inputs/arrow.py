@@ -36,7 +36,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Column = Any  # a pyarrow.ChunkedArray
-MOST_CODES = 2**31  # that int32 can hold
+MAX_CODES = 2**31  # that int32 can hold
 WANTED_LABELS = (
     "labels to group by are texts, integers, booleans or dates: make such a column of it, of numbers by cutting them "
     "into ranges (missing values make floats of integers: astype('Int64') keeps them)"
@@ -361,7 +361,7 @@ def _texts_of(column: Column, kind: str) -> Texts:
     """Texts of a column whose chunks share one dictionary."""
     codes = _join([values_of(chunk.indices) for chunk in column.chunks if len(chunk)], np.int32)
     values = column.chunk(0).dictionary
-    if codes.dtype == np.uint32 and len(values) <= MOST_CODES:
+    if codes.dtype == np.uint32 and len(values) <= MAX_CODES:
         codes = codes.view(np.int32)
     return Texts(integer_ids(codes, "codes"), values, kind)
 

@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 SMALL_ROWS = 1 << 15  # fewer are sorted at once, which needs no compiled code
 ROWS_PER_RANGE = 1 << 18  # fewer are not worth a thread
 ROWS_PER_BUCKET = 1 << 15  # of several columns: they fit the second cache
-MOST_BUCKETS = 1024  # more cannot be written to all at once
+MAX_BUCKETS = 1024  # more cannot be written to all at once
 LONG_RUN = 8  # rows of one key in a row, on average, from which runs are moved and not rows
 MULTIPLIER = 0x9E3779B97F4A7C15  # odd, its bits as good as random: the golden ratio
 TASKS_PER_THREAD = 4  # buckets differ in size
@@ -181,7 +181,7 @@ def _group_shuffled(keys: Array, lowest: int, highest: int, n_threads: int) -> G
     n, span = len(keys), highest - lowest + 1
     if n < SMALL_ROWS:
         return _sort(keys)
-    bits = min(MOST_BUCKETS.bit_length() - 1, max(1, (n // ROWS_PER_BUCKET).bit_length()))
+    bits = min(MAX_BUCKETS.bit_length() - 1, max(1, (n // ROWS_PER_BUCKET).bit_length()))
     if span <= n:
         split = _Split(keys, lowest, 1, max(0, (span - 1).bit_length() - bits), n_threads)
         codes, counts = _number_dense(split, keys, lowest, span)
@@ -218,7 +218,7 @@ class _Split:
         self._n_threads = n_threads
         self._ranges = _ranges(len(keys), n_threads)
         self._buckets = np.empty(len(keys), np.uint16)
-        counts = np.zeros((len(self._ranges), MOST_BUCKETS), np.int64)
+        counts = np.zeros((len(self._ranges), MAX_BUCKETS), np.int64)
         low, factor = np.uint64(lowest % 2**64), np.uint64(multiplier)
         kernel = _kernel("count_buckets", keys, keys.dtype)
         self._over_ranges(lambda at, a, b: kernel(keys, low, factor, shift, self._buckets, counts[at], a, b))
@@ -300,7 +300,7 @@ def _number_dense(split: _Split, keys: Array, lowest: int, span: int) -> tuple[A
 def _number_sparse(split: _Split, keys: Array) -> tuple[Array, Array, Array, Array] | None:
     """The code of each row, by bucket, the rows of each code, the distinct keys and their codes; None to give up."""
     by_bucket, codes, counts = read_only(split.scatter(keys)), _new_codes(len(keys)), np.empty(len(keys), np.int64)
-    ids, distinct = np.empty_like(keys), np.zeros(MOST_BUCKETS, np.int64)
+    ids, distinct = np.empty_like(keys), np.zeros(MAX_BUCKETS, np.int64)
     arguments = (by_bucket, read_only(split.starts), codes, counts, ids, distinct)
     kernel = _kernel("number_sparse", keys, keys.dtype, codes.dtype)
     if not all(split.over_buckets(lambda first, last: kernel(*arguments, first, last))):

@@ -42,7 +42,7 @@ RANK_GAPS = {
     "keep": "",  # a rank that no item has is a miss
     "error": "ranks of lists have gaps, and this tool takes them as places in some metrics and as an order in others",
 }
-PLACES_PER_ROW, LEAST_PLACES = 64, 1 << 20  # that ranks may name
+PLACES_PER_ROW, MIN_PLACES = 64, 1 << 20  # that ranks may name
 
 
 class Names(NamedTuple):
@@ -186,7 +186,7 @@ def _fill_gaps(lists: FlatSide, ranks: Array, names: Names) -> FlatSide:
     if len(lowest) and lowest.min() < 1:
         who = names.user(int(having[lowest.argmin()]))
         raise InputError(f"recs of user {who}: this tool counts ranks from 1, found {lowest.min()}")
-    if longest.sum(dtype=np.float64) > max(LEAST_PLACES, PLACES_PER_ROW * len(ranks)):
+    if longest.sum(dtype=np.float64) > max(MIN_PLACES, PLACES_PER_ROW * len(ranks)):
         raise InputError(
             f"recs of user {names.user(int(longest.argmax()))}: rank {longest.max()} is no place in a list"
         )

@@ -20,7 +20,7 @@ MANY_TEXTS = 1 << 17  # fewer are left to PyArrow, which needs no compiled code
 FIRST_ROOM, FIRST_BYTES = 1 << 12, 1 << 16  # of a list of texts
 GROWTH = 4
 SLOTS_PER_TEXT = 4  # of the table where texts are looked up: most stand in the first that is looked at
-MOST_ROWS = 2**31 // (GROWTH * SLOTS_PER_TEXT)  # so that numbers stay below 2^31
+MAX_ROWS = 2**31 // (GROWTH * SLOTS_PER_TEXT)  # so that numbers stay below 2^31
 STEPS_PER_TEXT = 32
 
 
@@ -95,7 +95,7 @@ def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
     import pyarrow as pa
     from pyarrow import types
 
-    if len(column) > MOST_ROWS:
+    if len(column) > MAX_ROWS:
         return None
     if types.is_string_view(column.type) or types.is_binary_view(column.type):
         column = column.cast(pa.large_string() if types.is_string_view(column.type) else pa.large_binary())

@@ -9,7 +9,7 @@ import numpy as np
 from fastrec.kernels.codes import EXP2, LINEAR, TABLE
 from fastrec.runtime.compiler import helper
 
-LARGEST_EXPONENT = 1024.0  # of a double; Python refuses to go past it
+MAX_EXPONENT = 1024.0  # of a double; Python refuses to go past it
 
 
 @helper
@@ -21,5 +21,5 @@ def map_gain(gain, gain_map, tables):
     if kind == TABLE:
         return tables[np.int64(gain_map[1]), np.int64(gain)]
     # `math`, as every power and logarithm here: NumPy's and compiled code's differ in the last bit
-    grown = math.exp2(gain) - 1.0 if gain < LARGEST_EXPONENT else np.inf
+    grown = math.exp2(gain) - 1.0 if gain < MAX_EXPONENT else np.inf
     return grown if kind == EXP2 else grown / math.exp2(gain_map[1])

@@ -23,7 +23,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 SMALL_TABLE = 13  # log2 of the slots that serve lists and truth of up to SMALL_ROWS ids together
 SMALL_ROWS = 512
 SLOTS_PER_ID = 4  # for more ids
-LARGEST_BASE = 2**31 - 2
+MAX_BASE = 2**31 - 2
 FEW_HITS = 24  # up to here hits are put in rank order by insertion
 TOO_MANY_STEPS = 16  # steps per id before a user's ids are hashed again with another multiplier
 
@@ -232,7 +232,7 @@ def find_hits(row, held, lowest, table, base, positions, sources):
     shift = np.uint64(64 - bits)
     multiplier = np.uint64(GOLDEN)
     while True:
-        if base + rows > LARGEST_BASE:
+        if base + rows > MAX_BASE:
             for slot in range(len(table)):
                 table[slot] = 0
             base = np.int64(1)

@@ -24,7 +24,7 @@ from fastrec.runtime.compiler import helper, inlined
 __all__ = [
     "DIGITS_OF_RADIX",
     "LANES",
-    "MOST_COUNTED",
+    "MAX_COUNTED",
     "ScoreLog",
     "ScoreScratch",
     "all_equal",
@@ -40,7 +40,7 @@ Array = np.ndarray[Any, Any]
 UNIT, NOTHING = np.int32(3), np.int32(0)  # where not 1, LLVM adds under a mask and does not make numbers of the mask
 MANY_TO_ONE = 4  # negatives to a positive from which pairs of positives cost less than leaving them out
 LANES = 32  # rows are padded to a multiple of this
-MOST_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
+MAX_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
 FEW_EVENTS = 24  # up to here events are put in order by comparing all of them
 RADIX_BITS = 11
 NARROW_BITS = 9  # of a digit where there are fewer rows than digits
@@ -374,7 +374,7 @@ def collect_user(
     """Write the events of one user; returns how many, and whether ties are refused."""
     n = len(scores)
     n_events = choose(labels, scores, bar, chosen, places[0])
-    counted = n_events <= MOST_COUNTED
+    counted = n_events <= MAX_COUNTED
     if counted:
         count_each(padded[: pad(scores, padded)], chosen, n_events, n, places[1], places[2])
         order_events(places, n_events, n, marks, labels, above, tied, gains)

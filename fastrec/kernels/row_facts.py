@@ -33,14 +33,14 @@ from fastrec.kernels.codes import (
     TWICE_WON,
     WEIGHTS,
 )
-from fastrec.kernels.positives import MOST_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
+from fastrec.kernels.positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
 from fastrec.runtime.compiler import helper
 
 __all__ = ["Extra", "asks_order", "error_facts", "log", "order_facts", "row_facts"]
 
 
 Array = np.ndarray[Any, Any]
-MOST_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows is less than 2^31
+MAX_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows is less than 2^31
 SPLIT = 2.0**27 + 1  # times it, a double falls apart into two halves of its digits
 NO_SUM = (0.0, 0.0, 0.0)
 LOG_SERIES = 1e-3  # below, the series of the logarithm is exact and nothing cancels
@@ -443,7 +443,7 @@ def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, r
         won = np.int64(-1)
         if ties is None and not extra.walk:
             positives = positives_of(view, extra, bounds, labels, i)
-            if min(positives, n_rows - positives) <= MOST_COUNTED and n_rows <= MOST_ROWS:
+            if min(positives, n_rows - positives) <= MAX_COUNTED and n_rows <= MAX_ROWS:
                 won = twice_won(labels, scores, bar, positives, scratch.chosen[at], scratch.padded[at])
             else:
                 won = twice_won_in_order(labels, scores, bits, bar, scratch.packed[at], scratch.marks[at])

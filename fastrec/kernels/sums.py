@@ -21,9 +21,9 @@ __all__ = ["Totals", "add_facts", "add_rows", "store_rows"]
 
 
 Array = np.ndarray[Any, Any]
-LARGEST_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
+MAX_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # the bits of a double but for its sign
-MOST_BINADES = 20  # between values whose squares have no bit below the digits of `add_fixed`, see `add_many`
+MAX_BINADES = 20  # between values whose squares have no bit below the digits of `add_fixed`, see `add_many`
 
 
 class Totals(NamedTuple):
@@ -48,7 +48,7 @@ def add_fixed(row, first, last, total):
     high2, low2, lowest2 = np.int64(0), np.int64(0), np.int64(0)
     outside = np.int64(0)
     for i in range(first, last):
-        outside += not (abs(row[i]) <= LARGEST_FIXED)
+        outside += not (abs(row[i]) <= MAX_FIXED)
     if outside > 0:
         return outside
     for i in range(first, last):
@@ -80,7 +80,7 @@ def add_fixed(row, first, last, total):
 def first_outside(row):
     """Position of the first value that is not within [-1, 1]."""
     i = 0
-    while abs(row[i]) <= LARGEST_FIXED:
+    while abs(row[i]) <= MAX_FIXED:
         i += 1
     return i
 
@@ -130,7 +130,7 @@ def add_many(row, bits, n, scaled, digits, total):
     if largest == 0:
         return True
     exponent = (largest >> 52) - 1022  # all values are below 2^exponent
-    if abs(exponent) > 512 or (largest >> 52) - (smallest >> 52) > MOST_BINADES:
+    if abs(exponent) > 512 or (largest >> 52) - (smallest >> 52) > MAX_BINADES:
         return False
     # a value is at least 2^-21 of that: its last bit is worth 2^-73 and that of its square 2^-94 or more
     scale = math.ldexp(1.0, -int(exponent))

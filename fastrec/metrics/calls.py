@@ -36,12 +36,12 @@ __all__ = [
 ]
 
 
-LONGEST_TEXT = 10_000  # of a metric with all its options
+MAX_LENGTH = 10_000  # of a metric with all its options
 # name(options)@k; no part gives back what it took, so a text is read in time that grows with its length alone
 WHOLE_TEXT = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
 DEFAULT_K = 10
-LARGEST_K = 2**31 - 1
+MAX_K = 2**31 - 1
 
 
 def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
@@ -75,9 +75,9 @@ def parse(text: str) -> Call:
 
 def refuse_long(text: str) -> None:
     """Refuse the text of a metric that is too long for an error to show."""
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_LENGTH:
         found = f"found {len(text):,}: {shown(text)}"
-        raise MetricError(f"the text of a metric has at most {LONGEST_TEXT:,} signs, {found}")
+        raise MetricError(f"the text of a metric has at most {MAX_LENGTH:,} signs, {found}")
 
 
 def _check_text(text: Any) -> str:
@@ -128,8 +128,8 @@ def read_k(k: str | None, text: str) -> int | None:
     """A cut-off as it stands in a text."""
     if k is None:
         return None
-    if not k.isascii() or not k.isdigit() or len(k) > len(str(LARGEST_K)):
-        raise MetricError(f"the cut-off in {text!r} must be a whole number of at most {LARGEST_K}, found {k[:20]!r}")
+    if not k.isascii() or not k.isdigit() or len(k) > len(str(MAX_K)):
+        raise MetricError(f"the cut-off in {text!r} must be a whole number of at most {MAX_K}, found {k[:20]!r}")
     return check_k(int(k), f"the cut-off in {text!r}")
 
 
@@ -138,8 +138,8 @@ def check_k(k: Any, name: str) -> int:
     number = whole_number(k)
     if number is None:
         raise MetricError(f"{name} must be a whole number, found {shown(k)}")
-    if not 1 <= number <= LARGEST_K:
-        raise MetricError(f"{name} must be from 1 to {LARGEST_K}, found {shown(k)}")
+    if not 1 <= number <= MAX_K:
+        raise MetricError(f"{name} must be from 1 to {MAX_K}, found {shown(k)}")
     return number
 
 

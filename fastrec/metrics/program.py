@@ -15,8 +15,8 @@ __all__ = ["Extent", "View", "Writer", "identity", "is_linear", "vanishes"]
 
 Array = np.ndarray[Any, Any]
 UNCUT = 1 << 62
-MOST_IDEAL_RANKS = 10_000_000
-MOST_KEPT_WEIGHTS = 1_000_000
+MAX_IDEAL_RANKS = 10_000_000
+MAX_KEPT_WEIGHTS = 1_000_000
 
 
 class Extent(NamedTuple):
@@ -143,8 +143,8 @@ class Writer:
         self._largest_ideal = max(
             (int(row.key[1]) for row in limits if is_leaf(row) and row.key[0] == "constant"), default=0
         )
-        if self._largest_ideal > MOST_IDEAL_RANKS:
-            raise MetricError(f"ideal=k needs k <= {MOST_IDEAL_RANKS}, found k = {self._largest_ideal}")
+        if self._largest_ideal > MAX_IDEAL_RANKS:
+            raise MetricError(f"ideal=k needs k <= {MAX_IDEAL_RANKS}, found k = {self._largest_ideal}")
         self.gains = {row.key[4] if row.key[0] in _READ else row.key[3] for row in leaves if row.key[0] in _GAINED}
         self.has_plain_ideal = any(row.key[:2] == ("cumulative", True) for row in leaves)
         self._ideal_weights = {row.key[-1] for row in leaves if row.key[0] in ("ideal", "cumulative")}
@@ -281,7 +281,7 @@ class Writer:
             if self._expected or weight in self._ideal_weights:
                 with np.errstate(over="ignore"):  # the kernel refuses what is no number, by user and metric
                     np.cumsum(rank_weights(weight, ideals.shape[1] - 1), out=ideals[i])
-        if weights.size + ideals.size <= MOST_KEPT_WEIGHTS:
+        if weights.size + ideals.size <= MAX_KEPT_WEIGHTS:
             self._tables = (extent, weights, ideals)
         return weights, ideals
 

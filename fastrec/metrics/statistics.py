@@ -22,7 +22,7 @@ __all__ = ["Combined", "OverRows", "Ratio", "Row", "ScoreStatistics", "Statistic
 
 Array = np.ndarray[Any, Any]
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats
-MOST_OPERATIONS = 300  # of a formula on rows: they are walked one in another, and a row again wherever it is used
+MAX_OPERATIONS = 300  # of a formula on rows: they are walked one in another, and a row again wherever it is used
 Weight = Any  # "one", "reciprocal", "rank", "log2", "log2_flat2", ("geometric", p) or a table: a tuple of floats
 
 
@@ -113,8 +113,8 @@ def _as_row(value: Any) -> Row:
 
 def _combine(code: int, *parts: Any) -> Row:
     row = Row(code, tuple(_as_row(part) for part in parts))
-    if row.size > MOST_OPERATIONS:
-        raise UntraceableError(f"more than {MOST_OPERATIONS} operations")
+    if row.size > MAX_OPERATIONS:
+        raise UntraceableError(f"more than {MAX_OPERATIONS} operations")
     return row
 
 

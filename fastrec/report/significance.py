@@ -35,7 +35,7 @@ TESTS = ("randomization", "bootstrap", "t", "wilcoxon")
 CORRECTIONS = ("holm", "bonferroni", "bh", "none")
 BITS = 60  # of the sum of all absolute differences: twice a sum and a total still fit
 GRID = 40  # bits of the largest value: 0.3 - 0.2 and 0.2 - 0.1 are the same
-MOST_SIGNS = 1 << 16  # that are all tried
+MAX_SIGNS = 1 << 16  # that are all tried
 CELLS = 1 << 22  # counts of draws that are kept at a time
 POWER = 0.8
 FLIP = Kernel("fastrec.kernels.resampling", "flip_bin", "int64")
@@ -177,7 +177,7 @@ def _randomization(values: Array, n_rounds: int, seed: int, n_threads: int) -> f
     values = values[values != 0]
     total, n = int(values.sum()), len(values)
     least = abs(total) - 2 * n  # each value may be a step off, and is in both sums
-    if 2 ** min(n, 62) <= min(n_rounds, MOST_SIGNS):
+    if 2 ** min(n, 62) <= min(n_rounds, MAX_SIGNS):
         signs = np.arange(2**n)[:, None] >> np.arange(n) & 1
         return float(np.mean(np.abs(2 * (signs @ values) - total) >= least))
     chosen = np.empty(n_rounds, np.int64)

@@ -26,7 +26,7 @@ from fastrec.runtime.threads import run_in_threads, was_forked
 __all__ = ["SMALL_ROWS", "STEPS_PER_LAUNCH", "Kernel", "launch_tasks", "resolve_threads", "run_bins"]
 
 
-MOST_THREADS = 1 << 20
+MAX_THREADS = 1 << 20
 SPACE_PER_THREAD = 1 << 27  # bytes of address space
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves
 STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
@@ -46,13 +46,13 @@ def _wanted_threads(n_threads: int | None) -> int:
         number = whole_number(n_threads)
         if number is None:
             raise InputTypeError(f"n_threads must be a whole number, found {shown(n_threads)}")
-        if not 1 <= number <= MOST_THREADS:
-            raise InputError(f"n_threads must be at least 1 and at most {MOST_THREADS:,}, found {shown(number)}")
+        if not 1 <= number <= MAX_THREADS:
+            raise InputError(f"n_threads must be at least 1 and at most {MAX_THREADS:,}, found {shown(number)}")
         return number
     wanted = os.environ.get("FASTREC_NUM_THREADS")
     if wanted is not None:
-        if not (number := _number(wanted)) or number > MOST_THREADS:
-            raise InputError(f"FASTREC_NUM_THREADS must be a whole number from 1 to {MOST_THREADS:,}, found {wanted!r}")
+        if not (number := _number(wanted)) or number > MAX_THREADS:
+            raise InputError(f"FASTREC_NUM_THREADS must be a whole number from 1 to {MAX_THREADS:,}, found {wanted!r}")
         return number
     openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # the first is that of the outermost level
     return max(1, min(_processors(), _number(openmp) or 1 << 30, _quota()))

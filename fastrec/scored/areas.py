@@ -44,7 +44,7 @@ Array = np.ndarray[Any, Any]
 Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
 LOG_SERIES = 1e-3  # below, a series has more digits than the logarithm
 ROUNDING = 2.0**-53  # two values in [0, 1], each rounded to the nearest double, move apart by no more
-MOST_COUNTED = 1 << 40  # rows of which kernels count pairs in two words
+MAX_COUNTED = 1 << 40  # rows of which kernels count pairs in two words
 
 
 # Values
@@ -74,7 +74,7 @@ def _whole(high: int, low: int) -> int:
 
 def pairs_won(positives: Array, negatives: Array) -> tuple[int, int]:
     """Pairs in the right order, twice, and pairs of equal scores, from counts by ascending score."""
-    if int(positives.sum()) + int(negatives.sum()) > MOST_COUNTED:  # merging alone makes so many rows
+    if int(positives.sum()) + int(negatives.sum()) > MAX_COUNTED:  # merging alone makes so many rows
         own, others = positives.astype(object), negatives.astype(object)
         return int((own * (2 * np.cumsum(others) - others)).sum()), int((own * others).sum())
     add = kernel_for("sum_pairs", "plain", len(positives))

@@ -33,7 +33,7 @@ __all__ = ["ClassCounts", "count_classes"]
 
 Array = np.ndarray[Any, Any]
 Floats = NDArray[np.float64]
-MOST_CELLS = 1 << 28  # of a matrix of classes: 2 GB
+MAX_CELLS = 1 << 28  # of a matrix of classes: 2 GB
 SMALL_TABLE = 1 << 16  # cells that are cheaper to clear than anything is to sort
 AVERAGES = ("macro", "micro", "weighted", "none")
 
@@ -95,7 +95,7 @@ class ClassCounts:
         InputError : it would have more than 2^28 cells; `pairs` holds the same counts without the zeros.
         """
         n = len(self.classes)
-        if n * n > MOST_CELLS:
+        if n * n > MAX_CELLS:
             raise InputError(
                 f"a matrix of {n:,} x {n:,} classes would take {n * n * 8 / 1e9:,.1f} GB: see `pairs` for the counts "
                 "that are not 0"

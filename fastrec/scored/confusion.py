@@ -40,12 +40,12 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Array = np.ndarray[Any, Any]
-LARGEST_BETA = 1000.0
-MOST_THRESHOLDS = 1 << 24
+MAX_BETA = 1000.0
+MAX_THRESHOLDS = 1 << 24
 STEPS_PER_ROW = 32  # to compare it with thresholds
 ROWS_PER_BLOCK = 1 << 16
-MOST_BLOCKS = 64
-MOST_BLOCK_CELLS = 1 << 22  # blocks times thresholds
+MAX_BLOCKS = 64
+MAX_BLOCK_CELLS = 1 << 22  # blocks times thresholds
 SHOWN = 20  # rows of a table that is shown
 
 
@@ -204,8 +204,8 @@ def _check_thresholds(thresholds: Any) -> Floats:
     array = as_array(thresholds, "thresholds")
     numbers = check_numbers(array[None] if array.ndim == 0 else array, "thresholds")
     limits = np.ascontiguousarray(numbers, dtype=np.float64)
-    if not 0 < len(limits) <= MOST_THRESHOLDS:
-        raise InputError(f"thresholds must be from 1 to {MOST_THRESHOLDS:,} numbers, found {len(limits):,}")
+    if not 0 < len(limits) <= MAX_THRESHOLDS:
+        raise InputError(f"thresholds must be from 1 to {MAX_THRESHOLDS:,} numbers, found {len(limits):,}")
     refuse_nan(limits, "thresholds", "position")
     return limits
 
@@ -218,8 +218,8 @@ def _check_zero_division(value: Any) -> float:
 
 def check_beta(beta: Any) -> float:
     """Return beta as a float, or raise an error."""
-    if not (isinstance(beta, bool) or is_number(beta)) or not 0 <= beta <= LARGEST_BETA:
-        raise InputError(f"beta must be a number from 0 to {LARGEST_BETA:g}, found {shown(beta)}")
+    if not (isinstance(beta, bool) or is_number(beta)) or not 0 <= beta <= MAX_BETA:
+        raise InputError(f"beta must be a number from 0 to {MAX_BETA:g}, found {shown(beta)}")
     return float(beta)
 
 
@@ -237,7 +237,7 @@ def _as_scores(limits: Floats, dtype: np.dtype[Any]) -> Array:
 
 def _blocks(n_rows: int, n_thresholds: int) -> NDArray[np.int64]:
     """Where blocks of rows start and end: never by the number of threads, on which a sum must not depend."""
-    n_blocks = max(1, min(n_rows // ROWS_PER_BLOCK, MOST_BLOCKS, MOST_BLOCK_CELLS // n_thresholds))
+    n_blocks = max(1, min(n_rows // ROWS_PER_BLOCK, MAX_BLOCKS, MAX_BLOCK_CELLS // n_thresholds))
     return np.arange(n_blocks + 1, dtype=np.int64) * n_rows // n_blocks
 
 

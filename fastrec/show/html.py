@@ -39,8 +39,8 @@ WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34  # margins around what is drawn
 LONGEST = 24  # characters of a text that is not broken
 WHISKER = 120  # as in the style sheet
-LEAST_SPAN = 1e-300  # of an axis: less is 0, for whose powers of ten there are no numbers
-MOST_TICKS = 8  # cut-offs that are named under a chart
+MIN_SPAN = 1e-300  # of an axis: less is 0, for whose powers of ten there are no numbers
+MAX_TICKS = 8  # cut-offs that are named under a chart
 LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -262,7 +262,7 @@ def line_chart(title: str, names: Sequence[str], points: Sequence[tuple[float, f
     whiskers = "".join(
         f"M{x:.1f} {axis.place(low):.1f}V{axis.place(high):.1f}" for x, _, low, high in known if math.isfinite(low)
     )
-    every = -(-len(names) // MOST_TICKS)
+    every = -(-len(names) // MAX_TICKS)
     below = "".join(_label(x, name) for x, name in list(zip(places, names, strict=True))[::every])
     drawn = f'<path class="line" d="{line}"/><path class="bar" d="{whiskers}"/>{dots}'
     return _svg(title, f"{axis.drawn()}{drawn}{below}{_label((LEFT + WIDTH - RIGHT) / 2, 'k', 30)}")
@@ -285,7 +285,7 @@ class _Axis:
     """The vertical axis: round numbers at its ticks."""
 
     def __init__(self, low: float, high: float, decimals: int | None = None) -> None:
-        wide = (high - low) / 3.5 if high - low > LEAST_SPAN else 1.0
+        wide = (high - low) / 3.5 if high - low > MIN_SPAN else 1.0
         power = math.floor(math.log10(wide))
         step = next(size for size in (1, 2, 2.5, 5, 10) if size * 10.0**power >= wide * 0.999) * 10.0**power
         if decimals == 0:

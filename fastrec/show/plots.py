@@ -28,8 +28,8 @@ STYLES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)))  # seen in print
 COLUMNS = 2000  # more than a picture has across
 CURVE = "fastrec curve"  # marks what is ours on axes that may hold more
 STRATEGIES = ("uniform", "quantile")
-MOST_BINS = 1 << 20
-SMALLEST_MARKER, LARGEST_MARKER = 12.0, 90.0  # areas, in square points
+MAX_BINS = 1 << 20
+MIN_MARKER, MAX_MARKER = 12.0, 90.0  # areas, in square points
 
 
 def plot_roc(labels: Any, scores: Any, *, ax: Any = None, label: str | None = None, sample_weight: Any = None) -> Any:
@@ -161,7 +161,7 @@ def plot_calibration(
     ax = _axes(ax)
     _draw_reference(ax, [0, 1], [0, 1], "perfect")
     colour = _draw_curve(ax, found.mean_score, found.positive_share, _named(label, f"ECE {found.ece:.4f}"), width=1.1)
-    areas = SMALLEST_MARKER + (LARGEST_MARKER - SMALLEST_MARKER) * found.rows / found.rows.max()
+    areas = MIN_MARKER + (MAX_MARKER - MIN_MARKER) * found.rows / found.rows.max()
     ax.scatter(
         found.mean_score, found.positive_share, s=areas, color=colour, edgecolors="white", linewidths=0.6, zorder=3
     )
@@ -206,8 +206,8 @@ def _bin_of_rows(scores: Floats, weights: Floats, bins: int, strategy: str) -> N
 
 def _check_bins(bins: Any) -> int:
     number = whole_number(bins)
-    if number is None or not 1 <= number <= MOST_BINS:
-        raise InputError(f"bins must be a whole number from 1 to {MOST_BINS:,}, found {shown(bins)}")
+    if number is None or not 1 <= number <= MAX_BINS:
+        raise InputError(f"bins must be a whole number from 1 to {MAX_BINS:,}, found {shown(bins)}")
     return number
 
 

@@ -18,8 +18,8 @@ __all__ = ["compared", "definitions", "estimated", "figures", "span"]
 Array = np.ndarray[Any, Any]
 Row = Mapping[str, Any]  # as `to_rows` of a report or of a comparison gives it
 BINS = 20
-MOST_ROWS = 14_000  # of differences on one page, for it to stay below 3 MB; those over all users count twice
-FEWEST_ROWS = 1_000  # of a grouping, however many there are over all users
+MAX_ROWS = 14_000  # of differences on one page, for it to stay below 3 MB; those over all users count twice
+MIN_ROWS = 1_000  # of a grouping, however many there are over all users
 OF_GROUPS = ["metric", "mean", "95 % interval", "users", "difference to the rest", "its 95 % interval"]
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
 VERDICTS = {"better": "▲ better", "worse": "▼ worse", "not clear": "≈ not clear", None: DASH}
@@ -396,7 +396,7 @@ def differences(rows: Iterable[Row], level: float, baseline: str | None) -> tupl
     cells = [_full_row(row, scales[row["metric"]], names) for row in overall]
     table = Table(title, [*head, *more], cells, len(names) + 1, LEGEND)
     tables = []
-    most = max(FEWEST_ROWS, (MOST_ROWS - 2 * len(overall)) // max(1, len(by_grouping)))
+    most = max(MIN_ROWS, (MAX_ROWS - 2 * len(overall)) // max(1, len(by_grouping)))
     for grouping, own in by_grouping.items():
         caption, kept = f"{title} by {grouping}", [row for row in own if row["users"]]
         if len(kept) > most:

@@ -59,9 +59,9 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch
-LEAST_BUCKETS = 256  # enough that partitions are about equal
+MIN_BUCKETS = 256  # enough that partitions are about equal
 BUCKETS_PER_PARTITION = 4
-MOST_PARTITIONS = 1 << 20
+MAX_PARTITIONS = 1 << 20
 BLOCKS = "side string, bucket int, schema binary, rows binary"
 STATES = "state binary, error string, message string"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -353,8 +353,8 @@ def check_partitions(n_partitions: int | None) -> int | None:
     number = whole_number(n_partitions)
     if n_partitions is not None and number is None:
         raise InputTypeError(f"n_partitions must be a whole number, found {n_partitions!r}")
-    if number is not None and not 1 <= number <= MOST_PARTITIONS:
-        raise InputError(f"n_partitions must be from 1 to {MOST_PARTITIONS}, found {n_partitions}")
+    if number is not None and not 1 <= number <= MAX_PARTITIONS:
+        raise InputError(f"n_partitions must be from 1 to {MAX_PARTITIONS}, found {n_partitions}")
     return number
 
 
@@ -362,7 +362,7 @@ def co_locate(sides: Mapping[str, FrameSide], job: Job) -> DataFrame:
     """Blocks of all sides, a bucket whole in one partition and in one piece there."""
     frame = next(iter(sides.values())).frame
     n_partitions = job.n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    n_buckets = max(LEAST_BUCKETS, BUCKETS_PER_PARTITION * n_partitions)
+    n_buckets = max(MIN_BUCKETS, BUCKETS_PER_PARTITION * n_partitions)
     parts = [side.selected().mapInArrow(_packer(side.name, job.keys, n_buckets), BLOCKS) for side in sides.values()]
     blocks = functools.reduce(lambda blocks, part: blocks.union(part), parts)
     # without a number Spark joins small partitions

@@ -43,7 +43,7 @@ REQUIREMENTS = {
     "torchmetrics": ["torch==2.13.0", "torchmetrics"],
 }
 REAL_DATA = os.environ.get("FASTREC_TEST_DATA") or None
-MOST_DIFFERENT = 1e-9
+MAX_DIFFERENCE = 1e-9
 SHOWN = 20  # differences of a tool
 
 
@@ -109,7 +109,7 @@ def differences(old: dict[str, Any], new: dict[str, Any], asked: set[str]) -> li
         for metric in sorted({*ours, *theirs}):
             a, b = ours.get(metric, "absent"), theirs.get(metric, "absent")
             same = a == b or (
-                isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, abs_tol=MOST_DIFFERENT)
+                isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, abs_tol=MAX_DIFFERENCE)
             )
             if not same:
                 found.append(f"{case}: {metric}: {a} is now {b}")

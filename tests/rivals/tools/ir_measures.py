@@ -20,8 +20,8 @@ import ir_measures
 from ir_measures import AP, ERR, RBP, RR, SDCG, Accuracy, NumRet, P, R, Rprec, SetAP, SetF, SetP, SetR, Success, nDCG
 
 logging.disable(logging.WARNING)  # cwl_eval says for every run which grades did not occur
-LARGEST_GRADES = {"real": 10}  # by kind, elsewhere:
-LARGEST_GRADE = 4  # which is also the most that gdeval.pl takes
+MAX_GRADES = {"real": 10}  # by kind, elsewhere:
+MAX_GRADE = 4  # which is also the most that gdeval.pl takes
 GRADED = ("graded", "tied", "judged_alone", "judged_empty", "real")
 SKIPPED = {
     "rows": "ir_measures ranks documents of queries, and has no metrics of labelled rows",
@@ -31,7 +31,7 @@ SKIPPED = {
 
 def measures_of(case):
     """The measures that are asked, each alone, since measures of one call can share a program's run."""
-    largest = LARGEST_GRADES.get(case["kind"], LARGEST_GRADE)
+    largest = MAX_GRADES.get(case["kind"], MAX_GRADE)
     exp2 = {grade: 2**grade - 1 for grade in range(1, largest + 1)}
     asked = [AP, nDCG, RR, Rprec, SetP, SetR, SetF, SetAP, SetP(relative=True), NumRet(rel=1), Accuracy]
     asked += [RBP(rel=1), RBP(rel=1, p=0.5), SetF(beta=0.25), SetF(beta=4.0), nDCG(gains=exp2)]
@@ -49,7 +49,7 @@ def measures_of(case):
 def said(error):
     """What an error says, without the names of temporary files."""
     if isinstance(error, subprocess.CalledProcessError):
-        return f"gdeval.pl ends with exit status {error.returncode}: it takes grades up to {LARGEST_GRADE}"
+        return f"gdeval.pl ends with exit status {error.returncode}: it takes grades up to {MAX_GRADE}"
     return f"{type(error).__name__}: {error}"
 
 
