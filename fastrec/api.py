@@ -218,7 +218,7 @@ def evaluate_by_items(
     for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules
     # a segment may well have nothing that is relevant: only a truth without rows is warned of
-    silent = (NO_TRUTH,) if len(prepared.log.truth_items) else ()
+    silent = (NO_TRUTH,) if len(prepared.lists.truth_items) else ()
     return {label: evaluator._report(copied=False, silent=silent) for label, evaluator in evaluators.items()}  # noqa: SLF001
 
 

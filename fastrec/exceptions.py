@@ -67,7 +67,7 @@ class MissingExtraError(FastrecError, ImportError):
 
 def one_line(text: str) -> str:
     """Line ends become spaces, and what a terminal would obey is shown instead."""
-    return shown_signs(" ".join(line.strip() for line in text.splitlines()))
+    return shown_characters(" ".join(line.strip() for line in text.splitlines()))
 
 
 def cut_line(text: str) -> str:
@@ -76,9 +76,11 @@ def cut_line(text: str) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 300]} … {line[-297:]}"
 
 
-def shown_signs(text: str) -> str:
+def shown_characters(text: str) -> str:
     """What a terminal would obey, but for line ends, is shown instead."""
-    return "".join(sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in text)
+    return "".join(
+        character if character.isprintable() or character == "\n" else repr(character)[1:-1] for character in text
+    )
 
 
 def shown(value: Any) -> str:

@@ -107,7 +107,7 @@ def segment_items(
 
 def split_truth(prepared: Prepared, segments: Mapping[Any, str]) -> Iterator[Prepared]:
     """The same lists with the truth of each segment of items, in the order in which labels first stand there."""
-    codes = _segment_of(prepared.log.truth_items, prepared.names, segments)
+    codes = _segment_of(prepared.lists.truth_items, prepared.names, segments)
     yield from (_only(prepared, codes == code) for code in range(len(set(segments.values()))))
 
 
@@ -144,13 +144,13 @@ def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
 def _segment_of(items: Array, names: Names, segments: Mapping[Any, str]) -> Array:
     """For each item of the truth the place of its label; -1 for items in no segment."""
     place = {label: at for at, label in enumerate(dict.fromkeys(segments.values()))}
-    texts = {isinstance(item, str) for item in segments}
-    if len(items) and texts != {names.texts is not None}:
+    are_strings = {isinstance(item, str) for item in segments}
+    if len(items) and are_strings != {names.strings is not None}:
         raise InputTypeError(
-            f"items of segments must be {'integers' if names.texts is None else 'texts'}, as those of the truth are"
+            f"items of segments must be {'integers' if names.strings is None else 'texts'}, as those of the truth are"
         )
     distinct, own = np.unique(items, return_inverse=True)
-    spelled = distinct.tolist() if names.texts is None else [names.texts[code] for code in distinct.tolist()]
+    spelled = distinct.tolist() if names.strings is None else [names.strings[code] for code in distinct.tolist()]
     known = np.array([place[segments[item]] if item in segments else -1 for item in spelled], np.int64)
     found: Array = known[own] if len(known) else np.zeros(0, np.int64)
     return found
@@ -158,12 +158,12 @@ def _segment_of(items: Array, names: Names, segments: Mapping[Any, str]) -> Arra
 
 def _only(prepared: Prepared, wanted: Array) -> Prepared:
     """The same lists with a part of the truth."""
-    log = prepared.log
+    lists = prepared.lists
     before = np.concatenate([[0], np.cumsum(wanted)])
-    held = log._replace(
-        truth_items=log.truth_items[wanted],
-        truth_indptr=before[log.truth_indptr],
-        gains=None if log.gains is None else log.gains[wanted],
+    held = lists._replace(
+        truth_items=lists.truth_items[wanted],
+        truth_indptr=before[lists.truth_indptr],
+        gains=None if lists.gains is None else lists.gains[wanted],
     )
-    with_gains = len(held.truth_items) if prepared.facts["truth_rows_with_gains"] else 0
-    return prepared._replace(log=held, facts=prepared.facts | {"truth_rows_with_gains": with_gains})
+    with_gains = len(held.truth_items) if prepared.counts["truth_rows_with_gains"] else 0
+    return prepared._replace(lists=held, counts=prepared.counts | {"truth_rows_with_gains": with_gains})

@@ -23,7 +23,7 @@ from fastrec.scored.areas import auc_of_rows
 from fastrec.scored.auc import AucTest, auc, auc_test
 from fastrec.scored.curves import PrCurve, RocCurve, break_even_point, compare_curves, pr_curve, roc_curve
 from fastrec.scored.histogram import ScoreHistogram, bounded_auc
-from fastrec.scored.runs import ScoreRuns
+from fastrec.scored.score_counts import ScoreCounts
 from fastrec.show.plots import bin_scores
 
 compiles = settings(deadline=None)  # the first example of all waits for the compiler
@@ -68,8 +68,8 @@ def has_both(labels: np.ndarray, weights: np.ndarray | None) -> bool:
     return len(set(kept.tolist())) == 2
 
 
-def state_of(labels: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None) -> ScoreRuns:
-    state = ScoreRuns(weighted=weights is not None)
+def state_of(labels: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None) -> ScoreCounts:
+    state = ScoreCounts(weighted=weights is not None)
     state.add(labels, scores, weights)
     return state
 
@@ -611,7 +611,7 @@ def test_scores_that_differ_past_float32_stay_distinct() -> None:
     assert auc([0, 1], scores, sample_weight=[1, 1]) == 1.0
     assert len(roc_curve([0, 1], scores).thresholds) == 3
     assert bounded_auc([0, 1], scores) == (0.5, pytest.approx(0.5))
-    mixed = ScoreRuns()
+    mixed = ScoreCounts()
     mixed.add(np.array([0], np.int8), scores[:1].astype(np.float32))
     mixed.add(np.array([1], np.int8), scores[1:])
     assert mixed.auc() == 1.0
@@ -632,7 +632,7 @@ def test_more_than_2_to_24_rows(dtype: Any) -> None:
 
 def test_more_pairs_than_a_word_counts() -> None:
     labels, scores, _ = random_rows(999, seed=2, distinct=3)
-    state, single = ScoreRuns(), state_of(labels, scores)
+    state, single = ScoreCounts(), state_of(labels, scores)
     state.merge(single)
     error = state.auc_std_error()
     for _ in range(29):  # 2^40 rows
@@ -704,7 +704,7 @@ def test_threads_order_and_splits_change_no_bit(dtype: Any, weight: str, distinc
         assert values_of(first) == expected
 
 
-def values_of(state: ScoreRuns) -> list[int]:
+def values_of(state: ScoreCounts) -> list[int]:
     values = [state.auc(), state.auc(max_fpr=0.05), state.auc_std_error(), state.ks(), state.ece_quantile(10)]
     values += [state.average_precision(each) for each in ("step", "trapezoid", "davis_goadrich")]
     return list(map(bits, values))
@@ -725,14 +725,14 @@ def test_buckets_find_what_one_sort_finds(monkeypatch: pytest.MonkeyPatch, dtype
 def test_batches_of_both_floats_are_one() -> None:
     labels, scores, weights = large_rows(np.float32, "wide", n=3000)
     for weight in (None, weights):
-        state = ScoreRuns(weighted=weight is not None)
+        state = ScoreCounts(weighted=weight is not None)
         for part, dtype in ((slice(0, 900), np.float64), (slice(900, None), np.float32)):
             state.add(labels[part], scores[part].astype(dtype), None if weight is None else weight[part])
         assert values_of(state) == values_of(state_of(labels, scores, weight))
 
 
 def test_runs_stay_as_few_as_the_scores() -> None:
-    state = ScoreRuns()
+    state = ScoreCounts()
     for seed in range(60):
         labels, scores, _ = random_rows(500, seed=seed, distinct=2)
         state.add(labels, scores)
@@ -745,7 +745,7 @@ def test_a_state_goes_on_after_a_result() -> None:
     labels, scores, weights = random_rows(1000, seed=9)
     assert weights is not None
     for weight in (None, weights):
-        state = ScoreRuns(weighted=weight is not None)
+        state = ScoreCounts(weighted=weight is not None)
         for part in np.split(np.arange(1000), [100, 400]):
             state.add(labels[part], scores[part], None if weight is None else weight[part])
             state.auc()
@@ -766,9 +766,9 @@ def test_a_state_keeps_nothing_of_the_callers_arrays() -> None:
 
 def test_a_state_without_rows() -> None:
     for weighted in (False, True):
-        state = ScoreRuns(weighted=weighted)
+        state = ScoreCounts(weighted=weighted)
         state.add(np.empty(0, np.int8), np.empty(0), np.empty(0) if weighted else None)
-        state.merge(ScoreRuns(weighted=weighted))
+        state.merge(ScoreCounts(weighted=weighted))
         assert all(map(math.isnan, (state.auc(), state.auc(0.5), state.auc_std_error(), state.ks())))
         assert math.isnan(state.ece_quantile(3))
         assert state.average_precision() == state.average_precision("trapezoid") == 0.0

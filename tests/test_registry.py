@@ -748,7 +748,7 @@ LONG = {
 
 @pytest.fixture
 def long_texts(monkeypatch):
-    """Texts that patterns with quadratic time would read for hours: an alarm ends these."""
+    """Strings that patterns with quadratic time would read for hours: an alarm ends these."""
 
     def hang(*_):
         raise AssertionError("the time grows faster than the text")

@@ -1,4 +1,4 @@
-"""Texts numbered by kernels: the same as a dict in Python does it, however the column is cut."""
+"""Strings numbered by kernels: the same as a dict in Python does it, however the column is cut."""
 
 import random
 
@@ -66,7 +66,7 @@ def test_neighbours_differ_in_one_byte():
 
 
 def collide(n):
-    """Texts of sixteen bytes that all have the same hash."""
+    """Strings of sixteen bytes that all have the same hash."""
     inverse = pow(kernels.MULTIPLIER, -1, BITS)
     mixed = 12345
     found = []
@@ -92,7 +92,7 @@ def test_frames_of_many_texts(monkeypatch):
     truth = pa.table({"user_id": users[::3], "item_id": items[::3]})
     log = pa.table({"user_id": users, "label": [1, *(rng.randint(0, 1) for _ in users[1:])], "score": recs["score"]})
     few, few_rows = evaluate(recs, truth, per_user=True), evaluate_scores(log, metrics="ndcg@3", per_user=True)
-    monkeypatch.setattr(arrow, "MANY_TEXTS", 1)
+    monkeypatch.setattr(arrow, "MANY_STRINGS", 1)
     many = evaluate(recs, truth, per_user=True)
     assert few.to_dict() == many.to_dict() and few.user_ids.tolist() == many.user_ids.tolist()
     many_rows = evaluate_scores(log, metrics="ndcg@3", per_user=True)
@@ -102,7 +102,7 @@ def test_frames_of_many_texts(monkeypatch):
 def test_collisions_leave_the_texts_to_pyarrow(monkeypatch):
     with np.errstate(all="ignore"):
         values = collide(500)
-    monkeypatch.setattr(arrow, "MANY_TEXTS", 1)
+    monkeypatch.setattr(arrow, "MANY_STRINGS", 1)
     recs = pa.table({"user_id": [1] * 500, "item_id": pa.array(values, pa.binary()), "rank": range(1, 501)})
     truth = pa.table({"user_id": [1], "item_id": pa.array(values[4:5], pa.binary())})
     assert evaluate(recs, truth, "mrr")["mrr"] == 1 / 5

@@ -88,15 +88,15 @@ def complete_metrics(_: click.Context, __: click.Parameter, incomplete: str) -> 
 def _split(text: str) -> tuple[str, str]:
     """What stands before the last name, with its comma; and that name. Commas in brackets part options."""
     depth, start = 0, 0
-    for at, sign in enumerate(text):
-        depth += (sign == "(") - (sign == ")")
-        if sign == "," and depth <= 0:
+    for at, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth <= 0:
             start = at + 1
     return text[:start], text[start:]
 
 
 def _options_of(before: str, rest: str, options: Mapping[str, Any]) -> list[str]:
-    """Texts that begin with `before`: the options that are not given yet or, where one is meant, its values.
+    """Strings that begin with `before`: the options that are not given yet or, where one is meant, its values.
 
     A shell that has one offer only closes the quote, so the bracket is closed first.
     """
@@ -176,22 +176,22 @@ class _Bash(BashComplete):
 def _last_word(line: str) -> str:
     """The word at the end of a line as it was typed; empty behind a blank that parts words."""
     quote, start, escaped = "", 0, False
-    for at, sign in enumerate(line):
+    for at, character in enumerate(line):
         if escaped:
             escaped = False
-        elif sign == "\\" and quote != "'":
+        elif character == "\\" and quote != "'":
             escaped = True
         elif quote:
-            quote = "" if sign == quote else quote
-        elif sign in "'\"":
-            quote = sign
-        elif sign.isspace():
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character.isspace():
             start = at + 1
     return line[start:]
 
 
 def _escaped(text: str) -> str:
-    return "".join(f"\\{sign}" if sign in NOT_PLAIN else sign for sign in text)
+    return "".join(f"\\{character}" if character in NOT_PLAIN else character for character in text)
 
 
 class _Fish(FishComplete):

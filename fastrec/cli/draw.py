@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from fastrec.exceptions import shown_signs
+from fastrec.exceptions import shown_characters
 from fastrec.inputs.users import NO_LABEL
 from fastrec.metrics.directions import Direction
 from fastrec.show.html import DASH, Table
@@ -74,7 +74,7 @@ class _Sheet:
     def _print(self, text: str, style: str = "", *, marked: bool = False) -> None:
         from rich.text import Text
 
-        line = Text(shown_signs(text), style=style)
+        line = Text(shown_characters(text), style=style)
         if marked:
             line.highlight_regex(r"\S+\*(?!\S)", "bold")
         self._console.print(line, soft_wrap=True)
@@ -380,7 +380,7 @@ def draw_metrics(console: Console, known: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _definition(sheet: _Sheet, width: int, name: str, indent: int, texts: Iterable[str]) -> None:
-    """Texts beside their name, or below it where that leaves too little room."""
+    """Strings beside their name, or below it where that leaves too little room."""
     beside = width >= NARROW
     blank = " " * (indent if beside else 2)
     lines = [f"{blank}{line}" for text in texts for line in wrap(text, width - len(blank), "  ")]

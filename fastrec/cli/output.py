@@ -13,7 +13,7 @@ import click
 
 from fastrec.checks import with_article
 from fastrec.cli.draw import counts, draw_comparison, draw_explanation, draw_report, legend_of, tables_of_comparison
-from fastrec.exceptions import shown_signs
+from fastrec.exceptions import shown_characters
 from fastrec.files.paths import find_files
 from fastrec.report.plain import OTHER_FORMATS, refuse_ending
 from fastrec.runtime.outputs import atomic_write
@@ -186,7 +186,7 @@ def emit(text: Text, output: str | None) -> None:
         text(console(drawn))
         text = "".join(f"{line.rstrip()}\n" for line in drawn.getvalue().splitlines())
     if output is None:
-        sys.stdout.write(shown_signs(text) if sys.stdout.isatty() else text)
+        sys.stdout.write(shown_characters(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
         return
     with atomic_write(output) as stream:

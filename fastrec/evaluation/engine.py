@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
     n_users: int
     totals: Array  # object (n_groups + 1, n_sums, 2): whole numbers, see `fastrec.evaluation.exact`
     counts: Array  # int64 (n_groups + 1, n_views, 4)
-    facts: Array  # int64 (N_FACTS,)
+    data_counts: Array  # int64 (N_DATA_COUNTS,)
     per_user: Array | None  # float64 (n_calls, n_users)
 
 
@@ -72,7 +72,7 @@ def evaluate_source(
     for done, part in run(plan, program, batch, outcome.per_user):
         outcome.totals[...] += part.totals
         outcome.counts[...] += part.counts
-        outcome.facts[...] += part.facts
+        outcome.data_counts[...] += part.data_counts
         if progress is not None:
             progress(done, source.n_users)
     return outcome
@@ -97,7 +97,7 @@ class Batch(NamedTuple):
 class BatchSums(NamedTuple):
     totals: Array
     counts: Array
-    facts: Array
+    data_counts: Array
 
 
 def _empty_outcome(plan: Plan, n_users: int, n_groups: int) -> Outcome:
@@ -105,7 +105,7 @@ def _empty_outcome(plan: Plan, n_users: int, n_groups: int) -> Outcome:
         n_users,
         np.zeros((n_groups + 1, len(plan.scales), 2), dtype=object),
         np.zeros((n_groups + 1, len(plan.min_gains), 4), np.int64),
-        np.zeros(op.N_FACTS, np.int64),
+        np.zeros(op.N_DATA_COUNTS, np.int64),
         np.empty((len(plan.calls), n_users)) if plan.per_user else None,
     )
 
@@ -182,7 +182,7 @@ def _part(totals: Totals, more: Totals | None) -> BatchSums:
     sums = sum_digits(totals.fixed, totals.general)
     if more is not None:
         sums = np.concatenate([sums, sum_digits(more.fixed, more.general)], axis=1)
-    return BatchSums(sums, totals.counts.sum(axis=0), totals.facts.sum(axis=0))
+    return BatchSums(sums, totals.counts.sum(axis=0), totals.data_counts.sum(axis=0))
 
 
 def _nothing(n_users: int) -> ListSource:

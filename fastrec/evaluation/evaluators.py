@@ -158,7 +158,7 @@ class BaseEvaluator(Shared, ABC):
     def _forget(self) -> None:
         """Hold no users."""
         self._state: State | None = None
-        self._facts: dict[str, int] = {}
+        self._data_counts: dict[str, int] = {}
         self._hints: dict[str, Hint] = {}  # by text: each once, in order
         self._values: list[Array] = []
         self._users: list[Array] = []
@@ -223,12 +223,12 @@ class BaseEvaluator(Shared, ABC):
         if users.ids is not None and (again := self._seen.find(users.ids)) is not None:
             raise InputError(f"user {shown(again)} was in an earlier update: a user comes whole in one")
 
-    def _keep(self, plan: Plan, outcome: Outcome, users: User, facts: dict[str, int]) -> State:
+    def _keep(self, plan: Plan, outcome: Outcome, users: User, data_counts: dict[str, int]) -> State:
         """Everything went well: only now the state changes."""
         if self._state is None:
             self._state = State(plan)
         self._state.add(outcome, users.keys)
-        self._facts = {name: self._facts.get(name, 0) + count for name, count in facts.items()}
+        self._data_counts = {name: self._data_counts.get(name, 0) + count for name, count in data_counts.items()}
         if outcome.per_user is not None:
             self._values.append(outcome.per_user if users.order is None else outcome.per_user[:, users.order])
             for name, labels in users.labels().items():
@@ -268,7 +268,9 @@ class BaseEvaluator(Shared, ABC):
         with self._changing():
             self._state = State(other._state.plan) if self._state is None else self._state
             self._state.merge(other._state)
-            self._facts = {name: self._facts.get(name, 0) + count for name, count in other._facts.items()}
+            self._data_counts = {
+                name: self._data_counts.get(name, 0) + count for name, count in other._data_counts.items()
+            }
             self._values = [*self._values, *other._values]
             for name, labels in other._labels.items():
                 self._labels.setdefault(name, []).extend(labels)
@@ -319,7 +321,7 @@ class BaseEvaluator(Shared, ABC):
             "like": self._like,
             "per_user": self._per_user,
             "batches": self._kind_of_batches(),
-            "facts": self._facts,
+            "facts": self._data_counts,
             "hints": list(self._hints.values()),
         }
         arrays = pack_ids(join_ids(self._users))
@@ -377,7 +379,7 @@ class BaseEvaluator(Shared, ABC):
 
     def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Take over what another evaluator has seen."""
-        self._facts = {str(name): int(count) for name, count in document["facts"].items()}
+        self._data_counts = {str(name): int(count) for name, count in document["facts"].items()}
         self._add_hints(
             Hint(str(text), str(counted), None if example is None else Example(*example))
             for text, counted, example in document.get("hints", ())

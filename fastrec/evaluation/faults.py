@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["explain_fault"]
 
 
-def explain_fault(error: KernelError, plan: Plan, names: Names, rules: dict[str, Any], log: Lists | None) -> InputError:
+def explain_fault(
+    error: KernelError, plan: Plan, names: Names, rules: dict[str, Any], lists: Lists | None
+) -> InputError:
     """The error for what a kernel found, with the names of users and items."""
     (code, user, at), metric = error.failure, error.metric
     who = names.user(user)
-    if log is not None and (wrong := _explain_item(error.failure, who, names, log)) is not None:
+    if lists is not None and (wrong := _explain_item(error.failure, who, names, lists)) is not None:
         return wrong
     if code == op.TIED:
         return _explain_tie(who, plan, rules["ties"])
@@ -49,11 +51,11 @@ def _explain_tie(who: str, plan: Plan, ties: str) -> InputError:
     )
 
 
-def _explain_item(failure: Failure, who: str, names: Names, log: Lists) -> InputError | None:
+def _explain_item(failure: Failure, who: str, names: Names, lists: Lists) -> InputError | None:
     """The error for an item that stands twice, or is negative."""
     code, user, at = failure
     if code in (op.DUPLICATE_REC, op.NEGATIVE_REC):
-        item = log.rec_items[log.rec_indptr[user] + at]
+        item = lists.rec_items[lists.rec_indptr[user] + at]
         if code == op.DUPLICATE_REC:
             return InputError(
                 f"recs of user {who}: item {names.item(item)} stands twice, the second time at rank {at + 1}; "
@@ -61,7 +63,7 @@ def _explain_item(failure: Failure, who: str, names: Names, log: Lists) -> Input
             )
         return InputError(f"recs of user {who}: item ids must not be negative, found {item} at rank {at + 1}")
     if code in (op.DUPLICATE_TRUTH, op.NEGATIVE_TRUTH):
-        item = log.truth_items[log.truth_indptr[user] + at]
+        item = lists.truth_items[lists.truth_indptr[user] + at]
         if code == op.DUPLICATE_TRUTH:
             return InputError(
                 f"truth of user {who}: item {names.item(item)} stands twice; duplicates='first' or 'miss' would merge"

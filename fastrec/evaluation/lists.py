@@ -148,23 +148,23 @@ class Evaluator(BaseEvaluator):
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
         """Add a batch that was prepared under the same rules."""
         rules = self._settings
-        log, users, names, facts, hints = prepared
+        lists, users, names, data_counts, hints = prepared
         self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
-        if log.gains is not None and plan.counts_any_gain:
-            log = log._replace(gains=np.maximum(log.gains, 0.0))
-        _check_sizes(plan, log)
-        if log.gains is None and plan.needs_gains:
-            log = log._replace(gains=np.ones(len(log.truth_items)))
+        if lists.gains is not None and plan.counts_any_gain:
+            lists = lists._replace(gains=np.maximum(lists.gains, 0.0))
+        _check_sizes(plan, lists)
+        if lists.gains is None and plan.needs_gains:
+            lists = lists._replace(gains=np.ones(len(lists.truth_items)))
         policies = Policies(rules["no_truth"], rules["no_recs"])
         try:
             outcome = evaluate_source(
-                plan, policies, ListSource(*log), users.groups, users.weights, self._n_threads, progress
+                plan, policies, ListSource(*lists), users.groups, users.weights, self._n_threads, progress
             )
         except KernelError as error:
-            raise explain_fault(error, plan, names, rules, log) from None
+            raise explain_fault(error, plan, names, rules, lists) from None
         with self._changing():
-            self._keep(plan, outcome, users, {"truth_rows": len(log.truth_items), **facts})
+            self._keep(plan, outcome, users, {"truth_rows": len(lists.truth_items), **data_counts})
             self._add_hints(hints)
 
     def merge(self, other: Evaluator) -> Evaluator:
@@ -184,18 +184,18 @@ class Evaluator(BaseEvaluator):
         }
 
     def _describe_data(self, state: State) -> dict[str, Any]:
-        facts = [int(fact) for fact in state.facts]
-        relevant = facts[op.FACT_RELEVANT]
+        data_counts = [int(fact) for fact in state.data_counts]
+        relevant = data_counts[op.COUNT_RELEVANT]
         held = state.n_users - state.count(op.N_NO_TRUTH)
         orders = ("rec_rows_by_rank", "rec_rows_by_score", "rec_rows_by_place")
         changes = ("excluded_items", "duplicates_in_recs", "duplicates_in_truth")
         names = ("rec_rows", *orders, "rec_lists_with_gaps", "truth_rows", "truth_rows_with_gains", *changes)
-        counts = {name: self._facts.get(name, 0) for name in names}
+        counts = {name: self._data_counts.get(name, 0) for name in names}
         return {
             **counts,
             "truth_rows_not_relevant": counts["truth_rows"] - relevant,
-            "truth_users_with_recs": facts[op.FACT_LISTED] / held if held else float("nan"),
-            "truth_items_in_recs": facts[op.FACT_HITS] / relevant if relevant else float("nan"),
+            "truth_users_with_recs": data_counts[op.COUNT_LISTED] / held if held else float("nan"),
+            "truth_items_in_recs": data_counts[op.COUNT_HITS] / relevant if relevant else float("nan"),
         }
 
 
@@ -207,10 +207,12 @@ def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
     return check_min_gain(min_gain)
 
 
-def _check_sizes(plan: Plan, log: Lists) -> None:
+def _check_sizes(plan: Plan, lists: Lists) -> None:
     """Users and gains that are too large, and gains that the asked metrics cannot take."""
-    lists, held = log.longest
-    if lists + held > MAX_ROWS_OF_USER:
-        raise InputError(f"a list and a truth hold at most {MAX_ROWS_OF_USER} items, found {lists} and {held}")
-    if len(log.truth_items):
-        check_grades(plan, np.ones(1) if log.gains is None else log.gains, "truth gains")
+    longest_list, longest_truth = lists.longest
+    if longest_list + longest_truth > MAX_ROWS_OF_USER:
+        raise InputError(
+            f"a list and a truth hold at most {MAX_ROWS_OF_USER} items, found {longest_list} and {longest_truth}"
+        )
+    if len(lists.truth_items):
+        check_grades(plan, np.ones(1) if lists.gains is None else lists.gains, "truth gains")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrec.evaluation.sources import Scores
-from fastrec.evaluation.state import RunKey
+from fastrec.evaluation.state import ScoreCountsKey
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.rows import INT8, Rows
@@ -17,9 +17,9 @@ from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Plan
 
 if TYPE_CHECKING:
-    from fastrec.scored.runs import ScoreRuns
+    from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["check_grades", "check_row_metrics", "check_values", "collect_runs", "make_source"]
+__all__ = ["check_grades", "check_row_metrics", "check_values", "collect_score_counts", "make_source"]
 
 Array = np.ndarray[Any, Any]
 
@@ -117,11 +117,11 @@ def _check_predictions(rows: Rows) -> None:
 def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
     """The rows in the form that kernels take, with what to compute of them."""
     labels = _wide_enough(plan, rows.labels)
-    rank = plan.writers[True].ranks or bool(np.isin(plan.facts(graded=True)[0][:, 0], _FROM_POSITIVES).any())
+    rank = plan.writers[True].ranks or bool(np.isin(plan.statistics(graded=True)[0][:, 0], _FROM_POSITIVES).any())
     # one walk over the positives serves labels of 0 and 1; where gains differ, each view has positives of its own
     graded = rank and bool(len(labels)) and (plan.needs_gains or (_needs_classes(plan) is None and _has_grades(labels)))
-    facts, parameters = plan.facts(graded=graded)
-    parameters[facts[:, 0] == op.LOG_LOSS] = np.finfo(rows.scores.dtype).eps
+    statistics, parameters = plan.statistics(graded=graded)
+    parameters[statistics[:, 0] == op.LOG_LOSS] = np.finfo(rows.scores.dtype).eps
     label_limits, score_limits = _limits(plan, labels.dtype, rows.scores.dtype)
     bars = [_bar(least, labels.dtype) for least in plan.min_gains]
     ids = np.zeros(0, np.int64)
@@ -137,7 +137,7 @@ def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
         weights=rows.weights,
         ids=ids,
         graded=graded,
-        facts=facts,
+        statistics=statistics,
         parameters=parameters,
         label_limits=label_limits,
         score_limits=score_limits,
@@ -181,34 +181,38 @@ def _bar(least: float, dtype: Any) -> float:
     return float(bar if float(bar) >= least else np.nextafter(bar, dtype.type(np.inf)))
 
 
-def collect_runs(plan: Plan, rows: Rows, n_threads: int) -> Iterator[tuple[RunKey, ScoreRuns]]:
+def collect_score_counts(plan: Plan, rows: Rows, n_threads: int) -> Iterator[tuple[ScoreCountsKey, ScoreCounts]]:
     """The sorted runs of all rows, and of those of each group, for the views that need them."""
-    views = sorted({value.view for value in plan.values if value.over_rows is not None})
-    if not views:
+    conditions = sorted({value.condition for value in plan.values if value.over_rows is not None})
+    if not conditions:
         return
     lengths = np.diff(rows.indptr)
     labels, weights = _wide_enough(plan, rows.labels), rows.weights
     if rows.users.weights is not None:
         of_rows = np.repeat(rows.users.weights, lengths)
         weights = of_rows if weights is None else weights * of_rows
-    for view in views:
-        positive = labels >= np.asarray(_bar(plan.min_gains[view], labels.dtype), labels.dtype)
-        yield (view, None), _runs(positive, rows.scores, weights, None, n_threads)
+    for condition in conditions:
+        positive = labels >= np.asarray(_bar(plan.min_gains[condition], labels.dtype), labels.dtype)
+        yield (condition, None), _score_counts(positive, rows.scores, weights, None, n_threads)
         for codes in rows.users.groups:
             of_rows = np.repeat(codes, lengths)
             for code in np.unique(codes).tolist():
                 yield (
-                    (view, rows.users.keys[code - 1]),
-                    _runs(positive, rows.scores, weights, of_rows == code, n_threads),
+                    (condition, rows.users.keys[code - 1]),
+                    _score_counts(positive, rows.scores, weights, of_rows == code, n_threads),
                 )
 
 
-def _runs(positive: Array, scores: Array, weights: Array | None, chosen: Array | None, n_threads: int) -> ScoreRuns:
-    from fastrec.scored.runs import ScoreRuns  # loaded where it is used: lists need no part of it
+def _score_counts(
+    positive: Array, scores: Array, weights: Array | None, chosen: Array | None, n_threads: int
+) -> ScoreCounts:
+    from fastrec.scored.score_counts import ScoreCounts  # loaded where it is used: lists need no part of it
 
-    runs = ScoreRuns(weighted=weights is not None)
+    score_counts = ScoreCounts(weighted=weights is not None)
     if chosen is None:
-        runs.add(positive, scores, weights, n_threads=n_threads)
+        score_counts.add(positive, scores, weights, n_threads=n_threads)
     else:
-        runs.add(positive[chosen], scores[chosen], None if weights is None else weights[chosen], n_threads=n_threads)
-    return runs
+        score_counts.add(
+            positive[chosen], scores[chosen], None if weights is None else weights[chosen], n_threads=n_threads
+        )
+    return score_counts

@@ -13,8 +13,8 @@ from fastrec.checks import (
     check_progress,
 )
 from fastrec.evaluation.engine import KernelError, evaluate_source
-from fastrec.evaluation.row_rules import check_row_metrics, check_values, collect_runs, make_source
-from fastrec.evaluation.state import GroupSums, RunKey, State
+from fastrec.evaluation.row_rules import check_row_metrics, check_values, collect_score_counts, make_source
+from fastrec.evaluation.state import GroupSums, ScoreCountsKey, State
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.lists import (
@@ -30,7 +30,7 @@ from fastrec.report.estimates import Estimate
 from fastrec.runtime.turns import in_turn
 
 if TYPE_CHECKING:
-    from fastrec.scored.runs import ScoreRuns
+    from fastrec.scored.score_counts import ScoreCounts
 from fastrec.evaluation.evaluators import (
     BaseEvaluator,
     NoTruth,
@@ -188,10 +188,10 @@ class ScoreEvaluator(BaseEvaluator):
         except KernelError as error:
             check_values(plan, rows)  # what is wrong with the rows themselves comes first
             raise explain_fault(error, plan, Names(users.ids, None), rules, None) from None
-        runs = [] if self._part else list(collect_runs(plan, rows, self._n_threads))
+        score_counts = [] if self._part else list(collect_score_counts(plan, rows, self._n_threads))
         with self._changing():
             state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
-            state.add_runs(runs)
+            state.add_score_counts(score_counts)
             self._grouped, self._row_weights = rows.grouped, rows.weights is not None
 
     @property
@@ -203,14 +203,16 @@ class ScoreEvaluator(BaseEvaluator):
     def ordered(self) -> dict[int, float]:
         """The views whose metrics need the order of all rows, and the label from which a row is positive there."""
         plan = self._plan(weighted=False)
-        return {value.view: plan.min_gains[value.view] for value in plan.values if value.over_rows is not None}
+        return {
+            value.condition: plan.min_gains[value.condition] for value in plan.values if value.over_rows is not None
+        }
 
     @in_turn
-    def add_order(self, found: Iterable[tuple[RunKey, ScoreRuns]]) -> None:
+    def add_order(self, found: Iterable[tuple[ScoreCountsKey, ScoreCounts]]) -> None:
         """Add the sorted rows of views and groups that an evaluator of a part leaves out."""
         assert self._part and self._state is not None
         with self._changing():
-            self._state.add_runs(found)
+            self._state.add_score_counts(found)
 
     @property
     def needs_targets(self) -> bool:
@@ -252,22 +254,22 @@ class ScoreEvaluator(BaseEvaluator):
         return Estimate(mean, error, n_users)
 
     def _count_users(self, state: State) -> dict[str, int]:
-        facts = [0 if self._grouped is False else int(fact) for fact in state.facts]
+        data_counts = [0 if self._grouped is False else int(fact) for fact in state.data_counts]
         total = 0 if self._grouped is False else state.n_users
         if self.needs_targets:
-            no_rows = facts[op.FACT_NO_ROWS]
+            no_rows = data_counts[op.COUNT_NO_ROWS]
             return {"total": total, "evaluated": total - no_rows, "no_rows": no_rows}
         return {
             "total": total,
             "evaluated": state.count(op.N_EVALUATED) + state.count(op.N_NAN) if total else 0,
-            "no_truth": facts[op.FACT_NO_POSITIVES],
-            "no_negatives": facts[op.FACT_NO_NEGATIVES],
-            "constant_scores": facts[op.FACT_CONSTANT],
-            "no_rows": facts[op.FACT_NO_ROWS],
+            "no_truth": data_counts[op.COUNT_NO_POSITIVES],
+            "no_negatives": data_counts[op.COUNT_NO_NEGATIVES],
+            "constant_scores": data_counts[op.COUNT_CONSTANT],
+            "no_rows": data_counts[op.COUNT_NO_ROWS],
         }
 
     def _describe_data(self, state: State) -> dict[str, Any]:
-        rows = {"rows": self._facts.get("rows", 0)}
+        rows = {"rows": self._data_counts.get("rows", 0)}
         if all(call.metric.needs == "targets" for call in self._calls):
             return rows
-        return {**rows, "positive_rows": int(state.facts[op.FACT_RELEVANT])}
+        return {**rows, "positive_rows": int(state.data_counts[op.COUNT_RELEVANT])}

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fastrec.kernels.codes import BLOCK, DIGITS, N_FACTS
+from fastrec.kernels.codes import BLOCK, DIGITS, N_DATA_COUNTS
 from fastrec.kernels.lists import Users
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
@@ -94,7 +94,7 @@ def new_totals(program: Program, stored: Array, n_groups: int, n_bins: int) -> T
         fixed=np.zeros((n_bins, n_groups + 1, len(program.fixed_rows), 6), np.int64),
         general=np.zeros((n_bins, n_groups + 1, len(program.general_rows), 2, DIGITS), np.int64),
         counts=np.zeros((n_bins, n_groups + 1, len(program.min_gains), 4), np.int64),
-        facts=np.zeros((n_bins, N_FACTS), np.int64),
+        data_counts=np.zeros((n_bins, N_DATA_COUNTS), np.int64),
         errors=np.zeros((n_bins, 3), np.int64),
         stored=stored,
     )

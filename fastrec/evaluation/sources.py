@@ -44,14 +44,14 @@ class ListSource(Lists):
 
     def arguments(self) -> tuple[Any, ...]:
         """The leading arguments of the kernel."""
-        log = hits.Log(
+        lists = hits.ListArrays(
             rec_items=read_only(self.rec_items.view(np.int32)),
             rec_indptr=read_only(self.rec_indptr),
             truth_items=read_only(self.truth_items.view(np.int32)),
             truth_indptr=read_only(self.truth_indptr),
             wide=self.rec_items.dtype == np.int64,
         )
-        return log, _maybe(self.blocks), _maybe(self.gains)
+        return lists, _maybe(self.blocks), _maybe(self.gains)
 
     def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Scratch, TieScratch | None]:
         """Working memory for the largest block; pages that no block touches are never backed by memory."""
@@ -88,7 +88,7 @@ class Scores(NamedTuple):
     weights: Array | None  # float64 (n_rows,)
     ids: Array  # int64 (n_rows,), or empty
     graded: bool
-    facts: Array
+    statistics: Array
     parameters: Array
     label_limits: Array  # what labels and scores must be within; kernels check it
     score_limits: Array
@@ -127,7 +127,7 @@ class Scores(NamedTuple):
     def arguments(self) -> tuple[Any, ...]:
         """The leading arguments of the kernel."""
         from fastrec.kernels.positives import ScoreLog
-        from fastrec.kernels.row_facts import Extra
+        from fastrec.kernels.row_statistics import Extra
 
         scores = read_only(self.scores)
         bits = scores.view(np.uint32 if scores.dtype == np.float32 else np.uint64)
@@ -136,20 +136,20 @@ class Scores(NamedTuple):
             label_limits=read_only(self.label_limits),
             score_limits=read_only(self.score_limits),
             bars=read_only(self.bars),
-            facts=read_only(self.facts),
+            statistics=read_only(self.statistics),
             parameters=read_only(self.parameters),
             ties=self.ties,
             walk=self._walk,
         )
         labels = read_only(self.labels)
-        log = ScoreLog(labels, scores, bits, read_only(self.indptr))
-        return log, _maybe(self.weights), extra, labels if self.graded else None
+        lists = ScoreLog(labels, scores, bits, read_only(self.indptr))
+        return lists, _maybe(self.weights), extra, labels if self.graded else None
 
     @property
     def _walk(self) -> bool:
         """Whether a fact follows from the order of all rows, not just from counts of positives."""
-        kinds = self.facts[:, 0]
-        ordered = bool((kinds >= op.FIRST_ORDER_FACT).any())
+        kinds = self.statistics[:, 0]
+        ordered = bool((kinds >= op.FIRST_ORDER_STATISTIC).any())
         return bool((kinds == op.QUANTILE_GAPS).any()) or (ordered and self.weights is not None)
 
     def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, TieScratch | None]:

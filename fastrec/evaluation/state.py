@@ -21,19 +21,19 @@ from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.report.soundness import SLACK, check_range
 
 if TYPE_CHECKING:
-    from fastrec.scored.runs import ScoreRuns
+    from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["FORM", "GroupKey", "GroupSums", "RunKey", "State"]
+__all__ = ["FORM", "GroupKey", "GroupSums", "ScoreCountsKey", "State"]
 
 Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
-RunKey = tuple[int, GroupKey | None]
+ScoreCountsKey = tuple[int, GroupKey | None]
 SLACK_BITS = 40  # of sums of squares
 SQUARE_STEP_BITS = 2096  # `kernels.ranking.add_general` cuts squares of subnormal values at 2^-2096
 FORM = {  # of the document of `State.pack`
     "users": COUNT,
     "groups": [(str, LABEL)],
-    "facts": (COUNT,) * op.N_FACTS,
+    "facts": (COUNT,) * op.N_DATA_COUNTS,
     "runs": [(COUNT, MaybeNone(COUNT), bool)],
     "sums": str,
 }
@@ -52,9 +52,9 @@ class State:
         self._labels: dict[tuple[str, str], str | int] = {}  # by grouping and text, see `check_groups`
         self._totals = np.zeros((1, len(plan.scales), 2), dtype=object)
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
-        self.facts = np.zeros(op.N_FACTS, np.int64)
+        self.data_counts = np.zeros(op.N_DATA_COUNTS, np.int64)
         # the order of all rows, for metrics that need it: by position of the view and group
-        self.runs: dict[RunKey, ScoreRuns] = {}
+        self.score_counts: dict[ScoreCountsKey, ScoreCounts] = {}
 
     @property
     def groups(self) -> list[GroupKey]:
@@ -76,22 +76,22 @@ class State:
 
     def add(self, outcome: Outcome, groups: list[GroupKey]) -> None:
         """Add a batch whose groups 1, 2, ... are `groups`."""
-        self._add(outcome.n_users, outcome.totals, outcome.counts, outcome.facts, groups)
+        self._add(outcome.n_users, outcome.totals, outcome.counts, outcome.data_counts, groups)
 
     def merge(self, other: State) -> None:
         """Add what another state with the same plan has seen."""
         rows = len(other._groups) + 1  # the arrays grow ahead of the groups
-        self._add(other.n_users, other._totals[:rows], other._counts[:rows], other.facts, list(other._groups))
-        self.add_runs(other.runs.items())
+        self._add(other.n_users, other._totals[:rows], other._counts[:rows], other.data_counts, list(other._groups))
+        self.add_score_counts(other.score_counts.items())
 
-    def add_runs(self, found: Iterable[tuple[RunKey, ScoreRuns]]) -> None:
+    def add_score_counts(self, found: Iterable[tuple[ScoreCountsKey, ScoreCounts]]) -> None:
         """Add sorted rows of views and groups."""
-        for key, runs in found:
-            if key not in self.runs:
-                self.runs[key] = type(runs)(weighted=runs.weighted)
-            self.runs[key].merge(runs)
+        for key, score_counts in found:
+            if key not in self.score_counts:
+                self.score_counts[key] = type(score_counts)(weighted=score_counts.weighted)
+            self.score_counts[key].merge(score_counts)
 
-    def _add(self, n_users: int, totals: Array, counts: Array, facts: Array, groups: list[GroupKey]) -> None:
+    def _add(self, n_users: int, totals: Array, counts: Array, data_counts: Array, groups: list[GroupKey]) -> None:
         known = len(self._groups)
         rows = [0, *(self._groups.setdefault(key, len(self._groups) + 1) for key in groups)]
         new = itertools.islice(self._groups, known, None)
@@ -100,7 +100,7 @@ class State:
         self._counts = _grown(self._counts, len(self._groups) + 1)
         self._totals[rows] += totals
         self._counts[rows] += counts
-        self.facts = self.facts + facts
+        self.data_counts = self.data_counts + data_counts
         self.n_users += n_users
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -110,13 +110,16 @@ class State:
         document = {
             "users": self.n_users,
             "groups": list(self._groups),
-            "facts": self.facts.tolist(),
-            "runs": [[view, None if key is None else at[key], own.weighted] for (view, key), own in self.runs.items()],
+            "facts": self.data_counts.tolist(),
+            "runs": [
+                [condition, None if key is None else at[key], own.weighted]
+                for (condition, key), own in self.score_counts.items()
+            ],
             "sums": self.plan.sums_digest,
         }
         arrays = {"counts": self._counts[:rows], **pack_integers(self._totals[:rows])}
-        for nth, runs in enumerate(self.runs.values()):
-            arrays |= {f"runs_{nth}_{name}": array for name, array in runs.pack().items()}
+        for nth, score_counts in enumerate(self.score_counts.values()):
+            arrays |= {f"runs_{nth}_{name}": array for name, array in score_counts.pack().items()}
         return document, arrays
 
     @classmethod
@@ -137,13 +140,13 @@ class State:
             raise InputError(f"counts must be from 0 to the {document['users']} users, found others")
         state._add(int(document["users"]), totals, counts, np.array(document["facts"], np.int64), groups)
         state._check_sums()
-        for nth, (view, at, weighted) in enumerate(document["runs"]):
-            if view >= len(plan.min_gains) or (at is not None and at >= len(groups)):
-                raise InputError(f"sorted rows are of condition {view} and group {at}, which are not there")
-            key = view, None if at is None else groups[at]
-            if key in state.runs:
-                raise InputError(f"sorted rows of condition {view} and group {at} are there twice")
-            state.runs[key] = _unpack_runs(arrays, f"runs_{nth}_", weighted=weighted)
+        for nth, (condition, at, weighted) in enumerate(document["runs"]):
+            if condition >= len(plan.min_gains) or (at is not None and at >= len(groups)):
+                raise InputError(f"sorted rows are of condition {condition} and group {at}, which are not there")
+            key = condition, None if at is None else groups[at]
+            if key in state.score_counts:
+                raise InputError(f"sorted rows of condition {condition} and group {at} are there twice")
+            state.score_counts[key] = _unpack_score_counts(arrays, f"runs_{nth}_", weighted=weighted)
         return state
 
     def _check_sums(self) -> None:
@@ -171,10 +174,12 @@ class State:
     def part(self, group: GroupKey | None = None) -> GroupSums:
         """What was seen of all users, or of a group."""
         row = 0 if group is None else self._groups[group]
-        runs = {view: own for (view, key), own in self.runs.items() if key == group}
+        score_counts = {condition: own for (condition, key), own in self.score_counts.items() if key == group}
         if self.n_users == 0:
-            runs |= {value.view: _no_runs() for value in self.plan.values if value.over_rows is not None}
-        return GroupSums(self.plan, self._totals[row], self._counts[row], runs)
+            score_counts |= {
+                value.condition: _no_score_counts() for value in self.plan.values if value.over_rows is not None
+            }
+        return GroupSums(self.plan, self._totals[row], self._counts[row], score_counts)
 
     def rest(self, group: GroupKey) -> GroupSums:
         """What was seen of all users but those of a group; the order of their rows is not kept."""
@@ -188,7 +193,7 @@ class GroupSums(NamedTuple):
     plan: Plan
     totals: Array
     counts: Array
-    runs: Mapping[int, ScoreRuns]
+    score_counts: Mapping[int, ScoreCounts]
 
     def estimate(self, value: Value) -> tuple[float, float, int]:
         """Mean, standard error and users counted of a metric.
@@ -208,7 +213,7 @@ class GroupSums(NamedTuple):
             return self._over_rows(value)
         if value.ratio is not None:
             return self._ratio(value, value.ratio)
-        counts = self.counts[value.view]
+        counts = self.counts[value.condition]
         n = int(counts[op.N_EVALUATED])
         if counts[op.N_NAN]:
             return math.nan, math.nan, n + int(counts[op.N_NAN])
@@ -222,12 +227,12 @@ class GroupSums(NamedTuple):
 
     def _over_rows(self, value: Value) -> tuple[float, float, int]:
         assert value.over_rows is not None
-        runs = self.runs.get(value.view)
+        score_counts = self.score_counts.get(value.condition)
         users = int(self._sum(self.plan.position(value, 0)))
-        if runs is None:
+        if score_counts is None:
             return math.nan, math.nan, users
         error = value.over_rows.std_error
-        return value.over_rows.value(runs), math.nan if error is None else error(runs), users
+        return value.over_rows.value(score_counts), math.nan if error is None else error(score_counts), users
 
     def _ratio(self, value: Value, ratio: Ratio) -> tuple[float, float, int]:
         """A function of sums that does not change when they are all multiplied, and its standard error."""
@@ -256,7 +261,7 @@ class GroupSums(NamedTuple):
 
     def _weighted(self, value: Value, n: int) -> tuple[float, float]:
         total, cross = (self.plan.position(value, nth) for nth in range(2))
-        weight = self.plan.weight_position(value.view)
+        weight = self.plan.weight_position(value.condition)
         return weighted_mean_and_error(
             n,
             weight=self._sum(weight),
@@ -272,7 +277,7 @@ class GroupSums(NamedTuple):
         size = len(value.combined.rows)
         weight = Fraction(n)
         if self.plan.weighted:
-            weight = self._sum(self.plan.weight_position(value.view))
+            weight = self._sum(self.plan.weight_position(value.condition))
         if n == 0 or weight == 0:
             return math.nan, math.nan
         means = [self._sum(self.plan.position(value, i)) / weight for i in range(size)]
@@ -291,7 +296,7 @@ class GroupSums(NamedTuple):
         squares = Fraction(n)
         cross = [self._sum(at[i]) for i in range(size)]
         if self.plan.weighted:
-            weight = self.plan.weight_position(value.view)
+            weight = self.plan.weight_position(value.condition)
             squares = self._sum(weight, 1)
             cross = [self._sum(at[size + i]) for i in range(size)]
         pairs = dict(zip(itertools.combinations(range(size), 2), at[-size * (size - 1) // 2 :], strict=True))
@@ -307,10 +312,10 @@ def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool
     """Whether sums (rows, positions, 2) of a plain metric are of values within its range; whole numbers all the way."""
     at = plan.position(value, 0)
     total, squares, scale = totals[:, at, 0], totals[:, at, 1], plan.scales[at]
-    n = counts[:, value.view, op.N_EVALUATED].astype(object)
+    n = counts[:, value.condition, op.N_EVALUATED].astype(object)
     size = n << scale  # what the bounds are multiplied by: users, or their weights
     if plan.weighted:
-        weight = plan.weight_position(value.view)
+        weight = plan.weight_position(value.condition)
         size = totals[:, weight, 0] << scale
         total = total << plan.scales[weight]
     low, high = value.call.metric.range
@@ -329,18 +334,18 @@ def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool
     return holds and bool((total * total <= spread + (spread >> SLACK_BITS) + step).all())
 
 
-def _no_runs() -> ScoreRuns:
+def _no_score_counts() -> ScoreCounts:
     """Before the first batch: what an empty one leaves."""
-    from fastrec.scored.runs import ScoreRuns
+    from fastrec.scored.score_counts import ScoreCounts
 
-    return ScoreRuns()
+    return ScoreCounts()
 
 
-def _unpack_runs(arrays: dict[str, Array], start: str, *, weighted: bool) -> ScoreRuns:
-    from fastrec.scored.runs import ScoreRuns  # only who has rows in order needs it
+def _unpack_score_counts(arrays: dict[str, Array], start: str, *, weighted: bool) -> ScoreCounts:
+    from fastrec.scored.score_counts import ScoreCounts  # only who has rows in order needs it
 
     own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
-    return ScoreRuns.unpack(own, weighted=weighted)
+    return ScoreCounts.unpack(own, weighted=weighted)
 
 
 def _grown(array: Array, rows: int) -> Array:

@@ -25,9 +25,9 @@ __all__ = ["finished", "named_as_in"]
 def finished(report: Report, users: Mapping[str, str], labels: LabelsOfUsers) -> Evaluated:
     """The report with groups called what their files call them, and the columns of its users."""
     groups = {} if labels.names else report.groups
-    for nth, (name, texts) in enumerate(zip(labels.names, labels.texts, strict=True)):
+    for nth, (name, strings) in enumerate(zip(labels.names, labels.strings, strict=True)):
         by_code = report.groups.get(f"by{nth}", {})  # a report without users has no groups
-        spelled = texts.tolist()
+        spelled = strings.tolist()
         found = {spelled[int(code)]: estimates for code, estimates in by_code.items()}
         if found:
             groups[name] = dict(sorted(found.items()))

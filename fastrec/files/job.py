@@ -92,19 +92,19 @@ class _Loaded(NamedTuple):
     streamed: Resources | None = None  # what may be used while rows are sorted and streamed; None to read all at once
 
     @property
-    def texts(self) -> list[str]:
+    def strings(self) -> list[str]:
         """The roles of ids that are texts."""
         return [role for role, type_ in self.ids.items() if type_ == "VARCHAR"]
 
-    def texts_of(self, file: File) -> list[str]:
+    def strings_of(self, file: File) -> list[str]:
         """The same, of those that a file has."""
-        return [role for role in self.texts if role in file.names]
+        return [role for role in self.strings if role in file.names]
 
     def size(self) -> Size:
         """What is to be evaluated."""
         total = Size()
         for file in self.files.values():
-            text = text_bytes(self.con, file.table, self.texts_of(file))
+            text = text_bytes(self.con, file.table, self.strings_of(file))
             total = total.plus(size_of_rows(file.rows, len(file.names), text))
         return total
 
@@ -301,7 +301,7 @@ def batches(data: Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         }
         return
     _sort(data, users, resources)
-    batch_rows = resources.batch_rows(_longest_texts(data))
+    batch_rows = resources.batch_rows(_longest_strings(data))
     cursors = {table: data.con.cursor() for table in data.selects}  # an older DuckDB closes one that nobody holds
     streams = {table: cursor.sql(f"SELECT * FROM sorted_{table}") for table, cursor in cursors.items()}
     # DuckDB gave the method its present name in version 2
@@ -325,17 +325,17 @@ def _sort(data: Data, users: tuple[str, ...], resources: Resources) -> None:
 
         tick(0)
         file = data.loaded.files[table]
-        n_ranges = ranges_to_sort(text_bytes(data.con, table, data.loaded.texts_of(file)), memory)
+        n_ranges = ranges_to_sort(text_bytes(data.con, table, data.loaded.strings_of(file)), memory)
         sort_rows(data.con, f"sorted_{table}", select, users, n_ranges, tick)
         done += data.rows[table]
     data.con.execute(f"SET memory_limit = '{resources.of_reading()}B'")
 
 
-def _longest_texts(data: Data) -> float:
+def _longest_strings(data: Data) -> float:
     """Bytes of the texts of a row, on average where they are longest, of all tables together."""
     longest = []
     for table in data.selects:
-        roles = data.loaded.texts_of(data.loaded.files[table])
+        roles = data.loaded.strings_of(data.loaded.files[table])
         if roles:
             lengths = " + ".join(f"strlen({quoted(role)})" for role in roles)
             blocks = f"SELECT sum({lengths}) AS n FROM sorted_{table} GROUP BY rowid // {ROWS_TO_WEIGH}"

@@ -10,7 +10,7 @@ import numpy as np
 from fastrec.files.columns import ColumnError
 from fastrec.files.database import run
 from fastrec.files.formats.base import one_row, quoted, text_sql
-from fastrec.files.tables import File, label_sql, labels_are_texts, short_text
+from fastrec.files.tables import File, label_sql, labels_are_strings, short_text
 from fastrec.inputs.users import NO_LABEL, as_labels
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class LabelsOfUsers(NamedTuple):
     """Labels to group users by: a table `labels` of the users' ids and, for each grouping, the code of the label."""
 
     names: tuple[str, ...]  # of the groupings
-    texts: tuple[Array, ...]  # of each grouping, by code: integers or texts
+    strings: tuple[Array, ...]  # of each grouping, by code: integers or texts
     users: Mapping[str, str]  # role -> type in SQL
     con: DuckDBPyConnection | None
 
@@ -50,7 +50,7 @@ class LabelsOfUsers(NamedTuple):
         ends = ", ".join(f"min(by{nth}) AS low{nth}, max(by{nth}) AS high{nth}" for nth in range(len(names)))
         rows = " UNION ALL ".join(parts)
         run(con, f"CREATE TABLE ends AS SELECT {listed}, {ends} FROM ({rows}) GROUP BY {listed}")
-        texts = []
+        strings = []
         for nth in range(len(names)):
             _check_one_label(con, nth, [file for file in files if f"by{nth}" in file.names], list(users))
             label = f"coalesce(low{nth}, {text_sql(NO_LABEL)})"
@@ -60,14 +60,14 @@ class LabelsOfUsers(NamedTuple):
                 f"FROM (SELECT DISTINCT {label} AS label FROM ends)",
             )
             spelled = [row[0] for row in con.execute(f"SELECT label FROM texts{nth} ORDER BY code").fetchall()]
-            texts.append(as_labels(spelled) if labels_are_texts(con, files, f"by{nth}") else _typed(spelled))
+            strings.append(as_labels(spelled) if labels_are_strings(con, files, f"by{nth}") else _typed(spelled))
         codes = ", ".join(f"texts{nth}.code AS by{nth}" for nth in range(len(names)))
         joins = " ".join(
             f"JOIN texts{nth} ON texts{nth}.label = coalesce(low{nth}, {text_sql(NO_LABEL)})"
             for nth in range(len(names))
         )
         run(con, f"CREATE TABLE labels AS SELECT {listed}, {codes} FROM ends {joins}")
-        return cls(names, tuple(texts), users, con)
+        return cls(names, tuple(strings), users, con)
 
     @property
     def columns(self) -> list[str]:
@@ -91,8 +91,8 @@ class LabelsOfUsers(NamedTuple):
         listed = ", ".join(map(quoted, self.users))
         codes = run(self.con, f"SELECT {', '.join(self.columns)} FROM labels ORDER BY {listed}").fetchnumpy()
         return {
-            name: texts[np.asarray(codes[column])]
-            for name, texts, column in zip(self.names, self.texts, self.columns, strict=True)
+            name: strings[np.asarray(codes[column])]
+            for name, strings, column in zip(self.names, self.strings, self.columns, strict=True)
         }
 
 
@@ -113,9 +113,9 @@ def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], u
     )
 
 
-def _typed(texts: list[str]) -> Array:
+def _typed(strings: list[str]) -> Array:
     """Labels as integers if every one is an integer, else as text."""
-    labels = as_labels(texts)
+    labels = as_labels(strings)
     if labels.dtype == object:  # texts that end in NUL
         return labels
     try:

@@ -236,7 +236,7 @@ def _read_group(plain: Plain, group: _Group, whole: Mapping[str, Array], room: _
     """Columns of a row group: those of fixed width go to their place among all rows, others are returned."""
     import pyarrow.parquet as pq
 
-    texts = {role: name for role, name in plain.names.items() if role not in whole}
+    strings = {role: name for role, name in plain.names.items() if role not in whole}
     fixed = {role: name for role, name in plain.names.items() if role in whole}
     with pq.ParquetFile(utf8_path(group.path), metadata=group.metadata) as file:
         if fixed:
@@ -246,7 +246,7 @@ def _read_group(plain: Plain, group: _Group, whole: Mapping[str, Array], room: _
             for role, name in fixed.items():
                 if not _write(rows.column(name), whole[role], group.first):
                     return None
-        return _read_texts(file, group, texts, room)
+        return _read_texts(file, group, strings, room)
 
 
 def _write(column: Any, whole: Array, at: int) -> bool:

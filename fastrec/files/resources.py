@@ -24,10 +24,10 @@ MIN_DATABASE_BYTES = 100_000_000  # bytes without which DuckDB cannot sort
 MIN_READING_BYTES = 32_000_000  # bytes that DuckDB needs to read sorted rows
 MERGED_BYTES = 2_000_000  # that merging needs for each sorted run, found by trying
 BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
-COPIES_OF_TEXTS = 16  # of those of a batch, while it is evaluated
+COPIES_OF_STRINGS = 16  # of those of a batch, while it is evaluated
 MIN_MEMORY = 64_000_000
 MIN_BATCH, MAX_BATCH = 1 << 16, 1 << 21
-MIN_BATCH_OF_TEXTS = 1 << 11  # rows
+MIN_BATCH_OF_STRINGS = 1 << 11  # rows
 
 
 class Resources(NamedTuple):
@@ -58,7 +58,7 @@ class Resources(NamedTuple):
         """Rows of one side to evaluate at once, each with so many bytes of texts on all sides."""
         room = int((1 - SHARE_OF_DATABASE) * self.limit())
         wanted = min(max(room // BYTES_PER_ROW, MIN_BATCH), MAX_BATCH)
-        return min(wanted, max(int(room / (BYTES_PER_ROW + COPIES_OF_TEXTS * text)), MIN_BATCH_OF_TEXTS))
+        return min(wanted, max(int(room / (BYTES_PER_ROW + COPIES_OF_STRINGS * text)), MIN_BATCH_OF_STRINGS))
 
 
 def installed_memory() -> int:

@@ -18,11 +18,11 @@ from fastrec.runtime.extras import require
 __all__ = ["Size", "size_of_parquet", "size_of_rows", "size_of_text"]
 
 BYTES_PER_VALUE = 12
-TEXT_COPIES, DISTINCT_COPIES = 0.35, 1.0  # of texts, and of those that differ, beside each copy of the values
+STRING_COPIES, DISTINCT_COPIES = 0.35, 1.0  # of texts, and of those that differ, beside each copy of the values
 SAMPLED_GROUPS, SAMPLED_ROWS = 4, 1024
 SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 22
 SIZE_OF_MEMBER = 4  # bytes at the end of a gzip file that say how long its last member is, unpacked
-USUAL_TEXT = 12  # bytes of a text, and its delimiter, that BYTES_PER_VALUE covers
+USUAL_STRING = 12  # bytes of a text, and its delimiter, that BYTES_PER_VALUE covers
 
 
 class Size(NamedTuple):
@@ -35,7 +35,7 @@ class Size(NamedTuple):
     @property
     def n_bytes(self) -> int:
         """Bytes of a copy of the columns; evaluating them makes several."""
-        of_texts = TEXT_COPIES * self.text + DISTINCT_COPIES * min(self.text, self.distinct)
+        of_texts = STRING_COPIES * self.text + DISTINCT_COPIES * min(self.text, self.distinct)
         return BYTES_PER_VALUE * self.values + int(of_texts)
 
     def plus(self, other: Size) -> Size:
@@ -58,11 +58,11 @@ def size_of_parquet(files: Iterable[tuple[str, Any]], wanted: Collection[str]) -
         leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
         columns = [at for at, leaf in enumerate(leaves) if _is_in(leaf, wanted)]
         size = size.plus(Size(metadata.num_rows * len(columns)))
-        texts = [leaves[at].path for at in columns if leaves[at].physical_type == "BYTE_ARRAY"]
-        for nth in range(metadata.num_row_groups if texts else 0):
+        strings = [leaves[at].path for at in columns if leaves[at].physical_type == "BYTE_ARRAY"]
+        for nth in range(metadata.num_row_groups if strings else 0):
             group = metadata.row_group(nth)  # of whose columns PyArrow may end the process where a footer is damaged
             if group.num_rows:
-                groups.append((path, metadata, nth, texts))
+                groups.append((path, metadata, nth, strings))
                 size = size.plus(Size(distinct=group.total_byte_size))
     rows = sum(metadata.row_group(nth).num_rows for _, metadata, nth, _ in groups)
     return size.plus(Size(text=int(rows * _mean_texts(groups)))) if rows else size
@@ -78,13 +78,13 @@ def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
 def _mean_texts(groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
     """Bytes of the texts of a row, on average, in the first rows of some of the row groups."""
     step = max(1, len(groups) // SAMPLED_GROUPS)
-    found = [_first_texts(*group) for group in groups[::step]]
+    found = [_first_strings(*group) for group in groups[::step]]
     require("pyarrow", "cli", what="reading files").default_memory_pool().release_unused()
     rows = sum(rows for rows, _ in found)
     return sum(n_bytes for _, n_bytes in found) / rows if rows else 0.0
 
 
-def _first_texts(path: str, metadata: Any, nth: int, names: list[str]) -> tuple[int, int]:
+def _first_strings(path: str, metadata: Any, nth: int, names: list[str]) -> tuple[int, int]:
     """How many rows were read at the beginning of a row group, and the bytes of their texts."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
@@ -120,7 +120,7 @@ def _size_of_text(path: str, wanted: Collection[str]) -> Size:
     head = sample.splitlines()[0] if sample else b""
     columns = max(2, sum(name.encode(errors="surrogatepass") in head for name in wanted))
     values = int(n_bytes * lines / max(len(sample), 1)) * columns
-    return Size(values, max(0, n_bytes - USUAL_TEXT * values))
+    return Size(values, max(0, n_bytes - USUAL_STRING * values))
 
 
 def _unpack(sample: bytes) -> tuple[bytes, float]:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ranges_to_sort", "sort_rows"]
 
-MERGED_TEXT = 1.5e8  # bytes: texts that are sorted at once are at most the memory times the memory over this, by trial
+MERGED_STRING = (
+    1.5e8  # bytes: texts that are sorted at once are at most the memory times the memory over this, by trial
+)
 RANGES = 4  # that a range is cut into which was too much
 SAMPLED_KEYS = 50  # for each range
 
@@ -42,7 +44,7 @@ class _Range(NamedTuple):
 
 def ranges_to_sort(text: int, memory: int) -> int:
     """Ranges of users to sort, one after the other, rows with so many bytes of texts."""
-    return 1 + int(text * MERGED_TEXT / memory**2)
+    return 1 + int(text * MERGED_STRING / memory**2)
 
 
 def sort_rows(con: DuckDBPyConnection, table: str, select: str, keys: Sequence[str], n_ranges: int, tick: Tick) -> None:

@@ -32,7 +32,7 @@ __all__ = [
     "estimate_bytes",
     "joint_kind",
     "label_sql",
-    "labels_are_texts",
+    "labels_are_strings",
     "load",
     "number_sql",
     "open_database",
@@ -302,7 +302,7 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
         raise InputError(f"neither {paths} has the column {name!r} to group by")
 
 
-def labels_are_texts(con: DuckDBPyConnection, files: Sequence[File], role: str) -> bool:
+def labels_are_strings(con: DuckDBPyConnection, files: Sequence[File], role: str) -> bool:
     """Return whether the labels of a grouping are strings; raise if files disagree."""
     having: dict[str, File] = {}
     for file in files:
@@ -426,18 +426,18 @@ def short_text(value: str) -> str:
 def joint_kind(con: DuckDBPyConnection, role: str, files: list[File]) -> str:
     """What the ids of this role are in all the files, "integer" or "text"; an error if they cannot match."""
     ids = [_inspect_ids(con, file, role) for file in files if file.rows]
-    texts = [one for one in ids if one.kind == "text"]
+    strings = [one for one in ids if one.kind == "text"]
     integers = [one for one in ids if one.kind == "integer"]
     # Integers without a type can be read as text too. That helps only if some text looks like an integer; where
     # none does, no id could ever be found on the other side.
-    if texts and not any(one.integers for one in texts):
+    if strings and not any(one.integers for one in strings):
         integers += [one for one in ids if one.kind == "open"]
-    if texts and integers:
+    if strings and integers:
         raise InputTypeError(
             f"{role} ids cannot be matched: {integers[0].where} holds integers, "
-            f"{texts[0].where} holds text such as {texts[0].example}; write both as integers or both as text"
+            f"{strings[0].where} holds text such as {strings[0].example}; write both as integers or both as text"
         )
-    return "text" if texts or (not integers and any(one.is_trec for one in ids)) else "integer"
+    return "text" if strings or (not integers and any(one.is_trec for one in ids)) else "integer"
 
 
 def _inspect_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:

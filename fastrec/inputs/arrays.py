@@ -52,16 +52,16 @@ def read_pair(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, Ra
     """All sides for the same users, and the users' keys if the sides are dicts."""
     if isinstance(recs, Mapping) or isinstance(truth, Mapping):
         return _read_dicts(recs, truth, exclude)
-    lists = read_side(recs, "recs", "scores")
-    held = read_side(truth, "truth", "gains")
-    seen = None if exclude is None else read_side(exclude, "exclude", "scores")
-    for side, name in ((held, "truth"), (seen, "exclude")):
-        if side is not None and len(side.indptr) != len(lists.indptr):
+    rec_side = read_side(recs, "recs", "scores")
+    truth_side = read_side(truth, "truth", "gains")
+    exclude_side = None if exclude is None else read_side(exclude, "exclude", "scores")
+    for side, name in ((truth_side, "truth"), (exclude_side, "exclude")):
+        if side is not None and len(side.indptr) != len(rec_side.indptr):
             raise InputError(
                 f"recs and {name} must have the same users in the same order, "
-                f"found {len(lists.indptr) - 1} and {len(side.indptr) - 1}"
+                f"found {len(rec_side.indptr) - 1} and {len(side.indptr) - 1}"
             )
-    return lists, held, seen, None
+    return rec_side, truth_side, exclude_side, None
 
 
 def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, RawSide | None, list[Any]]:
@@ -72,12 +72,12 @@ def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, 
     check_keys({"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude}))
     users = [*truth, *(user for user in recs if user not in truth)]
     empty: tuple[Any, ...] = ()
-    lists = _read_rows([recs.get(user, empty) for user in users], "recs", "scores", users)
-    held = _read_rows([truth.get(user, empty) for user in users], "truth", "gains", users)
-    seen = None
+    rec_side = _read_rows([recs.get(user, empty) for user in users], "recs", "scores", users)
+    truth_side = _read_rows([truth.get(user, empty) for user in users], "truth", "gains", users)
+    exclude_side = None
     if exclude is not None:
-        seen = _read_rows([exclude.get(user, empty) for user in users], "exclude", "scores", users)
-    return lists, held, seen, users
+        exclude_side = _read_rows([exclude.get(user, empty) for user in users], "exclude", "scores", users)
+    return rec_side, truth_side, exclude_side, users
 
 
 def read_side(value: Any, name: str, extra: str) -> RawSide:
@@ -212,9 +212,11 @@ def _flat_items(rows: list[Any], name: str) -> tuple[Ids, Array]:
 
     Pointers are made of what was read, never of what a row says of its length.
     """
-    held = [row for row in rows if len(row)]
-    if held and all(isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "iu" for row in held):
-        joined, ends = np.concatenate(held), np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    truth_side = [row for row in rows if len(row)]
+    if truth_side and all(
+        isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "iu" for row in truth_side
+    ):
+        joined, ends = np.concatenate(truth_side), np.cumsum([0, *map(len, rows)], dtype=np.int64)
         if joined.dtype.kind in "iu" and len(joined) == ends[-1]:  # int64 with uint64 would have become float64
             return check_ids(joined, name), ends
     items: list[Any] = []

@@ -13,9 +13,9 @@ import numpy as np
 
 from fastrec.checks import suggest_name
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.inputs.ids import Texts, integer_ids
+from fastrec.inputs.ids import Strings, integer_ids
 from fastrec.inputs.ragged import Ragged
-from fastrec.inputs.strings import MANY_TEXTS, number_column
+from fastrec.inputs.strings import MANY_STRINGS, number_column
 from fastrec.inputs.values import values_of
 from fastrec.runtime.extras import require
 
@@ -291,7 +291,7 @@ def _join(parts: list[Array], kind: Any) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
-def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Texts:
+def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Strings:
     """Ids as int32 or int64, or as texts; anything else is an error."""
     from pyarrow import types
 
@@ -301,10 +301,10 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Texts:
         return _read_dictionary(column, where)
     if types.is_integer(column.type):
         return integer_ids(_flat(column), where)
-    if (name := _kind_of_texts(column.type)) is not None:
-        numbered = number_column(column, n_threads) if len(column) >= MANY_TEXTS else None
+    if (name := _kind_of_strings(column.type)) is not None:
+        numbered = number_column(column, n_threads) if len(column) >= MANY_STRINGS else None
         if numbered is not None:
-            return Texts(*numbered, name)
+            return Strings(*numbered, name)
         return _texts_of(column.dictionary_encode(), name)  # one dictionary for all chunks
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
     raise InputTypeError(f"{where} must hold integers or texts, found {column.type}{advice}")
@@ -313,7 +313,7 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Texts:
 class Labels(NamedTuple):
     """Labels of rows to group users by. A null says nothing of its user."""
 
-    ids: Array | Texts  # of the rows that have one
+    ids: Array | Strings  # of the rows that have one
     valid: Array | None  # whether a row has one; None where all do
 
     def spread(self, codes: Array) -> Array:
@@ -333,13 +333,13 @@ def read_labels(column: Column, where: str, n_threads: int = 1) -> Labels:
     null = _find_nulls(column)
     if null.any():
         column = _without_views(column).filter(pa.array(~null))
-    if types.is_dictionary(column.type) and _kind_of_texts(column.type.value_type) is None:
+    if types.is_dictionary(column.type) and _kind_of_strings(column.type.value_type) is None:
         column = column.cast(column.type.value_type)
-    ids = read_ids(_labels_as_texts(column, where), where, n_threads)
+    ids = read_ids(_labels_as_strings(column, where), where, n_threads)
     return Labels(ids, ~null if null.any() else None)
 
 
-def _labels_as_texts(column: Column, where: str) -> Column:
+def _labels_as_strings(column: Column, where: str) -> Column:
     """Booleans and dates as texts; integers and texts as they are."""
     import pyarrow as pa
     from pyarrow import compute, types
@@ -350,27 +350,27 @@ def _labels_as_texts(column: Column, where: str) -> Column:
     if types.is_date(kind):
         return column.cast(pa.string())
     if types.is_timestamp(kind) and kind.tz is None:  # without the zeros that a unit smaller than needed makes
-        texts = compute.replace_substring_regex(column.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
-        return compute.replace_substring_regex(texts, r"\.$", "")
-    if types.is_dictionary(kind) or types.is_null(kind) or types.is_integer(kind) or _kind_of_texts(kind) is not None:
+        strings = compute.replace_substring_regex(column.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
+        return compute.replace_substring_regex(strings, r"\.$", "")
+    if types.is_dictionary(kind) or types.is_null(kind) or types.is_integer(kind) or _kind_of_strings(kind) is not None:
         return column
     raise InputTypeError(f"{where} holds {kind}; {WANTED_LABELS}")
 
 
-def _texts_of(column: Column, kind: str) -> Texts:
-    """Texts of a column whose chunks share one dictionary."""
+def _texts_of(column: Column, kind: str) -> Strings:
+    """Strings of a column whose chunks share one dictionary."""
     codes = _join([values_of(chunk.indices) for chunk in column.chunks if len(chunk)], np.int32)
     values = column.chunk(0).dictionary
     if codes.dtype == np.uint32 and len(values) <= MAX_CODES:
         codes = codes.view(np.int32)
-    return Texts(integer_ids(codes, "codes"), values, kind)
+    return Strings(integer_ids(codes, "codes"), values, kind)
 
 
-def _read_dictionary(column: Column, where: str) -> Array | Texts:
+def _read_dictionary(column: Column, where: str) -> Array | Strings:
     """A column that is encoded already: categories of pandas and Polars, or as a file had it."""
     from pyarrow import types
 
-    name = _kind_of_texts(column.type.value_type)
+    name = _kind_of_strings(column.type.value_type)
     if name is None and not types.is_integer(column.type.value_type):
         raise InputTypeError(f"{where} must hold integers or texts, found categories of {column.type.value_type}")
     column = _without_views(column)
@@ -383,7 +383,7 @@ def _read_dictionary(column: Column, where: str) -> Array | Texts:
     return _texts_of(column.unify_dictionaries(), name)
 
 
-def _kind_of_texts(kind: Any) -> str | None:
+def _kind_of_strings(kind: Any) -> str | None:
     """What Python has for values of an Arrow type: texts, bytes, or neither."""
     from pyarrow import types
 

@@ -37,7 +37,7 @@ from fastrec.inputs.grouping import (
     order_of_ids,
 )
 from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
-from fastrec.inputs.ids import Ids, Texts, encode_texts, integer_ids, kind_of_ids, spell
+from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels
 from fastrec.runtime.threads import run_in_threads
 
@@ -182,13 +182,13 @@ class _FrameUsers(NamedTuple):
     """Users of several frames."""
 
     ids: Array  # integers
-    texts: Sequence[Any] | None  # what these stand for; None where they are the ids themselves
+    strings: Sequence[Any] | None  # what these stand for; None where they are the ids themselves
 
     def spell(self, ids: Array) -> Array:
         """Ids of users as they were."""
-        if self.texts is None:
+        if self.strings is None:
             return ids.astype(np.int64, copy=False)
-        return as_labels(spell(self.texts, ids))
+        return as_labels(spell(self.strings, ids))
 
 
 def read_frames(
@@ -198,8 +198,8 @@ def read_frames(
     opened = [_open(_as_frame(value, name), columns) for name, value in frames.items()]
     of_each = max(1, n_threads // 2)  # columns of users and of items are read at once
     ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at], of_each), range(2 * len(opened)), n_threads)
-    keys, texts = _join_ids(ids[: len(opened)], [table.frame for table in opened], "user")
-    nobody = _FrameUsers(keys[0][:0], texts)
+    keys, strings = _join_ids(ids[: len(opened)], [table.frame for table in opened], "user")
+    nobody = _FrameUsers(keys[0][:0], strings)
     sides = [
         _read_side(table, own, items, columns, nobody, n_threads)
         for table, own, items in zip(opened, keys, ids[len(opened) :], strict=True)
@@ -271,7 +271,7 @@ def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[l
         raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}")
     if set(kinds) <= {"none", "integers"}:
         return [own for own in ids if isinstance(own, np.ndarray)], None
-    return encode_texts(own if isinstance(own, Texts) else np.zeros(0, object) for own in ids)
+    return encode_strings(own if isinstance(own, Strings) else np.zeros(0, object) for own in ids)
 
 
 class _Opened(NamedTuple):
@@ -356,7 +356,7 @@ def _refuse_repeated(keys: Array, frame: Frame, users: _FrameUsers) -> None:
 
 def map_ids(change: Callable[[Array], Array], ids: Ids) -> Ids:
     """Ids with their array changed: themselves, or the codes of texts."""
-    return ids.having(change(ids.codes)) if isinstance(ids, Texts) else change(ids)
+    return ids.having(change(ids.codes)) if isinstance(ids, Strings) else change(ids)
 
 
 def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
@@ -428,11 +428,11 @@ def _read_labels(name: str, sides: Sequence[_FrameRows], users: _FrameUsers) -> 
     having = _having(name, sides)
     frames = [rows.frame for rows in having]
     found = [read_labels(_scalars(frame, name, nulls=True), frame.where(name)) for frame in frames]
-    codes, texts = _join_ids([own.ids for own in found], frames, f"{name!r} of")
+    codes, strings = _join_ids([own.ids for own in found], frames, f"{name!r} of")
     spread = [own.spread(of_rows) for own, of_rows in zip(found, codes, strict=True)]
     values, present = _join_values(spread, [own.valid for own in found], name, having, users)
     return spell_labels(
-        as_labels(values[present].tolist() if texts is None else spell(texts, values[present])), present
+        as_labels(values[present].tolist() if strings is None else spell(strings, values[present])), present
     )
 
 

@@ -15,14 +15,14 @@ from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 from fastrec.inputs.values import arrow_of, values_of
 
-__all__ = ["Ids", "Texts", "check_ids", "encode_texts", "integer_ids", "kind_of_ids", "match_widths", "spell"]
+__all__ = ["Ids", "Strings", "check_ids", "encode_strings", "integer_ids", "kind_of_ids", "match_widths", "spell"]
 
 Array = np.ndarray[Any, Any]
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 
 
 @dataclass(frozen=True)
-class Texts:
+class Strings:
     """Ids of Arrow columns: the number of each in a list of distinct texts, in no order and with some never used."""
 
     codes: Array  # int32 or int64 (n,)
@@ -32,12 +32,12 @@ class Texts:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def having(self, codes: Array) -> Texts:
+    def having(self, codes: Array) -> Strings:
         """Other codes of the same texts."""
         return replace(self, codes=codes)
 
 
-Ids = Array | Texts  # int32, int64, objects (str or bytes), or texts of Arrow columns
+Ids = Array | Strings  # int32, int64, objects (str or bytes), or texts of Arrow columns
 
 
 class Spelled(Sequence[Any]):
@@ -58,16 +58,16 @@ class Spelled(Sequence[Any]):
         return picked
 
 
-def spell(texts: Sequence[Any], codes: Array) -> list[Any]:
+def spell(strings: Sequence[Any], codes: Array) -> list[Any]:
     """The texts of some codes."""
-    return texts.pick(codes) if isinstance(texts, Spelled) else [texts[code] for code in codes.tolist()]
+    return strings.pick(codes) if isinstance(strings, Spelled) else [strings[code] for code in codes.tolist()]
 
 
 def kind_of_ids(ids: Ids) -> str:
     """What some ids are: none, integers, texts or bytes."""
     if len(ids) == 0:
         return "none"
-    if isinstance(ids, Texts):
+    if isinstance(ids, Strings):
         return ids.kind
     if ids.dtype != object:
         return "integers"
@@ -171,29 +171,29 @@ def match_widths(first: Array, second: Array) -> tuple[Array, Array]:
     return first.astype(np.int64, copy=False), second.astype(np.int64, copy=False)
 
 
-def encode_texts(sides: Iterable[Ids]) -> tuple[list[Array], Sequence[Any]]:
+def encode_strings(sides: Iterable[Ids]) -> tuple[list[Array], Sequence[Any]]:
     """Codes for several arrays of texts, in the order of the texts (that of their UTF-8 bytes), and the texts."""
     parts = list(sides)
-    if any(isinstance(part, Texts) for part in parts):
-        return _join_texts([part if isinstance(part, Texts) else _as_texts(part) for part in parts])
-    arrays = [part for part in parts if not isinstance(part, Texts)]
-    texts = sorted(set(chain.from_iterable(array.tolist() for array in arrays)))
-    codes = {text: code for code, text in enumerate(texts)}
-    dtype = np.int32 if len(texts) <= INT32.max else np.int64
-    return [np.fromiter(map(codes.__getitem__, array.tolist()), dtype, len(array)) for array in arrays], texts
+    if any(isinstance(part, Strings) for part in parts):
+        return _join_strings([part if isinstance(part, Strings) else _as_texts(part) for part in parts])
+    arrays = [part for part in parts if not isinstance(part, Strings)]
+    strings = sorted(set(chain.from_iterable(array.tolist() for array in arrays)))
+    codes = {string: code for code, string in enumerate(strings)}
+    dtype = np.int32 if len(strings) <= INT32.max else np.int64
+    return [np.fromiter(map(codes.__getitem__, array.tolist()), dtype, len(array)) for array in arrays], strings
 
 
-def _as_texts(array: Array) -> Texts:
+def _as_texts(array: Array) -> Strings:
     """An object array in the form of an Arrow column."""
     import pyarrow as pa
 
     kind = kind_of_ids(array)
     values = pa.array(array.tolist(), pa.large_binary() if kind == "bytes" else pa.large_string())
     encoded = values.dictionary_encode()
-    return Texts(values_of(encoded.indices), encoded.dictionary, kind)
+    return Strings(values_of(encoded.indices), encoded.dictionary, kind)
 
 
-def _join_texts(parts: list[Texts]) -> tuple[list[Array], Sequence[Any]]:
+def _join_strings(parts: list[Strings]) -> tuple[list[Array], Sequence[Any]]:
     """One list of texts in ascending order for all parts; only distinct texts are compared and sorted."""
     import pyarrow as pa
     from pyarrow import compute

@@ -14,7 +14,7 @@ from fastrec.inputs.arrays import FlatSide, RawSide, read_pair
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
 from fastrec.inputs.hints import Example, Hint, users_with_gaps
-from fastrec.inputs.ids import Ids, encode_texts, kind_of_ids, match_widths
+from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.users import User, UserLabels, check_groups, check_user_ids, check_weights
 from fastrec.kernels import codes as op
@@ -49,7 +49,7 @@ class Names(NamedTuple):
     """What users and items are called in errors."""
 
     users: Array | None
-    texts: Sequence[Any] | None
+    strings: Sequence[Any] | None
 
     def user(self, u: int) -> str:
         """A user as written in an error."""
@@ -58,7 +58,7 @@ class Names(NamedTuple):
 
     def item(self, code: int) -> str:
         """An item as written in an error."""
-        return repr(self.texts[code] if self.texts is not None else int(code))
+        return repr(self.strings[code] if self.strings is not None else int(code))
 
 
 class Settings(NamedTuple):
@@ -106,54 +106,62 @@ class Lists(NamedTuple):
 class Prepared(NamedTuple):
     """Input that the engine can take, and what was changed on the way."""
 
-    log: Lists
+    lists: Lists
     users: User
     names: Names
-    facts: dict[str, int]
+    counts: dict[str, int]
     hints: tuple[Hint, ...] = ()  # what else may have been meant
 
 
 def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Settings) -> Prepared:
     """Read all sides and put the lists right."""
     sides, users, lines = _read(recs, truth, exclude, about, settings)
-    lists, held, seen, texts = _join_ids(*sides)
-    order = "score" if lists.extra is not None else sides[0].order
-    has_gains = held.extra is not None
-    names = Names(users.ids, texts)
+    rec_side, truth_side, exclude_side, strings = _join_ids(*sides)
+    order = "score" if rec_side.extra is not None else sides[0].order
+    has_gains = truth_side.extra is not None
+    names = Names(users.ids, strings)
     duplicates, n_threads = settings.duplicates, settings.n_threads
-    if held.extra is not None:
-        held = _finite_gains(held)
-    facts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
+    if truth_side.extra is not None:
+        truth_side = _finite_gains(truth_side)
+    counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
     hints = [Hint(line) for line in lines]
     ranks = sides[0].ranks
     if ranks is not None:
-        facts["rec_lists_with_gaps"], hint = _look_at_gaps(ranks, lists.indptr, names, settings.rank_gaps)
+        counts["rec_lists_with_gaps"], hint = _look_at_gaps(ranks, rec_side.indptr, names, settings.rank_gaps)
         hints.append(hint)
-    if seen is not None:
-        _check_signs(lists, "recs", names)
-        lists, facts["excluded_items"] = _drop_seen(lists, seen, n_threads)
+    if exclude_side is not None:
+        _check_signs(rec_side, "recs", names)
+        rec_side, counts["excluded_items"] = _drop_excluded(rec_side, exclude_side, n_threads)
     if duplicates != "error":
-        held, facts["duplicates_in_truth"] = _merge_copies(held, n_threads)
-    if lists.extra is not None:
-        lists = _order(lists, held, names, settings)
+        truth_side, counts["duplicates_in_truth"] = _merge_copies(truth_side, n_threads)
+    if rec_side.extra is not None:
+        rec_side = _order(rec_side, truth_side, names, settings)
     lowest = 0
     if duplicates != "error":
-        _check_signs(lists, "recs", names)
-        ordered = lists
-        lists, facts["duplicates_in_recs"] = _drop_copies(lists, n_threads, blank=duplicates == "miss")
-        if facts["duplicates_in_recs"] and ordered.extra is not None:
+        _check_signs(rec_side, "recs", names)
+        ordered = rec_side
+        rec_side, counts["duplicates_in_recs"] = _drop_copies(rec_side, n_threads, blank=duplicates == "miss")
+        if counts["duplicates_in_recs"] and ordered.extra is not None:
             _refuse_tied_copies(ordered, ordered.extra, names)
         lowest = -1 if duplicates == "miss" else 0
-    n_rows = len(lists.items)
+    n_rows = len(rec_side.items)
     if ranks is not None and settings.rank_gaps == "keep":
         if n_rows != len(ranks) or duplicates != "error":
             raise InputError("exclude and duplicates close gaps between ranks, which this tool keeps: leave them out")
-        _check_signs(lists, "recs", names)
-        lists, lowest, hints = _fill_gaps(lists, ranks, names), -1, hints[:-1]
-    log = Lists(lists.items, lists.indptr, held.items, held.indptr, held.extra, lowest, _find_blocks(lists, n_threads))
+        _check_signs(rec_side, "recs", names)
+        rec_side, lowest, hints = _fill_gaps(rec_side, ranks, names), -1, hints[:-1]
+    lists = Lists(
+        rec_side.items,
+        rec_side.indptr,
+        truth_side.items,
+        truth_side.indptr,
+        truth_side.extra,
+        lowest,
+        _find_blocks(rec_side, n_threads),
+    )
     rows = {f"rec_rows_by_{role}": n_rows if order == role else 0 for role in ("rank", "score", "place")}
-    facts |= {"rec_rows": n_rows, **rows, "truth_rows_with_gains": len(held.items) if has_gains else 0}
-    return Prepared(log, users, names, facts, tuple(hints))
+    counts |= {"rec_rows": n_rows, **rows, "truth_rows_with_gains": len(truth_side.items) if has_gains else 0}
+    return Prepared(lists, users, names, counts, tuple(hints))
 
 
 def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> tuple[int, Hint]:
@@ -177,12 +185,12 @@ def _around_gap(ranks: list[int]) -> str:
     return ", ".join([*before, *map(str, ranks[first : first + 3]), *after])
 
 
-def _fill_gaps(lists: FlatSide, ranks: Array, names: Names) -> FlatSide:
+def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
     """Items at the places that their ranks name, from 1; a place that none has is a miss, a negative id of its own."""
-    lengths = np.diff(lists.indptr)
+    lengths = np.diff(rec_side.indptr)
     having = np.flatnonzero(lengths)
-    lowest, longest = ranks[lists.indptr[having]], np.zeros(len(lengths), np.int64)
-    longest[having] = ranks[lists.indptr[having + 1] - 1]
+    lowest, longest = ranks[rec_side.indptr[having]], np.zeros(len(lengths), np.int64)
+    longest[having] = ranks[rec_side.indptr[having + 1] - 1]
     if len(lowest) and lowest.min() < 1:
         who = names.user(int(having[lowest.argmin()]))
         raise InputError(f"recs of user {who}: this tool counts ranks from 1, found {lowest.min()}")
@@ -192,8 +200,8 @@ def _fill_gaps(lists: FlatSide, ranks: Array, names: Names) -> FlatSide:
         )
     indptr = np.concatenate([[0], np.cumsum(longest)])
     starts = np.repeat(indptr[:-1], lengths)
-    items = (-1 - (np.arange(indptr[-1]) - np.repeat(indptr[:-1], longest))).astype(lists.items.dtype)
-    items[starts + ranks - 1] = lists.items
+    items = (-1 - (np.arange(indptr[-1]) - np.repeat(indptr[:-1], longest))).astype(rec_side.items.dtype)
+    items[starts + ranks - 1] = rec_side.items
     return FlatSide(items, indptr, None)
 
 
@@ -209,15 +217,15 @@ def _read(
     if any(isinstance(value, Frame) for value in opened.values()):
         return _read_frames(opened, about, settings)
     refuse_columns(about.columns, "recs and truth are not data frames")
-    lists, held, seen, keys = read_pair(opened["recs"], opened["truth"], opened.get("exclude"))
+    rec_side, truth_side, exclude_side, keys = read_pair(opened["recs"], opened["truth"], opened.get("exclude"))
     if keys is not None and about.user_ids is not None:
         raise InputError("user_ids must not be given with dicts: their keys are the users")
-    n_users = len(lists.indptr) - 1
+    n_users = len(rec_side.indptr) - 1
     ids = check_user_ids(keys if keys is not None else about.user_ids, n_users)
     if about.labels is not None and about.groups is not None:
         raise InputError("groups and by both label users: pass one of them")
     codes, labels = check_groups(about.groups if about.labels is None else about.labels.of(ids), n_users)
-    return (lists, held, seen), User(ids, codes, labels, check_weights(about.user_weight, n_users)), ()
+    return (rec_side, truth_side, exclude_side), User(ids, codes, labels, check_weights(about.user_weight, n_users)), ()
 
 
 def _read_frames(
@@ -227,37 +235,37 @@ def _read_frames(
         raise InputError("user_ids must not be given with data frames: user=... names their column")
     if about.groups is not None:
         raise InputError("groups must not be given with data frames: by=... names the columns to group by")
-    (lists, held, *seen), users = read_frames(
+    (rec_side, truth_side, *exclude_side), users = read_frames(
         frames, about.columns, about.user_weight, settings.n_threads, graded=settings.graded
     )
-    n_users = len(lists.indptr) - 1
+    n_users = len(rec_side.indptr) - 1
     groups = users.groups if about.labels is None else about.labels.of(users.ids)
     codes, labels = check_groups(groups, n_users)
     weights = check_weights(users.weights, n_users)
     known = User(users.ids, codes, labels, weights, users.order)
-    return (lists, held, seen[0] if seen else None), known, users.hints
+    return (rec_side, truth_side, exclude_side[0] if exclude_side else None), known, users.hints
 
 
 def _join_ids(
-    lists: RawSide, held: RawSide, seen: RawSide | None
+    rec_side: RawSide, truth_side: RawSide, exclude_side: RawSide | None
 ) -> tuple[FlatSide, FlatSide, FlatSide | None, Sequence[Any] | None]:
     """Ids of all sides in one width, or encoded together."""
-    sides = [lists, held] if seen is None else [lists, held, seen]
+    sides = [rec_side, truth_side] if exclude_side is None else [rec_side, truth_side, exclude_side]
     kinds = [kind_of_ids(side.items) for side in sides]
     if len(set(kinds) - {"none"}) > 1:
         found = ", ".join(f"{name}: {kind}" for name, kind in zip(("recs", "truth", "exclude"), kinds, strict=False))
         raise InputTypeError(f"item ids must be of one type on all sides, found {found}")
-    texts = None
+    strings = None
     if set(kinds) <= {"none", "integers"}:
         arrays = [_integers(side.items) for side in sides]
         first, second = match_widths(arrays[0], arrays[1])
         arrays[:2] = first, second
-        if seen is not None:
+        if exclude_side is not None:
             arrays[2] = arrays[2].astype(np.int64)
     else:
-        arrays, texts = encode_texts(np.zeros(0, object) if len(s.items) == 0 else s.items for s in sides)
+        arrays, strings = encode_strings(np.zeros(0, object) if len(s.items) == 0 else s.items for s in sides)
     joined = [FlatSide(array, side.indptr, side.extra) for side, array in zip(sides, arrays, strict=True)]
-    return joined[0], joined[1], joined[2] if seen is not None else None, texts
+    return joined[0], joined[1], joined[2] if exclude_side is not None else None, strings
 
 
 def _integers(ids: Ids) -> Array:
@@ -265,17 +273,17 @@ def _integers(ids: Ids) -> Array:
     return ids if isinstance(ids, np.ndarray) and ids.dtype != object else np.zeros(0, np.int32)
 
 
-def _finite_gains(held: FlatSide) -> FlatSide:
+def _finite_gains(truth_side: FlatSide) -> FlatSide:
     """Gains that are finite; dropped where all are 1, which is what truth without gains means."""
-    gains = held.extra
+    gains = truth_side.extra
     assert gains is not None
     if len(gains) == 0:
-        return held._replace(extra=None)
+        return truth_side._replace(extra=None)
     low, high = gains.min(), gains.max()
     if not (np.isfinite(low) and np.isfinite(high)):
         at = int(np.isinf(gains).argmax())
         raise InputError(f"truth gains must be finite, found {gains[at]} at position {at}")
-    return held._replace(extra=None) if low == high == 1.0 else held
+    return truth_side._replace(extra=None) if low == high == 1.0 else truth_side
 
 
 def _check_signs(side: FlatSide, name: str, names: Names) -> None:
@@ -307,33 +315,33 @@ def _over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -
     )
 
 
-def _drop_seen(lists: FlatSide, seen: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
-    keep = np.ones(len(lists.items), bool)
-    kernel = _kernel("mark_seen", str(lists.items.dtype), lists.items, seen.items)
-    items, indptr = read_only(lists.items), read_only(lists.indptr)
-    known, known_indptr = read_only(seen.items.astype(np.int64)), read_only(seen.indptr)
+def _drop_excluded(rec_side: FlatSide, exclude_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
+    keep = np.ones(len(rec_side.items), bool)
+    kernel = _kernel("mark_excluded", str(rec_side.items.dtype), rec_side.items, exclude_side.items)
+    items, indptr = read_only(rec_side.items), read_only(rec_side.indptr)
+    known, known_indptr = read_only(exclude_side.items.astype(np.int64)), read_only(exclude_side.indptr)
     _over_users(lambda a, b: kernel(items, indptr, known, known_indptr, keep, a, b), len(indptr) - 1, n_threads)
-    return _compact(lists, keep)
+    return _compact(rec_side, keep)
 
 
-def _merge_copies(held: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
+def _merge_copies(truth_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
     """Duplicates in the truth become one item with the largest gain."""
-    keep = np.ones(len(held.items), bool)
-    gains = np.zeros(0) if held.extra is None else held.extra.copy()
-    _mark_copies(held, gains, keep, n_threads)
-    return _compact(held._replace(extra=None if held.extra is None else gains), keep)
+    keep = np.ones(len(truth_side.items), bool)
+    gains = np.zeros(0) if truth_side.extra is None else truth_side.extra.copy()
+    _mark_copies(truth_side, gains, keep, n_threads)
+    return _compact(truth_side._replace(extra=None if truth_side.extra is None else gains), keep)
 
 
-def _drop_copies(lists: FlatSide, n_threads: int, *, blank: bool) -> tuple[FlatSide, int]:
+def _drop_copies(rec_side: FlatSide, n_threads: int, *, blank: bool) -> tuple[FlatSide, int]:
     """Later copies in a list close up, or stay as misses under a negative id."""
-    keep = np.ones(len(lists.items), bool)
-    _mark_copies(lists, np.zeros(0), keep, n_threads)
+    keep = np.ones(len(rec_side.items), bool)
+    _mark_copies(rec_side, np.zeros(0), keep, n_threads)
     if not blank:
-        return _compact(lists, keep)
+        return _compact(rec_side, keep)
     # a negative id of its own for each, so that it matches nothing and is no copy of another
-    ranks = np.arange(len(keep)) - np.repeat(lists.indptr[:-1], np.diff(lists.indptr))
-    items = np.where(keep, lists.items, (-1 - ranks).astype(lists.items.dtype))
-    return lists._replace(items=items), int(len(keep) - keep.sum())
+    ranks = np.arange(len(keep)) - np.repeat(rec_side.indptr[:-1], np.diff(rec_side.indptr))
+    items = np.where(keep, rec_side.items, (-1 - ranks).astype(rec_side.items.dtype))
+    return rec_side._replace(items=items), int(len(keep) - keep.sum())
 
 
 def _mark_copies(side: FlatSide, values: Array, keep: Array, n_threads: int) -> None:
@@ -352,20 +360,20 @@ def _compact(side: FlatSide, keep: Array) -> tuple[FlatSide, int]:
     return FlatSide(side.items[keep], before[side.indptr].astype(np.int64), extra), dropped
 
 
-def _order(lists: FlatSide, held: FlatSide, names: Names, settings: Settings) -> FlatSide:
+def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Settings) -> FlatSide:
     """Lists in descending order of their scores; these are kept where some are tied and no rule decides."""
-    assert lists.extra is not None
-    scores, items, indptr = read_only(lists.extra), read_only(lists.items), read_only(lists.indptr)
+    assert rec_side.extra is not None
+    scores, items, indptr = read_only(rec_side.extra), read_only(rec_side.items), read_only(rec_side.indptr)
     n_users, ties, n_threads = len(indptr) - 1, settings.ties, settings.n_threads
     finder = _kernel("find_unordered", "scores", scores)
     if max(_over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
-        return lists._replace(extra=None)
-    gains = np.ones(len(held.items)) if held.extra is None else held.extra
+        return rec_side._replace(extra=None)
+    gains = np.ones(len(truth_side.items)) if truth_side.extra is None else truth_side.extra
     gains = np.maximum(gains, 0.0)
     out = np.empty(len(items), items.dtype)
     ordered = np.empty(len(items) if ties == "expected" else 0)
-    kernel = _kernel("order_lists", str(items.dtype), items, held.items)
-    truth = (read_only(held.items), read_only(held.indptr), read_only(gains), TIES[ties], out, ordered)
+    kernel = _kernel("order_lists", str(items.dtype), items, truth_side.items)
+    truth = (read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains), TIES[ties], out, ordered)
     refused = _over_users(lambda a, b: kernel(items, indptr, scores, *truth, a, b), n_users, n_threads)
     for user, first, second in refused:
         if user >= 0:
@@ -375,30 +383,30 @@ def _order(lists: FlatSide, held: FlatSide, names: Names, settings: Settings) ->
                 f"recs of user {names.user(user)}: items {a} and {b} have the same score {scores[row][first]}; "
                 "say what decides with ties='expected', 'input', 'worst', 'best', 'id_asc' or 'id_desc'"
             )
-    return lists._replace(items=out, extra=ordered if len(ordered) else None)
+    return rec_side._replace(items=out, extra=ordered if len(ordered) else None)
 
 
-def _refuse_tied_copies(lists: FlatSide, scores: Array, names: Names) -> None:
+def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None:
     """Copies of an item with one score have no best rank while nothing decides between them."""
-    users = np.repeat(np.arange(len(lists.indptr) - 1), np.diff(lists.indptr))
-    order = np.lexsort((scores, lists.items, users))
+    users = np.repeat(np.arange(len(rec_side.indptr) - 1), np.diff(rec_side.indptr))
+    order = np.lexsort((scores, rec_side.items, users))
     same = np.ones(max(len(order) - 1, 0), bool)
-    for column in (users, lists.items, scores):
+    for column in (users, rec_side.items, scores):
         same &= column[order[1:]] == column[order[:-1]]
     if same.any():
         at = order[int(same.argmax())]
         raise InputError(
-            f"recs of user {names.user(int(users[at]))}: item {names.item(lists.items[at])} stands twice with the same "
-            "score; say which copy comes first with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+            f"recs of user {names.user(int(users[at]))}: item {names.item(rec_side.items[at])} stands twice with the "
+            "same score; say which copy comes first with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
         )
 
 
-def _find_blocks(lists: FlatSide, n_threads: int) -> Array | None:
+def _find_blocks(rec_side: FlatSide, n_threads: int) -> Array | None:
     """For each row of the ordered lists the rows with a higher score and those with the same; None without ties."""
-    if lists.extra is None:
+    if rec_side.extra is None:
         return None
-    blocks = np.empty((2, len(lists.items)), np.int32)
-    scores, indptr = read_only(lists.extra), read_only(lists.indptr)
+    blocks = np.empty((2, len(rec_side.items)), np.int32)
+    scores, indptr = read_only(rec_side.extra), read_only(rec_side.indptr)
     kernel = _kernel("find_blocks", "scores", scores)
     _over_users(lambda a, b: kernel(indptr, scores, blocks, a, b), len(indptr) - 1, n_threads)
     return blocks if blocks[1].max(initial=1) > 1 else None

@@ -12,7 +12,7 @@ from fastrec.inputs.arrow import Labels
 from fastrec.inputs.columns import check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
 from fastrec.inputs.grouping import Grouping, agreed, group_rows, order_of_ids
-from fastrec.inputs.ids import Texts, check_ids, encode_texts, spell
+from fastrec.inputs.ids import Strings, check_ids, encode_strings, spell
 from fastrec.inputs.ragged import check_indptr
 from fastrec.inputs.users import (
     User,
@@ -204,13 +204,13 @@ def _number(codes: Array) -> tuple[Array, Array]:
 
 
 def _encode_key(values: Any, name: str, n: int) -> Keys:
-    ids = values if isinstance(values, Texts) else check_ids(values, name)
+    ids = values if isinstance(values, Strings) else check_ids(values, name)
     if len(ids) != n:
         raise InputError(f"{name} must have one key per row, {n}; found {len(ids)}")
     if isinstance(ids, np.ndarray) and ids.dtype != object:
         return Keys(ids, lambda codes: codes.astype(np.int64, copy=False))
-    (codes,), texts = encode_texts([ids])
-    return Keys(codes, lambda some: as_labels(spell(texts, some)))
+    (codes,), strings = encode_strings([ids])
+    return Keys(codes, lambda some: as_labels(spell(strings, some)))
 
 
 def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any) -> User:
@@ -287,9 +287,9 @@ def _check_weights(sample_weight: Any, n: int) -> Array:
 
 def _check_items(item_ids: Any, n: int) -> Array:
     """Ids of items as int64 in the order of the ids."""
-    items = item_ids if isinstance(item_ids, Texts) else check_ids(item_ids, "item_ids")
+    items = item_ids if isinstance(item_ids, Strings) else check_ids(item_ids, "item_ids")
     if len(items) != n:
         raise InputError(f"item_ids must have one item per row, {n}; found {len(items)}")
-    if isinstance(items, Texts) or items.dtype == object:
-        (items,), _ = encode_texts([items])
+    if isinstance(items, Strings) or items.dtype == object:
+        (items,), _ = encode_strings([items])
     return items.astype(np.int64)

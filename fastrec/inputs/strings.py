@@ -13,23 +13,23 @@ from fastrec.kernels import strings as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["MANY_TEXTS", "number_column"]
+__all__ = ["MANY_STRINGS", "number_column"]
 
 Array = np.ndarray[Any, Any]
-MANY_TEXTS = 1 << 17  # fewer are left to PyArrow, which needs no compiled code
+MANY_STRINGS = 1 << 17  # fewer are left to PyArrow, which needs no compiled code
 FIRST_ROOM, FIRST_BYTES = 1 << 12, 1 << 16  # of a list of texts
 GROWTH = 4
-SLOTS_PER_TEXT = 4  # of the table where texts are looked up: most stand in the first that is looked at
-MAX_ROWS = 2**31 // (GROWTH * SLOTS_PER_TEXT)  # so that numbers stay below 2^31
+SLOTS_PER_STRING = 4  # of the table where texts are looked up: most stand in the first that is looked at
+MAX_ROWS = 2**31 // (GROWTH * SLOTS_PER_STRING)  # so that numbers stay below 2^31
 STEPS_PER_TEXT = 32
 
 
 class _Collision(Exception):  # noqa: N818 - a turn of events, no error
-    """Texts that were made to share their hashes."""
+    """Strings that were made to share their hashes."""
 
 
 class _Piece(NamedTuple):
-    """Texts end to end."""
+    """Strings end to end."""
 
     offsets: Array  # int32 or int64 (n + 1,)
     data: Array  # uint8
@@ -51,12 +51,12 @@ class _List:
         self._distinct, self._bytes = 0, 0
         self._records = np.empty((FIRST_ROOM, 4), np.uint64)
         self._kept = np.empty(FIRST_BYTES, np.uint8)
-        self._table = np.full(SLOTS_PER_TEXT * FIRST_ROOM, -1, np.int32)
+        self._table = np.full(SLOTS_PER_STRING * FIRST_ROOM, -1, np.int32)
 
     def number(self, piece: _Piece, codes: Array) -> None:
         """Write the number of each text."""
         offsets, data = read_only(piece.offsets), read_only(piece.data)
-        kernel = _kernel("number_texts", piece.n, str(offsets.dtype))
+        kernel = _kernel("number_strings", piece.n, str(offsets.dtype))
         done = 0
         while done < piece.n:
             state = (self._table, self._records, self._kept, self._distinct, self._bytes)
@@ -73,11 +73,11 @@ class _List:
             self._kept = _grown(self._kept, GROWTH * len(self._kept) + n_bytes)
         if self._distinct == len(self._records):
             self._records = _grown(self._records, GROWTH * self._distinct)
-            self._table = np.full(SLOTS_PER_TEXT * len(self._records), -1, np.int32)
+            self._table = np.full(SLOTS_PER_STRING * len(self._records), -1, np.int32)
             _kernel("fill_table", self._distinct)(self._table, self._records, self._kept, self._distinct)
 
     @property
-    def texts(self) -> _Piece:
+    def strings(self) -> _Piece:
         """All of them, in the order of their numbers."""
         ends = self._records[: self._distinct, :2].sum(axis=1).astype(np.int64)
         return _Piece(np.concatenate([[0], ends]), self._kept[: self._bytes])
@@ -99,7 +99,7 @@ def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
         return None
     if types.is_string_view(column.type) or types.is_binary_view(column.type):
         column = column.cast(pa.large_string() if types.is_string_view(column.type) else pa.large_binary())
-    strings = types.is_string(column.type) or types.is_large_string(column.type)
+    are_strings = types.is_string(column.type) or types.is_large_string(column.type)
     pieces = [_piece_of(chunk) for chunk in column.chunks if len(chunk)]
     codes = np.empty(len(column), np.int32)
     edges = np.linspace(0, len(codes), n_threads + 1).astype(np.int64).tolist()
@@ -115,14 +115,14 @@ def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
 
     try:
         run_in_threads(number, range(n_threads), n_threads)
-        texts = lists[0]
+        whole = lists[0]
         if n_threads > 1:
-            texts, numbers = _joined(lists)
+            whole, numbers = _joined(lists)
             run_in_threads(renumber, range(n_threads), n_threads)
     except _Collision:
         return None
-    found = texts.texts
-    kind = pa.large_string() if strings else pa.large_binary()
+    found = whole.strings
+    kind = pa.large_string() if are_strings else pa.large_binary()
     buffers = [None, pa.py_buffer(found.offsets), pa.py_buffer(found.data)]
     return codes, pa.Array.from_buffers(kind, found.n, buffers)
 
@@ -132,8 +132,8 @@ def _joined(lists: list[_List]) -> tuple[_List, list[Array]]:
     whole = _List()
     numbers = []
     for own in lists:
-        numbers.append(np.empty(own.texts.n, np.int32))
-        whole.number(own.texts, numbers[-1])
+        numbers.append(np.empty(own.strings.n, np.int32))
+        whole.number(own.strings, numbers[-1])
     return whole, numbers
 
 

@@ -194,7 +194,7 @@ def _plain(array: Array) -> Array:
             with contextlib.suppress(OverflowError):  # which NumPy raises for Python's integers alone
                 return np.array(values, width)
     # NumPy's fixed-width texts drop trailing NULs, so texts that end in one stay objects
-    if kinds and all(issubclass(kind, str) for kind in kinds) and not any(text.endswith("\0") for text in values):
+    if kinds and all(issubclass(kind, str) for kind in kinds) and not any(string.endswith("\0") for string in values):
         return np.array(values, str)
     plain = np.empty(len(values), object)
     plain[:] = values

@@ -89,8 +89,8 @@ TRAPEZOID: Final = 17
 DAVIS_GOADRICH: Final = 18
 KOLMOGOROV: Final = 19  # largest distance of the two distributions
 QUANTILE_GAPS: Final = 20  # sum of |gap| over bins of equal weight: parameter = bins
-FIRST_ORDER_FACT: Final = 14
-FACT_WIDTH: Final = 4
+FIRST_ORDER_STATISTIC: Final = 14
+STATISTIC_WIDTH: Final = 4
 BIN_BITS: Final = 20
 """A parameter of GAP holds the bin in its lowest bits, above them the number of bins."""
 
@@ -125,14 +125,14 @@ N_NO_TRUTH: Final = 2
 N_NO_RECS: Final = 3
 
 # facts about the data, kept per bin
-FACT_HITS: Final = 0  # relevant items found anywhere in the list of their user
-FACT_RELEVANT: Final = 1
-FACT_LISTED: Final = 2  # users with relevant items and a list
-FACT_NO_ROWS: Final = 3  # of scored rows: users without rows
-FACT_NO_POSITIVES: Final = 4  # users with rows, none of them positive
-FACT_NO_NEGATIVES: Final = 5
-FACT_CONSTANT: Final = 6  # users with both classes and equal scores
-N_FACTS: Final = 7
+COUNT_HITS: Final = 0  # relevant items found anywhere in the list of their user
+COUNT_RELEVANT: Final = 1
+COUNT_LISTED: Final = 2  # users with relevant items and a list
+COUNT_NO_ROWS: Final = 3  # of scored rows: users without rows
+COUNT_NO_POSITIVES: Final = 4  # users with rows, none of them positive
+COUNT_NO_NEGATIVES: Final = 5
+COUNT_CONSTANT: Final = 6  # users with both classes and equal scores
+N_DATA_COUNTS: Final = 7
 
 # exact sums
 DIGITS: Final = 136

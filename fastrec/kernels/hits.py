@@ -28,7 +28,7 @@ FEW_HITS = 24  # up to here hits are put in rank order by insertion
 TOO_MANY_STEPS = 16  # steps per id before a user's ids are hashed again with another multiplier
 
 
-class Log(NamedTuple):
+class ListArrays(NamedTuple):
     """Lists and truth in CSR form; users are the same on both sides."""
 
     rec_items: Array  # int32 (n_rec_rows,), in rank order; or twice as many, the halves of int64
@@ -117,7 +117,7 @@ def index_list(row, lowest, table, base, multiplier, shift):
 
 
 @helper
-def probe_truth(row, held, table, base, multiplier, shift, positions, sources):
+def probe_truth(row, truth, table, base, multiplier, shift, positions, sources):
     """Look up the truth in the table over the list; returns (code, truth position, hits).
 
     A found or new truth item takes its slot over as base + len(row) + position, so a second copy is seen.
@@ -126,11 +126,11 @@ def probe_truth(row, held, table, base, multiplier, shift, positions, sources):
     top = np.uint64(len(table) - 1)
     one = np.uint64(1)
     free_below = np.int32(base)
-    steps_left = TOO_MANY_STEPS * (n + len(held) + 64)
+    steps_left = TOO_MANY_STEPS * (n + len(truth) + 64)
     signs = np.int64(0)
     hits = 0
-    for i in range(len(held)):
-        item = held[i]
+    for i in range(len(truth)):
+        item = truth[i]
         signs |= item
         slot = slot_of(item, multiplier, shift)
         while table[slot] >= free_below:
@@ -141,9 +141,9 @@ def probe_truth(row, held, table, base, multiplier, shift, positions, sources):
                     sources[hits] = np.int32(i)
                     hits += 1
                     break
-            elif held[np.uint64(at - n)] == item:
+            elif truth[np.uint64(at - n)] == item:
                 if item < 0:
-                    return NEGATIVE_TRUTH, first_negative(held), 0
+                    return NEGATIVE_TRUTH, first_negative(truth), 0
                 return DUPLICATE_TRUTH, i, 0
             slot = (slot + one) & top
             steps_left -= 1
@@ -151,7 +151,7 @@ def probe_truth(row, held, table, base, multiplier, shift, positions, sources):
                 return -1, i, 0
         table[slot] = np.int32(base + n + i)
     if signs < 0:
-        return NEGATIVE_TRUTH, first_negative(held), 0
+        return NEGATIVE_TRUTH, first_negative(truth), 0
     return FINE, 0, hits
 
 
@@ -221,9 +221,9 @@ def sink(values, root, n):
 
 
 @helper
-def find_hits(row, held, lowest, table, base, positions, sources):
+def find_hits(row, truth, lowest, table, base, positions, sources):
     """Ranks of the truth items in `row`; returns (code, position, hits, base for the next user)."""
-    rows = len(row) + len(held)
+    rows = len(row) + len(truth)
     bits = SMALL_TABLE
     if rows > SMALL_ROWS:
         while (1 << bits) < SLOTS_PER_ID * rows:
@@ -239,7 +239,7 @@ def find_hits(row, held, lowest, table, base, positions, sources):
         code, position = index_list(row, lowest, slots, base, multiplier, shift)
         hits = 0
         if code == FINE:
-            code, position, hits = probe_truth(row, held, slots, base, multiplier, shift, positions, sources)
+            code, position, hits = probe_truth(row, truth, slots, base, multiplier, shift, positions, sources)
         base += rows
         if code != -1:
             return code, position, hits, base
@@ -248,13 +248,13 @@ def find_hits(row, held, lowest, table, base, positions, sources):
 
 
 @helper
-def find_hits_of_user(log, u, lowest, table, base, positions, sources):
+def find_hits_of_user(lists, u, lowest, table, base, positions, sources):
     """The same for the list and the truth of a user."""
-    first, last = log.rec_indptr[u], log.rec_indptr[u + 1]
-    held_first, held_last = log.truth_indptr[u], log.truth_indptr[u + 1]
-    if log.wide:
-        row = log.rec_items[2 * first : 2 * last].view(np.int64)
-        held = log.truth_items[2 * held_first : 2 * held_last].view(np.int64)
-        return find_hits(row, held, lowest, table, base, positions, sources)
-    row, held = log.rec_items[first:last], log.truth_items[held_first:held_last]
-    return find_hits(row, held, lowest, table, base, positions, sources)
+    first, last = lists.rec_indptr[u], lists.rec_indptr[u + 1]
+    held_first, held_last = lists.truth_indptr[u], lists.truth_indptr[u + 1]
+    if lists.wide:
+        row = lists.rec_items[2 * first : 2 * last].view(np.int64)
+        truth = lists.truth_items[2 * held_first : 2 * held_last].view(np.int64)
+        return find_hits(row, truth, lowest, table, base, positions, sources)
+    row, truth = lists.rec_items[first:last], lists.truth_items[held_first:held_last]
+    return find_hits(row, truth, lowest, table, base, positions, sources)

@@ -105,17 +105,17 @@ def find_unordered(indptr, scores, first, last):
     return -1
 
 
-def order_lists(items, indptr, scores, held, held_indptr, held_gains, ties, out, ordered, first, last):
+def order_lists(items, indptr, scores, truth, truth_indptr, truth_gains, ties, out, ordered, first, last):
     """Write each list in descending order of its scores to `out`; returns (user, position, position) of a refused tie.
 
     `ordered` takes the scores in that order, unless it is empty.
     """
     n_list = longest_row(indptr, first, last)
-    n_held = longest_row(held_indptr, first, last)
+    n_truth = longest_row(truth_indptr, first, last)
     order = np.empty(n_list, np.int64)
-    spare = np.empty(max(n_list, n_held), np.int64)
-    by_id = np.empty(n_held, np.int64)
-    none = np.empty(max(n_list, n_held))
+    spare = np.empty(max(n_list, n_truth), np.int64)
+    by_id = np.empty(n_truth, np.int64)
+    none = np.empty(max(n_list, n_truth))
     gains = np.zeros(n_list)
     for u in range(first, last):
         row = items[indptr[u] : indptr[u + 1]]
@@ -128,11 +128,11 @@ def order_lists(items, indptr, scores, held, held_indptr, held_gains, ties, out,
                 ordered[indptr[u] : indptr[u + 1]] = own
             continue
         if ties == WORST or ties == BEST:
-            truth = held[held_indptr[u] : held_indptr[u + 1]]
-            sort_by_id(by_id, spare, truth, none)
+            row_of_truth = truth[truth_indptr[u] : truth_indptr[u + 1]]
+            sort_by_id(by_id, spare, row_of_truth, none)
             for i in range(n):
-                at = find(row[i], truth, by_id, len(truth))
-                gains[i] = held_gains[held_indptr[u] + at] if at >= 0 else 0.0
+                at = find(row[i], row_of_truth, by_id, len(row_of_truth))
+                gains[i] = truth_gains[truth_indptr[u] + at] if at >= 0 else 0.0
         sort_positions(order, spare, n, own, row, gains, ties)
         for i in range(n):
             target[i] = row[order[i]]
@@ -155,14 +155,14 @@ def find_blocks(indptr, scores, blocks, first, last):
                 start = i
 
 
-def mark_seen(items, indptr, seen, seen_indptr, keep, first, last):
+def mark_excluded(items, indptr, exclude, exclude_indptr, keep, first, last):
     """Clear `keep` where a list holds an item that its user has seen."""
-    n_seen = longest_row(seen_indptr, first, last)
-    order = np.empty(n_seen, np.int64)
-    spare = np.empty(n_seen, np.int64)
-    none = np.empty(n_seen)
+    n_exclude = longest_row(exclude_indptr, first, last)
+    order = np.empty(n_exclude, np.int64)
+    spare = np.empty(n_exclude, np.int64)
+    none = np.empty(n_exclude)
     for u in range(first, last):
-        known = seen[seen_indptr[u] : seen_indptr[u + 1]]
+        known = exclude[exclude_indptr[u] : exclude_indptr[u + 1]]
         sort_by_id(order, spare, known, none)
         for i in range(indptr[u], indptr[u + 1]):
             keep[i] = find(items[i], known, order, len(known)) < 0

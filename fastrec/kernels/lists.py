@@ -29,7 +29,7 @@ from fastrec.kernels.codes import (
 )
 from fastrec.kernels.hits import find_hits_of_user, order_by_rank
 from fastrec.kernels.program import run_program
-from fastrec.kernels.sums import add_facts, add_rows, store_rows
+from fastrec.kernels.sums import add_data_counts, add_rows, store_rows
 from fastrec.kernels.ties import (
     Ties,
 )
@@ -56,13 +56,15 @@ def rank_in_blocks(ranks, above, first, last):
 def loosest(min_gains):
     """The gain that rows must be above to be relevant to some view: 0, or -1 where one takes any gain."""
     least = 0.0
-    for view in range(len(min_gains)):
-        least = min(least, min_gains[view])
+    for condition in range(len(min_gains)):
+        least = min(least, min_gains[condition])
     return least
 
 
 @helper
-def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, at, ranks, event_gains, bounds, errors):
+def collect_block(
+    lists, list_blocks, gains, first, last, program, scratch, ties, at, ranks, event_gains, bounds, errors
+):
     """Write down the hits of users first..last-1 that are relevant to some view; False on an error."""
     positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
     # what changes with every user stays in registers: bins share cache lines
@@ -71,9 +73,9 @@ def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, 
     n_events = 0
     for u in range(first, last):
         i = u - first
-        held_from = log.truth_indptr[u]
-        n_list, n_held = log.rec_indptr[u + 1] - log.rec_indptr[u], log.truth_indptr[u + 1] - held_from
-        code, position, hits, base = find_hits_of_user(log, u, program.lowest, table, base, positions, sources)
+        held_from = lists.truth_indptr[u]
+        n_list, n_held = lists.rec_indptr[u + 1] - lists.rec_indptr[u], lists.truth_indptr[u + 1] - held_from
+        code, position, hits, base = find_hits_of_user(lists, u, program.lowest, table, base, positions, sources)
         if code != FINE:
             errors[0] = code
             errors[1] = u
@@ -90,7 +92,7 @@ def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, 
                 ranks[n_events + j] = positions[j]
             n_events += hits
         else:
-            held_gains = gains[held_from : log.truth_indptr[u + 1]]
+            held_gains = gains[held_from : lists.truth_indptr[u + 1]]
             n_rel = 0
             for j in range(n_held):
                 n_rel += held_gains[j] > not_relevant
@@ -105,8 +107,8 @@ def collect_block(log, list_blocks, gains, first, last, program, scratch, ties, 
         if list_blocks is not None:
             above, tied = ties.above[at, 0], ties.tied[at, 0]
             for e in range(n_events - kept, n_events):
-                above[e] = list_blocks[0, log.rec_indptr[u] + ranks[e] - 1]
-                tied[e] = list_blocks[1, log.rec_indptr[u] + ranks[e] - 1]
+                above[e] = list_blocks[0, lists.rec_indptr[u] + ranks[e] - 1]
+                tied[e] = list_blocks[1, lists.rec_indptr[u] + ranks[e] - 1]
             rank_in_blocks(ranks, above, n_events - kept, n_events)
         bounds[N_RELEVANT, i] = n_rel
         bounds[N_LISTED, i] = n_list
@@ -222,21 +224,21 @@ def ties_of(scratch, at, which):
 
 
 @helper
-def evaluate_view(view, ties, truth_indptr, gains, program, users, totals, scratch, at, which, first, n):
+def evaluate_condition(condition, ties, truth_indptr, gains, program, users, totals, scratch, at, which, first, n):
     """Count users and run the operations of one view on its events; False on an error."""
     errors, status, bounds = totals.errors[at], scratch.status[at], scratch.bounds[at, which]
     ranks, counts = scratch.ranks[at, which], scratch.counts[at]
     if program.find:
         count_hits(ranks, bounds[START, n], program.bucket, counts, n)
-        rules, people = program.policies[view], totals.counts[at, :, view]
+        rules, people = program.policies[condition], totals.counts[at, :, condition]
         known = (bounds[N_RELEVANT], bounds[N_LISTED], truth_indptr)
         if not judge_users(*known, rules, status, people, users.groups, first, n, errors):
             return False
-        if view == 0:
-            add_facts(bounds[N_RELEVANT], bounds[N_LISTED], bounds[START, n], n, totals.facts[at])
+        if condition == 0:
+            add_data_counts(bounds[N_RELEVANT], bounds[N_LISTED], bounds[START, n], n, totals.data_counts[at])
     event_gains, rows, sums = scratch.gains[at, which], scratch.rows[at], scratch.sums[at]
     if not run_program(
-        view,
+        condition,
         truth_indptr,
         gains,
         program,
@@ -254,7 +256,7 @@ def evaluate_view(view, ties, truth_indptr, gains, program, users, totals, scrat
         errors,
     ):
         return False
-    store_rows(program.stored_rows, totals.stored, view, rows, status, first, n)
+    store_rows(program.stored_rows, totals.stored, condition, rows, status, first, n)
     return True
 
 
@@ -268,13 +270,13 @@ def add_block(program, users, totals, scratch, at, first, n, spare):
     )
 
 
-def evaluate_bin(log, list_blocks, gains, program, users, totals, scratch, tie_scratch, blocks, starts, at):
+def evaluate_bin(lists, list_blocks, gains, program, users, totals, scratch, tie_scratch, blocks, starts, at):
     """Evaluate the users of blocks[starts[at]:starts[at + 1]] into bin `at` of the totals, or leave an error there.
 
     `tie_scratch` and `list_blocks` are None, or a `TieScratch` and int32 (2, n_rec_rows) where scores of a list are
     tied: how many rows have a higher score, how many have this one.
     """
-    n_users = len(log.rec_indptr) - 1
+    n_users = len(lists.rec_indptr) - 1
     ranks, event_gains, bounds = scratch.ranks[at], scratch.gains[at], scratch.bounds[at]
     for b in blocks[starts[at] : starts[at + 1]]:
         first = b * BLOCK
@@ -283,23 +285,23 @@ def evaluate_bin(log, list_blocks, gains, program, users, totals, scratch, tie_s
         if program.find:
             found = (ranks[0], event_gains[0], bounds[0])
             if not collect_block(
-                log, list_blocks, gains, first, last, program, scratch, tie_scratch, at, *found, totals.errors[at]
+                lists, list_blocks, gains, first, last, program, scratch, tie_scratch, at, *found, totals.errors[at]
             ):
                 return
-        for view in range(len(program.min_gains)):
+        for condition in range(len(program.min_gains)):
             which = 0
             if gains is not None:  # alone in its condition, so that Numba drops the branch for plain truth
-                if program.min_gains[view] > loosest(program.min_gains):
+                if program.min_gains[condition] > loosest(program.min_gains):
                     which = 1
-                    least = program.min_gains[view]
-                    expected, indptr = program.expected, log.truth_indptr
+                    least = program.min_gains[condition]
+                    expected, indptr = program.expected, lists.truth_indptr
                     filter_block(ranks, event_gains, tie_scratch, at, expected, bounds, indptr, gains, first, n, least)
             if list_blocks is not None:
                 ties = ties_of(tie_scratch, at, which)
             else:
                 ties = None
-            if not evaluate_view(
-                view, ties, log.truth_indptr, gains, program, users, totals, scratch, at, which, first, n
+            if not evaluate_condition(
+                condition, ties, lists.truth_indptr, gains, program, users, totals, scratch, at, which, first, n
             ):
                 return
         if not add_block(program, users, totals, scratch, at, first, n, None):

@@ -246,7 +246,7 @@ def fill_any(counts, out, n):
 
 @helper
 def run_program(
-    view,
+    condition,
     truth_indptr,
     gains,
     program,
@@ -276,7 +276,7 @@ def run_program(
             errors[1] = first + ties.users[0]
             return False
         find_cuts(program.cutoffs, bounds, counts, n_tied, ties)
-    for at in range(program.view_ops[view], program.view_ops[view + 1]):
+    for at in range(program.view_ops[condition], program.view_ops[condition + 1]):
         op = program.ops[at]
         code, a, b, c = op[0], op[2], op[3], op[4]
         out = rows[op[1]]
@@ -369,7 +369,7 @@ def run_program(
         elif gains is not None:
             starts, tables = bounds[SORTED_START], program.gain_tables
             if code == SORT_GAINS:
-                cutoff, least = program.cutoffs[b], program.min_gains[view]
+                cutoff, least = program.cutoffs[b], program.min_gains[condition]
                 sort_gains(sums[1], bounds, ranks, event_gains, truth_indptr, gains, first, n, a, cutoff, least)
             elif code == SORTED_SERIES:
                 sorted_series(sums[1], starts, n, program.weights[a], program.gain_maps[b], tables, sums[2])

@@ -1,6 +1,6 @@
 """Numbers texts in the order in which they first appear, by way of a hash table that keeps every text it has seen.
 
-Texts are bytes, end to end, with pointers as Arrow has them. Two are the same only if all their bytes are.
+Strings are bytes, end to end, with pointers as Arrow has them. Two are the same only if all their bytes are.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def ends_of(data, at, n):
 
 
 @helper
-def hash_text(data, at, n, first, last):
+def hash_string(data, at, n, first, last):
     """A hash of all bytes, whose ends are known."""
     number = mixed(mixed(np.uint64(n), first), last)
     for j in range(8, n - 8, 8):
@@ -76,11 +76,11 @@ def shift_of(table):
     return shift
 
 
-def number_texts(offsets, data, codes, table, records, kept, distinct, n_bytes):
+def number_strings(offsets, data, codes, table, records, kept, distinct, n_bytes):
     """Number texts until there is no room for a new one: the texts done, the distinct ones, and the bytes kept.
 
     `table` holds the number at each slot or -1. `records` has of each distinct text where it begins in `kept`, how long
-    it is, and its ends. Texts done are -1 if texts were made to collide.
+    it is, and its ends. Strings done are -1 if texts were made to collide.
     """
     shift = shift_of(table)
     top = np.uint64(len(table) - 1)
@@ -89,7 +89,7 @@ def number_texts(offsets, data, codes, table, records, kept, distinct, n_bytes):
         at = np.uint64(offsets[i])
         n = np.int64(offsets[i + 1]) - np.int64(offsets[i])
         first, last = ends_of(data, at, n)
-        slot = hash_text(data, at, n, first, last) >> shift
+        slot = hash_string(data, at, n, first, last) >> shift
         own = np.int64(table[slot])
         while own >= 0:
             record = records[own]
@@ -122,7 +122,7 @@ def fill_table(table, records, kept, distinct):
     top = np.uint64(len(table) - 1)
     for own in range(distinct):
         record = records[own]
-        slot = hash_text(kept, record[0], np.int64(record[1]), record[2], record[3]) >> shift
+        slot = hash_string(kept, record[0], np.int64(record[1]), record[2], record[3]) >> shift
         while table[slot] >= 0:
             slot = (slot + np.uint64(1)) & top
         table[slot] = own

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.kernels.codes import (
-    FACT_HITS,
-    FACT_LISTED,
-    FACT_RELEVANT,
+    COUNT_HITS,
+    COUNT_LISTED,
+    COUNT_RELEVANT,
     GENERAL_SCALE,
     OUT_OF_RANGE,
     OVERFLOW,
 )
 from fastrec.runtime.compiler import helper
 
-__all__ = ["Totals", "add_facts", "add_rows", "store_rows"]
+__all__ = ["Totals", "add_data_counts", "add_rows", "store_rows"]
 
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +32,7 @@ class Totals(NamedTuple):
     fixed: Array  # int64 (bins, n_groups + 1, n_fixed, 6)
     general: Array  # int64 (bins, n_groups + 1, n_general, 2, DIGITS)
     counts: Array  # int64 (bins, n_groups + 1, n_views, 4)
-    facts: Array  # int64 (bins, 3)
+    data_counts: Array  # int64 (bins, 3)
     errors: Array  # int64 (bins, 3): code, user, detail
     stored: Array  # float64 (n_stored, n_users)
 
@@ -177,10 +177,10 @@ def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first
 
 
 @helper
-def store_rows(stored_rows, stored, view, rows, status, first, n):
+def store_rows(stored_rows, stored, condition, rows, status, first, n):
     """Per-user values of one view, NaN where the user was not counted."""
     for j in range(len(stored_rows)):
-        if stored_rows[j, 1] == view:
+        if stored_rows[j, 1] == condition:
             row = rows[stored_rows[j, 0]]
             out = stored[j, first : first + n]
             for i in range(n):
@@ -188,10 +188,10 @@ def store_rows(stored_rows, stored, view, rows, status, first, n):
 
 
 @helper
-def add_facts(n_rel, n_rec, n_events, n, facts):
+def add_data_counts(n_rel, n_rec, n_events, n, data_counts):
     """What the report says of the data: relevant items, those found, users with both sides."""
-    facts[FACT_HITS] += n_events - n
+    data_counts[COUNT_HITS] += n_events - n
     for i in range(n):
-        facts[FACT_RELEVANT] += n_rel[i]
+        data_counts[COUNT_RELEVANT] += n_rel[i]
         if n_rel[i] > 0 and n_rec[i] > 0:
-            facts[FACT_LISTED] += 1
+            data_counts[COUNT_LISTED] += 1

@@ -61,7 +61,7 @@ WEIGHT = Row(("given", 0))
 class Sum(NamedTuple):
     """A row to add up over users."""
 
-    view: int
+    condition: int
     row: Row
     metric: str
     fixed: bool = False  # within [-1, 1]
@@ -70,7 +70,7 @@ class Sum(NamedTuple):
 class Check(NamedTuple):
     """A row of a metric that is not ours, and the bounds that it declares."""
 
-    view: int
+    condition: int
     row: Row
     low: float
     high: float
@@ -90,7 +90,7 @@ class SumList:
         """Add sums to the list, each once; their places in it."""
         places = []
         for each in sums:
-            key = (each.view, identity(each.row), each.fixed)
+            key = (each.condition, identity(each.row), each.fixed)
             if key not in self._known:
                 self._known[key] = len(self.sums)
                 self.sums.append(each)
@@ -103,7 +103,7 @@ class SumList:
 
     def rows(self, writer: Writer, *, fixed: bool) -> Array:
         """The numbers of the rows of sums, in the order of their places."""
-        numbers = [writer.row_number(each.view, each.row) for each in self.sums if each.fixed is fixed]
+        numbers = [writer.row_number(each.condition, each.row) for each in self.sums if each.fixed is fixed]
         return np.array(numbers, np.int64)
 
     def scales(self) -> list[int]:
@@ -113,7 +113,7 @@ class SumList:
     def metric_of(self, failure: Failure) -> str:
         """The metric whose value a kernel refused."""
         if failure.code == op.OUT_OF_LIMITS:
-            check = sorted(self.checks, key=lambda check: check.view)[failure.detail]
+            check = sorted(self.checks, key=lambda check: check.condition)[failure.detail]
             return check.message or check.metric
         fixed = failure.code == op.OUT_OF_RANGE
         return [each for each in self.sums if each.fixed is fixed][failure.detail].metric
@@ -124,7 +124,7 @@ class Value:
     """How the mean of one metric is read off the sums."""
 
     call: Call
-    view: int
+    condition: int
     combined: Combined | None
     sums: tuple[int, ...]  # in its SumList
     on_arrays: bool = False
@@ -194,8 +194,8 @@ class Plan:
         self._unruled: set[int] = set()  # stored rows that no policy of the call turns into NaN
         self.weight_sums: tuple[int, ...] = ()
         if asked.weighted:
-            views = range(len(self.min_gains))
-            self.weight_sums = self.direct.add(*(Sum(v, _where(COUNTED, WEIGHT), "user_weight") for v in views))
+            conditions = range(len(self.min_gains))
+            self.weight_sums = self.direct.add(*(Sum(v, _where(COUNTED, WEIGHT), "user_weight") for v in conditions))
         self.values = [self._trace(i, call) for i, call in enumerate(calls)]
         self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
         gains = [gain for gain in self.writers[True].gains if isinstance(gain, tuple)]
@@ -224,39 +224,39 @@ class Plan:
     @once
     def sums_digest(self) -> str:
         """Equal for plans whose totals mean the same, whichever process or version made them."""
-        lists = [[(e.view, identity(e.row), e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]
+        lists = [[(e.condition, identity(e.row), e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]
         named = [formula.call.text for formula in self.formulas]
         return hashlib.sha256(repr((lists, named, self._conditions, self.scales)).encode()).hexdigest()
 
-    def weight_position(self, view: int) -> int:
+    def weight_position(self, condition: int) -> int:
         """Where the sum of weights of counted users stands."""
-        return self._position[self.weight_sums[view]]
+        return self._position[self.weight_sums[condition]]
 
     def _trace(self, position: int, call: Call) -> Value:
         """Call the formula on rows, and plan its sums; or, if that cannot be, on arrays."""
-        view = self._conditions.index(self._condition(call))
+        condition = self._conditions.index(self._condition(call))
         try:
             result = call.evaluate(self._statistics(call))
         except UntraceableError:
-            return self._plan_arrays(position, call, view)
+            return self._plan_arrays(position, call, condition)
         except MetricError as error:
             raise MetricError(f"{call.text} {error}") from None
         if isinstance(result, (Ratio, OverRows)):
-            return self._plan_rows(position, call, view, result)
+            return self._plan_rows(position, call, condition, result)
         if not all(map(is_linear, result.rows if isinstance(result, Combined) else (_as_row(result, call),))):
             self.not_linear.append(call.text)
         weight = _where(COUNTED, WEIGHT)
         if isinstance(result, Combined):
             row = _where(INCLUDED, result.function(*result.rows))
             rows = tuple(_where(COUNTED, row) for row in result.rows)
-            value = Value(call, view, result, self.direct.add(*self._combined_sums(call, view, rows, weight)))
+            value = Value(call, condition, result, self.direct.add(*self._combined_sums(call, condition, rows, weight)))
         else:
             row = _where(INCLUDED, _as_row(result, call))
-            value = Value(call, view, None, self.direct.add(*self._mean_sums(call, view, row, weight)))
+            value = Value(call, condition, None, self.direct.add(*self._mean_sums(call, condition, row, weight)))
             if not call.metric.builtin:
-                self.direct.checks.append(_check(call, view, row))
+                self.direct.checks.append(_check(call, condition, row))
         if self.per_user:
-            self._stored[position] = (view, row)
+            self._stored[position] = (condition, row)
         return value
 
     def _statistics(self, call: Call, value_of: Callable[[Row], Any] | None = None) -> Statistics:
@@ -265,46 +265,50 @@ class Plan:
             return ScoreStatistics(self.asked.one_class, **more)
         return Statistics(call.k, self.asked.n_items, **more)
 
-    def _plan_rows(self, position: int, call: Call, view: int, result: Ratio | OverRows) -> Value:
+    def _plan_rows(self, position: int, call: Call, condition: int, result: Ratio | OverRows) -> Value:
         """A metric of scored rows: it says itself which users count, whatever the policies of the call."""
         if self.per_user:
-            self._stored[position] = (view, result.each)
+            self._stored[position] = (condition, result.each)
             self._unruled.add(position)
         if isinstance(result, OverRows):
             return Value(
-                call, view, None, self.direct.add(Sum(view, result.counted, call.text, fixed=True)), over_rows=result
+                call,
+                condition,
+                None,
+                self.direct.add(Sum(condition, result.counted, call.text, fixed=True)),
+                over_rows=result,
             )
         if result.refused is not None:
             row, message = result.refused
-            self.direct.checks.append(Check(view, row, 0.0, 0.0, call.text, message))
+            self.direct.checks.append(Check(condition, row, 0.0, 0.0, call.text, message))
         rows = result.rows
         if self.weighted:
             rows = tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows)
         pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)] if result.gradient else []
         spoils = [] if result.spoils is None else [result.spoils]
-        sums = [Sum(view, row, call.text) for row in (*rows, *pairs)]
-        sums += [Sum(view, row, call.text, fixed=True) for row in (*spoils, result.counted)]
-        return Value(call, view, None, self.direct.add(*sums), ratio=result)
+        sums = [Sum(condition, row, call.text) for row in (*rows, *pairs)]
+        sums += [Sum(condition, row, call.text, fixed=True) for row in (*spoils, result.counted)]
+        return Value(call, condition, None, self.direct.add(*sums), ratio=result)
 
-    def _mean_sums(self, call: Call, view: int, row: Row, weight: Row) -> list[Sum]:
+    def _mean_sums(self, call: Call, condition: int, row: Row, weight: Row) -> list[Sum]:
         """Sums for a mean over users: v; weighted: w v and w^2 v. Squares come along."""
         low, high = call.metric.range
         fixed = low >= -1.0 and high is not None and high <= 1.0
         if not self.weighted:
-            return [Sum(view, row, call.text, fixed=fixed)]
+            return [Sum(condition, row, call.text, fixed=fixed)]
         weighted = Row(op.MULTIPLY, (weight, row))
-        return [Sum(view, each, call.text) for each in (weighted, Row(op.MULTIPLY, (weight, weighted)))]
+        return [Sum(condition, each, call.text) for each in (weighted, Row(op.MULTIPLY, (weight, weighted)))]
 
-    def _combined_sums(self, call: Call, view: int, rows: tuple[Row, ...], weight: Row) -> list[Sum]:
+    def _combined_sums(self, call: Call, condition: int, rows: tuple[Row, ...], weight: Row) -> list[Sum]:
         """Sums for a function of means: the rows, then w^2 x row where weighted, then products of pairs."""
         wanted = rows
         if self.weighted:
             rows = tuple(Row(op.MULTIPLY, (weight, row)) for row in rows)
             wanted = (*rows, *(Row(op.MULTIPLY, (weight, row)) for row in rows))
         pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)]
-        return [Sum(view, row, call.text) for row in (*wanted, *pairs)]
+        return [Sum(condition, row, call.text) for row in (*wanted, *pairs)]
 
-    def _plan_arrays(self, position: int, call: Call, view: int) -> Value:
+    def _plan_arrays(self, position: int, call: Call, condition: int) -> Value:
         """Find out which rows the formula asks for by running it on ones."""
         asked: dict[Hashable, Row] = {}
 
@@ -316,25 +320,26 @@ class Plan:
         if any(not is_linear(row) or _depends_on_order(row) for row in asked.values()):
             self.not_linear.append(call.text)
         start = len(self._stored)
-        self._stored += [(view, row) for row in (*asked.values(), INCLUDED, COUNTED)]
+        self._stored += [(condition, row) for row in (*asked.values(), INCLUDED, COUNTED)]
         leaves = tuple((name, start + i) for i, name in enumerate(asked))
         weight, given = (Row(("given", 2 * len(self.formulas) + i)) for i in range(2))
         self.formulas.append(ArrayFormula(call, position, leaves, start + len(asked), start + len(asked) + 1))
         self.arrays.checks.append(_check(call, 0, given))
         sums = self._mean_sums(call, 0, given, weight)
-        return Value(call, view, None, self.arrays.add(*sums), on_arrays=True)
+        return Value(call, condition, None, self.arrays.add(*sums), on_arrays=True)
 
     def _write(self, *, graded: bool) -> Writer:
-        views = [
+        conditions = [
             View(min_gain, *_rows_and_checks(self.direct, i, self._stored)) for i, min_gain in enumerate(self.min_gains)
         ]
-        return Writer(views, graded=graded, expected=self.asked.expected)
+        return Writer(conditions, graded=graded, expected=self.asked.expected)
 
     def program(self, extent: Extent, policies: Policies, *, graded: bool, lowest: int) -> Program:
         """The kernel's program for data of this extent."""
         writer = self.writers[graded]
         stored = [
-            (writer.row_number(view, row), view, at not in self._unruled) for at, (view, row) in enumerate(self._stored)
+            (writer.row_number(condition, row), condition, at not in self._unruled)
+            for at, (condition, row) in enumerate(self._stored)
         ]
         return Program(
             **writer.arrays(extent),
@@ -355,9 +360,9 @@ class Plan:
             refuse_ties=self.asked.expected and bool(self.not_linear),
         )
 
-    def facts(self, *, graded: bool) -> tuple[Array, Array]:
-        """What to compute of scored rows, int64 (n_facts, FACT_WIDTH), and its parameters."""
-        return self.writers[graded].facts()
+    def statistics(self, *, graded: bool) -> tuple[Array, Array]:
+        """What to compute of scored rows, int64 (n_statistics, STATISTIC_WIDTH), and its parameters."""
+        return self.writers[graded].statistics()
 
     def array_program(self) -> Program:
         """The program that sums what formulas on arrays gave."""
@@ -415,9 +420,10 @@ def _as_row(result: Any, call: Call) -> Row:
     raise MetricError(f"the formula of {call.text} must give one number per user, found {shown(result)}")
 
 
-def _rows_and_checks(sums: SumList, view: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any]:
-    rows = [each.row for each in sums.sums if each.view == view] + [row for at, row in stored if at == view]
-    checks = [(check.row, check.low, check.high) for check in sums.checks if check.view == view]
+def _rows_and_checks(sums: SumList, condition: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any]:
+    rows = [each.row for each in sums.sums if each.condition == condition]
+    rows += [row for at, row in stored if at == condition]
+    checks = [(check.row, check.low, check.high) for check in sums.checks if check.condition == condition]
     return tuple(rows), tuple(checks)
 
 
@@ -426,8 +432,8 @@ def _where(mask: Row, row: Row) -> Row:
     return row if vanishes(row) else Row(op.SELECT, (mask, row))
 
 
-def _check(call: Call, view: int, row: Row) -> Check:
+def _check(call: Call, condition: int, row: Row) -> Check:
     low, high = call.metric.range
     slack = 1e-9  # a ratio may round past its bound
     largest = float(np.finfo(float).max)
-    return Check(view, row, low - slack, largest if high is None else high + slack, call.text)
+    return Check(condition, row, low - slack, largest if high is None else high + slack, call.text)

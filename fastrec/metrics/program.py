@@ -106,7 +106,7 @@ class Writer:
     `graded` programs look at gains; plain ones take every truth item as gain 1, where ideals are table look-ups.
     """
 
-    def __init__(self, views: list[View], *, graded: bool, expected: bool = False) -> None:
+    def __init__(self, conditions: list[View], *, graded: bool, expected: bool = False) -> None:
         self.graded = graded
         self._expected = expected
         self._row_of: list[dict[Hashable, int]] = []
@@ -114,8 +114,10 @@ class Writer:
         self._weights: dict[Weight, int] = {"zero": 0}
         self._gain_maps: dict[Any, int] = {"linear": 0}
         self._limits: list[tuple[float, float]] = []
-        self._facts: list[tuple[int, float, int, int]] = []
-        everything = list(walk(row for view in views for row in (*view.rows, *(c[0] for c in view.checks))))
+        self._statistics: list[tuple[int, float, int, int]] = []
+        everything = list(
+            walk(row for condition in conditions for row in (*condition.rows, *(c[0] for c in condition.checks)))
+        )
         leaves = [row for row in everything if is_leaf(row)]
         self._constants = {
             value: i for i, value in enumerate(dict.fromkeys(row.key[1] for row in leaves if row.key[0] == "constant"))
@@ -123,10 +125,10 @@ class Writer:
         self._n_rows = len(self._constants)
         self._has_hits = any(row.key[0] in (*_FROM_HITS, "ideal") for row in leaves)
         self._measure(leaves)
-        self._min_gains = [view.min_gain for view in views]
+        self._min_gains = [condition.min_gain for condition in conditions]
         self._view_ops = [0]
-        for view in views:
-            self._write_view(view)
+        for condition in conditions:
+            self._write_view(condition)
             self._view_ops.append(len(self._ops))
         self._tables: tuple[Extent, Array, Array] | None = None
 
@@ -149,18 +151,18 @@ class Writer:
         self.has_plain_ideal = any(row.key[:2] == ("cumulative", True) for row in leaves)
         self._ideal_weights = {row.key[-1] for row in leaves if row.key[0] in ("ideal", "cumulative")}
 
-    def row_number(self, view: int, row: Row) -> int:
+    def row_number(self, condition: int, row: Row) -> int:
         """The number of a row that the program fills."""
-        return self._row_of[view][identity(row)]
+        return self._row_of[condition][identity(row)]
 
-    def _write_view(self, view: View) -> None:
+    def _write_view(self, condition: View) -> None:
         self._known: dict[Hashable, int] = {}
         self._row_of.append(self._known)
-        wanted = [*view.rows, *(check[0] for check in view.checks)]
+        wanted = [*condition.rows, *(check[0] for check in condition.checks)]
         self._leaves = {identity(row): row for row in walk(wanted) if is_leaf(row)}
         for row in wanted:
             self._write(row)
-        for row, low, high in view.checks:
+        for row, low, high in condition.checks:
             self._ops.append((op.CHECK, 0, self._known[identity(row)], len(self._limits), 0))
             self._limits.append((low, high))
 
@@ -193,7 +195,7 @@ class Writer:
             self._emit(op.CUMULATIVE, name, self._weight(row.key[-1]), self._write(row.parts[0]))
         elif kind == "fact":
             self._known[name] = self._n_rows
-            self._facts.append((row.key[1], row.key[2], len(self._row_of) - 1, self._n_rows))
+            self._statistics.append((row.key[1], row.key[2], len(self._row_of) - 1, self._n_rows))
             self._n_rows += 1
         elif kind in _COUNTED:
             self._emit(_COUNTED[kind], name, self._cutoff(row.key[1]))
@@ -231,11 +233,11 @@ class Writer:
     def _gain_map(self, gain: Any) -> int:
         return self._gain_maps.setdefault(gain, len(self._gain_maps))
 
-    def facts(self) -> tuple[Array, Array]:
+    def statistics(self) -> tuple[Array, Array]:
         """The facts of scored rows that the program reads: kind, parameter, view, row; and the parameters."""
-        table = [(kind, i, view, row) for i, (kind, _, view, row) in enumerate(self._facts)]
-        parameters = np.array([parameter for _, parameter, _, _ in self._facts], float)
-        return np.array(table, np.int64).reshape(-1, op.FACT_WIDTH), parameters
+        table = [(kind, i, condition, row) for i, (kind, _, condition, row) in enumerate(self._statistics)]
+        parameters = np.array([parameter for _, parameter, _, _ in self._statistics], float)
+        return np.array(table, np.int64).reshape(-1, op.STATISTIC_WIDTH), parameters
 
     @property
     def ranks(self) -> bool:

@@ -186,7 +186,7 @@ class Ratio(NamedTuple):
 
 
 class OverRows(NamedTuple):
-    """A metric that needs the order of all rows, whoever's they are; both functions take `ScoreRuns`.
+    """A metric that needs the order of all rows, whoever's they are; both functions take `ScoreCounts`.
 
     `each` and `counted` are as in `Ratio`.
     """
@@ -336,92 +336,92 @@ class ScoreStatistics(Statistics):
         super().__init__(None, None, value_of)
         self.one_class = one_class
 
-    def _fact(self, kind: int, parameter: float = 0.0) -> Any:
+    def _statistic(self, kind: int, parameter: float = 0.0) -> Any:
         return self._value_of(Row(("fact", kind, float(parameter))))
 
     @property
     def rows(self) -> Any:
         """Sum of w: the number of rows where they have no weights."""
-        return self._fact(op.WEIGHTS)
+        return self._statistic(op.WEIGHTS)
 
     @property
     def positives(self) -> Any:
         """Sum of w y."""
-        return self._fact(op.POSITIVES)
+        return self._statistic(op.POSITIVES)
 
     @property
     def negatives(self) -> Any:
         """Sum of w (1 - y)."""
-        return self._fact(op.NEGATIVES)
+        return self._statistic(op.NEGATIVES)
 
     @property
     def twice_won(self) -> Any:
         """Twice the pairs of a positive and a negative in which the positive has the higher score, ties half."""
-        return self._fact(op.TWICE_WON)
+        return self._statistic(op.TWICE_WON)
 
     @property
     def constant(self) -> Any:
         """1 if all scores are equal, else 0."""
-        return self._fact(op.CONSTANT)
+        return self._statistic(op.CONSTANT)
 
     @property
     def score_sum(self) -> Any:
         """Sum of w s."""
-        return self._fact(op.SCORES)
+        return self._statistic(op.SCORES)
 
     @property
     def log_loss_sum(self) -> Any:
         """Sum of -w (y log s + (1 - y) log(1 - s)), s clipped to [eps, 1 - eps] of its dtype."""
-        return self._fact(op.LOG_LOSS)
+        return self._statistic(op.LOG_LOSS)
 
     @property
     def brier_sum(self) -> Any:
         """Sum of w (s - y)^2."""
-        return self._fact(op.BRIER)
+        return self._statistic(op.BRIER)
 
     @property
     def squares(self) -> Any:
         """Sum of w (s - label)^2."""
-        return self._fact(op.SQUARES)
+        return self._statistic(op.SQUARES)
 
     @property
     def absolutes(self) -> Any:
         """Sum of w |s - label|."""
-        return self._fact(op.ABSOLUTES)
+        return self._statistic(op.ABSOLUTES)
 
     @property
     def entropy(self) -> Any:
         """Sum of w times the entropy of the user's base rate."""
-        return self._fact(op.ENTROPY)
+        return self._statistic(op.ENTROPY)
 
     def true_positives(self, threshold: float) -> Any:
         """Sum of w y where s >= threshold."""
-        return self._fact(op.TRUE_POSITIVES, threshold)
+        return self._statistic(op.TRUE_POSITIVES, threshold)
 
     def false_positives(self, threshold: float) -> Any:
         """Sum of w (1 - y) where s >= threshold."""
-        return self._fact(op.FALSE_POSITIVES, threshold)
+        return self._statistic(op.FALSE_POSITIVES, threshold)
 
     def below(self, threshold: float) -> Any:
         """Sum of w where s < threshold."""
-        return self._fact(op.BELOW, threshold)
+        return self._statistic(op.BELOW, threshold)
 
     def gap(self, nth: int, bins: int) -> Any:
         """Sum of w (s - y) in the nth of equally wide bins of [0, 1]."""
-        return self._fact(op.GAP, nth + (bins << op.BIN_BITS))
+        return self._statistic(op.GAP, nth + (bins << op.BIN_BITS))
 
     def gaps(self, bins: int, strategy: str) -> Any:
         """Sum over bins of |sum of w (s - y)|; bins are equally wide (`uniform`) or equally full (`quantile`)."""
-        return self._fact(op.GAPS if strategy == "uniform" else op.QUANTILE_GAPS, bins)
+        return self._statistic(op.GAPS if strategy == "uniform" else op.QUANTILE_GAPS, bins)
 
     def average_precision_sum(self, interpolation: str) -> Any:
         """Area under precision-recall, times the positives."""
-        return self._fact(_AREAS[interpolation])
+        return self._statistic(_AREAS[interpolation])
 
     @property
     def largest_distance(self) -> Any:
         """Largest distance between the distributions of the scores of positives and negatives."""
-        return self._fact(op.KOLMOGOROV)
+        return self._statistic(op.KOLMOGOROV)
 
     def only(self, mask: Any, row: Any) -> Any:
         """The row, 0 where the mask is 0, whatever the row is there."""

@@ -35,7 +35,7 @@ __all__ = [
 
 
 Label = str | int
-SCALAR_SIGNS = {"@": "_at_", "(": ".", "=": "-", ")": "", "[": "", "]": "", "+": "", " ": ""}
+SCALAR_CHARACTERS = {"@": "_at_", "(": ".", "=": "-", ")": "", "[": "", "]": "", "+": "", " ": ""}
 OTHER_FORMATS = {  # by ending: what writes it, and its name
     ".txt": ("str", "a table"),
     ".json": ("to_json", "JSON"),
@@ -61,7 +61,10 @@ def scalar_name(metric: str) -> str:
     in_tables = re.sub(r"\[[^\]]*\]", lambda table: table[0].replace(", ", "_"), metric)
     text = in_tables.replace(", ", ".")
     return "".join(
-        SCALAR_SIGNS.get(sign, sign if re.match(r"[\w.-]", sign, re.ASCII) else f"_x{ord(sign):x}_") for sign in text
+        SCALAR_CHARACTERS.get(
+            character, character if re.match(r"[\w.-]", character, re.ASCII) else f"_x{ord(character):x}_"
+        )
+        for character in text
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fastrec.inputs.ragged import read_only
-from fastrec.kernels import runs as kernels
+from fastrec.kernels import sorting as kernels
 from fastrec.scored.sorting import (
     FORMS,
     Runs,

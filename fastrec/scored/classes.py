@@ -124,7 +124,7 @@ class ClassCounts:
 
         `of="classes"`: the mean of the classes' own values, (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp).
         `of="means"`: (1 + beta^2) P R / (beta^2 P + R) of the averages P of precision and R of recall, 0 where both
-        are 0. Texts call either macro F1; the second is never the smaller one (Opitz & Burst 2019).
+        are 0. Strings call either macro F1; the second is never the smaller one (Opitz & Burst 2019).
         """
         _check_average(average)
         if of == "means":
@@ -256,9 +256,9 @@ def _one_kind(values: Iterable[Any], name: str) -> Array:
     values = list(values)
     kinds = set(map(type, values))
     if all(issubclass(kind, str) for kind in kinds):
-        texts = np.empty(len(values), object)
-        texts[:] = values
-        return texts
+        strings = np.empty(len(values), object)
+        strings[:] = values
+        return strings
     if kinds <= {bool, np.bool_}:
         return np.array(values, np.bool_)
     if all(map(is_whole, kinds)):
@@ -283,11 +283,11 @@ def _encode(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]
     """The sorted classes of both, and the position of each row's class in them, labels first."""
     if not len(labels):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    texts = [array.dtype.kind in "UO" for array in (labels, predictions)]
-    if texts[0] != texts[1]:
-        found = " and ".join("texts" if is_text else "integers" for is_text in texts)
+    are_strings = [array.dtype.kind in "UO" for array in (labels, predictions)]
+    if are_strings[0] != are_strings[1]:
+        found = " and ".join("texts" if is_string else "integers" for is_string in are_strings)
         raise InputTypeError(f"labels and predictions must be of one kind, found {found}")
-    if texts[0]:
+    if are_strings[0]:
         return _encode_texts(labels.tolist() + predictions.tolist())
     if labels.dtype == predictions.dtype == np.bool_:
         classes, codes = _encode_integers(labels.view(np.uint8), predictions.view(np.uint8))

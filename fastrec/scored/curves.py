@@ -12,7 +12,7 @@ import numpy as np
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.scored.areas import auc_of_pairs, cumulative, pairs_of_counts, step_area
 from fastrec.scored.auc import no_threads_if_small, read_rows
-from fastrec.scored.runs import ScoreRuns
+from fastrec.scored.score_counts import ScoreCounts
 from fastrec.scored.sorting import Runs
 
 __all__ = ["CurveComparison", "PrCurve", "RocCurve", "break_even_point", "compare_curves", "pr_curve", "roc_curve"]
@@ -74,9 +74,9 @@ class PrCurve:
         return step_area(self.true_positives[::-1], self.false_positives[::-1])
 
 
-def _read_runs(labels: Any, scores: Any, sample_weight: Any) -> Runs:
+def _count_scores(labels: Any, scores: Any, sample_weight: Any) -> Runs:
     rows = read_rows(labels, scores, sample_weight)
-    seen = ScoreRuns(weighted=rows.weights is not None)
+    seen = ScoreCounts(weighted=rows.weights is not None)
     threads = no_threads_if_small(len(rows.labels), None)
     seen.add(*rows, n_threads=threads)
     return seen.runs(n_threads=threads)
@@ -123,9 +123,9 @@ def roc_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool
     >>> curve.area
     0.75
     """
-    runs = _read_runs(labels, scores, sample_weight)
-    false, true = cumulative(runs.negatives), cumulative(runs.positives)
-    thresholds = np.concatenate([[math.inf], runs.scores[::-1]])
+    counts = _count_scores(labels, scores, sample_weight)
+    false, true = cumulative(counts.negatives), cumulative(counts.positives)
+    thresholds = np.concatenate([[math.inf], counts.scores[::-1]])
     if thin:
         kept = _corners(false, true)
         false, true, thresholds = false[kept], true[kept], thresholds[kept]
@@ -177,12 +177,12 @@ def pr_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool 
     >>> round(curve.area, 4)
     0.8333
     """
-    runs = _read_runs(labels, scores, sample_weight)
-    false, true = cumulative(runs.negatives), cumulative(runs.positives)
+    counts = _count_scores(labels, scores, sample_weight)
+    false, true = cumulative(counts.negatives), cumulative(counts.positives)
     kept = np.ones(len(true), bool)
     if thin:
         kept[2:-1] = (true[2:-1] != true[1:-2]) | (true[2:-1] != true[3:])
-    false, true, thresholds = false[kept], true[kept], runs.scores[::-1][kept[1:]]
+    false, true, thresholds = false[kept], true[kept], counts.scores[::-1][kept[1:]]
     precision, recall = np.ones(len(true)), _share(true)
     precision[1:] = true[1:] / (true + false)[1:]
     recall[0] = 0.0
@@ -216,11 +216,11 @@ def break_even_point(labels: Any, scores: Any, *, sample_weight: Any = None) -> 
     >>> break_even_point([1, 0, 1, 0, 0], [0.9, 0.8, 0.8, 0.8, 0.1])
     0.6666666666666666
     """
-    runs = _read_runs(labels, scores, sample_weight)
-    hits = cumulative(runs.positives)
+    counts = _count_scores(labels, scores, sample_weight)
+    hits = cumulative(counts.positives)
     if not hits[-1] > 0:
         return math.nan
-    rows = hits + cumulative(runs.negatives)
+    rows = hits + cumulative(counts.negatives)
     at = int(np.searchsorted(rows, hits[-1]))  # the first threshold with as many rows as positives
     before, after = hits[at - 1].item(), hits[at].item()
     size, room = (rows[at] - rows[at - 1]).item(), (hits[-1] - rows[at - 1]).item()

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError
 from fastrec.inputs.ragged import read_only
-from fastrec.kernels import runs as kernels
+from fastrec.kernels import sorting as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 

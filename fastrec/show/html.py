@@ -41,7 +41,7 @@ LONGEST = 24  # characters of a text that is not broken
 WHISKER = 120  # as in the style sheet
 MIN_SPAN = 1e-300  # of an axis: less is 0, for whose powers of ten there are no numbers
 MAX_TICKS = 8  # cut-offs that are named under a chart
-LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
+LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -50,7 +50,7 @@ LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
     "–": "--",
 }
 MINUS = {"-": "$-$"}  # of numbers, where a hyphen would stand
-MARKDOWN = {sign: f"\\{sign}" for sign in "\\|[`"} | {"<": "&lt;"}
+MARKDOWN = {character: f"\\{character}" for character in "\\|[`"} | {"<": "&lt;"}
 
 
 class Drawn(NamedTuple):
@@ -109,10 +109,10 @@ def markdown(table: Table) -> list[str]:
 
 def latex(table: Table) -> list[str]:
     """Lines of a LaTeX tabular with the rules of booktabs, without its title and notes."""
-    signs = [LATEX if n < table.n_texts else LATEX | MINUS for n in range(len(table.head))]
+    characters = [LATEX if n < table.n_texts else LATEX | MINUS for n in range(len(table.head))]
     names, *cells = table.texts()
     head = " & ".join(_escaped(name, LATEX) for name in names) + r" \\"
-    rows = (" & ".join(map(_escaped, row, signs)) + r" \\" for row in cells)
+    rows = (" & ".join(map(_escaped, row, characters)) + r" \\" for row in cells)
     columns = "l" * table.n_texts + "r" * (len(table.head) - table.n_texts)
     begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
     return [begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", end]
@@ -135,8 +135,8 @@ def markdown_text(text: str) -> str:
     return _escaped(text, MARKDOWN)
 
 
-def _escaped(cell: str, signs: dict[str, str]) -> str:
-    return "".join(signs.get(sign, sign) for sign in one_line(cell))
+def _escaped(cell: str, characters: dict[str, str]) -> str:
+    return "".join(characters.get(character, character) for character in one_line(cell))
 
 
 # HTML

@@ -15,7 +15,7 @@ from fastrec.inputs.columns import check_classes, check_lengths, check_row_weigh
 from fastrec.metrics.directions import Direction
 from fastrec.runtime.extras import require
 from fastrec.scored.curves import pr_curve, roc_curve
-from fastrec.scored.runs import quantile_bins
+from fastrec.scored.score_counts import quantile_bins
 from fastrec.show.views import cutoff_families
 
 __all__ = ["draw_differences", "draw_estimates", "plot_calibration", "plot_pr", "plot_roc"]

@@ -97,17 +97,17 @@ def code_lines(line: str, width: int) -> list[str]:
     if not line.startswith(">>> ") or _size(line) <= width:
         return [line]
     parts, depth, quote = [""], 0, ""
-    for sign in line:
+    for character in line:
         if quote:
-            quote = "" if sign == quote else quote
-        elif sign in "'\"":
-            quote = sign
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
         else:
-            depth += (sign in "([{") - (sign in ")]}")
-            if sign == " " and depth and parts[-1].endswith(","):
+            depth += (character in "([{") - (character in ")]}")
+            if character == " " and depth and parts[-1].endswith(","):
                 parts.append("")
                 continue
-        parts[-1] += sign
+        parts[-1] += character
     return _joined(parts, width, "...     ", "")
 
 

@@ -1,8 +1,8 @@
 """Evaluates Spark data frames where they lie: the same values as on one machine, to the last bit, no row collected.
 
-Rows are packed into blocks by user, and blocks travel to where all rows of their users meet
-(`fastrec.spark.blocks`). There each partition becomes one row, the state of an evaluator; the driver merges these. Sums
-in states are exact, so neither the number of partitions nor a task that runs twice changes anything.
+Rows are packed into packets by user, and packets travel to where all rows of their users meet
+(`fastrec.spark.packets`). There each partition becomes one row, the state of an evaluator; the driver merges these.
+Sums in states are exact, so neither the number of partitions nor a task that runs twice changes anything.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrec.exceptions import FastrecError
-from fastrec.spark.blocks import BATCH_BYTES, tables_of
+from fastrec.spark.packets import BATCH_BYTES, tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from fastrec.evaluation.state import RunKey
-    from fastrec.scored.runs import ScoreRuns
+    from fastrec.evaluation.state import ScoreCountsKey
+    from fastrec.scored.score_counts import ScoreCounts
 from fastrec.spark.side import FrameSide, batches_by_rows, column_of, keep_code_on_this_node, read_column, without_rows
 
 __all__ = ["BINNED", "BINS", "count_bins", "order_of_rows"]
@@ -50,26 +50,26 @@ def count_bins(batches: Iterable[Batch], values: tuple[str, str], bits: int) -> 
 
 
 def order_of_rows(
-    side: FrameSide, values: tuple[str, str], groupings: Sequence[str], views: Mapping[int, float]
-) -> Iterator[tuple[RunKey, ScoreRuns]]:
+    side: FrameSide, values: tuple[str, str], groupings: Sequence[str], conditions: Mapping[int, float]
+) -> Iterator[tuple[ScoreCountsKey, ScoreCounts]]:
     """The positive and negative rows of each distinct score, for all rows and for the groups of each grouping."""
-    from fastrec.scored.runs import ScoreRuns
+    from fastrec.scored.score_counts import ScoreCounts
 
-    yield from (((view, None), ScoreRuns()) for view in views)
+    yield from (((condition, None), ScoreCounts()) for condition in conditions)
     for nth, grouping in enumerate(groupings or [None]):
         with batches_by_rows(side.frame.sparkSession):
-            counted = _count_scores(side, values, grouping, views).collect()
+            counted = _count_scores(side, values, grouping, conditions).collect()
         for found in counted:
             columns = {name: np.frombuffer(found[name], kind) for name, kind in RUN_TYPES.items()}
-            runs = ScoreRuns.unpack(columns, weighted=False)
+            runs = ScoreCounts.unpack(columns, weighted=False)
             if grouping is not None:
-                yield (found.view, (grouping, found.label)), runs
+                yield (found.condition, (grouping, found.label)), runs
             if nth == 0:
-                yield (found.view, None), runs
+                yield (found.condition, None), runs
 
 
 def _count_scores(
-    side: FrameSide, values: tuple[str, str], grouping: str | None, views: Mapping[int, float]
+    side: FrameSide, values: tuple[str, str], grouping: str | None, conditions: Mapping[int, float]
 ) -> DataFrame:
     """Sorted runs of the scores of each partition, a row for each view and group."""
     from pyspark.sql import functions
@@ -82,15 +82,15 @@ def _count_scores(
     rows = side.frame.select(*columns).toDF("label", "score", "value")
     rows = rows.select("label", col("score").cast("double"), col("value").cast("double"))
     counts = [
-        functions.count_if((col("value") > 0) & (col("value") >= least)).alias(f"positives{view}")
-        for view, least in views.items()
+        functions.count_if((col("value") > 0) & (col("value") >= least)).alias(f"positives{condition}")
+        for condition, least in conditions.items()
     ]
     counted = rows.groupBy("label", "score").agg(functions.count("*").alias("rows"), *counts)
     label = counted.schema["label"].dataType.simpleString()
-    return counted.mapInArrow(lambda batches: _sorted_runs(batches, list(views)), f"label {label}, {RUNS}")
+    return counted.mapInArrow(lambda batches: _sorted_runs(batches, list(conditions)), f"label {label}, {RUNS}")
 
 
-def _sorted_runs(batches: Iterable[Batch], views: Sequence[int]) -> Iterator[Batch]:
+def _sorted_runs(batches: Iterable[Batch], conditions: Sequence[int]) -> Iterator[Batch]:
     """Counts of scores, in the order of the scores, a row for each view and label."""
     import pyarrow as pa
 
@@ -102,13 +102,13 @@ def _sorted_runs(batches: Iterable[Batch], views: Sequence[int]) -> Iterator[Bat
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True):
             part = ordered.slice(start, end - start)
             rows, scores = part.column("rows").to_numpy(), part.column("score").to_numpy()
-            for view in views:
-                positives = part.column(f"positives{view}").to_numpy()
+            for condition in conditions:
+                positives = part.column(f"positives{condition}").to_numpy()
                 found = {"scores": scores, "positives": positives, "negatives": rows - positives}
                 yield pa.record_batch(
                     {
                         "label": labels.slice(start, 1),
-                        "view": pa.array([view], pa.int32()),
+                        "view": pa.array([condition], pa.int32()),
                         **{name: pa.array([found[name].astype(kind).tobytes()]) for name, kind in RUN_TYPES.items()},
                     }
                 )

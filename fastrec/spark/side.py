@@ -1,4 +1,4 @@
-"""A data frame as a side of an evaluation: its columns, checked on the driver, and its rows as blocks."""
+"""A data frame as a side of an evaluation: its columns, checked on the driver, and its rows as packets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fastrec.inputs.hints import LeftOpen, hints_of_columns
 from fastrec.inputs.users import NO_LABEL
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
-from fastrec.spark.blocks import BATCH_BYTES, Block, batches_of_buckets, pack, tables_of
+from fastrec.spark.packets import BATCH_BYTES, Packet, batches_of_buckets, pack, tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -62,7 +62,7 @@ Batch = Any  # pyarrow.RecordBatch
 MIN_BUCKETS = 256  # enough that partitions are about equal
 BUCKETS_PER_PARTITION = 4
 MAX_PARTITIONS = 1 << 20
-BLOCKS = "side string, bucket int, schema binary, rows binary"
+PACKETS = "side string, bucket int, schema binary, rows binary"
 STATES = "state binary, error string, message string"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BATCH_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -180,7 +180,7 @@ class Job(NamedTuple):
         if not self.keys:
             yield from ({"log": table} for table in tables_of(batches, BATCH_BYTES))
             return
-        for tables in batches_of_buckets(_read_blocks(batches), self.empty):
+        for tables in batches_of_buckets(_read_packets(batches), self.empty):
             yield {name: _in_order(table, self.order) for name, table in tables.items()}
 
     def states(self, batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -216,11 +216,11 @@ class Job(NamedTuple):
             yield from pa.table(list(map(pa.array, columns)), [*self.keys, *report.per_user]).to_batches()
 
 
-def _read_blocks(batches: Iterable[Batch]) -> Iterator[Block]:
-    """Blocks of a partition, read one by one: together they may be all there is room for."""
+def _read_packets(batches: Iterable[Batch]) -> Iterator[Packet]:
+    """Packets of a partition, read one by one: together they may be all there is room for."""
     for batch in batches:
         for row in range(batch.num_rows):
-            yield Block(*(batch.column(nth)[row].as_py() for nth in range(len(Block._fields))))
+            yield Packet(*(batch.column(nth)[row].as_py() for nth in range(len(Packet._fields))))
 
 
 def _one_row(**values: Any) -> Batch:
@@ -359,15 +359,15 @@ def check_partitions(n_partitions: int | None) -> int | None:
 
 
 def co_locate(sides: Mapping[str, FrameSide], job: Job) -> DataFrame:
-    """Blocks of all sides, a bucket whole in one partition and in one piece there."""
+    """Packets of all sides, a bucket whole in one partition and in one piece there."""
     frame = next(iter(sides.values())).frame
     n_partitions = job.n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     n_buckets = max(MIN_BUCKETS, BUCKETS_PER_PARTITION * n_partitions)
-    parts = [side.selected().mapInArrow(_packer(side.name, job.keys, n_buckets), BLOCKS) for side in sides.values()]
-    blocks = functools.reduce(lambda blocks, part: blocks.union(part), parts)
+    parts = [side.selected().mapInArrow(_packer(side.name, job.keys, n_buckets), PACKETS) for side in sides.values()]
+    packets = functools.reduce(lambda packets, part: packets.union(part), parts)
     # without a number Spark joins small partitions
     given = () if job.n_partitions is None else (job.n_partitions,)
-    return blocks.repartition(*given, "bucket").sortWithinPartitions("bucket")
+    return packets.repartition(*given, "bucket").sortWithinPartitions("bucket")
 
 
 def _packer(side: str, users: Sequence[str], n_buckets: int) -> Callable[[Iterator[Batch]], Iterator[Batch]]:

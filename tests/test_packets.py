@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import fastrec
-from fastrec.spark import blocks
-from fastrec.spark.blocks import Block, batches_of_buckets, pack
+from fastrec.spark import packets
+from fastrec.spark.packets import Packet, batches_of_buckets, pack
 
 WIDE = 2**40
 
@@ -28,9 +28,9 @@ def make_rows(n=10_000, seed=0):
 
 
 def unpacked(batches):
-    """The blocks of packed batches, in the order of buckets as a cluster brings them."""
-    found = [Block(*row.values()) for batch in batches for row in batch.to_pylist()]
-    return sorted(found, key=lambda block: block.bucket)
+    """The packets of packed batches, in the order of buckets as a cluster brings them."""
+    found = [Packet(*row.values()) for batch in batches for row in batch.to_pylist()]
+    return sorted(found, key=lambda packet: packet.bucket)
 
 
 def in_order(table):
@@ -40,8 +40,8 @@ def in_order(table):
 @pytest.mark.parametrize("packed", [1, 20_000, 1 << 25])
 @pytest.mark.parametrize("handed_out", [1, 20_000, 1 << 25])
 def test_rows_come_out_as_they_went_in(monkeypatch, packed, handed_out):
-    monkeypatch.setattr(blocks, "PACKED_BYTES", packed)
-    monkeypatch.setattr(blocks, "BATCH_BYTES", handed_out)
+    monkeypatch.setattr(packets, "PACKED_BYTES", packed)
+    monkeypatch.setattr(packets, "BATCH_BYTES", handed_out)
     table, batches = make_rows()
     empty = {"recs": table.slice(0, 0), "truth": table.select(["user"]).slice(0, 0)}
     given = [*pack(iter(batches), "recs", ["user"], 50)]
@@ -69,7 +69,7 @@ def test_integers_that_fit_travel_narrow():
 
 
 def test_widths_that_differ_between_blocks_are_joined(monkeypatch):
-    monkeypatch.setattr(blocks, "PACKED_BYTES", 1)
+    monkeypatch.setattr(packets, "PACKED_BYTES", 1)
     table = pa.table({"user": [1, WIDE, 2], "other": [1, 2, 3]})
     empty = {"recs": table.slice(0, 0)}
     (out,) = batches_of_buckets(unpacked(pack(table.to_batches(max_chunksize=1), "recs", ["user"], 1)), empty)
@@ -137,10 +137,10 @@ def test_bins_of_a_histogram_add_up():
 def test_a_hash_knows_values_and_not_their_types():
     users = pa.chunked_array([[1, 2], [None, 7]], pa.int32())
     texts = pa.chunked_array([["ann", "bob"], [None, "ann"]])
-    wide = blocks._hash([users.cast(pa.int64())])
-    assert np.array_equal(blocks._hash([users]), wide) and len(set(wide.tolist())) == 4
-    assert np.array_equal(blocks._hash([texts]), blocks._hash([texts.cast(pa.large_string())]))
-    assert blocks._hash([texts])[0] == blocks._hash([texts])[3] and len(set(blocks._hash([texts]).tolist())) == 3
-    assert len(set(blocks._hash([texts, users]).tolist())) == 4
-    spread = np.bincount((blocks._hash([pa.chunked_array([np.arange(51_200)])]) % np.uint64(512)).astype(int))
+    wide = packets._hash([users.cast(pa.int64())])
+    assert np.array_equal(packets._hash([users]), wide) and len(set(wide.tolist())) == 4
+    assert np.array_equal(packets._hash([texts]), packets._hash([texts.cast(pa.large_string())]))
+    assert packets._hash([texts])[0] == packets._hash([texts])[3] and len(set(packets._hash([texts]).tolist())) == 3
+    assert len(set(packets._hash([texts, users]).tolist())) == 4
+    spread = np.bincount((packets._hash([pa.chunked_array([np.arange(51_200)])]) % np.uint64(512)).astype(int))
     assert spread.min() > 50 and spread.max() < 200

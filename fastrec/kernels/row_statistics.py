@@ -16,7 +16,7 @@ from fastrec.kernels.codes import (
     ENTROPY,
     EXPECTED,
     FALSE_POSITIVES,
-    FIRST_ORDER_FACT,
+    FIRST_ORDER_STATISTIC,
     GAP,
     GAPS,
     KOLMOGOROV,
@@ -36,7 +36,7 @@ from fastrec.kernels.codes import (
 from fastrec.kernels.positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
 from fastrec.runtime.compiler import helper
 
-__all__ = ["Extra", "asks_order", "error_facts", "log", "order_facts", "row_facts"]
+__all__ = ["Extra", "asks_order", "error_statistics", "log", "order_statistics", "row_statistics"]
 
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +53,7 @@ class Extra(NamedTuple):
     label_limits: Array  # as labels (2,): the smallest and the largest that may be
     score_limits: Array  # as scores (2,)
     bars: Array  # as labels (n_views + 1,): the label from which a row is positive in each view, and in any
-    facts: Array  # int64 (n_facts, FACT_WIDTH): kind, parameter, view, row to fill
+    statistics: Array  # int64 (n_statistics, STATISTIC_WIDTH): kind, parameter, view, row to fill
     parameters: Array  # float64
     ties: int
     walk: bool  # whether facts need the order of all rows
@@ -155,13 +155,13 @@ def sum_errors(labels, scores, weights, terms):
 
 
 @helper
-def error_facts(view, log, weights, extra, first, n, terms, rows):
+def error_statistics(condition, log, weights, extra, first, n, terms, rows):
     """Fill the rows of squared and absolute differences, both in one pass."""
     squares, absolutes = -1, -1
-    for f in range(len(extra.facts)):
-        if extra.facts[f, 2] == view:
-            squares = extra.facts[f, 3] if extra.facts[f, 0] == SQUARES else squares
-            absolutes = extra.facts[f, 3] if extra.facts[f, 0] == ABSOLUTES else absolutes
+    for f in range(len(extra.statistics)):
+        if extra.statistics[f, 2] == condition:
+            squares = extra.statistics[f, 3] if extra.statistics[f, 0] == SQUARES else squares
+            absolutes = extra.statistics[f, 3] if extra.statistics[f, 0] == ABSOLUTES else absolutes
     if squares < 0 and absolutes < 0:
         return
     for i in range(n):
@@ -213,7 +213,7 @@ def entropy(positives, negatives):
 
 
 @helper
-def fact_of_rows(kind, parameter, labels, scores, weights, bar):
+def statistic_of_rows(kind, parameter, labels, scores, weights, bar):
     """A fact that does not depend on the order of rows."""
     if kind == GAP or kind == GAPS:
         return sum_gaps(kind, parameter, labels, scores, weights, bar)
@@ -259,7 +259,7 @@ def distance(positives, negatives, hits, others):
 
 
 @helper
-def fact_of_events(kind, above, tied, first, last, n_rows, n_rel):
+def statistic_of_events(kind, above, tied, first, last, n_rows, n_rel):
     """A fact of the order of an unweighted user, from the blocks that hold positives."""
     if kind == CONSTANT:
         return 1.0 if last > first and tied[first] == n_rows else 0.0
@@ -310,7 +310,7 @@ def one_score(order, scores, weights):
 
 
 @helper
-def fact_of_order(kind, parameter, order, labels, scores, weights, bar):
+def statistic_of_order(kind, parameter, order, labels, scores, weights, bar):
     """A fact of the order of a user whose rows are sorted, with weights."""
     n = len(order)
     positives = sum_over_rows(POSITIVES, 0.0, labels, scores, weights, bar)
@@ -423,18 +423,18 @@ def add_product(parts, one, other):
 
 
 @helper
-def asks_order(view, extra):
+def asks_order(condition, extra):
     """Whether a view asks for facts that follow from the order of rows."""
-    for f in range(len(extra.facts)):
-        if extra.facts[f, 0] >= FIRST_ORDER_FACT and extra.facts[f, 2] == view:
+    for f in range(len(extra.statistics)):
+        if extra.statistics[f, 0] >= FIRST_ORDER_STATISTIC and extra.statistics[f, 2] == condition:
             return True
     return False
 
 
 @helper
-def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, rows):
+def order_statistics(condition, log, weights, extra, first, n, scratch, ties, at, which, rows):
     """Fill the rows of facts that follow from the order of rows."""
-    bar = extra.bars[view]
+    bar = extra.bars[condition]
     bounds = scratch.bounds[at, which]
     for i in range(n):
         span = slice(log.indptr[first + i], log.indptr[first + i + 1])
@@ -442,7 +442,7 @@ def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, r
         n_rows = len(scores)
         won = np.int64(-1)
         if ties is None and not extra.walk:
-            positives = positives_of(view, extra, bounds, labels, i)
+            positives = positives_of(condition, extra, bounds, labels, i)
             if min(positives, n_rows - positives) <= MAX_COUNTED and n_rows <= MAX_ROWS:
                 won = twice_won(labels, scores, bar, positives, scratch.chosen[at], scratch.padded[at])
             else:
@@ -452,43 +452,43 @@ def order_facts(view, log, weights, extra, first, n, scratch, ties, at, which, r
             copy = sort_rows(
                 labels, scores, bits, labels, EXPECTED, scratch.keys[at], scratch.order[at], scratch.marks[at]
             )
-        for f in range(len(extra.facts)):
-            kind, parameter = extra.facts[f, 0], extra.parameters[extra.facts[f, 1]]
-            if kind < FIRST_ORDER_FACT or extra.facts[f, 2] != view:
+        for f in range(len(extra.statistics)):
+            kind, parameter = extra.statistics[f, 0], extra.parameters[extra.statistics[f, 1]]
+            if kind < FIRST_ORDER_STATISTIC or extra.statistics[f, 2] != condition:
                 continue
             if copy >= 0:
                 order = scratch.order[at, copy, :n_rows]
                 if weights is None:
-                    value = fact_of_order(kind, parameter, order, labels, scores, None, bar)
+                    value = statistic_of_order(kind, parameter, order, labels, scores, None, bar)
                 else:
-                    value = fact_of_order(kind, parameter, order, labels, scores, weights[span], bar)
+                    value = statistic_of_order(kind, parameter, order, labels, scores, weights[span], bar)
             elif ties is not None:
                 above, tied = ties.above[at, which], ties.tied[at, which]
                 events = (bounds[START, i] + 1, bounds[START, i + 1])
-                value = fact_of_events(kind, above, tied, events[0], events[1], n_rows, bounds[N_RELEVANT, i])
+                value = statistic_of_events(kind, above, tied, events[0], events[1], n_rows, bounds[N_RELEVANT, i])
             elif kind == TWICE_WON:
                 value = np.float64(won)
             else:
                 value = 1.0 if n_rows > 0 and all_equal(scores) else 0.0
-            rows[extra.facts[f, 3], i] = value
+            rows[extra.statistics[f, 3], i] = value
 
 
 @helper
-def positives_of(view, extra, bounds, labels, i):
+def positives_of(condition, extra, bounds, labels, i):
     """Positive rows of a user: counted before where all metrics mean the same rows."""
     if len(extra.bars) == 2:
         return bounds[N_RELEVANT, i]
-    return count_positives(labels, extra.bars[view])
+    return count_positives(labels, extra.bars[condition])
 
 
 @helper
-def row_facts(view, log, weights, extra, first, n, bounds, rows):
+def row_statistics(condition, log, weights, extra, first, n, bounds, rows):
     """Fill the rows of facts that are sums over the rows of a user."""
-    for f in range(len(extra.facts)):
-        kind, parameter = extra.facts[f, 0], extra.parameters[extra.facts[f, 1]]
-        if kind >= FIRST_ORDER_FACT or kind == SQUARES or kind == ABSOLUTES or extra.facts[f, 2] != view:
+    for f in range(len(extra.statistics)):
+        kind, parameter = extra.statistics[f, 0], extra.parameters[extra.statistics[f, 1]]
+        if kind >= FIRST_ORDER_STATISTIC or kind == SQUARES or kind == ABSOLUTES or extra.statistics[f, 2] != condition:
             continue
-        out = rows[extra.facts[f, 3]]
+        out = rows[extra.statistics[f, 3]]
         for i in range(n):
             span = slice(log.indptr[first + i], log.indptr[first + i + 1])
             labels, scores = log.labels[span], log.scores[span]
@@ -496,10 +496,10 @@ def row_facts(view, log, weights, extra, first, n, bounds, rows):
                 if kind == WEIGHTS:
                     out[i] = len(scores)
                 elif kind == POSITIVES:
-                    out[i] = positives_of(view, extra, bounds, labels, i)
+                    out[i] = positives_of(condition, extra, bounds, labels, i)
                 elif kind == NEGATIVES:
-                    out[i] = len(scores) - positives_of(view, extra, bounds, labels, i)
+                    out[i] = len(scores) - positives_of(condition, extra, bounds, labels, i)
                 else:
-                    out[i] = fact_of_rows(kind, parameter, labels, scores, None, extra.bars[view])
+                    out[i] = statistic_of_rows(kind, parameter, labels, scores, None, extra.bars[condition])
             else:
-                out[i] = fact_of_rows(kind, parameter, labels, scores, weights[span], extra.bars[view])
+                out[i] = statistic_of_rows(kind, parameter, labels, scores, weights[span], extra.bars[condition])

@@ -32,7 +32,7 @@ from fastrec.scored.sorting import (
     weighted_runs,
 )
 
-__all__ = ["ScoreRuns", "quantile_bins"]
+__all__ = ["ScoreCounts", "quantile_bins"]
 
 
 Array = np.ndarray[Any, Any]
@@ -40,7 +40,7 @@ SUM_ROUNDING = 2.0**-51  # for each row at most, relative: two sums of weights a
 DIGIT_BITS = 31  # of weights that are added up as whole numbers
 
 
-class ScoreRuns:
+class ScoreCounts:
     """The order of all rows seen so far: exact, mergeable, the same bits for any split of rows and order of merging.
 
     Without weights it holds the distinct scores with whole numbers of positives and negatives, so it stays as small
@@ -55,8 +55,8 @@ class ScoreRuns:
     Examples
     --------
     >>> import numpy as np
-    >>> from fastrec.scored.curves import ScoreRuns
-    >>> one, other = ScoreRuns(), ScoreRuns()
+    >>> from fastrec.scored.curves import ScoreCounts
+    >>> one, other = ScoreCounts(), ScoreCounts()
     >>> one.add(np.array([0, 1], np.int8), np.array([0.2, 0.7]))
     >>> other.add(np.array([1, 0], np.int8), np.array([0.7, 0.9], np.float32))
     >>> one.merge(other)
@@ -86,7 +86,7 @@ class ScoreRuns:
         kept = weights > 0
         self._rows.append(ScoredRows(labels[kept].view(np.int8), scores[kept], weights[kept]))
 
-    def merge(self, other: ScoreRuns) -> None:
+    def merge(self, other: ScoreCounts) -> None:
         """Add what another state has seen."""
         assert self.weighted == other.weighted
         self._joined = None
@@ -104,7 +104,7 @@ class ScoreRuns:
         return dict(zip(("labels", "scores", "weights"), columns, strict=True))
 
     @classmethod
-    def unpack(cls, arrays: dict[str, Array], *, weighted: bool) -> ScoreRuns:
+    def unpack(cls, arrays: dict[str, Array], *, weighted: bool) -> ScoreCounts:
         """The inverse of `pack`."""
         state = cls(weighted=weighted)
         if len({len(column) for column in arrays.values()}) > 1:
@@ -269,7 +269,7 @@ def _exact_sums(weights: Array, ends: Array) -> list[int]:
 
 
 def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> None:
-    """An error for columns such as `ScoreRuns.pack` never gives: kernels trust their types, order and signs."""
+    """An error for columns such as `ScoreCounts.pack` never gives: kernels trust their types, order and signs."""
     floats = ("float32", "float64")
     kinds = {"labels": ("int8",), "scores": floats, "weights": floats}
     if not weighted:

@@ -1,6 +1,6 @@
-"""Arrow rows in blocks of the users that belong together: a cluster moves few large values, not every row.
+"""Arrow rows in packets of the users that belong together: a cluster moves few large values, not every row.
 
-Users are dealt into *buckets* by a hash of their ids. A block is the rows of one bucket as the bytes of an Arrow record
+A hash of their ids deals users into *buckets*. A packet is the rows of one bucket as the bytes of an Arrow record
 batch, beside the bytes of their schema.
 """
 
@@ -15,17 +15,17 @@ import numpy as np
 
 from fastrec.kernels.resampling import random_word
 
-__all__ = ["Block", "batches_of_buckets", "pack", "tables_of"]
+__all__ = ["Packet", "batches_of_buckets", "pack", "tables_of"]
 
 Array = np.ndarray[Any, Any]
 Batch = Any  # pyarrow.RecordBatch
 Table = Any  # pyarrow.Table
-PACKED_BYTES = 1 << 25  # of rows that are packed together: more make larger blocks
+PACKED_BYTES = 1 << 25  # of rows that are packed together: more make larger packets
 BATCH_BYTES = 1 << 26  # of rows that are handed out together: fewer make more calls
 SMALL = 1 << 16  # up to here NumPy sorts numbers by their digits
 
 
-class Block(NamedTuple):
+class Packet(NamedTuple):
     """Rows of one bucket, and where they were met."""
 
     side: str
@@ -52,7 +52,7 @@ def tables_of(batches: Iterable[Batch], n_bytes: int) -> Iterator[Table]:
 
 
 def pack(batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: int) -> Iterator[Batch]:
-    """Blocks of the rows of some batches, a row per block; `users` are the columns that make a user."""
+    """Packets of the rows of some batches, a row per packet; `users` are the columns that make a user."""
     import pyarrow as pa
 
     for table in tables_of(batches, PACKED_BYTES):
@@ -103,12 +103,12 @@ def _narrow(table: Table) -> Table:
     return table
 
 
-def _read(block: Block, schemas: dict[bytes, Any]) -> Batch:
+def _read(packet: Packet, schemas: dict[bytes, Any]) -> Batch:
     import pyarrow as pa
 
-    if block.schema not in schemas:
-        schemas[block.schema] = pa.ipc.read_schema(pa.py_buffer(block.schema))
-    return pa.ipc.read_record_batch(pa.py_buffer(block.rows), schemas[block.schema])
+    if packet.schema not in schemas:
+        schemas[packet.schema] = pa.ipc.read_schema(pa.py_buffer(packet.schema))
+    return pa.ipc.read_record_batch(pa.py_buffer(packet.rows), schemas[packet.schema])
 
 
 def _join(batches: Sequence[Batch], empty: Table) -> Table:
@@ -120,8 +120,8 @@ def _join(batches: Sequence[Batch], empty: Table) -> Table:
     return pa.concat_tables([pa.Table.from_batches([batch]).cast(empty.schema) for batch in batches])
 
 
-def batches_of_buckets(blocks: Iterable[Block], empty: Mapping[str, Table]) -> Iterator[dict[str, Table]]:
-    """Tables of whole buckets by side, from blocks in the order of buckets; `empty` where a side has none."""
+def batches_of_buckets(packets: Iterable[Packet], empty: Mapping[str, Table]) -> Iterator[dict[str, Table]]:
+    """Tables of whole buckets by side, from packets in the order of buckets; `empty` where a side has none."""
     schemas: dict[bytes, Any] = {}
     held: dict[str, list[Batch]] = {}
     size, bucket = 0, -1
@@ -129,12 +129,12 @@ def batches_of_buckets(blocks: Iterable[Block], empty: Mapping[str, Table]) -> I
     def tables() -> dict[str, Table]:
         return {side: _join(held[side], none) if side in held else none for side, none in empty.items()}
 
-    for block in blocks:
-        if size >= BATCH_BYTES and block.bucket != bucket:
+    for packet in packets:
+        if size >= BATCH_BYTES and packet.bucket != bucket:
             yield tables()
             held, size = {}, 0
-        bucket = block.bucket
-        held.setdefault(block.side, []).append(_read(block, schemas))
-        size += len(block.rows)
+        bucket = packet.bucket
+        held.setdefault(packet.side, []).append(_read(packet, schemas))
+        size += len(packet.rows)
     if held:
         yield tables()
