@@ -1,6 +1,7 @@
 """What may know of what: read from the sources, and from a fresh interpreter."""
 
 import ast
+import graphlib
 import inspect
 import re
 import runpy
@@ -36,6 +37,7 @@ LAYERS = (
     ("exceptions", "_version"),
 )
 HEIGHTS = {package: -at for at, line in enumerate(LAYERS) for package in line}
+LINES_OF_FILE = 600
 LINES, LINES_OF_KERNEL = 70, 40  # of a function at most, its docstring aside
 LONG_KERNELS = {"collect_block", "collect_scores", "run_program"}  # still to be cut
 ENTRIES = 28  # of the package at most, so that `ls` shows the architecture
@@ -55,24 +57,26 @@ class Import(NamedTuple):
     module: str
     line: int
     runs_on_import: bool
+    for_types: bool
 
 
 def is_for_types_only(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
-def imports_of(node: ast.AST, *, runs_on_import: bool = True) -> Iterator[Import]:
+def imports_of(node: ast.AST, *, inside: bool = False, for_types: bool = False) -> Iterator[Import]:
     """Every import in a syntax tree, those in functions and for type checks too."""
+    found: list[str] = []
     if isinstance(node, ast.Import):
-        for alias in node.names:
-            yield Import(alias.name, node.lineno, runs_on_import)
+        found = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
         assert node.level == 0, "relative import"
-        for alias in node.names:
-            yield Import(f"{node.module}.{alias.name}", node.lineno, runs_on_import)
-    inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or is_for_types_only(node)
+        found = [f"{node.module}.{alias.name}" for alias in node.names]
+    for module in found:
+        yield Import(module, node.lineno, not (inside or for_types), for_types)  # type: ignore[attr-defined]
+    inside |= isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
     for child in ast.iter_child_nodes(node):
-        yield from imports_of(child, runs_on_import=runs_on_import and not inside)
+        yield from imports_of(child, inside=inside, for_types=for_types or is_for_types_only(node))
 
 
 def tree_of(path: Path) -> ast.Module:
@@ -98,8 +102,25 @@ def test_imports_point_down(path: Path) -> None:
             assert HEIGHTS[own] > HEIGHTS[other], f"line {found.line} imports {found.module}"
 
 
+def test_no_modules_import_one_another() -> None:
+    """Imports for type checks may go round; those in functions may not."""
+    modules = {module_of(path): path for path in SOURCES}
+    arrows = {
+        name: {next(m for m in (i.module, i.module.rpartition(".")[0]) if m in modules) for i in own} - {"fastrec"}
+        for name, path in modules.items()
+        if (own := [i for i in imports_of(tree_of(path)) if i.module.startswith("fastrec.") and not i.for_types])
+    }
+    assert arrows["fastrec.api"] > {"fastrec.evaluation.lists"}
+    del arrows["fastrec"]  # it imports names when they are first used
+    graphlib.TopologicalSorter(arrows).prepare()  # raises CycleError
+
+
 def test_the_package_fits_a_screen() -> None:
     assert len([path for path in PACKAGE.iterdir() if path.name != "__pycache__"]) <= ENTRIES
+
+
+def test_no_file_is_too_long() -> None:
+    assert not {path.name for path in SOURCES if len(path.read_text(encoding="utf-8").splitlines()) > LINES_OF_FILE}
 
 
 ON_IMPORT = {

@@ -109,7 +109,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     fastrec compare monday.fastrec today=recs.csv --truth t.csv -m ndcg@10
     """  # noqa: D301 - click's mark for lines to keep, a backspace
     from fastrec.comparison.compare import compare
-    from fastrec.report.report import check_resampling
+    from fastrec.report.values import check_resampling
 
     if len(systems) < 2:
         raise click.UsageError("compare needs two systems or more, as in old=a.parquet new=b.parquet")

@@ -11,12 +11,13 @@ from fastrec.comparison.comparison import Comparison, ComparisonRow, Correction,
 from fastrec.comparison.pairing import PairedValues, listed_names
 from fastrec.exceptions import InputError, InputTypeError, shown, warn
 from fastrec.metrics.directions import Direction
-from fastrec.report.report import Report, check_resampling
+from fastrec.report.report import Report
 from fastrec.report.significance import (
     CORRECTIONS,
     TESTS,
     correct,
 )
+from fastrec.report.values import check_resampling
 from fastrec.runtime.launch import resolve_threads
 from fastrec.show.views import (
     alpha,

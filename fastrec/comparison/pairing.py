@@ -15,7 +15,7 @@ from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.users import alike
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
-from fastrec.report.report import Report, why_no_mean
+from fastrec.report.report import Report
 from fastrec.report.significance import (
     detectable_by,
     detectable_difference,
@@ -23,6 +23,7 @@ from fastrec.report.significance import (
     pair_differences,
     run_test,
 )
+from fastrec.report.values import why_no_mean
 
 __all__ = ["PairedValues", "listed_names"]
 

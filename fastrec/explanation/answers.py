@@ -14,7 +14,8 @@ from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTy
 from fastrec.explanation.explanation import OURS, POLICIES, Side, UserDifference
 from fastrec.explanation.meanings import Meaning
 from fastrec.report.estimates import Estimate
-from fastrec.report.report import Report, is_plain_mean
+from fastrec.report.report import Report
+from fastrec.report.values import is_plain_mean
 
 __all__ = ["Numbers"]
 

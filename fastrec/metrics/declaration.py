@@ -314,8 +314,6 @@ def ranking_metric(
 
     def declare(function: Formula) -> Formula:
         builtin = str(function.__module__).startswith("fastrec.metrics.")
-        if not builtin:
-            known_metrics()  # so that no name of theirs can be taken
         metric = Metric(
             name=function.__name__ if name is None else check_text("name", name),
             formula=function,
@@ -424,9 +422,7 @@ def _allowed(hint: Any) -> tuple[tuple[str, ...], str | None]:
 
 
 def ranking_metrics() -> dict[str, Metric]:
-    """The metrics of lists by name, in the order of declaration."""
-    import fastrec.metrics  # noqa: F401 - declares the built-in ones
-
+    """The metrics of lists by name, in the order of declaration: the built-in ones come with this package."""
     return _metrics
 
 

@@ -1,0 +1,205 @@
+"""The numbers of an evaluation: means, intervals, groups, values of users."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastrec.checks import check_choice, check_level, whole_number
+from fastrec.exceptions import InputError, shown
+from fastrec.report.doubts import doubts
+from fastrec.report.estimates import ByMetric, Estimate
+from fastrec.report.plain import with_rest
+from fastrec.report.soundness import NAN_POLICIES, SLACK, known_calls, values_of_settings
+
+__all__ = ["Label", "ReportValues", "check_resampling", "is_plain_mean", "why_no_mean"]
+
+Label = str | int
+INTERVALS = ("normal", "bootstrap")
+MAX_ROUNDS = 10**7
+MAX_SEED = 2**64 - 1
+
+
+def check_resampling(level: Any, n_rounds: Any, seed: Any) -> dict[str, Any]:
+    """The level of an interval, and the rounds and the seed of resampling, as numbers of Python."""
+    checked: dict[str, Any] = {"level": check_level(level)}
+    for name, value, least, most in (("n_rounds", n_rounds, 1, MAX_ROUNDS), ("seed", seed, 0, MAX_SEED)):
+        number = whole_number(value)
+        if number is None or not least <= number <= most:
+            raise InputError(f"{name} must be a whole number from {least} to {most}, found {shown(value)}")
+        checked[name] = number
+    return checked
+
+
+class ReportValues(Mapping[str, float]):
+    """What a report knows, before anything is written or drawn."""
+
+    def __init__(
+        self,
+        *,
+        estimates: Mapping[str, Estimate],
+        users: dict[str, int],
+        data: dict[str, int | float],
+        settings: dict[str, object],
+        groups: Mapping[str, Mapping[Label, Mapping[str, Estimate]]],
+        per_user: Mapping[str, NDArray[np.float64]] | None,
+        user_ids: NDArray[Any] | None,
+        fastrec_version: str,
+        labels: Mapping[str, NDArray[Any]] | None = None,
+        warnings: Iterable[str] | None = None,
+    ) -> None:
+        names = cast(Mapping[str, str], settings.get("names", {}))
+        self.estimates = ByMetric(estimates, names)
+        self.users = users
+        self.data = data
+        self.settings = settings
+        self.groups = {
+            grouping: {label: ByMetric(with_rest(estimates), names) for label, estimates in by_label.items()}
+            for grouping, by_label in groups.items()
+        }
+        self._per_user = None if per_user is None else ByMetric(per_user, names)
+        self.user_ids = user_ids
+        self.labels = dict(labels or {})
+        self.fastrec_version = fastrec_version
+        self._warnings = doubts(data) if warnings is None else list(warnings)
+
+    # A Mapping compares its values, and NaN differs from itself: reports compare as objects instead.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __getitem__(self, name: str) -> float:
+        """The mean of a metric; any spelling of its name finds it.
+
+        >>> import fastrec
+        >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["ndcg@2"])
+        >>> report["ndcg(gain=linear)@2"] == report["ndcg@2"]
+        True
+        >>> "recall@2" in report
+        False
+        """
+        return self.estimates[name].mean
+
+    def __iter__(self) -> Iterator[str]:
+        """Canonical metric texts, in the order in which they were asked for."""
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        """How many metrics there are."""
+        return len(self.estimates)
+
+    @property
+    def per_user(self) -> dict[str, NDArray[np.float64]]:
+        """Each user's value of each metric: {metric: float64 (n_users,)}, NaN where not counted.
+
+        >>> import fastrec
+        >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], []]
+        >>> fastrec.evaluate(recs, truth, ["precision@2"], per_user=True).per_user["precision@2"]
+        array([0.5, nan])
+        """
+        if self._per_user is None:
+            raise InputError("per-user values were not kept: evaluate(..., per_user=True)")
+        return self._per_user
+
+    @property
+    def has_values(self) -> bool:
+        """Whether the values of users were kept."""
+        return self._per_user is not None
+
+    def name_of(self, name: str) -> str:
+        """The canonical text of a metric, by any spelling that finds it.
+
+        >>> import fastrec
+        >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["ndcg@2"]).name_of("ndcg( gain=linear )@2")
+        'ndcg@2'
+        """
+        wanted = self.estimates[name]
+        return next(text for text, estimate in self.estimates.items() if estimate is wanted)
+
+    def std_error(self, name: str) -> float:
+        """The standard error of a metric's mean over users; NaN for fewer than two users.
+
+        >>> import fastrec
+        >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]]
+        >>> fastrec.evaluate(recs, truth, ["precision@2"]).std_error("precision@2")
+        0.25
+        """
+        return self.estimates[name].std_error
+
+    def interval(
+        self, name: str, level: float = 0.95, method: str = "normal", *, n_rounds: int = 10_000, seed: int = 0
+    ) -> tuple[float, float]:
+        """The confidence interval of a metric over users.
+
+        ``method="normal"`` is mean ± z * std_error; the standard error of a ratio of sums, such as a pooled metric or
+        `gauc`, is that of the delta method. ``method="bootstrap"`` draws users with replacement ``n_rounds`` times
+        (Efron 1979) and takes percentiles: for skewed values of few users. It needs values of users, whose plain mean
+        the metric must be; a seed gives the same bits for any number of threads.
+
+        >>> import fastrec
+        >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]]
+        >>> low, high = fastrec.evaluate(recs, truth, ["precision@2"]).interval("precision@2", level=0.8)
+        >>> round(low, 3), round(high, 3)
+        (0.43, 1.07)
+        """
+        check_choice("method", method, INTERVALS)
+        if method == "normal":
+            return self.estimates[name].interval(level)
+        if not self.is_mean(name):
+            why = f"no plain mean of users' values, which the bootstrap needs{why_no_mean(self, name)}"
+            raise InputError(f"{self.name_of(name)} is {why}")
+        from fastrec.report.significance import run_test
+        from fastrec.runtime.launch import resolve_threads
+
+        values = self.per_user[name]
+        options = check_resampling(level, n_rounds, seed)
+        found = run_test(values[~np.isnan(values)], "bootstrap", n_threads=resolve_threads(None), **options)
+        return found.low, found.high
+
+    def is_mean(self, name: str) -> bool:
+        """Whether a metric is the plain mean of the values of its users, which a report must have kept.
+
+        A metric that is declared otherwise, as a pooled one, is none even where the numbers agree by chance.
+
+        >>> import fastrec
+        >>> metrics = ["recall@2", "recall(average=pooled)@2"]
+        >>> report = fastrec.evaluate([[1, 2], [3]], [[1], [3, 4]], metrics, per_user=True)
+        >>> [report.is_mean(name) for name in metrics]
+        [True, False]
+        """
+        declared = values_of_settings(known_calls([self.name_of(name)]), self.settings).values()
+        if not all(value.is_mean_of_users for value in declared):
+            return False
+        return is_plain_mean(self.per_user[name], self[name])
+
+    @property
+    def warnings(self) -> list[str]:
+        """Each reason to doubt the numbers, a sentence each; usually empty.
+
+        It has every `FastrecWarning` that the call gave, and every form and copy of the report has it.
+
+        >>> import fastrec
+        >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["hits"]).warnings
+        []
+        """
+        return list(self._warnings)
+
+
+def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:
+    """Whether a number is the mean of values (n_users,), those left out that are NaN."""
+    counted = values[~np.isnan(values)]
+    if len(counted) == 0:
+        return math.isnan(mean)
+    return math.isclose(counted.mean(), mean, rel_tol=SLACK, abs_tol=SLACK * float(np.abs(counted).max()))
+
+
+def why_no_mean(report: ReportValues, name: str) -> str:
+    """What in the call made a metric another number than the mean of its users' values, to end an error with."""
+    if math.isnan(report[name]):
+        policies = [f"{policy}='nan'" for policy in NAN_POLICIES if report.settings.get(policy) == "nan"]
+        makers = " and ".join(policies)
+        return f"; its mean is NaN, as {makers} makes it" if policies else "; its mean is NaN"
+    return "; its mean is weighted by user_weight" if report.settings.get("weighted") else ""
