@@ -47,7 +47,7 @@ def written(layers: tuple[tuple[str, ...], ...]) -> str:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "project"))
     from test_architecture import LAYERS
 
     (ROOT / "CONTRIBUTING.md").write_text(written(LAYERS), encoding="utf-8")

@@ -1,0 +1,5 @@
+"""Helpers assert, too: pytest shows what their assertions compared."""
+
+import pytest
+
+pytest.register_assert_rewrite("support", "fuzz")

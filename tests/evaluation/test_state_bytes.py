@@ -1,0 +1,536 @@
+"""An evaluator as bytes: equal on the other side, refused where it cannot be."""
+
+import functools
+import io
+import json
+import struct
+import subprocess
+import sys
+import tracemalloc
+import warnings
+import zipfile
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec.evaluation import state
+from fastrec.metrics import declaration
+from support.bits import mean_bits, user_bits
+from support.list_calls import for_kind, random_log, recs_of, truth_of
+from support.row_users import ORDER_OF_ROWS, USERS
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+
+N_USERS = 200
+LOG = random_log("integer", N_USERS, seed=9)
+TEXTS = [ask.text for ask in for_kind("integer")][::7]
+FULL = {"metrics": TEXTS, "per_user": True, "n_items": 100, "min_gain": 1.0, "no_recs": "nan"}
+
+
+def lists_evaluator(ids: Any = None, users: slice = slice(None), **options: Any) -> fastrec.Evaluator:
+    evaluator = fastrec.Evaluator(**(FULL | options))
+    chosen = range(N_USERS)[users]
+    recs, truth = recs_of(LOG), truth_of(LOG)
+    evaluator.update(
+        [row_of(recs, u) for u in chosen],
+        pairs_of(truth, chosen),
+        user_ids=None if ids is None else ids[users],
+        groups={"half": np.arange(N_USERS)[users] % 2, "name": np.array(["a", "b", "ö"] * N_USERS)[:N_USERS][users]},
+        user_weight=1.0 + np.arange(N_USERS)[users] % 3,
+    )
+    return evaluator
+
+
+def row_of(recs: Any, u: int) -> Any:
+    items, indptr = recs[:2]
+    return items[indptr[u] : indptr[u + 1]].tolist()
+
+
+def pairs_of(truth: Any, chosen: range) -> Any:
+    items, indptr, gains = truth
+    rows = np.concatenate([np.arange(indptr[u], indptr[u + 1]) for u in chosen]) if len(chosen) else np.zeros(0, int)
+    return items[rows], np.cumsum([0, *(indptr[u + 1] - indptr[u] for u in chosen)]), gains[rows]
+
+
+def scores_evaluator(users: slice = slice(None), *, row_weights: bool = False) -> fastrec.ScoreEvaluator:
+    evaluator = fastrec.ScoreEvaluator([*ORDER_OF_ROWS, "rmse"], per_user=True)
+    call = USERS.call(users, row_weights=row_weights)
+    evaluator.update(**call, user_ids=np.array([f"u{u}" for u in range(len(USERS.labels))])[users])
+    return evaluator
+
+
+def assert_same(found: fastrec.Report, expected: fastrec.Report) -> None:
+    assert mean_bits(found.estimates) == mean_bits(expected.estimates)
+    assert user_bits(found) == user_bits(expected)
+    assert found.to_dict() == expected.to_dict()
+    assert (found.user_ids is None) == (expected.user_ids is None)
+    if found.user_ids is not None:
+        assert expected.user_ids is not None
+        assert found.user_ids.tolist() == expected.user_ids.tolist()
+
+
+MAKERS: dict[str, Any] = {
+    "lists": lists_evaluator,
+    "integer ids": functools.partial(lists_evaluator, np.arange(N_USERS) + 2**60),
+    "text ids": functools.partial(lists_evaluator, np.array([f"ü{u}" for u in range(N_USERS)])),
+    "scores": scores_evaluator,
+    "weighted scores": functools.partial(scores_evaluator, row_weights=True),
+}
+
+
+@pytest.mark.parametrize("kind", list(MAKERS))
+def test_the_same_on_the_other_side(kind: str) -> None:
+    evaluator = MAKERS[kind]()
+    again = type(evaluator).from_bytes(evaluator.to_bytes())
+    assert_same(again.result(), evaluator.result())
+    assert again.to_bytes() == evaluator.to_bytes()
+
+
+@pytest.mark.parametrize("kind", list(MAKERS))
+def test_parts_that_travelled_merge_to_the_whole(kind: str) -> None:
+    whole = MAKERS[kind]()
+    parts = [MAKERS[kind](users=part) for part in (slice(70), slice(70, 71), slice(71, None))]
+    first, *others = (type(part).from_bytes(part.to_bytes()) for part in parts)
+    for other in others:
+        first.merge(other)
+    assert_same(first.result(), whole.result())
+
+
+def test_before_the_first_batch() -> None:
+    again = fastrec.Evaluator.from_bytes(fastrec.Evaluator(["ndcg"], k=[5, 10]).to_bytes())
+    again.update([[1, 2]], [[2]])
+    assert list(again.result()) == ["ndcg@5", "ndcg@10"]
+
+
+def test_users_are_remembered() -> None:
+    ids = np.arange(N_USERS)
+    again = fastrec.Evaluator.from_bytes(lists_evaluator(ids, slice(9)).to_bytes())
+    with pytest.raises(fastrec.InputError, match="a user comes whole"):
+        again.merge(lists_evaluator(ids, slice(8, 20)))
+
+
+def test_other_settings_are_refused_when_merged() -> None:
+    again = fastrec.Evaluator.from_bytes(lists_evaluator().to_bytes())
+    with pytest.raises(fastrec.InputError, match="no_recs is 'nan' here and 'skip' there"):
+        again.merge(lists_evaluator(no_recs="skip"))
+
+
+def test_another_process_reads_it(tmp_path: Any) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(scores_evaluator().to_bytes())
+    code = (
+        "import sys, fastrec; print(fastrec.ScoreEvaluator.from_bytes(open(sys.argv[1], 'rb').read()).result()['auc'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert float(done.stdout) == scores_evaluator().result()["auc"]
+
+
+def test_it_is_compact() -> None:
+    """A few hundred bytes per metric, whatever the number of users."""
+    evaluator = fastrec.Evaluator(["ndcg", "recall"], k=[5, 10])
+    items = np.tile(np.arange(10), 50_000)
+    evaluator.update((items, np.arange(50_001) * 10), (items, np.arange(50_001) * 10))
+    assert len(evaluator.to_bytes()) < 4000
+
+
+# What is refused
+
+
+def changed(data: bytes, **fields: Any) -> bytes:
+    """The bytes with fields of the document replaced."""
+    with np.load(io.BytesIO(data)) as members:
+        arrays = {name: members[name] for name in members.files}
+    document = json.loads(arrays.pop("evaluator").tobytes()) | fields
+    out = io.BytesIO()
+    np.savez(out, evaluator=np.frombuffer(json.dumps(document).encode(), np.uint8), **arrays)
+    return out.getvalue()
+
+
+def test_damaged_bytes() -> None:
+    data = lists_evaluator(np.arange(N_USERS)).to_bytes()
+    for cut in range(0, len(data), 97):
+        with pytest.raises(fastrec.InputError, match="state"):
+            fastrec.Evaluator.from_bytes(data[:cut])
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(data), 300):
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        try:
+            again = fastrec.Evaluator.from_bytes(bytes(flipped))
+        except fastrec.FastrecError:
+            continue
+        assert again.result().to_dict() == lists_evaluator(np.arange(N_USERS)).result().to_dict()  # a date, say
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"kind": "ScoreEvaluator"}, "holds a ScoreEvaluator: use ScoreEvaluator.from_bytes"),
+        ({"state": 3}, "format 3"),
+        ({"metrics": ["recall"]}, "computed otherwise"),
+        ({"settings": {"ties": "no"}}, "ties must be"),
+        ({"metrics": ["nothing"]}, "nothing"),
+        ({"seen": {}}, "not a state"),
+        ({"facts": 7}, "not a state"),
+    ],
+)
+def test_what_does_not_fit(fields: dict[str, Any], match: str) -> None:
+    data = lists_evaluator().to_bytes()
+    with pytest.raises(fastrec.FastrecError, match=match):
+        fastrec.Evaluator.from_bytes(changed(data, **fields))
+
+
+def test_columns_of_other_lengths() -> None:
+    data = scores_evaluator().to_bytes()
+    out = io.BytesIO()
+    with np.load(io.BytesIO(data)) as members:
+        np.savez(out, **{n: members[n][:-1] if n.endswith("positives") else members[n] for n in members.files})
+    with pytest.raises(fastrec.InputError, match="different lengths"):
+        fastrec.ScoreEvaluator.from_bytes(out.getvalue())
+
+
+def test_nothing_in_it_is_run() -> None:
+    out = io.BytesIO()
+    np.savez(out, evaluator=np.array([{"kind": "Evaluator"}], dtype=object))
+    with pytest.raises(fastrec.InputError, match="not the state of an evaluator"):
+        fastrec.Evaluator.from_bytes(out.getvalue())
+
+
+def archive(members: dict[str, bytes], *, times: int = 1) -> bytes:
+    """A compressed archive, each member so many times in its directory."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that a name stands twice
+        for name, content in members.items():
+            for _ in range(times):
+                file.writestr(f"{name}.npy", content)
+    return out.getvalue()
+
+
+def header(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": descr, "fortran_order": False, "shape": shape})
+    return out.getvalue()
+
+
+def overlapping() -> bytes:
+    """A directory of a thousand members that are all the same 10 MB of zeros."""
+    data = archive({"a": header((1_250_000,)) + bytes(10_000_000)})
+    entry = data[data.index(b"PK\x01\x02") : data.index(b"PK\x05\x06")]
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1000, 1000, 1000 * len(entry), data.index(b"PK\x01\x02"), 0)
+    return data[: data.index(b"PK\x01\x02")] + entry * 1000 + end
+
+
+LYING = {
+    "a huge array": lambda: archive({"evaluator": header((10**9,))}),
+    "a huge shape": lambda: archive({"evaluator": header((2**40, 2**40)) + bytes(80)}),
+    "a negative shape": lambda: archive({"evaluator": header((-1,)) + bytes(80)}),
+    "elements without bytes": lambda: archive({"evaluator": header((10**12,), "<U0")}),
+    "objects": lambda: archive({"evaluator": header((10,), "|O") + bytes(80)}),
+    "more bytes than it says": lambda: archive({"evaluator": header((1,)) + bytes(10_000_000)}),
+    "members on top of each other": overlapping,
+    "no array": lambda: archive({"evaluator": b"{}"}),
+}
+
+
+@pytest.mark.parametrize("name", LYING)
+def test_sizes_that_are_claimed_are_not_believed(name: str, tmp_path: Any) -> None:
+    """What is refused has not made room for what it claims to be."""
+    data = LYING[name]()
+    path = tmp_path / "report.npz"
+    path.write_bytes(data)
+    tracemalloc.start()
+    try:
+        for call in (lambda: fastrec.Evaluator.from_bytes(data), lambda: fastrec.load(path)):
+            with pytest.raises(fastrec.InputError, match=r"not the state|not a readable fastrec report"):
+                call()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3_000_000
+
+
+def test_what_is_unpacked_is_at_most_what_deflate_can_hold() -> None:
+    """Zeros, the smallest of all, are read; the same file with a larger size in its directory is not."""
+    evaluator = fastrec.Evaluator("mrr", per_user=True)
+    users = 200_000
+    evaluator.update(
+        (np.zeros(users, np.int64), np.arange(users + 1)), (np.ones(users, np.int64), np.arange(users + 1))
+    )
+    data = evaluator.to_bytes()
+    assert len(data) * 100 < 8 * users
+    assert fastrec.Evaluator.from_bytes(data).result().per_user["mrr"].tolist() == [0.0] * users
+
+
+@pytest.mark.parametrize("data", ["text", None, 3, [1]])
+def test_what_is_not_bytes(data: Any) -> None:
+    with pytest.raises(fastrec.InputTypeError, match="from_bytes takes what to_bytes gave"):
+        fastrec.Evaluator.from_bytes(data)
+
+
+def test_ids_that_cannot_be_kept() -> None:
+    evaluator = fastrec.Evaluator(["recall"])
+    evaluator.update({(1, "a"): [1]}, {(1, "a"): [1]})
+    with pytest.raises(fastrec.InputError, match="only text and integer user_ids"):
+        evaluator.to_bytes()
+
+
+def declare_share(of: str) -> None:
+    def share(s: Any) -> Any:
+        """Share of hits."""
+        return s.hits / (s.k if of == "k" else s.n_rel)
+
+    fastrec.ranking_metric(range=(0, 1))(share)
+
+
+def test_a_metric_of_ones_own() -> None:
+    declare_share("k")
+    evaluator = fastrec.Evaluator(["share@2"])
+    evaluator.update([[1, 2]], [[1]])
+    data = evaluator.to_bytes()
+    assert fastrec.Evaluator.from_bytes(data).result()["share@2"] == 0.5
+    declaration.ranking_metrics().pop("share")
+    declaration.forget_parsed()
+    with pytest.raises(fastrec.MetricError, match="unknown metric 'share'"):
+        fastrec.Evaluator.from_bytes(data)
+    declare_share("n_rel")
+    with pytest.raises(fastrec.InputError, match="computed otherwise"):
+        fastrec.Evaluator.from_bytes(data)
+
+
+def with_members(data: bytes, **members: bytes) -> bytes:
+    """The archive with members replaced as they are."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, members.get(name.removesuffix(".npy"), old.read(name)))
+    return out.getvalue()
+
+
+def test_a_member_that_is_no_array() -> None:
+    with pytest.raises(fastrec.InputError, match="magic string"):
+        fastrec.Evaluator.from_bytes(with_members(lists_evaluator().to_bytes(), per_user=b"no array"))
+
+
+def test_sums_that_no_users_have() -> None:
+    evaluator = fastrec.Evaluator(["ndcg"])
+    evaluator.update([[1]], [[1]])
+    data = evaluator.to_bytes()
+    with np.load(io.BytesIO(data)) as members:
+        sizes = members["sizes"]
+    huge = {"sizes": np.full_like(sizes, 500), "digits": np.full(500 * len(sizes), 127, np.uint8)}
+    forged = io.BytesIO()
+    with np.load(io.BytesIO(data)) as members:
+        np.savez(forged, **{name: huge.get(name, members[name]) for name in members.files})
+    with pytest.raises(fastrec.InputError, match="ndcg of this state has sums that no users have"):
+        fastrec.Evaluator.from_bytes(forged.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("positives", lambda own: own.astype(np.float64)),
+        ("positives", lambda own: own - 1_000),
+        ("scores", lambda own: own[::-1]),
+        ("scores", lambda own: own * np.nan),
+        ("scores", lambda own: own.astype(np.float32)),
+    ],
+)
+def test_sorted_rows_that_are_none(name: str, column: Any) -> None:
+    """Kernels trust their types, order and signs."""
+    forged = io.BytesIO()
+    with np.load(io.BytesIO(scores_evaluator().to_bytes())) as members:
+        np.savez(forged, **{n: column(members[n]) if n == f"runs_0_{name}" else members[n] for n in members.files})
+    with pytest.raises(fastrec.InputError, match="sorted rows"):
+        fastrec.ScoreEvaluator.from_bytes(forged.getvalue())
+
+
+def forged(evaluator: Any, change: Any, **arrays: Any) -> bytes:
+    """The bytes of an evaluator, its document and members changed by functions."""
+    out = io.BytesIO()
+    with np.load(io.BytesIO(evaluator.to_bytes())) as members:
+        found = {name: arrays.get(name, lambda own: own)(members[name]) for name in members.files}
+    document = json.loads(found.pop("evaluator").tobytes())
+    change(document)
+    np.savez(out, evaluator=np.frombuffer(json.dumps(document).encode(), np.uint8), **found)
+    return out.getvalue()
+
+
+FORGED: dict[str, Any] = {
+    "like is null": lambda own: own.update(like=None),
+    "gaps that are treated in no known way": lambda own: own.update(like={"rank_gaps": "keeps"}),
+    "facts of two dimensions": lambda own: own["seen"].update(facts=[own["seen"]["facts"]] * 3),
+    "facts below 0": lambda own: own["seen"].update(facts=[-1] * 7),
+    "users below 0": lambda own: own["seen"].update(users=-5),
+    "users that are true": lambda own: own["seen"].update(users=True),
+    "more users than there are": lambda own: own["seen"].update(users=2**70),
+    "groups 1 and '1'": lambda own: own["seen"].update(groups=[["g", 0], ["g", "0"], *own["seen"]["groups"][2:]]),
+    "groups of one name": lambda own: own["seen"].update(groups=[own["seen"]["groups"][0]] * 4),
+    "a group that is a list": lambda own: own["seen"]["groups"].__setitem__(0, ["half", [1]]),
+    "a kind without a name": lambda own: own.update(kind=""),
+    "a format of text": lambda own: own.update(state="2"),
+    "another format without a version": lambda own: own.update(state=3, fastrec=None),
+    "metrics that are a number": lambda own: own.update(metrics=7),
+    "settings that are a list": lambda own: own.update(settings=[1]),
+    "no settings": lambda own: own.pop("settings"),
+    "hints that are numbers": lambda own: own.update(hints=[1]),
+    "a hint of a user that is a list": lambda own: own.update(hints=[["text", "rec_lists_with_gaps", [[1], "more"]]]),
+    "fewer users in all than in groups": lambda own: own["seen"].update(users=N_USERS // 2),
+    "facts that are text": lambda own: own.update(facts={"rec_rows": "1"}),
+}
+FORGED_ARRAYS: dict[str, Any] = {
+    "a row of values short": {"per_user": lambda own: own[:-1]},
+    "values that are dates": {"per_user": lambda own: own.astype("M8[s]")},
+    "values that are float32": {"per_user": lambda own: own.astype(np.float32)},
+    "values above the range": {"per_user": lambda own: own + 2},
+    "values below the range": {"per_user": lambda own: own - 2},
+    "sums below 0": {"digits": lambda own: own ^ 0xFF},
+    "groups of more users than all": {"counts": lambda own: np.maximum(own, own[:1])},
+    "counts below 0": {"counts": lambda own: -own},
+    "counts past the users": {"counts": lambda own: own + 10**6},
+    "a user twice": {"user_ids": lambda own: own * 0},
+    "users that are dates": {"user_ids": lambda own: own.astype("M8[s]")},
+    "labels of no group": {"labels_0": lambda own: own + 7},
+    "labels that are dates": {"labels_0": lambda own: own.astype("M8[s]")},
+}
+
+
+@pytest.mark.parametrize("name", [*FORGED, *FORGED_ARRAYS])
+def test_a_forged_state_is_refused_when_it_is_read(name: str) -> None:
+    evaluator = lists_evaluator(np.arange(N_USERS))
+    data = forged(evaluator, FORGED.get(name, lambda own: None), **FORGED_ARRAYS.get(name, {}))
+    with pytest.raises(fastrec.InputError, match=r"not (a state that this version reads|the state of an evaluator)"):
+        fastrec.Evaluator.from_bytes(data)
+
+
+@pytest.mark.parametrize("per_user", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("at", range(4))
+def test_sums_outside_the_range_of_their_metric_are_refused(
+    at: int, rows: bool, weighted: bool, per_user: bool
+) -> None:
+    """Of all users or of a group, too large or below 0: each total is read, changed and written again."""
+    kind = fastrec.ScoreEvaluator if rows else fastrec.Evaluator
+    evaluator = kind(["ndcg", "recall(average=pooled)@2" if not rows else "gauc"], per_user=per_user)
+    about: Any = {"groups": ["a", "b"] * 4, "user_weight": np.arange(1.0, 9) if weighted else None}
+    if rows:
+        evaluator.update([1, 0] * 8, np.arange(16.0) % 7, np.arange(9) * 2, **about)
+    else:
+        evaluator.update([[1, 2]] * 8, [[1, 3], [2]] * 4, **about)
+    assert kind.from_bytes(evaluator.to_bytes()).result().to_dict() == evaluator.result().to_dict()
+    seen: Any = evaluator._state
+    group, factor = divmod(at, 2)
+    first = seen.plan.position(seen.plan.values[0], 0)
+    seen._totals[group, first, 0] *= (-1, 10)[factor]
+    with pytest.raises(fastrec.InputError, match="not a state that this version reads"):
+        kind.from_bytes(evaluator.to_bytes())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda own: own[:, ::-1],
+        lambda own: own * np.nan,
+        lambda own: np.where(np.arange(own.shape[1]) == 1, 0.999, own),
+        lambda own: np.where(np.arange(own.shape[1]) == 1, np.nan, own),
+        lambda own: np.where(np.arange(own.shape[1]) == 3, 0.5, own),
+        lambda own: np.where(np.arange(own.shape[1]) == 1, np.inf, own),
+    ],
+)
+def test_values_that_contradict_the_sums_are_refused(change: Any) -> None:
+    evaluator = fastrec.Evaluator(["mrr", "recall"], per_user=True)
+    evaluator.update([[1, 2]] * 4, [[1], [2, 3], [9], []], groups=list("abab"))
+    with pytest.raises(fastrec.InputError, match=r"not a state that this version reads: (mrr|recall)"):
+        fastrec.Evaluator.from_bytes(forged(evaluator, lambda own: None, per_user=change))
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 1, 3, 1]])
+def test_values_that_contradict_the_sums_of_a_group_are_refused(weights: Any) -> None:
+    """All users have the same values in another order: without weights, groups have the same means, not the errors."""
+    evaluator = fastrec.Evaluator("mrr", per_user=True)
+    truth = [[1], [2], [9], [2]] if weights is None else [[1], [2], [9], [1]]
+    evaluator.update([[1, 2]] * 4, truth, groups=list("abab"), user_weight=weights)
+    assert fastrec.Evaluator.from_bytes(evaluator.to_bytes()).result().to_dict() == evaluator.result().to_dict()
+    data = forged(evaluator, lambda own: None, per_user=lambda own: own[:, ::-1])
+    says = "standard error" if weights is None else "no mean of its users' values"
+    with pytest.raises(fastrec.InputError, match=f"mrr of group 'a' of 'group' .*{says}"):
+        fastrec.Evaluator.from_bytes(data)
+
+
+@pytest.mark.parametrize("gains", [[5e-324], [5e-324, 1e300], [1e-320, 1e-310, 2e-308], [1e-323] * 1000])
+def test_sums_of_the_smallest_doubles_are_read(gains: list[float]) -> None:
+    """Their squares are cut to nothing, which made the sums look like those of no users."""
+    evaluator = fastrec.Evaluator("cg", min_gain="any", per_user=True)
+    groups = np.arange(len(gains)) % 3
+    evaluator.update([[1]] * len(gains), [{1: gain} for gain in gains], groups=groups)
+    again = fastrec.Evaluator.from_bytes(evaluator.to_bytes())
+    assert again.result().to_dict() == evaluator.result().to_dict()
+
+
+def test_sums_of_a_group_that_no_users_have() -> None:
+    """Of a metric that is no mean of users' values; others are refused when they are read."""
+    evaluator = fastrec.Evaluator("recall(average=pooled)@2")
+    evaluator.update([[1, 2]] * 4, [[1, 3], [2]] * 2, groups=list("abab"))
+    seen: Any = evaluator._state
+    seen._totals[1, seen.plan.position(seen.plan.values[0], 0), 0] *= 10
+    again = fastrec.Evaluator.from_bytes(evaluator.to_bytes())
+    with pytest.raises(fastrec.InputError, match="of this state has sums that no users have"):
+        again.result()
+
+
+def test_an_update_looks_at_the_labels_of_its_own_users_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that are known, however many, are not made texts again."""
+    made: list[Any] = []
+
+    def text(label: Any) -> str:
+        made.append(label)
+        return str(label)
+
+    evaluator = fastrec.Evaluator("mrr")
+    evaluator.update([[1]] * 500, [[1]] * 500, groups=np.arange(500))
+    monkeypatch.setattr(state, "str", text, raising=False)
+    evaluator.update([[1]], [[1]], groups=[7])
+    evaluator.update([[1]], [[1]], groups=[900])
+    assert set(made) == {7, 900}
+
+
+def test_a_hint_of_a_count_that_is_not_there_is_still_read() -> None:
+    hints = [["a text", "nothing", [1, "found"]]]
+    again = fastrec.ScoreEvaluator.from_bytes(forged(scores_evaluator(), lambda own: own.update(hints=hints)))
+    with pytest.warns(fastrec.FastrecWarning, match="^a text$"):
+        assert again.result().warnings == ["a text"]
+
+
+def test_labels_of_batches_may_be_of_two_types() -> None:
+    evaluator = fastrec.Evaluator("mrr", per_user=True)
+    for labels in ([1, 2], ["a", "b\0"]):
+        evaluator.update([[1], [2]], [[1], [3]], groups=labels)
+    again = fastrec.Evaluator.from_bytes(evaluator.to_bytes()).result()
+    assert again.labels["group"].tolist() == evaluator.result().labels["group"].tolist() == [1, 2, "a", "b\0"]
+
+
+@pytest.mark.parametrize("labels", [([1, 2], ["1", "b"]), (["a", "2"], [1, 2])])
+def test_labels_of_batches_that_are_one_text_are_refused_before_a_batch_is_taken(labels: Any) -> None:
+    first, second = labels
+    evaluator, other = (fastrec.Evaluator("mrr", per_user=True) for _ in range(2))
+    evaluator.update([[1], [2]], [[1], [3]], groups=first)
+    other.update([[1], [2]], [[1], [3]], groups=second)
+    before = evaluator.to_bytes()
+    for mix in (lambda: evaluator.update([[1], [2]], [[1], [3]], groups=second), lambda: evaluator.merge(other)):
+        with pytest.raises(fastrec.InputError, match=r"groups\['group'\] has the labels .*two groups of one name"):
+            mix()
+    assert evaluator.to_bytes() == before
+    rows = fastrec.ScoreEvaluator("gauc")
+    rows.update([1, 0] * 2, [0.5, 0.4] * 2, [0, 2, 4], groups=first)
+    with pytest.raises(fastrec.InputError, match="two groups of one name"):
+        rows.update([1, 0] * 2, [0.5, 0.4] * 2, [0, 2, 4], groups=second)
+
+
+@pytest.mark.parametrize("change", [lambda own: own + 2**62, lambda own: np.full_like(own, 2**63 - 1)])
+def test_more_sorted_rows_than_can_be_counted_are_refused(change: Any) -> None:
+    data = forged(scores_evaluator(), lambda own: None, runs_0_positives=change)
+    with pytest.raises(fastrec.InputError, match="sorted rows"):
+        fastrec.ScoreEvaluator.from_bytes(data)

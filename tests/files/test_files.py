@@ -1,0 +1,852 @@
+"""Files: lists, truth and scored logs from Parquet and CSV into arrays, and files that are never half written."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fastrec import Evaluator, evaluate, evaluate_files, evaluate_scores
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, MissingExtraError
+from fastrec.files.columns import ColumnError, ListColumns, RowColumns
+from fastrec.files.lists import evaluate_lists
+from fastrec.files.resources import Resources
+from fastrec.files.tables import open_database
+from fastrec.inputs.users import NO_LABEL
+from support.logs import LISTS, STRANGE, TRUTH, lists, rows
+from support.read_files import read_logs, read_scores
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a text as CSV, or a dict of columns as Parquet; the path as a text."""
+
+    def write_file(content, name=None):
+        path = tmp_path / (
+            name or f"file{len(os.listdir(tmp_path))}.{'csv' if isinstance(content, str) else 'parquet'}"
+        )
+        if isinstance(content, str):
+            path.write_bytes(content.encode())
+        else:
+            pq.write_table(pa.table(content), path)
+        return str(path)
+
+    return write_file
+
+
+@pytest.fixture
+def read(write):
+    """Write lists and truth, and read them."""
+
+    def read_both(recs, truth, *, exclude=None, **columns):
+        seen = None if exclude is None else write(exclude)
+        return read_logs(write(recs), write(truth), ListColumns(**columns), exclude=seen)
+
+    return read_both
+
+
+# Users and items
+
+
+@pytest.mark.parametrize(
+    ("recs", "truth"),
+    [
+        (LISTS, TRUTH),
+        ({"user_id": [1, 1, 2], "item_id": [5, 6, 7]}, {"user_id": [1, 2], "item_id": [6, 7]}),
+        (LISTS, {"user_id": [1, 2], "item_id": [6, 7]}),
+        ({"user_id": [1, 1, 2], "item_id": [5, 6, 7]}, TRUTH),
+        (LISTS.replace(",", "\t"), TRUTH.replace(",", ";")),
+        (LISTS.replace("\n", "\r\n"), TRUTH.replace(",", "|").rstrip("\n")),
+        ("\ufeff" + LISTS, TRUTH + "\n\n"),
+    ],
+)
+def test_integers_stay_integers_in_every_kind_of_file(read, recs, truth):
+    logs = read(recs, truth)
+    assert lists(logs.recs) == [[5, 6], [7]]
+    assert lists(logs.truth) == [[6], [7]]
+    assert logs.user_ids.tolist() == [1, 2]
+    assert logs.groups == {} and logs.exclude is None
+
+
+def test_users_of_either_file_are_there_in_both(read):
+    logs = read("user_id,item_id\n9,5\n1,6\n9,7\n", "user_id,item_id\n4,1\n1,2\n4,3\n")
+    assert logs.user_ids.tolist() == [1, 4, 9]
+    assert lists(logs.recs) == [[6], [], [5, 7]]
+    assert lists(logs.truth) == [[2], [1, 3], []]
+
+
+def test_text_items_become_codes_in_the_order_of_their_bytes(read):
+    items = ["x", "é", "\U0001f600", "Z", "", "\uffff"]
+    logs = read({"user_id": ["ü", "z", "a", "a", "a"], "item_id": items[:5]}, {"user_id": ["z"], "item_id": items[5:]})
+    code = {item: code for code, item in enumerate(sorted(items, key=str.encode))}
+    assert logs.user_ids.tolist() == ["a", "z", "ü"]
+    assert lists(logs.recs) == [[code[item] for item in items[2:5]], [code["é"]], [code["x"]]]
+    assert lists(logs.truth) == [[], [code["\uffff"]], []]
+
+
+def test_text_ids_keep_their_zeros(read):
+    logs = read("user_id,item_id\n01,007\n1,7\n1,07\n", "user_id,item_id\n01,7\n1,007\n")
+    assert logs.user_ids.tolist() == ["01", "1"]
+    assert lists(logs.recs) == [[0], [2, 1]]  # 007, 07, 7
+    assert lists(logs.truth) == [[2], [0]]
+
+
+@pytest.mark.parametrize("truth", ["user_id,item_id\n1,7\n", {"user_id": [1], "item_id": [7]}])
+def test_text_with_zeros_is_never_matched_with_integers(read, truth):
+    with pytest.raises(InputTypeError, match=r"item ids cannot be matched: .* integers, .* text such as '007'"):
+        read("user_id,item_id\n1,007\n1,012\n", truth)
+
+
+def test_digits_in_a_csv_are_text_where_the_other_file_has_text(read):
+    """An ISBN ends in a digit or in X; a file that happens to have only digits must still match."""
+    assert lists(read("user_id,item_id\n1,1234\n1,123X\n", "user_id,item_id\n1,1234\n").truth) == [[0]]
+    parquet = {"user_id": [1, 1], "item_id": ["123X", "1234"]}
+    assert lists(read(parquet, "user_id,item_id\n1,1234\n").truth) == [[0]]
+
+
+@pytest.mark.parametrize(("column", "other"), [("user_id", "item_id"), ("item_id", "user_id")])
+def test_integers_and_text_in_parquet_do_not_mix(write, column, other):
+    recs = write({column: ["1", "2"], other: [1, 2]}, "recs.parquet")
+    truth = write({column: [1, 2], other: [1, 2]}, "truth.parquet")
+    with pytest.raises(InputTypeError) as error:
+        read_logs(recs, truth)
+    message = str(error.value)
+    assert f"{truth}: column {column!r} holds integers" in message
+    assert f"{recs}: column {column!r} holds text" in message
+
+
+def test_ids_up_to_the_largest_int64(read):
+    largest = 2**63 - 1
+    unsigned = {"user_id": pa.array([2**63 - 1], pa.uint64()), "item_id": pa.array([largest], pa.uint64())}
+    logs = read(unsigned, f"user_id,item_id\n{2**63 - 1},{largest}\n")
+    assert logs.user_ids.tolist() == [largest]
+    assert lists(logs.recs) == lists(logs.truth) == [[largest]]
+
+
+@pytest.mark.parametrize("column", ["user_id", "item_id"])
+def test_larger_unsigned_ids_are_an_error(read, column):
+    content = {"user_id": [1], "item_id": [1]} | {column: pa.array([2**63], pa.uint64())}
+    with pytest.raises(InputError, match=rf"column '{column}' holds {2**63}, above 2\^63 - 1"):
+        read(content, TRUTH)
+
+
+def test_numbers_too_long_for_an_integer_are_text_in_a_csv(read):
+    content = f"user_id,item_id\n1,{2**64}\n1,{2**64 + 1}\n1,5\n"
+    assert lists(read(content, content).truth) == [[0, 1, 2]]
+
+
+def test_negative_users_are_fine_and_negative_items_are_not(read):
+    assert read("user_id,item_id\n-3,5\n", "user_id,item_id\n-3,5\n").user_ids.tolist() == [-3]
+    with pytest.raises(InputError, match=r"column 'item_id' holds -4: item ids must not be negative"):
+        read({"user_id": [1, 1], "item_id": [7, -4]}, TRUTH)
+
+
+@pytest.mark.parametrize("ids", ["user_id", "item_id"])
+def test_float_ids_are_an_error_that_says_what_to_do(read, ids):
+    with pytest.raises(InputTypeError, match=rf"'{ids}' holds DOUBLE: write ids as integers"):
+        read({"user_id": [1, 2], "item_id": [1, 2]} | {ids: [1.0, 2.0]}, TRUTH)
+    other = "item_id" if ids == "user_id" else "user_id"
+    with pytest.raises(InputTypeError, match=rf"'{ids}' holds decimal numbers such as '7.0': write ids as integers"):
+        read(LISTS, f"{ids},{other}\n7.0,1\n8,2\n")
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "found"),
+    [
+        (pa.list_(pa.int64()), [[5, 6]], r"BIGINT\[\]: one row per user and item"),
+        (pa.date32(), [0], "DATE: ids must be integers or text"),
+        (pa.bool_(), [True], "BOOLEAN: ids must be integers or text"),
+    ],
+)
+def test_other_types_of_ids_are_an_error(read, type_, values, found):
+    with pytest.raises(InputTypeError, match=rf"column 'item_id' holds {found}"):
+        read({"user_id": [1], "item_id": pa.array(values, type_)}, TRUTH)
+
+
+@pytest.mark.parametrize(
+    ("array", "found"),
+    [
+        (pa.array([1, 2], pa.int8()), [1, 2]),
+        (pa.array([1, 2], pa.uint32()), [1, 2]),
+        (pa.array([1, 2], pa.decimal128(38, 0)), [1, 2]),
+        (pa.array(["a", "b"]).dictionary_encode(), ["a", "b"]),
+        (pa.array(["a", "b"], pa.large_string()), ["a", "b"]),
+        (pa.array([b"a", b"b"]), ["a", "b"]),
+    ],
+)
+def test_users_in_other_types_that_are_integers_or_text(read, array, found):
+    content = {"user_id": array, "item_id": [1, 2]}
+    assert read(content, content).user_ids.tolist() == found
+
+
+# Order
+
+
+def test_the_order_of_the_file_without_rank_and_score(read):
+    logs = read("user_id,item_id\n2,9\n1,8\n2,3\n1,4\n2,6\n", TRUTH)
+    assert lists(logs.recs) == [[8, 4], [9, 3, 6]]
+    assert len(logs.recs) == 2
+
+
+@pytest.mark.parametrize("ranks", ["2,10,1", "2.0,1e1,-3", "007,10,1"])
+def test_ranks_order_as_numbers(read, ranks):
+    first, second, third = ranks.split(",")
+    logs = read(f"user_id,item_id,rank,score\n1,7,{first},1\n1,8,{second},1\n1,9,{third},1\n", TRUTH)
+    assert rows(logs.recs)[0] == ([9, 7, 8],)
+
+
+def test_large_integer_ranks_stay_apart(read):
+    big = 2**53
+    for content in (
+        f"user_id,item_id,rank\n1,7,{big + 1}\n1,8,{big}\n",
+        {"user_id": [1, 1], "item_id": [7, 8], "rank": [big + 1, big]},
+    ):
+        assert lists(read(content, "user_id,item_id\n1,7\n").recs) == [[8, 7]]
+
+
+def test_scores_are_passed_on_in_the_order_of_the_file(read):
+    logs = read("user_id,item_id,score\n2,9,1\n1,8,.5\n2,3,1e3\n1,4,-inf\n", TRUTH)
+    assert rows(logs.recs) == [([8, 4], [0.5, -np.inf]), ([9, 3], [1.0, 1000.0])]
+    assert logs.recs[2].dtype == np.float64
+    content = {"user_id": [1], "item_id": [7], "score": pa.array([0.1], pa.float32())}
+    assert read(content, TRUTH).recs[2].dtype == np.float32
+
+
+def test_which_column_orders_the_lists(read):
+    content = "user_id,item_id,rank,score,place,model\n1,7,1,2,9,0\n1,8,2,3,8,1\n"
+    truth = "user_id,item_id\n1,7\n"
+    assert rows(read(content, truth).recs) == [([7, 8],)]
+    assert rows(read(content, truth, rank="place").recs) == [([8, 7],)]
+    assert rows(read(content, truth, rank="place", score="model").recs) == [([8, 7],)]
+    assert rows(read(content, truth, score="model").recs) == [([7, 8], [0.0, 1.0])]
+
+
+def test_a_rank_twice_is_an_error_for_one_user_only(read, write):
+    recs = {"user_id": ["b", "a", "a"], "item_id": [1, 2, 3], "rank": [1, 1, 2]}
+    truth = {"user_id": ["a"], "item_id": [1]}
+    assert lists(read(recs, truth).recs) == [[2, 3], [1]]
+    files = {"recs": write(recs | {"rank": [1, 1, 1]}), "truth": write(truth)}
+    with pytest.raises(InputError, match=r"parquet: column 'rank' holds a rank twice for one user: user 'a', rank 1; "):
+        evaluate_lists(Evaluator(["mrr"]), files, ListColumns(), Resources())
+
+
+def test_gains(read):
+    graded = "user_id,item_id,gain,stars\n1,6,2,5\n2,7,.5,4\n"
+    assert rows(read(LISTS, graded).truth) == [([6], [2.0]), ([7], [0.5])]
+    assert rows(read(LISTS, graded, gain="stars").truth) == [([6], [5.0]), ([7], [4.0])]
+    assert rows(read(LISTS, {"user_id": [1], "item_id": [6], "gain": [True]}).truth)[0] == ([6], [1.0])
+    assert len(read(LISTS, TRUTH).truth) == 2
+
+
+# Groups and seen items
+
+
+def test_groups_from_the_truth(read):
+    logs = read(LISTS, "user_id,item_id,country\n1,5,NL\n1,6,NL\n3,7,[red]\n", by=("country",))
+    assert logs.groups["country"].tolist() == ["NL", NO_LABEL, "[red]"]
+
+
+def test_groups_from_the_lists_and_from_both(read):
+    recs = "user_id,item_id,age,shop\n1,5,30,a\n2,6,4,b\n"
+    truth = "user_id,item_id,shop\n1,5,\n3,7,c\n"
+    logs = read(recs, truth, by=("age", "shop"))
+    assert logs.groups["shop"].tolist() == ["a", "b", "c"]
+    assert logs.groups["age"].tolist() == ["30", "4", NO_LABEL]
+    logs = read(recs, "user_id,item_id\n1,5\n", by=("age",))
+    assert logs.groups["age"].tolist() == [30, 4]
+
+
+def test_labels_with_zeros_are_text(read):
+    assert read(LISTS, "user_id,item_id,zip\n1,5,007\n2,5,12\n", by=("zip",)).groups["zip"].tolist() == [
+        "007",
+        "12",
+    ]
+
+
+def test_two_labels_for_a_user_are_an_error(read):
+    with pytest.raises(InputError, match=r"one value per user is wanted, but user 1 has 'BE' and 'NL'"):
+        read(LISTS, "user_id,item_id,country\n1,5,NL\n1,6,BE\n", by=("country",))
+    with pytest.raises(InputError, match=r"column 'x' and .*column 'x': one value per user"):
+        read("user_id,item_id,x\n1,5,a\n", "user_id,item_id,x\n1,5,b\n", by=("x",))
+
+
+def test_a_grouping_that_neither_file_has_is_an_error(read):
+    with pytest.raises(InputError, match=r"neither .* nor .* has the column 'country' to group by"):
+        read(LISTS, TRUTH, by=("country",))
+
+
+def test_seen_items(read):
+    logs = read(LISTS, TRUTH, exclude="item_id,user_id\n5,1\n7,9\n99,2\n")
+    assert lists(logs.exclude) == [[5], [99]]
+    text = "user_id,item_id\na,x\na,y\nb,z\n"
+    logs = read(text, text, exclude="user_id,item_id\nb,x\nb,unknown\nc,x\n")
+    assert lists(logs.exclude) == [[], [0]]
+
+
+# Scored logs
+
+LOG = "user_id,item_id,label,score\n2,5,0,.5\n1,6,1,.25\n2,7,1,-inf\n"
+
+
+@pytest.fixture
+def read_log(write):
+    def read_one(content, **columns):
+        return read_scores(write(content), RowColumns(**columns))
+
+    return read_one
+
+
+def test_rows_of_a_log_come_by_user_in_the_order_of_the_file(read_log):
+    log = read_log(LOG)
+    assert log.labels.tolist() == [1, 0, 1]
+    assert log.scores.tolist() == [0.25, 0.5, -np.inf]
+    assert log.indptr.tolist() == [0, 1, 3]
+    assert log.user_ids.tolist() == [1, 2]
+    assert log.weights is None and log.items is None and log.groups == {}
+
+
+def test_a_log_without_users_stays_as_it_is(read_log):
+    log = read_log(LOG.replace("user_id", "session"))
+    assert log.labels.tolist() == [0, 1, 1]
+    assert log.indptr is None and log.user_ids is None and log.users == {}
+
+
+def test_several_columns_make_a_user(read_log):
+    content = "u,p,label,score,c\nb,10,1,.1,x\na,2,0,.2,y\nb,2,1,.3,\na,2,1,.4,y\n"
+    log = read_log(content, users=("u", "p"), by=("c", "p"))
+    assert log.user_ids.tolist() == [("a", 2), ("b", 2), ("b", 10)]
+    assert {name: values.tolist() for name, values in log.users.items()} == {"u": ["a", "b", "b"], "p": [2, 2, 10]}
+    assert log.indptr.tolist() == [0, 2, 3, 4]
+    assert log.scores.tolist() == [0.2, 0.4, 0.3, 0.1]
+    assert log.groups["c"].tolist() == ["y", NO_LABEL, "x"]
+    assert log.groups["p"].tolist() == [2, 2, 10]
+    with pytest.raises(ColumnError, match=r"column 'p': one value per user is wanted, but user 'b' has '10' and '2'"):
+        read_log(content, users=("u",), by=("p",))
+
+
+@pytest.mark.parametrize(
+    ("array", "dtype"),
+    [
+        (pa.array([True, False]), np.int8),
+        (pa.array([1, 0], pa.int8()), np.int8),
+        (pa.array([1, 0], pa.int64()), np.float64),
+        (pa.array([1, 0], pa.float32()), np.float32),
+        (pa.array(["1", "0.0"]), np.float64),
+    ],
+)
+def test_labels_in_any_type_of_numbers(read_log, array, dtype):
+    log = read_log({"label": array, "score": [0.5, 0.25]})
+    assert log.labels.tolist() == [1, 0] and log.labels.dtype == dtype
+
+
+def test_scores_keep_their_type(read_log):
+    for type_ in (pa.float32(), pa.float64()):
+        log = read_log({"label": [1], "score": pa.array([0.1], type_)})
+        assert log.scores.dtype == type_.to_pandas_dtype()
+    assert read_log({"label": [1], "score": [3]}).scores.tolist() == [3.0]
+
+
+def test_items_of_a_log_become_codes_in_the_order_of_their_bytes(read_log):
+    content = "label,score,item_id,user_id\n0,1,é,2\n1,1,Z,1\n1,1,b,2\n"
+    assert read_log(content, item="item_id").items.tolist() == [0, 2, 1]
+    assert read_log(content.replace("user_id", "u"), item="item_id").items.tolist() == [2, 0, 1]
+    assert read_log(LOG, item="item_id").items.tolist() == [6, 5, 7]
+
+
+def test_weights_and_ratings(read_log):
+    content = "user_id,stars,guess,w\n2,5,4.5,1\n1,3,3.5,.5\n"
+    log = read_log(content, label="stars", score="guess", ratings=True, weight="w")
+    assert log.labels.tolist() == [3, 5] and log.scores.tolist() == [3.5, 4.5] and log.weights.tolist() == [0.5, 1]
+
+
+def test_users_that_are_text_keep_their_zeros(read_log):
+    log = read_log("user_id,label,score\n01,1,1\n1,0,2\n01,0,3\n")
+    assert log.user_ids.tolist() == ["01", "1"] and log.indptr.tolist() == [0, 2, 3]
+
+
+def test_order_holds_in_a_log_of_many_blocks(read_log):
+    rng = np.random.default_rng(2)
+    users, n = rng.integers(0, 3_000, 300_000), 300_000
+    log = read_log({"user_id": users, "label": np.arange(n) % 2, "score": np.arange(n)})
+    order = np.argsort(users, kind="stable")
+    assert np.array_equal(log.scores, order)
+    log = read_log({"label": np.arange(n) % 2, "score": np.arange(n)})
+    assert np.array_equal(log.scores, np.arange(n))
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "message", "role"),
+    [
+        (LOG, {"label": "clicked"}, r"no column 'clicked'; its columns are 'user_id', 'item_id'", "label"),
+        (LOG, {"score": "scores"}, r"no column 'scores' \(did you mean 'score'\?\)", "score"),
+        (LOG, {"users": ("user_id", "place")}, "no column 'place'", "user"),
+        (LOG, {"label": "x", "ratings": True}, "no column 'x'", "target"),
+        (LOG, {"item": "x"}, "no column 'x'", "item"),
+        (LOG, {"by": ("x",)}, "no column 'x'", "by"),
+        (LOG.replace("user_id", "u"), {"by": ("u",)}, "no column 'user_id'", "user"),
+        (LOG, {"weight": "x"}, "no column 'x'", "weight"),
+        ("label,score\n1,\n", {}, r"column 'score' has no value \(null\) in row 1 of 1", None),
+        ("label,score\n1,1\n,2\n", {}, r"column 'label' has no value \(null\) in row 2 of 2", None),
+        ("label,score\n1,nan\n", {}, "column 'score' is NaN in 1 rows, the first is row 1 of 1", None),
+        ("label,score\ninf,1\n", {}, "column 'label' is NaN or infinite in 1 rows", None),
+        ("label,score\nyes,1\n", {}, "column 'label' must hold numbers; row 1 holds 'yes'", None),
+        ("label,score\n1,inf\n", {"ratings": True}, "column 'score' is NaN or infinite in 1 rows", None),
+        ("user_id,label,score\n,1,1\n", {}, r"column 'user_id' has no value \(null\) in row 1", None),
+        ({"user_id": [1.5], "label": [1], "score": [1]}, {}, "column 'user_id' holds DOUBLE: write ids as", None),
+        (
+            {"label": [2**60], "score": [1]},
+            {},
+            r"'label' holds an integer past 2\*\*53.* in row 1",
+            None,
+        ),
+        ({"label": [[1]], "score": [1]}, {}, r"holds BIGINT\[\]: a label must be a number", None),
+    ],
+)
+def test_bad_logs(read_log, content, columns, message, role):
+    with pytest.raises(FastrecError, match=message) as error:
+        read_log(content, **columns)
+    assert getattr(error.value, "role", None) == role
+    assert "\n" not in str(error.value)
+
+
+# Names of columns and files
+
+
+@pytest.mark.filterwarnings("ignore:no column of recs is called 'rank'")
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("name", STRANGE)
+def test_any_column_name(read, kind, name):
+    columns = {"user_id": [1, 1], name: [5, 6], "Rank": [2, 1]}
+    if kind == "csv":
+        header = ",".join('"' + column.replace('"', '""') + '"' for column in columns)
+        columns = f"{header}\n1,5,2\n1,6,1\n"
+    logs = read(columns, columns, item=name, rank="Rank")
+    assert lists(logs.recs) == [[6, 5]]
+    logs = read(columns, columns, item=name, gain=name, rank="Rank")
+    assert rows(logs.truth) == [([5, 6], [5.0, 6.0])]
+
+
+@pytest.mark.parametrize("name", ["a [1]*?.csv", "o'brien.csv", "~x.csv", "{a,b}.csv", "no ending", "day=2.parquet"])
+def test_any_file_name(write, name):
+    write("user_id,item_id\n8,8\n", "a 1bb.csv")
+    path = write({"user_id": [1], "item_id": [5]} if name.endswith("parquet") else "user_id,item_id\n1,5\n", name)
+    assert lists(read_logs(path, path).recs) == [[5]]
+
+
+def test_relative_paths_and_the_folder_stays_as_it_was(write, tmp_path, monkeypatch):
+    write(LISTS, "recs.csv")
+    write(TRUTH, "~truth.csv")
+    monkeypatch.chdir(tmp_path)
+    assert read_logs("recs.csv", "~truth.csv", n_threads=1).user_ids.tolist() == [1, 2]
+    assert sorted(os.listdir(tmp_path)) == ["recs.csv", "~truth.csv"]
+
+
+def test_a_csv_packed_with_gzip(tmp_path, write):
+    import gzip
+
+    path = tmp_path / "recs.csv.gz"
+    path.write_bytes(gzip.compress(LISTS.encode()))
+    assert lists(read_logs(path, write(TRUTH)).recs) == [[5, 6], [7]]
+
+
+def test_values_with_quotes_delimiters_and_line_ends(read):
+    text = 'user_id,item_id\n"a,b","x ""y"""\n#1,"two\nlines"\n'
+    logs = read(text, text)
+    assert logs.user_ids.tolist() == ["#1", "a,b"]
+    assert lists(logs.recs) == lists(logs.truth) == [[0], [1]]
+
+
+def test_names_of_csv_columns_may_differ_in_case_alone(read):
+    content = "user_id,User_Id,ITEM_ID,item_id\n1,2,3,4\n"
+    logs = read(content, content, user="User_Id", item="ITEM_ID")
+    assert logs.user_ids.tolist() == [2]
+    assert lists(logs.recs) == [[3]]
+
+
+def test_order_holds_in_a_file_of_many_blocks(read):
+    rng = np.random.default_rng(1)
+    n = 300_000
+    columns = {"user_id": rng.integers(0, 5_000, n), "item_id": np.arange(n), "score": rng.random(n)}
+    logs = read(columns, {"user_id": [1], "item_id": [5]})
+    order = np.argsort(columns["user_id"], kind="stable")
+    assert np.array_equal(logs.recs[0], order)
+    assert np.array_equal(logs.recs[2], columns["score"][order])
+
+
+# Bad input
+
+
+def test_empty_lists_are_fine(read):
+    assert lists(read("user_id,item_id\n", TRUTH).recs) == [[], []]
+    assert lists(read({"user_id": pa.nulls(0), "item_id": pa.array([], pa.float64())}, TRUTH).recs) == [
+        [],
+        [],
+    ]
+
+
+@pytest.mark.parametrize(
+    "truth", ["user_id,item_id\n", {"user_id": pa.array([], "int64"), "item_id": pa.array([], "int64")}]
+)
+@pytest.mark.parametrize("memory", [None, "64MB"])
+def test_a_truth_without_rows_is_warned_of_as_in_frames(write, monkeypatch, truth, memory):
+    if memory:
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
+    recs = pa.table({"user_id": [1], "item_id": [5]})
+    with pytest.warns(FastrecWarning) as of_frames:
+        wanted = evaluate(recs, recs.slice(0, 0), "mrr")
+    with pytest.warns(FastrecWarning) as of_files:
+        found = evaluate_files(write(LISTS), write(truth), "mrr", memory=memory)
+    assert found.warnings == wanted.warnings == ["the truth has no rows: there is nothing to compare the lists with"]
+    assert [str(each.message) for each in of_files] == [str(each.message) for each in of_frames]
+    assert np.isnan(found["mrr"]) and np.isnan(wanted["mrr"])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("names", [{}, {"user": "user_id"}, {"user": "user_id", "by": "country", "sample_weight": "w"}])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_log_without_rows_is_warned_of_as_in_frames(write, monkeypatch, suffix, names, streamed):
+    if streamed:
+        monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
+    types = {"label": "int8", "score": "float64", **dict.fromkeys(names.values(), "int64")}
+    log = pa.table({name: pa.array([], type_) for name, type_ in types.items()})
+    path = write(",".join(types) + "\n" if suffix == ".csv" else log)
+    metrics = ["log_loss", "auc", *(["gauc"] if names else [])]
+    with pytest.warns(FastrecWarning) as of_frames:
+        wanted = evaluate_scores(log, metrics=metrics, per_user=bool(names), **names)
+    with pytest.warns(FastrecWarning) as of_files:
+        found = evaluate_files(path, metrics=metrics, per_user=bool(names), **names)
+    assert found.warnings == wanted.warnings == ["the log has no rows: there is nothing to evaluate"]
+    assert [str(each.message) for each in of_files] == [str(each.message) for each in of_frames] == found.warnings
+    assert np.isnan([*found.values(), *wanted.values()]).all()
+    assert (found.data, found.users, found.groups) == (wanted.data, wanted.users, wanted.groups)
+
+
+@pytest.mark.parametrize(
+    ("recs", "message"),
+    [
+        ("", "the file is empty, not even a header"),
+        ("\nuser_id,item_id\n1,2\n", "the first line is empty"),
+        (
+            "userId,movie\n1,2\n",
+            r"no column 'user_id' \(did you mean 'userId'\?\); its columns are 'userId', 'movie'",
+        ),
+        ("1,2\n3,4\n", "no column 'user_id'; its columns are '1', '2'"),
+        ("user_id,item_id,user_id\n1,2,3\n", "the header has the column 'user_id' 2 times"),
+        ("user_id,item_id\n1,2\n3\n", "cannot be read as CSV: line 3: 2 columns expected, 1 found"),
+        ("user_id,item_id\n1,2\n3,4,5\n", "cannot be read as CSV: line 3: 2 columns expected, 3 found"),
+        ('user_id,item_id\n"1,2\n3,4\n', "cannot be read as CSV: line 2: a quote is not closed"),
+        ("user_id,item_id\n1,\0\n", "neither Parquet nor text in UTF-8"),
+        (
+            "user_id,item_id\n1,5\n,6\n,7\n",
+            r"column 'user_id' has no value \(null\) in 2 rows, the first is row 2 of 3",
+        ),
+        ("user_id,item_id\n1,5\n2,\n", r"column 'item_id' has no value \(null\) in row 2 of 2"),
+        ("user_id,item_id,rank\n1,5,1\n1,6,\n", r"column 'rank' has no value \(null\) in row 2 of 2"),
+        ("user_id,item_id,rank\n1,5,first\n", "column 'rank' must hold numbers; row 1 holds 'first'"),
+        ("user_id,item_id,rank\n1,5,nan\n", "column 'rank' is NaN or infinite in 1 rows"),
+        (
+            "user_id,item_id,score\n1,5,1\n1,6,nan\n",
+            "column 'score' is NaN in 1 rows, the first is row 2 of 2",
+        ),
+        ("user_id,item_id,score\n1,5,\n", r"column 'score' has no value \(null\)"),
+        (
+            {"user_id": [1], "item_id": [5], "score": [2**60]},
+            r"past 2\*\*53.* in row 1 of 1; give a rank column",
+        ),
+        (
+            {"user_id": [1], "item_id": [5], "rank": [[1]]},
+            r"column 'rank' holds BIGINT\[\]: a rank must be a number",
+        ),
+        ({"user_id": [1, None], "item_id": [5, 6]}, r"column 'user_id' has no value \(null\) in row 2 of 2"),
+        ({"user_id": [1, 2], "item_id": pa.nulls(2)}, r"column 'item_id' has no value \(null\) in 2 rows"),
+        ({"user": [1], "item_id": [5]}, r"no column 'user_id' \(did you mean 'user'\?\)"),
+    ],
+)
+def test_bad_lists(write, recs, message):
+    path = write(recs)
+    with pytest.raises(FastrecError, match=message) as error:
+        read_logs(path, write(TRUTH))
+    assert path in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_bad_gains(read):
+    with pytest.raises(InputError, match="column 'gain' is NaN or infinite in 1 rows"):
+        read(LISTS, {"user_id": [1], "item_id": [5], "gain": [np.inf]})
+    with pytest.raises(InputError, match="no column 'grade'"):
+        read(LISTS, TRUTH, gain="grade")
+
+
+def test_bytes_that_are_not_utf8(tmp_path, write):
+    path = tmp_path / "latin.csv"
+    path.write_bytes("user_id,item_id\n1,café\n".encode("latin-1"))
+    with pytest.raises(InputError, match="neither Parquet nor text in UTF-8"):
+        read_logs(path, write(TRUTH))
+    path.write_bytes(b"user_id,item_id\n" + b"1,a\n" * 300_000 + "1,café\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"cannot be read as CSV: line 300002: not UTF-8"):
+        read_logs(path, write(TRUTH))
+
+
+@pytest.mark.parametrize("cut", [4, 100, -1])
+def test_a_truncated_parquet_file(tmp_path, write, cut):
+    whole = write({"user_id": list(range(1000)), "item_id": list(range(1000))})
+    path = tmp_path / "cut.parquet"
+    with open(whole, "rb") as stream:
+        path.write_bytes(stream.read()[:cut])
+    with pytest.raises(InputError, match=r"cut\.parquet: cannot be read as Parquet: ") as error:
+        read_logs(path, write(TRUTH))
+    assert "\n" not in str(error.value)
+
+
+def test_paths_that_cannot_be_read(tmp_path, write):
+    truth = write(TRUTH)
+    os.mkfifo(tmp_path / "pipe")
+    for path, message in (
+        ("missing.csv", "missing.csv: no such file"),
+        (tmp_path, "pipe: is not a regular file"),
+        (tmp_path / "pipe", "is not a regular file"),
+        (write(LISTS, "recs.parquet"), r"not a Parquet file \(it does not begin with PAR1\)"),
+        (write(LISTS, "recs.arrow"), r"\.arrow files are not read"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_logs(path, truth)
+
+
+def test_names_in_utf8_where_the_locale_is_c(tmp_path):
+    """Python then takes the bytes of such names for signs that stand for no character."""
+    folder = tmp_path / "dossié"
+    (folder / "recs" / "é=ü").mkdir(parents=True)
+    for name in ("recs/é=ü/é.parquet", "recs é.parquet"):
+        pq.write_table(pa.table({"user_id": [1, 1], "item_id": [5, 6]}), folder / name)
+    (folder / "recs é.csv").write_text("user_id,item_id\n1,5\n1,6\n")
+    (folder / "truth é.csv").write_text("user_id,item_id\n1,6\n")
+    (folder / "temporary é").mkdir()
+    code = """
+import os, sys
+from fastrec import evaluate_files
+from fastrec.files import job
+name = lambda text: os.path.join(sys.argv[1], os.fsdecode(text.encode()))
+truth = name("truth \\xe9.csv")
+paths = [name(path) for path in ("recs \\xe9.csv", "recs \\xe9.parquet", "recs", "recs/*=*/*")]
+print(truth.isprintable(), [evaluate_files(path, truth, "mrr")["mrr"] for path in paths])
+print(ascii(list(evaluate_files(name("recs"), truth, "mrr", by="\\xe9").groups["\\xe9"])))
+job.COPIES = 1 << 60
+print([evaluate_files(path, truth, "mrr", temp_directory=name("temporary \\xe9"))["mrr"] for path in paths])
+"""
+    settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, folder], capture_output=True, text=True, env=os.environ | settings, check=False
+    )
+    values = str([0.5] * 4)
+    assert done.stdout == f"False {values}\n['\\xfc']\n{values}\n", done.stderr
+
+
+def test_without_duckdb_the_extra_is_named(write, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
+    with pytest.raises(MissingExtraError, match=r"reading files needs duckdb: pip install 'fastrec\[cli\]'"):
+        read_logs(write(LISTS), write(TRUTH))
+
+
+def test_an_interrupted_query_is_an_interrupt():
+    with pytest.raises(KeyboardInterrupt), open_database(None):
+        raise RuntimeError("Query interrupted")
+    duckdb = pytest.importorskip("duckdb")
+    with pytest.raises(KeyboardInterrupt), open_database(None):
+        raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+
+
+class OwnError(RuntimeError):
+    """An error of a caller's own."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("job 17 was interrupted by the scheduler"),
+        RuntimeError("uninterruptible"),
+        RuntimeError("Query interrupted by the user"),
+        OwnError("Query interrupted"),
+        ValueError("interrupt"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("memory", [None, "64MB"])
+def test_errors_of_who_watches_are_passed_on(tmp_path, error, memory):
+    for name in ("recs.csv", "truth.csv"):
+        (tmp_path / name).write_text("user_id,item_id\n1,1\n")
+
+    def fail(done, total):
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        evaluate_files(tmp_path / "recs.csv", tmp_path / "truth.csv", "mrr", memory=memory, progress=fail)
+    assert caught.value is error
+
+
+def test_duckdb_uses_the_threads_that_are_granted(tmp_path, monkeypatch):
+    def threads_of(n_threads, *folder):
+        with open_database(n_threads, *folder) as con:
+            return con.execute("SELECT current_setting('threads')").fetchone()[0]
+
+    for folder in ((), (str(tmp_path),)):
+        monkeypatch.setenv("FASTREC_NUM_THREADS", "3")
+        assert threads_of(None, *folder) == 3
+        assert threads_of(5, *folder) == 5
+        monkeypatch.delenv("FASTREC_NUM_THREADS")
+        monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+        assert threads_of(None, *folder) == 1
+
+
+# The function
+
+
+def bits_of(report):
+    return {name: (one.mean.hex(), one.std_error.hex(), one.users) for name, one in report.estimates.items()}
+
+
+def test_evaluate_files_is_what_arrays_give(write):
+    recs = "user_id,item_id,score\nb,x,2\na,x,1\na,y,3\n"
+    truth = "user_id,item_id,gain\na,x,2\nb,z,1\n"
+    report = evaluate_files(write(recs), write(truth), ["ndcg", "mrr"], k=[1, 2], per_user=True)
+    expected = evaluate([["y", "x"], ["x"]], [["x"], ["z"]], ["ndcg", "mrr"], k=[1, 2])
+    assert bits_of(report) == bits_of(expected)
+    assert report.user_ids.tolist() == ["a", "b"]
+    log = "u,page,clicked,guess\n1,a,1,.5\n1,a,0,.25\n2,a,1,.25\n2,a,0,.75\n1,b,0,.5\n"
+    report = evaluate_files(write(log), None, ["gauc", "auc"], user=["u", "page"], label="clicked", score="guess")
+    expected = evaluate_scores([1, 0, 1, 0, 0], [0.5, 0.25, 0.25, 0.75, 0.5], [0, 2, 4, 5], ["gauc", "auc"])
+    assert bits_of(report) == bits_of(expected)
+    rated = write("stars,guess\n5,inf\n1,2\n".replace("inf", "4.5"))
+    assert evaluate_files(rated, None, ["mae"], label="stars", score="guess")["mae"] == 0.75
+
+
+@pytest.mark.parametrize("memory", [None, "300MB"])
+def test_evaluate_files_with_the_least_gain_of_a_tool(write, memory):
+    recs = write("user_id,item_id,rank\n1,7,1\n1,8,2\n2,7,1\n")
+    truth = write("user_id,item_id,gain\n1,7,0\n1,8,2\n1,9,0\n2,7,-1\n")
+    options = {} if memory is None else {"memory": memory}
+    assert evaluate_files(recs, truth, "recall@2", like="rectools", **options)["recall@2"] == pytest.approx(5 / 6)
+    assert evaluate_files(recs, truth, "recall@2", **options)["recall@2"] == 1.0
+
+
+def test_labels_from_a_file_of_users(write):
+    users = write("user_id,plan,age\n2,paid,30\n1,free,4\n9,free,7\n")
+    report = evaluate_files(write(LISTS), write(TRUTH), ["mrr"], by=["plan", "age"], users=users)
+    assert {label: one["mrr"].mean for label, one in report.groups["plan"].items()} == {"free": 0.5, "paid": 1.0}
+    assert list(report.groups["age"]) == [4, 30]
+    log = write("user_id,label,score\n1,1,.5\n1,0,.25\n2,1,.25\n2,0,.75\n")
+    report = evaluate_files(log, None, ["gauc"], by="plan", users=users)
+    assert {label: one["gauc"].mean for label, one in report.groups["plan"].items()} == {"free": 1.0, "paid": 0.0}
+    with pytest.raises(InputError, match=r"no column 'user_id' \(did you mean 'user'\?\)"):
+        evaluate_files(log, None, ["gauc"], by="plan", users=write("user,plan\n1,a\n"))
+    with pytest.raises(InputError, match=r"neither .* nor .* nor .* has the column 'country' to group by"):
+        evaluate_files(write(LISTS), write(TRUTH), ["mrr"], by="country", users=users)
+
+
+@pytest.mark.parametrize("size", [100_000_000, "100MB", "64 MiB", "1.5g", "2TB", "70000000"])
+def test_sizes_of_memory(write, size):
+    assert evaluate_files(write(LISTS), write(TRUTH), ["mrr"], memory=size)["mrr"] == 0.75
+
+
+@pytest.mark.parametrize("size", ["", "4 apples", "1KB", 0, -5, True, "GB", "1e9"])
+def test_sizes_that_are_none(write, size):
+    with pytest.raises(InputError, match="memory must be a size of at least 64 MB"):
+        evaluate_files(write(LISTS), write(TRUTH), ["mrr"], memory=size)
+
+
+@pytest.mark.parametrize(
+    ("truth", "options", "match"),
+    [
+        (None, {"rank": "r"}, "rank is not for a log"),
+        (None, {"exclude": "x"}, "exclude is not for a log"),
+        (TRUTH, {"label": "x"}, "label is not for lists"),
+        (TRUTH, {"user": ["a", "b"]}, "user must be the name of one column"),
+    ],
+)
+def test_arguments_that_do_not_go_together(write, truth, options, match):
+    with pytest.raises(InputError, match=match):
+        evaluate_files(write(LISTS), truth and write(truth), ["mrr"], **options)
+
+
+# Ids that do not match
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "difference"),
+    [
+        (["u1", "u22"], ["1", "x"], "what stands before or after the digits: 'u1' in .*, '1' in"),
+        (["007", "012"], ["7a", "7", "12"], "leading zeros: '007' in .*, '7' in"),
+        (["ab", "Cd"], ["AB", "CD"], "upper and lower case: 'Cd' in .*, 'CD' in"),
+        (["a ", "b "], ["a", "b"], "spaces around them: 'a ' in .*, 'a' in"),
+        (["1.0x", "5.0", "6.0"], ["5", "6", "y"], r"a trailing '\.0': '5.0' in .*, '5' in"),
+        (["'q'", "'r'"], ["q", "r"], r"quotes around them: \"'q'\" in .*, 'q' in"),
+        ([5, 6], [70, 80], "such as '5' in .* and '70' in"),
+        (["red", "blue"], ["rot", "blau"], "such as 'blue' in .* and 'blau' in"),
+    ],
+)
+@pytest.mark.parametrize("role", ["user", "item"])
+def test_why_ids_do_not_match(write, role, ours, theirs, difference):
+    other = "item_id" if role == "user" else "user_id"
+    recs = write({f"{role}_id": ours, other: [1] * len(ours) if role == "item" else list(range(len(ours)))})
+    truth = write({f"{role}_id": theirs, other: [1] * len(theirs) if role == "item" else list(range(len(theirs)))})
+    with pytest.warns(FastrecWarning) as caught:
+        evaluate_files(recs, truth, ["mrr"])
+    found = [str(warning.message) for warning in caught]
+    assert len(found) == 2
+    assert re.search(f"^{role} ids (differ in|are) {difference} ", found[1]), found
+
+
+def test_ids_that_match_are_not_said_to_differ(write):
+    """The items of both files are the same, but no user's list has one of their own."""
+    recs = write({"user_id": [1, 2], "item_id": [7, 8]})
+    truth = write({"user_id": [1, 2], "item_id": [8, 9]})
+    with pytest.warns(FastrecWarning) as caught:
+        report = evaluate_files(recs, truth, ["mrr"])
+    assert report.warnings == ["no truth item is in its user's list: do the ids match?"]
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'Could not write file "rows.duckdb": No space left on device',
+        "failed to offload data block. This limit was set by the 'max_temp_directory_size' setting.",
+    ],
+)
+def test_a_full_disk_is_named(tmp_path, message):
+    import duckdb
+
+    wanted = f"the folder for what does not fit in memory is full: {re.escape(str(tmp_path))}; name another"
+    with pytest.raises(FastrecError, match=wanted), open_database(None, str(tmp_path)):
+        raise duckdb.OutOfMemoryException(message)
+    with pytest.raises(FastrecError, match="the files do not fit in memory"), open_database(None, str(tmp_path)):
+        raise duckdb.OutOfMemoryException("could not allocate block")
+
+
+# Arguments that are meant for others
+
+
+@pytest.mark.parametrize("name", ["recs", "truth", "users", "exclude"])
+def test_data_in_place_of_a_path(name, write):
+    paths = {"recs": write(LISTS), "truth": write(TRUTH)}
+    frame = pa.table({f"column_{nth}": ["x" * 200] for nth in range(50)})
+    with pytest.raises(InputTypeError, match=rf"^{name} must be a path, found a Table: evaluate takes data frames$"):
+        evaluate_files(**paths | {name: frame})
+
+
+@pytest.mark.parametrize(
+    ("files", "option", "says"),
+    [
+        (2, {"per_usr": True}, "takes no argument 'per_usr' for lists, with truth; did you mean 'per_user'"),
+        (2, {"one_class": "drop"}, "takes no argument 'one_class' for lists"),
+        (1, {"no_recs": "zero"}, "takes no argument 'no_recs' for a log, without truth; did you mean"),
+    ],
+)
+def test_arguments_that_there_are_not(files, option, says, write):
+    with pytest.raises(InputTypeError, match=f"^evaluate_files {says}"):
+        evaluate_files(*[write(LISTS), write(TRUTH)][:files], metrics="mrr", **option)

@@ -1,0 +1,747 @@
+"""Formats of files: JSON lines, TREC, many files as one, Hive partitions, and files that are damaged or change."""
+
+import gzip
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastrec
+import fastrec.files.evaluate
+from fastrec import evaluate_files
+from fastrec.exceptions import FastrecError, InputError, InputTypeError
+from fastrec.files.columns import ColumnError, ListColumns, RowColumns
+from fastrec.files.formats import recognise, sources
+from fastrec.inputs.users import NO_LABEL
+from support.logs import LISTS, STRANGE, TRUTH, lists, rows
+from support.read_files import read_logs, read_scores
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+RUN = "q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\nq2\tQ0\td3  1\t .5 tag\n"
+QRELS = "q1 0 d2 1\nq2 0 d3 2\nq2 0 d4 -1\n"
+WANTED = "{'user_id': 1, 'item_id': 2}"
+
+
+def jsonl(*records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a text, bytes, or a dict of columns (as Parquet) to a path below an empty folder; the path as a text."""
+    numbers = itertools.count()
+
+    def write_file(content, name=None):
+        path = tmp_path / (name or f"file{next(numbers)}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, dict):
+            pq.write_table(pa.table(content), path)
+        else:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write_file
+
+
+@pytest.fixture
+def fails(write):
+    """The message with which lists (a path, or what to write) cannot be read."""
+
+    def message_of(recs, truth=TRUTH, *, input_format="auto", columns=None, error=FastrecError):
+        path = recs if isinstance(recs, str) and os.path.lexists(recs) else write(recs)
+        with pytest.raises(error) as raised:
+            read_logs(path, write(truth), columns, input_format=input_format)
+        assert "\n" not in str(raised.value)
+        return str(raised.value).replace(path, "PATH")
+
+    return message_of
+
+
+# Which format
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "input_format"),
+    [
+        (LISTS, "recs", "auto"),
+        (LISTS, "recs.csv", "csv"),
+        (LISTS, "recs.jsonl", "csv"),
+        ({"user_id": [1, 1, 2], "item_id": [5, 6, 7]}, "recs", "parquet"),
+        ({"user_id": [1, 1, 2], "item_id": [5, 6, 7]}, "recs.jsonl", "auto"),
+        *(
+            (jsonl(*({"user_id": user, "item_id": item} for user, item in ((1, 5), (1, 6), (2, 7)))), name, named)
+            for name, named in (("recs", "auto"), ("recs.json", "auto"), ("recs.NDJSON", "auto"), ("recs", "jsonl"))
+        ),
+        ("1 Q0 5 1 9 x\n1 Q0 6 2 8 x\n2 Q0 7 1 7 x\n", "recs.csv", "auto"),
+        ("1 q 5 1 9 x\n1 q 6 2 8 x\n2 q 7 1 7 x\n", "recs", "trec"),
+    ],
+)
+def test_the_format_is_known_by_the_first_bytes_or_named(write, content, name, input_format):
+    path = write(content, name)
+    is_text = input_format == "trec"
+    truth = write({"user_id": [1, 2], "item_id": [6, 7]}) if input_format == "auto" else path
+    if is_text:  # a run as the truth would warn of its scores
+        truth = write("1 0 6 1\n2 0 7 1\n", "truth")
+    logs = read_logs(path, truth, input_format=input_format)
+    assert lists(logs.recs) == ([[0, 1], [2]] if is_text else [[5, 6], [7]])
+    assert logs.user_ids.tolist() == (["1", "2"] if is_text else [1, 2])
+
+
+@pytest.mark.parametrize("first", ["1 Q1 5 1 9 x", "1 Q0 5 1 x x", "1 0 5", "1 0 5 x", "1,0,5,1"])
+def test_what_may_be_a_csv_is_not_taken_for_trec(fails, first):
+    assert "no column 'user_id'" in fails(first + "\n1 Q0 5 1 9 x\n", error=ColumnError)
+
+
+def test_a_header_with_the_wanted_names_is_not_taken_for_trec(write):
+    text = "1\t0\t5\t2\n7\t0\t8\t9\n"
+    assert read_logs(write(text), write(text), ListColumns(user="1", item="5")).user_ids.tolist() == [7]
+
+
+def test_a_format_that_is_not_known(fails):
+    assert (
+        fails(LISTS, input_format="tsv") == "input_format must be one of auto, parquet, csv, jsonl, trec; found 'tsv'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "input_format", "message"),
+    [
+        (LISTS, "x.parquet", "auto", "not a Parquet file (it does not begin with PAR1)"),
+        (LISTS, "x.csv", "parquet", "not a Parquet file (it does not begin with PAR1)"),
+        (LISTS, "x.feather", "auto", ".feather files are not read; give Parquet, CSV or JSON lines"),
+        (LISTS, "x.jsonl", "auto", "cannot be read as JSON lines: line 1: Expecting value"),
+        ("[1]", "x.json", "auto", f"not JSON lines: one object per line is wanted, as in {WANTED}"),
+        ({"user_id": [1], "item_id": [5]}, "x", "csv", "neither Parquet nor text in UTF-8: "),
+        ({"user_id": [1], "item_id": [5]}, "x", "jsonl", "neither Parquet nor text in UTF-8: "),
+        ({"user_id": [1], "item_id": [5]}, "x", "trec", "neither Parquet nor text in UTF-8: "),
+        (LISTS, "x", "trec", "the first line has 1 columns; a TREC run has 6 (qid Q0 docid rank score tag), "),
+        ("a b c d e\n", "x", "trec", "the first line has 5 columns; a TREC run has 6 (qid Q0 docid rank score tag), "),
+    ],
+)
+def test_files_that_are_not_in_the_format(write, fails, content, name, input_format, message):
+    path = write(content, name)
+    truth = TRUTH if input_format == "auto" else content
+    assert fails(path, truth, input_format=input_format).startswith(f"PATH: {message}")
+
+
+# JSON lines
+
+
+def test_values_of_json_lines_keep_their_types(write):
+    big = 2**53 + 1
+    recs = jsonl(
+        {"user_id": big, "item_id": "007", "score": 1, "x": [1]},
+        {"item_id": "7", "score": 0.1, "user_id": big + 1},
+        {"user_id": big, "item_id": "é\n\0\"'", "score": 1e300},
+    )
+    logs = read_logs(write(recs), write(jsonl({"user_id": big, "item_id": "7", "gain": True})))
+    assert logs.user_ids.tolist() == [big, big + 1]
+    assert rows(logs.recs) == [([0, 2], [1.0, 1e300]), ([1], [0.1])]  # 007, 7, é
+    assert rows(logs.truth)[0] == ([1], [1.0])
+
+
+def test_json_lines_of_ids_up_to_the_largest(write, fails):
+    text = jsonl({"user_id": -(2**63) + 1, "item_id": 2**63 - 1}, {"user_id": 0, "item_id": 0})
+    logs = read_logs(write(text), write(text))
+    assert logs.user_ids.tolist() == [-(2**63) + 1, 0]
+    assert lists(logs.recs) == [[2**63 - 1], [0]]
+    for item in (2**63, 2**64, 10**30):
+        assert f"holds {item}, above 2^63 - 1: write these ids as text" in fails(jsonl({"user_id": 1, "item_id": item}))
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
+    recs = jsonl({"user_id": 1, "item_id": "5"})
+    if text:
+        assert lists(read_logs(write(recs), write("user_id,item_id\n1,5\n")).recs) == [[0]]
+    else:
+        assert "item ids cannot be matched: " in fails(recs, jsonl({"user_id": 1, "item_id": 5}))
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([{"user_id": 1}], "no column 'item_id'; its columns are 'user_id'"),
+        ([{"user_id": 1, "item": 2}], "no column 'item_id' (did you mean 'item'?); its columns are 'user_id', 'item'"),
+        ([{"user_id": 1, "item_id": 2}, {"item_id": 2}], "column 'user_id' has no value (null) in line 2"),
+        ([{"user_id": 1, "item_id": None}], "column 'item_id' has no value (null) in line 1"),
+        (
+            [{"user_id": 1, "item_id": 2, "rank": None}, {"user_id": 1, "item_id": 3}],
+            "column 'rank' has no value (null) in 2 rows, the first is line 1",
+        ),
+        (
+            [{"user_id": 1, "item_id": 2}, {"user_id": 1, "item_id": 3, "score": 1}],
+            "column 'score' has no value (null) in line 1",
+        ),
+        (
+            [{"user_id": 1, "item_id": 2}, {"user_id": 1, "item_id": 3}, {"user_id": 1, "item_id": "x"}],
+            "column 'item_id' holds an integer in line 1, text in line 3: values of one kind are wanted",
+        ),
+        (
+            [{"user_id": 1, "item_id": 2}, {"user_id": [1], "item_id": 3}],
+            "column 'user_id' holds a list in line 2: plain values are wanted",
+        ),
+        (
+            [{"user_id": 1, "item_id": {"a": "b"}}],
+            "column 'item_id' holds an object in line 1: plain values are wanted",
+        ),
+        (
+            [{"user_id": 1, "item_id": 2, "score": 2**60}, {"user_id": 1, "item_id": 3, "score": 0.5}],
+            "column 'score' holds a huge integer in line 1, a decimal number in line 2: values of one kind",
+        ),
+        (
+            [{"user_id": 1, "item_id": 2, "score": 2**60}],
+            "column 'score' holds an integer past 2**53, which would be rounded",
+        ),
+        ([{"user_id": 1, "item_id": 2.5}], "column 'item_id' holds DOUBLE: write ids as integers"),
+        ([{"user_id": 1, "item_id": 2, "score": "high"}], "column 'score' must hold numbers; line 1 holds 'high'"),
+        ([{"user_id": 1, "item_id": 2, "score": float("nan")}], "column 'score' is NaN in 1 rows, the first is line 1"),
+        ([{"user_id": 1, "item_id": True}], "column 'item_id' holds BOOLEAN: ids must be integers or text"),
+    ],
+)
+def test_bad_values_in_json_lines(fails, records, message):
+    assert fails(jsonl(*records)).startswith(f"PATH: {message}")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"user_id": 1, "item_id": ', "line 4: Expecting value"),
+        ("[1, 2]", f"line 4: one object is wanted, as in {WANTED}"),
+        ("7", f"line 4: one object is wanted, as in {WANTED}"),
+        ('{"user_id": 1, "item_id": 2} {"user_id": 1, "item_id": 3}', "line 4: Extra data"),
+        (
+            '{"user_id": 1, "user_id": 2, "item_id": 3}',
+            "line 4: a key twice in an object with the keys 'user_id', 'user_id', 'item_id'",
+        ),
+        (b'{"user_id": 1, "item_id": "caf\xe9"}', "line 4: not UTF-8"),
+        (rb'{"user_id": 1, "item_id": "\ud800"}', r"line 4: an unpaired surrogate"),
+        (b'\xef\xbb\xbf{"user_id": 1, "item_id": 3}', "line 4: a byte order mark"),
+    ],
+)
+def test_lines_that_are_not_json(fails, line, message):
+    start = jsonl({"user_id": 1, "item_id": 5}) + " " * recognise.HEAD_BYTES + "\n\n"
+    line = line if isinstance(line, bytes) else line.encode()
+    assert fails(start.encode() + line + b"\n").startswith(f"PATH: cannot be read as JSON lines: {message}")
+
+
+def test_lines_are_counted_with_the_blank_ones(fails):
+    text = "\n" + jsonl({"user_id": 1, "item_id": 5}) + " \n\n" + jsonl({"user_id": 1, "item_id": None})
+    assert fails(text).endswith("column 'item_id' has no value (null) in line 5")
+
+
+@pytest.mark.parametrize("name", ['é"; DROP TABLE x; --', "item;id, 'of' {the}", "a\nb", "/a/~b", "$.x[0]"])
+def test_any_name_of_a_key(write, name):
+    text = jsonl({"user_id": 1, name: 5, "Rank": 2}, {"user_id": 1, name: 6, "Rank": 1})
+    logs = read_logs(write(text), write(text), ListColumns(item=name, rank="Rank"))
+    assert lists(logs.recs) == [[6, 5]]
+
+
+def test_names_of_keys_that_differ_in_case_alone(write):
+    text = jsonl({"user_id": 1, "User_Id": 2, "item_id": 5})
+    assert read_logs(write(text), write(text), ListColumns(user="User_Id")).user_ids.tolist() == [2]
+    logs = read_logs(write(text), write(text), ListColumns(by=("User_Id",)))
+    assert (logs.user_ids.tolist(), logs.groups["User_Id"].tolist()) == ([1], [2])
+
+
+def test_groups_of_json_lines(write):
+    text = jsonl({"user_id": 1, "item_id": 5, "zip": "007"}, {"user_id": 2, "item_id": 5})
+    assert read_logs(write(text), write(text), ListColumns(by=("zip",))).groups["zip"].tolist() == ["007", NO_LABEL]
+
+
+def test_a_log_of_json_lines_and_the_place_of_its_rows(write):
+    text = jsonl(*({"user_id": user, "label": user % 2, "score": 0.5} for user in (3, 2, 1)))
+    log = read_scores(write("\n" + text), RowColumns())
+    assert log.labels.tolist() == [1, 0, 1] and log.user_ids.tolist() == [1, 2, 3]
+    with pytest.raises(InputError, match=r"labels must be 0 or 1 for auc, found 2.* in line 6"):
+        evaluate_files(write("\n" + text + "\n" + jsonl({"user_id": 9, "label": 2, "score": 0.5})), metrics="auc")
+
+
+# TREC
+
+
+def test_a_run_and_judgements(write):
+    logs = read_logs(write(RUN), write(QRELS))
+    assert logs.user_ids.tolist() == ["q1", "q2"]
+    assert rows(logs.recs) == [([0, 1], [2.5, 1.5]), ([2], [0.5])]
+    assert rows(logs.truth) == [([1], [1.0]), ([2, 3], [2.0, -1.0])]
+
+
+def test_the_ranks_of_a_run_order_it_only_if_they_are_named(write):
+    run = "q Q0 a 1 .1 t\nq Q0 b 3 .2 t\nq Q0 c 2 .3 t\n"
+    qrels = "q 0 a 1\n"
+    assert rows(read_logs(write(run), write(qrels)).recs) == [([0, 1, 2], [0.1, 0.2, 0.3])]
+    assert rows(read_logs(write(run), write(qrels), ListColumns(rank="rank")).recs) == [([0, 2, 1],)]
+
+
+def test_names_of_columns_are_for_other_files(write):
+    truth = {"session": ["q1"], "sku": ["d2"], "grade": [3], "country": ["NL"]}
+    columns = ListColumns(user="session", item="sku", gain="grade", score="s", by=("country",))
+    logs = read_logs(write(RUN), write(truth), columns)
+    assert rows(logs.truth)[0] == ([1], [3.0]) and logs.groups["country"].tolist() == ["NL", NO_LABEL]
+
+
+def test_ids_of_trec_are_texts_unless_other_files_have_integers(write):
+    run, qrels = "1 Q0 10 1 2 t\n1 Q0 9 2 2 t\n", "1 0 9 1\n"
+    logs = read_logs(write(run), write(qrels))
+    assert logs.user_ids.tolist() == ["1"] and lists(logs.recs) == [[0, 1]] and lists(logs.truth) == [[1]]
+    logs = read_logs(write(run), write({"user_id": [1], "item_id": [9]}))
+    assert logs.user_ids.tolist() == [1] and lists(logs.recs) == [[10, 9]]
+
+
+@pytest.mark.parametrize("input_format", ["auto", "trec"])
+def test_words_after_the_tag_and_comments_in_trec(write, input_format):
+    """As in trec_eval: a run ends with the tag, and a line whose first character is # is none."""
+    plain = read_logs(write(RUN), write(QRELS))
+    run = "# my system, of today\n\n" + RUN.replace(" tag", " tag and more words").replace("q2", " # q 7 d 1 1 1\nq2")
+    qrels = "#\n# judged by two\n" + QRELS.replace("q2 0 d4", "#q2 0 d3 2\nq2 0 d4")
+    logs = read_logs(write(run), write(qrels), input_format=input_format)
+    assert logs.user_ids.tolist() == plain.user_ids.tolist() == ["q1", "q2"]
+    assert rows(logs.recs) == rows(plain.recs) and rows(logs.truth) == rows(plain.truth)
+    mixed = write(RUN, "runs/1"), write(run.replace("q1", "q3").replace("q2", "q4"), "runs/2")
+    assert read_logs(str(Path(mixed[0]).parent), write(qrels)).user_ids.tolist() == ["q1", "q2", "q3", "q4"]
+
+
+def test_further_words_are_for_runs_only(fails):
+    assert "line 2: 4 columns expected, 5 found" in fails(RUN, "q1 0 d2 1\nq2 0 d3 2 more\n")
+    assert "line 2: 4 columns expected, 7 found" in fails(RUN, "q1 0 d2 1\nq2 0 d3 2 3 4 5\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (RUN + "\n q3 Q0 d1 1 2.5\n", "PATH: cannot be read as TREC: line 5: 6 columns expected, 5 found"),
+        (
+            "# made by hand\n" + RUN + "q3 Q0 d1 1\n",
+            "PATH: cannot be read as TREC: line 5: 6 columns expected, 4 found",
+        ),
+        (
+            "#\n" + RUN + " # made by hand\nq3 Q0 d1 1 high t\n",
+            "PATH: column 'score' must hold numbers; line 6 holds 'high'",
+        ),
+        (RUN + "\n\nq3 Q0 d1 1 high t\n", "PATH: column 'score' must hold numbers; line 6 holds 'high'"),
+        (RUN + "q3 Q0 d1 1 nan t\n", "PATH: column 'score' is NaN in 1 rows, the first is line 4"),
+        (QRELS, "PATH: no column 'score'; its columns are 'user_id', 'item_id', 'gain'"),
+    ],
+)
+def test_bad_runs(fails, content, message):
+    assert fails(content, QRELS) == message
+
+
+def test_bad_judgements(write):
+    path = write(QRELS + "q3 0 d1 yes\n")
+    with pytest.raises(InputTypeError, match="column 'gain' must hold numbers; line 4 holds 'yes'"):
+        read_logs(write(RUN), path)
+    with pytest.raises(ColumnError, match="no column 'label'"):
+        read_scores(write(RUN))
+
+
+def test_signs_in_ids_of_trec(write):
+    ids = ["a,b", '"', "'x'", "#c", "a;b", "\\", "é", "a\u00a0b", "\u2028"]
+    run = "\r\n".join(f"q Q0 {name} {n} {n} t" for n, name in enumerate(ids))
+    logs = read_logs(write(run), write({"user_id": ["q"] * len(ids), "item_id": ids}))
+    code = {name: code for code, name in enumerate(sorted(ids, key=str.encode))}
+    assert lists(logs.recs) == lists(logs.truth) == [[code[name] for name in ids]]
+
+
+# Many files
+
+
+def parts(write, contents, name="logs/part#"):
+    """Write each content to a file; their folder."""
+    paths = [write(content, name.replace("#", str(n))) for n, content in enumerate(contents)]
+    return os.path.dirname(paths[0])
+
+
+MANY = {
+    "parquet": ({"item_id": [5, 6], "user_id": [1, 1]}, {"user_id": [2], "x": [0], "item_id": [7]}),
+    "csv": ("user_id,item_id\n1,5\n1,6\n", "user_id,item_id\n2,7\n"),
+    "jsonl": (jsonl({"user_id": 1, "item_id": 5}, {"item_id": 6, "user_id": 1}), jsonl({"user_id": 2, "item_id": 7})),
+    "trec": ("1 Q0 5 1 9 x\n1 Q0 6 2 8 x\n", "2 Q0 7 1 7 x\n"),
+}
+
+
+@pytest.mark.parametrize(
+    ("format_", "packed"), [*((name, False) for name in MANY), ("csv", True), ("jsonl", True), ("trec", True)]
+)
+def test_a_folder_and_a_pattern_are_read_as_one_file(write, format_, packed):
+    contents = [gzip.compress(text.encode()) if packed else text for text in MANY[format_]]
+    folder = parts(write, contents)
+    write("", "logs/_SUCCESS")
+    write("", "logs/.part0.crc")
+    write("", "logs/_temporary/x")
+    truth = write({"user_id": [1], "item_id": [6]})
+    for path in (folder, folder + "/", f"{folder}/part*", f"{folder}/part[01]", f"{os.path.dirname(folder)}/l*"):
+        logs = read_logs(path, truth)
+        assert lists(logs.recs) == [[5, 6], [7]] and logs.user_ids.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("format_", MANY)
+def test_files_are_read_in_the_order_of_their_names(write, format_):
+    numbers = range(40)
+    make = {
+        "parquet": lambda n: {"user_id": [1], "item_id": [n]},
+        "csv": lambda n: f"user_id,item_id\n1,{n}\n",
+        "jsonl": lambda n: jsonl({"user_id": 1, "item_id": n}),
+        "trec": lambda n: f"1 Q0 {n} 1 {n} x\n",
+    }[format_]
+    paths = [write(make(n), f"logs/{999 - n}") for n in numbers]
+    assert lists(read_logs(os.path.dirname(paths[0]), write({"user_id": [1], "item_id": [1]})).recs) == [
+        [*reversed(numbers)]
+    ]
+
+
+@pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl"])
+def test_order_holds_in_files_of_many_blocks(write, tmp_path, format_):
+    import duckdb
+
+    (tmp_path / "logs").mkdir()
+    made, n = [], 150_000
+    for part, copy in (("a", "x"), ("b", "y"), ("c", "z")):
+        values = np.arange(n) + n * len(made)
+        made.append(values)
+        options = {"parquet": "parquet, row_group_size 10000", "csv": "csv, header", "jsonl": "json"}[format_]
+        query = f"SELECT range % 7 AS user_id, range AS item_id FROM range({values[0]}, {values[-1] + 1})"
+        duckdb.execute(f"COPY ({query}) TO '{tmp_path}/logs/{part}{copy}.{format_}' (FORMAT {options})")
+    logs = read_logs(tmp_path / "logs", write({"user_id": [1], "item_id": [5]}))
+    items = np.concatenate(made)
+    assert np.array_equal(logs.recs[0], items[np.argsort(items % 7, kind="stable")])
+
+
+def test_a_pattern_reaches_any_depth(write, tmp_path):
+    write("user_id,item_id\n1,5\n", "a/b/x.csv")
+    write("user_id,item_id\n1,6\n", "a/c.csv")
+    (tmp_path / "a" / "loop").symlink_to(tmp_path / "a")
+    assert lists(read_logs(tmp_path / "a", write(TRUTH)).recs) == [[5, 6], []]
+    os.remove(tmp_path / "a" / "loop")
+    assert lists(read_logs(tmp_path / "a" / "**" / "*.csv", write(TRUTH)).recs) == [[5, 6], []]
+
+
+@pytest.mark.parametrize("name", ["a [1]*?.csv", "[ab].csv", "x*", "[", "**"])
+def test_a_file_that_is_called_like_a_pattern_is_that_file(write, name):
+    write("user_id,item_id\n8,8\n", "a.csv")
+    write("user_id,item_id\n8,8\n", "xx")
+    path = write("user_id,item_id\n1,5\n", name)
+    assert lists(read_logs(path, write(TRUTH)).recs) == [[5], []]
+
+
+@pytest.mark.parametrize("name", ["o'b;r[i]en*.x", 'ro\nw,"s"', "~x", "s3:x", "{a,b}"])
+@pytest.mark.parametrize("format_", MANY)
+def test_any_name_of_folders_and_files(write, name, format_):
+    folder = parts(write, MANY[format_], f"{name}/part# {name}")
+    assert lists(read_logs(folder, write({"user_id": [1], "item_id": [6]})).recs) == [[5, 6], [7]]
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (
+            [{"user_id": [1], "item_id": [5]}, {"user_id": [1], "item_id": ["5"]}],
+            "FOLDER/part1: column 'item_id' holds VARCHAR, but BIGINT in FOLDER/part0: files that are read together",
+        ),
+        (
+            [{"user_id": [1], "item_id": [5]}, {"user_id": [1], "item": [5]}],
+            "FOLDER/part1: no column 'item_id' (did you mean 'item'?); its columns are 'user_id', 'item'",
+        ),
+        (
+            [{"user_id": [1], "item_id": [5]}, {"user_id": [1], "item_id": [5], "score": [5]}],
+            "FOLDER/part0: no column 'score', which FOLDER/part1 has",
+        ),
+        (
+            [{"user_id": [1], "item_id": [5], "rank": [5]}, {"user_id": [1], "item_id": [5], "score": [5]}],
+            "FOLDER/part1: no column 'rank', which FOLDER/part0 has",
+        ),
+        (
+            [LISTS, "user_id,item\n1,2\n"],
+            "FOLDER/part1: the header is not that of FOLDER/part0: no column 'item_id' (did you mean 'item'?); its",
+        ),
+        (
+            [LISTS, "item_id,user_id\n1,2\n"],
+            "FOLDER/part1: the header is not that of FOLDER/part0: the same columns in",
+        ),
+        (
+            [LISTS, "user_id,item_id,x\n1,2,3\n"],
+            "FOLDER/part1: the header is not that of FOLDER/part0: the column 'x' is",
+        ),
+        (
+            [LISTS, LISTS.replace(",", ";")],
+            "FOLDER/part1: the header is not that of FOLDER/part0: columns separated by ';', not by ','",
+        ),
+        (
+            [LISTS, gzip.compress(LISTS.encode())],
+            "FOLDER/part1 is packed with gzip and FOLDER/part0 is not: files read",
+        ),
+        (
+            [LISTS, {"user_id": [1], "item_id": [5]}],
+            "FOLDER/part1: Parquet, but FOLDER/part0 is CSV: files that are read",
+        ),
+        ([LISTS, ""], "FOLDER/part1: the file is empty, not even a header"),
+        (
+            [LISTS, "user_id,item_id\n1,2\n3\n"],
+            "FOLDER/part1: cannot be read as CSV: line 3: 2 columns expected, 1 found",
+        ),
+        (
+            [LISTS, "user_id,item_id\n1,2\n3,\n"],
+            "FOLDER: column 'item_id' has no value (null) in row 2 of FOLDER/part1",
+        ),
+        (
+            [{"user_id": [1], "item_id": [5]}, {"user_id": [1, None], "item_id": [5, 6]}],
+            "FOLDER: column 'user_id' has no value (null) in row 2 of FOLDER/part1",
+        ),
+        (
+            [jsonl({"user_id": 1, "item_id": 5}), "\n" + jsonl({"user_id": 1})],
+            "FOLDER: column 'item_id' has no value (null) in line 2 of FOLDER/part1",
+        ),
+        (
+            [jsonl({"user_id": 1, "item_id": 5}), jsonl({"user_id": 1, "item_id": "x"})],
+            "FOLDER: column 'item_id' holds an integer in line 1 of FOLDER/part0, text in line 1 of FOLDER/part1",
+        ),
+        (
+            [jsonl({"user_id": 1, "item_id": 5}), jsonl({"user_id": 1, "item_id": 6}) + "{\n"],
+            "FOLDER/part1: cannot be read as JSON lines: line 2: Expecting property name",
+        ),
+        ([RUN, QRELS], "FOLDER/part1: 4 columns, but 6 in FOLDER/part0"),
+        ([RUN, RUN + "q Q0\n"], "FOLDER/part1: cannot be read as TREC: line 4: 6 columns expected, 2 found"),
+        ([RUN, RUN + "q Q0 d 1 x t\n"], "FOLDER: column 'score' must hold numbers; line 4 of FOLDER/part1 holds 'x'"),
+    ],
+)
+def test_files_that_do_not_belong_together(write, fails, contents, message):
+    folder = parts(write, contents)
+    assert fails(folder).replace("PATH", "FOLDER").startswith(message)
+
+
+@pytest.mark.parametrize("cut", [4, 200, -1])
+def test_the_truncated_file_of_several_is_named(write, fails, cut):
+    folder = parts(write, [{"user_id": list(range(1000)), "item_id": list(range(1000))}] * 3)
+    path = Path(folder, "part1")
+    path.write_bytes(path.read_bytes()[:cut])
+    assert fails(folder).startswith("PATH/part1: cannot be read as Parquet: ")
+
+
+def test_rows_of_a_log_in_several_files(write):
+    folder = parts(write, ["user_id,label,score\n2,1,1\n1,0,1\n", "user_id,label,score\n1,1,1\n"])
+    assert read_scores(folder).labels.tolist() == [0, 1, 1]
+    write("user_id,label,score\n3,1,1\n1,2,1\n", "logs/part2")
+    with pytest.raises(InputError, match=f"labels must be 0 or 1 for auc, found 2.* in row 2 of {folder}/part2"):
+        evaluate_files(folder, metrics="auc")
+
+
+def test_folders_and_patterns_without_files(write, fails, tmp_path):
+    (tmp_path / "empty" / "in").mkdir(parents=True)
+    assert fails(str(tmp_path / "empty")) == "PATH: no files in this folder"
+    with pytest.raises(InputError, match=r"x\*\.csv: no such file, and no file matches this pattern"):
+        read_logs(tmp_path / "x*.csv", write(TRUTH))
+    with pytest.raises(InputError, match=r"x\.csv: no such file$"):
+        read_logs(tmp_path / "x.csv", write(TRUTH))
+
+
+# Hive partitions
+
+
+@pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl"])
+def test_partitions_are_columns(write, format_):
+    contents = {"parquet": {"item_id": [5]}, "csv": "item_id\n5\n", "jsonl": jsonl({"item_id": 5})}
+    folders = ["zip=007/user_id=1", "zip=8%2F9/user_id=2", "zip=__HIVE_DEFAULT_PARTITION__/user_id=3"]
+    for folder in folders:
+        path = write(contents[format_], f"logs/zip=no/{folder}/x")
+    base = path.removesuffix(f"/{folders[-1]}/x")
+    for name in (base, f"{base}/*", f"{base}/**/x"):
+        logs = read_logs(name, write({"user_id": [1, 2, 3], "item_id": [5, 6, 7]}), ListColumns(by=("zip",)))
+        assert logs.user_ids.tolist() == [1, 2, 3] and lists(logs.recs) == [[5], [5], [5]]
+        assert logs.groups["zip"].tolist() == ["007", "8/9", NO_LABEL]
+
+
+@pytest.mark.parametrize("name", [name.replace("/", "") for name in STRANGE] + ["a.b(c", "x y"])
+def test_any_name_of_a_partition(write, name):
+    write({"user_id": [1], "item_id": [5]}, f"logs/{name}=[x]*'/part")
+    folder = write({"user_id": [2], "item_id": [5]}, f"logs/{name}=é=\n/part").split(f"/{name}")[0]
+    assert read_logs(folder, write(TRUTH), ListColumns(by=(name,))).groups[name].tolist() == ["[x]*'", "é=\n"]
+
+
+def test_text_of_partitions_is_not_a_number(write, fails):
+    write({"item_id": [5]}, "logs/user_id=01/x")
+    folder = os.path.dirname(os.path.dirname(write({"item_id": [6]}, "logs/user_id=1/x")))
+    assert read_logs(folder, write("user_id,item_id\n01,5\n")).user_ids.tolist() == ["01", "1"]
+    message = "user ids cannot be matched: .* holds integers, .*: column 'user_id' holds text such as '01'"
+    with pytest.raises(InputTypeError, match=message):
+        read_logs(folder, write({"user_id": [1], "item_id": [6]}))
+
+
+def test_a_column_in_the_file_wins_over_a_partition(write):
+    write({"user_id": [1], "item_id": [5], "day": [3]}, "logs/day=4/x")
+    folder = os.path.dirname(os.path.dirname(write({"user_id": [2], "item_id": [5], "day": [5]}, "logs/day=6/x")))
+    assert read_logs(folder, write(TRUTH), ListColumns(by=("day",))).groups["day"].tolist() == [3, 5]
+
+
+def test_folders_of_a_file_that_is_named_are_no_partitions(write):
+    path = write({"user_id": [1], "item_id": [5]}, "score=high/x")
+    assert len(read_logs(path, write(TRUTH)).recs) == 2
+    assert len(read_logs(os.path.dirname(path) + "/*", write(TRUTH)).recs) == 2
+
+
+def test_a_file_outside_of_the_partitions(write, fails):
+    write({"user_id": [1], "item_id": [5]}, "logs/day=4/x")
+    folder = os.path.dirname(write({"user_id": [1], "item_id": [5]}, "logs/x"))
+    assert fails(folder, columns=ListColumns(by=("day",))) == "PATH/x: no column 'day', which PATH/day=4/x has"
+    assert lists(read_logs(folder, write(TRUTH)).recs) == [[5, 5], []]
+
+
+# Files that are damaged, or change
+
+
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "trec"])
+@pytest.mark.parametrize("damage", ["cut", "checksum", "bits", "end"])
+def test_damaged_gzip_files(write, fails, format_, damage):
+    line = {"csv": "1,{}\n", "jsonl": '{{"user_id": 1, "item_id": {}}}\n', "trec": "1 Q0 {} 1 9 t\n"}[format_]
+    text = ("user_id,item_id\n" if format_ == "csv" else "") + "".join(map(line.format, range(200_000)))
+    whole = gzip.compress(text.encode(), 0 if damage == "bits" else 6)
+    half = len(whole) // 2
+    content = {
+        "cut": whole[:-100],
+        "checksum": whole[:-8] + b"abcd" + whole[-4:],
+        "bits": whole[:half] + whole[half:].replace(b"7", b"8", 1),
+        "end": whole + b"more",
+    }[damage]
+    assert fails(content).startswith("PATH: damaged gzip file: ")
+
+
+def test_gzip_files_in_parts_are_whole(write):
+    content = gzip.compress(LISTS.encode()) + gzip.compress(b"9,9\n")
+    assert lists(read_logs(write(content), write(TRUTH)).recs) == [[5, 6], [7], [9]]
+
+
+@pytest.mark.parametrize("change", ["grow", "replace", "remove"])
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
+def test_a_file_that_changes_while_it_is_read(write, monkeypatch, change, format_):
+    path = Path(write(MANY[format_][0]))
+    opened = sources.open_source
+
+    def open_and_change(con, files, *rest):
+        source = opened(con, files, *rest)
+        if files.path == str(path):
+            if change == "grow":
+                with path.open("ab") as stream:
+                    stream.write(b"\n")
+            else:
+                os.remove(path)
+            if change == "replace":
+                write(MANY[format_][0], path.name)
+        return source
+
+    monkeypatch.setattr("fastrec.files.tables.open_source", open_and_change)
+    with pytest.raises(InputError, match=f"^{path}: changed while it was read; evaluate it when it is complete$"):
+        read_logs(path, write(TRUTH))
+
+
+# The same values
+
+
+def test_every_format_gives_the_same_bits_whole_and_streamed(write, monkeypatch):
+    rng = np.random.default_rng(3)
+    users, items = np.repeat(np.arange(60), 9), np.concatenate([rng.permutation(40)[:9] for _ in range(60)])
+    scores, relevant = rng.integers(0, 5, 540) / 4, rng.random(540) < 0.3
+    rows = [(f"u{user}", f"i{item}", score) for user, item, score in zip(users, items, scores, strict=True)]
+    truth = write({"user_id": [f"u{u}" for u in users[relevant]], "item_id": [f"i{i}" for i in items[relevant]]})
+    plans = write({"user_id": [f"u{user}" for user in range(60)], "plan": ["a", "b", "c"] * 20})
+    written = {
+        "parquet": dict(zip(("user_id", "item_id", "score"), map(list, zip(*rows, strict=True)), strict=True)),
+        "csv": "user_id,item_id,score\n" + "".join(f"{user},{item},{score}\n" for user, item, score in rows),
+        "jsonl": jsonl(*({"user_id": user, "item_id": item, "score": score} for user, item, score in rows)),
+        "trec": "".join(f"{user} Q0 {item} 0 {score} t\n" for user, item, score in rows),
+    }
+    paths = [write(content) for content in written.values()]
+    options = {"metrics": ["ndcg@5", "map@5"], "ties": "id_desc", "by": "plan", "users": plans, "per_user": True}
+    wanted = evaluate_files(paths[0], truth, **options)
+    assert 0.1 < wanted["ndcg@5"] < 0.9
+    for copies in (fastrec.files.job.COPIES, 1 << 40):
+        monkeypatch.setattr("fastrec.files.job.COPIES", copies)
+        for path in paths:
+            found = evaluate_files(path, truth, **options)
+            assert found.estimates == wanted.estimates and found.groups == wanted.groups
+            assert np.array_equal(found.per_user["ndcg@5"], wanted.per_user["ndcg@5"], equal_nan=True)
+
+
+def test_labels_of_users_beside_trec(write):
+    plans = write("user_id,plan\nq1,a\nq2,b\n")
+    report = evaluate_files(write(RUN), write(QRELS), "mrr", by="plan", users=plans, input_format="trec")
+    assert report.groups["plan"]["a"]["mrr"].mean == 0.5
+
+
+# The command line
+
+
+def command(folder, *arguments):
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "fastrec", *map(str, arguments)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_formats_on_the_command_line(write, tmp_path):
+    for n in range(2):
+        write({"user_id": [n, n], "item_id": [5, 6]}, f"logs/country={'NL' if n else 'BE'}/{n}.parquet")
+    write(jsonl({"user_id": 0, "item_id": 6}, {"user_id": 1, "item_id": 5}), "truth.jsonl")
+    found = command(tmp_path, "evaluate", "logs/*/*.parquet", "truth.jsonl", "-m", "mrr", "--by", "country")
+    assert found.returncode == 0, found.stderr
+    assert "0.7500" in found.stdout and "BE" in found.stdout
+    found = command(tmp_path, "evaluate", "logs", "truth.jsonl", "-m", "mrr", "--input-format", "csv")
+    assert found.returncode == 2 and found.stdout == "" and found.stderr.count("\n") == 1
+    assert "neither Parquet nor text" in found.stderr
+
+
+def test_rows_of_several_files_on_the_command_line(write, tmp_path):
+    write("label,score\n1,1\n0,2\n", "logs/a")
+    write("label,score\n1,1\n3,2\n", "logs/b")
+    found = command(tmp_path, "evaluate", "logs", "-m", "auc")
+    assert found.stderr.startswith(
+        "fastrec: error: logs: column 'label': labels must be 0 or 1 for auc, found 3 in row 2 of logs/b"
+    )
+
+
+def test_nothing_is_written_over_a_file_of_a_folder(write, tmp_path):
+    write(LISTS, "logs/a.csv")
+    write(TRUTH, "truth.csv")
+    for path in ("logs", "logs/*"):
+        found = command(tmp_path, "evaluate", path, "truth.csv", "-m", "mrr", "-o", "logs/../logs/a.csv")
+        assert found.returncode == 2 and "logs/../logs/a.csv would be written over logs/a.csv" in found.stderr
+    assert (tmp_path / "logs" / "a.csv").read_text() == LISTS
+
+
+DATA = os.environ.get("FASTREC_TEST_DATA")
+
+
+@pytest.mark.skipif(DATA is None, reason="FASTREC_TEST_DATA names no folder with real data")
+def test_trec_eval_prints_the_same(tmp_path):
+    from support.trec import TREC, read_trec
+
+    _, _, printed = read_trec()
+    files = (f"{DATA}/trec_eval/results.test", f"{DATA}/trec_eval/qrels.test")
+    options = ("--ties", "id_desc", "--no-recs", "skip", "--per-user", "topics.parquet", "--format", "json")
+    for named in ((), ("--input-format", "trec")):
+        metrics = itertools.chain.from_iterable(("-m", text) for text in TREC.values())
+        found = command(tmp_path, "evaluate", *files, *metrics, *options, *named)
+        assert found.returncode == 0, found.stderr
+        values = pq.read_table(tmp_path / "topics.parquet").to_pydict()
+        assert values["user_id"] == ["301", "302", "303"]
+        for at, topic in enumerate(values["user_id"]):
+            for measure, text in TREC.items():
+                wanted = float(printed[topic][measure])
+                assert values[text][at] == pytest.approx(wanted, abs=5.1e-5), (topic, measure)
+        means = json.loads(found.stdout)["metrics"]
+        for measure, text in TREC.items():
+            if measure != "num_rel_ret":  # of all topics the sum
+                assert means[text]["mean"] == pytest.approx(float(printed["all"][measure]), abs=5.1e-5), measure

@@ -1,0 +1,385 @@
+"""Files that do not fit in memory: sorted on disk and streamed, with the same bits; batches that hold users whole."""
+
+import gzip
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastrec
+from fastrec.files import job, resources
+from fastrec.files.columns import ListColumns, RowColumns
+from fastrec.files.lists import evaluate_lists
+from fastrec.files.parquet import find_plain, read_plain, size_of_plain
+from fastrec.files.paths import find_files
+from fastrec.files.resources import Resources
+from fastrec.files.rows import evaluate_log
+from fastrec.files.sorting import sort_rows
+from fastrec.files.streams import batches_of_users
+from fastrec.files.tables import estimate_bytes, open_database
+from support.bits import group_bits, mean_bits, user_bits
+from support.logs import write_large
+
+duckdb = pytest.importorskip("duckdb")
+
+pa = pytest.importorskip("pyarrow")
+compute = pytest.importorskip("pyarrow.compute")
+csv = pytest.importorskip("pyarrow.csv")
+pq = pytest.importorskip("pyarrow.parquet")
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+
+LIST_METRICS = ["ndcg@5", "recall", "map@3", "mrr", "f1(average=pooled)@5"]
+LOG_METRICS = ["auc", "gauc", "ndcg@3", "log_loss", "average_precision", "rmse(average=user)", "brier"]
+
+
+# Batches
+
+
+@st.composite
+def sorted_streams(draw: st.DrawFn) -> tuple[dict[str, list[list[Any]]], bool]:
+    """By stream, its users cut into Arrow batches, some of them empty."""
+    texts = draw(st.booleans())
+    user = st.sampled_from(["a", "b", "é", "z", "\U0001f600", "\uffff"]) if texts else st.integers(-3, 6)
+    streams = {}
+    for name in draw(st.sampled_from([["recs"], ["recs", "truth"], ["recs", "truth", "seen"]])):
+        users = sorted(draw(st.lists(user, max_size=25)), key=lambda u: u.encode() if isinstance(u, str) else u)
+        cuts = sorted(draw(st.lists(st.integers(0, len(users)), max_size=6)))
+        streams[name] = [users[a:b] for a, b in itertools.pairwise([0, *cuts, len(users)])]
+    return streams, texts
+
+
+def reader(parts: list[list[Any]], *, texts: bool) -> Any:
+    schema = pa.schema([("user", pa.string() if texts else pa.int64()), ("row", pa.int64())])
+    starts = np.cumsum([0, *map(len, parts)])
+    batches = [
+        pa.record_batch([pa.array(part, schema.field(0).type), np.arange(start, start + len(part))], schema=schema)
+        for part, start in zip(parts, starts, strict=False)
+    ]
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+@settings(deadline=None)
+@given(sorted_streams())
+def test_batches_hold_users_whole_and_lose_nothing(drawn: tuple[dict[str, list[list[Any]]], bool]) -> None:
+    streams, texts = drawn
+    readers = {name: reader(parts, texts=texts) for name, parts in streams.items()}
+    batches = list(batches_of_users(readers, ("user",)))
+    for name, parts in streams.items():
+        rows = [row for batch in batches for row in batch[name].column("row").to_pylist()]
+        assert rows == list(range(sum(map(len, parts))))
+    users = [{user for table in batch.values() for user in table.column("user").to_pylist()} for batch in batches]
+    assert all(users)
+    for one, other in itertools.combinations(users, 2):
+        assert not one & other
+
+
+def test_a_user_larger_than_any_batch() -> None:
+    parts = [[1, 2], [2, 2], [2], [2, 3]]
+    found = list(batches_of_users({"recs": reader(parts, texts=False)}, ("user",)))
+    assert [batch["recs"].column("user").to_pylist() for batch in found] == [[1], [2] * 5, [3]]
+
+
+def test_rows_of_nobody_are_handed_out_as_they_come() -> None:
+    found = list(batches_of_users({"log": reader([[5, 1], [], [4]], texts=False)}, ()))
+    assert [batch["log"].column("row").to_pylist() for batch in found] == [[0, 1], [2]]
+
+
+# The same bits
+
+
+def stream_everything(monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
+    """Nothing fits in memory from here on, and batches are small."""
+    monkeypatch.setattr(job, "COPIES", 1 << 40)
+    monkeypatch.setattr(resources, "MIN_BATCH", batch_rows)
+    monkeypatch.setattr(resources, "MAX_BATCH", batch_rows)
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    one, other = found.report, expected.report
+    assert mean_bits(one.estimates) == mean_bits(other.estimates)
+    assert not one.has_values or user_bits(one) == user_bits(other)
+    assert group_bits(one) == group_bits(other)
+    assert list(one.groups) == list(other.groups)
+    assert (one.users, one.data) == (other.users, other.data)
+    for name in ("users", "groups"):
+        columns = getattr(found, name), getattr(expected, name)
+        assert list(columns[0]) == list(columns[1])
+        assert all(columns[0][key].tolist() == columns[1][key].tolist() for key in columns[1])
+
+
+def write_lists(folder: Path, *, texts: bool) -> dict[str, Path]:
+    """Shuffled rows: users of either side alone, ties, seen items, labels that some users lack."""
+    draw = np.random.default_rng(12)
+    n_users, n_items = 300, 400
+    word = (lambda ids: [f"é{i:05d}" for i in ids]) if texts else (lambda ids: ids)
+    tables = {}
+    for name, length in (("recs", 20), ("truth", 6), ("seen", 3)):
+        users = np.repeat(draw.permutation(n_users)[:260], length)
+        items = np.concatenate([draw.permutation(n_items)[:length] for _ in range(260)])
+        columns: dict[str, Any] = {"user_id": word(users * 7 - 900), "item_id": word(items)}
+        if name == "recs":
+            columns |= {"score": draw.integers(0, 9, len(users)) / 8, "plan": np.array(["free", "paid"])[users % 2]}
+        if name == "truth":
+            columns |= {"gain": draw.integers(0, 4, len(users)), "year": 2020 + users % 3}
+        order = draw.permutation(len(users))
+        tables[name] = pa.table(columns).take(order)
+    for name, table in tables.items():
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=1000)
+    return {name: folder / f"{name}.parquet" for name in tables}
+
+
+@pytest.mark.parametrize("ties", ["expected", "input", "id_desc"])
+@pytest.mark.parametrize("texts", [False, True])
+def test_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: bool, ties: Any) -> None:
+    paths = write_lists(tmp_path, texts=texts)
+
+    def evaluate() -> Any:
+        evaluator = fastrec.Evaluator(LIST_METRICS, per_user=True, ties=ties)
+        return evaluate_lists(evaluator, paths, ListColumns(by=("plan", "year")), Resources(temp_directory=tmp_path))
+
+    whole = evaluate()
+    for batch_rows in (50, 2048):
+        stream_everything(monkeypatch, batch_rows)
+        assert_same(evaluate(), whole)
+    assert sorted(os.listdir(tmp_path)) == ["recs.parquet", "seen.parquet", "truth.parquet"]
+
+
+@pytest.mark.parametrize("users", [(), ("user",), ("user", "page")])
+def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: tuple[str, ...]) -> None:
+    draw = np.random.default_rng(3)
+    n = 5000
+    columns = {
+        "user": draw.integers(0, 200, n),
+        "page": np.array(["home", "search", "é"])[draw.integers(0, 3, n)],
+        "label": (draw.random(n) < 0.3).astype(np.int8),
+        "score": np.round(draw.random(n), 2).astype(np.float32),
+    }
+    columns["plan"] = columns["user"] % 4
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=1000)
+    # sums over rows that belong to nobody are rounded where the rows are cut; their order is not
+    metrics = LOG_METRICS if users else ["auc", "average_precision"]
+    wanted = RowColumns(users=users, by=("plan",) if users else ())
+
+    def evaluate() -> Any:
+        def make(_: bool) -> fastrec.ScoreEvaluator:
+            return fastrec.ScoreEvaluator(metrics, per_user=bool(users))
+
+        return evaluate_log(make, {"log": path}, wanted, Resources(temp_directory=tmp_path))
+
+    whole = evaluate()
+    stream_everything(monkeypatch, 333)
+    assert_same(evaluate(), whole)
+    assert os.listdir(tmp_path) == ["log.parquet"]
+
+
+def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = write_lists(tmp_path, texts=False)
+    n_rows = 260 * 29
+    told: list[tuple[str, int, int]] = []
+
+    def watch(*what: Any) -> None:
+        told.append(what)
+
+    evaluate_lists(fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
+    assert told == [("evaluating", 0, n_rows), ("evaluating", n_rows, n_rows)]
+    told.clear()
+    stream_everything(monkeypatch, 500)
+    evaluate_lists(fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
+    stages = {stage: [done for name, done, _ in told if name == stage] for stage, _, _ in told}
+    assert list(stages) == ["sorting", "evaluating"]
+    assert {260 * 20, 260 * 26} <= set(stages["sorting"])  # where the sort of the next file begins
+    assert len(stages["evaluating"]) > 5 and stages["evaluating"][-1] == n_rows
+    assert all(done == sorted(done) for done in stages.values())
+    assert {total for _, _, total in told} == {n_rows}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_progress_counts_rows_that_are_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streamed: bool
+) -> None:
+    paths = write_lists(tmp_path, texts=False)
+    if streamed:
+        stream_everything(monkeypatch, 500)
+    told: list[tuple[int, int]] = []
+    fastrec.evaluate_files(paths["recs"], paths["truth"], ["mrr"], progress=lambda *what: told.append(what))
+    assert told[0] == (0, 260 * 26) and told[-1] == (260 * 26, 260 * 26)
+    assert told == sorted(told) and (len(told) > 5) == streamed
+
+
+# Memory
+
+MEASURED = """
+import sys
+from fastrec.cli import program
+try:
+    program.main()
+finally:
+    with open("/proc/self/status") as status:
+        print(next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM")), file=sys.stderr)
+"""
+
+
+def measured(paths: list[Path], memory: int) -> tuple[str, int]:
+    """What the command prints, and the most memory it used."""
+    options = ["-m", "ndcg@10,recall,mrr", "--format", "json", "--threads", "2", "--memory", str(memory)]
+    found = subprocess.run(
+        [sys.executable, "-c", MEASURED, "evaluate", *map(str, paths), *options],
+        env=os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return found.stdout, int(found.stderr)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
+    memory = resources.MIN_MEMORY
+    (tmp_path / "small").mkdir()
+    _, peak_of_few = measured(write_large(tmp_path / "small", 400_000), memory)  # Python, packages, compiled code
+    paths = write_large(tmp_path, 8 * memory // 24)  # three columns of 8 bytes
+    streamed, peak = measured(paths, memory)
+    whole, peak_of_whole = measured(paths, 1 << 40)
+    assert streamed == whole
+    assert peak - peak_of_few < 3 * memory < 8 * memory < peak_of_whole - peak_of_few
+
+
+def test_many_threads_sort_in_little_memory(tmp_path: Path) -> None:
+    recs, truth = write_large(tmp_path, 4_000_000)
+    report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=resources.MIN_MEMORY, n_threads=64)
+    assert report.data["rec_rows"] == 4_000_000
+
+
+def test_threads_that_sort() -> None:
+    def threads(memory: int, n_bytes: int) -> int:
+        return Resources(memory, n_threads=64).sorting_threads(n_bytes)
+
+    assert threads(64_000_000, 0) == 64
+    assert [threads(64_000_000, n_bytes) for n_bytes in (10**8, 10**9, 10**10, 10**13)] == [7, 2, 1, 1]
+    assert threads(16_000_000_000, 10**11) == 21
+    assert Resources(16_000_000_000, n_threads=3).sorting_threads(10**11) == 3
+
+
+def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"user_id": [1, 1, 2], "item_id": [5, 5, 6]})
+    for name in ("recs", "truth"):
+        pq.write_table(table.slice(0, 3 if name == "recs" else 1), tmp_path / name)
+    stream_everything(monkeypatch, 2)
+    with pytest.raises(fastrec.InputError, match="user 1: item 5"):
+        evaluate_lists(
+            fastrec.Evaluator(["mrr"]),
+            {"recs": tmp_path / "recs", "truth": tmp_path / "truth"},
+            ListColumns(),
+            Resources(temp_directory=tmp_path),
+        )
+    assert sorted(os.listdir(tmp_path)) == ["recs", "truth"]
+
+
+# Long texts, and files that are packed well
+
+UNDER_A_LIMIT = """
+import json, sys
+import fastrec
+report = fastrec.evaluate_files(*sys.argv[1:3], ["recall@2", "ndcg@10"], memory=int(sys.argv[3]))
+with open("/proc/self/status") as status:
+    peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+print(json.dumps([peak, [value.hex() for value in (report["recall@2"], report["ndcg@10"])]]))
+"""
+
+
+def peak_of(path: Path, memory: int) -> tuple[int, list[str]]:
+    """The most memory that a process used, and its values."""
+    command = [sys.executable, "-c", UNDER_A_LIMIT, str(path), str(path), str(memory)]
+    environment = os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    peak, values = json.loads(found.stdout)
+    return peak, values
+
+
+def long_texts(n_rows: int, characters: int) -> Any:
+    """Lists of 100, ids of one length."""
+    rows = np.arange(n_rows)
+    columns = {"user_id": rows // 100, "item_id": rows}
+    return pa.table(
+        {name: compute.utf8_lpad(pa.array(ids).cast("string"), characters, "0") for name, ids in columns.items()}
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("form", ["parquet", "csv.gz"])
+def test_long_texts_keep_to_the_memory(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"lists.{form}"
+    table = long_texts(150_000, 500)
+    if form == "parquet":
+        pq.write_table(table, path)
+    else:
+        with gzip.open(path, "wb", 1) as stream:
+            csv.write_csv(table, stream)
+    peak, values = peak_of(path, 100_000_000)
+    assert peak <= 500_000_000
+    _, whole = peak_of(path, 1 << 40)
+    assert values == whole
+
+
+def test_texts_that_are_longer_than_a_sample_says(tmp_path: Path) -> None:
+    """Reading stops where they are too much, and the files are streamed."""
+    rows = np.arange(40_000)
+    lengths = np.where(rows % 10_000 < 5_000, 1, 400)
+    texts = [f"{row:05}".ljust(length, "x") for row, length in zip(rows.tolist(), lengths.tolist(), strict=True)]
+    table = pa.table({"user_id": [f"u{row // 10}" for row in rows.tolist()], "item_id": texts})
+    path = tmp_path / "lists.parquet"
+    pq.write_table(table, path, row_group_size=10_000)
+    found = find_plain({"recs": find_files(str(path))}, ListColumns(), "auto")
+    size = size_of_plain(found.values())
+    assert size.text < table.nbytes / 4
+    assert read_plain(found, 2, size, size.n_bytes) is None
+    assert read_plain(found, 2, size, 1 << 40)["recs"].num_rows == 40_000
+
+
+def test_a_field_of_a_struct_is_not_counted_as_the_column_of_its_name(tmp_path: Path) -> None:
+    ids = {"user_id": list(range(2_000)), "item_id": [str(nth) for nth in range(2_000)]}
+    nested = pa.array([{"item_id": f"{nth:01000}", "user_id": "x" * 900} for nth in range(2_000)])
+    for name, columns in (("flat", ids), ("nested", {"more": nested, **ids})):
+        pq.write_table(pa.table(columns), tmp_path / name)
+    assert estimate_bytes(str(tmp_path / "nested"), ListColumns()) == estimate_bytes(
+        str(tmp_path / "flat"), ListColumns()
+    )
+    assert estimate_bytes(str(tmp_path / "nested"), ListColumns(item="more")) > 2_000 * 1_500
+
+
+@pytest.mark.parametrize("keys", [("user",), ("user", "other"), ()])
+def test_rows_sorted_in_ranges_stand_as_if_sorted_at_once(keys: tuple[str, ...]) -> None:
+    draw = np.random.default_rng(5)
+    users = (draw.integers(0, 60, 5_000) ** 2 // 50).tolist()
+    columns = [[f"é{'x' * (n % 9)}{n}" for n in users], draw.integers(0, 3, 5_000).tolist(), list(range(5_000))]
+    source = pa.table(dict(zip(("user", "other", "row"), columns, strict=True)))
+    with duckdb.connect() as con:
+        con.register("source", source)
+        con.execute("CREATE TABLE rows AS SELECT * FROM source")
+        for n_ranges in (1, 2, 7, 200):
+            sort_rows(con, f"sorted_{n_ranges}", "SELECT *, rowid AS place FROM rows", keys, n_ranges, lambda _: None)
+            found = con.execute(f"SELECT * FROM sorted_{n_ranges}").fetchall()
+            assert found == sorted(zip(*columns, strict=True), key=lambda row: (row[: len(keys)], row[2]))
+
+
+def test_what_cannot_be_sorted_at_once_is_sorted_in_ranges(tmp_path: Path) -> None:
+    """DuckDB cannot merge such texts in so little memory."""
+    source = long_texts(150_000, 1000)
+    with open_database(2, str(tmp_path), 100_000_000) as con:
+        con.register("source", source)
+        con.execute("CREATE TABLE texts AS SELECT user_id AS user, item_id AS item FROM source")
+        select = "SELECT *, rowid AS place FROM texts"
+        sort_rows(con, "sorted_texts", select, ("user",), 1, lambda _: None)
+        reader = con.execute("SELECT item FROM sorted_texts")
+        items = [item for _ in range(30) for (item,) in reader.fetchmany(5_000)]
+    assert items == source["item_id"].to_pylist()

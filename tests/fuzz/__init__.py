@@ -1,0 +1,1 @@
+"""Targets of `scripts/fuzz`: random cases, and what each should give."""

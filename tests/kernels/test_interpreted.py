@@ -1,0 +1,170 @@
+"""Small inputs are interpreted: the same bits as compiled code gives, and nobody waits for a compiler."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec.report.significance import run_test
+from fastrec.runtime import compiler
+from support.bits import mean_bits, user_bits
+from support.list_calls import for_kind, random_log, recs_of, truth_of
+from support.row_users import N_ITEMS, ORDER_OF_ROWS, TEXTS, USERS
+from support.strategies import Log
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+
+N_USERS = 300  # more than a block of the kernels
+KINDS = ["plain", "integer", "graded"]
+TIES = ["expected", "input", "worst", "best", "id_asc", "id_desc"]
+
+
+@pytest.fixture
+def assert_same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], fastrec.Report]], None]:
+    """A call gives the same report compiled and interpreted."""
+
+    def check(call: Callable[[], fastrec.Report]) -> None:
+        monkeypatch.setattr(compiler.Entry, "eager", True)
+        compiled = call()
+        monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+        found = call()
+        monkeypatch.undo()
+        assert mean_bits(found.estimates) == mean_bits(compiled.estimates)
+        assert user_bits(found) == user_bits(compiled)
+        assert {name: mean_bits(group) for by in found.groups.values() for name, group in by.items()} == {
+            name: mean_bits(group) for by in compiled.groups.values() for name, group in by.items()
+        }
+        assert (found.users, found.data) == (compiled.users, compiled.data)
+
+    return check
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists(assert_same_bits: Any, kind: str) -> None:
+    log = random_log(kind, N_USERS, seed=5)
+    texts = [ask.text for ask in for_kind(kind)]
+    users = {"groups": {"half": np.arange(N_USERS) % 2}, "user_weight": np.arange(N_USERS) % 3 * 0.7}
+    for more in ({}, users, {"min_gain": "any"}):
+        assert_same_bits(
+            lambda more=more: fastrec.evaluate(recs_of(log), truth_of(log), texts, n_items=100, per_user=True, **more)
+        )
+
+
+def test_gains_that_are_no_whole_numbers(assert_same_bits: Any) -> None:
+    """Powers are the one function that libraries round differently."""
+    draw = np.random.default_rng(8)
+    log = random_log("plain", N_USERS, seed=6)
+    graded = Log(log.recs, [[(item, float(9 * draw.random())) for item, _ in row] for row in log.truth])
+    texts = ["ndcg(gain=exp2)", "dcg(gain=exp2)@3", "err(max_gain=9)", "rbp(p=0.37)", "ndcg(discount=log2_flat2)@9"]
+    assert_same_bits(lambda: fastrec.evaluate(recs_of(graded), truth_of(graded), texts, per_user=True))
+
+
+@pytest.mark.parametrize("duplicates", ["first", "miss"])
+@pytest.mark.parametrize("ties", TIES)
+def test_lists_that_are_put_right(assert_same_bits: Any, ties: str, duplicates: str) -> None:
+    draw = np.random.default_rng(4)
+    items = draw.integers(0, 50, N_USERS * 12)
+    indptr = np.arange(N_USERS + 1) * 12
+    # copies of an item with one score would be refused where no rule decides
+    scores = draw.integers(0, 5, len(items)) + draw.permuted(np.tile(np.arange(12), (N_USERS, 1)), axis=1).ravel() // 3
+    lists = (items % 13 if ties != "expected" else np.tile(np.arange(12), N_USERS), indptr, scores.astype(float))
+    truth = (items % 17, indptr, draw.random(len(items)))
+    seen = (draw.integers(0, 13, N_USERS), np.arange(N_USERS + 1))
+    options = {"ties": ties, "duplicates": duplicates, "exclude": seen, "per_user": True}
+    metrics = ["ndcg@5", "map", "err(max_gain=1)@3", "mrr"]
+    assert_same_bits(lambda: fastrec.evaluate(lists, truth, metrics, **options))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores(assert_same_bits: Any, weighted: bool, dtype: Any) -> None:
+    call = USERS.call(slice(N_USERS), weighted=weighted, row_weights=weighted)
+    call["scores"] = call["scores"].astype(dtype)
+    texts = [*ORDER_OF_ROWS, *TEXTS[::3]]
+    if weighted:
+        texts = [*ORDER_OF_ROWS, "log_loss", "brier", "ece", "ece(bins=7, strategy=quantile)", "mae", "rmse"]
+    assert_same_bits(lambda: fastrec.evaluate_scores(**{"metrics": texts, "n_items": N_ITEMS, "per_user": True} | call))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_thresholds(monkeypatch: pytest.MonkeyPatch, weighted: bool) -> None:
+    call = USERS.call(slice(40))
+    weights = USERS.call(slice(40), row_weights=True)["sample_weight"] if weighted else None
+    arguments = call["labels"], call["scores"], [0.25, 0.5, 0.1]
+    compiled = fastrec.confusion_matrix(*arguments, indptr=call["indptr"], sample_weight=weights)
+    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    found = fastrec.confusion_matrix(*arguments, indptr=call["indptr"], sample_weight=weights)
+    for name in ("tp", "fp", "fn", "tn"):
+        assert np.array_equal(getattr(found, name), getattr(compiled, name))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_rows", [0, 1, 500, 3000])
+def test_all_rows_together(monkeypatch: pytest.MonkeyPatch, n_rows: int, dtype: Any) -> None:
+    draw = np.random.default_rng(n_rows)
+    scores = np.round(draw.normal(size=n_rows), 2).astype(dtype)
+    labels, weights = draw.random(n_rows) < 0.3, draw.choice([0.1, 0.3, 1e-9, 7.0], n_rows)
+
+    def values() -> list[Any]:
+        found: list[Any] = []
+        for own in (None, weights, weights.astype(np.float32)) if n_rows else (None,):
+            found += [fastrec.auc(labels, scores, sample_weight=own, max_fpr=limit) for limit in (None, 0.2)]
+            found += fastrec.roc_curve(labels, scores, sample_weight=own) if labels.any() and not labels.all() else ()
+        found += fastrec.bounded_auc(labels, scores)
+        return [np.asarray(value).tobytes() for value in found]
+
+    compiled = values()
+    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    assert values() == compiled
+
+
+# When
+
+
+def run(code: str, folder: Path, **variables: str) -> Any:
+    """What a fresh process with an empty cache prints, as JSON."""
+    environment = os.environ | {"FASTREC_CACHE_DIR": str(folder)} | variables
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    return json.loads(done.stdout)
+
+
+SMALL = "fastrec.evaluate([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1], [5, 6], [0]])"
+
+
+def test_a_small_input_loads_no_compiler(tmp_path: Path) -> None:
+    code = f"import json, sys, fastrec; {SMALL}; print(json.dumps(['numba' in sys.modules, 'scipy' in sys.modules]))"
+    assert run(code, tmp_path) == [False, False]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_large_input_is_compiled(tmp_path: Path) -> None:
+    code = "import json, sys, numpy as np, fastrec; n = np.arange(150_001); fastrec.evaluate((n[1:], n), (n[1:], n))"
+    assert run(f"{code}; print(json.dumps('numba' in sys.modules))", tmp_path)
+    assert list(tmp_path.iterdir())
+
+
+def test_a_kernel_is_compiled_once_interpreting_it_has_cost_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler.Entry, "eager", False)
+    monkeypatch.setattr(compiler, "STEPS_INTERPRETED", 100)
+    entry = compiler.Entry(lambda: 1, "test")
+    assert [entry.suited_to(40) == entry.interpreted for _ in range(2)] == [True, True]
+    assert entry.suited_to(40) == entry.compiled
+    assert entry.suited_to(1) == entry.compiled  # from now on
+    assert compiler.Entry(lambda: 2, "test").suited_to(101)() == 2
+
+
+@pytest.mark.parametrize("test", ["randomization", "bootstrap"])
+def test_resampling(monkeypatch: pytest.MonkeyPatch, test: str) -> None:
+    differences = np.random.default_rng(0).normal(size=4_100)
+    options = {"level": 0.95, "n_rounds": 3, "seed": 5, "n_threads": 1}
+    monkeypatch.setattr(compiler.Entry, "eager", True)
+    compiled = run_test(differences, test, **options)
+    monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
+    assert run_test(differences, test, **options) == compiled

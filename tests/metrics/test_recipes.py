@@ -1,0 +1,484 @@
+"""Recipes against the answers of the real tools, as `tests/rivals/run.py` got them: every number, or why not."""
+
+import math
+import os
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import fastrec
+from fastrec.metrics.recipes import RECIPES, find_recipe
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
+
+RIVALS = Path(__file__).parents[1] / "rivals"
+sys.path.insert(0, str(RIVALS))
+
+import cases  # noqa: E402 - beside the answers, for environments without fastrec
+import run  # noqa: E402
+
+DATA = os.environ.get("FASTREC_TEST_DATA")
+LISTS = {case["name"]: case for case in cases.list_cases()}
+ROWS = {case["name"]: case for case in cases.score_cases()}
+RECIPE_OF = {tool: "trec_eval" if tool == "pytrec_eval" else tool for tool in run.REQUIREMENTS}
+ENOUGH = 300
+TEXT_IDS = ("trec_eval", "ir_measures")  # where equal scores are ordered by ids as texts
+
+# Kinds of cases in which a tool tells apart what one policy of ours does not, and the call that says the same.
+CALLS = {
+    ("pytrec_eval", "empty_list"): {"no_recs": "zero"},  # an empty list is a list there, in a dict
+    ("pytrec_eval", "judged_empty"): {"no_recs": "zero"},
+    ("lenskit", "empty_list"): {"no_recs": "zero"},  # likewise
+    ("lenskit", "judged_empty"): {"no_truth": "zero", "no_recs": "zero"},
+    ("spark", "no_recs"): {"no_recs": "skip"},  # a user in no row of the RDD does not count
+    ("spark", "judged_alone"): {"no_truth": "listed", "no_recs": "skip"},
+    ("recbole", "no_truth"): {"no_truth": "zero"},  # its own pipeline has no such users
+    ("recbole", "grade_zero"): {"no_truth": "zero"},
+    ("recbole", "judged_empty"): {"no_truth": "zero"},
+    ("recbole", "one_class"): {"no_truth": "zero"},
+}
+# What stands in a name beside the metric, and what the call says instead; None where nothing of ours says it.
+VARIANTS = {
+    "pytrec_eval": {r"\(relevance_level=2\)": {"min_gain": 2.0}},
+    "ir_measures": {r"\(rel=2\)": {"min_gain": 2.0}},
+    "ranx": {r"\(inputs=dict\)": {}, r"\(make_comparable=True\)": {}, "-l2": {"min_gain": 2.0}},
+    "replay": {r"\(input=polars\)": {}, r"\(input=dict\)": {"ties": "input"}},
+    "cornac": {r"\(rating_threshold=3\)": {"min_gain": 3.0}},
+    "recommenders": {r"^map\(k=(?P<k>\d+)\)$": {}},
+    "sklearn": {"^weighted ": {"sample_weight": True}},
+    "spark": {"^weighted ": {"sample_weight": True}},
+}
+# Names that are asked of a tool and have no recipe: the reason.
+UNREAD = {
+    "cornac": {r"ncrr.*|gauc.*": "declined", r".*user_based=True.*": "average=user of the same errors"},
+    "implicit": {r"limited_auc.*": "declined, as auc"},
+    "ir_measures": {
+        r"SDCG.*": "its ideal is k items of the largest grade of the collection",
+        r"SetF\(beta=.*": "f_beta(beta=...) with the square root of this beta",
+        r"nDCG\(gains=.*": "ndcg(gain=[...]) with the table of gains",
+        r"RBP\(rel=2\)": "rbp(gain=binary, min_gain=2)",
+        r"Accuracy.*|NumRet.*|SetAP.*": "declined",
+    },
+    "lenskit": {
+        r".*global_metrics.*": "means in which one user without truth is NaN for all",
+        r"rbp\(normalize=True\).*": "declined",
+    },
+    "pytrec_eval": {
+        r"set_F_.*": "f_beta(beta=...) with the square root of this number",
+        r"num_.*|set_map.*": "declined",
+    },
+    "rectools": {r"accuracy.*|mcc.*|pap.*|partial_auc.*": "declined"},
+    "recommenders": {r"r_precision.*": "declined"},
+    "replay": {r"roc_auc.*": "declined"},
+    "spark": {
+        r".*(python, relevance).*": "PySpark drops grades",
+        r"ndcg\(relevance.*": "declined: it depends on the order of the labels",
+        r".*threshold=0.5.*": "the same at a threshold, with every metric of classes",
+    },
+    "torchmetrics": {
+        r"fallout.*|mcc.*": "declined",
+        r"r_precision.*": "declined for lists",
+        r"gauc\(.*": "of users with both classes only, or of a part of the curve: no option here",
+        r".*empty_target_action=.*": "a policy of the call: no_truth, on rows; none counts empty users as 1",
+        r"ece.*|.*threshold=.*|auc\(max_fpr.*": "of all rows, at a threshold above which rows are positive",
+    },
+}
+
+
+def adapted(tool, case, recipe):
+    """Lists and truth as a user of fastrec gives them who comes from this tool."""
+    key = str if recipe.name in TEXT_IDS else int
+    truth = {key(user): {key(item): grade for item, grade in held.items()} for user, held in case["truth"].items()}
+    scored = recipe.ties != "input" and case["kind"] != "duplicates"
+    recs = {
+        key(user): {key(item): score for item, score in rows} if scored else [key(item) for item, _ in rows]
+        for user, rows in case["recs"].items()
+    }
+    return (completed(recs, truth, case) if tool == "cornac" else recs), truth
+
+
+def completed(recs, truth, case):
+    """Lists followed by the rest of the catalogue, as a tool has it that ranks all of it for every user."""
+    known = sorted({item for held in (*recs.values(), *truth.values()) for item in held})
+    others = range(10**18, 10**18 + case["n_items"] - len(known))
+    return {
+        user: [*recs.get(user, []), *(item for item in known if item not in recs.get(user, [])), *others]
+        for user in {**truth, **recs}
+    }
+
+
+def read(tool, name):
+    """The name of a metric in a recipe, and what the call says besides."""
+    call = {}
+    for pattern, more in VARIANTS.get(tool, {}).items():
+        if (found := re.search(pattern, name)) is not None:
+            name = f"map(k=K)@{found['k']}" if "k" in found.groupdict() else re.sub(pattern, "", name)
+            call |= more
+    return name, call
+
+
+def evaluate(tool, case, names, call):
+    """The report of one case, whose lists or rows are those of this tool."""
+    recipe = find_recipe(RECIPE_OF[tool])
+    call = call | CALLS.get((tool, case["kind"]), {})
+    if case["name"] in ROWS:
+        weights = case["weights"] if call.pop("sample_weight", False) else None
+        options = {"user_ids": case["users"], "sample_weight": weights, "like": recipe.name, **call}
+        return fastrec.evaluate_scores(case["labels"], case["scores"], metrics=names, **options)
+    return fastrec.evaluate(*adapted(tool, case, recipe), names, like=recipe.name, **call)
+
+
+def groups_of(tool, case, answers):
+    """Names that one call can ask for: {(how, ...): {name of the answer: name in the recipe}}."""
+    recipe = find_recipe(RECIPE_OF[tool])
+    kind = "rows" if case["name"] in ROWS else "lists"
+    found = {}
+    for answer in answers:
+        if any(re.fullmatch(pattern, answer) for pattern in UNREAD.get(tool, {})):
+            continue
+        name, call = read(tool, answer)
+        recipe.translate(name, None, kind)
+        if tool == "torchmetrics" and case["kind"] == "graded_rows" and name not in ("mae", "mse", "rmse"):
+            call = call | {"min_gain": 1.0}  # graded targets are made binary before
+        key = ("(" in name, *sorted(call.items()))
+        found.setdefault(key, {})[answer] = name
+    return found
+
+
+def tolerance_of(tool, name):
+    """How far a number may be off: some are printed with five digits there."""
+    printed = tool == "ir_measures" and name.startswith(("ERR@", "nDCG(dcg="))
+    return 5.1e-6 if printed else find_recipe(RECIPE_OF[tool]).tolerance
+
+
+def is_open(tool, case, name):
+    """Whether a tool leaves this number to chance, or a note of its recipe says that it is another."""
+    if case["kind"] in ("tied", "tied_rows") and tool == "ranx" and "inputs=dict" in name:
+        return True  # reversed order
+    if case["kind"] == "tied" and tool == "ir_measures":
+        return name.startswith(("RR@", "RR(rel=2)@", "RBP"))  # other providers, other orders
+    if tool == "cornac" and case["kind"] == "tied":
+        return True  # hits below all that are tied with them
+    if tool == "recbole" and name.startswith("recall"):
+        return case["kind"] in ("no_truth", "grade_zero", "judged_empty", "one_class")  # NaN for all
+    return False
+
+
+def agrees(ours, theirs, tolerance):
+    if theirs is None:
+        return math.isnan(ours)
+    return abs(ours - theirs) <= tolerance
+
+
+@pytest.mark.parametrize("tool", run.REQUIREMENTS)
+def test_every_number_of_the_tool(tool):
+    golden = run.load_golden(tool)
+    everything = dict(LISTS | ROWS)
+    if DATA is not None:
+        everything["ml-latest-small"] = cases.real_case(Path(DATA))
+    assert golden["cases"] == run.digest(run.all_cases(None)), "made from other cases: run tests/rivals/run.py"
+    agreed, wrong, refused = Counter(), [], Counter()
+    for name, answers in golden["values"].items():
+        if name not in everything:
+            continue
+        case = everything[name]
+        for (_, *call), names in groups_of(tool, case, answers).items():
+            try:
+                report = evaluate(tool, case, list(names.values()), dict(call))
+            except (fastrec.InputError, fastrec.InputTypeError):
+                refused[case["kind"]] += 1
+                continue
+            for answer, own in names.items():
+                ours, theirs = report[own], answers[answer]
+                if agrees(ours, theirs, tolerance_of(tool, own)) or is_open(tool, case, answer):
+                    agreed[answer] += 1
+                else:
+                    wrong.append(f"{name}: {answer} is {theirs} there and {ours} here")
+    assert set(refused) <= {"duplicates", "tied", "tied_rows"}, refused
+    assert not wrong, f"{len(wrong)} of {sum(agreed.values())}: " + "; ".join(wrong[:8])
+    assert sum(agreed.values()) > ENOUGH
+
+
+@pytest.mark.parametrize("tool", run.REQUIREMENTS)
+def test_the_tool_was_asked_enough(tool):
+    golden = run.load_golden(tool)
+    everything = LISTS | ROWS
+    answered = {name for name, values in golden["values"].items() if values and name in everything}
+    assert len(answered) >= ENOUGH
+    kinds = {everything[name]["kind"] for name in answered}
+    for all_kinds, general in ((cases.LIST_KINDS, "lists"), (cases.SCORE_KINDS, "rows")):
+        left_out = set(all_kinds) - kinds
+        assert all(golden["skipped"].get(kind) or golden["skipped"].get(general) for kind in left_out), left_out
+
+
+def test_answers_that_were_not_asked_for_are_not_compared():
+    kept = {"values": {"a": {"map": 0.5, "mrr": None}, "real": {"map": 0.25}}}
+    assert run.differences(kept, {"values": {"a": {"map": 0.5 + 1e-12, "mrr": None}}}, {"a"}) == []
+    assert run.differences(kept, {"values": {"a": {"map": 0.75}}}, {"a", "b"}) == [
+        "a: map: 0.5 is now 0.75",
+        "a: mrr: None is now absent",
+    ]
+    assert run.differences(kept, {"values": {}}, {"real"}) == ["real: map: 0.25 is now absent"]
+
+
+LISTS_OF_TWO = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4]]
+
+
+def test_names_of_the_tool_find_the_values():
+    report = fastrec.evaluate(*LISTS_OF_TWO, ["map_cut_3", "P_2", "ndcg", "nDCG@2"], like="trec_eval")
+    assert list(report) == ["map(denominator=n_rel)@3", "precision@2", "ndcg", "ndcg@2"]
+    assert report["map_cut_3"] == report["map(denominator=n_rel)@3"] == 0.625
+    assert report.settings["like"] == "trec_eval" and report.settings["ties"] == "id_desc"
+    assert report.settings["names"] == {
+        "map_cut_3": "map(denominator=n_rel)@3",
+        "P_2": "precision@2",
+        "nDCG@2": "ndcg@2",
+    }
+
+
+def test_cut_offs_and_defaults():
+    report = fastrec.evaluate(*LISTS_OF_TWO, ["map", "recall@1"], k=[2, 3], like="ranx", per_user=True)
+    assert list(report) == ["map(denominator=n_rel)@2", "map(denominator=n_rel)@3", "recall@1"]
+    assert report.per_user["map@3"].tolist() == [0.25, 1.0]
+    assert list(fastrec.evaluate(*LISTS_OF_TWO, like="implicit")) == [
+        "ndcg(gain=binary)@10",
+        "precision(denominator=min_k_n_rel, average=pooled)@10",
+        "map@10",
+    ]
+
+
+def test_what_the_call_says_goes_before_the_tool():
+    recs = {1: {5: 0.5, 6: 0.5}}, {1: [6]}
+    assert fastrec.evaluate(*recs, "mrr", like="replay")["mrr"] == 1.0
+    assert fastrec.evaluate(*recs, "mrr", like="replay", ties="id_asc")["mrr"] == 0.5
+    with pytest.raises(fastrec.InputError, match="stands twice"):
+        fastrec.evaluate([[1, 1]], [[1]], "precision@2", like="rectools")
+    assert fastrec.evaluate([[1, 1]], [[1]], "precision@2", like="rectools", duplicates="miss")["precision@2"] == 0.5
+
+
+RECS = {1: [1, 2, 3, 4], 2: [4, 5, 6]}
+LOW_GRADES = {1: {1: -1.0, 2: 3.0, 9: 0.0}, 2: {5: -2.0}}
+
+
+@pytest.mark.parametrize("tool", ["rectools", "recommenders", "replay", "lenskit"])
+def test_a_tool_that_reads_no_grades_counts_every_row(tool):
+    """The numbers are those of the real tools, of the versions that were asked for the cases, where none is below 0."""
+    report = fastrec.evaluate(RECS, LOW_GRADES, ["precision@3", "recall@3"], like=tool)
+    assert [report["precision@3"], report["recall@3"]] == [pytest.approx(1 / 2), pytest.approx(5 / 6)]
+    assert report.settings["min_gain"] == "any" and report.data["truth_rows_not_relevant"] == 0
+    own = fastrec.evaluate(RECS, LOW_GRADES, "recall@3", like=tool, min_gain=1)
+    assert own.settings["min_gain"] == 1.0 and own.data["truth_rows_not_relevant"] == 3
+
+
+def test_a_metric_with_a_least_grade_of_its_own():
+    with pytest.raises(fastrec.MetricError, match=r"ndcg\(min_gain=5e-324\)@3, of which min_gain=2 cannot be had"):
+        fastrec.evaluate(RECS, LOW_GRADES, "ndcg(score_type=raw)@3", like="recommenders", min_gain=2)
+    names = ["ndcg@3", "ndcg(score_type=raw)@3"]
+    report = fastrec.evaluate(RECS, {1: {1: 0, 2: 3, 9: 0}, 2: {5: 0}}, names, like="recommenders")
+    assert [report.estimates[name].users for name in names] == [2, 1]
+
+
+def test_explain_counts_every_row_where_the_tool_does():
+    why = fastrec.explain("recall@3", RECS, LOW_GRADES, like=["rectools", "trec_eval"])
+    assert {tool: side.estimate.mean for tool, side in why.sides.items()} == {
+        "fastrec": 1.0,
+        "rectools": pytest.approx(5 / 6),
+        "trec_eval": 0.5,
+    }
+    assert why.sides["rectools"].steps["min_gain"] == pytest.approx(-1 / 6)
+    own = fastrec.explain("recall@3", RECS, LOW_GRADES, like="rectools", min_gain=1)
+    assert own.sides["rectools"].estimate.mean == 1.0 and own.same["min_gain"] == "1"
+
+
+def test_the_least_grade_of_a_tool():
+    truth = {1: {1: 0.5, 2: 3.0, 9: 0.5}, 2: {5: 0.5}}
+    report = fastrec.evaluate(RECS, truth, ["precision@3", "recall@3", "mrr"], like="cornac")
+    assert [report["precision@3"], report["recall@3"], report["mrr"]] == [1 / 3, 1.0, 0.5]  # as it says itself
+    assert fastrec.evaluate(RECS, truth, "mrr", like="cornac", min_gain=0.5)["mrr"] == 0.75
+
+
+def test_evaluators_keep_the_least_grade_of_a_tool():
+    evaluator = fastrec.Evaluator("recall@3", like="rectools")
+    evaluator.update(RECS, LOW_GRADES)
+    assert fastrec.Evaluator.from_bytes(evaluator.to_bytes()).result()["recall@3"] == pytest.approx(5 / 6)
+    with pytest.raises(fastrec.InputError, match="min_gain is 'any' here and None there"):
+        evaluator.merge(fastrec.Evaluator("recall@3", ties="input"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "like", "match"),
+    [
+        ("ndcg@3", "rectool", "did you mean 'rectools'"),
+        ("ndcg@3", 7, "like=7 is no tool with a recipe"),
+        ("err@3", "rectools", "RecTools has no metric 'err@3'"),
+        ("ndgc@3", "lenskit", "LensKit has no metric 'ndgc@3'; did you mean 'ndcg'"),
+        ("bpref", "trec_eval", "fastrec does not have bpref of trec_eval yet"),
+        ("iprec_at_recall_0.10", "trec_eval", "fastrec does not have iprec_at_recall_0.10 of trec_eval yet"),
+        ("Judged@10", "ir_measures", "fastrec does not have Judged@10 of ir_measures yet"),
+        ("\u03b1_nDCG@10", "ir_measures", "fastrec does not have \u03b1_nDCG@10 of ir_measures yet"),
+        ("ndgc@10", "trec_eval", "trec_eval has no metric 'ndgc@10'; did you mean 'ndcg'"),
+        ("set_F_4.0", "trec_eval", "set_F_4.0 of trec_eval cannot be had: what it calls beta is the square of beta"),
+        ("catalog_coverage@10", "rectools", "fastrec does not have catalog_coverage@10 of RecTools yet"),
+        ("NDCG@10", "rectools", "NDCG@10 of RecTools is called 'ndcg' here"),
+        ("ndcg(log_base=7)@10", "rectools", "RecTools has no metric 'ndcg.log_base=7.@10'; did you mean"),
+        ("success", "trec_eval", "success of trec_eval is called 'success_{k}' here"),
+        ("gauc", "recbole", "gauc of RecBole is a metric of scored rows"),
+        ("mcc@3", "rectools", "mcc@3 of RecTools cannot be had: it takes every list as k items long"),
+        ("ndcg@0", "ranx", "must be from 1"),
+        ("ndcg@x", "ranx", "must be a whole number"),
+        ("auc", "sklearn", "scikit-learn has no metrics of lists"),
+        (["ndcg@3", "ndcg(gain=rating,weight=LogRankWeight(offset=1))@3"], "lenskit", "ask for one of them at a time"),
+        (7, "ranx", "must be texts"),
+        ([7], "ranx", "named by a text"),
+    ],
+)
+def test_what_a_tool_does_not_have(metric, like, match):
+    with pytest.raises((fastrec.MetricError, fastrec.InputTypeError), match=match):
+        fastrec.evaluate(*LISTS_OF_TWO, metric, like=like)
+
+
+# What the modules of tools export beside metrics, and what fastrec has under another name than `like=` takes.
+NO_METRICS = {
+    "ranx": "get_hit_lists",
+    "rectools": ".*Calculator|DebiasConfig|debias_interactions|calc_metrics",
+    "recommenders": "get_top_k_items|merge_.*",
+    "replay": "CalculationDescriptor|ConfidenceInterval|Experiment|Mean|Median|Metric|OfflineMetrics|PerUser",
+    "lenskit": "Metric.*|MeasurementCollector|.*Metric(Base)?|.*RankWeight|RunAnalysis.*|quick_measure_model",
+    "spark": "unpersist",
+    "implicit": "ranking_metrics_at_k",
+    "cornac": "R.*Metric",
+    "sklearn": ".*_curve|.*confusion_matrix.*|classification_report|metric_at_thresholds",
+}
+
+
+@pytest.mark.parametrize("tool", run.REQUIREMENTS)
+def test_no_metric_of_a_tool_is_called_unknown(tool):
+    """Each name that the tool itself lists is taken or declined: its recipe never says that the tool has no such."""
+    recipe, names = find_recipe(RECIPE_OF[tool]), run.load_golden(tool)["names"]
+    metrics = [name for name in names if not re.fullmatch(NO_METRICS.get(tool, "-"), name)]
+    assert len(metrics) >= 4
+    for name in metrics:
+        answers = []
+        for kind in ("lists", "rows"):
+            try:
+                answers += map(str, recipe.translate(name, None, kind))
+            except fastrec.MetricError as error:
+                answers.append(str(error))
+        assert not all(re.search("has no metric", answer) for answer in answers), answers
+    for name, ours in recipe.spelled.items():
+        assert {ours, ours + "@1"} & {*recipe.lists, *recipe.rows, *recipe.declined}, name
+    for name in recipe.lacking.split():
+        assert any(text in str(why_not(recipe, name.replace("*", "x"))) for text in ("does not have", "called")), name
+
+
+def why_not(recipe, name):
+    with pytest.raises(fastrec.MetricError) as raised:
+        recipe.translate(name, None, "lists" if recipe.lists else "rows")
+    return raised.value
+
+
+ALONE = (
+    {"a": ["x"]},
+    {"a": {"x": 1}, "b": {"y": 0}, "c": {"z": 1}},
+)  # b and c have no list, and nothing is relevant to b
+
+
+@pytest.mark.parametrize(
+    ("like", "means"),
+    [
+        ("trec_eval", (1.0, 1.0)),  # without -c
+        ("ir_measures", (1 / 3, 0.0)),  # all queries that are judged
+        ("ranx", (1 / 3, 0.0)),
+        ("lenskit", (1.0, 1.0)),  # users with a list
+        ("torchmetrics", (1.0, 1.0)),
+        ("spark", (1 / 3, 0.0)),
+    ],
+)
+def test_users_who_are_judged_and_have_no_list(like, means):
+    name = "AP" if like in ("trec_eval", "ir_measures") else "map"
+    assert fastrec.evaluate(*ALONE, name, like=like)[name] == means[0]
+    if like not in ("lenskit", "torchmetrics", "spark"):
+        graded = {"a": {"x": 2}, "b": {"y": 1}}
+        assert fastrec.evaluate({"a": ["x"]}, graded, name, like=like, min_gain=2)[name] == (means[1] or 0.5)
+
+
+def test_no_truth_rules_who_has_neither_relevant_items_nor_a_list():
+    cases = {"skip": (1.0, 1), "zero": (1 / 3, 3), "judged": (1.0, 1), "listed": (0.5, 2), "nan": (math.nan, 3)}
+    for no_truth, (mean, evaluated) in cases.items():
+        recs, truth = {"a": ["x"], "d": ["x"]}, ALONE[1]
+        options = {"no_truth": no_truth, "no_recs": "skip", "per_user": True}
+        report = fastrec.evaluate(recs, truth, "recall@1", **options)
+        assert report["recall@1"] == pytest.approx(mean, nan_ok=True)
+        assert report.users == {
+            "total": 4,
+            "evaluated": evaluated,
+            "no_truth": 2,
+            "no_recs": 1,
+        }
+    with pytest.raises(fastrec.InputError, match="user 'b' has no relevant item, and no_truth='error'"):
+        fastrec.evaluate(*ALONE, "recall@1", no_truth="error", no_recs="skip")
+
+
+@pytest.mark.parametrize(("like", "metric"), [("torchmetrics", "gauc"), ("torchmetrics", "map"), ("sklearn", "ndcg")])
+def test_a_user_without_rows_is_none_for_a_tool_of_rows(like, metric):
+    report = fastrec.evaluate_scores([1, 0, 0, 0], [0.5, 0.25, 0.75, 0.125], [0, 2, 2, 4], metric, like=like)
+    assert report[metric] == 0.5  # 1, no rows, 0 without a positive row
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ndcg_cut_2", "nDCG@2"])
+def test_the_level_of_trec_eval_does_not_reach_its_ndcg(name, tmp_path):
+    recs, truth = {"a": ["x", "y"], "b": ["y"]}, {"a": {"x": 1, "y": 2}, "b": {"y": 1}}
+    for like in ("trec_eval", "ir_measures"):
+        report = fastrec.evaluate(recs, truth, [name, "recip_rank"], like=like, min_gain=2)
+        assert report[name] == fastrec.evaluate(recs, truth, name, like=like)[name] > 0.9
+        assert report["recip_rank"] == 0.25
+    why = fastrec.explain(name, recs, truth, like="trec_eval", min_gain=2)
+    assert why.sides["trec_eval"].estimate.mean == report[name]
+    assert fastrec.evaluate(recs, truth, "ndcg", like="ranx", min_gain=2)["ndcg"] < 0.5  # ranx has a level for it
+
+
+def test_the_options_named_for_trec_eval_are_those_of_its_recipe():
+    cli = pytest.importorskip("fastrec.cli.program")
+    policies = find_recipe("trec_eval").policies
+    options = " ".join(f"--{name.replace('_', '-')} {policies[name]}" for name in ("ties", "no_truth", "no_recs"))
+    readme = (RIVALS.parents[1] / "README.md").read_text(encoding="utf-8")
+    texts = [cli.program.commands["evaluate"].help, readme.partition("## Command line")[2]]
+    for text in texts:
+        named = re.findall(r"--ties id_desc(?: +--no-\S+ \w+)*", " ".join(text.split()))
+        assert named and set(named) == {options}
+
+
+def test_evaluators_and_what_they_keep():
+    whole = fastrec.evaluate(*LISTS_OF_TWO, ["ndcg", "map"], k=2, like="lenskit")
+    first, second = (fastrec.Evaluator(["ndcg", "map"], k=2, like="lenskit") for _ in range(2))
+    first.update([LISTS_OF_TWO[0][0]], [LISTS_OF_TWO[1][0]])
+    second.update([LISTS_OF_TWO[0][1]], [LISTS_OF_TWO[1][1]])
+    merged = fastrec.Evaluator.from_bytes(first.to_bytes()).merge(second).result()
+    assert merged.to_dict() == whole.to_dict() and merged["ndcg@2"] == whole["ndcg@2"]
+    scorer = fastrec.ScoreEvaluator(["auc", "gauc"], like="recbole")
+    scorer.update([1, 0, 1, 0], [0.4, 0.3, 0.1, 0.2], [0, 2, 4])
+    assert scorer.result()["gauc"] == 0.5
+
+
+def test_a_report_keeps_the_names(tmp_path):
+    report = fastrec.evaluate(*LISTS_OF_TWO, ["P_2"], like="trec_eval")
+    report.save(tmp_path / "report.npz")
+    assert fastrec.load(tmp_path / "report.npz")["P_2"] == report["P_2"]
+    with pytest.raises(KeyError, match="P_3"):
+        report["P_3"]
+
+
+@pytest.mark.parametrize("tool", run.REQUIREMENTS)
+def test_the_version_is_that_of_the_answers(tool):
+    named = find_recipe(RECIPE_OF[tool]).version
+    assert any(f"{package} {version}" in named for package, version in run.load_golden(tool)["versions"].items())
+
+
+def test_the_readme_counts_the_cases():
+    text = " ".join((RIVALS.parents[1] / "README.md").read_text(encoding="utf-8").split())
+    assert f"on {len(LISTS)} cases of lists and {len(ROWS)} of scored rows" in text
+    section = text.partition("## The number of another tool")[2].partition("## Exact")[0]
+    assert all(f"`{name}`" in section for name in RECIPES)

@@ -1,0 +1,47 @@
+"""RELIABILITY.md names tests that exist, and no promise goes without one."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+PAGE = TESTS.parent / "RELIABILITY.md"
+ROWS = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if re.match(r"\| (?!Promise )", line)]
+
+
+def test_the_page_has_rows():
+    assert len(ROWS) >= 7
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_a_promise_is_held_by_tests_that_exist(row):
+    promise, shown = row
+    named = re.findall(r"`(\w+/\w+\.py)::(\w+)`", shown)
+    assert promise.endswith(".") and named
+    for file, test in named:
+        assert re.search(rf"^ *def {test}\(", (TESTS / file).read_text(), re.MULTILINE), f"{file} has no {test}"
+
+
+def run_by_ci_full():
+    """The commands of the parts that it does by default."""
+    text = (TESTS.parent / ".ci/full").read_text()
+    functions = dict(re.findall(r"^(\w+)\(\) \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL))
+    (parts,) = re.findall(r"^for part in \$\{\*:-(.*)\}; do", text, re.MULTILINE)
+    return " ".join(functions[part] for part in parts.split())
+
+
+def marked_full():
+    """Tests that a row says to be run by .ci/full: those before the mark, or all where the promise has it."""
+    for promise, shown in ROWS:
+        for before in re.split(r"\*\*full\*\*", shown)[:-1]:
+            yield re.findall(r"(\w+/test_\w+\.py)::(\w+)", before)[-1]
+        if "**full**" in promise:
+            yield from re.findall(r"(\w+/test_\w+\.py)::(\w+)", shown)
+
+
+@pytest.mark.parametrize(("file", "test"), sorted(set(marked_full())))
+def test_what_takes_long_is_run_by_ci_full(file, test):
+    commands = run_by_ci_full()
+    whole = "scripts/fuzz" if test == "test_random_cases" else rf"tests/{file}(\s|$|::{test}\b)"
+    assert re.search(whole, commands)

@@ -1,0 +1,971 @@
+"""The report: numbers, names, exports, saving; built from plain data, without any evaluation."""
+
+import io
+import itertools
+import json
+import math
+import os
+import pickle
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastrec
+from fastrec.exceptions import InputError, MetricError, MetricNotFoundError, MissingExtraError
+from fastrec.report.archive import write_archive
+from fastrec.report.estimates import Estimate, GroupEstimate
+from fastrec.report.report import Report, load
+from fastrec.runtime.extras import require
+from support.pages import Tags
+
+NAN = math.nan
+Z95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution, from tables
+
+
+def make_report(**changes):
+    """A report of two metrics over four users, one of them not counted."""
+    fields = {
+        "estimates": {"ndcg@10": Estimate(0.5, 0.1, 3), "hits@5": Estimate(1.25, 0.25, 3)},
+        "users": {"total": 4, "evaluated": 3, "no_truth": 1, "no_recs": 0},
+        "data": {
+            "rec_rows": 40,
+            "truth_rows": 9,
+            "truth_rows_not_relevant": 0,
+            "duplicates_in_recs": 0,
+            "duplicates_in_truth": 0,
+            "excluded_items": 0,
+            "truth_users_with_recs": 1.0,
+            "truth_items_in_recs": 0.75,
+        },
+        "settings": {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "min_gain": None},
+        "groups": {},
+        "per_user": None,
+        "user_ids": None,
+        "fastrec_version": "0.1.0",
+    }
+    return Report(**(fields | changes))
+
+
+# values of four users, with the means and errors of `make_report`
+VALUES = {
+    "ndcg@10": np.array([0.5 - math.sqrt(0.03), 0.5, 0.5 + math.sqrt(0.03), NAN]),
+    "hits@5": np.array([1.0, 1.0, 1.75, NAN]),
+}
+
+
+def make_grouped_report():
+    estimates = {"ndcg@10": Estimate(0.5, 0.1, 3)}
+    groups = {
+        "country": {"BE": {"ndcg@10": Estimate(0.2, NAN, 1)}, "NL": {"ndcg@10": Estimate(0.65, 0.05, 2)}},
+        "age": {18: {"ndcg@10": Estimate(0.5, 0.1, 3)}},
+    }
+    return make_report(estimates=estimates, groups=groups)
+
+
+# Numbers and names
+
+
+def test_a_report_is_a_mapping_from_metric_to_mean():
+    report = make_report()
+    assert report["ndcg@10"] == 0.5
+    assert list(report) == ["ndcg@10", "hits@5"]
+    assert len(report) == 2
+    assert dict(report) == {"ndcg@10": 0.5, "hits@5": 1.25}
+    assert report.get("recall@3") is None
+    assert report.std_error("hits@5") == 0.25
+
+
+def test_any_spelling_of_a_metric_finds_it():
+    values = np.array([0.5, 0.4, 0.6, NAN])
+    report = make_report(per_user={"ndcg@10": values})
+    assert report["ndcg(gain=linear, discount=log2)@10"] == 0.5
+    assert report.interval("ndcg(gain=linear)@10") == report.interval("ndcg@10")
+    assert report.per_user["ndcg(gain=linear)@10"] is values
+    assert "ndcg(gain=linear)@10" in report
+    assert "ndcg(gain=exp2)@10" not in report
+    grouped = make_grouped_report().groups["country"]["NL"]
+    assert grouped["ndcg(ideal=truth)@10"].mean == 0.65
+
+
+@pytest.mark.parametrize("name", ["recall@3", "no_such_metric", "ndcg@", 10, None])
+def test_an_absent_metric_says_what_is_there(name):
+    report = make_report()
+    assert name not in report
+    with pytest.raises(KeyError, match=r"this report has ndcg@10, hits@5$") as caught:
+        report[name]
+    assert isinstance(caught.value, MetricError)
+
+
+def test_two_reports_of_the_same_numbers_are_two_objects():
+    report = make_report()
+    assert report == report  # noqa: PLR0124 - the point of the test
+    assert report != make_report()
+    assert len({report, make_report()}) == 2
+
+
+def test_interval_by_hand():
+    report = make_report()
+    assert report.interval("ndcg@10") == pytest.approx((0.5 - 0.1 * Z95, 0.5 + 0.1 * Z95), abs=1e-15)
+    # The quantile of 90 % is 1.6448536269514722, that of 99 % is 2.5758293035489004.
+    assert report.interval("hits@5", 0.9)[0] == pytest.approx(1.25 - 0.25 * 1.6448536269514722, abs=1e-15)
+    assert report.interval("hits@5", level=0.99)[1] == pytest.approx(1.25 + 0.25 * 2.5758293035489004, abs=1e-15)
+
+
+def test_interval_at_levels_close_to_the_ends():
+    estimate = Estimate(0.0, 1.0, 9)
+    assert estimate.interval(1e-300) == (0.0, 0.0)
+    assert estimate.margin(math.nextafter(1, 0)) == pytest.approx(8.29, abs=0.01)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 95, NAN])
+def test_a_level_outside_0_to_1_is_an_error(level):
+    with pytest.raises(InputError, match="level must lie between 0 and 1"):
+        make_report().interval("ndcg@10", level)
+
+
+@pytest.mark.parametrize("estimate", [Estimate(NAN, NAN, 0), Estimate(0.5, NAN, 1)])
+def test_without_a_standard_error_there_is_no_interval(estimate):
+    assert all(map(math.isnan, estimate.interval()))
+
+
+def test_per_user_values_must_have_been_asked_for():
+    with pytest.raises(InputError, match=r"were not kept: evaluate\(\.\.\., per_user=True\)"):
+        _ = make_report().per_user
+
+
+# Warnings and text
+
+
+NOTHING_HELD = "the truth has no rows: there is nothing to compare the lists with"
+
+
+@pytest.mark.parametrize("form", ["lists", "arrays", "dicts", "frames", "nothing at all"])
+def test_truth_without_rows_is_said(form):
+    recs, truth = {
+        "lists": ([[1], [2]], [[], []]),
+        "arrays": ((np.array([1, 2]), [0, 1, 2]), (np.zeros(0, int), [0, 0, 0])),
+        "dicts": ({1: [1]}, {}),
+        "frames": [{"user_id": np.arange(n), "item_id": np.arange(n)} for n in (2, 0)],
+        "nothing at all": ([], []),
+    }[form]
+    if form == "frames":
+        pyarrow = pytest.importorskip("pyarrow")
+        recs, truth = pyarrow.table(recs), pyarrow.table(truth)
+    with pytest.warns(fastrec.FastrecWarning, match=NOTHING_HELD) as caught:
+        assert math.isnan(fastrec.evaluate(recs, truth, "mrr")["mrr"])
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("users", "items", "warnings"),
+    [
+        (1.0, 0.5, []),
+        (1.0, 0.0, ["no truth item is in its user's list: do the ids match?"]),
+        (0.0, 0.0, ["no user with truth has a list: do the user ids match?"]),
+        (NAN, NAN, []),
+    ],
+)
+def test_warnings(users, items, warnings):
+    data = make_report().data | {"truth_users_with_recs": users, "truth_items_in_recs": items}
+    report = make_report(data=data)
+    assert report.warnings == warnings
+    assert make_report(data=data | {"truth_rows": 0}).warnings == [NOTHING_HELD]
+    assert [line for line in repr(report).splitlines() if "warning" in line] == [f"warning: {w}" for w in warnings]
+    assert ("warning" in report._repr_html_()) == bool(warnings)
+
+
+def test_repr_is_an_aligned_table():
+    estimates = {
+        "ndcg(gain=exp2)@10": Estimate(0.123456, 0.01, 1_000_000),
+        "cg": Estimate(2_500_000.0, NAN, 1),
+        "mrr": Estimate(0.0, 0.00001, 3),
+        "map": Estimate(NAN, NAN, 0),
+    }
+    policies = ["3 without a relevant item (no_truth=skip)", "2 without a list (no_recs=zero)"]
+    users = {"total": 1_000_003, "evaluated": 1_000_000, "no_truth": 3, "no_recs": 2}
+    assert repr(make_report(estimates=estimates, users=users)).splitlines() == [
+        "metric                  mean    ± 95 %      users",
+        "ndcg(gain=exp2)@10    0.1235    0.0196  1,000,000",
+        "cg                  2.50e+06         –          1",
+        "mrr                   0.0000  1.96e-05          3",
+        "map                      nan         –          0",
+        "; ".join(["1,000,000 of 1,000,003 users counted", *policies]),
+        "no interval for cg: only one user is counted",
+    ]
+
+
+def test_repr_names_the_groupings():
+    assert "groups: country (2), age (1), in .groups and .to_frame()" in repr(make_grouped_report()).splitlines()
+
+
+def test_repr_of_an_empty_report():
+    assert repr(make_report(estimates={})).splitlines()[0].split() == [
+        "metric",
+        "mean",
+        "±",
+        "95",
+        "%",
+        "users",
+    ]
+
+
+def test_html_escapes_everything():
+    hostile = "<script>alert('1')</script>&\"<img src=x onerror=y>"
+    estimates = {hostile: Estimate(0.5, 0.1, 3)}
+    report = make_report(
+        estimates=estimates,
+        groups={hostile: {hostile: estimates}},
+        settings={"no_truth": hostile},
+    )
+    page = Tags(report._repr_html_())
+    assert page.tags == {"div", "table", "thead", "tbody", "tr", "th", "td"}
+    assert page.attributes == []
+    assert sum(hostile in word for word in page.words) == 3
+
+
+# Rows, dict, JSON
+
+
+def test_rows():
+    assert make_report().to_rows() == [
+        {
+            "metric": "ndcg@10",
+            "mean": 0.5,
+            "std_error": 0.1,
+            "low": pytest.approx(0.3040036015459946, abs=1e-15),
+            "high": pytest.approx(0.6959963984540054, abs=1e-15),
+            "users": 3,
+        },
+        {
+            "metric": "hits@5",
+            "mean": 1.25,
+            "std_error": 0.25,
+            "low": pytest.approx(0.7600090038649865, abs=1e-15),
+            "high": pytest.approx(1.7399909961350135, abs=1e-15),
+            "users": 3,
+        },
+    ]
+
+
+def test_rows_of_groups_follow_and_keep_the_type_of_labels():
+    rows = make_grouped_report().to_rows()
+    assert [(row["grouping"], row["group"], row["mean"]) for row in rows] == [
+        (None, None, 0.5),
+        ("country", "BE", 0.2),
+        ("country", "NL", 0.65),
+        ("age", 18, 0.5),
+    ]
+    assert len({tuple(row) for row in rows}) == 1
+
+
+def test_dict_is_schema_1():
+    report, nobody = make_grouped_report(), {"mean": None, "std_error": None, "users": 0}
+    assert report.to_dict() == {
+        "schema": 1,
+        "fastrec": "0.1.0",
+        "metrics": {"ndcg@10": {"mean": 0.5, "std_error": 0.1, "users": 3}},
+        "users": {"total": 4, "evaluated": 3, "no_truth": 1, "no_recs": 0},
+        "data": report.data,
+        "groups": {
+            "country": {
+                "BE": {"ndcg@10": {"mean": 0.2, "std_error": None, "users": 1, "rest": nobody}},
+                "NL": {"ndcg@10": {"mean": 0.65, "std_error": 0.05, "users": 2, "rest": nobody}},
+            },
+            "age": {"18": {"ndcg@10": {"mean": 0.5, "std_error": 0.1, "users": 3, "rest": nobody}}},
+        },
+        "settings": {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "min_gain": None},
+        "warnings": [],
+    }
+
+
+def strict_json(text):
+    """Parse JSON as the standard has it, without Python's NaN and Infinity."""
+
+    def refuse(token):
+        raise AssertionError(f"{token} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_json_is_strict_and_keeps_all_digits():
+    report = make_report(
+        estimates={"map": Estimate(0.1 + 0.2, NAN, 1), "cg": Estimate(math.inf, -math.inf, 2)},
+        data=make_report().data | {"truth_items_in_recs": NAN},
+        settings={"gain": np.array([0.0, 1.5]), "n_items": np.int64(7), "k": (5, 10), "flag": np.True_},
+    )
+    document = strict_json(report.to_json(indent=2))
+    assert document == report.to_dict()
+    assert document["metrics"]["map"] == {"mean": 0.30000000000000004, "std_error": None, "users": 1}
+    assert document["metrics"]["cg"] == {"mean": "Infinity", "std_error": "-Infinity", "users": 2}
+    assert document["data"]["truth_items_in_recs"] is None
+    assert document["settings"] == {"gain": [0.0, 1.5], "n_items": 7, "k": [5, 10], "flag": True}
+    assert "\n" in report.to_json(indent=2)
+    assert "\n" not in report.to_json()
+    assert report.to_json(indent=np.int64(0)) == report.to_json(indent=0)
+
+
+@pytest.mark.parametrize("indent", ["report.json", Path("report.json"), "\t", -1, True, 1.5], ids=repr)
+def test_json_is_written_nowhere(indent, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    truth = [[1], [2]]
+    report = fastrec.evaluate([[1], [3]], truth, "mrr", per_user=True)
+    comparison = fastrec.compare({"a": report, "b": fastrec.evaluate([[3], [2]], truth, "mrr", per_user=True)})
+    for found in (report, comparison, fastrec.explain("mrr")):
+        with pytest.raises(fastrec.InputTypeError, match=r"indent must be a whole number .* Report\.save writes"):
+            found.to_json(indent)
+    assert not list(tmp_path.iterdir())
+
+
+def test_labels_that_are_the_same_text_are_refused_by_json():
+    estimates = {"ndcg@10": Estimate(0.5, 0.1, 3)}
+    with pytest.raises(InputError, match=r"the same text: \[1, '1'\]"):
+        make_report(groups={"g": {1: estimates, "1": estimates}}).to_dict()
+
+
+# Frames
+
+
+def column(frame, name):
+    """A column of any kind of frame as a list, missing values as None."""
+    if hasattr(frame, "to_pylist"):
+        return frame.column(name).to_pylist()
+    if hasattr(frame, "get_column"):
+        return frame.get_column(name).to_list()
+    return frame[name].astype(object).where(frame[name].notna(), None).tolist()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+class TestFrames:
+    def test_columns_and_values(self, kind):
+        pytest.importorskip(kind)
+        frame = make_report().to_frame(kind)
+        assert type(frame).__module__.startswith(kind)
+        rows = make_report().to_rows()
+        for name in ("metric", "mean", "std_error", "low", "high", "users"):
+            assert column(frame, name) == [row[name] for row in rows]
+
+    def test_labels_of_two_types_are_text(self, kind):
+        pytest.importorskip(kind)
+        frame = make_grouped_report().to_frame(kind)
+        assert column(frame, "group") == [None, "BE", "NL", "18"]
+        assert column(frame, "grouping") == [None, "country", "country", "age"]
+
+    def test_integer_labels_stay_exact(self, kind):
+        pytest.importorskip(kind)
+        estimates = {"ndcg@10": Estimate(0.5, 0.1, 3)}
+        frame = make_report(estimates=estimates, groups={"cohort": {2**60 + 1: estimates, -3: estimates}}).to_frame(
+            kind
+        )
+        assert column(frame, "group") == [None, 2**60 + 1, -3]
+        assert "int64" in str(frame["group"].type if kind == "pyarrow" else frame["group"].dtype).lower()
+
+
+def test_the_first_installed_frame_library_is_taken(monkeypatch):
+    for kind in ("pandas", "polars", "pyarrow"):
+        pytest.importorskip(kind)
+    kinds = []
+    for missing in ("pandas", "polars", "pyarrow"):
+        kinds.append(type(make_report().to_frame()).__module__.partition(".")[0])
+        monkeypatch.setitem(sys.modules, missing, None)
+    assert kinds == ["pandas", "polars", "pyarrow"]
+    with pytest.raises(MissingExtraError, match=r"one of pandas, polars, pyarrow: pip install 'fastrec\[frames\]'"):
+        make_report().to_frame()
+    with pytest.raises(MissingExtraError, match=r"^to_frame\('polars'\) needs polars: pip"):
+        make_report().to_frame("polars")
+
+
+def test_an_unknown_kind_of_frame_is_an_error():
+    with pytest.raises(InputError, match="kind must be one of pandas, polars, pyarrow; found 'spark'"):
+        make_report().to_frame("spark")
+
+
+def test_require_does_not_hide_the_error_of_a_broken_package(monkeypatch, tmp_path):
+    (tmp_path / "broken_package.py").write_text("import what_it_needs\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="what_it_needs") as caught:
+        require("broken_package", "cli")
+    assert not isinstance(caught.value, MissingExtraError)
+
+
+# Save and load
+
+
+def assert_same(report, other):
+    """Equal in every part, arrays to the bit and with their types."""
+    assert repr(other.estimates) == repr(report.estimates)
+    assert repr(other.groups) == repr(report.groups)
+    assert repr(other.data) == repr(report.data)
+    assert other.to_dict() == report.to_dict()
+    assert other.users == report.users
+    assert other.fastrec_version == report.fastrec_version
+    arrays = {"user_ids": (report.user_ids, other.user_ids)}
+    assert (report._per_user is None) == (other._per_user is None)
+    if report._per_user is not None:
+        assert list(report.per_user) == list(other.per_user)
+        arrays |= {name: (report.per_user[name], other.per_user[name]) for name in report.per_user}
+    for ours, theirs in arrays.values():
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            assert ours.dtype == theirs.dtype
+            same = ours.tolist() == theirs.tolist() if ours.dtype.hasobject else ours.tobytes() == theirs.tobytes()
+            assert same
+
+
+def saved_and_loaded(report, tmp_path):
+    report.save(tmp_path / "report.npz")
+    return load(tmp_path / "report.npz")
+
+
+@pytest.mark.parametrize(
+    "user_ids",
+    [
+        None,
+        np.array([3, 1, 2**62, -5]),
+        np.array([3, 1, 2**63, 5], dtype=np.uint64),
+        np.array(["anna", "böb", "", "c/d"]),
+        np.array(["anna", "böb\0", "\ud800", "c" * 1000], dtype=object),
+        np.array([7, "7", 2**80, ""], dtype=object),
+        np.array([], dtype=object),
+    ],
+)
+def test_save_and_load_are_exact(user_ids, tmp_path):
+    per_user = {
+        "mine@5": np.array([0.1 + 0.2, NAN, -0.0, 5e-324]),
+        "mine(gain=[0, 1, 3])@10": np.array([1.0, 0.0, NAN, 1 / 3]),
+    }
+    if user_ids is not None:
+        per_user = {name: values[: len(user_ids)] for name, values in per_user.items()}
+    n_users = 4 if user_ids is None else len(user_ids)
+    estimates = {
+        "mine@5": Estimate(0.1 + 0.2, 1 / 3, n_users),
+        "cg": Estimate(math.inf, NAN, 0),
+        "mine(gain=[0, 1, 3])@10": Estimate(NAN, NAN, 0),
+    }
+    groups = {
+        "age": {18: estimates, -1: estimates},
+        "country": {
+            "NL": estimates,
+            "18": estimates,
+            "": {"cg": GroupEstimate(0.5, 0.1, 0, rest=Estimate(NAN, 1 / 3, n_users))},
+        },
+    }
+    report = make_report(
+        estimates=estimates,
+        groups=groups,
+        per_user=per_user,
+        user_ids=user_ids,
+        users={"total": n_users, "evaluated": n_users},
+        data=make_report().data | {"truth_items_in_recs": NAN, "truth_users_with_recs": 1 / 7},
+    )
+    assert_same(report, saved_and_loaded(report, tmp_path))
+
+
+@given(st.tuples(st.floats(), st.floats(), st.integers(0, 2**62)))
+def test_every_estimate_survives(tmp_path_factory, numbers):
+    mean, std_error, users = numbers
+    estimates = {"mine": Estimate(mean, abs(std_error), users)}
+    report = make_report(estimates=estimates, users={"total": 2**62, "evaluated": 3})
+    assert_same(report, saved_and_loaded(report, tmp_path_factory.getbasetemp()))
+
+
+def test_a_report_without_per_user_values_loads_without(tmp_path):
+    report = saved_and_loaded(make_report(), tmp_path)
+    assert_same(make_report(), report)
+    with pytest.raises(InputError, match="were not kept"):
+        _ = report.per_user
+
+
+@pytest.mark.parametrize(
+    ("metrics", "rules"),
+    [
+        (["auc"], ("", "")),
+        (["auc", "log_loss"], ("", "")),
+        (["auc", "gauc"], (" (one_class=drop)", " (one_class=drop)")),
+        (["gauc(one_class=half)"], ("", "")),
+        (["auc", "ndcg@2"], (" (no_truth=skip)", "")),
+        (["gauc", "ndcg@2"], (" (no_truth=skip, one_class=drop)", " (one_class=drop)")),
+    ],
+)
+def test_the_notes_name_the_policies_that_a_metric_follows(metrics, rules):
+    """No policy leaves a user out of an AUC over all rows."""
+    report = fastrec.evaluate_scores([0, 0, 1, 1, 0, 1], np.arange(6.0) / 10, [0, 2, 4, 6], metrics)
+    wanted = f"6 rows of 3 users; 1 without a relevant item{rules[0]}; 1 without a negative row{rules[1]}"
+    assert wanted in repr(report).splitlines()
+    assert wanted in report.to_html()
+
+
+def test_a_report_survives_pickle():
+    estimate = GroupEstimate(0.5, 0.1, 3, rest=Estimate(0.25, 0.1, 2))
+    report = make_report(groups={"age": {18: {"ndcg@10": estimate}}})
+    assert_same(report, pickle.loads(pickle.dumps(report)))
+    assert report.to_dict()["groups"]["age"]["18"]["ndcg@10"]["rest"]["mean"] == 0.25
+
+
+def test_the_path_is_taken_as_it_is(tmp_path):
+    make_report().save(str(tmp_path / "résumé of réports"))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["résumé of réports"]
+    assert_same(make_report(), load(str(tmp_path / "résumé of réports")))
+
+
+def test_saving_again_replaces_and_gives_the_same_bytes(tmp_path):
+    path = tmp_path / "report.npz"
+    path.write_bytes(b"an older file")
+    make_report().save(path)
+    first = path.read_bytes()
+    make_report().save(path)
+    assert path.read_bytes() == first
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions and links as POSIX has them")
+def test_a_saved_file_has_the_usual_permissions_and_links_are_followed(tmp_path):
+    (tmp_path / "plain").touch()
+    (tmp_path / "link").symlink_to("report.npz")
+    make_report().save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "report.npz").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("older", [None, b"an older file"])
+def test_a_failure_in_the_middle_leaves_nothing_behind(tmp_path, older, monkeypatch):
+    path = tmp_path / "report.npz"
+    if older is not None:
+        path.write_bytes(older)
+    before = list(tmp_path.iterdir())
+    users = {"total": 100_000, "evaluated": 3}
+    estimates = {name: Estimate(0.0, 0.0, 100_000) for name in VALUES}
+    broken = make_report(estimates=estimates, per_user={name: np.zeros(100_000) for name in VALUES}, users=users)
+    write, written = np.lib.format.write_array, []
+
+    def fail_at_the_third(stream, array, **options):
+        if len(written) == 2:
+            raise ValueError("no room")
+        written.append(array)
+        write(stream, array, **options)
+
+    monkeypatch.setattr(np.lib.format, "write_array", fail_at_the_third)
+    with pytest.raises(ValueError, match="no room"):
+        broken.save(path)
+    assert list(tmp_path.iterdir()) == before
+    assert older is None or path.read_bytes() == older
+
+
+def test_saving_into_no_folder_is_an_error(tmp_path):
+    with pytest.raises(InputError, match=r"the folder .*absent does not exist"):
+        make_report().save(tmp_path / "absent" / "report.npz")
+
+
+def test_ids_that_json_cannot_hold_are_refused(tmp_path):
+    ids = np.empty(2, dtype=object)
+    ids[:] = [("a", 1), "b"]
+    with pytest.raises(InputError, match="only text and integer user_ids can be saved, not tuple"):
+        make_report(user_ids=ids).save(tmp_path / "report.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_truncated_file_is_an_error_at_every_length(tmp_path):
+    path = tmp_path / "report.npz"
+    make_report(per_user=VALUES, user_ids=np.arange(4)).save(path)
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 41):
+        path.write_bytes(whole[:size])
+        with pytest.raises(InputError, match=re.escape(f"{path} is not a readable fastrec report: ")):
+            load(path)
+
+
+def test_damaged_contents_are_an_error(tmp_path):
+    path = tmp_path / "report.npz"
+    make_report(per_user=VALUES).save(path)
+    whole = path.read_bytes()
+    for inside in (b'"metrics"', VALUES["hits@5"].tobytes()):
+        at = whole.index(inside) + 3
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(InputError, match="is not a readable fastrec report"):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"users": {"total": 4}},
+        {"users": {"total": 4, "evaluated": "3"}},
+        {"data": {"rec_rows": [40]}},
+        {"metrics": {"ndcg@10": {"mean": [0.5], "std_error": None, "users": 3}}},
+        {"metrics": {"ndcg@10": {"mean": 0.5, "std_error": None, "users": None}}},
+        {"metrics": {"ndcg@10": {"mean": 0.5, "std_error": None, "users": -5}}},
+        {"users": {"total": -1, "evaluated": 0}},
+        {"settings": 3},
+        {"settings": {"names": 3}},
+        {"fastrec": 7},
+    ],
+    ids=str,
+)
+def test_numbers_that_are_none_are_an_error(damage, tmp_path):
+    document, arrays = make_report()._members()
+    with (tmp_path / "report.npz").open("wb") as file:
+        write_archive(file, "report", document | damage, arrays, small=False)
+    with pytest.raises(InputError, match="is not a readable fastrec report"):
+        load(tmp_path / "report.npz")
+
+
+def npy_bytes(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def write_members(path, **members):
+    np.savez(path, **{name: np.frombuffer(data, dtype=np.uint8) for name, data in members.items()})
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: path.write_text("metric,mean\n"),
+        lambda path: path.write_bytes(npy_bytes(np.arange(3))),
+        lambda path: np.savez(path, weights=np.arange(3)),
+        lambda path: np.savez(path, report=np.array([{"schema": 1}], dtype=object)),
+        lambda path: write_members(path, report=b"\xff not text"),
+        lambda path: write_members(path, report=b"not json"),
+        lambda path: write_members(path, report=b"[1, 2]"),
+        lambda path: write_members(path, report=b"{}"),
+        lambda path: write_members(path, report=b'{"schema": 1, "fastrec": "0.1.0"}'),
+        lambda path: write_members(path, report=b'{"schema": 1, "per_user": null, "metrics": {"mrr": 3}}'),
+    ],
+)
+def test_a_foreign_file_is_an_error(tmp_path, write):
+    path = tmp_path / "foreign.npz"
+    write(path)
+    with pytest.raises(InputError, match=r"foreign\.npz is not a readable fastrec report: "):
+        load(path)
+
+
+def test_a_newer_schema_is_named(tmp_path):
+    write_members(tmp_path / "new.npz", report=b'{"schema": 2, "fastrec": "9.1"}')
+    with pytest.raises(InputError, match=r"it has schema 2 of fastrec 9\.1, this version reads schema 1$"):
+        load(tmp_path / "new.npz")
+
+
+def test_a_file_that_is_not_there_is_the_same_error_everywhere(tmp_path):
+    (tmp_path / "file").touch()
+    absent = [str(tmp_path / name) for name in ("absent.npz", "absent/report.npz", "file/report.npz")]
+    pattern = str(tmp_path / "*.csv")
+    for path, read in (*itertools.product(absent, (load, fastrec.evaluate_files)), (pattern, fastrec.evaluate_files)):
+        with pytest.raises(fastrec.MissingFileError, match=f"^{re.escape(path)}: no such file") as caught:
+            read(path)
+        assert isinstance(caught.value, InputError) and isinstance(caught.value, FileNotFoundError)
+
+
+def test_a_file_of_data_that_the_system_does_not_find_is_an_error_of_ours(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    for name, says in (("loop", "symbolic links"), ("x" * 300, "too long")):
+        with pytest.raises(InputError, match=f"{name}: cannot be read: .*{says}") as caught:
+            fastrec.evaluate_files(tmp_path / name)
+        assert not isinstance(caught.value, OSError)
+
+
+def test_the_message_of_an_absent_metric_is_a_sentence():
+    assert str(MetricNotFoundError("a sentence")) == "a sentence"
+
+
+@pytest.mark.parametrize("per_user", [False, True])
+def test_an_estimate_of_a_group_that_is_made_anew_is_whole(per_user):
+    report = fastrec.evaluate([[1], [2], [1]], [[1], [1], [1]], "mrr", groups=["x", "x", "y"], per_user=per_user)
+    found = report.groups["group"]["x"]["mrr"]
+    changed = found._replace(mean=3.0)
+    assert type(changed) is fastrec.GroupEstimate
+    assert (changed.mean, changed[1:], changed.rest) == (3.0, found[1:], found.rest)
+    assert changed.difference()[0] == 2.0
+    assert found._replace(rest=found).difference()[0] == 0.0
+    made = fastrec.GroupEstimate._make([1.0, 2.0, 3])
+    assert made == (1.0, 2.0, 3) and made.rest.users == 0
+
+
+@pytest.mark.filterwarnings("ignore:the truth has no rows")
+def test_labels_of_users_stay_what_they_are():
+    labels = [1, 2**64 - 1, 2**53 + 1]
+    for own in (labels, np.array(labels, np.uint64)):
+        report = fastrec.evaluate([[1]] * 3, [[1]] * 3, "mrr", groups={"g": own}, per_user=True)
+        assert report.labels["g"].tolist() == labels
+        assert list(report.groups["g"]) == sorted(labels)
+    assert fastrec.evaluate([], [], "mrr", groups={"g": []}, per_user=True).labels == {}
+
+
+REASONS = {
+    "; its mean is NaN, as no_truth='nan' makes it$": {"no_truth": "nan"},
+    "; its mean is weighted by user_weight$": {"user_weight": [1.0, 3.0]},
+}
+
+
+@pytest.mark.parametrize(("reason", "options"), REASONS.items())
+def test_why_a_mean_is_none_of_values_is_said(reason, options):
+    report = fastrec.evaluate([[1], [2]], [[1], [] if "no_truth" in options else [3]], "mrr", per_user=True, **options)
+    calls = (
+        lambda: report.interval("mrr", method="bootstrap"),
+        lambda: fastrec.compare({"a": report, "b": report}),
+        lambda: fastrec.compare({"a": report, "b": report}, metrics="mrr"),
+    )
+    for call in calls:
+        with pytest.raises(fastrec.InputError, match=f"no plain mean of users' values.*{reason}"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("document", "arrays", "says"),
+    [
+        ({}, {"per_user_0": np.array(list("abcd"))}, r"values of 'ndcg@10' must be float64 \(4,\), found <U1"),
+        ({}, {"per_user_0": np.zeros((2, 2))}, r"values of 'ndcg@10' must be float64 \(4,\), found .* \(2, 2\)"),
+        ({}, {"per_user_0": np.zeros(4, np.float32)}, "values of 'ndcg@10' must be float64"),
+        ({}, {"per_user_0": np.zeros(7)}, r"must be float64 \(4,\), found float64 \(7,\)"),
+        (
+            {},
+            {"user_ids": np.arange(7)},
+            r"user_ids must be one text or integer for each of 4 users, found int64 \(7,\)",
+        ),
+        (
+            {},
+            {"user_ids": np.zeros((4, 1), np.int64)},
+            r"user_ids must be one text or integer for each of 4 users, .* \(4, 1\)",
+        ),
+        ({}, {"user_ids": np.zeros(4)}, "user_ids must be one text or integer for each of 4 users, found float64"),
+        ({}, {"user_ids_json": np.frombuffer(b"[1, [2], 3, 4]", np.uint8)}, "user_ids must be a list of texts"),
+        ({}, {"user_ids_json": np.frombuffer(b'"abcd"', np.uint8)}, "user_ids must be a list of texts"),
+        (
+            {},
+            {"labels_0": np.arange(5)},
+            r"labels_0 must be one text or integer for each of 4 users, found int64 \(5,\)",
+        ),
+        ({"labelled": ["plan", "country"]}, {}, "there are no labels for 'country'"),
+        ({"per_user": ["mrr"]}, {}, "values of users of 'mrr', which is no metric of it"),
+        ({"per_user": ["ndcg@10", "hits@5"]}, {}, "per_user_1"),
+    ],
+)
+def test_forged_arrays_are_an_error(tmp_path, document, arrays, says):
+    values = {"ndcg@10": VALUES["ndcg@10"]}
+    report = make_report(per_user=values, user_ids=np.arange(4), labels={"plan": np.arange(4)})
+    whole, members = report._members()
+    for forged, other in (({}, {}), (document, arrays)):
+        with (tmp_path / "report.npz").open("wb") as file:
+            write_archive(file, "report", whole | forged, members | other, small=False)
+        if not forged and not other:
+            assert load(tmp_path / "report.npz").to_json() == report.to_json()
+    with pytest.raises(InputError, match=says):
+        load(tmp_path / "report.npz")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_text_of_to_json_is_not_loaded_and_says_what_is(tmp_path, indent):
+    (tmp_path / "report.json").write_text(make_report().to_json(indent))
+    with pytest.raises(InputError, match=r"JSON, as to_json makes it, which is not loaded; Report\.save writes what"):
+        load(tmp_path / "report.json")
+
+
+def forge(path, change=lambda document: None, **arrays):
+    """Save a report of two metrics, groups and four users, its document and arrays changed by functions."""
+    lists = {name: values.tolist() for name, values in VALUES.items()}
+    means = {
+        name: (Estimate(sum(own[:2]) / 2, abs(own[0] - own[1]) / 2, 2), Estimate(own[2], NAN, 1))
+        for name, own in lists.items()
+    }
+    first = {name: GroupEstimate(*own, rest=rest) for name, (own, rest) in means.items()}
+    second = {name: GroupEstimate(*own, rest=rest) for name, (rest, own) in means.items()}
+    report = make_report(
+        groups={"plan": {1: first, "b": second}},
+        per_user=VALUES,
+        user_ids=np.arange(4),
+        labels={"plan": np.array([1, 1, "b", "b"], dtype=object), "size": np.arange(4)},
+    )
+    document, members = report._members()
+    document = json.loads(json.dumps(document))
+    change(document)
+    members |= {name: made(members.get(name)) for name, made in arrays.items()}
+    with path.open("wb") as file:
+        write_archive(file, "report", document, members, small=False)
+    return report
+
+
+def set_in(*path, to):
+    """A change of a document: the value at a path."""
+
+    def change(document):
+        for name in path[:-1]:
+            document = document[name]
+        document[path[-1]] = to
+
+    return change
+
+
+def without(*path):
+    def change(document):
+        for name in path[:-1]:
+            document = document[name]
+        del document[path[-1]]
+
+    return change
+
+
+ONE = {"mean": 0.5, "std_error": 0.1, "users": 3}
+FORGED = {
+    "a group twice": set_in("labels", "plan", to=[1, 1]),
+    "a group of two names": set_in("labels", "plan", to=["b", 1]),
+    "a group short": set_in("labels", "plan", to=[1]),
+    "a label that is a list": set_in("labels", "plan", to=[[1], "b"]),
+    "a label that is true": set_in("labels", "plan", to=[True, "b"]),
+    "a grouping without groups": set_in("labels", "country", to=[]),
+    "groups without labels": without("labels", "plan"),
+    "groups that are a list": set_in("groups", to=[1]),
+    "a group without its rest": without("groups", "plan", "b", "hits@5", "rest"),
+    "a group that is a number": set_in("groups", "plan", "b", to=3),
+    "like is null": set_in("settings", "like", to=None),
+    "names that are null": set_in("settings", "names", to=None),
+    "names of no metric": set_in("settings", "names", to={"a": "b", "b": "a"}),
+    "names that are numbers": set_in("settings", "names", to={"a": 1}),
+    "a setting that is a list": set_in("settings", "ties", to=[1]),
+    "a policy of no name": set_in("settings", "no_recs", to="maybe"),
+    "a policy short": without("settings", "no_truth"),
+    "settings that are null": set_in("settings", to=None),
+    "users below 0": set_in("users", "total", to=-5),
+    "users that are true": set_in("users", "total", to=True),
+    "users that are no whole number": set_in("users", "evaluated", to=2.5),
+    "users past 2^63": set_in("users", "evaluated", to=2**63),
+    "more users than there are": set_in("users", "evaluated", to=5),
+    "no total": without("users", "total"),
+    "rows below 0": set_in("data", "rec_rows", to=-1),
+    "rows that are text": set_in("data", "rec_rows", to="40"),
+    "rows that are NaN": set_in("data", "rec_rows", to=None),
+    "a share below 0": set_in("data", "truth_items_in_recs", to=-0.5),
+    "a share above 1": set_in("data", "truth_items_in_recs", to=2),
+    "no rows": without("data", "truth_rows"),
+    "data that are a list": set_in("data", to=[]),
+    "a mean that is true": set_in("metrics", "hits@5", "mean", to=True),
+    "a mean that is text": set_in("metrics", "hits@5", "mean", to="0.5"),
+    "a mean that no float has": set_in("metrics", "hits@5", "mean", to=10**400),
+    "an error that is a list": set_in("metrics", "hits@5", "std_error", to=[0.5]),
+    "an estimate of users below 0": set_in("metrics", "hits@5", "users", to=-1),
+    "an estimate without users": without("metrics", "hits@5", "users"),
+    "metrics that are a list": set_in("metrics", to=[ONE]),
+    "a mean below its range": set_in("metrics", "hits@5", "mean", to=-0.5),
+    "a mean above its range": set_in("metrics", "ndcg@10", "mean", to=1.5),
+    "a mean that is infinite": set_in("metrics", "ndcg@10", "mean", to="Infinity"),
+    "a mean that the values have not": set_in("metrics", "ndcg@10", "mean", to=0.75),
+    "a mean that is lacking": set_in("metrics", "ndcg@10", "mean", to=None),
+    "a mean of a group above its range": set_in("groups", "plan", "1", "ndcg@10", "mean", to=1.5),
+    "a mean of a rest above its range": set_in("groups", "plan", "1", "ndcg@10", "rest", "mean", to=1.5),
+    "a mean of a group that the values have not": set_in("groups", "plan", "1", "hits@5", "mean", to=1.25),
+    "a mean of a rest that the values have not": set_in("groups", "plan", "b", "hits@5", "rest", "mean", to=1.25),
+    "an error below 0": set_in("metrics", "hits@5", "std_error", to=-1),
+    "an error that is endless": set_in("metrics", "hits@5", "std_error", to="-Infinity"),
+    "an error that the values have not": set_in("metrics", "hits@5", "std_error", to=0.3),
+    "an error of a group that the values have not": set_in("groups", "plan", "1", "hits@5", "std_error", to=0.3),
+    "an error of a group that is lacking": set_in("groups", "plan", "1", "ndcg@10", "std_error", to=None),
+    "a mean of a group that is lacking": set_in("groups", "plan", "1", "hits@5", "mean", to=None),
+    "an error of a group below 0": set_in("groups", "plan", "1", "hits@5", "std_error", to=-0.1),
+    "an error of a rest below 0": set_in("groups", "plan", "b", "hits@5", "rest", "std_error", to=-0.1),
+    "an estimate of more users than there are": set_in("metrics", "hits@5", "users", to=5),
+    "an estimate of fewer users than have values": set_in("metrics", "hits@5", "users", to=2),
+    "a group of more users than there are": set_in("groups", "plan", "1", "hits@5", "users", to=5),
+    "a group of other users than have values": set_in("groups", "plan", "b", "hits@5", "users", to=2),
+    "a rest of other users than have values": set_in("groups", "plan", "b", "hits@5", "rest", "users", to=1),
+    "a weighted mean outside its values": lambda document: (
+        document["settings"].update(weighted=True),
+        document["metrics"]["hits@5"].update(mean=1.8),
+    ),
+    "a weighted mean of a group outside its values": lambda document: (
+        document["settings"].update(weighted=True),
+        document["groups"]["plan"]["1"]["hits@5"].update(mean=1.5),
+    ),
+    "warnings that are numbers": set_in("warnings", to=[1]),
+    "warnings that are text": set_in("warnings", to="text"),
+    "a version that is a number": set_in("fastrec", to=1),
+    "no version": without("fastrec"),
+    "a schema that is text": set_in("schema", to="1"),
+    "values of a metric twice": set_in("per_user", to=["hits@5", "hits@5"]),
+    "values of a number": set_in("per_user", to=[1, 2]),
+    "values that are text": set_in("per_user", to="ab"),
+    "values of no metric": set_in("per_user", to=["mrr"]),
+    "labels of a grouping twice": set_in("labelled", to=["plan", "plan"]),
+    "labels of a number": set_in("labelled", to=[1, 2]),
+    "labels that are null": set_in("labelled", to=None),
+    "more labels than there are": set_in("labelled", to=["plan", "size", "age"]),
+}
+FORGED_ARRAYS = {
+    "values of a user short": {"per_user_1": lambda own: own[:-1]},
+    "values of no users": {"per_user_0": lambda own: own[:0]},
+    "values that have another mean": {"per_user_0": lambda own: own[::-1] / 2},
+    "values outside the range": {"per_user_0": lambda own: own + 1},
+    "values below the range": {"per_user_1": lambda own: own - 2},
+    "values without a number": {"per_user_1": lambda own: own * NAN},
+    "values that are infinite": {"per_user_1": lambda own: own * math.inf},
+    "values of other users": {"per_user_1": lambda own: own[[1, 2, 0, 3]]},
+    "values of two dimensions": {"per_user_0": lambda own: own.reshape(2, 2)},
+    "values of no dimension": {"per_user_0": lambda own: np.array(1.0)},
+    "values that are dates": {"per_user_0": lambda own: own.astype("M8[s]")},
+    "values that are float32": {"per_user_0": lambda own: own.astype(np.float32)},
+    "values that are text": {"per_user_0": lambda own: own.astype(str)},
+    "ids of a user short": {"user_ids": lambda own: own[:-1]},
+    "ids of two dimensions": {"user_ids": lambda own: own.reshape(4, 1)},
+    "ids that are dates": {"user_ids": lambda own: own.astype("M8[s]")},
+    "ids that are fractions": {"user_ids": lambda own: own / 2},
+    "ids that are true or false": {"user_ids": lambda own: own > 1},
+    "ids of true and false": {"user_ids_json": lambda _: np.frombuffer(b"[true, false, 1, 2]", np.uint8)},
+    "a user twice": {"user_ids": lambda own: own * 0},
+    "labels of a user short": {"labels_1": lambda own: own[1:]},
+    "labels of two dimensions": {"labels_1": lambda own: own[:, None]},
+    "labels that are dates": {"labels_1": lambda own: own.astype("M8[D]")},
+    "labels that are fractions": {"labels_1": lambda own: own / 2},
+    "a label of no group": {"labels_0_json": lambda _: np.frombuffer(b'[1, 1, "b", "c"]', np.uint8)},
+    "labels of null": {"labels_0_json": lambda _: np.frombuffer(b"[null, 1, 2, 3]", np.uint8)},
+}
+
+
+@pytest.mark.parametrize("name", [*FORGED, *FORGED_ARRAYS])
+def test_a_forged_report_is_refused_when_it_is_loaded(name, tmp_path):
+    path = tmp_path / "report.npz"
+    assert_same(forge(path), load(path))
+    forge(path, FORGED.get(name, lambda document: None), **FORGED_ARRAYS.get(name, {}))
+    with pytest.raises(InputError, match=re.escape(f"{path} is not a readable fastrec report: ")) as caught:
+        load(path)
+    assert len(str(caught.value).splitlines()) == 1
+    assert str(caught.value).isprintable()
+    assert isinstance(caught.value.__cause__, InputError), "found by a check of ours"
+
+
+FORGED_LOGS = {
+    "rows below 0": set_in("data", "rows", to=-1),
+    "a policy of no name": set_in("settings", "no_truth", to=7),
+    "more users than there are": set_in("users", "no_negatives", to=9),
+    "an AUC above 1": set_in("metrics", "auc", "mean", to=1.5),
+    "an AUC below 0": set_in("metrics", "gauc", "mean", to=-0.5),
+    "an error of an AUC below 0": set_in("metrics", "auc", "std_error", to=-1),
+}
+
+
+@pytest.mark.parametrize("name", FORGED_LOGS)
+def test_a_forged_report_of_a_log_is_refused_when_it_is_loaded(name, tmp_path):
+    report = fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.25, 0.1, 0.7], [0, 2, 4], metrics=["auc", "gauc"])
+    document, arrays = report._members()
+    for change in (lambda document: None, FORGED_LOGS[name]):
+        assert_same(report, saved_and_loaded(report, tmp_path))
+        change(document)
+        with (tmp_path / "report.npz").open("wb") as file:
+            write_archive(file, "report", document, arrays, small=False)
+    with pytest.raises(InputError, match="is not a readable fastrec report: "):
+        load(tmp_path / "report.npz")
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    for wrong in (
+        {"user_ids": np.arange(3)},
+        {"user_ids": np.arange(4).astype("M8[s]")},
+        {"per_user": {"hits@5": np.zeros(3)}},
+        {"labels": {"plan": np.zeros(4)}},
+        {"users": {"total": -1, "evaluated": 0}},
+    ):
+        with pytest.raises(InputError):
+            make_report(**wrong).save(tmp_path / "report.npz")
+    assert list(tmp_path.iterdir()) == []

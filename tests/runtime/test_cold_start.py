@@ -1,0 +1,203 @@
+"""What an empty cache costs: which calls compile, and which do not."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastrec
+
+ROOT = Path(__file__).parents[2]
+
+# Calls of the usual forms, each large enough to be compiled, and what Numba compiled during each.
+FORMS = """
+import json, sys
+import numpy as np, fastrec
+from fastrec.runtime.compiler import Entry
+from fastrec.report.significance import run_test
+from numba.core import event
+
+Entry.eager = True
+compiled = []
+
+class Listener(event.Listener):
+    def on_start(self, found):
+        compiled.append(found.data["dispatcher"].py_func.__name__)
+    def on_end(self, found):
+        pass
+
+event.register("numba:compile", Listener())
+N = 8_000
+LISTS = np.tile(np.arange(100), N)
+METRICS = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
+
+def lists(dtype=np.int32, *, n=N, gains=False, ties=False, **call):
+    items, indptr = LISTS[: n * 100].astype(dtype), np.arange(n + 1) * 100
+    truth = (items, indptr, items % 3 + 1.0) if gains else (items, indptr)
+    recs = (items, indptr, (items // 2).astype(float)) if ties else (items, indptr)
+    fastrec.evaluate(recs, truth, METRICS, k=[1, 10], **call)
+
+def rows(dtype=np.float32, metrics="gauc", *, n=N, **call):
+    scores = (LISTS[: n * 100] / 7).astype(dtype)
+    fastrec.evaluate_scores(LISTS[: n * 100] < 5, scores, np.arange(n + 1) * 100, metrics, **call)
+
+FORMS = {FORMS}
+found = {}
+for name, call in FORMS.items():
+    found[name] = []
+    for _ in range(2):
+        compiled.clear()
+        call()
+        found[name].append(sorted(set(compiled)))
+print(json.dumps(found))
+"""
+
+
+def compiled_by(forms: str, cache: Path) -> dict[str, list[list[str]]]:
+    """What the first and the second call of each form compiled, from an empty cache."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(cache), "NUMBA_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", FORMS.replace("{FORMS}", forms)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    found: dict[str, list[list[str]]] = json.loads(done.stdout)
+    return found
+
+
+PLAIN = """{
+    "threads": lambda: lists(n_threads=2),
+    "one thread": lambda: lists(n_threads=1),
+    "one user": lambda: lists(n=1),
+    "wide ids": lambda: lists(np.int64),
+    "other metrics": lambda: fastrec.evaluate((LISTS.astype(np.int32), np.arange(N + 1) * 100), [[1]] * N, "rbp@7"),
+    "segments": lambda: lists(groups=np.arange(N) % 3, user_weight=np.arange(N) + 1.0, per_user=True, n_threads=2),
+}"""
+
+
+def test_lists_compile_once_whatever_the_ids_threads_users_and_metrics(tmp_path: Path) -> None:
+    found = compiled_by(PLAIN, tmp_path)
+    (first, second), *others = found.values()
+    assert {"evaluate_bin", "run_side_by_side"} <= set(first) and not second
+    assert others == [[[], []]] * 5
+
+
+KERNELS = """
+import sys
+import numpy as np, fastrec
+items, indptr = np.tile(np.arange(100, dtype=np.int32), 6000), np.arange(6001) * 100
+for gains in sys.argv[1:]:
+    truth = (items, indptr, items % 3 + 1.0) if gains == "gains" else (items, indptr)
+    print(round(fastrec.evaluate((items, indptr), truth, "ndcg@10", n_threads=2)["ndcg@10"], 3))
+"""
+
+
+def test_kernels_that_two_processes_compiled_are_told_apart(tmp_path: Path) -> None:
+    """Both number their functions from 1, and the loader goes by names."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
+    for forms, values in (["none"], ["1.0"]), (["gains"], ["0.601"]), (["none", "gains"], ["1.0", "0.601"]):
+        command = [sys.executable, "-c", KERNELS, *forms]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert (done.returncode, done.stdout.split()) == (0, values), done.stderr
+
+
+OTHERS = """{
+    "gains": lambda: lists(gains=True, n_threads=2),
+    "ties": lambda: lists(ties=True, n_threads=2),
+    "rows": lambda: rows(n_threads=2),
+    "ranks of rows": lambda: rows(metrics=["gauc", "ndcg@10"], n_threads=2),
+    "all rows": lambda: fastrec.auc(LISTS < 5, LISTS / 7, n_threads=2),
+    "tests": lambda: run_test(np.arange(20_000.0), "bootstrap", level=0.95, n_rounds=500, seed=5, n_threads=2),
+}"""
+
+
+def test_a_second_call_of_the_same_form_compiles_nothing(tmp_path: Path) -> None:
+    found = compiled_by(OTHERS, tmp_path)
+    assert all(first for first, _ in found.values())
+    assert {name: second for name, (_, second) in found.items() if second} == {}
+
+
+LARGE = """
+import sys
+import numpy as np, fastrec
+n = np.arange(150_001)
+print(fastrec.evaluate((n[1:], n), (n[1:], n), "recall@1", n_threads=int(sys.argv[1]))["recall@1"])
+"""
+
+
+@pytest.mark.parametrize(("setting", "lines"), [("1", 1), ("0", 0), (None, 0)])
+def test_compilation_is_told_of(tmp_path: Path, setting: str | None, lines: int) -> None:
+    """Without a setting only on a terminal; the second process reads what the first compiled, and says nothing."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
+    del environment["FASTREC_NOTICE"]
+    environment |= {} if setting is None else {"FASTREC_NOTICE": setting}
+    at_once = "from fastrec.runtime import compiler; compiler.NOTICE_AFTER = 0\n"
+    for expected in (lines, 0):
+        command = [sys.executable, "-c", at_once + LARGE, "1"]
+        told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        assert told.stdout == "1.0\n"
+        assert told.stderr.count("fastrec compiles its kernels") == told.stderr.count("\n") == expected
+
+
+@pytest.mark.parametrize(("megabytes", "threads", "warned"), [(600, 2, True), (900, 1000, True), (3000, 1000, False)])
+def test_a_small_address_space(tmp_path: Path, megabytes: int, threads: int, warned: bool) -> None:
+    """LLVM would end the process with a signal."""
+    resource = pytest.importorskip("resource", reason="no limits of processes on this system")
+    limit = megabytes << 20
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE, str(threads)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert (done.returncode, done.stdout) == (0, "1.0\n"), done.stderr
+    assert ("address space" in done.stderr) == warned
+
+
+@pytest.mark.parametrize("megabytes", [300, 400, 700, 1000, 2000])
+def test_the_command_in_a_small_address_space(tmp_path: Path, megabytes: int) -> None:
+    """DuckDB and PyArrow would end the process with a signal, or fail with errors of the dynamic loader."""
+    resource = pytest.importorskip("resource", reason="no limits of processes on this system")
+    pytest.importorskip("duckdb")
+    (tmp_path / "log.csv").write_text("user_id,item_id\n1,2\n2,3\n")
+    limit = megabytes << 20
+    done = subprocess.run(
+        [sys.executable, "-m", "fastrec", "evaluate", "log.csv", "log.csv", "-m", "mrr", "--threads", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    if megabytes >= 2000:
+        assert (done.returncode, done.stderr) == (0, "")
+        return
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    says = (
+        r"fastrec: error: not enough memory: reading files needs about 1,300 MB of address space for duckdb and "
+        r"pyarrow, but `ulimit -v` leaves \d+ MB: raise the limit \(`ulimit -v unlimited`\); to limit memory, use "
+        r"--memory or a control group\n"
+    )
+    assert re.fullmatch(says, done.stderr)
+
+
+WARM_UP = """
+import fastrec
+told = []
+fastrec.warmup("lists", progress=lambda done, total: told.append((done, total)))
+assert told == [(done, len(told) - 1) for done in range(len(told))], told
+"""
+
+
+def test_a_part_is_compiled_ahead(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", WARM_UP], check=True, env=environment)
+    kept = {path.parent.name for path in tmp_path.rglob("*.nbc")}
+    assert {"evaluate_bin-plain", "evaluate_bin-graded", "evaluate_bin-plain-tied"} <= kept
+    assert not any(name.startswith("evaluate_score_bin") for name in kept)
+    with pytest.raises(fastrec.InputError, match="what must be"):
+        fastrec.warmup("everything")

@@ -1,0 +1,250 @@
+"""Interrupts: what runs is stopped, nothing is left behind, and the command ends whatever it is doing."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import fastrec
+from fastrec.files.database import run
+from fastrec.files.tables import open_database
+from support.logs import write_large
+
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+
+ENDLESS = "SELECT sum(hash(a.range, b.range)) FROM range(10000000) AS a, range(10000000) AS b"
+WAIT = 10  # seconds, where a second is promised: other programs may need the machine
+
+
+@pytest.fixture(autouse=True)
+def _heard():
+    """Programs in the background are made to ignore interrupts, and theirs with them: not these."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A folder with shuffled lists that take a second or two to sort, and a truth."""
+    folder = tmp_path_factory.mktemp("large")
+    write_large(folder, 4_000_000)
+    return folder
+
+
+COMMAND = "from fastrec.cli.program import main; main()"
+# What a shell does for a program in the foreground; nohup and the background ignore some of these.
+HEED = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+
+
+@contextlib.contextmanager
+def started(*arguments, code=COMMAND):
+    """The command in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_an_interrupt_reaches_a_statement():
+    class Deaf:
+        """A connection that looks for no signals."""
+
+        told = threading.Event()
+
+        def execute(self, query):
+            signal.raise_signal(signal.SIGINT)
+            assert self.told.wait(WAIT)
+
+        def interrupt(self):
+            self.told.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Deaf(), "SELECT 1")
+    assert Deaf.told.is_set()
+
+
+def test_an_interrupt_while_the_thread_starts(monkeypatch):
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    with duckdb.connect() as con:
+        monkeypatch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(con, ENDLESS)
+        monkeypatch.undo()
+        assert run(con, "SELECT 7").fetchone() == (7,)
+
+
+def test_an_interrupt_before_the_thread_starts(monkeypatch):
+    monkeypatch.setattr(threading.Thread, "start", lambda _: signal.raise_signal(signal.SIGINT))
+    with duckdb.connect() as con, pytest.raises(KeyboardInterrupt):
+        run(con, ENDLESS)
+
+
+def test_nothing_runs_on_after_an_interrupt():
+    threads = threading.active_count()
+    with duckdb.connect() as con:
+        timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            run(con, ENDLESS)
+        assert time.monotonic() - began < WAIT
+        timer.join()
+        assert threading.active_count() == threads
+        assert run(con, "SELECT 7").fetchone() == (7,)
+
+
+def test_a_statement_tells_how_far_it_is():
+    shares = []
+    query = "CREATE TABLE numbers AS SELECT hash(range) AS number FROM range(20000000) ORDER BY number"
+    with open_database(1) as con:
+        run(con, query, shares.append)
+    assert all(0 <= share <= 1 for share in shares)
+    assert any(0 < share < 1 for share in shares)
+
+
+def test_no_statement_outlives_an_error_of_who_watches():
+    began = time.monotonic()
+    with pytest.raises(ZeroDivisionError), open_database(None) as con:
+        run(con, ENDLESS, lambda _: 1 / 0)
+    assert time.monotonic() - began < WAIT
+
+
+def test_an_error_of_a_statement_is_passed_on():
+    with duckdb.connect() as con, pytest.raises(duckdb.CatalogException, match="nowhere"):
+        run(con, "SELECT * FROM nowhere")
+
+
+INTERRUPTED = """
+import os, signal, time
+import fastrec.demo
+from fastrec.cli import program
+
+def interrupted(*_, **__):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+fastrec.demo.write_demo = interrupted
+program.main()
+"""
+
+
+def test_an_interrupt_is_quiet():
+    with started("demo", code=INTERRUPTED) as process:
+        assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 130
+
+
+def wait_for(pattern, folder, process):
+    while process.poll() is None and not list(folder.glob(pattern)):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("seen", ["rows.duckdb", "duckdb_temp*"])
+@pytest.mark.parametrize(("number", "times"), [("SIGINT", 1), ("SIGINT", 5), ("SIGTERM", 1), ("SIGHUP", 2)])
+def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, number, times):
+    ending = getattr(signal, number)
+    paths = large / "recs.parquet", large / "truth.parquet"
+    with started("evaluate", *paths, "--memory", "64MB", "--temp-dir", tmp_path, code=HEED + COMMAND) as process:
+        wait_for(f"*/{seen}", tmp_path, process)
+        for _ in range(times):  # as a key that is held down sends them
+            process.send_signal(ending)
+            time.sleep(0.01)
+        assert process.communicate(timeout=WAIT) == ("", "")
+    assert process.returncode == 128 + ending
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_command_in_the_background_goes_on(large, tmp_path):
+    paths = large / "recs.parquet", large / "truth.parquet"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does
+    with started("evaluate", *paths, "-m", "mrr", "--memory", "64MB", "--temp-dir", tmp_path) as process:
+        wait_for("*/rows.duckdb", tmp_path, process)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0].startswith("metric")
+    assert process.returncode == 0
+
+
+STUCK = """
+import signal, time
+import pyarrow.parquet
+from fastrec.cli import program
+from fastrec.files import job
+
+def stuck(*_):
+    while True:
+        try:
+            signal.raise_signal(signal.{number})
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+job.COPIES = 1 << 40
+{place} = stuck
+program.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        ("job.batches_of_users", "SIGINT"),
+        ("pyarrow.parquet.write_table", "SIGINT"),
+        ("pyarrow.parquet.write_table", "SIGTERM"),
+    ],
+)
+def test_the_command_where_nothing_heeds_a_signal(tmp_path, place, number):
+    for name in ("recs.csv", "truth.csv"):
+        (tmp_path / name).write_text("user_id,item_id\n1,10\n2,11\n")
+    paths = tmp_path / "recs.csv", tmp_path / "truth.csv"
+    options = "--temp-dir", tmp_path, "--per-user", tmp_path / "users.parquet"
+    with started("evaluate", *paths, *options, code=STUCK.format(place=place, number=number)) as process:
+        assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 128 + getattr(signal, number)
+    assert sorted(os.listdir(tmp_path)) == ["recs.csv", "truth.csv"]
+
+
+FROM_PYTHON = """
+import sys
+import fastrec
+folder, own = sys.argv[1:]
+paths = f"{folder}/recs.parquet", f"{folder}/truth.parquet"
+try:
+    fastrec.evaluate_files(*paths, "mrr", memory="64MB", temp_directory=own)
+except KeyboardInterrupt:
+    print("stopped")
+print(fastrec.evaluate([[1, 2]], [[2]], "mrr")["mrr"])
+"""
+
+
+def test_a_program_that_reads_files(large, tmp_path):
+    with started(large, tmp_path, code=FROM_PYTHON) as process:
+        wait_for("*/rows.duckdb", tmp_path, process)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=WAIT) == ("stopped\n0.5\n", "")
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,1087 @@
+"""The order of all rows: against pairs counted one by one, against scikit-learn, and what must not change a bit."""
+
+import itertools
+import math
+import pickle
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastrec
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.scored import sorting
+from fastrec.scored.areas import auc_of_rows
+from fastrec.scored.auc import AucTest, auc, auc_test
+from fastrec.scored.curves import PrCurve, RocCurve, break_even_point, compare_curves, pr_curve, roc_curve
+from fastrec.scored.histogram import ScoreHistogram, bounded_auc
+from fastrec.scored.score_counts import ScoreCounts
+from fastrec.show.plots import bin_scores
+from support import score_oracle
+from support.strategies import SCORES
+
+compiles = settings(deadline=None)  # the first example of all waits for the compiler
+CLOSE = 1e-12
+LIMITS = [0.001, 0.1, 0.3, 0.5, 0.75, 0.999, 1.0]
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+# Rows in which the awkward cases are common
+
+
+@st.composite
+def rows(draw: st.DrawFn, *, most: int = 14, weighted: bool | None = None) -> Rows:
+    """1 to `most` rows: labels, scores with heavy ties of either float, and weights (some 0, one not) or none."""
+    n = draw(st.integers(1, most))
+    pool = draw(st.lists(st.one_of(st.sampled_from(SCORES), st.floats(0, 1, width=32)), min_size=1, max_size=6))
+    labels = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
+    scores = draw(st.lists(st.sampled_from(pool), min_size=n, max_size=n))
+    with np.errstate(over="ignore"):
+        values = np.array(scores, draw(st.sampled_from([np.float32, np.float64])))
+    weights = None
+    if draw(st.booleans()) if weighted is None else weighted:
+        kinds = st.sampled_from([0.0, 1.0, 2.0, 0.1, 1 / 3, 0.25, 1e-9, 7e5])
+        weights = np.array(draw(st.lists(kinds, min_size=n, max_size=n)))
+        weights[draw(st.integers(0, n - 1))] = 1.0
+    return np.array(labels, np.int8), values, weights
+
+
+def random_rows(n: int, *, seed: int, dtype: Any = np.float64, distinct: int | None = None) -> Rows:
+    """Scores of both signs that tell something about the labels."""
+    random = np.random.default_rng(seed)
+    labels = (random.random(n) < 0.3).astype(np.int8)
+    scores = random.normal(size=n) + 0.5 * labels
+    if distinct is not None:
+        scores = np.round(scores * distinct) / distinct
+    return labels, scores.astype(dtype), random.random(n)
+
+
+def has_both(labels: np.ndarray, weights: np.ndarray | None) -> bool:
+    kept = labels if weights is None else labels[weights > 0]
+    return len(set(kept.tolist())) == 2
+
+
+def state_of(labels: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None) -> ScoreCounts:
+    state = ScoreCounts(weighted=weights is not None)
+    state.add(labels, scores, weights)
+    return state
+
+
+def bits(value: float) -> int:
+    return int(np.array(value).view(np.int64)) if not math.isnan(value) else -1
+
+
+# A naive oracle: fractions, loops over pairs
+
+
+def listed(
+    labels: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None
+) -> list[tuple[int, float, Fraction]]:
+    given_weights = [1] * len(labels) if weights is None else weights.tolist()
+    return [(int(y), float(s), Fraction(w)) for y, s, w in zip(labels, scores, given_weights, strict=True) if w > 0]
+
+
+def half_order(above: float, below: float) -> Fraction:
+    return Fraction(1 + (above > below) - (above < below), 2)
+
+
+def naive_auc(given_rows: list[tuple[int, float, Fraction]]) -> Fraction | None:
+    total = won = Fraction(0)
+    for y, s, w in given_rows:
+        for z, t, v in given_rows:
+            if y == 1 and z == 0:
+                total += w * v
+                won += w * v * half_order(s, t)
+    return won / total if total else None
+
+
+def rank_sum_auc(given_rows: list[tuple[int, float, Fraction]]) -> Fraction:
+    """Mann & Whitney: the positives' mean ranks, less what they would be among themselves."""
+    scores = [s for _, s, _ in given_rows]
+    ranks = [
+        Fraction(sum(t < s for t in scores)) + Fraction(1 + sum(t == s for t in scores), 2) for _, s, _ in given_rows
+    ]
+    p = sum(y for y, _, _ in given_rows)
+    n = len(given_rows) - p
+    total = sum((rank for rank, (y, _, _) in zip(ranks, given_rows, strict=True) if y), Fraction(0))
+    return (total - Fraction(p * (p + 1), 2)) / (p * n)
+
+
+def naive_points(given_rows: list[tuple[int, float, Fraction]]) -> list[tuple[float, Fraction, Fraction]]:
+    """(threshold, weight of true positives, of false positives), thresholds descending."""
+    return [
+        (t, *(sum((w for y, s, w in given_rows if y == label and s >= t), Fraction(0)) for label in (1, 0)))
+        for t in sorted({s for _, s, _ in given_rows}, reverse=True)
+    ]
+
+
+def naive_partial_auc(given_rows: list[tuple[int, float, Fraction]], limit: float) -> float:
+    points = [(Fraction(0), Fraction(0))] + [(n, p) for _, p, n in naive_points(given_rows)]
+    n_all, p_all = points[-1]
+    lines = [((a / n_all, b / p_all), (c / n_all, d / p_all)) for (a, b), (c, d) in itertools.pairwise(points)]
+    end, area = Fraction(limit), Fraction(0)
+    for (x, y), (x2, y2) in lines:
+        if x2 <= end:
+            area += (x2 - x) * (y + y2) / 2
+        elif x < end:
+            middle = y + (y2 - y) * (end - x) / (x2 - x)
+            area += (end - x) * (y + middle) / 2
+    if limit == 1:
+        return float(area)
+    return float((1 + (area - end * end / 2) / (end - end * end / 2)) / 2)
+
+
+def hits_at_mean_precision(p: Fraction, n: Fraction, p2: Fraction, n2: Fraction) -> Decimal:
+    """Integral of t / (t + f) over t from p to p2 while f goes from n to n2 in proportion, in 60 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        hits, misses = (Decimal(x.numerator) / Decimal(x.denominator) for x in (p2 - p, n2 - n))
+        before, hits_before = (Decimal(x.numerator) / Decimal(x.denominator) for x in (p + n, p))
+        if not hits:
+            return Decimal(0)
+        a = 1 + misses / hits
+        if not before:  # precision stays the same from nothing to the first threshold
+            return hits / a
+        start = before - a * hits_before
+        return (hits - start / a * ((hits + misses) / before + 1).ln()) / a
+
+
+def naive_average_precision(given_rows: list[tuple[int, float, Fraction]], interpolation: str) -> float:
+    points = naive_points(given_rows)
+    positives = points[-1][1]
+    if not positives:
+        return 0.0
+    area, p, n, last = 0.0, Fraction(0), Fraction(0), None
+    for _, p2, n2 in points:
+        precision = p2 / (p2 + n2)
+        if interpolation == "step":
+            area += float((p2 - p) * precision)
+        elif interpolation == "trapezoid":
+            area += float((p2 - p) * (precision + (precision if last is None else last)) / 2)
+        else:
+            area += float(hits_at_mean_precision(p, n, p2, n2))
+        p, n, last = p2, n2, precision
+    return area / float(positives)
+
+
+def naive_std_error(given_rows: list[tuple[int, float, Fraction]]) -> float:
+    """DeLong, DeLong & Clarke-Pearson 1988: components of every row by a loop over the other class."""
+    area = naive_auc(given_rows)
+    assert area is not None
+    variance = Fraction(0)
+    for label in (1, 0):
+        own = [(s, w) for y, s, w in given_rows if y == label]
+        others = [(s, w) for y, s, w in given_rows if y != label]
+        whole = sum(w for _, w in others)
+        if len(own) < 2:
+            return math.nan
+        spread = Fraction(0)
+        for s, w in own:
+            right = sum((v * (half_order(s, t) if label else half_order(t, s)) for t, v in others), Fraction(0))
+            spread += (w * (right / whole - area)) ** 2
+        variance += Fraction(len(own), len(own) - 1) * spread / sum(w for _, w in own) ** 2
+    return math.sqrt(variance)
+
+
+def naive_ks(given_rows: list[tuple[int, float, Fraction]]) -> float:
+    points = naive_points(given_rows)
+    _, positives, negatives = points[-1]
+    return float(max(abs(p / positives - n / negatives) for _, p, n in points))
+
+
+def naive_ece(given_rows: list[tuple[int, float, Fraction]], bins: int) -> float:
+    whole = sum(w for _, _, w in given_rows)
+    passed: Fraction = Fraction(0)
+    totals = [Fraction(0)] * bins
+    for score in sorted({s for _, s, _ in given_rows}):
+        block = [(y, w) for y, s, w in given_rows if s == score]
+        own = math.floor(passed * bins / whole)
+        totals[own] += sum((w * (Fraction(score) - y) for y, w in block), Fraction(0))
+        passed += sum(w for _, w in block)
+    return float(sum(map(abs, totals)) / whole)
+
+
+# Against the oracle
+
+
+@given(rows())
+@compiles
+def test_auc_is_the_share_of_pairs(drawn: Rows) -> None:
+    labels, scores, weights = drawn
+    expected = naive_auc(listed(*drawn))
+    value = auc(labels, scores, sample_weight=weights)
+    if expected is None:
+        assert math.isnan(value)
+    elif weights is None:
+        assert value == float(expected)
+    else:
+        assert value == pytest.approx(float(expected), abs=CLOSE)
+
+
+@given(rows(), st.sampled_from(LIMITS))
+@compiles
+def test_partial_auc(drawn: Rows, limit: float) -> None:
+    labels, scores, weights = drawn
+    value = auc(labels, scores, sample_weight=weights, max_fpr=limit)
+    if not has_both(labels, weights):
+        assert math.isnan(value)
+    else:
+        assert value == pytest.approx(
+            naive_partial_auc(listed(*drawn), limit), abs=1e-9 if weights is not None else CLOSE
+        )
+
+
+@given(rows(), st.sampled_from(["step", "trapezoid", "davis_goadrich"]))
+@compiles
+def test_average_precision(drawn: Rows, interpolation: Any) -> None:
+    value = state_of(*drawn).average_precision(interpolation)
+    assert value == pytest.approx(naive_average_precision(listed(*drawn), interpolation), abs=CLOSE)
+
+
+@pytest.mark.parametrize("share", [1e-9, 1e-5, 9.9e-4, 1.1e-3, 0.3, 5.0])
+def test_davis_goadrich_on_steps_of_any_size(share: float) -> None:
+    """A short step has all its digits, too: its own share of the area is looked at."""
+    counts = [1000.0, 3000.0, 4000 * share / 3, 8000 * share / 3]
+    scores = np.array([2.0, 2.0, 1.0, 1.0])
+    state = state_of(np.array([1, 0, 1, 0], np.int8), scores, np.array(counts))
+    p, n, p2, n2 = map(Fraction, counts)
+    expected = (p * p / (p + n) + Fraction(hits_at_mean_precision(p, n, p + p2, n + n2))) / (p + p2)
+    assert state.average_precision("davis_goadrich") == pytest.approx(float(expected), rel=1e-15)
+
+
+@given(rows())
+@compiles
+def test_std_error_of_auc(drawn: Rows) -> None:
+    labels, _, weights = drawn
+    value = state_of(*drawn).auc_std_error()
+    if not has_both(labels, weights):
+        assert math.isnan(value)
+    else:
+        assert value == pytest.approx(naive_std_error(listed(*drawn)), abs=1e-7, nan_ok=True)
+        assert value**2 == pytest.approx(naive_std_error(listed(*drawn)) ** 2, abs=CLOSE, nan_ok=True)
+
+
+@given(rows())
+@compiles
+def test_ks(drawn: Rows) -> None:
+    labels, _, weights = drawn
+    value = state_of(*drawn).ks()
+    if not has_both(labels, weights):
+        assert math.isnan(value)
+    else:
+        assert value == pytest.approx(naive_ks(listed(*drawn)), abs=CLOSE)
+
+
+@given(rows(weighted=False), st.integers(1, 6))
+@compiles
+def test_ece_in_quantiles(drawn: Rows, bins: int) -> None:
+    labels, scores, _ = drawn
+    probabilities = np.abs(np.tanh(scores))
+    expected = naive_ece(listed(labels, probabilities), bins)
+    assert state_of(labels, probabilities).ece_quantile(bins) == pytest.approx(expected, abs=CLOSE)
+    weights = np.full(len(labels), 0.25)
+    assert state_of(labels, probabilities, weights).ece_quantile(bins) == pytest.approx(expected, abs=CLOSE)
+
+
+BESIDE_CUTS = st.lists(st.sampled_from([0.001, 0.1, 0.2, 0.5, 1 / 3, 3.25, 1e-9, 1e17]), min_size=1, max_size=8)
+
+
+@given(BESIDE_CUTS, st.integers(1, 6), st.integers(1, 4))
+@compiles
+def test_no_rounding_moves_a_row_across_a_cut(parts: list[float], copies: int, bins: int) -> None:
+    """The same weights again and again: their sums lie at the cuts, or beside them by what sums are rounded by."""
+    weights = np.tile(parts, copies)
+    scores = np.linspace(0, 1, len(weights)).repeat(2)[: len(weights)]  # ties of two
+    labels = np.arange(len(weights)) % 2
+    listed_rows = zip(labels.tolist(), scores.tolist(), map(Fraction, weights.tolist()), strict=True)
+    rows_of_all = tuple(score_oracle.Row(*row) for row in listed_rows)
+    naive = score_oracle.ece(rows_of_all, bins=bins, strategy="quantile")
+    assert naive is not None
+    expected = pytest.approx(float(naive), rel=1e-9, abs=CLOSE)
+    assert state_of(labels.astype(np.int8), scores, weights).ece_quantile(bins) == expected
+    text = f"ece(bins={bins}, strategy=quantile"
+    asked = [f"{text})", f"{text}, average=user)"]
+    report = fastrec.evaluate_scores(labels, scores, [0, len(labels)], asked, sample_weight=weights)
+    assert [report[name] for name in asked] == [expected, expected]
+    assert bin_scores(labels, scores, bins=bins, strategy="quantile", sample_weight=weights).ece == expected
+
+
+@given(rows())
+@compiles
+def test_roc_points(drawn: Rows) -> None:
+    labels, scores, weights = drawn
+    fpr, tpr, thresholds = roc_curve(labels, scores, sample_weight=weights)
+    points = naive_points(listed(*drawn))
+    assert thresholds.tolist() == [math.inf, *(t for t, _, _ in points)]
+    for rates, counts in ((tpr, [p for _, p, _ in points]), (fpr, [n for _, _, n in points])):
+        if counts[-1]:
+            assert rates.tolist() == pytest.approx([0.0, *(float(count / counts[-1]) for count in counts)], abs=CLOSE)
+        else:
+            assert np.isnan(rates).all()
+
+
+@given(rows())
+@compiles
+def test_every_roc_point_is_the_pr_point_of_its_threshold(drawn: Rows) -> None:
+    labels, scores, weights = drawn
+    roc, pr = (curve(labels, scores, sample_weight=weights) for curve in (roc_curve, pr_curve))
+    assert roc.thresholds[1:].tolist() == pr.thresholds[::-1].tolist()
+    assert roc.true_positives.tolist() == pr.true_positives[::-1].tolist()
+    assert roc.false_positives.tolist() == pr.false_positives[::-1].tolist()
+    assert roc.tpr[1:].tolist() == pytest.approx(pr.recall[-2::-1].tolist(), nan_ok=True)
+    points = naive_points(listed(*drawn))
+    precision = [*(float(p / (p + n)) for _, p, n in reversed(points)), 1.0]
+    assert pr.precision.tolist() == pytest.approx(precision, abs=CLOSE)
+    assert pr.recall[-1] == 0.0
+
+
+@given(rows())
+@compiles
+def test_areas_under_curves(drawn: Rows) -> None:
+    labels, scores, weights = drawn
+    state = state_of(*drawn)
+    for thin in (False, True):
+        area = roc_curve(labels, scores, sample_weight=weights, thin=thin).area
+        steps = pr_curve(labels, scores, sample_weight=weights, thin=thin).area
+        assert area == pytest.approx(auc(labels, scores, sample_weight=weights), abs=CLOSE, nan_ok=True)
+        assert bits(steps) == bits(state.average_precision())
+        if weights is None:
+            assert bits(area) == bits(auc(labels, scores))
+
+
+@given(rows())
+@compiles
+def test_thinning_leaves_the_line_where_it_was(drawn: Rows) -> None:
+    labels, scores, weights = drawn
+    whole, thin = (roc_curve(labels, scores, sample_weight=weights, thin=each) for each in (False, True))
+    if not has_both(labels, weights):
+        return
+    assert set(thin.thresholds.tolist()) <= set(whole.thresholds.tolist())
+    along = thin.fpr + thin.tpr
+    assert np.interp(whole.fpr + whole.tpr, along, thin.tpr) == pytest.approx(whole.tpr, abs=CLOSE)
+    if weights is None:
+        turns = np.diff(thin.false_positives)[1:] * np.diff(thin.true_positives)[:-1]
+        assert (turns != np.diff(thin.false_positives)[:-1] * np.diff(thin.true_positives)[1:]).all()
+
+
+def naive_break_even(labels: np.ndarray, scores: np.ndarray) -> float:
+    """Mean over all orders that the scores allow."""
+    p = int(labels.sum())
+    values = [
+        Fraction(sum(int(labels[row]) for row in order[:p]), p)
+        for order in itertools.permutations(range(len(labels)))
+        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
+    ]
+    return float(sum(values) / len(values))
+
+
+@given(rows(most=6, weighted=False))
+@compiles
+def test_break_even_is_r_precision_over_all_orders(drawn: Rows) -> None:
+    labels, scores, _ = drawn
+    value = break_even_point(labels, scores)
+    if not labels.any():
+        assert math.isnan(value)
+    else:
+        assert value == pytest.approx(naive_break_even(labels, scores), abs=CLOSE)
+        assert break_even_point(labels, scores, sample_weight=np.full(len(labels), 3.0)) == value
+
+
+def test_break_even_is_where_precision_and_recall_meet() -> None:
+    labels, scores, _ = random_rows(1001, seed=5)
+    curve = pr_curve(labels, scores)
+    at = int(np.abs(curve.precision - curve.recall)[:-1].argmin())
+    assert break_even_point(labels, scores) == curve.precision[at] == curve.recall[at]
+
+
+# Two models
+
+
+def naive_auc_test(labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> AucTest:
+    areas = [naive_auc(listed(labels, scores)) for scores in (first, second)]
+    assert areas[0] is not None
+    assert areas[1] is not None
+    difference = areas[0] - areas[1]
+    variance = Fraction(0)
+    for label in (1, 0):
+        own, others = np.flatnonzero(labels == label), np.flatnonzero(labels != label)
+        if len(own) < 2:
+            return AucTest(float(areas[0]), float(areas[1]), float(difference), math.nan, math.nan, math.nan)
+        sign = 1 if label else -1
+        shares = [
+            sum(
+                half_order(sign * first[i], sign * first[j]) - half_order(sign * second[i], sign * second[j])
+                for j in others
+            )
+            / len(others)
+            for i in own
+        ]
+        mean = sum(shares) / len(own)
+        variance += sum((share - mean) ** 2 for share in shares) / (len(own) - 1) / len(own)
+    error = math.sqrt(variance)
+    z = float(difference) / error if variance else math.copysign(math.inf, difference) if difference else 0.0
+    return AucTest(float(areas[0]), float(areas[1]), float(difference), error, z, 2 * NormalDist().cdf(-abs(z)))
+
+
+@given(rows(weighted=False), st.randoms(use_true_random=False))
+@compiles
+def test_auc_test(drawn: Rows, random: Any) -> None:
+    labels, first, _ = drawn
+    second = first.copy()
+    for i in range(len(second)):
+        second[i] = first[random.randrange(len(first))]
+    found = auc_test(labels, first, second)
+    if not has_both(labels, None):
+        assert all(map(math.isnan, found))
+        return
+    assert list(found) == pytest.approx(list(naive_auc_test(labels, first, second)), rel=1e-9, abs=CLOSE, nan_ok=True)
+    other = auc_test(labels, second, first)
+    assert (other.auc_a, other.difference, other.z) == pytest.approx(
+        (found.auc_b, -found.difference, -found.z), nan_ok=True
+    )
+    assert other.p_value == pytest.approx(found.p_value, nan_ok=True)
+
+
+def test_auc_test_without_variance() -> None:
+    labels, scores = [0, 0, 1, 1], [1, 2, 3, 4]
+    assert auc_test(labels, scores, [10, 20, 30, 40]) == (1.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+    assert auc_test(labels, scores, [4, 3, 2, 1]) == (1.0, 0.0, 1.0, 0.0, math.inf, 0.0)
+    assert auc_test(labels, [4, 3, 2, 1], scores) == (0.0, 1.0, -1.0, 0.0, -math.inf, 0.0)
+    assert auc_test([0, 1, 1], [1, 2, 3], [3, 2, 1])[:3] == (1.0, 0.0, 1.0)
+    assert all(map(math.isnan, auc_test([0, 1, 1], [1, 2, 3], [3, 2, 1])[3:]))
+
+
+def test_the_error_of_auc_covers_what_it_should() -> None:
+    """The known value is inside the 95 % interval of about 95 % of samples."""
+    truth = NormalDist().cdf(0.5 / math.sqrt(2))
+    inside = 0
+    for seed in range(400):
+        labels, scores, _ = random_rows(300, seed=seed)
+        state = state_of(labels, scores)
+        inside += abs(state.auc() - truth) <= 1.96 * state.auc_std_error()
+    assert 0.91 <= inside / 400 <= 0.98
+
+
+# Against scikit-learn
+
+
+@pytest.fixture(scope="module")
+def sklearn_metrics() -> Any:
+    return pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed: pip install 'fastrec[test]'")
+
+
+RIVAL_ROWS = [
+    pytest.param(n, dtype, distinct, id=f"{n}-{np.dtype(dtype).name}-{distinct}")
+    for n in (2, 5, 50, 3000)
+    for dtype in (np.float32, np.float64)
+    for distinct in (1, 4, None)
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "dtype", "distinct"), RIVAL_ROWS)
+def test_scikit_learn_agrees(sklearn_metrics: Any, n: int, dtype: Any, distinct: int | None, weighted: bool) -> None:
+    for seed in range(5):
+        labels, scores, weights = random_rows(n, seed=seed, dtype=dtype, distinct=distinct)
+        labels[:2] = 0, 1
+        assert weights is not None
+        weights[2::3] = 0.0
+        weight = weights if weighted else None
+        close = {"rel": 0, "abs": CLOSE}
+        expected = sklearn_metrics.roc_auc_score(labels, scores, sample_weight=weight)
+        assert auc(labels, scores, sample_weight=weight) == pytest.approx(expected, **close)
+        for limit in LIMITS:
+            expected = sklearn_metrics.roc_auc_score(labels, scores, sample_weight=weight, max_fpr=limit)
+            # at a false positive rate of 0.001 the correction multiplies rounding by 1000
+            value = auc(labels, scores, sample_weight=weight, max_fpr=limit)
+            assert value == pytest.approx(expected, rel=0, abs=max(CLOSE, 1e-15 / limit))
+        expected = sklearn_metrics.average_precision_score(labels, scores, sample_weight=weight)
+        assert state_of(labels, scores, weight).average_precision() == pytest.approx(expected, **close)
+        for found, rival in (
+            (
+                roc_curve(labels, scores, sample_weight=weight),
+                sklearn_metrics.roc_curve(labels, scores, sample_weight=weight, drop_intermediate=False),
+            ),
+            *(
+                (
+                    pr_curve(labels, scores, sample_weight=weight, thin=thin),
+                    sklearn_metrics.precision_recall_curve(
+                        labels, scores, sample_weight=weight, drop_intermediate=thin
+                    ),
+                )
+                for thin in ([False] if weighted else [False, True])
+            ),
+        ):
+            for ours, theirs in zip(found, rival, strict=True):
+                assert ours.tolist() == pytest.approx(theirs.tolist(), **close)
+
+
+# Worked cases of DEFINITIONS.md, section 4
+
+
+def test_worked_case_11() -> None:
+    labels, scores = [0, 1, 1, 1, 0, 0, 1], [5, 4, 3, 3, 3, 2, 1]
+    assert auc(labels, scores) == 5 / 12
+    given_rows = listed(np.array(labels), np.array(scores))
+    assert naive_auc(given_rows) == rank_sum_auc(given_rows) == Fraction(10, 24)
+    curve = roc_curve(labels, scores)
+    assert curve.area == 5 / 12
+    assert np.trapezoid(curve.tpr, curve.fpr) == pytest.approx(5 / 12, abs=CLOSE)
+
+
+def test_worked_case_13() -> None:
+    labels, scores, _ = random_rows(2000, seed=3, distinct=5)
+    repeats = np.where(labels == 0, 10, 1)
+    many, many_scores = np.repeat(labels, repeats), np.repeat(scores, repeats)
+    assert bits(auc(many, many_scores)) == bits(auc(labels, scores))
+    once, often = pr_curve(labels, scores), pr_curve(many, many_scores)
+    expected = once.true_positives[:-1] / (once.true_positives + 10 * once.false_positives)[:-1]
+    assert often.precision[:-1].tolist() == pytest.approx(expected.tolist(), abs=CLOSE)
+
+
+def test_worked_case_14() -> None:
+    labels = np.zeros(1000)
+    labels[17] = 1
+    assert auc(labels, np.full(1000, 0.1)) == 0.5
+
+
+def test_worked_case_16() -> None:
+    assert auc([0, 1, 0, 1, 1], [3, 2, 2, 2, 1]) == 1 / 6
+
+
+# Laws
+
+
+@given(rows(weighted=False))
+@compiles
+def test_all_forms_of_auc_agree(drawn: Rows) -> None:
+    """Pairs, 1 - ranking loss, rank sums, the curve and the negated scores: the same whole numbers."""
+    labels, scores, _ = drawn
+    if not has_both(labels, None):
+        return
+    given_rows = listed(labels, scores)
+    exact = naive_auc(given_rows)
+    loss = naive_auc([(y, -s, w) for y, s, w in given_rows])
+    assert exact is not None
+    assert loss is not None
+    assert exact == 1 - loss == rank_sum_auc(given_rows)
+    assert auc(labels, scores) == float(exact) == roc_curve(labels, scores).area
+    assert auc(labels, -scores) == float(loss)
+    assert auc(1 - labels, scores) == float(loss)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda s: 3 * s + 1, np.exp, np.arctan, lambda s: s**3, lambda s: s.argsort().argsort()]
+)
+def test_monotone_transforms_change_nothing(change: Callable[[np.ndarray], np.ndarray]) -> None:
+    labels, scores, weights = random_rows(5000, seed=8)
+    assert len(set(change(scores).tolist())) == len(scores)
+    for sample_weight in (None, weights):
+        for limit in (None, 0.2):
+            before, after = (
+                auc(labels, each, sample_weight=sample_weight, max_fpr=limit) for each in (scores, change(scores))
+            )
+            assert bits(before) == bits(after)
+
+
+def test_minus_zero_is_zero_and_infinities_are_scores() -> None:
+    for dtype in (np.float32, np.float64):
+        assert auc([0, 1], np.array([0.0, -0.0], dtype)) == 0.5
+        assert auc([1, 0], np.array([0.0, -0.0], dtype), sample_weight=[1, 2]) == 0.5
+        extremes = np.array([-np.inf, np.finfo(dtype).min, -np.finfo(dtype).smallest_subnormal, 0.0], dtype)
+        scores = np.concatenate([extremes, -extremes[2::-1]])
+        for cut in range(1, len(scores)):
+            labels = np.arange(len(scores)) >= cut
+            assert auc(labels, scores) == auc(labels, scores, sample_weight=np.ones(len(scores))) == 1.0
+        assert auc([0, 1], np.array([np.inf, np.inf], dtype)) == 0.5
+        assert roc_curve([0, 1], np.array([np.inf, -0.0], dtype)).thresholds.tolist() == [np.inf, np.inf, 0.0]
+
+
+def test_scores_that_differ_past_float32_stay_distinct() -> None:
+    scores = np.array([0.5, 0.5 + 2.0**-50])
+    assert scores.astype(np.float32)[0] == scores.astype(np.float32)[1]
+    assert auc([0, 1], scores) == 1.0
+    assert auc([0, 1], scores, sample_weight=[1, 1]) == 1.0
+    assert len(roc_curve([0, 1], scores).thresholds) == 3
+    assert bounded_auc([0, 1], scores) == (0.5, pytest.approx(0.5))
+    mixed = ScoreCounts()
+    mixed.add(np.array([0], np.int8), scores[:1].astype(np.float32))
+    mixed.add(np.array([1], np.int8), scores[1:])
+    assert mixed.auc() == 1.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_more_than_2_to_24_rows(dtype: Any) -> None:
+    """Counts in float32 stop there."""
+    n = 2**24 + 3
+    labels, scores = np.ones(n, np.int8), np.full(n, 0.5, dtype)
+    labels[:7], scores[:3] = 0, 1.0
+    assert auc(labels, scores) == float(Fraction(4, 2 * 7))
+    scores[-1] = 0.25
+    exact = Fraction(4 * (n - 8), 2 * 7 * (n - 7))
+    assert auc(labels, scores) == float(exact)
+    assert exact != Fraction(4, 2 * 7)
+
+
+def test_more_pairs_than_a_word_counts() -> None:
+    labels, scores, _ = random_rows(999, seed=2, distinct=3)
+    state, single = ScoreCounts(), state_of(labels, scores)
+    state.merge(single)
+    error = state.auc_std_error()
+    for _ in range(29):  # 2^40 rows
+        state.merge(state)
+    assert int((state.runs().positives + state.runs().negatives).sum()) > 2**38
+    assert bits(state.auc()) == bits(single.auc())
+    for _ in range(20):  # more than two words count
+        state.merge(state)
+    error *= 2.0**-10
+    positives, negatives = state.runs().positives, state.runs().negatives
+    assert int(positives.sum()) * int(negatives.sum()) > 2**115
+    assert bits(state.auc()) == bits(single.auc())
+    assert bits(state.auc(max_fpr=0.1)) == bits(single.auc(max_fpr=0.1))
+    assert state.ks() == single.ks()
+    assert state.auc_std_error() == pytest.approx(error * 2.0**-14.5, rel=1e-2)
+
+
+def test_more_than_2_to_31_pairs_one_by_one() -> None:
+    labels = np.tile(np.array([0, 1], np.int8), 50_000)
+    scores = np.arange(100_000, dtype=np.float32)
+    n = 50_000
+    assert n * n > 2**31
+    assert auc(labels, scores) == float(Fraction(n * (n + 1) // 2, n * n))
+
+
+KINDS = [
+    pytest.param(dtype, weight, id=f"{np.dtype(dtype).name}-{weight}")
+    for dtype in (np.float32, np.float64)
+    for weight in ("plain", "narrow", "wide")
+]
+
+
+def large_rows(dtype: Any, weight: str, *, n: int = 150_001, distinct: int | None = None) -> Rows:
+    labels, scores, weights = random_rows(n, seed=4, dtype=dtype, distinct=distinct)
+    assert weights is not None
+    if weight == "plain":
+        return labels, scores, None
+    return labels, scores, weights.astype(np.float32) if weight == "narrow" else weights
+
+
+@pytest.mark.parametrize("distinct", [None, 20_000, 2])
+@pytest.mark.parametrize(("dtype", "weight"), KINDS)
+def test_threads_order_and_splits_change_no_bit(dtype: Any, weight: str, distinct: int | None) -> None:
+    labels, scores, weights = large_rows(dtype, weight, distinct=distinct)
+    limits = (None, 0.05)
+    once = [bits(auc_of_rows(labels, scores, weights, max_fpr=limit)) for limit in limits]
+    for n_threads in (2, 3, 7):
+        found = [auc(labels, scores, sample_weight=weights, max_fpr=x, n_threads=n_threads) for x in limits]
+        assert list(map(bits, found)) == once
+    random = np.random.default_rng(0)
+    order = random.permutation(len(labels))
+    mixed = labels[order], scores[order], None if weights is None else weights[order]
+    assert [bits(auc_of_rows(*mixed, max_fpr=limit, n_threads=2)) for limit in limits] == once
+    whole = state_of(labels, scores, weights)
+    expected = values_of(whole)
+    assert expected[:2] == once
+    for cuts in ([1000], [3, 70_000, 149_000], [140_000, 150_000]):
+        states = [
+            state_of(*part)
+            for part in zip(
+                *(np.split(each, cuts) for each in mixed[:2]),
+                [None] * (len(cuts) + 1) if mixed[2] is None else np.split(mixed[2], cuts),
+                strict=True,
+            )
+        ]
+        first = states.pop(int(random.integers(len(states))))
+        for state in states:
+            first.merge(pickle.loads(pickle.dumps(state)))
+        assert values_of(first) == expected
+
+
+def values_of(state: ScoreCounts) -> list[int]:
+    values = [state.auc(), state.auc(max_fpr=0.05), state.auc_std_error(), state.ks(), state.ece_quantile(10)]
+    values += [state.average_precision(each) for each in ("step", "trapezoid", "davis_goadrich")]
+    return list(map(bits, values))
+
+
+@pytest.mark.parametrize(("dtype", "weight"), KINDS)
+def test_buckets_find_what_one_sort_finds(monkeypatch: pytest.MonkeyPatch, dtype: Any, weight: str) -> None:
+    """With buckets for few rows, their edges meet every kind of score."""
+    labels, scores, weights = large_rows(dtype, weight, n=600)
+    scores[::7], scores[3::11], scores[5::13], scores[6::17] = 0.0, -0.0, np.inf, -np.inf
+    expected = [bits(auc_of_rows(labels, scores, weights, max_fpr=x)) for x in (None, *LIMITS[:-1])]
+    monkeypatch.setattr(sorting, "SMALL_ROWS", 100)
+    for n_threads in (1, 4):
+        found = [auc_of_rows(labels, scores, weights, max_fpr=x, n_threads=n_threads) for x in (None, *LIMITS[:-1])]
+        assert list(map(bits, found)) == expected
+
+
+def test_batches_of_both_floats_are_one() -> None:
+    labels, scores, weights = large_rows(np.float32, "wide", n=3000)
+    for weight in (None, weights):
+        state = ScoreCounts(weighted=weight is not None)
+        for part, dtype in ((slice(0, 900), np.float64), (slice(900, None), np.float32)):
+            state.add(labels[part], scores[part].astype(dtype), None if weight is None else weight[part])
+        assert values_of(state) == values_of(state_of(labels, scores, weight))
+
+
+def test_runs_stay_as_few_as_the_scores() -> None:
+    state = ScoreCounts()
+    for seed in range(60):
+        labels, scores, _ = random_rows(500, seed=seed, distinct=2)
+        state.add(labels, scores)
+        assert sum(len(level.scores) for level in state._levels) <= 3 * 20
+    assert len(state.runs().scores) <= 20
+    assert state.runs().positive_rows + state.runs().negative_rows == 60 * 500
+
+
+def test_a_state_goes_on_after_a_result() -> None:
+    labels, scores, weights = random_rows(1000, seed=9)
+    assert weights is not None
+    for weight in (None, weights):
+        state = ScoreCounts(weighted=weight is not None)
+        for part in np.split(np.arange(1000), [100, 400]):
+            state.add(labels[part], scores[part], None if weight is None else weight[part])
+            state.auc()
+        assert values_of(state) == values_of(state_of(labels, scores, weight))
+
+
+def test_a_state_keeps_nothing_of_the_callers_arrays() -> None:
+    labels, scores, weights = random_rows(100, seed=9)
+    assert weights is not None
+    for weight in (None, weights):
+        own = labels.copy(), scores.copy(), None if weight is None else weight.copy()
+        state = state_of(*own)
+        for array in own:
+            if array is not None:
+                array[:] = 0
+        assert state.auc() == auc(labels, scores, sample_weight=weight)
+
+
+def test_a_state_without_rows() -> None:
+    for weighted in (False, True):
+        state = ScoreCounts(weighted=weighted)
+        state.add(np.empty(0, np.int8), np.empty(0), np.empty(0) if weighted else None)
+        state.merge(ScoreCounts(weighted=weighted))
+        assert all(map(math.isnan, (state.auc(), state.auc(0.5), state.auc_std_error(), state.ks())))
+        assert math.isnan(state.ece_quantile(3))
+        assert state.average_precision() == state.average_precision("trapezoid") == 0.0
+
+
+def test_long_ties_of_weights_are_put_in_one_order() -> None:
+    labels, scores, weights = random_rows(5000, seed=6, distinct=1)
+    assert weights is not None
+    weights *= 10.0 ** np.random.default_rng(0).integers(-8, 8, 5000)
+    found = set()
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(5000)
+        found.add(bits(auc(labels[order], scores[order], sample_weight=weights[order])))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("factor", [5e-324, 1e-300, 2.0**-40, 2.0**900, 1e300])
+def test_only_the_proportion_of_weights_counts(factor: float) -> None:
+    labels, scores, _ = random_rows(200, seed=1)
+    weights = np.random.default_rng(1).integers(1, 9, 200).astype(np.float64)
+    scaled = weights * factor
+    assert auc(labels, scores, sample_weight=scaled) == pytest.approx(
+        auc(labels, scores, sample_weight=weights), abs=CLOSE
+    )
+    for limit in (0.1, 0.7):
+        values = [auc(labels, scores, sample_weight=each, max_fpr=limit) for each in (weights, scaled)]
+        assert values[0] == pytest.approx(values[1], abs=CLOSE)
+    assert roc_curve(labels, scores, sample_weight=scaled).area == pytest.approx(values_auc(labels, scores, weights))
+
+
+def values_auc(labels: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
+    return state_of(labels, scores, weights).auc()
+
+
+@given(rows(weighted=False))
+@compiles
+def test_whole_weights_are_repeated_rows(drawn: Rows) -> None:
+    labels, scores, _ = drawn
+    repeats = np.arange(len(labels)) % 3
+    if not repeats.any():
+        return
+    weighted = auc(labels, scores, sample_weight=repeats)
+    assert weighted == pytest.approx(
+        auc(np.repeat(labels, repeats), np.repeat(scores, repeats)), abs=CLOSE, nan_ok=True
+    )
+
+
+# Bounded
+
+
+@given(rows(weighted=False), st.integers(16, 22))
+@compiles
+def test_the_bound_holds(drawn: Rows, n_bits: int) -> None:
+    labels, scores, _ = drawn
+    found = bounded_auc(labels, scores, bits=n_bits)
+    exact = naive_auc(listed(labels, scores))
+    if exact is None:
+        assert math.isnan(found.auc)
+        assert math.isnan(found.bound)
+    else:
+        assert abs(Fraction(found.auc) - exact) <= Fraction(found.bound) + Fraction(1, 2**54)
+        assert abs(found.auc - auc(labels, scores)) <= found.bound
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_bound_is_small_on_uniform_scores(dtype: Any) -> None:
+    random = np.random.default_rng(0)
+    n = 1_200_000
+    labels, scores = random.random(n) < 0.2, random.random(n).astype(dtype)
+    found = bounded_auc(labels, scores)
+    assert 1e-6 < found.bound <= 3e-5
+    assert abs(found.auc - auc(labels, scores)) <= found.bound
+    for n_threads in (1, 3):
+        assert bounded_auc(labels, scores, n_threads=n_threads) == found
+    states = [ScoreHistogram() for _ in range(3)]
+    for state, part in zip(states, np.split(np.arange(n), [5, 800_000]), strict=True):
+        state.add(labels[part], scores[part], n_threads=2)
+    last = pickle.loads(pickle.dumps(states[2]))
+    assert len(pickle.dumps(states[0])) < 1 << 24
+    last.merge(states[0])
+    last.merge(states[1])
+    last.merge(ScoreHistogram())
+    assert (last.auc(), last.error_bound) == found
+
+
+def test_histograms_that_differ_do_not_merge() -> None:
+    with pytest.raises(InputError, match="the same bits to be merged, found 16 and 20"):
+        ScoreHistogram(16).merge(ScoreHistogram(20))
+
+
+# Comparing curves
+
+
+def naive_order(first: RocCurve, second: RocCurve) -> str:
+    """By the heights of both lines over the other's points, along fpr + tpr, in fractions."""
+
+    def height(curve: RocCurve, s: Fraction) -> Fraction:
+        n, p = int(curve.false_positives[-1]), int(curve.true_positives[-1])
+        x = [Fraction(int(each), n) for each in curve.false_positives]
+        y = [Fraction(int(each), p) for each in curve.true_positives]
+        for i in range(len(x) - 1):
+            low, high = x[i] + y[i], x[i + 1] + y[i + 1]
+            if low <= s <= high:
+                return y[i] - x[i] + (y[i + 1] - x[i + 1] - y[i] + x[i]) * (s - low) / (high - low)
+        raise AssertionError(s)
+
+    places = {
+        Fraction(int(a), int(c.false_positives[-1])) + Fraction(int(b), int(c.true_positives[-1]))
+        for c in (first, second)
+        for a, b in zip(c.false_positives, c.true_positives, strict=True)
+    }
+    gaps = [height(first, s) - height(second, s) for s in places]
+    above, below = any(gap > 0 for gap in gaps), any(gap < 0 for gap in gaps)
+    return ("neither" if below else "first") if above else "second" if below else "equal"
+
+
+@given(rows(most=9, weighted=False), rows(most=9, weighted=False))
+@compiles
+def test_which_roc_curve_is_above(one: Rows, other: Rows) -> None:
+    if not (has_both(one[0], None) and has_both(other[0], None)):
+        return
+    first, second = roc_curve(*one[:2]), roc_curve(*other[:2])
+    found, back = compare_curves(first, second), compare_curves(second, first)
+    assert found.dominates == naive_order(first, second)
+    assert back.dominates == {"first": "second", "second": "first"}.get(found.dominates, found.dominates)
+    assert found.crossings == pytest.approx(back.crossings)
+    assert bool(len(found.crossings)) == (found.dominates == "neither")
+    if found.dominates == "first":
+        assert first.area > second.area
+    for x, y in found.crossings:
+        for curve in (first, second):
+            assert np.interp(x + y, curve.fpr + curve.tpr, curve.tpr - curve.fpr) == pytest.approx(y - x)
+    assert compare_curves(first, roc_curve(*one[:2], thin=True)).dominates == "equal"
+
+
+@given(rows(most=9, weighted=False), rows(most=9, weighted=False))
+@compiles
+def test_which_pr_curve_is_above(one: Rows, other: Rows) -> None:
+    if not (one[0].any() and other[0].any()):
+        return
+    first, second = pr_curve(*one[:2]), pr_curve(*other[:2])
+    found, back = compare_curves(first, second), compare_curves(second, first)
+
+    def height(curve: PrCurve, level: Fraction) -> Fraction:
+        positives = int(curve.true_positives[0])
+        for p, n in zip(curve.true_positives[::-1].tolist(), curve.false_positives[::-1].tolist(), strict=True):
+            if Fraction(p, positives) >= level:
+                return Fraction(p, p + n)
+        raise AssertionError(level)
+
+    levels = sorted({Fraction(int(p), int(c.true_positives[0])) for c in (first, second) for p in c.true_positives})[1:]
+    gaps = [height(first, level) - height(second, level) for level in levels]
+    above, below = any(gap > 0 for gap in gaps), any(gap < 0 for gap in gaps)
+    assert found.dominates == (("neither" if below else "first") if above else "second" if below else "equal")
+    assert back.dominates == {"first": "second", "second": "first"}.get(found.dominates, found.dominates)
+    signs = [gap > 0 for gap in gaps if gap]
+    assert len(found.crossings) == sum(a != b for a, b in itertools.pairwise(signs))
+    assert ((found.crossings >= 0) & (found.crossings <= 1)).all()
+    assert compare_curves(first, pr_curve(*one[:2], thin=True)).dominates == "equal"
+
+
+def test_where_curves_cross() -> None:
+    labels = [1, 0, 0, 1]
+    steep, level = roc_curve(labels, [4, 3, 2, 1]), roc_curve(labels, [1, 1, 1, 1])
+    assert compare_curves(steep, level).crossings.tolist() == [[0.5, 0.5]]
+    # in common up to (0, 0.5) and from there apart
+    better, worse = roc_curve(labels, [4, 2, 1, 3]), roc_curve(labels, [4, 3, 2, 1])
+    assert compare_curves(better, worse) == ("first", pytest.approx(np.empty((0, 2))))
+    first, second = pr_curve([1, 0, 0, 1], [4, 3, 2, 1]), pr_curve([0, 1, 1, 0], [4, 3, 2, 1])
+    found = compare_curves(first, second)
+    assert found.dominates == "neither"
+    assert found.crossings == pytest.approx(np.array([[0.5, (0.5 + 2 / 3) / 2]]))
+
+
+# Bad input
+
+
+NAN = math.nan
+BAD: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
+    ([0, 1, 2], [1, 2, 3], {}, InputError, "labels must be 0 or 1, found 2 at row 2"),
+    ([0, -1, 1], [1, 2, 3], {}, InputError, "labels must be 0 or 1, found -1 at row 1"),
+    ([0.0, 0.5], [1, 2], {}, InputError, "labels must be 0 or 1, found 0.5 at row 1"),
+    ([0.0, NAN], [1, 2], {}, InputError, "labels must be 0 or 1, found nan at row 1"),
+    (np.array([0, 2**64 - 1], np.uint64), [1, 2], {}, InputError, "found 18446744073709551615 at row 1"),
+    (["a", "b"], [1, 2], {}, InputTypeError, "labels must be numbers of at most 64 bits, found dtype <U1"),
+    ([None, 1], [1, 2], {}, InputTypeError, "labels must be numbers of at most 64 bits, found dtype object"),
+    ([[0, 1]], [1, 2], {}, InputError, r"labels must be 1-D, found shape \(1, 2\)"),
+    (np.ma.masked_array([0, 1], [1, 0]), [1, 2], {}, InputTypeError, "labels must not be a masked array"),
+    ([0, 1], np.ma.masked_array([0.0, 1.0], [1, 0]), {}, InputTypeError, "scores must not be a masked array"),
+    ([0, 1], [1.0, NAN], {}, InputError, "scores must not be NaN, found NaN at row 1"),
+    ([0, 1], np.array([NAN, 1], np.float32), {}, InputError, "scores must not be NaN, found NaN at row 0"),
+    ([0, 1], np.array([1, -NAN]), {}, InputError, "scores must not be NaN, found NaN at row 1"),
+    ([0, 1], np.array([-math.inf, NAN], np.float32), {}, InputError, "scores must not be NaN, found NaN at row 1"),
+    ([0, 1], np.array([-1, NAN]), {}, InputError, "scores must not be NaN, found NaN at row 1"),
+    ([0, 1], [1, 2, 3], {}, InputError, "labels and scores must have the same length, found 2 and 3"),
+    ([0, 1], ["a", "b"], {}, InputTypeError, "scores must be numbers of at most 64 bits, found dtype <U1"),
+    ([0, 1], [1j, 2], {}, InputTypeError, "scores must be numbers of at most 64 bits, found dtype complex128"),
+    ([0, 1], [2**53 + 1, 2], {}, InputError, r"scores holds an integer past 2\*\*53.*: 9007199254740993"),
+    ([0, 1], [1, 2], {"sample_weight": [1, -1]}, InputError, "sample_weight must be finite .* found -1.0 at row 1"),
+    ([0, 1], [1, 2], {"sample_weight": [NAN, 1]}, InputError, "sample_weight must be finite .* nan at row 0"),
+    ([0, 1], [1, 2], {"sample_weight": [1, math.inf]}, InputError, "sample_weight must be finite .* inf at row 1"),
+    ([0, 1], [1, 2], {"sample_weight": [0, 0]}, InputError, "sample_weight must not be 0 for every row"),
+    ([0, 1], [1, 2], {"sample_weight": [1]}, InputError, "labels and sample_weight must have the same length"),
+]
+
+
+@pytest.mark.parametrize("function", [auc, roc_curve, pr_curve, break_even_point, bounded_auc, auc_test])
+@pytest.mark.parametrize(("labels", "scores", "options", "error", "message"), BAD)
+def test_bad_input_is_refused(
+    function: Any, labels: Any, scores: Any, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    if options and function in (bounded_auc, auc_test):
+        pytest.skip("takes no weights")
+    if function is auc_test:
+        message = message.replace("scores", "scores_a")
+        options = {"scores_b": [1] * len(labels)}
+    with pytest.raises(error, match=message):
+        function(labels, scores, **options)
+
+
+def test_the_first_nan_is_named() -> None:
+    n = 300_000
+    labels, scores = np.zeros(n, np.int8), np.zeros(n, np.float32)
+    scores[[200_000, 250_000]] = np.nan
+    for call in (
+        lambda: auc(labels, scores, n_threads=3),
+        lambda: auc(labels, scores, n_threads=3, sample_weight=np.ones(n)),
+        lambda: bounded_auc(labels, scores, n_threads=3),
+        lambda: roc_curve(labels, scores, sample_weight=np.ones(n)),
+        lambda: state_of(labels, scores.astype(np.float64)),
+    ):
+        with pytest.raises(InputError, match="found NaN at row 200000"):
+            call()
+
+
+def test_the_second_scores_are_checked_too() -> None:
+    with pytest.raises(InputError, match="scores_b must not be NaN, found NaN at row 1"):
+        auc_test([0, 1], [1, 2], [1, NAN])
+    with pytest.raises(InputError, match="labels and scores_b must have the same length, found 2 and 1"):
+        auc_test([0, 1], [1, 2], [1])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_fpr": 0}, InputError, "max_fpr must be above 0 and at most 1, found 0"),
+        ({"max_fpr": 1.5}, InputError, "max_fpr must be above 0 and at most 1, found 1.5"),
+        ({"max_fpr": NAN}, InputError, "max_fpr must be above 0 and at most 1, found nan"),
+        ({"max_fpr": "a"}, InputTypeError, "max_fpr must be a number, found 'a'"),
+        ({"n_threads": 0}, InputError, "n_threads must be at least 1 and at most 1,048,576, found 0"),
+        ({"n_threads": 1.5}, InputTypeError, "n_threads must be a whole number"),
+    ],
+)
+def test_bad_options_of_auc(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        auc([0, 1], [1, 2], **options)
+
+
+@pytest.mark.parametrize(
+    ("n_bits", "error"), [(15, InputError), (23, InputError), (16.5, InputTypeError), (True, InputTypeError)]
+)
+def test_bad_bits(n_bits: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="bits must be"):
+        bounded_auc([0, 1], [1, 2], bits=n_bits)
+
+
+def test_curves_of_two_kinds_do_not_compare() -> None:
+    roc, pr = roc_curve([0, 1], [1, 2]), pr_curve([0, 1], [1, 2])
+    with pytest.raises(InputTypeError, match="of one kind, found RocCurve and PrCurve"):
+        compare_curves(roc, pr)
+    with pytest.raises(InputTypeError, match="the second curve must be a RocCurve or a PrCurve, found a list"):
+        compare_curves(roc, [1, 2])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="the first curve has no rates"):
+        compare_curves(roc_curve([0, 0], [1, 2]), roc)
+
+
+@pytest.mark.parametrize("labels", [[], [0], [1], [0, 0, 0], [1, 1]])
+def test_one_class_is_nan_and_no_warning(labels: list[int]) -> None:
+    scores = list(range(len(labels)))
+    assert math.isnan(auc(labels, scores))
+    assert math.isnan(auc(labels, scores, max_fpr=0.5))
+    assert math.isnan(auc(labels, scores, sample_weight=[1.0] * len(labels)))
+    assert math.isnan(auc(labels, scores, sample_weight=[1.0] * len(labels), max_fpr=0.5))
+    assert math.isnan(roc_curve(labels, scores).area)
+    assert math.isnan(bounded_auc(labels, scores).auc)
+    assert all(map(math.isnan, auc_test(labels, scores, scores)))
+    assert pr_curve(labels, scores).area == (1.0 if 1 in labels else 0.0)
+    assert break_even_point(labels, scores) == pytest.approx(1.0 if 1 in labels else NAN, nan_ok=True)
+
+
+LABEL_FORMS: list[Any] = [
+    bool, np.int8, np.uint8, np.int64, np.uint64, np.float16, np.float32, np.float64, ">i4", ">f8",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("label_dtype", LABEL_FORMS)
+@pytest.mark.parametrize("score_dtype", [bool, np.int8, np.uint64, np.float16, np.float32, ">f4", np.float64, ">f8"])
+def test_any_numbers_will_do(label_dtype: Any, score_dtype: Any) -> None:
+    labels, scores = np.array([0, 1, 0, 1, 1]), np.array([3, 2, 2, 2, 1]) % 3
+    expected = auc(labels, scores if score_dtype is not bool else scores > 0)
+    forms = labels.astype(label_dtype), scores.astype(score_dtype)
+    assert auc(*forms) == expected
+    assert auc(*(each.tolist() for each in forms)) == expected
+    assert auc(*(np.repeat(each, 2)[::2] for each in forms)) == expected
+    frozen = [each.copy() for each in forms]
+    for each in frozen:
+        each.flags.writeable = False
+    assert auc(*frozen) == bounded_auc(*frozen).auc == roc_curve(*frozen).area == expected
+
+
+def test_arrays_that_start_at_odd_bytes() -> None:
+    labels, scores, _ = random_rows(100, seed=0)
+    shifted = np.frombuffer(b"x" + scores.tobytes(), np.float64, offset=1)
+    assert not shifted.flags.aligned
+    assert auc(labels, shifted) == bounded_auc(labels, shifted, bits=22).auc == auc(labels, scores)
+    assert auc(labels, scores, sample_weight=shifted**2) == auc(labels, shifted, sample_weight=scores**2)

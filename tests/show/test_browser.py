@@ -1,0 +1,205 @@
+"""Pages as a browser shows them: in a headless Chromium."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fastrec.show.html import FIRST_ROWS
+from support.browser import CHROMIUM, Browser
+from support.pages import HOSTILE, compared, evaluated, hostile, large
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="NO BROWSER: pages are not tested as they are shown; apt-get install chromium"
+)
+
+PAGES: dict[str, Callable[[], str | None]] = {
+    "report": lambda: evaluated().to_html(),
+    "comparison": lambda: compared().to_html(),
+    "pairs": lambda: compared(None).to_html(),
+    "hostile report": lambda: hostile()[0].to_html(title=HOSTILE),
+    "hostile comparison": lambda: hostile()[1].to_html(title=HOSTILE * 5),
+}
+COLUMN = """
+(caption, name) => {
+  const table = [...document.querySelectorAll("table")].find(one => one.caption.textContent === caption);
+  const heads = [...table.tHead.rows[0].cells];
+  const at = heads.findIndex(head => head.textContent === name);
+  return [heads[at], () => [...table.tBodies[0].rows].map(row => row.cells[at].textContent), table];
+}
+"""
+LUMINANCE = """
+(() => {
+  const style = getComputedStyle(document.body);
+  const sum = text => text.match(/[0-9.]+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0);
+  return [sum(style.backgroundColor), sum(style.color)];
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    found = Browser(tmp_path_factory.mktemp("profile"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Callable[..., Browser]:
+    """Show a page."""
+
+    def shown(text: str | None, **options: object) -> Browser:
+        assert text is not None
+        path = tmp_path / "page.html"
+        path.write_text(text, "utf-8")
+        browser.open(path, **options)
+        return browser
+
+    return shown
+
+
+def click(browser: Browser, caption: str, name: str) -> tuple[list[str], str]:
+    """The column of a table after a click on its head, and how it says it is sorted."""
+    script = f"[head, cells] = ({COLUMN})({caption!r}, {name!r}); head.querySelector('button').click();"
+    found = browser.run(f"{{ let head, cells; {script} [cells(), head.getAttribute('aria-sort')] }}")
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [375, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_shown_without_errors_in_any_window(show, name, width, scheme) -> None:
+    browser = show(PAGES[name](), width=width, scheme=scheme)
+    assert browser.run("document.readyState") == "complete"
+    assert browser.run("document.querySelectorAll('table').length") > 2
+    assert browser.complaints() == []
+    assert [url for url in browser.requests() if not url.startswith("file:")] == []
+    assert len(browser.requests()) == 1
+    assert browser.run("[innerWidth, document.documentElement.scrollWidth <= innerWidth]") == [width, True]
+    ground, ink = browser.run(LUMINANCE)
+    assert (ground > ink) == (scheme == "light")
+    assert abs(ground - ink) > 450  # of 765: easily read
+
+
+def test_what_does_not_fit_scrolls_in_its_own_frame(show) -> None:
+    browser = show(compared().to_html(), width=375)
+    wide = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)"
+    assert browser.run(f"{wide}.length") > 0
+    assert browser.run(f"{wide}.every(one => one.tabIndex === 0 && one.getAttribute('aria-label'))")
+
+
+def test_hostile_names_are_not_run(show) -> None:
+    for page in hostile():
+        browser = show(page.to_html(title=HOSTILE))
+        assert "Page.javascriptDialogOpening" not in {event["method"] for event in browser.events}
+        assert browser.run("document.scripts.length") == 1
+        assert browser.run("document.querySelectorAll('body *').length") == browser.run(
+            "document.querySelectorAll('main, main *, body > script').length"
+        )
+        assert "<script>alert" in browser.run("document.querySelector('h1').textContent")
+
+
+def test_the_policy_stops_what_would_slip_through(show) -> None:
+    """A script that was not ours, had it come in, would not run."""
+    text = evaluated().to_html()
+    assert text is not None
+    browser = show(text.replace("</main>", "<script>document.title = 'changed'</script></main>"))
+    assert browser.run("document.title") == "Evaluation"
+    assert "Content Security Policy" in str(browser.complaints())
+
+
+def test_numbers_are_shown(show) -> None:
+    report = evaluated()
+    browser = show(report.to_html())
+    means = browser.run(f"({COLUMN})('Metrics over all users', 'mean')[1]()")
+    assert means == [f"{mean:.4f}" for mean in report.values()]
+
+
+def test_numbers_sort_as_numbers_and_texts_as_texts(show) -> None:
+    comparison = compared()
+    browser = show(comparison.to_html())
+    gaps = sorted(row.difference for row in comparison.rows)
+    caption = "Differences to old"
+    assert click(browser, caption, "difference") == ([f"{gap:+.4f}" for gap in reversed(gaps)], "descending")
+    assert click(browser, caption, "difference") == ([f"{gap:+.4f}" for gap in gaps], "ascending")
+    names, order = click(browser, caption, "metric")
+    assert order == "ascending"
+    assert list(dict.fromkeys(names)) == ["hits@5", "hits@10", "ndcg@5", "ndcg@10", "recall@5", "recall@10"]
+    assert browser.run(f"({COLUMN})({caption!r}, 'difference')[0].getAttribute('aria-sort')") == "none"
+    assert browser.complaints() == []
+
+
+def test_counts_and_small_numbers_sort_and_nan_is_last(show) -> None:
+    values = ["1,234", "99", "–", "-5.000e-04", "+0.0100", "12,000", "–", "0.0500*"]
+    text = evaluated(metrics=["mrr"]).to_html()
+    assert text is not None
+    rows = "".join(f'<tr><th scope="row">{n}<td>{value}<td><td>' for n, value in enumerate(values))
+    before, _, rest = text.partition("<tbody>\n")
+    browser = show(before + "<tbody>\n" + rows + rest[rest.index("\n</tbody>") :])
+    rising = ["-5.000e-04", "+0.0100", "0.0500*", "99", "1,234", "12,000"]
+    assert click(browser, "Metrics over all users", "mean")[0] == [*reversed(rising), "–", "–"]
+    assert click(browser, "Metrics over all users", "mean")[0] == [*rising, "–", "–"]
+
+
+def test_a_head_is_reached_by_keys(show) -> None:
+    browser = show(evaluated().to_html())
+    browser.run("document.querySelector('th button').focus()")
+    for kind in ("keyDown", "keyUp"):
+        browser.call(
+            "Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r"
+        )
+    assert browser.run("document.querySelector('th').getAttribute('aria-sort')") == "ascending"
+
+
+def test_rows_are_filtered_and_shown_in_parts(show) -> None:
+    browser = show(large(6, 5, 20).to_html())  # 500 rows of segments
+    visible = "[...document.querySelectorAll('section:nth-of-type(2) tbody tr')].filter(row => !row.hidden).length"
+    status = "[...document.querySelectorAll('output')].at(-1).textContent"
+    assert browser.run(f"[{visible}, {status}]") == [FIRST_ROWS, f"{FIRST_ROWS} of 500 rows shown"]
+    type_ = "input = [...document.querySelectorAll('input')].at(-1); input.value = {!r};"
+    type_ += " input.dispatchEvent(new Event('input'));"
+    browser.run("var input;" + type_.format("Group 11"))
+    assert browser.run(f"[{visible}, {status}]") == [25, "25 of 500 rows shown"]
+    click(browser, "Differences to system_0 by country", "difference")
+    assert browser.run(visible) == 25
+    browser.run(type_.format(""))
+    browser.run("[...document.querySelectorAll('.controls button')].at(-1).click()")
+    assert browser.run(f"[{visible}, {status}]") == [500, "500 of 500 rows shown"]
+
+
+def test_large_comparisons_open_and_sort_without_a_pause(show) -> None:
+    """20 systems, 30 metrics, 20 segments: the largest table has 11,400 rows."""
+    comparison = large()
+    browser = show(comparison.to_html())
+    caption = "Differences to system_0 by country"
+    timed = f"""
+    (async () => {{
+      const [head, cells] = ({COLUMN})({caption!r}, "difference"), times = [];
+      for (let n = 0; n < 5; n++) {{
+        const start = performance.now();
+        head.querySelector("button").click();
+        document.body.offsetHeight;  // laid out
+        times.push(performance.now() - start);
+      }}
+      const opened = performance.getEntriesByType("navigation")[0].loadEventEnd;
+      return [Math.min(...times), opened, cells()];
+    }})()
+    """
+    pause, opened, cells = browser.run(timed)
+    shown = sorted((row.difference for row in comparison.segments["country"]), reverse=True)
+    assert [float(cell) for cell in cells] == pytest.approx(shown, abs=5e-5)
+    assert pause < 500, f"sorted in {pause:.0f} ms"
+    assert opened < 5000, f"opened in {opened:.0f} ms"
+
+
+def test_pages_print_without_what_is_only_for_screens(show) -> None:
+    browser = show(large(4, 3, 20).to_html(), width=1040)
+    browser.call("Emulation.setEmulatedMedia", media="print", features=[])
+    screen_only = "[...document.querySelectorAll('nav, .controls label, .controls button')]"
+    hidden = f"{screen_only}.every(one => getComputedStyle(one).display === 'none')"
+    assert browser.run(hidden)
+    assert browser.run("document.querySelector('output').offsetHeight") > 0  # how many rows are not on the paper
+    assert browser.run(
+        "[...document.querySelectorAll('.scroll')].every(one => one.scrollHeight <= one.clientHeight + 1)"
+    )
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,478 @@
+"""Pages, Markdown, LaTeX and pictures of reports and comparisons, by what they hold."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrec
+from fastrec.comparison.comparison import Comparison, ComparisonRow
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.show.html import (
+    FIRST_ROWS,
+    Drawn,
+    Section,
+    Table,
+    as_html,
+    histogram,
+    html_page,
+    latex,
+    line_chart,
+    markdown,
+    whisker,
+)
+from support.pages import HOSTILE, N_USERS, SETTINGS, Page, compared, evaluated, hostile, large
+
+PAGES = {
+    "report": lambda: evaluated().to_html(),
+    "bare report": lambda: evaluated(per_user=False, groups=None, k=5).to_html(),
+    "log": lambda: fastrec.evaluate_scores([1, 0, 1, 0], [0.9, 0.8, 0.1, 0.2], [0, 2, 4], per_user=True).to_html(),
+    "rows of nobody": lambda: fastrec.evaluate_scores([1, 0, 1], [0.9, 0.8, 0.1], metrics=["auc"]).to_html(),
+    "comparison": lambda: compared().to_html(),
+    "pairs": lambda: compared(None).to_html(),
+}
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def text(request: pytest.FixtureRequest) -> str:
+    return PAGES[request.param]()
+
+
+# Every page
+
+
+def test_every_table_has_a_caption_and_scoped_heads(text: str) -> None:
+    page = Page(text)
+    assert page.tables
+    for caption, rows in page.tables.items():
+        assert caption
+        assert {len(row) for row in rows} == {len(rows[0])}
+    heads = page.all("th")
+    assert len(heads) == sum(len(rows[0]) + len(rows) - 1 for rows in page.tables.values())
+    assert {head["scope"] for head in heads} == {"col", "row"}
+    sortable = [head for head in heads if head["scope"] == "col"]
+    assert {head["aria-sort"] for head in sortable} == {"none"}
+    assert len(page.all("button")) == len(sortable)
+
+
+def test_pages_have_a_language_a_title_and_headings_in_order(text: str) -> None:
+    page = Page(text)
+    assert page.all("html") == [{"lang": "en"}]
+    assert page.titles[0] == page.headings[0][1]
+    levels = [level for level, _ in page.headings]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(later <= one + 1 for one, later in itertools.pairwise(levels))
+    links = [link["href"] for link in page.all("a")]
+    assert links == [f"#{section['id']}" for section in page.all("section")]
+
+
+def test_pages_load_nothing(text: str) -> None:
+    assert "://" not in text and "@import" not in text and "url(" not in text
+    page = Page(text)
+    names = {name for _, attributes in page.tags for name in attributes}
+    assert not names & {"src", "srcset", "data", "poster", "action"}
+    assert not any(name.startswith("on") for name in names)
+    assert {link["href"][:1] for link in page.all("a") if link["href"]} <= {"#"}
+    assert {tag for tag, _ in page.tags}.isdisjoint({"link", "img", "iframe", "object", "embed", "base"})
+    assert "default-src 'none'" in str(page.all("meta"))
+    assert len(page.all("script")) == len(page.all("style")) == 1
+
+
+def test_pictures_say_what_they_show_or_are_hidden(text: str) -> None:
+    page = Page(text)
+    pictures = page.all("svg")
+    shown = [picture for picture in pictures if picture.get("role") == "img"]
+    assert len(page.titles) == len(shown) + 1
+    assert all(page.titles)
+    assert all(picture.get("aria-hidden") == "true" for picture in pictures if picture not in shown)
+
+
+# Reports
+
+
+def test_the_numbers_are_those_of_the_report() -> None:
+    report = evaluated()
+    tables = Page(report.to_html()).tables
+    head, *rows = tables["Metrics over all users"]
+    assert head == ["metric", "mean", "95 % interval", "users"]
+    assert [row[0] for row in rows] == list(report)
+    for name, mean, interval, users in rows:
+        low, high = report.interval(name)
+        assert (mean, interval) == (f"{report[name]:.4f}", f"{low:.4f} – {high:.4f}")
+        assert users == str(report.estimates[name].users)
+    cutoffs = tables["Metrics at cut-offs"]
+    assert [(row[0], row[1]) for row in cutoffs[1:]] == list(itertools.product(["ndcg", "recall", "hits"], ["5", "10"]))
+    assert [row[2] for row in cutoffs[1:]] == [row[1] for row in rows]
+    values = report.per_user["hits@10"]
+    values = values[~np.isnan(values)]
+    (row,) = (row for row in tables["Values of users"] if row[0] == "hits@10")
+    assert row[1:3] == [str(len(values)), f"{100 * np.mean(values == 0):.1f} %"]
+    assert row[3:] == [f"{number:.4f}" for number in np.quantile(values, [0, 0.1, 0.5, 0.9, 1])]
+
+
+def test_groups_differ_from_the_rest_as_their_users_do() -> None:
+    report = evaluated()
+    _, *rows = Page(report.to_html()).tables["By plan"]
+    assert len(rows) == 3 * len(report)
+    assert "too few users" not in report.to_html()
+    for label, name, mean, _, users, gap, interval in rows:
+        values, inside = report.per_user[name], report.labels["plan"] == label
+        own, rest = (part[~np.isnan(part)] for part in (values[inside], values[~inside]))
+        difference = own.mean() - rest.mean()
+        half = 1.959964 * math.sqrt(own.var(ddof=1) / len(own) + rest.var(ddof=1) / len(rest))
+        assert (mean, users) == (f"{own.mean():.4f}", str(len(own)))
+        assert gap == f"{difference:+.4f}"
+        assert interval == f"{difference - half:+.4f} to {difference + half:+.4f}"
+
+
+def test_no_difference_to_the_rest_where_there_is_none() -> None:
+    text = evaluated(groups=["one"] * N_USERS).to_html()
+    _, *rows = next(rows for title, rows in Page(text).tables.items() if title[:3] == "By ")
+    assert {tuple(row[-2:]) for row in rows} == {("–", "–")}
+    assert "too few users are counted, here or elsewhere" in text
+
+
+def test_definitions_settings_and_data() -> None:
+    recs, truth = [[1, 2], [3, 4], [5, 6]], [[1], [], [9]]
+    metrics = ["map(denominator=n_rel)@1", "map(denominator=n_rel)@2", "mrr@1", "mrr", "hit_rate"]
+    report = fastrec.evaluate(recs, truth, metrics, min_gain=0.5)
+    tables = Page(report.to_html()).tables
+    definition, *others = tables["Definitions of the metrics"][1:]
+    assert [row[0] for row in others] == ["mrr@1", "mrr", "hit_rate"]
+    assert others[0][1:] == others[1][1:] != others[2][1:]
+    assert definition[0] == "map(denominator=n_rel)@1, 2"
+    assert definition[1].startswith("Mean average precision")
+    assert (definition[3], definition[5]) == ("denominator=n_rel", "Buckley & Voorhees 2000")
+    settings = {row[0]: row[2] for row in tables["Settings"]}
+    assert settings.items() >= {"min_gain": "0.5", "n_items": "not given", "ties": "expected"}.items()
+    assert ["without a relevant item", "no_truth=skip", "1"] in tables["Users"]
+    assert ["rows of lists", "6"] in tables["Data"]
+    assert ["mean length of the lists", "2.0000"] in tables["Data"]
+    assert ["relevant items that are in the lists", "50.0 %"] in tables["Data"]
+
+
+def test_a_metric_that_was_declared_elsewhere() -> None:
+    row = ComparisonRow("theirs@5", "a", "b", 0.5, 0.4, 0.1, 0.05, 0.15, 0.01, 0.01, 3, 1, 0, 4, 0, 0.1)
+    comparison = Comparison((row,), settings=SETTINGS)
+    page = Page(comparison.to_html())
+    assert page.tables["Definitions of the metrics"][1][:2] == ["theirs@5", "declared elsewhere"]
+
+
+@pytest.mark.filterwarnings("ignore:the truth has no rows")
+def test_nan_is_a_dash() -> None:
+    report = fastrec.evaluate([[1]], [[1]], ["mrr"], groups=["only"])
+    (row,) = Page(report.to_html()).tables["Metrics over all users"][1:]
+    assert row == ["mrr", "1.0000", "–", "1"]
+    nobody = fastrec.evaluate([[1]], [[]], ["mrr"], per_user=True)
+    (row,) = Page(nobody.to_html()).tables["Metrics over all users"][1:]
+    assert row == ["mrr", "–", "–", "0"]
+
+
+def test_pages_are_written_whole(tmp_path: Path) -> None:
+    report = evaluated()
+    assert report.to_html(tmp_path / "report.html", title="A & B") is None
+    assert (tmp_path / "report.html").read_text("utf-8") == report.to_html(title="A & B")
+    comparison = compared()
+    assert comparison.to_html(str(tmp_path / "comparison.html")) is None
+    assert (tmp_path / "comparison.html").read_text("utf-8") == comparison.to_html()
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(InputError, match="does not exist"):
+        report.to_html(tmp_path / "no" / "report.html")
+
+
+# Comparisons
+
+
+def test_the_numbers_are_those_of_the_comparison() -> None:
+    comparison = compared()
+    tables = Page(comparison.to_html()).tables
+    _, *shown = tables["Differences to old"]
+    assert len(shown) == len(comparison.rows) == 12
+    for cells, row in zip(shown, comparison.rows, strict=True):
+        better = "▲ better" if row.difference > 0 else "▼ worse"
+        verdict = better if comparison.is_significant(row) else "≈ not clear"
+        assert cells[:4] == [row.metric, row.system, verdict, f"{row.difference:+.4f}"]
+        assert cells[4] == f"{row.low:+.4f} to {row.high:+.4f}"
+        assert cells[5:7] == [f"{row.p_corrected:.4f}", f"{row.p_value:.4f}"]
+        assert cells[7:9] == [f"{row.mean:.4f}", f"{row.baseline_mean:.4f}"]
+        assert cells[9:14] == [str(count) for count in (row.wins, row.ties, row.losses, row.users, row.unpaired)]
+        assert cells[14] == f"{row.detectable:.4f}"
+    assert {cells[2] for cells in shown} == {"▲ better", "≈ not clear"}
+    _, *shown = tables["Differences to old by plan"]
+    rows = comparison.segments["plan"]
+    assert [cells[:3] for cells in shown] == [[row.group, row.metric, row.system] for row in rows]
+    assert [cells[-1] for cells in shown] == [str(row.users) for row in rows]
+
+
+def test_of_errors_less_is_better() -> None:
+    targets, users = np.arange(40) % 5.0, np.arange(41)
+    good, bad = (
+        fastrec.evaluate_scores(targets, targets + gap, users, metrics=["mae(average=user)"], per_user=True)
+        for gap in (0.1, 1.0)
+    )
+    comparison = fastrec.compare({"good": good, "bad": bad}, baseline="bad", test="t")
+    ((*_, verdict, difference, _, _, _, _, _, wins, _, _, _, _, _),) = Page(comparison.to_html()).tables[
+        "Differences to bad"
+    ][1:]
+    assert (verdict, difference, wins) == ("▲ better", "-0.9000", "40")
+
+
+def test_all_pairs_are_a_matrix() -> None:
+    comparison = compared(None)
+    tables = {title: rows for title, rows in Page(comparison.to_html()).tables.items() if "row minus column" in title}
+    assert len(tables) == 6
+    head, *rows = tables["ndcg@5: row minus column; ▲ the row is better, ▼ worse, no mark: not clear"]
+    assert head == ["system", "old", "new", "other"]
+    found = {(row[0], name): cell for row in rows for name, cell in zip(head[1:], row[1:], strict=True)}
+    for row in (row for row in comparison.rows if row.metric == "ndcg@5"):
+        marks = (" ▲", " ▼") if comparison.is_significant(row) else ("", "")
+        assert found[row.system, row.baseline] == f"{row.difference:+.4f}{marks[row.difference < 0]}"
+        assert found[row.baseline, row.system] == f"{-row.difference:+.4f}{marks[row.difference > 0]}"
+    assert [found[name, name] for name in head[1:]] == ["", "", ""]
+
+
+def test_segments_without_users_are_left_out() -> None:
+    report = evaluated(groups={"plan": ["all"] * N_USERS})
+    rows = [ComparisonRow("mrr", "a", "b", *[math.nan] * 7, 0, 0, 0, 0, 0, math.nan, "plan", "(none)")]
+    rows.append(ComparisonRow("mrr", "a", "b", *[0.1] * 7, 3, 1, 0, 4, 0, 0.1, "plan", "some"))
+    page = Page(Comparison((rows[1]._replace(grouping=None),), {"plan": tuple(rows)}, SETTINGS).to_html())
+    assert [row[0] for row in page.tables["Differences to b by plan"][1:]] == ["some"]
+    empty = {name: fastrec.Estimate(math.nan, math.nan, 0) for name in report}
+    with_nobody = report.with_groups({"plan": {"nobody": empty, **report.groups["plan"]}})
+    assert {row[0] for row in Page(with_nobody.to_html()).tables["By plan"][1:]} == {"all"}
+
+
+def test_what_is_left_out_is_said() -> None:
+    systems = {name: evaluated(0.3, seed, metrics=["mrr", "recall(average=pooled)"]) for seed, name in enumerate("ab")}
+    comparison = fastrec.compare(systems, baseline="a", n_rounds=100)
+    _, *rows = Page(comparison.to_html()).tables["Not compared"]
+    assert [row[0] for row in rows] == ["recall(average=pooled)@5", "recall(average=pooled)@10"]
+
+
+def test_tiny_differences_and_chances_keep_their_digits() -> None:
+    row = ComparisonRow("mrr", "a", "b", 1e-5, 0.0, 1e-5, 5e-6, 1.5e-5, 1.234e-9, 0.0, 3, 1, 0, 4, 0, 1e-6)
+    comparison = Comparison((row,), settings=SETTINGS)
+    cells = Page(comparison.to_html()).tables["Differences to b"][1]
+    assert cells[3:5] == ["+1.000e-05", "+5.000e-06 to +1.500e-05"]
+    assert cells[5:7] == ["0.0000", "1.2e-09"]
+
+
+# Hostile texts, and large ones
+
+
+def test_hostile_texts_are_shown() -> None:
+    report, comparison = hostile()
+    shown = HOSTILE.replace("\ud800", "\\ud800").replace("\x1b", "\\x1b")
+    for text in (report.to_html(title=HOSTILE), comparison.to_html(title=HOSTILE)):
+        text.encode()
+        page = Page(text)
+        assert page.headings[0][1] == shown
+        assert len(page.all("script")) == 1
+        assert any(shown in cell for rows in page.tables.values() for row in rows for cell in row)
+    for text in (report.to_markdown(), comparison.to_markdown()):
+        rows = [line for line in text.splitlines() if line.startswith("|")]
+        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} <= {5, 8, 14, 15}
+        assert "<script>" not in text and "\x1b" not in text
+    for text in (report.to_latex(), comparison.to_latex()):
+        body = "\n".join(line for line in text.splitlines() if line.startswith(r"\textless")).replace("$-$", "")
+        assert r"\textless{}script\textgreater{}" in body
+        assert not re.search(r"(?<!\\)[%$#_]", body)
+        assert not re.search(r"[~^|\x1b]", body.replace("|", ""))
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_large_comparisons_are_at_most_3_mb(pairs: bool) -> None:
+    comparison = large(pairs=pairs)
+    text = comparison.to_html()
+    assert len(text.encode()) <= 3_000_000
+    page = Page(text)
+    n_rows = len(comparison.segments["country"])
+    (title,) = (title for title in page.tables if "by country" in title)
+    assert len(page.tables[title]) - 1 == (2_600 if pairs else n_rows)
+    assert ("the 2,600 with the smallest corrected p-value, of 114,000" in title) == pairs
+    if pairs:
+        kept = [float(row[-2]) for row in page.tables[title][1:]]
+        assert max(kept) < 0.03  # as many of all rows, whose chances are uniform
+
+
+# Markdown and LaTeX
+
+
+def test_markdown_of_a_report_has_its_groups() -> None:
+    report = evaluated(metrics="mrr", k=None)
+    overall, by_plan = report.to_markdown().split("\n\n")
+    assert overall.splitlines()[:2] == ["| metric | mean | 95 % interval | users |", "| --- | ---: | ---: | ---: |"]
+    assert by_plan.splitlines()[:2] == [
+        "| plan | metric | mean | 95 % interval | users | difference to the rest | its 95 % interval |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    assert by_plan.splitlines()[2].startswith(f"| free | mrr | {report.groups['plan']['free']['mrr'].mean:.4f} | ")
+
+
+def test_what_is_significant_is_marked() -> None:
+    comparison = compared()
+    for text, end in ((comparison.to_markdown(), "|"), (comparison.to_latex(), "&")):
+        tables = text.split("\n\n")
+        assert len(tables) == 3
+        rows = [line for line in tables[0].splitlines() if re.match(r"(\| )?(ndcg|recall|hits)@", line)]
+        marked = ["*" in row for row in rows]
+        assert marked == [comparison.is_significant(row) for row in comparison.rows]
+        assert len(set(marked)) == 2
+        assert all(
+            f"{row.p_corrected:.4f}{'*' * mark} {end}" in line
+            for row, mark, line in zip(comparison.rows, marked, rows, strict=True)
+        )
+        assert "significant (*): a corrected p-value of at most 0.05" in tables[-1]
+        assert "correction=holm" in tables[-1]
+
+
+def test_latex_has_the_rules_of_booktabs() -> None:
+    lines = compared().to_latex().split("\n\n")[1].splitlines()
+    assert lines[0] == r"\begin{tabular}{llllrrrrrrrrrr}"
+    assert [lines[1], lines[3], lines[-2], lines[-1]] == [r"\toprule", r"\midrule", r"\bottomrule", r"\end{tabular}"]
+    assert all(line.endswith(r" \\") and line.count(" & ") == 13 for line in [lines[2], *lines[4:-2]])
+
+
+def test_signs_are_escaped() -> None:
+    table = Table("", ["a|b", "n"], [["x\\y & 50 %\nz", "–"]])
+    assert markdown(table) == ["| a\\|b | n |", "| --- | ---: |", "| x\\\\y & 50 % z | – |"]
+    assert latex(table)[4] == r"x\textbackslash{}y \& 50 \% z & -- \\"
+
+
+def test_control_characters_are_shown_in_html() -> None:
+    hostile = "a\x1b[31m\0\x85\ud800é<b>"
+    shown = "a\\x1b[31m\\x00\\x85\\ud800é&lt;b&gt;"
+    table = [["metric"], [hostile]]
+    assert as_html(table, [hostile], hostile).count(shown) == 3
+    page = html_page(hostile, [Section(hostile, [Table(hostile, ["metric"], table[1:])], lines=[hostile])])
+    assert page.count(shown) >= 5 and not any(sign in page for sign in "\x1b\0\x85\ud800")
+
+
+# Pieces
+
+
+def test_sections_without_anything_are_left_out() -> None:
+    page = Page(html_page("t", [Section("empty"), Section("full", lines=["text"])]))
+    assert page.headings == [(1, "t"), (2, "full")]
+
+
+def test_a_whisker_is_to_scale() -> None:
+    assert "M60 8H90M75 3v10" in whisker(0.0, 0.25, 0.5, 1.0)
+    assert whisker(math.nan, 0.1, math.nan, 1.0) == whisker(0.0, 0.0, 0.0, 0.0) == ""
+
+
+def points_of(svg: str) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', svg)]
+
+
+def test_a_line_chart_is_to_scale_and_begins_at_0() -> None:
+    svg = line_chart("t", ["5", "10", "20"], [(0.2, 0.1, 0.3), (0.4, math.nan, math.nan), (math.nan,) * 3])
+    (x1, y1), (x2, y2) = points_of(svg)
+    ticks = {float(text): float(y) - 4 for y, text in re.findall(r'y="([\d.]+)" text-anchor="end">([\d.]+)<', svg)}
+    assert {0.0, 0.4} <= set(ticks)
+    assert x1 < x2
+    assert y2 == pytest.approx(ticks[0.4], abs=0.1)
+    assert y1 == pytest.approx((ticks[0.0] + ticks[0.4]) / 2, abs=0.1)
+    assert "nan" not in svg
+
+
+@pytest.mark.parametrize("value", [0.0, -0.3, 1e-12, 1e-320, 1e12, 1e300])
+def test_charts_of_odd_numbers(value: float) -> None:
+    svg = line_chart("t", ["1"], [(value, value, value)])
+    ((_, y),) = points_of(svg)
+    assert 0 <= y <= 190
+    assert "nan" not in svg
+
+
+def test_bars_are_as_high_as_their_counts() -> None:
+    svg = histogram("t", [4, 0, 2], "0", "1")
+    bars = [(float(low), float(high)) for low, high in re.findall(r"M[\d.]+ ([\d.]+)V([\d.]+)h", svg)]
+    heights = [low - high for low, high in bars]
+    assert heights[0] == pytest.approx(2 * heights[1], abs=0.2)
+    assert len(heights) == 2
+
+
+def test_a_drawn_cell_is_its_text_in_other_forms() -> None:
+    assert markdown(Table("", ["a"], [[Drawn("1", "<svg>")]]))[-1] == "| 1 |"
+
+
+def test_rows_that_are_shown_at_first_are_few() -> None:
+    assert f"most = {FIRST_ROWS}" in compared().to_html()
+
+
+# Pictures of matplotlib
+
+
+@pytest.fixture
+def pyplot() -> Iterator[Any]:
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'fastrec[plot]'")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+def ends(ax: Any, at: int) -> list[list[float]]:
+    """The ends of the intervals of one series."""
+    return [sorted(map(float, path.ravel())) for path in ax.containers[at].lines[2][0].get_segments()]
+
+
+def test_metrics_are_drawn_against_cutoffs(pyplot: Any) -> None:
+    report = evaluated()
+    ax = report.plot()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["ndcg", "recall", "hits"]
+    for line, name in zip([bars.lines[0] for bars in ax.containers], ["ndcg", "recall", "hits"], strict=True):
+        assert line.get_ydata().tolist() == [report[f"{name}@5"], report[f"{name}@10"]]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["5", "10"]
+    low, high = report.interval("recall@5")
+    assert ends(ax, 1)[0][-2:] != [] and {round(low, 9), round(high, 9)} <= {round(y, 9) for y in ends(ax, 1)[0]}
+
+
+def test_metrics_are_bars_where_there_is_one_cutoff(pyplot: Any) -> None:
+    report = evaluated(metrics=["mrr@5", "ndcg@10", "ndcg@5"], k=None)
+    _, own = pyplot.subplots()
+    ax = report.plot(own)
+    assert ax is own
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(report)
+    assert [bar.get_width() for bar in ax.patches] == [report[name] for name in report]
+
+
+def test_differences_are_drawn_with_a_panel_for_each_metric(pyplot: Any) -> None:
+    comparison = compared()
+    panels = comparison.plot()
+    assert [panel.get_title() for panel in panels] == list(dict.fromkeys(row.metric for row in comparison.rows))
+    assert len(panels[0].figure.axes) == 6
+    rows = [row for row in comparison.rows if row.metric == "ndcg@5"]
+    marks = [bars.lines[0] for bars in panels[0].containers]
+    assert [mark.get_xdata().tolist() for mark in marks] == [[row.difference] for row in rows]
+    assert [mark.get_markerfacecolor() != "white" for mark in marks] == [comparison.is_significant(row) for row in rows]
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["new − old", "other − old"]
+
+
+def test_one_metric_on_axes_of_ones_own(pyplot: Any) -> None:
+    comparison = compared()
+    _, own = pyplot.subplots()
+    assert comparison.plot("ndcg(gain=linear)@5", ax=own) is own
+    assert own.get_title() == "ndcg@5"
+    with pytest.raises(InputError, match=r"ax takes one metric"):
+        comparison.plot(ax=own)
+    with pytest.raises(InputError, match=r"'mrr' is not compared here, but ndcg@5"):
+        comparison.plot("mrr")
+    with pytest.raises(InputTypeError, match="ax must be one matplotlib axes"):
+        comparison.plot("ndcg@5", ax="here")
+    with pytest.raises(InputTypeError, match="ax must be one matplotlib axes"):
+        evaluated().plot("here")
+
+
+def test_pictures_show_hostile_names(pyplot: Any) -> None:
+    name = "$x^{$ & <b>"
+    report = evaluated()
+    panels = fastrec.compare({name: report, "b": report}, baseline="b", n_rounds=50).plot()
+    panels[0].figure.canvas.draw()
+    assert evaluated(groups={name: [name] * N_USERS}).plot().figure.canvas.draw() is None

@@ -1,0 +1,586 @@
+"""Evaluation of Spark data frames in a real session on this machine, held to the same evaluation without Spark."""
+
+import datetime as dt
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastrec
+import fastrec.spark
+from fastrec.runtime.compiler import cache_root
+
+ROOT = Path(__file__).parents[2]
+JAVA = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '/nowhere')}/bin{os.pathsep}{os.environ['PATH']}")
+pytestmark = [
+    pytest.mark.skipif(
+        JAVA is None, reason="no Java: Spark needs 17 or newer (apt-get install openjdk-17-jre-headless)"
+    ),
+    # PySpark's own, of a library that is not used here
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:ranks of lists have gaps"),
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # PySpark's sockets
+]
+pyspark = pytest.importorskip("pyspark", reason="no PySpark: pip install 'fastrec[spark]'")
+functions = pytest.importorskip("pyspark.sql.functions")
+
+LISTS = ["ndcg", "ndcg(gain=exp2)", "recall", "precision", "map", "mrr", "hit_rate", "rbp(p=0.8)"]
+ROWS = ["gauc", "auc", "average_precision", "ks", "ndcg@5", "log_loss", "calibration", "brier"]
+
+
+@pytest.fixture(scope="module")
+def environment():
+    """What Spark's workers find: this Python, and kernels that other tests have compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        if (folder := cache_root()) is not None:
+            patch.setenv("FASTREC_CACHE_DIR", str(folder.parent))
+        yield
+
+
+@pytest.fixture(scope="module")
+def session(environment, tmp_path_factory):
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder),
+        "spark.speculation": "true",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+    }
+    builder = SparkSession.builder.master("local[2, 3]").appName("fastrec")  # a task may fail twice
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def on_spark(session):
+    """A PyArrow table as a data frame of Spark, its rows dealt at random into some partitions."""
+
+    def make(table, n_partitions=3, seed=0):
+        order = np.random.default_rng(seed).permutation(len(table))
+        return session.createDataFrame(table.take(order)).repartition(n_partitions)
+
+    return make
+
+
+def make_lists(n_users=120, texts=False, seed=0):
+    """Lists, and a truth that lacks some of their users and has others."""
+    rng = np.random.default_rng(seed)
+    name = "user {}".format if texts else int
+    called = "item {}".format if texts else int
+    recs, truth = [], []
+    for user in range(n_users):
+        about = {"user_id": name(user), "plan": user % 3, "weight": 1 + user % 5 / 4}
+        if user % 10:
+            items = rng.choice(80, size=int(rng.integers(1, 30)), replace=False).tolist()
+            recs += [about | {"item_id": called(item), "rank": nth + 1} for nth, item in enumerate(items)]
+        if user % 7:
+            items = rng.choice(80, size=int(rng.integers(1, 12)), replace=False).tolist()
+            truth += [about | {"item_id": called(item), "gain": float(rng.integers(0, 4))} for item in items]
+    return pa.Table.from_pylist(recs), pa.Table.from_pylist(truth)
+
+
+def make_log(n_users=60, seed=0):
+    """A log whose users have from one row to hundreds, in the order in which Spark's route adds them up."""
+    rng = np.random.default_rng(seed)
+    users = np.repeat(np.arange(n_users), np.ceil(400 / (1 + np.arange(n_users))).astype(int))
+    n = len(users)
+    log = pa.table(
+        {
+            "user_id": users,
+            "label": (rng.random(n) < 0.3).astype(np.int32),
+            "score": (rng.integers(0, 1000, n) / 1000).astype(np.float32),
+            "device": np.array(["phone", "tv"])[users % 2],
+            "weight": rng.integers(1, 9, n) / 8,
+            "item_id": rng.integers(0, 10**6, n),
+        }
+    )
+    return log.sort_by([("score", "ascending"), ("label", "ascending"), ("weight", "ascending")])
+
+
+def having(table, **columns):
+    """The table with other values in some columns."""
+    for name, values in columns.items():
+        column = values if isinstance(values, pa.ChunkedArray) else pa.array(values)
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
+
+
+def as_lists(table):
+    """One row per user, with columns of lists in the order of ranks or scores."""
+    order = "rank" if "rank" in table.column_names else "item_id"
+    table = table.sort_by([("user_id", "ascending"), (order, "ascending")])
+    columns = [name for name in table.column_names if name not in ("user_id", "plan", "weight", "device")]
+    grouped = table.group_by("user_id", use_threads=False).aggregate([(name, "list") for name in columns])
+    return grouped.rename_columns([name.removesuffix("_list") for name in grouped.column_names])
+
+
+def assert_same(report, wanted):
+    assert report.to_dict() == wanted.to_dict()
+    assert repr(report.groups) == repr(wanted.groups)  # labels have their types
+
+
+@pytest.mark.parametrize("n_partitions", [1, 7, 64])
+def test_lists_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partitions):
+    recs, truth = make_lists()
+    options = {"k": [1, 5, 20], "by": "plan", "user_weight": "weight"}
+    report = fastrec.spark.evaluate(on_spark(recs, 5), on_spark(truth, 4), LISTS, n_partitions=n_partitions, **options)
+    assert_same(report, fastrec.evaluate(recs, truth, LISTS, **options))
+
+
+@pytest.mark.parametrize("n_partitions", [1, 7, 64])
+def test_rows_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partitions):
+    log = make_log()
+    report = fastrec.spark.evaluate_scores(on_spark(log, 5), ROWS, by="device", n_partitions=n_partitions)
+    assert_same(report, fastrec.evaluate_scores(log, metrics=ROWS, by="device"))
+
+
+def test_what_is_evaluated_unless_metrics_are_named(on_spark):
+    log = make_log()
+    for own in (log, log.drop_columns("user_id")):
+        assert list(fastrec.spark.evaluate_scores(on_spark(own, 3))) == list(fastrec.evaluate_scores(own))
+
+
+@pytest.mark.parametrize(
+    "labels", [[True, False, None, True], [dt.date(2024, 1, 2), None, None, dt.date(2024, 1, 3)], [4, None, 30, 5]]
+)
+def test_labels_of_users_are_those_of_frames(on_spark, labels):
+    recs = pa.table({"user_id": [1, 2, 3, 4], "item_id": [5, 6, 7, 8], "rank": [1, 1, 1, 1]})
+    truth = pa.table({"user_id": [1, 2, 3, 4], "item_id": [5, 6, 9, 8], "own": labels})
+    report = fastrec.spark.evaluate(on_spark(recs, 2), on_spark(truth, 3), "mrr", by="own")
+    assert_same(report, fastrec.evaluate(recs, truth, "mrr", by="own"))
+
+
+def test_ids_are_texts_and_seen_items_are_left_out(on_spark):
+    recs, truth = make_lists(texts=True)
+    seen, _ = make_lists(texts=True, seed=1)
+    report = fastrec.spark.evaluate(*map(on_spark, (recs, truth)), LISTS, k=7, exclude=on_spark(seen), by=["plan"])
+    wanted = fastrec.evaluate(recs, truth, LISTS, k=7, exclude=seen, by=["plan"])
+    assert wanted.data["excluded_items"] > 0
+    assert_same(report, wanted)
+
+
+def test_ids_of_different_widths_match(on_spark):
+    recs, truth = make_lists()
+    narrow = having(recs, user_id=recs["user_id"].cast(pa.int32()), item_id=recs["item_id"].cast(pa.int16()))
+    assert_same(fastrec.spark.evaluate(on_spark(narrow), on_spark(truth)), fastrec.evaluate(recs, truth))
+
+
+@pytest.mark.parametrize("sides", [(True, True), (True, False), (False, True)])
+def test_columns_of_lists(session, sides):
+    recs, truth = make_lists()
+    given = [as_lists(side) if lists else side for side, lists in zip((recs, truth), sides, strict=True)]
+    frames = [session.createDataFrame(side) for side in given]
+    wanted = fastrec.evaluate(*given, LISTS, k=10)
+    assert_same(fastrec.spark.evaluate(*frames, LISTS, k=10, n_partitions=4), wanted)
+
+
+@pytest.mark.parametrize("ties", ["expected", "worst", "id_desc"])
+def test_lists_ordered_by_scores_that_tie(on_spark, ties):
+    recs, truth = make_lists()
+    rng = np.random.default_rng(3)
+    recs = recs.append_column("points", pa.array(rng.integers(0, 5, len(recs)) / 3)).sort_by("item_id")
+    truth = truth.append_column("worth", pa.array(rng.random(len(truth)))).sort_by("item_id")
+    names = {"score": "points", "gain": "worth", "ties": ties, "k": 5}
+    report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), LISTS, **names)
+    assert_same(report, fastrec.evaluate(recs, truth, LISTS, **names))
+
+
+def test_options_reach_the_tasks(on_spark):
+    recs, truth = make_lists()
+    twice = pa.concat_tables([recs, having(recs, rank=np.arange(len(recs)) + 100)])
+    options = {
+        "duplicates": "miss",
+        "no_recs": "skip",
+        "no_truth": "zero",
+        "min_gain": 2.0,
+        "n_items": 500,
+        "n_threads": 2,
+        "k": iter([3, 5]),
+    }
+    report = fastrec.spark.evaluate(on_spark(twice), on_spark(truth), ["limited_auc@5", "ndcg"], **options)
+    wanted = fastrec.evaluate(twice, truth, ["limited_auc@5", "ndcg"], **(options | {"k": [3, 5]}))
+    assert wanted.data["duplicates_in_recs"] == len(recs)
+    assert_same(report, wanted)
+
+
+def test_another_tools_names(on_spark):
+    recs, truth = make_lists()
+    report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), ["ndcg_cut_10", "map"], like="trec_eval")
+    assert_same(report, fastrec.evaluate(recs, truth, ["ndcg_cut_10", "map"], like="trec_eval"))
+    assert report["ndcg_cut_10"] == report["ndcg@10"]
+
+
+def test_a_column_may_have_an_empty_name(on_spark):
+    recs, truth = (side.rename_columns({"item_id": ""}) for side in make_lists(20))
+    report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), LISTS, k=5, item="")
+    assert_same(report, fastrec.evaluate(recs, truth, LISTS, k=5, item=""))
+
+
+def test_values_of_users_are_a_data_frame(on_spark):
+    recs, truth = make_lists(texts=True)
+    report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), LISTS, k=5, per_user=True)
+    wanted = fastrec.evaluate(recs, truth, LISTS, k=5, per_user=True)
+    assert_same(report, wanted)
+    found = report.per_user.toArrow().sort_by("user_id")
+    assert found.column_names == ["user_id", *wanted.per_user]
+    assert found.column("user_id").to_pylist() == wanted.user_ids.tolist()
+    for name, values in wanted.per_user.items():
+        np.testing.assert_array_equal(found.column(name).to_numpy(), values)
+        assert found.column(name).null_count == np.isnan(values).sum()
+
+
+def test_values_of_users_are_there_only_if_they_were_asked_for(on_spark):
+    report = fastrec.spark.evaluate(*map(on_spark, make_lists(20)), "mrr")
+    assert not report.has_values and report.user_ids is None
+    with pytest.raises(fastrec.InputError, match="per_user=True"):
+        _ = report.per_user
+
+
+def test_a_user_of_a_million_rows(session):
+    n = 10**6
+    rows = session.range(n, numPartitions=8)
+    recs = rows.selectExpr("if(id < 999900, 1, id) AS user_id", "id AS item_id", f"{n} - id AS rank")
+    truth = session.createDataFrame(pa.table({"user_id": [1, 1, 999_950], "item_id": [3, 999_000, 999_950]}))
+    report = fastrec.spark.evaluate(recs, truth, ["mrr", "ndcg", "recall@1000"], n_partitions=5)
+    assert_same(report, fastrec.evaluate(recs.toArrow(), truth.toArrow(), ["mrr", "ndcg", "recall@1000"]))
+    assert report.data["rec_rows"] == n and report.users["total"] == 101
+
+
+def test_warnings_of_tasks_are_in_the_report(session, tmp_path):
+    """Ranks with gaps, of users in several partitions: each list is counted, and the first user named."""
+    recs = pa.table({"user_id": [5, 5, 4, 4, 3, 3], "item_id": [1, 2, 1, 2, 1, 2], "rank": [1, 3, 1, 2, 2, 3]})
+    truth = pa.table({"user_id": [5, 4, 3], "item_id": [2, 2, 1]})
+    with pytest.warns(fastrec.FastrecWarning, match="2 lists, as of user 3: 2, 3"):
+        local = fastrec.evaluate(recs, truth, "mrr")
+    with pytest.warns(fastrec.FastrecWarning, match="2 lists, as of user 3: 2, 3"):
+        report = fastrec.spark.evaluate(*map(session.createDataFrame, (recs, truth)), "mrr", n_partitions=3)
+    assert report.warnings == local.warnings and report.to_dict() == local.to_dict()
+    report.save(tmp_path / "report")
+    assert fastrec.load(tmp_path / "report").warnings == local.warnings
+    followed = fastrec.spark.evaluate(
+        *map(session.createDataFrame, (recs, truth)), "mrr@3", like="rectools", ties="error"
+    )
+    assert_same(followed, fastrec.evaluate(recs, truth, "mrr@3", like="rectools", ties="error"))
+
+
+@pytest.mark.parametrize("form", ["rows", "lists"])
+def test_ratings_that_nothing_uses_are_named(session, form):
+    recs = pa.table({"user_id": [1, 1, 2], "item_id": [5, 6, 7], "rank": [1, 2, 1]})
+    truth = pa.table({"user_id": [1, 2], "item_id": [5, 7], "rating": [5.0, 0.5]})
+    if form == "lists":
+        recs, truth = as_lists(recs).drop_columns("rank"), as_lists(truth)
+    with pytest.warns(fastrec.FastrecWarning, match="truth has a column 'rating', not used"):
+        local = fastrec.evaluate(recs, truth, "mrr")
+    with pytest.warns(fastrec.FastrecWarning, match="truth has a column 'rating', not used"):
+        report = fastrec.spark.evaluate(*map(session.createDataFrame, (recs, truth)), "mrr")
+    assert report.warnings == local.warnings
+
+
+@pytest.mark.filterwarnings("ignore:the (truth|log) has no rows")
+def test_empty_partitions_and_empty_frames(session, on_spark):
+    recs, truth = make_lists(3)
+    report = fastrec.spark.evaluate(on_spark(recs, 9), on_spark(truth, 9), "mrr", n_partitions=20)
+    assert_same(report, fastrec.evaluate(recs, truth, "mrr"))
+    nobody = recs.schema.empty_table(), truth.schema.empty_table()
+    report = fastrec.spark.evaluate(*map(session.createDataFrame, nobody), "mrr")
+    assert math.isnan(report["mrr"]) and report.users == fastrec.evaluate(*nobody, "mrr").users
+    log = make_log(4)
+    report = fastrec.spark.evaluate_scores(session.createDataFrame(log.schema.empty_table()), ROWS)
+    assert report.to_dict() == fastrec.evaluate_scores(log.schema.empty_table(), metrics=ROWS).to_dict()
+
+
+def test_tasks_that_fail_once_change_nothing(session, on_spark):
+    assert session.conf.get("spark.speculation") == "true"
+
+    def fail_once(batches):
+        for batch in batches:
+            yield batch
+            if pyspark.TaskContext.get().attemptNumber() == 0:
+                raise RuntimeError("this task fails once")
+
+    recs, truth = make_lists()
+    frames = [on_spark(side) for side in (recs, truth)]
+    failing = [frame.mapInArrow(fail_once, frame.schema) for frame in frames]
+    assert_same(fastrec.spark.evaluate(*failing, LISTS, k=5), fastrec.evaluate(recs, truth, LISTS, k=5))
+    log = make_log(20)
+    frame = on_spark(log)
+    report = fastrec.spark.evaluate_scores(frame.mapInArrow(fail_once, frame.schema), ROWS)
+    assert_same(report, fastrec.evaluate_scores(log, metrics=ROWS))
+
+
+def test_users_of_several_columns_and_weights_of_rows(on_spark):
+    log = make_log()
+    metrics = ["gauc", "log_loss", "calibration"]
+    names = {"user": ["user_id", "device"], "sample_weight": "weight"}
+    report = fastrec.spark.evaluate_scores(on_spark(log), metrics, per_user=True, **names)
+    wanted = fastrec.evaluate_scores(log, metrics=metrics, per_user=True, **names)
+    assert_same(report, wanted)
+    found = report.per_user.toArrow().sort_by([("user_id", "ascending"), ("device", "ascending")])
+    users = zip(*(found.column(name).to_pylist() for name in names["user"]), strict=True)
+    assert list(users) == wanted.user_ids.tolist()
+    np.testing.assert_array_equal(found.column("gauc").to_numpy(), wanted.per_user["gauc"])
+
+
+def test_rows_without_users(on_spark):
+    log = make_log().select(["label", "score"])
+    metrics = ["auc", "auc(max_fpr=0.1)", "average_precision", "ks", "log_loss", "brier", "accuracy(threshold=0.5)"]
+    wanted = fastrec.evaluate_scores(log, metrics=metrics)
+    reports = [fastrec.spark.evaluate_scores(on_spark(log, n, seed=n), metrics) for n in (1, 5)]
+    assert reports[0].to_dict() == reports[1].to_dict()
+    for name in metrics:
+        # sums of numbers are exact here, and nearly so there
+        exact = name.partition("(")[0] in ("auc", "average_precision", "ks", "accuracy")
+        assert reports[0][name] == (wanted[name] if exact else pytest.approx(wanted[name], rel=1e-14))
+    assert reports[0].users == wanted.users and reports[0].data == wanted.data
+
+
+def test_a_log_with_columns_of_lists_and_grades(session):
+    log = make_log().append_column("stars", pa.array(np.random.default_rng(5).integers(0, 5, len(make_log()))))
+    lists = as_lists(log)
+    options = {"label": "stars", "min_gain": 3, "metrics": ["auc", "auc(min_gain=4)", "gauc", "ndcg@5"]}
+    report = fastrec.spark.evaluate_scores(session.createDataFrame(lists), **options)
+    assert_same(report, fastrec.evaluate_scores(lists, **options))
+
+
+def test_predictions_of_ratings(on_spark):
+    rng = np.random.default_rng(6)
+    log = pa.table({"user_id": rng.integers(0, 30, 500), "label": rng.random(500) * 5, "score": rng.random(500) * 5})
+    log = log.sort_by([("score", "ascending")])
+    report = fastrec.spark.evaluate_scores(on_spark(log), ["rmse", "mae"])
+    assert_same(report, fastrec.evaluate_scores(log, metrics=["rmse", "mae"]))
+
+
+def test_ids_decide_between_equal_scores(on_spark):
+    log = make_log()
+    report = fastrec.spark.evaluate_scores(on_spark(log), ["ndcg@3", "mrr"], ties="id_asc")
+    assert_same(report, fastrec.evaluate_scores(log, metrics=["ndcg@3", "mrr"], ties="id_asc"))
+
+
+def test_the_bounded_auc(on_spark):
+    log = make_log()
+    found = fastrec.spark.bounded_auc(on_spark(log), bits=16)
+    assert found == fastrec.bounded_auc(log["label"].to_numpy(), log["score"].to_numpy(), bits=16)
+    assert found.bound > 0
+    with pytest.raises(fastrec.InputError, match="labels must be 0 or 1"):
+        fastrec.spark.bounded_auc(on_spark(log), label="user_id")
+    with pytest.raises(fastrec.InputError, match="log has no column 'scores'"):
+        fastrec.spark.bounded_auc(on_spark(log), score="scores")
+
+
+WRONG_LISTS = {
+    "an item twice": (lambda recs: pa.concat_tables([recs, having(recs.slice(0, 1), rank=[99])]), {}),
+    "a rank twice": (lambda recs: having(recs, rank=[1] * len(recs)), {}),
+    "a null": (lambda recs: having(recs, weight=[None, *recs["weight"].to_pylist()[1:]]), {"user_weight": "weight"}),
+    "floats for users": (lambda recs: having(recs, user_id=recs["user_id"].cast(pa.float64())), {}),
+    "texts for items": (lambda recs: having(recs, item_id=recs["item_id"].cast(pa.string())), {}),
+    "no such column": (lambda recs: recs.rename_columns({"user_id": "userid"}), {}),
+    "no such group": (lambda recs: recs, {"by": "plans"}),
+    "groups that differ": (lambda recs: having(recs, plan=range(len(recs))), {"by": "plan"}),
+    "no metric": (lambda recs: recs, {"metrics": "ndcgg"}),
+    "a user without a list": (lambda recs: recs, {"no_recs": "error"}),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_LISTS)
+def test_errors_are_those_of_the_local_evaluation(session, wrong):
+    recs, truth = make_lists(1 + 10)
+    spoil, options = WRONG_LISTS[wrong]
+    recs = spoil(recs)
+    with pytest.raises(fastrec.FastrecError) as local:
+        fastrec.evaluate(recs, truth, **options)
+    with pytest.raises(fastrec.FastrecError) as found:
+        fastrec.spark.evaluate(*map(session.createDataFrame, (recs, truth)), **options, n_partitions=1)
+    assert type(found.value) is type(local.value)
+    # any of the users that are wrong may be named
+    messages = [re.sub(r"user \d+", "user N", str(error)) for error in (found.value, local.value)]
+    assert messages[0] == fastrec.spark.side.without_rows(messages[1])
+    assert "Traceback" not in messages[0] and "row " not in messages[0]
+
+
+def test_what_cannot_be_had_is_an_error(on_spark):
+    recs, truth = map(on_spark, make_lists(5))
+    log = on_spark(make_log(5))
+    ranked, scored = recs.drop("rank"), fastrec.spark.evaluate_scores
+    for error, message, call in [
+        (
+            fastrec.InputTypeError,
+            "recs must be a Spark data frame, found a dict",
+            lambda: fastrec.spark.evaluate({}, truth),
+        ),
+        (fastrec.InputError, "ranks or scores, as rows of Spark", lambda: fastrec.spark.evaluate(ranked, truth)),
+        (fastrec.InputError, "ties='input' needs", lambda: fastrec.spark.evaluate(recs, truth, ties="input")),
+        (fastrec.InputError, "ties='input' needs", lambda: scored(log, "ndcg@3", ties="input")),
+        (
+            fastrec.InputError,
+            "n_partitions must be from 1",
+            lambda: fastrec.spark.evaluate(recs, truth, n_partitions=0),
+        ),
+        (
+            fastrec.InputTypeError,
+            "user must be the name",
+            lambda: fastrec.spark.evaluate(recs, truth, user=["user_id"]),
+        ),
+        (fastrec.InputError, "n_threads must be", lambda: fastrec.spark.evaluate(recs, truth, n_threads=0)),
+        (fastrec.InputTypeError, "by must be the name", lambda: fastrec.spark.evaluate(recs, truth, by=3)),
+        (fastrec.MetricError, "auc: with weights", lambda: scored(log, ["auc", "gauc"], sample_weight="weight")),
+        (fastrec.MetricError, "takes scored, labelled rows", lambda: fastrec.spark.evaluate(recs, truth, "gauc")),
+        (fastrec.InputError, "gauc needs users", lambda: scored(log.drop("user_id"), "gauc")),
+        (fastrec.InputError, "labels must be 0 or 1", lambda: scored(log, "gauc", label="user_id")),
+        (
+            fastrec.InputError,
+            "scores must not be NaN",
+            lambda: scored(log.withColumn("score", functions.lit(math.nan))),
+        ),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+
+
+@pytest.mark.filterwarnings("ignore:the log has no rows")
+def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(session, on_spark, monkeypatch):
+    conf, log = session.conf, on_spark(pa.table({"label": [0, 1, 1], "score": [0.1, 0.2, 0.3]}))
+    default, seen = conf.get(fastrec.spark.side.BATCH_LIMIT), []
+    monkeypatch.setattr(
+        fastrec.ScoreEvaluator, "merge", lambda *_: seen.append(conf.get(fastrec.spark.side.BATCH_LIMIT)) or None
+    )
+    with fastrec.spark.side.batches_by_rows(session):
+        fastrec.spark.evaluate_scores(log, "log_loss")
+        assert conf.get(fastrec.spark.side.BATCH_LIMIT) == fastrec.spark.side.NO_LIMIT, (
+            "another evaluation still goes without"
+        )
+    assert set(seen) == {fastrec.spark.side.NO_LIMIT}
+    fastrec.spark.evaluate_scores(log, "log_loss")
+    assert conf.get(fastrec.spark.side.BATCH_LIMIT) == default
+    conf.set(fastrec.spark.side.BATCH_LIMIT, "1000")
+    fastrec.spark.bounded_auc(log)
+    assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000"
+    monkeypatch.setattr(fastrec.spark.side.Job, "states", lambda *_: 1 / 0)
+    with pytest.raises(pyspark.errors.PythonException):
+        fastrec.spark.evaluate_scores(log, "log_loss")
+    assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000"
+    conf.set(fastrec.spark.side.BATCH_ROWS, "0")
+    with fastrec.spark.side.batches_by_rows(session):
+        assert conf.get(fastrec.spark.side.BATCH_LIMIT) == "1000", "nothing else ends a batch"
+    conf.set(fastrec.spark.side.BATCH_ROWS, "500")
+    conf.unset(fastrec.spark.side.BATCH_LIMIT)
+
+
+def test_threads_are_those_of_the_task(monkeypatch):
+    class Task:
+        def cpus(self):
+            return 3
+
+    monkeypatch.setattr(pyspark.TaskContext, "get", Task)
+    job = fastrec.spark.side.Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1)
+    assert job.start()._n_threads == 3
+    assert job._replace(n_threads=2).start()._n_threads == 2
+
+
+def test_code_is_kept_on_the_node(monkeypatch):
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/disk1/app,/disk2/app")
+    monkeypatch.delenv("FASTREC_CACHE_DIR", raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    fastrec.spark.side.keep_code_on_this_node()
+    assert os.environ["FASTREC_CACHE_DIR"] == "/disk1/app"
+    monkeypatch.setenv("FASTREC_CACHE_DIR", "/named")
+    fastrec.spark.side.keep_code_on_this_node()
+    assert os.environ["FASTREC_CACHE_DIR"] == "/named"
+
+
+@pytest.mark.filterwarnings("ignore:.*copy keyword is deprecated")  # how PySpark calls pandas 3
+@pytest.mark.parametrize("get", ["collect", "toArrow", "toPandas"])
+def test_what_the_driver_gets_goes_straight_in(session, get):
+    recs, truth = make_lists()
+    frames = [session.createDataFrame(side) for side in (recs, truth)]
+    report = fastrec.evaluate(*(getattr(frame, get)() for frame in frames), LISTS, k=5)
+    assert_same(report, fastrec.evaluate(recs, truth, LISTS, k=5))
+
+
+def test_lists_from_spark_are_not_copied(session):
+    from fastrec.inputs.arrow import open_foreign, read_ids, split_lists
+
+    lists = session.createDataFrame(as_lists(make_lists()[0])).coalesce(1).toArrow().combine_chunks()
+    flat, _ = split_lists(open_foreign(lists, "recs").read("item_id"), "items")
+    items = read_ids(flat, "items")
+    assert np.shares_memory(items, lists.column("item_id").chunk(0).values.to_numpy())
+
+
+def test_versions_that_differ_are_told_apart():
+    job = fastrec.spark.side.Job(fastrec.Evaluator, {}, {}, ("user_id",), None, 1, version="0.0.9")
+    (batch,) = job.states([])
+    assert batch.to_pylist()[0]["error"] == "InputError"
+    assert batch.to_pylist()[0]["message"].startswith("the driver has fastrec 0.0.9, but an executor has ")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The library as a wheel of another version than the one that is installed, with the ending that Spark wants."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    shutil.copytree(ROOT / "fastrec", source / "fastrec", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    version = source / "fastrec" / "_version.py"
+    version.write_text(version.read_text().replace(fastrec.__version__, f"{fastrec.__version__}+shipped"))
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(built),
+        str(source),
+    ]
+    made = subprocess.run(build, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no wheel can be built here: {made.stderr}")
+    (found,) = built.glob("*.whl")
+    return found.rename(built / "fastrec.zip")
+
+
+def test_a_submitted_job(environment, tmp_path, wheel):
+    recs, truth = make_lists(40)
+    for name, table in (("recs", recs), ("truth", truth)):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    settings = ["spark.ui.enabled=false", "spark.driver.bindAddress=127.0.0.1", "spark.driver.host=127.0.0.1"]
+    submit = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]", "--py-files", wheel]
+    submit += [part for setting in (*settings, f"spark.local.dir={tmp_path}") for part in ("--conf", setting)]
+    job = [
+        ROOT / "examples" / "spark_job.py",
+        *(tmp_path / name for name in ("recs.parquet", "truth.parquet", "out.json")),
+    ]
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    run = subprocess.run(
+        [*map(str, submit), *map(str, job), "--metrics", *LISTS],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=variables | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        cwd=tmp_path,
+    )
+    assert run.returncode == 0, run.stderr
+    wanted = fastrec.evaluate(recs, truth, LISTS).to_dict()
+    # the version says that the driver ran what was shipped; had a task not, it would have complained
+    assert json.loads((tmp_path / "out.json").read_text()) == wanted | {"fastrec": f"{fastrec.__version__}+shipped"}

@@ -1,0 +1,1 @@
+"""What tests share: the naive oracle, worked cases, strategies, calls and checks."""

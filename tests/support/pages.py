@@ -1,0 +1,135 @@
+"""Results that are hard to show, and a reader of pages."""
+
+import itertools
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+
+import fastrec
+from fastrec.comparison.comparison import Comparison, ComparisonRow
+from fastrec.report.report import Report
+
+HOSTILE = """<script>alert("x")</script>'&\\|$_^~#{}%`*[a](javascript:b)\x1b\n\ud800 – ü"""
+N_USERS = 60
+SETTINGS = {
+    "baseline": "b",
+    "test": "t",
+    "correction": "holm",
+    "level": 0.95,
+    "n_rounds": 100,
+    "seed": 0,
+    "missing": "drop",
+}
+
+
+class Page(HTMLParser):
+    """What a page holds: tables as texts, headings, attributes of every tag."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self.headings: list[tuple[int, str]] = []
+        self.titles: list[str] = []  # of pictures
+        self._rows: list[list[str]] = []
+        self._caption, self._open = "", ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "table":
+            self._rows, self._caption = [], ""
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in ("td", "th"):
+            self._rows[-1].append("")
+        elif tag in ("h1", "h2", "h3"):
+            self.headings.append((int(tag[1]), ""))
+        elif tag == "title":
+            self.titles.append("")
+        if tag in ("td", "th", "caption", "h1", "h2", "h3", "title", "p", "style", "script", "figcaption", "a"):
+            self._open = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "table":
+            assert self._caption not in self.tables, "two tables with one caption"
+            self.tables[self._caption] = self._rows
+        if tag in ("caption", "title", "h1", "h2", "style", "script", "table"):
+            self._open = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._open in ("td", "th"):
+            self._rows[-1][-1] += data.strip("\n")
+        elif self._open == "caption":
+            self._caption += data
+        elif self._open in ("h1", "h2", "h3"):
+            level, text = self.headings[-1]
+            self.headings[-1] = level, text + data
+        elif self._open == "title":
+            self.titles[-1] += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def lists(quality: float, seed: int) -> tuple[np.ndarray, list[list[int]]]:
+    rng = np.random.default_rng(0)
+    truth = [rng.choice(50, rng.integers(0, 6), replace=False).tolist() for _ in range(N_USERS)]
+    scores = np.random.default_rng(seed).random((N_USERS, 50))
+    for own, relevant in zip(scores, truth, strict=True):
+        own[relevant] += quality
+    return np.argsort(-scores)[:, :30], truth
+
+
+def evaluated(quality: float = 0.3, seed: int = 1, **options: Any) -> Report:
+    groups = {"plan": np.array(["free", "paid", "trial"])[np.arange(N_USERS) % 3]}
+    given = {"metrics": ["ndcg", "recall", "hits"], "k": [5, 10], "per_user": True, "groups": groups}
+    return fastrec.evaluate(*lists(quality, seed), **(given | options))
+
+
+def compared(baseline: str | None = "old", **options: Any) -> Comparison:
+    systems = {"old": evaluated(0.1, 1), "new": evaluated(0.9, 2), "other": evaluated(0.15, 3)}
+    return fastrec.compare(systems, baseline=baseline, n_rounds=500, **options)
+
+
+def hostile() -> tuple[Report, Comparison]:
+    groups = {HOSTILE: [HOSTILE if user % 2 else "plain" for user in range(N_USERS)]}
+    report = evaluated(groups=groups, metrics=["mrr"])
+    return report, fastrec.compare({HOSTILE: report, HOSTILE + "2": report}, baseline=HOSTILE, n_rounds=50)
+
+
+def large(n_systems: int = 20, n_metrics: int = 30, n_groups: int = 20, *, pairs: bool = False) -> Comparison:
+    """A comparison of this size, its numbers made up."""
+    rng = np.random.default_rng(0)
+    systems, metrics = [f"system_{n}" for n in range(n_systems)], [f"ndcg@{k + 1}" for k in range(n_metrics)]
+    named = [(b, a) for a, b in itertools.combinations(systems, 2)] if pairs else [(s, systems[0]) for s in systems[1:]]
+
+    def rows(grouping: str | None, groups: list[Any]) -> Iterator[ComparisonRow]:
+        for metric, pair, group in itertools.product(metrics, named, groups):
+            mean, gap, half, p = rng.random(4).tolist()
+            gap = (gap - 0.5) / 10
+            numbers = (mean, mean - gap, gap, gap - half / 20, gap + half / 20, p, p)
+            yield ComparisonRow(metric, *pair, *numbers, 123, 45, 67, 12345, 0, half, grouping, group)
+
+    segments = {"country": tuple(rows("country", [f"group {n}" for n in range(n_groups)]))}
+    settings = SETTINGS | {"baseline": None if pairs else systems[0]}
+    return Comparison(tuple(rows(None, [None])), segments, settings)
+
+
+class Tags(HTMLParser):
+    """The tags and attributes of an HTML text, and its words."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words = set(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        self.words.append(data)
