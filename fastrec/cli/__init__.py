@@ -1,1 +1,1 @@
-"""The command line: arguments to calls of the API, results to files and terminals."""
+"""The command line: arguments become calls of the API, results go to files and terminals."""

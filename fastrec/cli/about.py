@@ -26,9 +26,9 @@ __all__ = []
 @click.argument("name", required=False, shell_complete=complete_metrics)
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def metrics(name: str | None, format_: str) -> None:
-    """List the metrics, or tell everything about one.
+    """List the metrics, or show everything about one.
 
-    A name that lists and scored rows share, such as precision, is told about twice.
+    Lists and scored rows share some names, such as precision: both metrics are shown.
     """
     from fastrec.metrics.calls import catalogue, parse
 
@@ -36,7 +36,7 @@ def metrics(name: str | None, format_: str) -> None:
     if name is not None:
         found = [metric for metric in known if metric["name"] == name]
         if not found:
-            # Asking for "ndcg(gain=exp2)@10" is asking for ndcg; what is not known fails with a suggestion.
+            # "ndcg(gain=exp2)@10" shows ndcg; `parse` rejects an unknown name with a suggestion.
             asked = parse(name).metric
             found = [metric for metric in known if (metric["name"], metric["kind"]) == (asked.name, asked.kind)]
         known = found
@@ -63,7 +63,7 @@ def _draw_each(console: Console, known: list[dict[str, Any]]) -> None:
     default=20_000,
     show_default=True,
     metavar="N",
-    help="How many users.",
+    help="Number of users.",
 )
 @click.option(
     "--seed",
@@ -71,16 +71,16 @@ def _draw_each(console: Console, known: list[dict[str, Any]]) -> None:
     default=0,
     show_default=True,
     metavar="S",
-    help="The same seed gives the same files.",
+    help="Seed; the same seed gives the same files.",
 )
 @click.option("-o", "--output", default="fastrec-demo", show_default=True, metavar="DIR", help="Folder for the files.")
 def demo(users: int, seed: int, output: str) -> None:
-    """Compare two recommenders on a made-up shop."""
+    """Compare two recommenders on the data of a made-up shop."""
     from fastrec.comparison.compare import compare
     from fastrec.demo import evaluate_demo, write_demo
 
     with showing_progress() as watch:
-        watch("making up users, items and two recommenders")
+        watch("generating users, items and two recommenders")
         paths = write_demo(output, n_users=users, seed=seed)
         watch("evaluating both")
         reports = evaluate_demo(paths)
@@ -93,20 +93,25 @@ def demo(users: int, seed: int, output: str) -> None:
 @program.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print what a shell reads to complete commands, metrics and tools.
+    """Print the script that completes commands in a shell.
+
+    It also completes metrics with their options and cut-offs, tools and files.
 
     \b
     fastrec completion bash > ~/.local/share/bash-completion/completions/fastrec
     fastrec completion fish > ~/.config/fish/completions/fastrec.fish
     echo 'eval "$(fastrec completion zsh)"' >> ~/.zshrc
-    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    """  # noqa: D301 - a backspace tells click to keep the lines
     emit(f"{script(program, shell).rstrip()}\n", None)
 
 
 @program.command()
 @click.argument("what", type=click.Choice(["lists", "scores", "all"]), default="all")
 def warmup(what: str) -> None:
-    """Compile what the first evaluation needs: of recommended lists, of scored rows, or all."""
+    """Compile ahead what the first evaluation needs.
+
+    lists: for recommended lists; scores: for scored rows; all: for both, the default.
+    """
     from fastrec import precompile
 
     with showing_progress() as watch:

@@ -1,4 +1,4 @@
-"""`fastrec compare` and `fastrec report`: systems on the same users, and saved reports."""
+"""`fastrec compare` and `fastrec report`: comparisons on the same users, and saved reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fastrec.files.job import Evaluated
     from fastrec.report.report import Report
 from fastrec.cli.evaluate import check_kind, evaluate_any, open_files, quietly, usual_metrics, write_evaluated
-from fastrec.cli.group import OF_REPORTS, in_options, program, say, say_warning, showing_progress
+from fastrec.cli.group import REPORT_OPTIONS, in_options, program, say, say_warning, showing_progress
 from fastrec.cli.options import (
     COLUMN_OPTIONS,
     FAIL_UNDER,
@@ -60,8 +60,8 @@ __all__ = []
     callback=read_systems,
     shell_complete=complete_systems,
 )
-@click.option("--truth", type=click.Path(), metavar="TRUTH", help="What is relevant; without it, systems are LOGs.")
-@click.option("--baseline", metavar="NAME", help="The system to compare with.  [default: every pair]")
+@click.option("--truth", type=click.Path(), metavar="TRUTH", help="Relevant items; without it, systems are LOGs.")
+@click.option("--baseline", metavar="NAME", help="System to compare the others with.  [default: compare every pair]")
 @click.option(
     "--test",
     type=click.Choice(["randomization", "bootstrap", "t", "wilcoxon"]),
@@ -74,40 +74,44 @@ __all__ = []
     type=click.Choice(["holm", "bonferroni", "bh", "none"]),
     default="holm",
     show_default=True,
-    help="For many comparisons.",
+    help="Correction of p-values for many comparisons.",
 )
-@click.option("--level", type=float, default=0.95, show_default=True, metavar="SHARE", help="Of intervals and tests.")
-@click.option("--rounds", type=int, default=10_000, show_default=True, metavar="N", help="Of resampling.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="The same seed, the same numbers.")
+@click.option(
+    "--level", type=float, default=0.95, show_default=True, metavar="SHARE", help="Level of intervals and tests."
+)
+@click.option("--rounds", type=int, default=10_000, show_default=True, metavar="N", help="Rounds of resampling.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="S", help="Seed; the same seed gives the same numbers."
+)
 @click.option(
     "--missing",
     type=click.Choice(["drop", "zero", "error"]),
     default="drop",
     show_default=True,
-    help="Users counted for one system only.",
+    help="Users counted for one system only: leave out, count as 0 for the other, or fail.",
 )
 @click.option(
     "--fail-if-worse",
     multiple=True,
     metavar="METRIC",
     shell_complete=complete_metrics,
-    help="Exit with 1 if a system is significantly worse than the baseline (of two systems, the first); may be "
-    "repeated.",
+    help="Exit with 1 if a system is significantly worse than the baseline (of two systems, the first by default); may "
+    "be repeated.",
 )
 @with_options(METRIC_OPTIONS, COLUMN_OPTIONS, GROUPS, POLICIES, output_options("comparison"), HTML, RESOURCES)
 @click.pass_context
 def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
-    """Weigh systems on the same users: which differences are real, for whom, by how much.
+    """Compare systems on the same users, with tests and intervals.
 
-    Each system is a name and its file, read as in `fastrec evaluate`, or a report that --save kept; without NAME= it is
-    called as its file. --by compares within groups of users too.
+    Give each system as NAME=FILE, or as FILE, which names it after the file. A file is read as in `fastrec evaluate`,
+    or is a report that --save wrote. --by compares within groups of users too.
 
     \b
     fastrec compare a.parquet b.parquet --truth truth.parquet -m ndcg@10,mrr
     fastrec compare old=a.csv new=b.csv --truth t.csv --fail-if-worse ndcg@10
     fastrec compare log_a.csv log_b.csv -m "gauc(weight=equal)" -o report.html
     fastrec compare monday.fastrec today=recs.csv --truth t.csv -m ndcg@10
-    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    """  # noqa: D301 - a backspace tells click to keep the lines
     from fastrec.comparison.compare import compare
     from fastrec.report.values import check_resampling
 
@@ -115,12 +119,10 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
         raise click.UsageError("compare needs two systems or more, as in old=a.parquet new=b.parquet")
     if options["fail_if_worse"] and options["baseline"] is None:
         if len(systems) > 2:
-            raise click.UsageError(
-                "--fail-if-worse needs --baseline, the system that the others must not be worse than"
-            )
+            raise click.UsageError("with more than two systems, --fail-if-worse needs --baseline NAME to compare with")
         options["baseline"] = next(iter(systems))
     if options["baseline"] not in (None, *systems):
-        raise click.UsageError(f"--baseline {options['baseline']}: none of the systems {', '.join(systems)}")
+        raise click.UsageError(f"--baseline {options['baseline']} is not one of the systems {', '.join(systems)}")
     check_resampling(options["level"], options["rounds"], options["seed"])
     choose_format(options, "comparison")
     with open_files({**systems, "--truth": truth}, options) as inputs:
@@ -134,7 +136,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
             progress = functools.partial(watch, "comparing")
             arguments = {name: options[name] for name in names} | {"n_rounds": options["rounds"]}
             found = compare(reports, metrics=wanted, n_threads=options["threads"], progress=progress, **arguments)
-        worse = _worse(found, options["fail_if_worse"], next(iter(reports.values())))
+        worse = _worse_rows(found, options["fail_if_worse"], next(iter(reports.values())))
         left_out = {metric: in_options(why) for metric, why in found.left_out.items()}
         found = dataclasses.replace(found, left_out=left_out, warnings=tuple(map(in_options, found.warnings)))
         write_comparison(found, reports, options)
@@ -150,7 +152,10 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
 def _evaluate_systems(
     ctx: click.Context, systems: dict[str, str], truth: str | None, options: dict[str, Any]
 ) -> tuple[dict[str, Evaluated], list[str] | None]:
-    """Each system's report, loaded where it was saved, and the metrics to compare, None for all that they share."""
+    """Evaluate the systems, or load their saved reports.
+
+    The second result is the metrics to compare, None for all that the reports share.
+    """
     from fastrec.files.job import Evaluated
 
     saved = [name for name, path in systems.items() if is_saved(path)]
@@ -158,7 +163,7 @@ def _evaluate_systems(
         check_kind(ctx, is_log=truth is None)
         take_policies(ctx, options)
         options |= {"fail_under": (), "weight_col": None, "curves": None, "per_user": None}
-        options["user_col"] = options["user_col"] or ("user_id",)  # in a LOG too: users are what is compared
+        options["user_col"] = options["user_col"] or ("user_id",)  # in a LOG, too, since a comparison is over users
         named = planned(options, None if truth is not None else usual_metrics(options))
         check_named("--fail-if-worse", options["fail_if_worse"], named)
         wanted = list(named) if saved and options["metrics"] else None
@@ -179,22 +184,27 @@ def _evaluate_systems(
 
 
 def _refuse_evaluating(ctx: click.Context) -> None:
-    """Reports that were saved are not evaluated again."""
+    """Reject options of an evaluation, which saved reports do not get."""
     for param in ctx.command.params:
-        if param.name not in OF_REPORTS and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{param.opts[0]} is for files to evaluate: these reports were saved")
+        if (
+            param.name not in REPORT_OPTIONS
+            and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+        ):
+            raise click.UsageError(f"{param.opts[0]} is for files to evaluate, but all systems are saved reports")
 
 
 def _load_values(path: str) -> Report:
-    """A saved report with the values of its users."""
+    """Load a saved report that has values per user."""
     report = load(path)
     if not report.has_values:
-        raise InputError(f"{path}: the report has no values of users, which are compared: evaluate --save keeps them")
+        raise InputError(
+            f"{path}: the report has no values per user, which compare needs; save it with evaluate --save"
+        )
     return report
 
 
-def _worse(found: Comparison, metrics: Sequence[str], report: Report) -> list[ComparisonRow]:
-    """Significant changes for the worse, over all users."""
+def _worse_rows(found: Comparison, metrics: Sequence[str], report: Report) -> list[ComparisonRow]:
+    """Return the rows over all users in which a system is significantly worse."""
     names = [report.name_of(metric) for metric in metrics]
     for name in names:
         if name in found.left_out:
@@ -202,12 +212,12 @@ def _worse(found: Comparison, metrics: Sequence[str], report: Report) -> list[Co
     for row in found.rows:
         if row.metric in names and row.direction == "none":
             raise click.UsageError(
-                f"--fail-if-worse {row.metric}: neither higher nor lower values of it are declared better"
+                f"--fail-if-worse {row.metric}: the metric declares neither higher nor lower values as better"
             )
         if row.metric in names and math.isnan(row.p_value):
             raise InputError(
                 f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {row.users} users, "
-                "too few to tell"
+                "too few for a test"
             )
     return [row for row in found.rows if row.metric in names and row.verdict == "worse"]
 
@@ -216,14 +226,14 @@ def _worse(found: Comparison, metrics: Sequence[str], report: Report) -> list[Co
 @click.argument("file", type=click.Path())
 @with_options(output_options("report"), HTML, FAIL_UNDER)
 def report(file: str, **options: Any) -> int:
-    """Print a report that was saved.
+    """Print a saved report.
 
-    FILE is what --save, -o FILE.fastrec or Report.save wrote; - is standard input.
+    FILE is from --save, -o FILE.fastrec or Report.save; - is standard input.
 
     \b
     fastrec report monday.fastrec
     fastrec report monday.fastrec -o monday.html --title "Monday's model"
-    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    """  # noqa: D301 - a backspace tells click to keep the lines
     choose_format(options, "report")
     with open_inputs({"FILE": file}, None) as inputs:
         path = str(inputs.paths["FILE"])

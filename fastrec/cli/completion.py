@@ -1,4 +1,4 @@
-"""Completion by shells: commands and options, metrics with their options and cut-offs, tools, files of systems."""
+"""Shell completion: commands, options, metrics with options and cut-offs, tools, files of systems."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from click.shell_completion import (
 __all__ = ["SHELLS", "complete_metrics", "complete_systems", "complete_tools", "script"]
 
 SHELLS = ("bash", "zsh", "fish")
-VARIABLE = "_FASTREC_COMPLETE"  # by which a shell asks; click knows it by the name of the program
+VARIABLE = "_FASTREC_COMPLETE"  # a shell sets it to ask; click derives it from the name of the program
 CUTOFFS = (5, 10, 20, 50, 100)
 EXAMPLES = ("0.5", "0.9")  # of a number that has no default
-NOT_PLAIN = frozenset(" \t'\"\\()[]{}<>|&;*?$`!#")  # signs that bash takes for its own outside of quotes
-BREAKS = frozenset("=:")  # a word of these alone is behind the cursor
+NOT_PLAIN = frozenset(" \t'\"\\()[]{}<>|&;*?$`!#")  # characters that bash interprets outside of quotes
+BREAKS = frozenset("=:")  # bash gives these as the current word where the cursor is right behind them
 BASH = """\
 _fastrec_completion() {
     local type value
@@ -60,14 +60,14 @@ complete --no-files --command %(prog_name)s --arguments "(_fastrec_completion)"
 
 
 def script(program: click.Command, shell: str) -> str:
-    """What a shell is to read, once, to complete the command `fastrec`."""
+    """Return the script that a shell reads once to complete the command `fastrec`."""
     kind = get_completion_class(shell)
     assert kind is not None
     return str(kind(program, {}, "fastrec", VARIABLE).source())
 
 
 def complete_metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of metrics, the last of several; after `name(` its options, after `name@` cut-offs."""
+    """Complete the last name of a list of metrics: its name, its options after `name(`, its cut-off after `name@`."""
     from fastrec.metrics.calls import catalogue
 
     before, name = _split(incomplete)
@@ -86,7 +86,7 @@ def complete_metrics(_: click.Context, __: click.Parameter, incomplete: str) -> 
 
 
 def _split(text: str) -> tuple[str, str]:
-    """What stands before the last name, with its comma; and that name. Commas in brackets part options."""
+    """Split a list of metrics before its last name. Commas in brackets separate options, not names."""
     depth, start = 0, 0
     for at, character in enumerate(text):
         depth += (character == "(") - (character == ")")
@@ -96,9 +96,9 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _options_of(before: str, rest: str, options: Mapping[str, Any]) -> list[str]:
-    """Strings that begin with `before`: the options that are not given yet or, where one is meant, its values.
+    """Return strings that begin with `before`: the options not given yet or, once one is clear, its values.
 
-    A shell that has one offer only closes the quote, so the bracket is closed first.
+    A shell with a single offer closes the quote, so the offer closes the bracket.
     """
     given, comma, last = rest.rpartition(",")
     blank = last[: len(last) - len(last.lstrip())]
@@ -116,14 +116,14 @@ def _options_of(before: str, rest: str, options: Mapping[str, Any]) -> list[str]
 
 
 def complete_tools(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Tools whose conventions are known."""
+    """Complete a tool that has a recipe."""
     from fastrec.metrics.recipes import RECIPES
 
     return [CompletionItem(name) for name in RECIPES if name.startswith(incomplete)]
 
 
 def complete_systems(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Files, after NAME= or alone; those in folders with hidden names too, once these are named."""
+    """Complete files, alone or after NAME=. Hidden files are offered once their first character is typed."""
     name, equals, path = incomplete.partition("=")
     if not equals:
         path = incomplete
@@ -141,29 +141,29 @@ def complete_systems(_: click.Context, __: click.Parameter, incomplete: str) -> 
 
 
 class _Bash(BashComplete):
-    """Bash, which parts words at "=", "@" and ":" too, and does not quote what it is given."""
+    """Completion in bash, which also splits words at "=", "@" and ":", and does not quote the offers."""
 
     source_template = BASH
 
     def source(self) -> str:
-        """The script. Which version reads it, the script finds out."""
+        """Return the script, which itself copes with old versions of bash, so that none is checked here."""
         return self.source_template % self.source_vars()
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the cursor, and the last of them as it stands so far."""
+        """Return the words before the cursor, and the incomplete word at it."""
         line = os.environ["COMP_LINE"]
         raw = _last_word(line)
         words = split_arg_string(line[: len(line) - len(raw)])
         return words[1:], "".join(split_arg_string(raw))
 
     def complete(self) -> str:
-        """A line per item, its value as the rest of what bash takes for the word."""
+        """Return a line per offer, without the part that bash counts to an earlier word."""
         arguments, incomplete = self.get_completion_args()
         raw, current = _last_word(os.environ["COMP_LINE"]), os.environ["COMP_CUR"]
         if set(current) <= BREAKS:
             current = ""
         done = raw[: len(raw) - len(current)] if raw.endswith(current) else ""
-        done = done.removesuffix("@")  # which bash counts to the word that it begins
+        done = done.removesuffix("@")  # bash counts it to the word that it begins
         quote = raw[:1] if raw[:1] in ("'", '"') else ""
         lines = []
         for item in self.get_completions(arguments, incomplete):
@@ -174,7 +174,7 @@ class _Bash(BashComplete):
 
 
 def _last_word(line: str) -> str:
-    """The word at the end of a line as it was typed; empty behind a blank that parts words."""
+    """Return the last word of a line as typed, with its quotes; empty after a blank between words."""
     quote, start, escaped = "", 0, False
     for at, character in enumerate(line):
         if escaped:
@@ -195,7 +195,7 @@ def _escaped(text: str) -> str:
 
 
 class _Fish(FishComplete):
-    """Fish, in which click would cut an offer at its first comma."""
+    """Completion in fish: the script of click would cut an offer at its first comma."""
 
     source_template = FISH
 

@@ -1,4 +1,4 @@
-"""Results as a person reads them in a terminal: tables that fit, and lines below that say who was counted."""
+"""Results for terminals: tables that fit the width, and lines below that say which users were counted."""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ __all__ = [
 
 KINDS = {"ranking": "lists", "scores": "scored rows"}
 POLICIES = ("ties", "no_truth", "no_recs")
-NARROW = 50  # columns; in fewer a definition stands below its name
+NARROW = 50  # columns; with fewer, a definition is printed below its name
 
 
 class _Sheet:
-    """What is drawn one below another on a console; at the end it says which columns had no room."""
+    """A console to draw on from top to bottom; `notes` names the columns that had no room."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._dropped = console, dict[str, None]()
 
     def line(self, text: str = "", style: str = "") -> None:
-        """A line as it is."""
+        """Print a line unwrapped."""
         self._print(text, style)
 
     def text(self, text: str, style: str = "", hang: str = "") -> None:
-        """A text, in as many lines as it needs."""
+        """Print a string wrapped to the width."""
         for line in wrap(text, self._console.width, hang):
             self._print(line, style)
 
     def marked(self, text: str) -> None:
-        """A line of a table: what is marked with * stands out."""
+        """Print a line of a table, with words that end in * in bold."""
         self._print(text, marked=True)
 
     def _print(self, text: str, style: str = "", *, marked: bool = False) -> None:
@@ -80,7 +80,7 @@ class _Sheet:
         self._console.print(line, soft_wrap=True)
 
     def table(self, table: Table, optional: Sequence[int] = (), n_labels: int | None = None) -> None:
-        """A table below its title."""
+        """Print a table with its title above."""
         if table.title:
             self.text(table.title, "bold")
         head, *rows = table.texts()
@@ -91,7 +91,7 @@ class _Sheet:
         self._dropped |= dict.fromkeys(fitted.dropped)
 
     def notes(self, lines: Iterable[str]) -> None:
-        """Lines below tables, the first of which says what was dropped from these."""
+        """Print lines below tables, first the names of the dropped columns."""
         if self._dropped:
             names = ", ".join(self._dropped)
             self.text(f"no room in {self._console.width} columns for: {names}", "dim")
@@ -104,7 +104,7 @@ class _Sheet:
 
 
 def draw_report(console: Console, report: Report) -> None:
-    """Metrics over all users, then by group, and what was counted."""
+    """Draw the metrics over all users, then by group, and the counts."""
     sheet = _Sheet(console)
     head = ["metric", "mean", "95 % interval", *(["users"] if report.users["total"] else [])]
     rows = [[*_estimate(name, one), f"{one.users:,}"][: len(head)] for name, one in report.estimates.items()]
@@ -127,7 +127,7 @@ def _estimate(name: str, estimate: Estimate) -> list[str]:
 
 
 def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:
-    """How many users a group has; metrics with a min_gain of their own may count other users."""
+    """Return the number of users in a group, as a range if metrics with a min_gain of their own count other users."""
     found = sorted({one.users for one in estimates.values()})
     return DASH.join(f"{count:,}" for count in (found[:1] if len(found) == 1 else [found[0], found[-1]]))
 
@@ -141,11 +141,11 @@ def _missing_intervals(report: Report) -> Iterator[str]:
     yield from why_no_interval(report.estimates, report.users["total"])
     groups = [one for by_label in _groups(report).values() for label in by_label.values() for one in label.values()]
     if any(one.users == 1 for one in groups):
-        yield "no ± where one user is counted"
+        yield "no ± for a group of one user"
 
 
 def _groups(report: Report) -> dict[str, dict[Any, Any]]:
-    """The groups that people want to see: not the users without a label, if none of them was evaluated."""
+    """Return the groups to show: the users without a label only if some of them were evaluated."""
     return {
         grouping: {
             label: estimates
@@ -157,7 +157,7 @@ def _groups(report: Report) -> dict[str, dict[Any, Any]]:
 
 
 def counts(report: Report) -> list[str]:
-    """Who was counted and what was in the data, a line each."""
+    """Return lines on the users counted and on the data."""
     users, data = report.users, report.data
     if "rows" in data:
         return [*_names_of_tool(report), *_counts_of_log(report)]
@@ -171,9 +171,9 @@ def counts(report: Report) -> list[str]:
     rows = [f"{data['rec_rows']:,} rows of lists", f"{data['truth_rows']:,} of truth"]
     for key, words in (
         ("truth_rows_not_relevant", "of these not relevant"),
-        ("duplicates_in_recs", "copies in lists"),
-        ("duplicates_in_truth", "copies in truth"),
-        ("excluded_items", "seen items taken out"),
+        ("duplicates_in_recs", "duplicates in lists"),
+        ("duplicates_in_truth", "duplicates in truth"),
+        ("excluded_items", "seen items removed"),
     ):
         if data.get(key):
             rows.append(f"{data[key]:,} {words}")
@@ -184,7 +184,7 @@ def counts(report: Report) -> list[str]:
 
 
 def _names_of_tool(report: Report) -> list[str]:
-    """What the tool calls the metrics whose names and policies were asked for."""
+    """Return a line on the names and policies of the tool in `like`, if there is one."""
     settings = report.settings
     if "like" not in settings:
         return []
@@ -196,14 +196,15 @@ def _names_of_tool(report: Report) -> list[str]:
 
 
 def _counts_of_log(report: Report) -> list[str]:
-    """How many rows there are, and the users whom a policy treats, a line each."""
+    """Return lines on the rows, and on the users that a policy treats."""
     users, data, settings = report.users, report.data, report.settings
     calls = [call for name in report if (call := known_call(name)) is not None]
     positive = f" ({data['positive_rows']:,} positive)" if "positive_rows" in data else ""
     whose = f" of {users['total']:,} users" if users["total"] else ""
     lines = [f"{data['rows']:,} rows{positive}{whose}"]
-    treated = {"skip": "left out of", "drop": "left out of", "zero": "0 in", "half": "0.5 in", "nan": "NaN in"}
-    treated |= {"judged": "0 in", "listed": "0 in"}  # every user of a log has rows
+    zero = "counted as 0 in"
+    treated = {"skip": "left out of", "drop": "left out of", "half": "counted as 0.5 in", "nan": "NaN in", "zero": zero}
+    treated |= {"judged": zero, "listed": zero}  # every user of a log has rows
     if users.get("no_truth") and any(call.metric.kind == "ranking" for call in calls):
         how = _treated(treated, settings["no_truth"])
         lines.append(f"{users['no_truth']:,} without a positive row, {how} metrics of lists")
@@ -219,7 +220,7 @@ def _counts_of_log(report: Report) -> list[str]:
 
 
 def _treated(words: Mapping[str, str], policy: object) -> str:
-    """What a policy does to users, in words; a loaded report may have one of another version."""
+    """Return the effect of a policy in words, or its name: another version may have saved the report."""
     return words.get(str(policy), str(policy))
 
 
@@ -227,13 +228,13 @@ def _treated(words: Mapping[str, str], policy: object) -> str:
 
 
 def draw_comparison(console: Console, found: Comparison, reports: Mapping[str, Report]) -> None:
-    """Means of the systems, differences over all users and by group, and what * means where it stands."""
+    """Draw the means of the systems, their differences over all users and by group, and notes."""
     sheet = _Sheet(console)
     means, *differences = tables_of_comparison(found, reports)
     sheet.table(means)
     for table in differences:
         sheet.line()
-        numbers = table.head[table.n_texts :]  # no name of these is anybody's own
+        numbers = table.head[table.n_texts :]  # the columns before may be named by users
         optional = [table.n_texts + numbers.index(name) for name in ("p", "interval") if name in numbers]
         sheet.table(table, optional)
     sheet.line()
@@ -241,24 +242,24 @@ def draw_comparison(console: Console, found: Comparison, reports: Mapping[str, R
 
 
 def legend_of(found: Comparison, reports: Mapping[str, Report]) -> list[str]:
-    """How it was made, and for how many users each system has values where not all of them are compared."""
-    alike: dict[str, list[str]] = {}  # metrics by the counts that they share
+    """Return the notes of a comparison, and the number of users of each system where some are not compared."""
+    alike: dict[str, list[str]] = {}  # metrics by their counts
     for metric in dict.fromkeys(row.metric for row in found.rows if row.unpaired):
         counted = {name: report.estimates[metric].users for name, report in reports.items()}
         alike.setdefault(_users_in(counted), []).append(metric)
     lines = (f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {line}" for line, names in alike.items())
-    return [*found._legend(), *lines]  # noqa: SLF001 - shared with the forms of a comparison, not for its users
+    return [*found._legend(), *lines]  # noqa: SLF001 - other forms of a comparison share it; not public
 
 
 def _users_in(counted: Mapping[str, int]) -> str:
-    """Numbers of users by system, as in: values for 3 users in 'new', 2 in 'old'."""
+    """Return the numbers of users by system, as in: values for 3 users in 'new', 2 in 'old'."""
     (first, n), *others = counted.items()
     more = (f", {number:,} in {name!r}" for name, number in others)
     return f"values for {n:,} {'user' if n == 1 else 'users'} in {first!r}{''.join(more)}"
 
 
 def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> list[Table]:
-    """The means of all systems, then the differences over all users and within groups."""
+    """Return tables of the means of all systems and of the differences over all users and within groups."""
     baseline = found.settings["baseline"]
     pairs = {(row.system, row.baseline) for row in found.rows}
     one = " - ".join(next(iter(pairs))) if len(pairs) == 1 else None
@@ -285,15 +286,15 @@ def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> li
 
 
 def _means(found: Comparison, reports: Mapping[str, Report]) -> Table:
-    """The means that the differences are of."""
+    """Return the table of the means that were compared."""
     n_pairs = Counter(row.metric for row in found.rows)
-    # A ratio of sums, which has no ties, is over all users of each system in every pair.
+    # A ratio of sums, recognised by its absent ties, is over all users of each system in every pair.
     differ = any(row.unpaired and row.ties is not None and n_pairs[row.metric] > 1 for row in found.rows)
     return _means_by_pair(found, reports) if differ else _means_by_system(found, reports)
 
 
 def _means_by_pair(found: Comparison, reports: Mapping[str, Report]) -> Table:
-    """A row per pair, where pairs may have different users."""
+    """Return a table with a row per pair, for pairs over different users."""
     cells = [
         [row.metric, row.system, row.baseline, *_means_of_pair(row, reports).values(), f"{row.users:,}"]
         for row in found.rows
@@ -303,7 +304,7 @@ def _means_by_pair(found: Comparison, reports: Mapping[str, Report]) -> Table:
 
 
 def _means_by_system(found: Comparison, reports: Mapping[str, Report]) -> Table:
-    """A column per system, where all pairs have the same users. Metrics that are not compared have their own means."""
+    """Return a table with a column per system, for pairs over the same users. It includes metrics not compared."""
     metrics = {row.metric for row in found.rows} | set(found.left_out)
     means = {
         (metric, system): _with_margin(report.estimates[metric])
@@ -318,7 +319,7 @@ def _means_by_system(found: Comparison, reports: Mapping[str, Report]) -> Table:
 
 
 def _means_of_pair(row: ComparisonRow, reports: Mapping[str, Report]) -> dict[str, str]:
-    """The mean of either system over the users that are compared; its margin is known where these are all it has."""
+    """Return both means over the compared users, with a margin if these are all users of the system."""
     means = {row.system: row.mean, row.baseline: row.baseline_mean}
     estimates = {name: reports[name].estimates[row.metric] for name in means}
     return {
@@ -337,7 +338,7 @@ def _gap_of(row: ComparisonRow) -> tuple[str, str]:
 
 
 def draw_explanation(console: Console, why: Explanation) -> None:
-    """Its tables, each with its notes."""
+    """Draw the tables of an explanation, each with its notes."""
     sheet = _Sheet(console)
     for n, found in enumerate(why.tables()):
         if n:
@@ -350,21 +351,21 @@ def draw_explanation(console: Console, why: Explanation) -> None:
 
 
 def draw_metrics(console: Console, known: Sequence[Mapping[str, Any]]) -> None:
-    """A list for each kind of metrics, and what all of the kind have in common."""
+    """Draw a list of each kind of metrics, with a note on their common options."""
     from fastrec.metrics.declaration import COMMON_OPTIONS
 
     sheet = _Sheet(console)
     notes = {
-        "ranking": "Each takes a cut-off and min_gain, the least gain of a relevant item: "
-        "ndcg(gain=exp2, min_gain=3)@10; also no_truth and no_recs, which users count, as in the options of those "
-        "names. In a scored log, scores rank the rows of a user.",
-        "scores": "Each takes min_gain, the least label of a positive row, and no cut-off. "
-        "Everything about one: fastrec metrics ndcg",
+        "ranking": "Each takes a cut-off and min_gain, the smallest gain of a relevant item: "
+        "ndcg(gain=exp2, min_gain=3)@10. Each also takes no_truth and no_recs, which work like the options --no-truth "
+        "and --no-recs. In a scored log, scores rank the rows of a user.",
+        "scores": "Each takes min_gain, the smallest label of a positive row, and no cut-off. "
+        "For everything about one metric: fastrec metrics ndcg",
     }
     for kind, note in notes.items():
         own = [metric for metric in known if metric["kind"] == kind]
         sheet.line(KINDS[kind].capitalize(), "bold")
-        sheet.text("Of each its formula, its options (* is the default) and its source.", "dim")
+        sheet.text("Each entry gives the formula, the options (* is the default) and the source.", "dim")
         sheet.text("Higher is better unless an entry says otherwise.", "dim")
         sheet.line()
         indent = 2 + max(len(metric["name"]) for metric in own)
@@ -380,7 +381,7 @@ def draw_metrics(console: Console, known: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _definition(sheet: _Sheet, width: int, name: str, indent: int, texts: Iterable[str]) -> None:
-    """Strings beside their name, or below it where that leaves too little room."""
+    """Print strings beside their name, or below it in a narrow terminal."""
     beside = width >= NARROW
     blank = " " * (indent if beside else 2)
     lines = [f"{blank}{line}" for text in texts for line in wrap(text, width - len(blank), "  ")]
@@ -393,7 +394,7 @@ def _definition(sheet: _Sheet, width: int, name: str, indent: int, texts: Iterab
 
 
 def _options(metric: Mapping[str, Any], leave_out: Sequence[str] = ()) -> list[str]:
-    """A line per option: its name and its values, the default marked."""
+    """Return a line per option: its name and its values, * after the default."""
     lines = []
     for name, option in metric["options"].items():
         if name in leave_out:
@@ -413,12 +414,12 @@ def _options(metric: Mapping[str, Any], leave_out: Sequence[str] = ()) -> list[s
 
 
 def _better(metric: Mapping[str, Any]) -> str:
-    """Which values of a metric in the catalogue are better."""
+    """Return which values of a metric in the catalogue are better, in words."""
     return f"{Direction(metric['direction'], metric['target']).words} is better"
 
 
 def draw_one_metric(console: Console, metric: Mapping[str, Any]) -> None:
-    """Everything the catalogue knows about one metric."""
+    """Draw everything that the catalogue knows about one metric."""
     from rich.text import Text
 
     sheet = _Sheet(console)
@@ -435,7 +436,7 @@ def draw_one_metric(console: Console, metric: Mapping[str, Any]) -> None:
         _definition(sheet, console.width, name, len("options") + 2, texts)
     for paragraph in metric["doc"].split("\n\n"):
         sheet.line()
-        # Prose is wrapped anew to the width at hand; examples and tables keep their lines.
+        # Prose is wrapped to this width; examples and tables keep their lines.
         is_prose = not any(line.startswith((" ", ">>>", "---")) for line in paragraph.splitlines())
         if is_prose:
             sheet.text(" ".join(paragraph.split()))
@@ -448,7 +449,7 @@ def draw_one_metric(console: Console, metric: Mapping[str, Any]) -> None:
 
 
 def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison, paths: Mapping[str, str]) -> None:
-    """Both recommenders side by side, over all users and by segment, and what to try next."""
+    """Draw both recommenders side by side, over all users and by segment, and commands to try next."""
     sheet = _Sheet(console)
     (first, one), (second, other) = reports.items()
     folder, names = os.path.dirname(paths[first]), [os.path.basename(path) for path in paths.values()]
@@ -474,7 +475,7 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
     sheet.line()
     sheet.notes([*counts(other)[:-2], *found.notes()[:1], meaning_of_mark(found.settings["level"])])
     sheet.line()
-    sheet.text(f"The comparison as a page for a browser: {os.path.join(folder, 'comparison.html')}")
+    sheet.text(f"HTML page of the comparison: {os.path.join(folder, 'comparison.html')}")
     sheet.line()
     sheet.line("Next, try:")
     systems = " ".join(f"{name}={shlex.quote(paths[name])}" for name in reports)

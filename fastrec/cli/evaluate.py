@@ -1,4 +1,4 @@
-"""`fastrec evaluate`: lists against truth, or scored rows, from files."""
+"""`fastrec evaluate`: files of lists against truth, or of scored rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from fastrec.files.job import Evaluated
     from fastrec.metrics.declaration import Call
     from fastrec.report.report import Report
-from fastrec.cli.group import OF_LISTS, OF_LOGS, OF_ROLES, PASSED_ON, in_options, program, say_warning, showing_progress
+from fastrec.cli.group import (
+    CONTENTS_OF_ROLES,
+    LIST_OPTIONS,
+    LOG_OPTIONS,
+    PASSED_ON,
+    in_options,
+    program,
+    say_warning,
+    showing_progress,
+)
 from fastrec.cli.options import (
     COLUMN_OPTIONS,
     FAIL_UNDER,
@@ -75,16 +84,15 @@ RATING_METRICS = ("mae", "rmse", "mse")
 @with_options(output_options("report"), HTML, MORE_OUTPUT, FAIL_UNDER, RESOURCES)
 @click.pass_context
 def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
-    """Compare the lists in RECS with what is relevant in TRUTH; or evaluate a LOG.
+    """Evaluate recommended lists against TRUTH, or a scored LOG.
 
-    RECS and TRUTH have one row per user and item. A list is ordered by the rank column, else by the score
-    column, else as its rows stand in the file. A LOG has one row per impression, with a label and a score, or per
-    rating, with what it is and what was predicted; users are optional.
+    RECS and TRUTH have one row per user and item. The rank column orders a list, else the score column, else the
+    order of rows in the file. A LOG has one row per impression, with a label and a score, or one row per rating,
+    with the true and the predicted rating. It may have a column of users.
 
     Files are Parquet, CSV, JSON lines or TREC (a run and judgements). A folder, or a pattern such as
-    'logs/*.parquet', is read as one file; folders named as date=2024-01-01 in it are columns too; - is standard
-    input. A TREC run is ordered by its scores; --ties id_desc --no-truth judged --no-recs skip is what trec_eval
-    does.
+    'logs/*.parquet', is read as one file, and subfolders such as date=2024-01-01 add a column. A file named - is
+    standard input. Scores order a TREC run; --ties id_desc --no-truth judged --no-recs skip counts as trec_eval does.
 
     \b
     fastrec evaluate recs.parquet truth.parquet -m ndcg,recall -k 5,10
@@ -92,14 +100,14 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     zcat recs.csv.gz | fastrec evaluate - truth.csv --save monday.fastrec
     fastrec evaluate log.parquet --label-col clicked -m auc,gauc,ndcg@10
     fastrec evaluate ratings.csv --target-col stars --prediction-col guess
-    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    """  # noqa: D301 - a backspace tells click to keep the lines
     check_kind(ctx, is_log=truth is None)
     take_policies(ctx, options)
     choose_format(options, "report")
     given = {"RECS" if truth is not None else "LOG": recs, "TRUTH": truth}
     with open_files(given, options) as inputs:
         recs_file, truth_file = inputs.paths.values()
-        result = evaluate_any(recs_file, truth_file, options, per_user=_keeps_users(options))
+        result = evaluate_any(recs_file, truth_file, options, per_user=_needs_user_values(options))
         reword(result.report, inputs.shown)
         if options["per_user"] is not None:
             _write_per_user(options["per_user"], result)
@@ -113,7 +121,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
 
 
 def write_evaluated(report: Report, options: dict[str, Any]) -> None:
-    """Save the report in the words of the library, which `load` gives back, and print it in those of the command."""
+    """Save the report for `load`, then print it with arguments of Python reworded as options of the command."""
     save_report(report, options)
     reword(report, in_options)
     write_report(report, options)
@@ -121,7 +129,7 @@ def write_evaluated(report: Report, options: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def open_files(given: dict[str, str | None], options: dict[str, Any]) -> Iterator[Inputs]:
-    """The files that are given, and of the options those of users and seen items; any one may be standard input."""
+    """Open the given files, and those of --exclude and --users; any one may be standard input."""
     named = {f"--{name}": options[name] for name in ("exclude", "users") if options.get(name) is not None}
     with open_inputs(given | named, options["temp_dir"]) as inputs:
         options |= {name.removeprefix("--"): inputs.paths.pop(name) for name in named}
@@ -129,7 +137,7 @@ def open_files(given: dict[str, str | None], options: dict[str, Any]) -> Iterato
 
 
 def evaluate_any(recs: str | None, truth: str | None, options: dict[str, Any], *, per_user: bool) -> Evaluated:
-    """Evaluate lists or a log, by the arguments that are given."""
+    """Evaluate lists if there is a truth, else a log."""
     assert recs is not None
     for path in (recs, truth):
         if path is not None and is_saved(path):
@@ -139,17 +147,17 @@ def evaluate_any(recs: str | None, truth: str | None, options: dict[str, Any], *
     return _evaluate_lists(recs, truth, options, per_user=per_user)
 
 
-def _keeps_users(options: dict[str, Any]) -> bool:
-    """Whether the report is to have the values of users, where rows belong to users."""
+def _needs_user_values(options: dict[str, Any]) -> bool:
+    """Return whether the report needs values per user."""
     is_kept = options["save"] is not None or options["format_"] == SAVED
     if is_kept and len(options["user_col"]) > 1:
-        raise click.UsageError("users of several --user-col cannot be saved: make one column of them")
+        raise click.UsageError("a report with several --user-col cannot be saved: combine them into one column")
     return is_kept or options["per_user"] is not None
 
 
 def check_kind(ctx: click.Context, *, is_log: bool) -> None:
-    """Options of lists have no meaning for a log, nor those of a log for lists."""
-    others, where = (OF_LISTS, "lists: give TRUTH") if is_log else (OF_LOGS, "a LOG: leave out TRUTH")
+    """Reject options of lists for a log, and options of a log for lists."""
+    others, where = (LIST_OPTIONS, "lists: give TRUTH") if is_log else (LOG_OPTIONS, "a LOG: leave out TRUTH")
     for param in ctx.command.params:
         if param.name in others and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{param.opts[0]} is for {where}")
@@ -176,7 +184,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
         gain=options["gain_col"],
         by=tuple(dict.fromkeys(options["by"])),
     )
-    with showing_progress() as watch, quietly(), _words_of_options():
+    with showing_progress() as watch, quietly(), _naming_options():
         watch("reading")
         evaluator = Evaluator(
             list(named),
@@ -193,7 +201,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """The report holds its warnings too; they are shown after the result."""
+    """Silence warnings, which the report also holds: the command prints them after the result."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FastrecWarning)
         yield
@@ -223,7 +231,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
         return _curves_of(path, labels, scores, weights, options)
 
     wanted = None if options["curves"] is None else curves
-    with showing_progress() as watch, quietly(), _words_of_options(_hints_of_log(options, calls)):
+    with showing_progress() as watch, quietly(), _naming_options(_hints_of_log(options, calls)):
         watch("reading")
         columns = _columns_of_log(options, calls)
         paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
@@ -232,7 +240,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
 
 
 def usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
-    """What is evaluated in a log if no metric is named; without users, less."""
+    """Return the default metrics of a log, those that need users included."""
     from fastrec.metrics.calls import parse
     from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS
 
@@ -244,7 +252,7 @@ def usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
 
 
 def column_of(options: dict[str, Any], option: str, usual: str) -> str:
-    """The column that an option names, the usual one without it. A name may be empty."""
+    """Return the column that an option names, by default `usual`. A name may be empty."""
     return usual if options[option] is None else str(options[option])
 
 
@@ -254,13 +262,13 @@ def has_ratings(options: dict[str, Any]) -> bool:
 
 
 def _needing_users(options: dict[str, Any], calls: list[Call]) -> list[str]:
-    """What was asked for that needs users."""
+    """Return the metrics and options in use that need users."""
     needing = [call.text for call in calls if options["metrics"] and call.needs_users]
     return needing + [name for name, value in (("--by", options["by"]), ("--per-user", options["per_user"])) if value]
 
 
 def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> RowColumns:
-    """The columns that the metrics need."""
+    """Return the columns that the metrics need."""
     from fastrec.files.columns import RowColumns
 
     ratings = has_ratings(options)
@@ -281,14 +289,15 @@ def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> RowColumns:
 
 
 @contextlib.contextmanager
-def _words_of_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
-    """An error says which option names a column that is missing; `more` has other hints, by the role of the column."""
+def _naming_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Add to errors on missing columns the option that names them; `more` has other hints by role."""
     from fastrec.files.columns import ColumnError
 
     try:
         yield
     except ColumnError as error:
-        usual = f"--{error.role}-col names the column of {OF_ROLES[error.role]}" if error.role in OF_ROLES else ""
+        contents = CONTENTS_OF_ROLES.get(error.role)
+        usual = f"--{error.role}-col names the column of {contents}" if contents else ""
         hint = (more or {}).get(error.role) or usual
         raise InputError(f"{error}; {hint}" if hint else str(error)) from None
     except InputError as error:
@@ -298,7 +307,7 @@ def _words_of_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
 
 
 def _hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
-    """What to say where a column of a log is missing, by its role."""
+    """Return hints for missing columns of a log, by role."""
     needing, ties = _needing_users(options, calls), options["ties"]
     truth = "--truth FILE" if click.get_current_context().info_name == "compare" else "a second file, TRUTH"
     return {
@@ -313,13 +322,13 @@ def _hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
 def _curves_of(
     path: str, labels: Any, scores: Any, weights: Any, options: dict[str, Any]
 ) -> tuple[str, tuple[str, ...]]:
-    """The ROC and the precision-recall curve, thinned, as JSON or CSV; and what to warn of."""
+    """Return the thinned ROC and precision-recall curves as JSON or CSV, and warnings."""
     from fastrec.scored.curves import pr_curve, roc_curve
 
     labels = labels if options["min_gain"] is None else labels >= options["min_gain"]
     roc = roc_curve(labels, scores, sample_weight=weights, thin=True)
     pr = pr_curve(labels, scores, sample_weight=weights, thin=True)
-    lacking = (f"{path}: rows of one class only, so --curves lack rates",) if math.isnan(roc.area) else ()
+    lacking = (f"{path}: all rows are of one class, so --curves lack rates",) if math.isnan(roc.area) else ()
     limits = [*pr.thresholds, math.nan]  # the last point, without rows, has no threshold
     columns: dict[str, dict[str, Any]] = {
         "roc": {"threshold": roc.thresholds, "fpr": roc.fpr, "tpr": roc.tpr},
@@ -340,14 +349,14 @@ def _curves_of(
 
 
 def _json_number(number: float) -> float | str | None:
-    """As in the JSON of a report: NaN is null, an infinity a text."""
+    """Return a number as the JSON of a report has it: NaN is null, an infinity a string."""
     if math.isfinite(number):
         return float(number)
     return None if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
 def _write_per_user(path: str, result: Evaluated) -> None:
-    """One row per user: id, groups, and each metric's value, empty (null) where the user was not counted."""
+    """Write a row per user: id, groups, and the value of each metric, null if the user was not counted."""
     require("pyarrow", "cli", what="--per-user")
     import pyarrow as pa
     from pyarrow import csv as pc
@@ -356,7 +365,7 @@ def _write_per_user(path: str, result: Evaluated) -> None:
     columns = {**result.users, **result.groups}
     arrays = [pa.array(values) for values in columns.values()]
     arrays += [pa.array(values, from_pandas=True) for values in result.report.per_user.values()]
-    # Not from a dict: a column to group by may have the name of a metric.
+    # Not from a dict: a column to group by may have the same name as a metric.
     table = pa.Table.from_arrays(arrays, names=[*columns, *result.report.per_user])
     with atomic_write(path) as stream:
         if path.lower().endswith(".csv"):

@@ -1,4 +1,4 @@
-"""`fastrec explain`: why the number of another tool differs."""
+"""`fastrec explain`: why another tool gives another number."""
 
 from __future__ import annotations
 
@@ -33,35 +33,36 @@ __all__ = []
     "--like",
     multiple=True,
     metavar="TOOL",
-    help="A tool; may be repeated.  [default: all that have it]",
+    help="A tool to compare with; may be repeated.  [default: all with such a metric]",
     shell_complete=complete_tools,
 )
 @click.option(
     "--show-users",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Users to show per tool.  [default: 5 with --like]",
+    help="Number of users to show per tool.  [default: 5 with --like, else 0]",
 )
 @with_options(COLUMN_OPTIONS, WEIGHT, POLICIES, output_options("explanation"), RESOURCES)
 @click.pass_context
 def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | None, **options: Any) -> None:
-    """Say why other tools give another number for METRIC.
+    """Explain why other tools give another number for METRIC.
 
-    Their definitions beside ours; on the lists in RECS, or a LOG, the numbers too, what each option that differs does,
-    and the users that make the difference. A policy that is given holds for all sides.
+    The definitions of the tools are shown beside that of fastrec. With RECS and TRUTH, or a LOG, so are the numbers,
+    the effect of each option that differs, and the users that differ most. An option such as --ties or --no-truth
+    applies to fastrec and all tools.
 
     \b
     fastrec explain ndcg@10
     fastrec explain ndcg@10 --like recbole --like rectools
     fastrec explain map@10 recs.parquet truth.parquet --like trec_eval
     fastrec explain gauc log.parquet --label-col clicked --like torchmetrics
-    """  # noqa: D301 - click's mark for lines to keep, a backspace
+    """  # noqa: D301 - a backspace tells click to keep the lines
     from fastrec.explanation.explain import explain
 
     choose_format(options, "explanation")
     if recs is not None:
         check_kind(ctx, is_log=truth is None)
-        explain(metric, like=options["like"] or None)  # a typo is found before any file is read
+        explain(metric, like=options["like"] or None)  # finds a typo before reading any file
     with open_files({"LOG" if truth is None else "RECS": recs, "TRUTH": truth}, options) as inputs:
         recs, truth = inputs.paths.values()
         check_outputs([recs, truth, options["exclude"]], options)
@@ -76,13 +77,13 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
 
 
 def _reworded(why: Explanation, change: Callable[[str], str]) -> Explanation:
-    """The explanation with other words in its warnings and in why there is no number."""
+    """Return the explanation with `change` applied to its warnings and problems."""
     sides = {tool: dataclasses.replace(side, problem=change(side.problem)) for tool, side in why.sides.items()}
     return dataclasses.replace(why, sides=sides, warnings=tuple(map(change, why.warnings)))
 
 
 def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: bool) -> dict[str, Any]:
-    """Arguments of `evaluate_files` for the options that were given."""
+    """Return the arguments of `evaluate_files` for the options given."""
     if has_ratings(options):
         options |= {
             "label_col": column_of(options, "target_col", "target"),

@@ -1,4 +1,4 @@
-"""The group of commands, and errors and warnings in the words of the command line."""
+"""The group of commands, its errors, warnings and progress."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARGUMENTS",
-    "OF_LISTS",
-    "OF_LOGS",
-    "OF_REPORTS",
-    "OF_ROLES",
+    "CONTENTS_OF_ROLES",
+    "LIST_OPTIONS",
+    "LOG_OPTIONS",
     "PASSED_ON",
+    "REPORT_OPTIONS",
     "in_options",
     "program",
     "say",
@@ -43,16 +43,16 @@ __all__ = [
 
 
 PIPE_CLOSED = 141
-HANG = "  "  # of the second and later lines of a message in a terminal
-NARROW = 60  # columns; in fewer, progress has no times and no bar
+HANG = "  "  # indent of the second and later lines of a message in a terminal
+NARROW = 60  # columns; with fewer, progress has no times and no bar
 PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
-OF_LISTS = ("rank_col", "gain_col", "no_recs", "duplicates", "exclude")
-OF_LOGS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")
-OF_REPORTS = (  # options of compare that make sense for reports that were saved
+LIST_OPTIONS = ("rank_col", "gain_col", "no_recs", "duplicates", "exclude")
+LOG_OPTIONS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")
+REPORT_OPTIONS = (  # options of compare that apply to saved reports
     *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "fail_if_worse", "metrics"),
     *("format_", "output", "html", "title", "memory", "temp_dir", "threads"),
 )
-OF_ROLES = {  # what the columns hold that an option names
+CONTENTS_OF_ROLES = {  # what the column of a role holds
     "user": "users",
     "item": "items",
     "rank": "ranks",
@@ -63,20 +63,22 @@ OF_ROLES = {  # what the columns hold that an option names
     "weight": "weights",
 }
 COLUMNS = {"item": "item_col", "rank": "rank_col", "score": "score_col", "gain": "gain_col", "label": "label_col"}
-ARGUMENTS = {  # of `evaluate_files`: the options, as click names them, that say the same
+ARGUMENTS = {  # arguments of `evaluate_files`: the option of the same meaning, as click names it
     **COLUMNS,
     "sample_weight": "weight_col",
     "n_threads": "threads",
     "temp_directory": "temp_dir",
-    **{name: name for name in (*PASSED_ON, *OF_LISTS, *OF_LOGS, "input_format", "memory") if "_col" not in name},
+    **{
+        name: name for name in (*PASSED_ON, *LIST_OPTIONS, *LOG_OPTIONS, "input_format", "memory") if "_col" not in name
+    },
 }
-OPTIONS = ARGUMENTS | {  # arguments of any call
+OPTIONS = ARGUMENTS | {  # the same for arguments of any call
     "user": "user_col",
     "n_rounds": "rounds",
     **{name: name for name in ("like", "by", "users", "metrics", "missing", "level", "seed", "baseline", "test")},
 }
 QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-IN_PYTHON = re.compile(  # arguments as the library writes them; a quoted text before them may be the user's
+IN_PYTHON = re.compile(  # arguments in messages of the library; first quoted strings, which may be names of users
     rf"""
     (?<!\w)(?P<text>{QUOTED})
     | ^(?P<subject>{"|".join(OPTIONS)})(?=[ ]must[ ])
@@ -91,10 +93,10 @@ IN_PYTHON = re.compile(  # arguments as the library writes them; a quoted text b
 
 
 class _Program(click.Group):
-    """A group whose every error is one line on standard error and an exit code, never a traceback."""
+    """A group of commands that reports each error in one line and an exit code, never a traceback."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run and exit, as click's own `main` does."""
+        """Run and exit, like `main` of click."""
         sys.exit(self._run(*args, **extra | {"standalone_mode": False}) or 0)
 
     def _run(self, *args: Any, **extra: Any) -> Any:
@@ -103,7 +105,7 @@ class _Program(click.Group):
             sys.stdout.flush()
         except click.ClickException as error:
             return _fail(error.format_message())
-        except FastrecError as error:  # before OSError, which a missing file is too
+        except FastrecError as error:  # before OSError, since the error for a missing file is both
             return _fail(str(error))
         except BrokenPipeError:
             _abandon(sys.stdout)
@@ -117,7 +119,7 @@ class _Program(click.Group):
         return code
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; errors that click would turn into something else become ours here."""
+        """Run a command, and turn an interrupt into our exit code before click turns it into its own."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -130,17 +132,17 @@ def _fail(message: str) -> int:
 
 
 def say_warning(message: str) -> None:
-    """Print a warning, options named as the command line names them."""
+    """Print a warning, with arguments of Python reworded as options."""
     say(f"fastrec: warning: {one_line(in_options(message))}")
 
 
 def in_options(message: str) -> str:
-    """A message of the library, with options of the command in place of arguments of Python."""
+    """Return a message of the library with arguments of Python reworded as options of the command."""
     return IN_PYTHON.sub(_as_option, message)
 
 
 def _as_option(found: re.Match[str]) -> str:
-    """`ties='input' or 'worst'` as --ties input or worst; a text in quotes alone as it is."""
+    """Return `ties='input' or 'worst'` as --ties input or worst, and a quoted string unchanged."""
     fixed = {"cutoff": "-k ", "call": "fastrec metrics", "names": ")", "text": found["text"]}
     if found.lastgroup in fixed:
         return str(fixed[found.lastgroup])
@@ -156,7 +158,7 @@ def _flag(argument: str) -> str:
 
 
 def say(text: str) -> None:
-    """A line on standard error, as wide as a terminal. That it cannot be written is no reason for another exit code."""
+    """Print a line on standard error, wrapped to a terminal. A failure to print it does not change the exit code."""
     try:
         lines = wrap(text, shutil.get_terminal_size().columns, HANG) if sys.stderr.isatty() else [text]
         click.echo("\n".join(lines), err=True)
@@ -165,7 +167,7 @@ def say(text: str) -> None:
 
 
 def _abandon(stream: IO[str]) -> None:
-    """Nobody reads on: let the interpreter's last flush go nowhere instead of failing."""
+    """Redirect a broken stream, so that the last flush of the interpreter does not fail."""
     with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())
 
@@ -182,7 +184,7 @@ def program(ctx: click.Context, /) -> None:
 
 @contextlib.contextmanager
 def showing_progress() -> Iterator[Callable[..., None]]:
-    """What is told the stage and, where they are known, rows done and all rows: a bar, if there is a terminal."""
+    """Yield a function that shows the stage, rows done and total rows in a terminal, and does nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda *_: None
         return
@@ -209,7 +211,7 @@ def showing_progress() -> Iterator[Callable[..., None]]:
 
 
 def _pace(done: int, total: int, speed: float | None, left: float | None) -> str:
-    """Rows and, where they are known, their number per second and the time left."""
+    """Return the rows done and, if known, the rows per second and the time left."""
     pace = f"{_short(done)} of {_short(total)} rows"
     if speed is not None and left is not None:
         pace += f", {_short(speed)}/s, {timedelta(seconds=math.ceil(left))} left"
@@ -217,7 +219,7 @@ def _pace(done: int, total: int, speed: float | None, left: float | None) -> str
 
 
 def _short(number: float) -> str:
-    """Four digits at most, as in 12.3M."""
+    """Return a number with four digits at most, as in 12.3M."""
     from rich.filesize import pick_unit_and_suffix
 
     unit, letter = pick_unit_and_suffix(int(number), ["", "k", "M", "G"], 1000)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what is made of their texts."""
+"""Options that several commands share, and the functions that parse and apply them."""
 
 from __future__ import annotations
 
@@ -63,37 +63,37 @@ REPORT_ENDINGS = (f".{SAVED}", ".npz")
 @dataclass(frozen=True)
 class _Threshold:
     metric: str
-    least: float
+    minimum: float
 
 
 def _read_cutoffs(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> list[int]:
-    """Whole numbers of at least 1, separated by commas."""
+    """Parse integers of at least 1, separated by commas."""
     parts = [part.strip() for text in texts for part in text.split(",")]
     for part in parts:
         if not (part.isascii() and part.isdigit() and len(part) < 20 and int(part) > 0):
-            raise click.BadParameter(f"{part[:40]!r}: whole numbers of at least 1 are wanted, as in 5,10,20")
+            raise click.BadParameter(f"expected integers of at least 1, as in 5,10,20, found {part[:40]!r}")
     return [int(part) for part in parts]
 
 
 def _read_thresholds(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> list[_Threshold]:
-    """METRIC=NUMBER; the metric may itself have "=" in brackets."""
+    """Parse METRIC=NUMBER; the metric may have "=" in brackets."""
     thresholds = []
     for text in texts:
         metric, _equals, number = text.rpartition("=")
         try:
-            least = float(number)
+            minimum = float(number)
         except ValueError:
-            least = math.nan
-        if not metric or math.isnan(least):
-            raise click.BadParameter(f"{text!r}: a metric and a number are wanted, as in ndcg@10=0.2")
-        thresholds.append(_Threshold(metric.strip(), least))
+            minimum = math.nan
+        if not metric or math.isnan(minimum):
+            raise click.BadParameter(f"expected a metric and a number, as in ndcg@10=0.2, found {text!r}")
+        thresholds.append(_Threshold(metric.strip(), minimum))
     return thresholds
 
 
 def read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
-    """NAME=FILE, or FILE alone, which is called as the file without its ending; each name once.
+    """Parse NAME=FILE, or FILE, which gets the name of the file without its ending. Names must differ.
 
-    A text that is a path as a whole, such as date=1/recs.csv, is FILE alone.
+    A string that is a path as a whole, such as date=1/recs.csv, is a FILE.
     """
     systems: dict[str, str] = {}
     for text in texts:
@@ -101,15 +101,15 @@ def read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) ->
         if not equals or os.path.exists(text) or any(glob.iglob(text)):
             name, path = _name_of_file(text), text
         if not name.strip() or not path:
-            raise click.BadParameter(f"{text!r}: a name and a file are wanted, as in new=recs.parquet")
+            raise click.BadParameter(f"expected a name and a file, as in new=recs.parquet, found {text!r}")
         if name in systems:
-            raise click.BadParameter(f"the name {name!r} stands twice: give each its own, as in new={path}")
+            raise click.BadParameter(f"two systems have the name {name!r}: give each its own, as in new={path}")
         systems[name] = path
     return systems
 
 
 def _name_of_file(path: str) -> str:
-    """The name of a file or folder without .gz and one ending of data or reports; standard input has none."""
+    """Return the name of a file or folder without .gz and its ending of data or reports; empty for standard input."""
     if path == "-":
         return ""
     name = os.path.basename(os.path.normpath(path))
@@ -120,22 +120,22 @@ def _name_of_file(path: str) -> str:
 
 
 def _read_output(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
-    """A file, or standard output as where none is named."""
+    """Return the path, or None for standard output."""
     return None if path == "-" else path
 
 
 def _read_min_gain(_: click.Context, __: click.Parameter, text: str | None) -> float | str | None:
-    """A number, or any."""
+    """Parse a number, or "any"."""
     if text is None or text == "any":
         return text
     try:
         return float(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r}: a number is wanted, or any") from None
+        raise click.BadParameter(f"expected a number, or any, found {text!r}") from None
 
 
 def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
-    """Bytes, with or without a unit."""
+    """Parse a number of bytes, with or without a unit."""
     from fastrec.files.resources import read_size
 
     try:
@@ -165,7 +165,7 @@ METRIC_OPTIONS = (
         "--like",
         metavar="TOOL",
         shell_complete=complete_tools,
-        help="Name metrics, and compute and count, as this tool does: trec_eval, ranx, recbole, ...",
+        help="Use the metric names, definitions and policies of this tool: trec_eval, ranx, recbole, ...",
     ),
 )
 COLUMN_OPTIONS = (
@@ -173,20 +173,20 @@ COLUMN_OPTIONS = (
         "--user-col",
         multiple=True,
         metavar="NAME",
-        help="Column of user ids, in all files. In a LOG, several make a user together.  [default: user_id]",
+        help="Column of user ids in all files; several of a LOG identify users together.  [default: user_id]",
     ),
     click.option(
         "--item-col",
         metavar="NAME",
-        help="Column of item ids, in all files. In a LOG, for ties by id only.  [default: item_id]",
+        help="Column of item ids in all files. A LOG needs it for --ties id_asc and id_desc only.  [default: item_id]",
     ),
-    click.option("--rank-col", metavar="NAME", help="Column of ranks in RECS, 1 the best.  [default: rank, if there]"),
+    click.option("--rank-col", metavar="NAME", help="Column of ranks in RECS; 1 is best.  [default: rank, if present]"),
     click.option(
         "--score-col",
         metavar="NAME",
-        help="Column of scores in RECS, without ranks, or in LOG.  [default: score]",
+        help="Column of scores in LOG, or in RECS without ranks.  [default: score]",
     ),
-    click.option("--gain-col", metavar="NAME", help="Column of gains in TRUTH.  [default: gain, if there]"),
+    click.option("--gain-col", metavar="NAME", help="Column of gains in TRUTH.  [default: gain, if present]"),
     click.option("--label-col", metavar="NAME", help="Column of labels in LOG.  [default: label]"),
     click.option(
         "--target-col",
@@ -199,10 +199,12 @@ COLUMN_OPTIONS = (
         help="Column of predicted ratings in a LOG of ratings.  [with --target-col: prediction]",
     ),
 )
-WEIGHT = (click.option("--weight-col", metavar="NAME", help="Column of weights of rows in LOG."),)
+WEIGHT = (click.option("--weight-col", metavar="NAME", help="Column of row weights in LOG."),)
 GROUPS = (
-    click.option("--by", multiple=True, metavar="NAME", help="Also by the values of this column; may be repeated."),
-    click.option("--users", type=click.Path(), metavar="FILE", help="Users with columns for --by."),
+    click.option(
+        "--by", multiple=True, metavar="NAME", help="Also show results by the values of this column; may be repeated."
+    ),
+    click.option("--users", type=click.Path(), metavar="FILE", help="File of users with columns for --by."),
 )
 POLICIES = (
     click.option(
@@ -210,71 +212,79 @@ POLICIES = (
         type=click.Choice(["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]),
         default="expected",
         show_default=True,
-        help="Order of equal scores.",
+        help="Order of equal scores; expected: the mean over all their orders.",
     ),
     click.option(
         "--no-truth",
         type=click.Choice(NO_TRUTH_CHOICES),
         default="skip",
         show_default=True,
-        help="Users without a relevant item.",
+        help="Users without a relevant item: skip leaves them out, zero counts them as 0, judged only those with "
+        "rows in TRUTH, listed only those with a list.",
     ),
     click.option(
         "--no-recs",
         type=click.Choice(NO_RECS_CHOICES),
         default="zero",
         show_default=True,
-        help="Users with relevant items and no list.",
+        help="Users with relevant items and no list: zero counts them as 0, skip leaves them out.",
     ),
     click.option(
         "--one-class",
         type=click.Choice(["drop", "half", "zero", "nan", "error"]),
         default="drop",
         show_default=True,
-        help="Users with labels of one class only, in gauc.",
+        help="Users with labels of one class only, in gauc: drop leaves them out, half counts them as 0.5.",
     ),
     click.option(
         "--duplicates",
         type=click.Choice(["error", "first", "miss"]),
         default="error",
         show_default=True,
-        help="An item twice in a list.",
+        help="An item twice in a list: first removes later copies, miss counts them as misses.",
     ),
     click.option(
         "--min-gain",
         callback=_read_min_gain,
         metavar="GAIN",
-        help="Least gain or label of a relevant item, or any: all of TRUTH.  [default: above 0; in LOG, label 1]",
+        help="Smallest gain or label of a relevant item; any: all of TRUTH are relevant.  [default: above 0; in LOG, "
+        "label 1]",
     ),
     click.option("--n-items", type=click.IntRange(min=1), metavar="N", help="Number of items in the catalogue."),
     click.option(
         "--exclude",
         type=click.Path(),
         metavar="FILE",
-        help="Seen items (user, item), taken out of the lists.",
+        help="File of seen items (user, item) to remove from the lists.",
     ),
     click.option(
         "--input-format",
         type=click.Choice(FORMATS),
         default="auto",
         show_default=True,
-        help="Format of all files; auto: of each by how it begins.",
+        help="Format of all files; auto: each by its first bytes.",
     ),
 )
 
 
 def output_options(what: str) -> tuple[Callable[..., Any], ...]:
-    """Options of where a result goes and in which format."""
+    """Return the options for where a result goes and in which format."""
     printed = [name for name in FORMATS_OF[what] if name != SAVED]
     return (
-        click.option("--format", "format_", type=click.Choice(printed), help="[default: as -o ends, else table]"),
+        click.option(
+            "--format",
+            "format_",
+            type=click.Choice(printed),
+            help="Format of the result.  [default: from the ending of -o, else table]",
+        ),
         click.option(
             "-o",
             "--output",
             type=click.Path(),
             callback=_read_output,
             metavar="FILE",
-            help=f"Write the result there, as the name ends: {', '.join(endings_of(what))}; - is standard output.",
+            help=f"Write the result to FILE, in the format of its ending: {', '.join(endings_of(what))}; - is "
+            "standard output.",
         ),
     )
 
@@ -284,9 +294,9 @@ HTML = (
         "--html",
         type=click.Path(),
         metavar="FILE",
-        help="Also write a page for people: tables, charts, definitions.",
+        help="Also write an HTML page with tables, charts and definitions.",
     ),
-    click.option("--title", metavar="TEXT", help="Title of the page, or of the result in Markdown."),
+    click.option("--title", metavar="TEXT", help="Title of the HTML page or of the Markdown."),
 )
 FAIL_UNDER = (
     click.option(
@@ -294,7 +304,8 @@ FAIL_UNDER = (
         callback=_read_thresholds,
         multiple=True,
         metavar="METRIC=NUMBER",
-        help="Exit with 1 if the mean is below; not for metrics of which lower is better; may be repeated.",
+        help="Exit with 1 if the mean is below NUMBER; may be repeated. Not for metrics with a target or where lower "
+        "is better.",
         shell_complete=complete_metrics,
     ),
 )
@@ -303,13 +314,13 @@ MORE_OUTPUT = (
         "--save",
         type=click.Path(),
         metavar="FILE",
-        help="Also keep the report, with users' values, for fastrec compare, fastrec report and fastrec.load.",
+        help="Also save the report, with values per user, for fastrec compare, fastrec report and fastrec.load.",
     ),
     click.option(
         "--per-user",
         type=click.Path(),
         metavar="FILE",
-        help="Also write each user's values: .csv or .parquet.",
+        help="Also write the values per user: .csv or .parquet.",
     ),
     click.option(
         "--curves",
@@ -323,20 +334,20 @@ RESOURCES = (
         "--memory",
         callback=_read_size,
         metavar="SIZE",
-        help="Memory to keep to, as in 4GB; larger files are sorted on disk.  [default: half of it]",
+        help="Memory limit, as in 4GB; larger files are sorted on disk.  [default: half of the memory]",
     ),
     click.option(
         "--temp-dir",
         type=click.Path(exists=True, file_okay=False, writable=True),
         metavar="DIR",
-        help="Folder for what does not fit in memory.  [default: that of the system]",
+        help="Folder for temporary files.  [default: that of the system]",
     ),
-    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads to use.  [default: all cores]"),
+    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads.  [default: all cores]"),
 )
 
 
 def with_options(*groups: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    """A decorator that gives a command these options, in this order."""
+    """Return a decorator that adds these options to a command, in this order."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed([option for group in groups for option in group]):
@@ -350,11 +361,11 @@ def choose_format(options: dict[str, Any], what: str) -> None:
     """Set the output format; warn if it has no title."""
     options["format_"] = format_of(options, what)
     if options.get("title") is not None and options["html"] is None and options["format_"] not in TITLED:
-        say("fastrec: --title is not used: only pages and Markdown have a title (--html page.html, -o page.md)")
+        say("fastrec: --title has no effect: only pages and Markdown have a title (--html page.html, -o page.md)")
 
 
 def take_policies(ctx: click.Context, options: dict[str, Any]) -> None:
-    """The policies of the tool, where the command does not say them."""
+    """Set the policies of the tool in --like, except those that the command line gives."""
     from fastrec.metrics.recipes import find_recipe
 
     if options["like"] is not None:
@@ -374,16 +385,16 @@ def resources_of(options: dict[str, Any]) -> Resources:
 
 
 def names_of_metrics(options: dict[str, Any]) -> list[str]:
-    """Return the texts of the metrics that are asked for."""
+    """Return the metrics of -m as strings."""
     from fastrec.metrics.declaration import split_outside_brackets
 
     return [name for text in options["metrics"] for name in split_outside_brackets(text)]
 
 
 def planned(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str, Call]:
-    """The metrics to compute, by name: those of a log if some are usual there.
+    """Return the metrics to compute, by name. `usual` is the defaults of a log, None for lists.
 
-    Unknown names and thresholds on other metrics fail here, before any reading.
+    Unknown names and thresholds on other metrics fail here, before any file is read.
     """
     names = names_of_metrics(options)
     if options["metrics"] and not names:
@@ -391,13 +402,15 @@ def planned(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str,
     named = translated(options, names, usual)
     lists = [name for name, call in named.items() if call.metric.kind == "ranking"]
     if options["weight_col"] is not None and lists:
-        raise click.UsageError(f"--weight-col weighs rows, which metrics of lists cannot: leave out {lists[0]}")
+        raise click.UsageError(
+            f"--weight-col weighs rows, but metrics of lists have no weights of rows: leave out {lists[0]}"
+        )
     check_thresholds(options["fail_under"], named)
     return named
 
 
 def translated(options: dict[str, Any], names: list[str], usual: tuple[str, ...] | None) -> dict[str, Call]:
-    """The metrics that names stand for, as fastrec or a tool has them, at all cut-offs."""
+    """Return the metrics by name at all cut-offs, with names of fastrec or of the tool in --like."""
     from fastrec.metrics.calls import expand
     from fastrec.metrics.recipes import find_recipe
 
@@ -409,17 +422,17 @@ def translated(options: dict[str, Any], names: list[str], usual: tuple[str, ...]
 
 
 def check_named(option: str, metrics: Iterable[str], named: dict[str, Call]) -> None:
-    """An option may name only metrics that are evaluated."""
+    """Reject an option that names a metric which is not evaluated."""
     from fastrec.metrics.calls import parse
 
     known = [call.text for call in named.values()]
     for metric in metrics:
         if metric not in named and parse(metric).text not in known:
-            raise click.UsageError(f"{option} {metric}: not evaluated here; there is {some_names(list(named))}")
+            raise click.UsageError(f"{option} {metric}: the metric is not evaluated, only {some_names(list(named))}")
 
 
 def check_thresholds(thresholds: Sequence[_Threshold], named: dict[str, Call]) -> None:
-    """A floor is for metrics that are evaluated, and not for errors."""
+    """Reject a threshold for a metric that is not evaluated, or that is not better when higher."""
     from fastrec.metrics.calls import parse
 
     metrics = [threshold.metric for threshold in thresholds]
@@ -429,21 +442,21 @@ def check_thresholds(thresholds: Sequence[_Threshold], named: dict[str, Call]) -
 
 
 def refuse_floor(metric: str, call: Call | None) -> None:
-    """A floor for an error, or for a metric with a target, may pass the worse model."""
+    """Reject a floor for an error or for a metric with a target: it could pass the worse model."""
     if call is not None and call.metric.direction.kind in ("lower", "target"):
         raise click.UsageError(
             f"--fail-under {metric}: {call.metric.direction.words} is better, so a floor may fail the better model; "
-            "fastrec compare --fail-if-worse gates it"
+            "use fastrec compare --fail-if-worse"
         )
 
 
 def missed_floors(report: Report, thresholds: Sequence[_Threshold]) -> int:
-    """1 if a mean is below its threshold (or there is no mean), with a line for each; else 0."""
+    """Return 1 if a mean is absent or below its threshold, else 0; print a line for each."""
     code = 0
     for threshold in thresholds:
         mean = report[threshold.metric]
-        if not mean >= threshold.least:
+        if not mean >= threshold.minimum:
             found = "has no value" if math.isnan(mean) else f"= {mean!r}"
-            say(f"fastrec: {threshold.metric} {found}, wanted at least {threshold.least!r}")
+            say(f"fastrec: {threshold.metric} {found}, expected at least {threshold.minimum!r}")
             code = 1
     return code

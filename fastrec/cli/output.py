@@ -1,4 +1,4 @@
-"""Results of the command line as files and on standard output: the ending of a name says the format."""
+"""Results as files and on standard output; the ending of a file name sets the format."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ __all__ = [
     "write_report",
 ]
 
-Text = str | Callable[["Console"], None]  # or what draws on a console
-Forms = dict[str, Callable[[], Text]]  # by format, without the last line end
-WIDTH = 80  # of what is no terminal
+Text = str | Callable[["Console"], None]  # a string, or a function that draws on a console
+Forms = dict[str, Callable[[], Text]]  # by format, without the last newline
+WIDTH = 80  # of output that goes to no terminal
 ENDINGS = {ending: "table" if ending == ".txt" else ending.removeprefix(".") for ending in OTHER_FORMATS}
-SAVED = "fastrec"  # the format that only a file can have
+SAVED = "fastrec"  # the format that only files have
 FORMATS = ENDINGS | {f".{SAVED}": SAVED}
-FORMATS_OF = {  # what is printed: the formats that it has
+FORMATS_OF = {  # formats of each kind of result
     "report": (*ENDINGS.values(), SAVED),
     "comparison": tuple(ENDINGS.values()),
     "explanation": ("table", "json", "md"),
@@ -60,23 +60,23 @@ FILES = ("output", "save", "html", *ENDINGS_OF_OPTIONS)  # options that name a f
 
 
 def format_of(options: Mapping[str, Any], what: str) -> str:
-    """The format of the result: that of `--format`, else of the ending of `-o`; without an ending, a table."""
+    """Return the format in `--format`, else that of the ending of `-o`, else "table"."""
     if options["format_"] is not None:
         return str(options["format_"])
     output = options["output"] or ""
     if os.path.basename(output).lower() in FORMATS:
-        raise click.UsageError(f"-o {output}: a name is wanted before the ending")
+        raise click.UsageError(f"-o {output}: expected a name before the ending")
     ending = os.path.splitext(output)[1].lower()
     if ending and ending not in endings_of(what):
         raise click.UsageError(
-            f"-o {output}: the ending {ending} names no format of {with_article(what)}; "
+            f"-o {output}: {with_article(what)} has no format with the ending {ending}; "
             f"end the name in {_either(endings_of(what))}, or give --format"
         )
     return FORMATS.get(ending, "table")
 
 
 def endings_of(what: str) -> list[str]:
-    """The endings of files that a result can be written to."""
+    """Return the endings of files for a kind of result."""
     return [ending for ending, name in FORMATS.items() if name in FORMATS_OF[what]]
 
 
@@ -86,11 +86,11 @@ def _either(names: Iterable[str]) -> str:
 
 
 def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> None:
-    """Fail before the work rather than after it, and never write over an input."""
+    """Reject outputs that cannot be written or would overwrite an input, before any work."""
     for option in FILES:
         if options.get(option) in ("", "-"):
-            found = "standard output, which only -o writes to" if options[option] else "an empty name"
-            raise click.UsageError(f"--{option.replace('_', '-')}: a file name is wanted, found {found}")
+            found = "standard output, which only -o can write to" if options[option] else "an empty name"
+            raise click.UsageError(f"--{option.replace('_', '-')}: expected a file name, found {found}")
     for option, endings in ENDINGS_OF_OPTIONS.items():
         path = options.get(option)
         if path is not None and not path.lower().endswith(endings):
@@ -104,16 +104,16 @@ def check_outputs(inputs: Sequence[str | None], options: Mapping[str, Any]) -> N
             continue
         real = os.path.realpath(path)
         if real in taken and (os.path.isfile(real) or not os.path.exists(real)):
-            raise click.UsageError(f"{path} would be written over {taken[real]}")
+            raise click.UsageError(f"{path} would overwrite {taken[real]}")
         if not os.path.isdir(os.path.dirname(real)):
-            raise click.UsageError(f"{path}: there is no folder {os.path.dirname(real)}")
+            raise click.UsageError(f"{path}: the folder {os.path.dirname(real)} does not exist")
         if os.path.isdir(real):
-            raise click.UsageError(f"{path}: is a folder; a file name is wanted")
+            raise click.UsageError(f"{path} is a folder, expected a file name")
         taken[real] = path
 
 
 def save_report(report: Report, options: Mapping[str, Any]) -> None:
-    """Save the report wherever the options ask for it."""
+    """Save the report to the files that the options name for it."""
     if options.get("save") is not None:
         report.save(options["save"])
     if options["format_"] == SAVED:
@@ -121,7 +121,7 @@ def save_report(report: Report, options: Mapping[str, Any]) -> None:
 
 
 def write_report(report: Report, options: Mapping[str, Any]) -> None:
-    """All that the options ask for but saved reports, what is printed last."""
+    """Write everything that the options ask for, except saved reports; print last."""
     listed = [f"- {html.markdown_text(line)}" for line in counts(report)]
     own: Forms = {
         "table": lambda: lambda console: draw_report(console, report),
@@ -131,7 +131,7 @@ def write_report(report: Report, options: Mapping[str, Any]) -> None:
 
 
 def write_comparison(found: Comparison, reports: Mapping[str, Report], options: Mapping[str, Any]) -> None:
-    """All that the options ask for, what is printed last."""
+    """Write everything that the options ask for; print last."""
     tables, notes = tables_of_comparison(found, reports), [*legend_of(found, reports), *warning_lines(found.warnings)]
     own: Forms = {
         "table": lambda: lambda console: draw_comparison(console, found, reports),
@@ -141,7 +141,7 @@ def write_comparison(found: Comparison, reports: Mapping[str, Report], options: 
 
 
 def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
-    """What the options ask for."""
+    """Write an explanation in the format of the options."""
     forms: Forms = {
         "table": lambda: lambda console: draw_explanation(console, why),
         "json": lambda: why.to_json(indent=2),
@@ -151,7 +151,7 @@ def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
 
 
 def _write(found: Report | Comparison, own: Forms, options: Mapping[str, Any]) -> None:
-    """The page, and the form that is printed: one that is drawn for the terminal, or one that the result has itself."""
+    """Write the HTML page and the result; `own` has the formats that the command line makes itself."""
     title = {} if options["title"] is None else {"title": options["title"]}
     if options["html"] is not None:
         found.to_html(options["html"], **title)
@@ -177,7 +177,7 @@ def _heading(options: Mapping[str, Any]) -> list[str]:
 
 
 def emit(text: Text, output: str | None) -> None:
-    """Write a text, or what a function draws on a console, to a file or to standard output."""
+    """Write a string, or what a function draws on a console, to a file or to standard output."""
     if callable(text) and output is None and sys.stdout.isatty():
         text(console(sys.stdout))
         return
@@ -190,11 +190,11 @@ def emit(text: Text, output: str | None) -> None:
         sys.stdout.flush()
         return
     with atomic_write(output) as stream:
-        stream.write(text.encode(errors="backslashreplace"))  # no file can hold an unpaired surrogate
+        stream.write(text.encode(errors="backslashreplace"))  # UTF-8 has no unpaired surrogates
 
 
 def console(stream: IO[str]) -> Console:
-    """A console; if the stream is no terminal, without colours and 80 wide whatever the environment says."""
+    """Return a console; without a terminal it has no colours and 80 columns, whatever the environment says."""
     from rich.console import Console
 
     if stream.isatty():
@@ -203,7 +203,7 @@ def console(stream: IO[str]) -> Console:
 
 
 def csv_text(columns: list[str], rows: Iterable[dict[str, Any]]) -> str:
-    """Rows as CSV; NaN is empty."""
+    """Return rows as CSV; NaN is empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()

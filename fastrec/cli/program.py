@@ -1,4 +1,4 @@
-"""The program `fastrec`: its commands, and how it ends."""
+"""The program `fastrec`: its commands and its entry point."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["about", "compare", "evaluate", "explain", "main", "program"]
 def main() -> None:
     """Entry point of the `fastrec` command."""
     warnings.showwarning = lambda message, *_, **__: say_warning(str(message))
-    if hasattr(sys.stdout, "reconfigure"):  # where a sign cannot be shown, "?" is better than an error
+    if hasattr(sys.stdout, "reconfigure"):  # "?" for a character that the terminal cannot show, not an error
         sys.stdout.reconfigure(errors="replace")
     end_on_signals()
-    os.environ.setdefault("FASTREC_NOTICE", "1")  # compilation is told of where stderr is no terminal, too
+    os.environ.setdefault("FASTREC_NOTICE", "1")  # announce compilation even where stderr is no terminal
     program(prog_name="fastrec")

@@ -1,4 +1,4 @@
-"""Standard input in the place of a file, as `-`: kept in a temporary file while it is evaluated."""
+"""Standard input in place of a file (`-`), kept in a temporary file while the command runs."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ NAME = "standard input"
 
 
 class Inputs(NamedTuple):
-    """Paths by what they are of, and where standard input lies if one of them asks for it."""
+    """Paths by argument or option, and the temporary file of standard input, if any."""
 
     paths: dict[str, str | None]
     kept: str | None = None
 
     def shown(self, text: str) -> str:
-        """A text that calls the temporary file what it is."""
+        """Return a string that names the temporary file as standard input."""
         return text if self.kept is None else text.replace(self.kept, NAME)
 
 
 @contextlib.contextmanager
 def open_inputs(paths: Mapping[str, str | None], folder: str | None) -> Iterator[Inputs]:
-    """The paths, one of which may be `-`, while the block reads them; `folder` is where temporary files go."""
+    """Open paths, one of which may be `-`, for a `with` block; `folder` is for the temporary file."""
     asked = [name for name, path in paths.items() if path == MARK]
     if not asked:
         yield Inputs(dict(paths))
         return
     if len(asked) > 1:
         raise click.UsageError(
-            f"{' and '.join(asked)} are both -: standard input is read once; give a file for the other"
+            f"{' and '.join(asked)} are both -, but standard input can be read only once: give a file for the other"
         )
     if sys.stdin.isatty():
-        raise click.UsageError(f"{asked[0]} is -, and nothing is piped in: cat rows.csv | fastrec ...")
+        raise click.UsageError(f"{asked[0]} is -, but nothing is piped in: try cat rows.csv | fastrec ...")
     with temporary_folder(folder) as place:
         kept = os.path.join(place, "standard-input")
         with open(kept, "wb") as file:

@@ -717,7 +717,7 @@ def test_nothing_is_written_over_a_file_of_a_folder(write, tmp_path):
     write(TRUTH, "truth.csv")
     for path in ("logs", "logs/*"):
         found = command(tmp_path, "evaluate", path, "truth.csv", "-m", "mrr", "-o", "logs/../logs/a.csv")
-        assert found.returncode == 2 and "logs/../logs/a.csv would be written over logs/a.csv" in found.stderr
+        assert found.returncode == 2 and "logs/../logs/a.csv would overwrite logs/a.csv" in found.stderr
     assert (tmp_path / "logs" / "a.csv").read_text() == LISTS
 
 

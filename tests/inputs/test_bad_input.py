@@ -824,23 +824,23 @@ COMPARE = ("compare", "a=gone.csv", "b=gone.csv", "--truth", "gone.csv", "-m", "
 COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "a metric that is not compared": (
         (*COMPARE, "--baseline", "a", "--fail-if-worse", "ndcg@10"),
-        "--fail-if-worse ndcg@10: not evaluated here; there is ndcg@5, mrr",
+        "--fail-if-worse ndcg@10: the metric is not evaluated, only ndcg@5, mrr",
     ),
     "a metric that is none": (
         (*COMPARE, "--baseline", "a", "--fail-if-worse", "ndgc@5"),
         "unknown metric 'ndgc'; did you mean 'ndcg'?",
     ),
-    "a baseline that is none": ((*COMPARE, "--baseline", "old"), "--baseline old: none of the systems a, b"),
+    "a baseline that is none": ((*COMPARE, "--baseline", "old"), "--baseline old is not one of the systems a, b"),
     "a level that is none": ((*COMPARE, "--level", "95"), "level must lie between 0 and 1, both excluded, not 95.0"),
     "no rounds": ((*COMPARE, "--rounds", "0"), "--rounds must be a whole number from 1 to 10000000, found 0"),
     "a negative seed": ((*COMPARE, "--seed", "-1"), "seed must be a whole number from 0 to 18446744073709551615"),
     "a metric of a log": (
         ("compare", "a=gone.csv", "b=gone.csv", "-m", "auc", "--baseline", "a", "--fail-if-worse", "gauc"),
-        "--fail-if-worse gauc: not evaluated here; there is auc",
+        "--fail-if-worse gauc: the metric is not evaluated, only auc",
     ),
     "a threshold on another metric": (
         ("evaluate", "gone.csv", "gone.csv", "-m", "mrr", "--fail-under", "ndcg@5=0.1"),
-        "--fail-under ndcg@5: not evaluated here; there is mrr",
+        "--fail-under ndcg@5: the metric is not evaluated, only mrr",
     ),
     "a tool that is none": (("evaluate", "gone.csv", "gone.csv", "--like", "trec"), "--like trec is no tool"),
     "a metric that no side knows": (("explain", "zzz", "gone.csv", "gone.csv"), "unknown metric 'zzz'"),

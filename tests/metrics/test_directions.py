@@ -412,7 +412,7 @@ def test_the_gate_of_a_metric_without_a_direction(own: Any, tmp_path: Path) -> N
         "listed",
     )
     assert result.exit_code == 2
-    assert "--fail-if-worse listed: neither higher nor lower values of it are declared better" in result.stderr
+    assert "--fail-if-worse listed: the metric declares neither higher nor lower values as better" in result.stderr
 
 
 def test_a_floor_for_an_error_is_refused(logs: list[str]) -> None:
