@@ -1,4 +1,4 @@
-"""Systems weighed against each other on the same users."""
+"""Comparison of systems on the same users."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["compare"]
 
 MISSING = ("drop", "zero", "error")
 NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
-TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # what the truth alone decides
-    "rows of it": lambda report: report.data.get("truth_rows"),
-    "rows of it that are not relevant": lambda report: report.data.get("truth_rows_not_relevant"),
+TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # counts that depend on the truth alone
+    "rows": lambda report: report.data.get("truth_rows"),
+    "rows that are not relevant": lambda report: report.data.get("truth_rows_not_relevant"),
     "users with a relevant item": lambda report: report.users["total"] - report.users.get("no_truth", 0),
-    "rows of it with gains": lambda report: report.data.get("truth_rows_with_gains"),
-    "copies in it": lambda report: report.data.get("duplicates_in_truth"),
+    "rows with gains": lambda report: report.data.get("truth_rows_with_gains"),
+    "duplicates": lambda report: report.data.get("duplicates_in_truth"),
 }
 
 
@@ -51,86 +51,88 @@ def compare(
     missing: Missing = "drop",
     progress: Callable[[int, int], Any] | None = None,
 ) -> Comparison:
-    r"""Weigh systems that were evaluated on the same users: which differences are real, for whom, by how much.
+    r"""Compare systems evaluated on the same users: test the mean differences, overall and by group.
 
     Parameters
     ----------
-    reports : {name: report}, two or more, each with values of users: ``evaluate(..., per_user=True)``
-        Users are paired by id, never by position where they have ids. Settings of all reports must be the same. A
-        warning says where counts show that the truth differs: rows, those relevant or with gains, users. Truths that
-        differ in items only go unnoticed.
-    baseline : the system that all others are compared with; by default every pair is compared, the later with the
-        earlier
-    metrics : by default all that every report has and that can be compared: means of users' values, and metrics with a
+    reports : {name: report}, two or more, each with values per user: ``evaluate(..., per_user=True)``
+        Users with ids are paired by id, others by position. All reports must have the same settings. A warning says
+        if the truths differ in the number of users or rows, or of rows that are relevant or have gains. A difference in
+        items alone goes unnoticed.
+    baseline : the system to compare all others with; by default every pair is compared, the later with the earlier
+    metrics : by default all metrics in every report that can be compared: means of users' values, and metrics with a
         target; `Comparison.left_out` names the others
-    test : of the mean difference, two-sided, on users
-        ``randomization`` (signs of the differences drawn ``n_rounds`` times; Fisher 1935): p = (b + 1) / (B + 1), or
-        exactly if there are no more signs than rounds, and at most 65,536; ``bootstrap`` (users drawn with replacement;
-        Efron 1979); ``t`` (Student 1908); ``wilcoxon`` (1945), of signed ranks, which asks whether differences are
-        symmetric around 0. These two need SciPy. A user whose values are equal to 2^-40 of themselves is a tie, as
-        rounding makes no wins; tests weigh differences to 2^-40 of the largest value of the others.
-    correction : for the rows over all users together, and for those of each grouping: ``holm`` (1979), ``bonferroni``,
-        ``bh`` (Benjamini & Hochberg 1995: the share of false findings), ``none``
-    level : of intervals: percentiles for ``bootstrap``, Student's for ``t``, else normal
+    test : two-sided test of the mean difference over users
+        ``randomization`` (Fisher 1935) draws the signs of the differences ``n_rounds`` times: p = (b + 1) / (B + 1). It
+        tries all signs, for an exact p, if these are at most ``n_rounds`` and 65,536. ``bootstrap`` (Efron 1979) draws
+        users with replacement. ``t`` is the test of Student (1908). ``wilcoxon`` (1945) tests by signed ranks whether
+        differences are symmetric around 0. ``t`` and ``wilcoxon`` need SciPy. Values of a user that are equal to 2^-40
+        of themselves are a tie, so rounding makes no wins. Tests round differences to 2^-40 of the largest value of the
+        other users.
+    correction : of p-values, over all users together and within each grouping: ``holm`` (1979), ``bonferroni``, ``bh``
+        (Benjamini & Hochberg 1995: false discovery rate), ``none``
+    level : of intervals: percentiles for ``bootstrap``, Student's t for ``t``, else normal
     n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads, and for any order
-        of users who have ids
-    missing : users counted on one side only: ``drop``, the default, ``zero`` (0 on the other side; not for metrics of
-        which 0 may be a good value: errors, and those with a target) or ``error``
+        of users with ids
+    missing : users counted on one side only: ``drop``, the default, leaves them out; ``zero`` counts them as 0 on the
+        other side, except for errors and metrics with a target, where 0 may be good; ``error`` raises
     progress : called as progress(rows done, rows)
 
-    Each metric declares its direction: higher values are better, or lower ones, or those nearer to a target t, or
-    neither. With a target, compare takes each user's distance \|x - t\| in place of the value x. A metric with a target
-    may be a ratio of sums, as ``calibration`` over all rows is (t = 1). It has no values of users to pair. Its
-    difference is \|mean - t\| - \|baseline mean - t\|. The interval and the p-value are normal, with the sum of the two
-    standard errors. No dependence between the systems makes the standard error larger, so the test may miss a small
-    difference, but does not invent one; ``test`` is not used. A metric without a direction has no verdict.
+    Each metric declares its direction: higher, lower or neither is better, or nearer to a target t. With a target,
+    compare takes each user's distance \|x - t\| in place of the value x. A metric with a target may be a ratio of sums,
+    without values per user to pair, such as ``calibration`` over all rows (t = 1). Its difference is
+    \|mean - t\| - \|baseline mean - t\|. The interval and the p-value are normal, with the sum of the two standard
+    errors, and ``test`` is not used. No dependence between the systems makes the standard error larger: the test may
+    miss a small difference, but does not invent one. A metric without a direction has no verdict.
 
     Returns
     -------
     Comparison
-        A row per metric and pair; where all reports have groups, also within each group.
+        A row per metric and pair, also within each group if all reports have groups.
 
     Raises
     ------
     InputError, InputTypeError
-        If a report has no values of users, settings differ, ids do not match, or a metric cannot be compared.
+        If a report has no values per user, settings differ, ids do not match, or a metric cannot be compared.
     """
     systems = _check_reports(reports)
-    doubts = _doubts(systems)
+    doubts = _truth_warnings(systems)
     warn(doubts)
     check_progress(progress)
     settings: dict[str, Any] = {"baseline": baseline, "test": test, "correction": correction, "level": level}
     settings |= {"n_rounds": n_rounds, "seed": seed, "missing": missing}
     _check_settings(settings, systems)
-    weighing = PairedValues(systems, settings, resolve_threads(n_threads))
-    wanted, left_out = _choose_metrics(systems, metrics, weighing.why_not)
+    paired = PairedValues(systems, settings, resolve_threads(n_threads))
+    wanted, left_out = _choose_metrics(systems, metrics, paired.why_not)
     pairs = [(later, earlier) for earlier, later in itertools.combinations(systems, 2)]
     if baseline is not None:
         pairs = [(name, baseline) for name in systems if name != baseline]
-    tables: dict[str | None, list[tuple[str | None, Any]]] = {None: [(None, None)], **weighing.segments()}
+    tables: dict[str | None, list[tuple[str | None, Any]]] = {None: [(None, None)], **paired.segments()}
     n_rows, done = len(wanted) * len(pairs) * sum(map(len, tables.values())), itertools.count(1)
     found: dict[str | None, tuple[ComparisonRow, ...]] = {}
     for grouping, segments in tables.items():
         rows = []
         for metric, pair, segment in itertools.product(wanted, pairs, segments):
-            rows.append(weighing.row(metric, *pair, *segment))
+            rows.append(paired.row(metric, *pair, *segment))
             if progress is not None:
                 progress(next(done), n_rows)
         corrected = correct([row.p_value for row in rows], correction)
-        found[grouping] = tuple(_judged(row, p, settings["level"]) for row, p in zip(rows, corrected, strict=True))
+        found[grouping] = tuple(
+            _with_verdict(row, p, settings["level"]) for row, p in zip(rows, corrected, strict=True)
+        )
     overall = found.pop(None)
     warnings = _warnings_of(systems)
     by_group = {str(name): rows for name, rows in found.items()}
     return Comparison(overall, by_group, settings, left_out, (*warnings, *doubts))
 
 
-def _judged(row: ComparisonRow, p_corrected: float, level: float) -> ComparisonRow:
+def _with_verdict(row: ComparisonRow, p_corrected: float, level: float) -> ComparisonRow:
     verdict = Direction(row.direction, row.target).verdict(row.difference, p_corrected, alpha(level))
     return row._replace(p_corrected=p_corrected, verdict=verdict)
 
 
 def _check_reports(reports: Any) -> dict[str, Report]:
-    """Two reports or more with values of users and the same settings."""
+    """Return the reports if they are two or more, with values per user and the same settings."""
     named = isinstance(reports, Mapping) and all(isinstance(name, str) for name in reports)
     if not named or isinstance(reports, Report):
         kind = type(reports).__name__
@@ -141,7 +143,7 @@ def _check_reports(reports: Any) -> dict[str, Report]:
         if not isinstance(report, Report):
             raise InputTypeError(f"reports[{name!r}] must be a Report, found {type(report).__name__}")
         if not report.has_values:
-            raise InputError(f"the report of {name} has no values of users: evaluate(..., per_user=True)")
+            raise InputError(f"the report of {name} has no values per user: evaluate(..., per_user=True) keeps them")
     (first, one), *others = reports.items()
     for name, other in others:
         for setting in sorted({*one.settings, *other.settings} - set(NAMES_OF_TOOL)):
@@ -154,19 +156,19 @@ def _check_reports(reports: Any) -> dict[str, Report]:
     return dict(reports)
 
 
-def _doubts(systems: Mapping[str, Report]) -> list[str]:
-    """What the reports together say against the numbers."""
+def _truth_warnings(systems: Mapping[str, Report]) -> list[str]:
+    """Return a warning if the truths of the reports differ."""
     if any("truth_rows" not in report.data for report in systems.values()):
-        return []  # logs, whose rows may be others in each
+        return []  # logs, which may have different rows
     for what, count_of in TRUTH_COUNTS.items():
         found = {name: n for name, report in systems.items() if (n := count_of(report)) is not None}
         if len(set(found.values())) > 1:
-            return [f"the truth differs: {what} are {listed_names(found)}"]
+            return [f"the truth differs in the number of {what}: {listed_names(found)}"]
     return []
 
 
 def _warnings_of(systems: Mapping[str, Report]) -> list[str]:
-    """The warnings of all reports, each once with the systems that it is about."""
+    """Return the warnings of all reports, each once, with its systems."""
     about: dict[str, list[str]] = {}
     for name, report in systems.items():
         for line in report.warnings:
@@ -175,26 +177,27 @@ def _warnings_of(systems: Mapping[str, Report]) -> list[str]:
 
 
 def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> None:
-    """Whether every argument can be; numbers become those of Python."""
+    """Reject invalid arguments, and turn numbers into those of Python."""
     for name, choices in (("test", TESTS), ("correction", CORRECTIONS), ("missing", MISSING)):
         check_choice(name, settings[name], choices)
     baseline = settings["baseline"]
     if baseline is not None and (not isinstance(baseline, str) or baseline not in systems):
-        raise InputError(f"baseline={shown(settings['baseline'])} is none of the reports: {some_names(list(systems))}")
+        raise InputError(f"baseline={shown(baseline)} is not one of the reports {some_names(list(systems))}")
     settings |= check_resampling(*(settings[name] for name in ("level", "n_rounds", "seed")))
 
 
 def _choose_metrics(
     systems: Mapping[str, Report], metrics: str | Iterable[str] | None, why_not: Callable[[str], str]
 ) -> tuple[list[str], dict[str, str]]:
-    """The metrics to compare, canonical, and why others are not."""
+    """Return the canonical metrics to compare, and why others are left out."""
     first, *others = systems.values()
     if metrics is None:
         shared = [metric for metric in first if all(metric in other for other in others)]
         left_out = {metric: why for metric in shared if (why := why_not(metric))}
         if len(left_out) == len(shared):
-            named = "; ".join(f"{metric} {why}" for metric, why in left_out.items())
-            raise InputError(f"the reports have no metric in common that can be compared: {named or 'none is in all'}")
+            reasons = "; ".join(f"{metric} {why}" for metric, why in left_out.items())
+            why = reasons or "no metric is in all of them"
+            raise InputError(f"the reports share no metric that can be compared: {why}")
         return [metric for metric in shared if metric not in left_out], left_out
     single = isinstance(metrics, str) or not isinstance(metrics, Iterable)
     asked = [metrics] if single else listed_in_order(metrics, "metrics")

@@ -1,4 +1,4 @@
-"""The result of a comparison: a row for each metric and pair of systems."""
+"""Result of a comparison, with a row for each metric and pair of systems."""
 
 from __future__ import annotations
 
@@ -45,29 +45,29 @@ Correction = Literal["holm", "bonferroni", "bh", "none"]
 Missing = Literal["drop", "zero", "error"]
 SEGMENT = ("grouping", "group")
 RESAMPLING = ("randomization", "bootstrap")
-OF_USERS = "difference, interval, test, wins and losses are of each user's distance to it"
-OF_SUMS = (
-    "a ratio of sums: the difference is that of the two distances to it; interval and p are normal, with the sum of "
-    "both standard errors, the most that it can be"
+MEAN_NOTE = "difference, interval, test, wins and losses use each user's distance to it"
+RATIO_NOTE = (
+    "a ratio of sums: the difference is between the two distances to it; interval and p are normal, with the sum of "
+    "both standard errors, which is an upper bound"
 )
 
 
 class ComparisonRow(NamedTuple):
-    """One metric of one system against another.
+    """Comparison of one metric between a system and a baseline.
 
-    metric, system, baseline : what is compared.
-    mean, baseline_mean : over the users that are compared.
-    difference : mean - baseline_mean; of a metric with a target the difference of the distances to it, see `compare`.
-    low, high : its interval.
-    p_value : the chance of a difference as large where there is none, two-sided.
-    p_corrected : the same for all rows of the table together.
+    metric, system, baseline : names.
+    mean, baseline_mean : over the compared users.
+    difference : mean - baseline_mean; for a metric with a target the difference of the distances to it, see `compare`.
+    low, high : interval of the difference.
+    p_value : two-sided: the chance of a difference as large if there is none.
+    p_corrected : p_value corrected for all rows of the table.
     wins, ties, losses : users for whom the system is better, as good and worse. All are None for a ratio of sums; wins
         and losses are None for a metric without a direction.
-    users : users that are compared.
-    unpaired : users counted on one side only, which are left out or count as 0 there, as ``missing`` says.
-    detectable : the smallest true difference that would have been found with a chance of 80 %.
+    users : users compared.
+    unpaired : users counted on one side only; ``missing`` leaves them out or counts them as 0 on the other side.
+    detectable : the smallest true difference that would be found with a chance of 80 %.
     grouping, group : the segment; None for all users.
-    direction, target : which values of the metric are better: "higher", "lower", those nearer to a "target", "none".
+    direction, target : better values of the metric: "higher", "lower", nearer to a "target", or "none".
     verdict : "better", "worse" or "not clear", by the direction and the corrected p-value; None without either.
     """
 
@@ -96,13 +96,13 @@ class ComparisonRow(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What `compare` returns.
+    """Result of `compare`: differences between systems, with intervals and tests.
 
     rows : over all users, metric by metric.
-    segments : the same within each group, {grouping: rows}; corrected for each grouping on its own.
+    segments : rows within each group, {grouping: rows}; p-values are corrected within each grouping.
     settings : test, correction, level, n_rounds, seed, missing, baseline.
     left_out : {metric: why it is not compared}.
-    warnings : each reason to doubt the numbers, a sentence each: those of the reports, named, and of the comparison.
+    warnings : reasons to doubt the numbers: those of each report, with its name, and those of the comparison.
 
     Examples
     --------
@@ -123,25 +123,25 @@ class Comparison:
     warnings: tuple[str, ...] = ()
 
     def all_rows(self) -> Iterator[ComparisonRow]:
-        """Rows over all users, then those of segments."""
+        """Iterate over the rows over all users, then those of segments."""
         return itertools.chain(self.rows, *self.segments.values())
 
     def is_significant(self, row: ComparisonRow) -> bool:
-        """Whether the corrected p-value is at most 1 - level."""
+        """Return whether the corrected p-value is at most 1 - level."""
         if not isinstance(row, ComparisonRow):
             raise InputTypeError(f"row must be a ComparisonRow, one of `rows`, found {shown(row)}")
         return row.p_corrected <= alpha(self.settings["level"])
 
     def __repr__(self) -> str:
-        """An aligned table of the rows over all users, and how it was made; * marks what is significant."""
+        """Return an aligned table of the rows over all users, with notes; * marks significant rows."""
         return "\n".join([*aligned(self._table()), *map(one_line, self._lines(self._legend(self.rows)))])
 
     def _repr_html_(self) -> str:
-        """The same as the text form, as an HTML table for notebooks."""
+        """Return the table and the notes as HTML for notebooks."""
         return as_html(self._table(), self._lines(self._legend(self.rows)))
 
     def _table(self) -> list[list[str]]:
-        """The cells of the shown table, its head first."""
+        """Return the cells of the printed table, its head first."""
         head = ["metric", "system", "mean", "baseline", "mean", "difference", "interval", "p", "corrected"]
         return [[*head, "wins", "ties", "losses"], *map(self._cells, self.rows)]
 
@@ -152,7 +152,7 @@ class Comparison:
         return [row.metric, *means, *gap, *p_values, *map(count, (row.wins, row.ties, row.losses))]
 
     def notes(self) -> list[str]:
-        """How the numbers were made, which values are better, and what was left out, a line each."""
+        """Return lines on the test, the users, the directions of metrics, and what was left out."""
         settings = self.settings
         rounds = f", {settings['n_rounds']:,} rounds, seed {settings['seed']}"
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
@@ -165,11 +165,11 @@ class Comparison:
         if any(row.users and math.isnan(row.low) for row in self.all_rows()):
             notes.append("no interval and no p-value where too few users are compared")
         if self.segments:
-            notes.append(f"segments: {', '.join(self.segments)}; p-values of each are corrected on their own")
+            notes.append(f"segments: {', '.join(self.segments)}; p-values are corrected within each")
         return [*notes, *self._directions(), *(f"{metric}: {why}" for metric, why in self.left_out.items())]
 
     def _directions(self) -> Iterator[str]:
-        """Lines on metrics of which higher values are not simply better."""
+        """Return lines on metrics where higher is not simply better."""
         rows = {row.metric: row for row in self.rows}
         if lower := [metric for metric, row in rows.items() if row.direction == "lower"]:
             yield f"lower is better: {', '.join(lower)}"
@@ -178,24 +178,24 @@ class Comparison:
             if row.direction == "none":
                 yield f"{words}, so there is no verdict"
             elif row.target is not None:
-                yield f"{words}; {OF_SUMS if row.ties is None else OF_USERS}"
+                yield f"{words}; {RATIO_NOTE if row.ties is None else MEAN_NOTE}"
 
     def _legend(self, rows: Iterable[ComparisonRow] | None = None) -> list[str]:
-        """The notes, and what * means where one of the rows has it; by default any row."""
+        """Return the notes, with the meaning of * if one of the rows, by default any row, has it."""
         marked = any(self.is_significant(row) for row in (self.all_rows() if rows is None else rows))
         return [*self.notes(), *([meaning_of_mark(self.settings["level"])] if marked else [])]
 
     def _lines(self, notes: Iterable[str]) -> list[str]:
-        """The notes and the warnings."""
+        """Return the notes and the warnings."""
         return [*notes, *warning_lines(self.warnings)]
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One dict per row, over all users and by segment; "grouping" and "group" only where there are segments."""
+        """Return a dict per row, over all users and by segment; "grouping" and "group" only with segments."""
         rows = [row._asdict() for row in self.all_rows()]
         return rows if self.segments else [{name: row[name] for name in row if name not in SEGMENT} for row in rows]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data that JSON can hold (schema 1); NaN is None."""
+        """Return everything as plain data for JSON (schema 1); NaN is None."""
         document: dict[str, Any] = plain_data(
             {
                 "schema": 1,
@@ -210,15 +210,15 @@ class Comparison:
         return document
 
     def to_json(self, indent: int | None = None) -> str:
-        """`to_dict` as strict JSON text; floats keep all their digits."""
+        """Return `to_dict` as strict JSON; floats keep all their digits."""
         return dump_json(self.to_dict(), indent=indent)
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """`to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed."""
+        """Return `to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed."""
         return as_frame(self.to_rows(), kind)
 
     def to_markdown(self) -> str:
-        """The rows over all users, and by segment, as Markdown tables; * marks what is significant.
+        """Return the rows over all users and by segment as Markdown tables; * marks significant rows.
 
         >>> truth = [[1], [2], [3], [4]]
         >>> a = fastrec.evaluate([[1], [2], [3], [4]], truth, "mrr", per_user=True)
@@ -237,27 +237,27 @@ class Comparison:
         return as_markdown(self._tables(), self._lines(self._legend()))
 
     def to_latex(self) -> str:
-        """The tables of `to_markdown` for LaTeX, with the rules of the package booktabs; notes are comments."""
+        """Return the tables of `to_markdown` as LaTeX, for the package booktabs; notes are comments."""
         return as_latex(self._tables(), self._lines(self._legend()))
 
     def _tables(self) -> list[Table]:
         return compared(self.to_rows(), float(self.settings["level"]))
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Comparison") -> str | None:
-        """A page for people: one HTML file that needs nothing else, no network and no library.
+        """Return or write an HTML page: one file that needs no network and no library.
 
-        It holds every difference with its interval drawn, whether it is better, worse or not clear, segments, the
-        table of all pairs where there is no baseline, definitions, settings and what is not compared. Of very many
-        rows of segments those with the smallest corrected p-values are kept, which the caption says.
+        It shows every difference with its interval and verdict, segments, definitions, settings and the metrics not
+        compared. Without a baseline it also shows a table of all pairs. If segments have very many rows, it keeps those
+        with the smallest corrected p-values, and the caption says so.
 
         Parameters
         ----------
-        path : where to write it; the file appears only when it is complete. By default the text is returned.
-        title : of the page.
+        path : file to write; it appears only when it is complete. By default the page is returned.
+        title : title of the page.
 
         Returns
         -------
-        The text of the page, or None where it was written.
+        The page as a string, or None if it was written to a file.
         """
         rows, level = self.to_rows(), float(self.settings["level"])
         left_out = Table("Not compared", ["metric", "why"], list(self.left_out.items()), 2)
@@ -277,20 +277,20 @@ class Comparison:
 
         Parameters
         ----------
-        metric : one of those that are compared; by default all of them, in a new figure
+        metric : a compared metric; by default all of them, in a new figure
         ax : matplotlib axes, optional
             Where to draw the one metric; a new figure by default.
 
         Returns
         -------
-        The axes of the metric; an array of axes (n_metrics,) without one.
+        The axes of the metric; without `metric`, an array of axes (n_metrics,).
 
         Raises
         ------
         MissingExtraError
             If matplotlib is not installed.
         InputError, InputTypeError
-            If the metric is not compared, `ax` is something else, or `ax` is given for several metrics.
+            If the metric is not compared, `ax` is not matplotlib axes, or `ax` is given for several metrics.
         """
         from fastrec.show.plots import draw_differences
 
@@ -299,6 +299,6 @@ class Comparison:
             check_text("metric", metric)
         wanted = metric if metric is None or metric in metrics else parse(metric).text
         if wanted is not None and wanted not in metrics:
-            raise InputError(f"{metric!r} is not compared here, but {some_names(metrics)} are")
+            raise InputError(f"{metric!r} is not compared here, only {some_names(metrics)}")
         marked = [(row._asdict(), self.is_significant(row)) for row in self.rows]
         return draw_differences(marked, metrics, wanted, ax)

@@ -29,14 +29,14 @@ __all__ = ["PairedValues", "listed_names"]
 
 
 Array = np.ndarray[Any, Any]
-NO_MEAN = "is no plain mean of users' values, which is what is compared"
-OF_EACH_USER = {"average": "user", "weight": "equal"}  # options with which a metric is such a mean
-NO_VALUES = "has no value of a user, which is what is compared"
-KINDS = {"i": "integers", "u": "integers", "U": "texts"}
+NO_MEAN = "is not a plain mean of users' values, which compare needs"
+PLAIN_MEAN_OPTIONS = {"average": "user", "weight": "equal"}  # options that make a metric such a mean
+NO_VALUES = "has no values per user, which compare needs"
+KINDS = {"i": "integers", "u": "integers", "U": "strings"}
 
 
 class PairedValues:
-    """Pairs of systems on users in one order, which does not depend on how any report has them."""
+    """Values of users under each system, all in the same order of users."""
 
     def __init__(self, systems: Mapping[str, Report], settings: Mapping[str, Any], n_threads: int) -> None:
         self._systems, self._settings, self._n_threads = systems, settings, n_threads
@@ -46,13 +46,13 @@ class PairedValues:
         self._values = functools.lru_cache(maxsize=len(systems))(self._values_of)
 
     def _values_of(self, system: str, metric: str) -> Array:
-        """The value of each user, NaN where it has none."""
+        """Return the value of each user, NaN for users without one."""
         values = np.full(self._n_users, math.nan)
         values[self._places[system]] = self._systems[system].per_user[metric]
         return values
 
     def segments(self) -> dict[str | None, list[tuple[str | None, Any]]]:
-        """The groupings that all reports have, and the groups of each."""
+        """Return the groupings that all reports have, and the groups of each."""
         first, *others = self._systems.values()
         found: dict[str | None, list[tuple[str | None, Any]]] = {}
         for name in first.labels:
@@ -61,16 +61,16 @@ class PairedValues:
                 order = np.argsort(codes, kind="stable")
                 ends = np.searchsorted(codes[order], np.arange(len(labels) + 1))
                 found[name] = [(name, label) for label in labels]
-                parts = np.split(order, ends)[1:-1]  # who has no label comes first
+                parts = np.split(order, ends)[1:-1]  # users without a label come first
                 self._inside |= dict(zip(found[name], parts, strict=True))
         return found
 
     def _join_labels(self, grouping: str) -> tuple[list[str | int], Array]:
-        """The groups, and each user's, by position; a user must be in the same everywhere."""
+        """Return the groups, and the group of each user, which must be the same in all reports."""
         own = {name: report.labels[grouping] for name, report in self._systems.items()}
         kinds = {KINDS.get(labels.dtype.kind, "objects") for labels in own.values()}
         if len(kinds) > 1 or "objects" in kinds:
-            raise InputError(f"the labels of groups[{grouping!r}] must be all integers or all texts")
+            raise InputError(f"the labels of groups[{grouping!r}] must be all integers or all strings")
         distinct, codes = np.unique(np.concatenate(list(own.values())), return_inverse=True)
         joined = np.full(self._n_users, -1)
         for name, part in zip(own, _split_like(codes, own.values()), strict=True):
@@ -80,7 +80,7 @@ class PairedValues:
                 at = int(other.argmax())
                 raise InputError(
                     f"user {_id_of(self._systems[name], at)!r} is in group {distinct[part[at]].item()!r} of {grouping} "
-                    f"in {name} and in {distinct[joined[places][at]].item()!r} elsewhere"
+                    f"in {name}, but in {distinct[joined[places][at]].item()!r} in another report"
                 )
             joined[places] = part
         return distinct.tolist(), joined
@@ -88,9 +88,9 @@ class PairedValues:
     def row(
         self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
     ) -> ComparisonRow:
-        """One row, its p-value not yet corrected."""
+        """Return a row, its p-value not yet corrected."""
         where = metric, system, baseline, grouping, group
-        found = self._of_sums(*where) if self._is_of_sums(metric) else self._of_users(*where)
+        found = self._numbers_of_ratio(*where) if self._is_ratio(metric) else self._numbers_of_mean(*where)
         direction = parse(metric).metric.direction
         return ComparisonRow(
             metric=metric,
@@ -104,25 +104,25 @@ class PairedValues:
             **found,
         )
 
-    def _is_of_sums(self, metric: str) -> bool:
-        """Whether a metric has a target and is a ratio of sums, even if it equals the mean of users' values here."""
+    def _is_ratio(self, metric: str) -> bool:
+        """Return whether a metric is a ratio of sums with a target, even one that equals a mean over users."""
         call = parse(metric)
         if call.metric.direction.target is None:
             return False
         return not (call.needs_users and all(report.is_mean(metric) for report in self._systems.values()))
 
     def why_not(self, metric: str) -> str:
-        """Why a metric cannot be compared; empty if it can."""
+        """Return why a metric cannot be compared; empty if it can."""
         try:
             call = parse(metric)
         except MetricError:
-            return "is not declared here, so which values are better is not known: call ranking_metric first"
+            return "is not declared here, so it is unknown which values are better: call ranking_metric first"
         reports = self._systems.values()
         if not call.needs_users and all(np.isnan(report.per_user[metric]).all() for report in reports):
             return NO_VALUES
-        if self._is_of_sums(metric):
+        if self._is_ratio(metric):
             if any(len(places) < self._n_users for places in self._places.values()):
-                return "is a ratio of sums, which is compared on the same users only"
+                return "is a ratio of sums, which can be compared only if all reports have the same users"
             unknown = (report for report in reports if math.isnan(report[metric]))
             if (report := next(unknown, None)) is not None:
                 return f"has no value in one of the reports{why_no_mean(report, metric)}"
@@ -134,10 +134,10 @@ class PairedValues:
             return "may be best at 0, so missing='zero' would score missing users as good"
         return ""
 
-    def _of_sums(
+    def _numbers_of_ratio(
         self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
     ) -> dict[str, Any]:
-        """The numbers of a row for a metric with a target that is a ratio of sums: from its two estimates."""
+        """Return the numbers of a row for a ratio of sums with a target, from its two estimates."""
         ours, theirs = (
             report.estimates[metric] if grouping is None else report.groups[grouping][group][metric]  # type: ignore[index]
             for report in (self._systems[system], self._systems[baseline])
@@ -159,10 +159,10 @@ class PairedValues:
             "detectable": detectable_by(std_error, level),
         }
 
-    def _of_users(
+    def _numbers_of_mean(
         self, metric: str, system: str, baseline: str, grouping: str | None, group: str | int | None
     ) -> dict[str, Any]:
-        """The numbers of a row for a mean of users' values, or of their distances to a target."""
+        """Return the numbers of a row for a mean of users' values, or of their distances to a target."""
         ours, theirs = self._values(system, metric), self._values(baseline, metric)
         if grouping is not None:
             inside = self._inside[grouping, group]
@@ -192,13 +192,13 @@ class PairedValues:
     def _check_paired(self, unpaired: int, metric: str, system: str, baseline: str) -> None:
         if unpaired and self._settings["missing"] == "error":
             raise InputError(
-                f"{metric}: {unpaired} users are counted in {system} or {baseline} only; say what becomes of them with "
-                "missing='drop' or 'zero'"
+                f"{metric}: {unpaired} users are counted in only one of {system} and {baseline}; missing='drop' leaves "
+                "them out, missing='zero' counts them as 0"
             )
 
 
 def _means(ours: Array, theirs: Array, differences: Array, target: float | None) -> dict[str, float]:
-    """The means of values of users, and their difference, or that of the distances to a target."""
+    """Return the means of users' values, and their difference, or that of the distances to a target."""
     mean, mean_there = (float(values.mean()) if len(values) else math.nan for values in (ours, theirs))
     difference = 0.0
     if len(differences) == 0 or (differences.any() and target is None):
@@ -209,21 +209,21 @@ def _means(ours: Array, theirs: Array, differences: Array, target: float | None)
 
 
 def _plain_form(call: Call) -> str:
-    """The form of a metric that is a plain mean of users' values, in brackets; empty where it has no other."""
-    own = {name: value for name, value in OF_EACH_USER.items() if name in call.metric.options}
+    """Return a hint at the options that make a metric a plain mean of users' values; empty if it has none."""
+    own = {name: value for name, value in PLAIN_MEAN_OPTIONS.items() if name in call.metric.options}
     options = dict(call.options) | own
     plain = replace(call, options=tuple(options.items()))
-    return f" ({plain.text} is one)" if plain != call else ""
+    return f" (use {plain.text})" if plain != call else ""
 
 
 def _places(systems: Mapping[str, Report]) -> list[Array]:
-    """For each report the places of its users among all users, ascending by id; by position where there are no ids."""
+    """Return for each report the places of its users among all users in order of ids, or by position without ids."""
     reports = list(systems.values())
     without = [name for name, report in systems.items() if report.user_ids is None]
     if len(without) == len(systems):
         sizes = {name: len(next(iter(report.per_user.values()))) for name, report in systems.items()}
         if len(set(sizes.values())) > 1:
-            raise InputError(f"without user_ids, reports must have the same users; found {listed_names(sizes)}")
+            raise InputError(f"without user_ids, reports must have the same users, found {listed_names(sizes)}")
         return [np.arange(size) for size in sizes.values()]
     if without:
         raise InputError(f"users are paired by id, but the report of {without[0]} has no user_ids")
@@ -255,12 +255,12 @@ def _places(systems: Mapping[str, Report]) -> list[Array]:
 
 
 def _split_like(joined: Array, parts: Iterable[Array]) -> list[Array]:
-    """Cut what was joined of parts into pieces as long as these."""
+    """Split an array into pieces as long as `parts`."""
     return np.split(joined, np.cumsum([len(part) for part in parts])[:-1])
 
 
 def listed_names(found: Mapping[str, Any]) -> str:
-    """Return what each system has, for a message."""
+    """Return the value of each system, for a message."""
     return ", ".join(f"{value} in {name}" for name, value in found.items())
 
 

@@ -307,7 +307,7 @@ def test_a_metric_without_values_of_users_is_left_out() -> None:
     assert json.loads(found.to_json())["left_out"]["auc"] == why
     assert ["auc", why] in Page(found.to_html()).tables["Not compared"]
     assert why in found.to_markdown()
-    with pytest.raises(InputError, match="auc has no value of a user"):
+    with pytest.raises(InputError, match="auc has no values per user"):
         fastrec.compare(reports, "old", "auc")
     with pytest.raises(InputError, match="no plain mean"):
         reports["old"].interval("auc", method="bootstrap")
@@ -338,7 +338,7 @@ def test_pages_and_tables_show_the_direction() -> None:
     assert {row[0]: row[head.index("better")] for row in rows} == better | {"auc": "higher"}
     for text in (repr(found), found.to_markdown(), found.to_html()):
         assert "lower is better: mae(average=user)" in text
-        assert f"{PER_USER}: nearer to 1 is better" in text and "of each user" in text
+        assert f"{PER_USER}: nearer to 1 is better" in text and "distance to it" in text
         assert f"{OVER_ROWS}: nearer to 1 is better" in text and "standard errors" in text
     matrix = Page(fastrec.compare({"old": old, "new": new}).to_html()).tables
     (cells,) = (rows for title, rows in matrix.items() if title.startswith(f"{PER_USER}: "))
@@ -389,7 +389,7 @@ def test_the_gate_of_a_target(logs: list[str], metric: str) -> None:
 
 def test_the_gate_of_a_metric_that_is_left_out(logs: list[str]) -> None:
     result = run("compare", *logs, "-m", f"{PER_USER},auc", "--baseline", "old", "--fail-if-worse", "auc")
-    assert result.exit_code == 2 and "--fail-if-worse auc: has no value of a user" in result.stderr
+    assert result.exit_code == 2 and "--fail-if-worse auc: has no values per user" in result.stderr
     document = json.loads(run("compare", *logs, "-m", f"{PER_USER},auc", "--format", "json").stdout)
     assert list(document["left_out"]) == ["auc"] and {row["metric"] for row in document["rows"]} == {PER_USER}
 

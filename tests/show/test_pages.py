@@ -462,7 +462,7 @@ def test_one_metric_on_axes_of_ones_own(pyplot: Any) -> None:
     assert own.get_title() == "ndcg@5"
     with pytest.raises(InputError, match=r"ax takes one metric"):
         comparison.plot(ax=own)
-    with pytest.raises(InputError, match=r"'mrr' is not compared here, but ndcg@5"):
+    with pytest.raises(InputError, match=r"'mrr' is not compared here, only ndcg@5"):
         comparison.plot("mrr")
     with pytest.raises(InputTypeError, match="ax must be one matplotlib axes"):
         comparison.plot("ndcg@5", ax="here")
