@@ -1,1 +1,1 @@
-"""Why the number of another tool differs: definitions, numbers, users."""
+"""Explanations why other tools give other numbers: definitions, numbers, users."""

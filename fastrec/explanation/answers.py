@@ -1,4 +1,4 @@
-"""The numbers of both tools on the user's own data."""
+"""The numbers of fastrec and other tools on given data."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["Numbers"]
 
 
 Array = np.ndarray[Any, Any]
-TOLERANCE = 1e-12  # of values that are the same: equal formulas may round differently
+TOLERANCE = 1e-12  # between equal values: equal formulas may round differently
 
 
 class Answer(NamedTuple):
-    """What an evaluation gave for one metric."""
+    """The estimate of a metric, and the values per user."""
 
     estimate: Estimate
-    values: Array  # of users, none where rows have no users
+    values: Array  # per user; empty if rows have no users
 
 
 class Numbers:
-    """The numbers of all sides and of ours with one option of theirs, from one evaluation per policy for ties."""
+    """The numbers of all tools, and ours with options of theirs, from one evaluation per policy for ties."""
 
     def __init__(
         self,
@@ -48,23 +48,26 @@ class Numbers:
         self._data = ""
         self.warnings: tuple[str, ...] = ()
         self._has_gaps = False
-        self._ways = {tool: self._way_to(tool) for tool in sides if tool != OURS}
-        asked = [*map(self._asked, sides), *(step for way in self._ways.values() for step in way.values())]
-        texts = {ties: [text for other, text in dict.fromkeys(asked) if other == ties] for ties, _ in asked}
+        self._steps_of_tools = {tool: self._steps_to(tool) for tool in sides if tool != OURS}
+        asked = [
+            *map(self._request_of, sides),
+            *(step for steps in self._steps_of_tools.values() for step in steps.values()),
+        ]
+        wanted = {ties: [metric for other, metric in dict.fromkeys(asked) if other == ties] for ties, _ in asked}
         self._answers = {
-            (ties, text): answer for ties, metrics in texts.items() for text, answer in self._ask(ties, metrics)
+            (ties, metric): answer for ties, metrics in wanted.items() for metric, answer in self._answer(ties, metrics)
         }
-        self._ours = cast(Answer, self._answers[self._asked(OURS)])
+        self._ours = cast(Answer, self._answers[self._request_of(OURS)])
 
-    def _asked(self, tool: str) -> tuple[str | None, str]:
-        """The policy for ties and the metric, complete, that make a side."""
+    def _request_of(self, tool: str) -> tuple[str | None, str]:
+        """Return the policy for ties and the complete metric of a tool."""
         options = self._sides[tool].options
         own: dict[str, Any] = {name: options[name] for name in POLICIES if name in options}
         own["min_gain"] = self._meanings[tool].own_min_gain(self._options)
         return options.get("ties"), replace(self._meanings[tool].call, **own).text
 
-    def _way_to(self, tool: str) -> dict[str, tuple[str | None, str]]:
-        """From our number to theirs, an option at a time: {option: (ties, metric) once it is theirs}."""
+    def _steps_to(self, tool: str) -> dict[str, tuple[str | None, str]]:
+        """Return the steps from our number to theirs: {option: (ties, metric) with all options up to it theirs}."""
         ours, theirs = self._sides[OURS].options, self._sides[tool].options
         if ours["metric"] != theirs["metric"]:
             return {}
@@ -87,27 +90,27 @@ class Numbers:
             found[name] = (ties, call.text)
         return found
 
-    def _ask(self, ties: str | None, texts: list[str]) -> Iterator[tuple[str, Answer | FastrecError]]:
-        """The answer to each; where some cannot be had, each on its own."""
+    def _answer(self, ties: str | None, texts: list[str]) -> Iterator[tuple[str, Answer | FastrecError]]:
+        """Yield the answer for each metric. If evaluating all fails, evaluate each on its own."""
         try:
             report = self._run(ties, texts)
         except (InputError, InputTypeError) as error:
             if self._users is None and self._may_lack_users():
-                yield from self._ask(ties, texts)
+                yield from self._answer(ties, texts)
                 return
             if len(texts) == 1:
                 yield texts[0], error
             else:
                 for text in texts:
-                    yield from self._ask(ties, [text])
+                    yield from self._answer(ties, [text])
             return
         self._check_same(report)
         for text in texts:
             yield text, Answer(report.estimates[text], report.per_user[text] if self._per_user else np.empty(0))
 
     def _may_lack_users(self) -> bool:
-        """After a first failure: an error if ours fails too, since then the data are wrong; or rows have no users."""
-        ties, ours = self._asked(OURS)
+        """Return whether rows have no users, after a first failure. Raise if our metric fails in any case."""
+        ties, ours = self._request_of(OURS)
         try:
             self._run(ties, [ours])
         except (InputError, InputTypeError):
@@ -119,28 +122,28 @@ class Numbers:
     def _run(self, ties: str | None, texts: list[str]) -> Report:
         options = self._options | ({} if ties is None else {"ties": ties})
         with warnings.catch_warnings():
-            if self._users is not None:  # said once
+            if self._users is not None:  # warn once
                 warnings.simplefilter("ignore", FastrecWarning)
             return self._evaluate(metrics=texts, per_user=self._per_user, **options)
 
     def _check_same(self, report: Report) -> None:
-        """Data that cannot be read again would give wrong numbers quietly."""
+        """Raise if the data changed: data that can be read only once would give wrong numbers silently."""
         ids = np.arange(report.users["total"]) if report.user_ids is None else report.user_ids
         if self._users is None:
-            self._users, self._data = ids, str(report.data)  # as text: NaN is NaN
+            self._users, self._data = ids, str(report.data)  # as a string, in which NaN equals NaN
             self.warnings = tuple(report.warnings)
             self._has_gaps = bool(report.data.get("rec_lists_with_gaps"))
         if not np.array_equal(self._users, ids) or self._data != str(report.data):
-            raise InputError(
-                "the data were other ones when they were read again: explain needs data that can be read several times"
-            )
+            raise InputError("the data changed between two reads: explain needs data that can be read several times")
 
     def complete(self, tool: str, n_users: int) -> Side:
-        """The side with its numbers, and the users that matter most."""
-        side, found = self._sides[tool], self._answers[self._asked(tool)]
+        """Return the side of a tool with its numbers, and the users that move the mean most."""
+        side, found = self._sides[tool], self._answers[self._request_of(tool)]
         recipe = self._meanings[tool].recipe
         if self._has_gaps and recipe is not None and recipe.rank_gaps != "close":
-            return replace(side, problem=f"ranks have gaps, which it does not close: evaluate with like={tool!r}")
+            return replace(
+                side, problem=f"ranks have gaps, which this tool does not close: evaluate with like={tool!r}"
+            )
         if isinstance(found, FastrecError):
             return replace(side, problem=str(found))
         if tool == OURS:
@@ -149,9 +152,9 @@ class Numbers:
         return replace(side, estimate=found.estimate, steps=self._steps(tool), n_different=n_different, users=users)
 
     def _steps(self, tool: str) -> dict[str, float]:
-        """What each option does to the mean, after those before it; where one cannot be had, with the next."""
+        """Return the effect of each option on the mean, after those before it. NaN: the next step includes it."""
         steps, mean = {}, self._ours.estimate.mean
-        for name, asked in self._ways[tool].items():
+        for name, asked in self._steps_of_tools[tool].items():
             found = self._answers[asked]
             if isinstance(found, FastrecError):
                 steps[name] = math.nan
@@ -160,10 +163,10 @@ class Numbers:
         return steps
 
     def _users_that_differ(self, there: Answer, n_users: int) -> tuple[int, tuple[UserDifference, ...]]:
-        """How many users have another value or are counted on one side only, and those that move the mean most."""
+        """Return the number of users that differ in value or in being counted, and those that move the mean most."""
         ours, theirs, mean = self._ours.values, there.values, self._ours.estimate.mean
         counted, counted_there = ~np.isnan(ours), ~np.isnan(theirs)
-        # Who is counted on one side only is compared with our mean: so the shares add up to the whole difference.
+        # Users counted on one side only are compared with our mean, so that the shares add up to the whole difference.
         gaps = np.where(counted_there, theirs, mean) - np.where(counted, ours, mean)
         different = np.flatnonzero((counted != counted_there) | (np.abs(gaps) > TOLERANCE))
         largest = different[np.argsort(-np.abs(gaps[different]), kind="stable")[:n_users]]

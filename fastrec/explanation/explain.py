@@ -1,4 +1,4 @@
-"""Why the number of another tool differs."""
+"""Explain why another tool gives another number for a metric."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ def explain(
     n_users: int | None = None,
     **options: Any,
 ) -> Explanation:
-    """Why other tools give another number for a metric of lists: their definitions beside ours, and where data tell.
+    """Explain why other tools give another number for a metric of lists: definitions and, on data, numbers.
 
     Parameters
     ----------
-    metric : a text such as ``"ndcg@10"``, by our name or as one of the tools calls it
+    metric : a string such as ``"ndcg@10"``, with our name or that of a tool
     recs, truth : as in `evaluate`; or paths of files, as in `evaluate_files`. Without them, definitions only.
     like : a tool, or several; by default all that have such a metric
-    n_users : how many users to name per tool, those that move the mean most; by default 5 if ``like`` is given, else 0
-    **options : any other argument of `evaluate`, or of `evaluate_files`; a policy that is given holds for all sides
+    n_users : number of users to show per tool, those that move the mean most; by default 5 if ``like`` is given, else 0
+    **options : other arguments of `evaluate`, or of `evaluate_files`; a given policy applies to fastrec and all tools
 
     Returns
     -------
     Explanation
-        Of every side the options, and on data its number, what each option that differs does to ours, and the users
-        whose values differ. Data are evaluated once for each way to treat equal scores.
+        The options of fastrec and each tool. With data also their numbers, the effect of each option that differs, and
+        the users that differ. Data are evaluated once for each way to treat equal scores.
 
     Raises
     ------
     MetricError
-        If no side knows the metric, or a tool that was named has none like it; it says what the tool has.
+        If nobody knows the metric, or a tool in ``like`` has no such metric; the message lists what the tool has.
     InputError, InputTypeError
-        As `evaluate`. A tool for which these data are undefined, such as one without an order of equal scores, has
-        the reason in place of a number.
+        As `evaluate`. A tool without a number for these data, for example for lack of an order of equal scores, gets
+        the reason in place of the number.
 
     Examples
     --------
     >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[1, 3], [6]]
     >>> fastrec.explain("ndcg@3", recs, truth, like="rectools", n_users=2)
-    ndcg@3 and what it is elsewhere (* differs from fastrec)
+    ndcg@3 in fastrec and other tools (* differs from fastrec)
                  gain  ideal  min_gain      ties
     fastrec    linear  truth   above 0  expected
     rectools  binary*     k*      any*    input*
@@ -84,7 +84,7 @@ def explain(
     """
     has_data = recs is not None
     if truth is not None and not has_data:
-        raise InputTypeError("explain takes recs with truth, found truth alone")
+        raise InputTypeError("explain needs recs with truth, found truth alone")
     if isinstance(recs, str | os.PathLike):
         from fastrec.files.evaluate import evaluate_files
 
@@ -105,13 +105,13 @@ def explain_scores(
     n_users: int | None = None,
     **options: Any,
 ) -> Explanation:
-    """Why other tools give another number for a metric of scored rows; see `explain`.
+    """Explain why other tools give another number for a metric of scored rows; see `explain`.
 
     Parameters
     ----------
     metric, like, n_users : as in `explain`
     labels, scores, indptr : as in `evaluate_scores`
-    **options : any other argument of `evaluate_scores`
+    **options : other arguments of `evaluate_scores`
 
     Examples
     --------
@@ -135,7 +135,7 @@ def explain_side(
     options: dict[str, Any],
 ) -> Explanation:
     if not isinstance(metric, str):
-        raise InputTypeError(f"explain takes one metric, a text such as 'ndcg@10', found {shown(metric)}")
+        raise InputTypeError(f"explain takes one metric, a string such as 'ndcg@10', found {shown(metric)}")
     n_shown = _check_n_users(n_users, USERS_SHOWN if like is not None else 0)
     _refuse(options)
     known, absent = meanings_of(metric, like, kind, options.get("min_gain"))
@@ -153,12 +153,12 @@ def _check_n_users(n_users: Any, default: int) -> int:
         return default
     number = whole_number(n_users)
     if number is None or number < 0:
-        raise InputError(f"n_users must be a whole number of at least 0, found {shown(n_users)}")
+        raise InputError(f"n_users must be an integer of at least 0, found {shown(n_users)}")
     return number
 
 
 def _refuse(options: dict[str, Any]) -> None:
-    """Arguments that explain gives itself, or that there are not."""
+    """Reject arguments that explain sets itself, or that do not exist."""
     from fastrec.files.evaluate import evaluate_files
 
     known = {

@@ -1,4 +1,4 @@
-"""The result of an explanation: what two tools mean by a metric, and which users differ."""
+"""Result of an explanation: definitions, numbers and users of fastrec and other tools."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = ["OURS", "POLICIES", "Explanation", "Side", "UserDifference"]
 
 Array = np.ndarray[Any, Any]
 OURS = "fastrec"
-SMALL = 5e-5  # what four decimals would hide
+SMALL = 5e-5  # less would vanish in four decimals
 DASH = "–"
-POLICIES = ("no_truth", "no_recs")  # that a metric may have of its own
+POLICIES = ("no_truth", "no_recs")  # a metric may have its own
 
 
 class UserDifference(NamedTuple):
-    """A user with another value there than here.
+    """User with another value in a tool than in fastrec.
 
-    user : its id, or its position where users have no ids.
-    ours, theirs : the values; NaN where the user was not counted.
-    moved : by how much this user moves the mean from ours to theirs; over all users these add up to the difference of
-        the means. NaN where the number is no mean of users' values, as in a pooled metric.
+    user : id, or position if users have no ids.
+    ours, theirs : the values; NaN if the user was not counted.
+    moved : how much this user moves the mean from ours to theirs; the sum over all users is the difference of the
+        means. NaN if the number is not a mean of users' values, as for a pooled metric.
     """
 
     user: Any
@@ -44,20 +44,20 @@ class UserDifference(NamedTuple):
 
 @dataclass(frozen=True)
 class Side:
-    """One tool's meaning of a metric; `fastrec` is a side too, the first.
+    """Meaning and number of a metric in one tool; fastrec is the first side.
 
-    tool : as in ``like=``.
-    version : that the recipe was compared with.
-    name : what the metric is called there.
-    metric : what that is here, with the options in which it differs from our default.
-    options : everything that decides its value: {option: text}, policies of the call included.
-    notes : what else is to be known of the tool.
-    estimate : its number on the data; None without data, or where there is none.
+    tool : name of the tool, as in ``like=``.
+    version : version that the recipe was compared with.
+    name : name of the metric in the tool.
+    metric : the same metric in fastrec, with the options that differ from our default.
+    options : everything that decides the value, policies included: {option: value as a string}.
+    notes : what else to know about the tool.
+    estimate : number on the data; None without data, or if there is no number.
     problem : why there is no number.
-    steps : {option: what the mean gains when it becomes theirs}, those before it being theirs already: together they
-        are the whole difference. NaN where that cannot be had, then the next step holds both.
-    n_different : how many users have another value, or are counted on one side only.
-    users : those of them that move the mean most, largest first.
+    steps : {option: change of the mean when this option becomes theirs}, after all earlier options; the sum is the
+        whole difference. NaN if a step has no number: the next step includes it.
+    n_different : number of users with another value, or counted on one side only.
+    users : those that move the mean most, largest first.
     """
 
     tool: str
@@ -75,13 +75,13 @@ class Side:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A metric as several tools mean it, side by side; `explain` makes it.
+    """Result of `explain`: a metric in fastrec and other tools, side by side.
 
-    metric : ours, canonical.
-    sides : {tool: Side}, ours first.
-    absent : {tool: why it has no such metric}, where all tools were asked.
-    warnings : each reason to doubt the numbers, as in `Report`; empty without data.
-    brief : whether the text form leaves out what is to be known of each tool, as where all were asked.
+    metric : canonical name in fastrec.
+    sides : {tool: Side}, fastrec first.
+    absent : {tool: why it has no such metric}, if `like` was not given.
+    warnings : reasons to doubt the numbers, as in `Report`; empty without data.
+    brief : whether the printed form leaves out the notes on each tool, as if `like` was not given.
 
     Examples
     --------
@@ -100,17 +100,17 @@ class Explanation:
 
     @property
     def ours(self) -> Side:
-        """The side of fastrec."""
+        """Side of fastrec."""
         return self.sides[OURS]
 
     @property
     def differing(self) -> list[str]:
-        """The options that are not the same on all sides that have them."""
+        """Options that differ between the sides that have them."""
         return [name for name, values in self._options() if len(values) > 1]
 
     @property
     def same(self) -> dict[str, str]:
-        """The options that are: {option: value}."""
+        """Options that are the same on all sides that have them: {option: value}."""
         return {name: values.pop() for name, values in self._options() if len(values) == 1}
 
     def _options(self) -> Iterator[tuple[str, set[str]]]:
@@ -119,7 +119,7 @@ class Explanation:
         return ((name, {side.options[name] for side in sides if name in side.options}) for name in names)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data that JSON can hold; NaN is None.
+        """Return everything as plain data for JSON; NaN is None.
 
         >>> fastrec.explain("ndcg@3", like="rectools").to_dict()["differing"]
         ['gain', 'ideal', 'min_gain', 'ties']
@@ -136,11 +136,11 @@ class Explanation:
         return found
 
     def to_json(self, indent: int | None = None) -> str:
-        """`to_dict` as strict JSON text; floats keep all their digits."""
+        """Return `to_dict` as strict JSON; floats keep all their digits."""
         return dump_json(self.to_dict(), indent=indent)
 
     def tables(self) -> list[Table]:
-        """What people are shown, as tables of texts: definitions, then numbers and users where there are data."""
+        """Return the tables to show: definitions and, with data, numbers and users."""
         found = [self._definitions()]
         if self.ours.estimate is not None:
             found.append(self._numbers(self.ours.estimate.mean))
@@ -158,7 +158,7 @@ class Explanation:
             if tool != OURS and not self.brief:
                 lines += [f"{side.version} calls it {side.name}, here {side.metric}", *(f"  {n}" for n in side.notes)]
         lines += [f"{tool}: {why}" for tool, why in self.absent.items()]
-        title = f"{self.metric} and what it is elsewhere (* differs from {OURS})"
+        title = f"{self.metric} in {OURS} and other tools (* differs from {OURS})"
         return Table(title, ["", *names], rows, len(names) + 1, lines)
 
     def _option(self, side: Side, name: str) -> str:
@@ -176,7 +176,7 @@ class Explanation:
         lines += warning_lines(self.warnings)
         head = ["", "mean", "difference", "users"]
         if not any(side.estimate.users for side in self.sides.values() if side.estimate is not None):
-            head, rows = head[:-1], [row[:-1] for row in rows]  # the rows belong to nobody
+            head, rows = head[:-1], [row[:-1] for row in rows]  # the rows have no users
         return Table("On these data", head, rows, notes=lines)
 
     def _steps(self) -> Table:
@@ -198,10 +198,10 @@ class Explanation:
         return Table(title, ["user", OURS, side.tool, *(["moves the mean by"] if moved else [])], rows)
 
     def to_markdown(self) -> str:
-        """The tables as Markdown, each with its title and notes.
+        """Return the tables as Markdown, each with its title and notes.
 
         >>> print(fastrec.explain("mrr@3", like="recbole").to_markdown().splitlines()[0])
-        **mrr@3 and what it is elsewhere (* differs from fastrec)**
+        **mrr@3 in fastrec and other tools (* differs from fastrec)**
         """
         parts = (
             f"**{markdown_text(table.title)}**\n\n{as_markdown([table], map(str.strip, table.notes))}"
@@ -210,22 +210,22 @@ class Explanation:
         return "\n\n".join(parts)
 
     def __repr__(self) -> str:
-        """The tables as aligned text."""
+        """Return the tables as aligned text."""
         tables = ([one_line(t.title), *aligned(t.texts()), *map(_as_line, t.notes)] for t in self.tables())
         return "\n\n".join(map("\n".join, tables))
 
     def _repr_html_(self) -> str:
-        """The tables as HTML for notebooks."""
+        """Return the tables as HTML for notebooks."""
         return "".join(as_html(t.texts(), t.notes, t.title) for t in self.tables())
 
 
 def _as_line(note: str) -> str:
-    """A note as one line, which keeps its indent."""
+    """Return a note as one line that keeps its indent."""
     return " " * (len(note) - len(note.lstrip(" "))) + one_line(note)
 
 
 def _signed(number: float) -> str:
-    """A change for people; 0 only where there is none."""
+    """Format a change; "0" only if it is exactly 0."""
     if math.isnan(number):
         return DASH
     return "0" if number == 0 else f"{number:+.4f}" if abs(number) >= SMALL else f"{number:+.0e}"

@@ -1,4 +1,4 @@
-"""What tools mean by the name of a metric: definitions side by side."""
+"""Meanings of a metric's name in fastrec and other tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Meaning", "meanings_of"]
 
 
 class Meaning(NamedTuple):
-    """What a tool means by the metric."""
+    """Meaning of a metric in one tool."""
 
     tool: str
     name: str
@@ -26,12 +26,12 @@ class Meaning(NamedTuple):
     recipe: Recipe | None = None
 
     def side(self, given: Mapping[str, Any]) -> Side:
-        """The definition, without numbers."""
+        """Return the side with the definition, without numbers."""
         version, notes = (__version__, ()) if self.recipe is None else (self.recipe.version, self.recipe.notes)
         return Side(self.tool, version, self.name, self.call.text, self.options(given), notes)
 
     def options(self, given: Mapping[str, Any]) -> dict[str, str]:
-        """All that decides the value, as texts; what the call is given holds for all."""
+        """Return everything that decides the value, as strings; `given` arguments apply to all tools."""
         call = self.call
         found = {"metric": call.metric.name} | {name: _text(value) for name, value in call.options}
         if found.get("one_class") == "call":
@@ -47,7 +47,7 @@ class Meaning(NamedTuple):
         return found
 
     def own_min_gain(self, given: Mapping[str, Any]) -> MinGain | None:
-        """The least gain of a relevant item, where it is that of the metric or of the tool and not of the call."""
+        """Return the smallest gain of a relevant item if the metric or the tool sets it, not the call."""
         of_tool = None if self.recipe is None or self.kind == "rows" else self.recipe.min_gain
         return self.call.min_gain or (of_tool if given.get("min_gain") is None else None)
 
@@ -59,7 +59,7 @@ def _text(value: Any, absent: str = "none") -> str:
 def meanings_of(
     metric: str, like: str | Iterable[str] | None, kind: str | None, min_gain: MinGain | None
 ) -> tuple[dict[str, Meaning], dict[str, str]]:
-    """What each side means, ours first, and why some tools have no such metric."""
+    """Return the meaning on each side, ours first, and why some tools have no such metric."""
     if like is not None and not isinstance(like, Iterable):
         raise InputTypeError(f"like must be a tool such as 'trec_eval', or several, found {shown(like)}")
     named = [like] if isinstance(like, str) else None if like is None else listed(like, "like")
@@ -89,7 +89,7 @@ def meanings_of(
 
 
 def _is_of_rows(metric: str) -> bool:
-    """Whether it is our name of a metric of scored rows."""
+    """Return whether a name is ours and of a metric of scored rows."""
     try:
         return parse(metric).metric.kind == "scores"
     except MetricError:
@@ -97,7 +97,7 @@ def _is_of_rows(metric: str) -> bool:
 
 
 def _find(recipe: Recipe, metric: str, kinds: Sequence[str], min_gain: MinGain | None) -> Meaning:
-    """What a tool means by a name, of the first of these kinds in which it has it."""
+    """Return the meaning of a name in a tool, in the first of `kinds` where the tool has it."""
     errors = []
     for kind in kinds:
         try:
@@ -106,12 +106,12 @@ def _find(recipe: Recipe, metric: str, kinds: Sequence[str], min_gain: MinGain |
             errors.append(error)
         else:
             return Meaning(recipe.name, name, call, kind, recipe)
-    # What a tool has no metrics of says less than what it has.
+    # Prefer the error for a kind of which the tool has metrics: it says more.
     raise next((error for error, kind in zip(errors, kinds, strict=True) if getattr(recipe, kind)), errors[0])
 
 
 def _find_ours(metric: str, theirs: list[Call], errors: list[MetricError]) -> Call:
-    """Our metric of this name; of a name of theirs, our metric of this kind as it is by default."""
+    """Return our metric of this name; for a name of a tool, our metric with default options."""
     try:
         return parse(metric)
     except MetricError as error:
@@ -121,6 +121,6 @@ def _find_ours(metric: str, theirs: list[Call], errors: list[MetricError]) -> Ca
 
 
 def _default(call: Call) -> Call:
-    """The metric with the options that it must be given only."""
+    """Return the metric with required options only."""
     must = {name: value for name, value in call.options if call.metric.options[name].required}
     return make_call(call.metric, must, call.k)

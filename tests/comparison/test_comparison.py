@@ -316,7 +316,7 @@ def test_reports_that_cannot_be_compared():
         fastrec.compare({"one": one, "far": far})
     two = fastrec.evaluate([[1]] * 2, [[1]] * 2, "mrr", per_user=True)
     three = fastrec.evaluate([[1]] * 3, [[1]] * 3, "mrr", per_user=True)
-    with pytest.raises(fastrec.InputError, match="the same users; found 2 in two, 3 in three"):
+    with pytest.raises(fastrec.InputError, match="the same users, found 2 in two, 3 in three"):
         fastrec.compare({"two": two, "three": three})
 
 

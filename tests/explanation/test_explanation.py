@@ -149,7 +149,7 @@ def test_a_name_that_several_tools_write_differently():
             fastrec.InputTypeError,
             "like must be a tool such as 'trec_eval', or several, found 3",
         ),
-        (("ndcg@3",), {"n_users": -1}, fastrec.InputError, "n_users must be a whole number of at least 0, found -1"),
+        (("ndcg@3",), {"n_users": -1}, fastrec.InputError, "n_users must be an integer of at least 0, found -1"),
         (("ndcg@3", [[1, 1]], [[1]]), {}, fastrec.InputError, "twice"),
         (("ndcg@3", [[1]], [[1], [2]]), {}, fastrec.InputError, "users"),
     ],
