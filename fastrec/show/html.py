@@ -1,6 +1,6 @@
-"""Tables and charts as texts: one HTML file that needs nothing else, Markdown, LaTeX.
+"""Tables and charts as a self-contained HTML page, Markdown or LaTeX.
 
-Whatever comes from users is escaped here, and nowhere else.
+This module, and no other, escapes what users wrote.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ __all__ = [
 
 CONTROLS = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if chr(n) not in "\t\n\r"}
 DASH = "–"
-FIRST_ROWS = 200  # rows that are shown before a reader asks for more: sorting stays quick
+FIRST_ROWS = 200  # rows shown until a reader asks for more, so that sorting stays quick
 WIDTH, HEIGHT = 320, 190
-LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34  # margins around what is drawn
-LONGEST = 24  # characters of a text that is not broken
-WHISKER = 120  # as in the style sheet
-MIN_SPAN = 1e-300  # of an axis: less is 0, for whose powers of ten there are no numbers
-MAX_TICKS = 8  # cut-offs that are named under a chart
+LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34  # margins of a chart
+MAX_UNBROKEN = 24  # characters of a string; longer ones wrap
+WHISKER = 120  # width of .w in STYLE
+MIN_SPAN = 1e-300  # of an axis; a smaller one counts as 0, since 10 ** power would underflow
+MAX_TICKS = 8  # cut-offs labelled under a chart
 LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -49,25 +49,25 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     ">": r"\textgreater{}",
     "–": "--",
 }
-MINUS = {"-": "$-$"}  # of numbers, where a hyphen would stand
+MINUS = {"-": "$-$"}  # in numbers, in place of a hyphen
 MARKDOWN = {character: f"\\{character}" for character in "\\|[`"} | {"<": "&lt;"}
 
 
 class Drawn(NamedTuple):
-    """A cell with a picture of what its text says."""
+    """Table cell with a picture of its text."""
 
     text: str
     svg: str
 
 
 class Table(NamedTuple):
-    """A table of texts.
+    """Table of strings.
 
-    title : its caption.
+    title : caption.
     head : names of columns.
     rows : a cell per column; the first names the row.
-    n_texts : so many columns, from the left, hold text; the others hold numbers, which begin their cells.
-    notes : lines below.
+    n_texts : number of columns, from the left, that hold text. Cells of the others begin with a number.
+    notes : lines below the table.
     """
 
     title: str
@@ -77,19 +77,19 @@ class Table(NamedTuple):
     notes: Sequence[str] = ()
 
     def texts(self) -> list[list[str]]:
-        """Head and rows without pictures."""
+        """Return head and rows without pictures."""
         return [[cell.text if isinstance(cell, Drawn) else cell for cell in row] for row in (self.head, *self.rows)]
 
 
 class Chart(NamedTuple):
-    """A picture and the sentence that says what it shows."""
+    """Picture with its caption."""
 
     title: str
     svg: str
 
 
 class Section(NamedTuple):
-    """A part of a page: charts stand side by side, above the tables."""
+    """Section of a page: charts side by side, above the tables."""
 
     title: str
     tables: Sequence[Table] = ()
@@ -101,14 +101,14 @@ class Section(NamedTuple):
 
 
 def markdown(table: Table) -> list[str]:
-    """Lines of a Markdown table, without its title and notes; numbers stand to the right."""
+    """Return lines of a Markdown table without title and notes; numbers are right-aligned."""
     rule = ["---" if n < table.n_texts else "---:" for n in range(len(table.head))]
     head, *rows = ([_escaped(cell, MARKDOWN) for cell in row] for row in table.texts())
     return [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]
 
 
 def latex(table: Table) -> list[str]:
-    """Lines of a LaTeX tabular with the rules of booktabs, without its title and notes."""
+    """Return lines of a LaTeX tabular with the rules of booktabs, without title and notes."""
     characters = [LATEX if n < table.n_texts else LATEX | MINUS for n in range(len(table.head))]
     names, *cells = table.texts()
     head = " & ".join(_escaped(name, LATEX) for name in names) + r" \\"
@@ -119,19 +119,19 @@ def latex(table: Table) -> list[str]:
 
 
 def as_markdown(tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
-    """Tables one after another, then a list of notes."""
+    """Return tables as Markdown, then a list of notes."""
     lines = "\n".join(f"- {markdown_text(note)}" for note in notes)
     return "\n\n".join(["\n".join(markdown(table)) for table in tables] + ([lines] if lines else []))
 
 
 def as_latex(tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
-    """Tables one after another, then notes as comments."""
+    """Return tables as LaTeX, then notes as comments."""
     lines = "\n".join(f"% {one_line(note)}" for note in notes)
     return "\n\n".join(["\n".join(latex(table)) for table in tables] + ([lines] if lines else []))
 
 
 def markdown_text(text: str) -> str:
-    """A text of one line as it stands in Markdown."""
+    """Return a string as one line, escaped for Markdown."""
     return _escaped(text, MARKDOWN)
 
 
@@ -143,9 +143,9 @@ def _escaped(cell: str, characters: dict[str, str]) -> str:
 
 
 def html_page(title: str, sections: Iterable[Section], lead: Sequence[str] = ()) -> str:
-    """A whole HTML document: light and dark, for screens and paper; tables sort by a click on their heads.
+    """Return an HTML document: light and dark, for screens and paper; a click on a column head sorts its table.
 
-    It loads nothing, and its policy lets no other script run.
+    It loads nothing, and its content security policy allows only its own script.
     """
     check_text("title", title)
     body = [f"<h1>{_text(title)}</h1>", *(f"<p class=lead>{_text(line)}" for line in lead)]
@@ -170,7 +170,7 @@ def html_page(title: str, sections: Iterable[Section], lead: Sequence[str] = ())
 
 
 def as_html(table: Sequence[Sequence[str]], notes: Iterable[str], title: str = "") -> str:
-    """A table of texts, its head first, with lines below, for notebooks."""
+    """Return a table of strings, its head first, and the notes below as HTML for notebooks."""
     head, *body = (
         "".join(f"<{cell}>{_text(text)}</{cell}>" for text in row)
         for cell, row in zip(["th"] + ["td"] * (len(table) - 1), table, strict=True)
@@ -182,7 +182,7 @@ def as_html(table: Sequence[Sequence[str]], notes: Iterable[str], title: str = "
 
 
 def _text(text: str) -> str:
-    """Escaped; control characters and unpaired surrogates, which HTML cannot hold, are shown as their numbers."""
+    """Escape for HTML. Control characters and unpaired surrogates, which HTML cannot hold, become their numbers."""
     return html.escape(text.translate(CONTROLS).encode("utf-8", "backslashreplace").decode())
 
 
@@ -203,7 +203,7 @@ def _table(table: Table) -> str:
         f'<th scope="col" aria-sort="none"{_width(table, n)}><button type="button">{_text(name)}</button></th>'
         for n, name in enumerate(table.head)
     )
-    # Ends of rows and cells may be left out in HTML: large tables are a third smaller.
+    # HTML does not need the end tags of rows and cells: without them large tables are a third smaller.
     rows = "\n".join(
         f'<tr><th scope="row">{_cell(row[0])}' + "".join([f"<td>{_cell(cell)}" for cell in row[1:]])
         for row in table.rows
@@ -219,10 +219,10 @@ def _table(table: Table) -> str:
 
 
 def _width(table: Table, column: int) -> str:
-    """The least width of a column of texts: that of its longest up to a bound, where longer ones break."""
+    """Return the minimum width of a column of strings: that of its longest, up to MAX_UNBROKEN."""
     if column >= table.n_texts:
         return ""
-    longest = min(LONGEST, max([0, *(len(_content(row[column])) for row in table.rows)]))
+    longest = min(MAX_UNBROKEN, max([0, *(len(_content(row[column])) for row in table.rows)]))
     return f' style="min-width:min({longest}ch + 1.4rem,45vw)"'
 
 
@@ -240,9 +240,9 @@ def _cell(cell: str | Drawn) -> str:
 
 
 def whisker(low: float, middle: float, high: float, largest: float, kind: str = "") -> str:
-    """An interval on a scale from -largest to largest, with 0 in the middle; the text beside it has the numbers.
+    """Return a picture of an interval on a scale from -largest to largest; the text beside it has the numbers.
 
-    kind : how it is coloured: "up", "down", or neither.
+    kind : colour: "up", "down", or neither.
     """
     if not largest > 0 or not all(map(math.isfinite, (low, middle, high))):
         return ""
@@ -251,7 +251,7 @@ def whisker(low: float, middle: float, high: float, largest: float, kind: str = 
 
 
 def line_chart(title: str, names: Sequence[str], points: Sequence[tuple[float, float, float]]) -> str:
-    """Means, as (mean, low, high), from left to right, with their intervals; the vertical axis begins at 0."""
+    """Return a chart of points (mean, low, high) from left to right; the vertical axis includes 0."""
     numbers = [number for point in points for number in point if math.isfinite(number)]
     axis = _Axis(min([0.0, *numbers]), max([0.0, *numbers]))
     step = (WIDTH - LEFT - RIGHT) / len(points)
@@ -269,7 +269,7 @@ def line_chart(title: str, names: Sequence[str], points: Sequence[tuple[float, f
 
 
 def histogram(title: str, counts: Sequence[int], low: str, high: str) -> str:
-    """Bars of counts over bins of equal width from low to high."""
+    """Return a chart of counts in bins of equal width from low to high."""
     axis = _Axis(0.0, float(max([1, *counts])), decimals=0)
     step = (WIDTH - LEFT - RIGHT) / len(counts)
     bars = "".join(
@@ -282,7 +282,7 @@ def histogram(title: str, counts: Sequence[int], low: str, high: str) -> str:
 
 
 class _Axis:
-    """The vertical axis: round numbers at its ticks."""
+    """Vertical axis with round numbers at its ticks."""
 
     def __init__(self, low: float, high: float, decimals: int | None = None) -> None:
         wide = (high - low) / 3.5 if high - low > MIN_SPAN else 1.0
@@ -295,12 +295,12 @@ class _Axis:
         self._decimals = max(0, -power) + (2.5 * 10.0**power == step) if decimals is None else decimals
 
     def place(self, number: float) -> float:
-        """Where a number lies, from the top."""
+        """Return the position of a number, from the top."""
         share = (number / self._step - self._first) / (self._last - self._first)
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
     def drawn(self) -> str:
-        """Grid lines and their numbers."""
+        """Return the grid lines with their numbers."""
         ticks = [n * self._step for n in range(self._first, self._last + 1)]
         grid = "".join(f"M{LEFT} {self.place(tick):.1f}H{WIDTH - RIGHT}" for tick in ticks)
         names = "".join(

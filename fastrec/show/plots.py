@@ -1,4 +1,4 @@
-"""Pictures on matplotlib (extra `plot`): curves of scored rows; estimates and differences with their intervals."""
+"""Plots with matplotlib (extra `plot`): curves of scored rows; estimates and differences with intervals."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["draw_differences", "draw_estimates", "plot_calibration", "plot_pr", 
 
 Array = np.ndarray[Any, Any]
 Floats = NDArray[np.float64]
-# told apart with any kind of colour vision (Okabe & Ito 2008)
+# distinct for every kind of colour vision (Okabe & Ito 2008)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-STYLES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)))  # seen in print, and where curves lie on each other
-COLUMNS = 2000  # more than a picture has across
-CURVE = "fastrec curve"  # marks what is ours on axes that may hold more
+STYLES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)))  # distinct in print, and where curves overlap
+COLUMNS = 2000  # more than the pixels across a picture
+CURVE = "fastrec curve"  # marks our curves on axes that may hold others
 STRATEGIES = ("uniform", "quantile")
 MAX_BINS = 1 << 20
-MIN_MARKER, MAX_MARKER = 12.0, 90.0  # areas, in square points
+MIN_MARKER, MAX_MARKER = 12.0, 90.0  # areas in square points
 
 
 def plot_roc(labels: Any, scores: Any, *, ax: Any = None, label: str | None = None, sample_weight: Any = None) -> Any:
@@ -40,9 +40,9 @@ def plot_roc(labels: Any, scores: Any, *, ax: Any = None, label: str | None = No
     labels, scores, sample_weight : arrays (n,)
         As in `roc_curve`.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default. Several curves can be drawn on one.
+        Axes to draw on; a new figure by default. One axes can hold several curves.
     label : str, optional
-        A name for the legend, before the area.
+        Name in the legend, before the area.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def plot_roc(labels: Any, scores: Any, *, ax: Any = None, label: str | None = No
     MissingExtraError
         If matplotlib is not installed.
     InputError, InputTypeError
-        As `roc_curve`; if only one class has rows; if `ax` or `label` is something else.
+        As `roc_curve`; if only one class has rows; if `ax` or `label` has another type.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def plot_pr(labels: Any, scores: Any, *, ax: Any = None, label: str | None = Non
 
     The dotted line is the share of positives: the precision of a random order.
 
-    Parameters, result and errors are those of `plot_roc`; rows of one class are an error only if there is no positive.
+    Parameters, result and errors are those of `plot_roc`, but rows of one class are an error only if none is positive.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def plot_pr(labels: Any, scores: Any, *, ax: Any = None, label: str | None = Non
     curve = pr_curve(labels, scores, sample_weight=sample_weight, thin=True)
     if not curve.true_positives[0] > 0:
         raise InputError("a precision-recall curve needs a positive row, found none")
-    rate = float(curve.precision[0])  # of the lowest threshold, which all rows reach
+    rate = float(curve.precision[0])  # at the lowest threshold, which all rows reach
     ax = _axes(ax)
     _draw_reference(ax, [0, 1], [rate, rate], f"base rate {rate:.4f}")
     x, y = _visible(curve.recall[::-1], curve.precision[::-1])
@@ -101,7 +101,7 @@ def plot_pr(labels: Any, scores: Any, *, ax: Any = None, label: str | None = Non
 
 
 class CalibrationBins(NamedTuple):
-    """Rows by score, empty bins left out."""
+    """Statistics of rows binned by score, without empty bins."""
 
     mean_score: Floats
     positive_share: Floats
@@ -121,8 +121,8 @@ def plot_calibration(
 ) -> Any:
     """Draw the share of positives against the mean score, bin by bin, with the expected calibration error.
 
-    A marker's area grows with the number of rows in its bin; a bin without rows has none. Where the scores of a log
-    crowd near 0, `strategy="quantile"` and `ax.set_xlim` show more.
+    The area of a marker grows with the number of rows in its bin; a bin without rows has no marker. If most scores are
+    near 0, `strategy="quantile"` and `ax.set_xlim` show more.
 
     Parameters
     ----------
@@ -131,11 +131,11 @@ def plot_calibration(
     ax, label
         As in `plot_roc`.
     bins : int
-        The number of bins.
+        Number of bins.
     strategy : {"uniform", "quantile"}
-        Bins of the same width, bin b holding scores in [b / bins, (b + 1) / bins) and the last one 1 too; or of the
-        same weight, cut where rows in the order of their scores pass each multiple of W / bins, equal scores together
-        in the bin of the first.
+        ``uniform``: bins of the same width; bin b holds scores in [b / bins, (b + 1) / bins), the last one also 1.
+        ``quantile``: bins of the same weight, cut where rows in order of their scores pass each multiple of W / bins,
+        for a total weight W; equal scores are in the bin of the first.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def plot_calibration(
     MissingExtraError
         If matplotlib is not installed.
     InputError, InputTypeError
-        If labels are not 0 or 1, scores not in [0, 1], lengths differ, no row has weight; or an option is unknown.
+        If labels are not 0 or 1, scores are not in [0, 1], lengths differ, no row has weight, or an option is unknown.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def plot_calibration(
 
 
 def bin_scores(labels: Any, scores: Any, *, bins: int, strategy: str, sample_weight: Any = None) -> CalibrationBins:
-    """Mean score, share of positives and number of rows of each bin with weight; arguments as `plot_calibration`."""
+    """Return mean score, share of positives and number of rows of each bin with weight; see `plot_calibration`."""
     positive, values = check_classes(labels), check_scores(scores).astype(np.float64)
     check_lengths(positive, values, "scores")
     outside = (values < 0) | (values > 1)
@@ -198,21 +198,21 @@ def _bin_of_rows(scores: Floats, weights: Floats, bins: int, strategy: str) -> N
     order = np.argsort(scores)
     ordered = scores[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    of_block = quantile_bins(weights[order], starts, bins)
+    bin_of_tie = quantile_bins(weights[order], starts, bins)
     bin_of = np.empty(len(scores), np.int64)
-    bin_of[order] = np.repeat(of_block, np.diff(np.r_[starts, len(scores)]))
+    bin_of[order] = np.repeat(bin_of_tie, np.diff(np.r_[starts, len(scores)]))
     return bin_of
 
 
 def _check_bins(bins: Any) -> int:
     number = whole_number(bins)
     if number is None or not 1 <= number <= MAX_BINS:
-        raise InputError(f"bins must be a whole number from 1 to {MAX_BINS:,}, found {shown(bins)}")
+        raise InputError(f"bins must be an integer from 1 to {MAX_BINS:,}, found {shown(bins)}")
     return number
 
 
 def draw_estimates(rows: Sequence[Mapping[str, Any]], ax: Any = None) -> Any:
-    """Draw what `Report.plot` says, of rows as `Report.to_rows` gives them."""
+    """Draw rows of `Report.to_rows`; see `Report.plot`."""
     _check_target(ax, None, "plot")
     families = cutoff_families(rows)
     if families and sum(map(len, families.values())) == len(rows):
@@ -229,9 +229,9 @@ def draw_estimates(rows: Sequence[Mapping[str, Any]], ax: Any = None) -> Any:
 
 
 def _draw_cutoffs(families: Mapping[str, Sequence[tuple[int, Mapping[str, Any]]]], ax: Any) -> Any:
-    """A line for each metric; cut-offs stand at equal distances."""
+    """Draw a line for each metric, with cut-offs at equal distances."""
     cutoffs = sorted({k for own in families.values() for k, _ in own})
-    spread = 0.06 * (np.arange(len(families)) - (len(families) - 1) / 2)  # intervals must not hide each other
+    spread = 0.06 * (np.arange(len(families)) - (len(families) - 1) / 2)  # so that intervals do not hide each other
     for n, ((name, own), shift) in enumerate(zip(families.items(), spread, strict=True)):
         rows = [row for _, row in own]
         means = np.array([row["mean"] for row in rows])
@@ -247,13 +247,13 @@ def _draw_cutoffs(families: Mapping[str, Sequence[tuple[int, Mapping[str, Any]]]
 def draw_differences(
     rows: Sequence[tuple[Mapping[str, Any], bool]], metrics: Sequence[str], metric: str | None, ax: Any = None
 ) -> Any:
-    """Draw what `Comparison.plot` says, of rows of a comparison and whether each is significant."""
+    """Draw rows of a comparison, each with whether it is significant; see `Comparison.plot`."""
     _check_target(ax, None, "plot")
     by_metric = {name: [pair for pair in rows if pair[0]["metric"] == name] for name in metrics}
     if metric is not None:
         return _draw_forest(metric, by_metric[metric], _axes(ax, (6.4, 1.4 + 0.36 * len(by_metric[metric]))))
     if ax is not None:
-        raise InputError(f"ax takes one metric: plot(metric=..., ax=ax), of {', '.join(metrics)}")
+        raise InputError(f"ax takes one metric: plot(metric=..., ax=ax), one of {', '.join(metrics)}")
     import matplotlib.pyplot as plt
 
     n_columns = min(3, len(metrics))
@@ -268,7 +268,7 @@ def draw_differences(
 
 
 def _draw_forest(metric: str, rows: Sequence[tuple[Mapping[str, Any], bool]], ax: Any) -> Any:
-    """Differences below each other; those that are significant have filled markers."""
+    """Draw differences below each other, with filled markers if significant."""
     for place, (row, filled) in enumerate(rows):
         gap = np.array([row["difference"]])
         face = COLOURS[0] if filled else "white"
@@ -284,14 +284,14 @@ def _draw_forest(metric: str, rows: Sequence[tuple[Mapping[str, Any], bool]], ax
 
 
 def _margins(rows: Sequence[Mapping[str, Any]], middle: Floats) -> Floats:
-    """How far intervals reach to both sides: (2, n); 0 where there is none."""
+    """Return how far intervals reach to both sides: (2, n); 0 without an interval."""
     low, high = (np.array([row[name] for row in rows]) for name in ("low", "high"))
     margins: Floats = np.nan_to_num(np.stack([middle - low, high - middle]))
     return margins
 
 
 def _plain(text: str) -> str:
-    """A text in which matplotlib reads no formula."""
+    """Escape a string in which matplotlib would read a formula."""
     return text.replace("$", r"\$")
 
 
@@ -305,16 +305,16 @@ def _with_grid(ax: Any, axis: str) -> Any:
 
 
 def _check_target(ax: Any, label: Any, what: str) -> None:
-    """What can be refused before there is any work."""
+    """Reject invalid `ax` and `label` before any work."""
     if label is not None and not isinstance(label, str):
-        raise InputTypeError(f"label must be a text, found {type(label).__name__}")
+        raise InputTypeError(f"label must be a string, found {type(label).__name__}")
     require("matplotlib.pyplot", "plot", what=what)
     if ax is not None and not hasattr(ax, "get_lines"):
         raise InputTypeError(f"ax must be one matplotlib axes, found {type(ax).__name__}")
 
 
 def _axes(ax: Any, size: tuple[float, float] = (5.4, 5.0)) -> Any:
-    """The axes to draw on, made if there are none, in inches."""
+    """Return the axes to draw on; by default new ones, of a size in inches."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
@@ -327,7 +327,7 @@ def _named(label: str | None, value: str) -> str:
 
 
 def _draw_curve(ax: Any, x: Array, y: Array, label: str, *, steps: bool = False, width: float = 1.8) -> str:
-    """Draw a curve in the next colour of ours, which is returned."""
+    """Draw a curve in our next colour, and return the colour."""
     before = sum(line.get_gid() == CURVE for line in ax.get_lines())
     colour = COLOURS[before % len(COLOURS)]
     style = STYLES[before % len(STYLES)]
@@ -337,7 +337,7 @@ def _draw_curve(ax: Any, x: Array, y: Array, label: str, *, steps: bool = False,
 
 
 def _draw_reference(ax: Any, x: list[float], y: list[float], label: str) -> None:
-    """Draw a line to compare with, once."""
+    """Draw a reference line, once per axes."""
     if all(line.get_label() != label for line in ax.get_lines()):
         ax.plot(x, y, ":", color="0.45", linewidth=1.3, label=label, zorder=1)
 
@@ -350,9 +350,9 @@ def _finish(ax: Any, x_label: str, y_label: str, legend: str) -> Any:
 
 
 def _visible(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The points of a curve, x monotone, that a picture can show: in each column the first, last, lowest and highest.
+    """Return the points of a curve, x monotone, that a picture can show: first, last, lowest, highest per column.
 
-    The picture is the same as of all points (Jugel et al. 2014, M4).
+    The picture is the same as with all points (Jugel et al. 2014, M4).
     """
     column = np.floor(x * COLUMNS)
     starts = np.flatnonzero(np.r_[True, column[1:] != column[:-1]])

@@ -1,4 +1,4 @@
-"""Tables and lines that fit a terminal: no word, number or label is ever broken."""
+"""Tables and lines that fit a terminal without breaking a word, number or label."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fastrec.exceptions import one_line
 
 __all__ = ["Fitted", "code_lines", "fit", "shell_lines", "wrap"]
 
-GAP = 3  # blanks between columns
+GAP = 3  # spaces between columns
 INDENT = "  "
-KEPT = "\0"  # a blank at which no line ends
-WHOLE = re.compile(r"(?<=\w)\([^()=]+=[^()]*\)| %")  # the options of a metric; a number and its unit
+KEPT = "\0"  # stands for a space that does not break a line
+WHOLE = re.compile(r"(?<=\w)\([^()=]+=[^()]*\)| %")  # never broken: options of a metric, a number and its unit
 
 
 class Fitted(NamedTuple):
-    """Lines of a table, and the columns that the width has no room for."""
+    """Lines of a table, and the columns dropped for lack of room."""
 
     lines: list[str]
     dropped: list[str]
@@ -27,12 +27,11 @@ class Fitted(NamedTuple):
 def fit(
     head: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, n_labels: int = 1, optional: Sequence[int] = ()
 ) -> Fitted:
-    """A table in at most `width` signs, the first `n_labels` columns to the left and the others to the right.
+    """Return a table in at most `width` characters, with `n_labels` columns left-aligned and the others right-aligned.
 
-    Where it is too wide, the columns at the places in `optional`, counted from 0, are dropped, in this order. Where
-    that is not enough, a table with such columns becomes a block of lines per row, with all of its columns. Any other
-    becomes several tables that all begin with the labels, or blocks where a label and a number have no room side by
-    side.
+    A table that is too wide loses the columns at the positions in `optional`, from 0, in this order. If it is still too
+    wide, a table with optional columns becomes a block of lines per row, with all columns. A table without them becomes
+    several tables that all begin with the labels, or blocks if labels and a number do not fit side by side.
 
     >>> for line in fit(["metric", "mean", "users"], [["mrr", "0.5000", "1,200"]], 20, optional=[2]).lines:
     ...     print(line)
@@ -57,7 +56,7 @@ def fit(
 
 
 def wrap(text: str, width: int, hang: str = "") -> list[str]:
-    """Lines of a text that end between words; all keep its indent, and from the second on they begin with `hang`.
+    """Wrap a string between words. All lines keep its indent; from the second on they begin with `hang`.
 
     >>> wrap("left out: ndcg(gain=exp2, min_gain=4)@10, at 95 %", 30)
     ['left out:', 'ndcg(gain=exp2, min_gain=4)@10,', 'at 95 %']
@@ -89,7 +88,7 @@ def shell_lines(command: str, width: int) -> list[str]:
 
 
 def code_lines(line: str, width: int) -> list[str]:
-    """A line of an example of Python in lines that end after commas in brackets, as a prompt takes them.
+    """Break a line of a Python example after commas in brackets, as the prompt accepts it.
 
     >>> code_lines('>>> f([1, 2], "a, b", k=3)', 22)
     ['>>> f([1, 2], "a, b",', '...     k=3)']
@@ -112,7 +111,7 @@ def code_lines(line: str, width: int) -> list[str]:
 
 
 def _joined(parts: Sequence[str], width: int, hang: str, end: str) -> list[str]:
-    """Parts in as few lines as fit; all but the last close with `end`, all but the first begin with `hang`."""
+    """Join parts into lines that fit; all but the last end with `end`, all but the first begin with `hang`."""
     lines = [parts[0]]
     for part in parts[1:]:
         if _size(f"{lines[-1]} {part}") <= width:
@@ -124,7 +123,7 @@ def _joined(parts: Sequence[str], width: int, hang: str, end: str) -> list[str]:
 
 
 def _size(text: str) -> int:
-    """Columns of a terminal that a text takes."""
+    """Return the columns of a terminal that a string takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -137,7 +136,7 @@ def _width(widths: Sequence[int], columns: Sequence[int]) -> int:
 
 
 def _parts(widths: Sequence[int], width: int, n_labels: int) -> list[list[int]]:
-    """The columns of each of several tables that fit; none if there are no such tables."""
+    """Return the columns of several tables that fit; empty if labels and a number do not fit side by side."""
     labels = list(range(n_labels))
     parts: list[list[int]] = []
     for n in range(n_labels, len(widths)):
@@ -152,7 +151,7 @@ def _parts(widths: Sequence[int], width: int, n_labels: int) -> list[list[int]]:
 def _table(
     head: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int], columns: Sequence[int], n_labels: int
 ) -> list[str]:
-    """Head, rule and rows."""
+    """Return the lines of a table: head, rule and rows."""
 
     def line(cells: Sequence[str]) -> str:
         blanks = [" " * (widths[n] - _size(cells[n])) for n in columns]
@@ -165,7 +164,7 @@ def _table(
 
 
 def _blocks(head: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> list[str]:
-    """A block of lines per row: its label, then the name and the value of every other column."""
+    """Return a block of lines per row: its label, then name and value of each other column."""
     names = max(map(_size, head[1:]), default=0)
     lines: list[str] = []
     for row in rows:

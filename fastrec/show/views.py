@@ -1,4 +1,4 @@
-"""What people are shown of a report and of a comparison: tables and charts of plain rows."""
+"""Tables and charts that show the rows of a report or a comparison."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["compared", "definitions", "estimated", "figures", "span"]
 Array = np.ndarray[Any, Any]
 Row = Mapping[str, Any]  # as `to_rows` of a report or of a comparison gives it
 BINS = 20
-MAX_ROWS = 14_000  # of differences on one page, for it to stay below 3 MB; those over all users count twice
-MIN_ROWS = 1_000  # of a grouping, however many there are over all users
+MAX_ROWS = 14_000  # of differences on a page, to keep it below 3 MB; rows over all users count twice
+MIN_ROWS = 1_000  # of a grouping, even if there are very many over all users
 OF_GROUPS = ["metric", "mean", "95 % interval", "users", "difference to the rest", "its 95 % interval"]
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
 VERDICTS = {"better": "▲ better", "worse": "▼ worse", "not clear": "≈ not clear", None: DASH}
 REVERSE: dict[str | None, str] = {"better": "worse", "worse": "better"}
 LEGEND = (
     "Verdict: ▲ better, ▼ worse, ≈ not clear. The definitions say which values of a metric are better.",
-    "Pictures have a scale for each metric: a line is the interval, the stroke across the difference, behind it 0.",
+    "Each metric has its own scale: the line is the interval, the stroke across it the difference, the rule behind 0.",
     "Unpaired: users counted on one side only.",
     "Detectable: the smallest true difference that these users would have shown with a chance of 80 %.",
 )
@@ -49,12 +49,12 @@ DATA = {
     "rows": "rows",
     "positive_rows": "positive rows",
 }
-MEANS = (  # rows, what they are per user, and which users have none
+MEANS = (  # count of rows, label of their mean per user, count of users without rows
     ("rec_rows", "mean length of the lists", "no_recs"),
-    ("rows", "mean number of rows of a user", "no_rows"),
+    ("rows", "mean number of rows per user", "no_rows"),
 )
 SETTINGS = {
-    "min_gain": "gain from which an item is relevant",
+    "min_gain": "smallest gain of a relevant item",
     "n_items": "items in the catalogue",
     "ties": "order of items with equal scores",
     "no_truth": "users without a relevant item",
@@ -62,10 +62,10 @@ SETTINGS = {
     "duplicates": "an item twice in a list",
     "one_class": "users with rows of one class, in gauc",
     "weighted": "whether users or rows have weights",
-    "like": "conventions of",
-    "names": "what that tool calls the metrics",
-    "rank_gaps": "ranks that no item has",
-    "baseline": "what all others are compared with",
+    "like": "tool whose conventions apply",
+    "names": "names of the metrics in that tool",
+    "rank_gaps": "ranks without an item",
+    "baseline": "system that all others are compared with",
     "test": "test of the mean difference, two-sided, on users",
     "correction": "correction of p-values for many comparisons",
     "level": "level of intervals and of significance",
@@ -79,7 +79,7 @@ SETTINGS = {
 
 
 class Gap(NamedTuple):
-    """A difference and its interval."""
+    """Difference with its interval."""
 
     difference: float
     low: float
@@ -87,19 +87,19 @@ class Gap(NamedTuple):
 
 
 def figures(leading: float, *numbers: float) -> list[str]:
-    """Numbers with four decimals or, where these would hide the leading one, with four digits."""
+    """Format numbers with four decimals or, if these would hide the leading one, with four digits."""
     plain = leading == 0 or 1e-3 <= abs(leading) < 1e6
     return [DASH if math.isnan(number) else f"{number:z.4f}" if plain else f"{number:z.3e}" for number in numbers]
 
 
 def span(leading: float, low: float, high: float) -> str:
-    """An interval, in the form of its leading number."""
+    """Format an interval with the precision of its leading number."""
     texts = figures(leading, low, high)
     return DASH if DASH in texts else f"{texts[0]} {DASH} {texts[1]}"
 
 
 def one_figure(number: float) -> str:
-    """A number with four decimals, or with four digits where these would hide it."""
+    """Format a number with four decimals, or with four digits if these would hide it."""
     return figures(number, number)[0]
 
 
@@ -109,19 +109,19 @@ def _signed(leading: float, *numbers: float) -> list[str]:
 
 
 def shown_difference(gap: Gap) -> tuple[str, str]:
-    """A difference and its interval; four decimals unless they would hide the interval."""
+    """Format a difference and its interval, with four decimals unless these would hide the interval."""
     leading = gap.difference if math.isnan(gap.low) else max(abs(gap.low), abs(gap.high))
     text, *ends = _signed(leading, *gap)
     return text, DASH if DASH in ends else f"{ends[0]} to {ends[1]}"
 
 
 def p_value(number: float) -> str:
-    """Four decimals, or two digits of one that these would show as 0."""
+    """Format a p-value with four decimals, or with two digits if these would show 0."""
     return DASH if math.isnan(number) else f"{number:.1e}" if 0 < number < 5e-5 else f"{number:.4f}"
 
 
 def count(number: int | None) -> str:
-    """A number of users, where there is one."""
+    """Format a number of users, or a dash for None."""
     return DASH if number is None else f"{number:,}"
 
 
@@ -130,14 +130,14 @@ def _share(number: float) -> str:
 
 
 def _shown(value: object) -> str:
-    """The value of a setting."""
+    """Format the value of a setting."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} is {text}" for name, text in value.items())
     return "not given" if value is None else print_value(value)
 
 
 def warning_lines(warnings: Iterable[str]) -> list[str]:
-    """Warnings as people are shown them, a line each."""
+    """Return a line per warning."""
     return [f"warning: {warning}" for warning in warnings]
 
 
@@ -145,9 +145,9 @@ def warning_lines(warnings: Iterable[str]) -> list[str]:
 
 
 def estimated(rows: Iterable[Row], *, with_users: bool = True) -> list[Table]:
-    """Estimates as tables: over all users, then within groups of whom some were counted.
+    """Return tables of estimates: over all users, then within groups with counted users.
 
-    `with_users` is False where rows belong to nobody.
+    `with_users` is False if rows have no users.
     """
     head = ["metric", "mean", "95 % interval", *(["users"] if with_users else [])]
     overall, by_grouping = _by_grouping(rows)
@@ -165,7 +165,7 @@ def estimated(rows: Iterable[Row], *, with_users: bool = True) -> list[Table]:
 
 
 def by_cutoff(rows: Iterable[Row]) -> Section:
-    """A chart and rows for each metric that was evaluated at several cut-offs."""
+    """Return a chart and rows for each metric evaluated at several cut-offs."""
     charts, cells = [], []
     for name, own in cutoff_families(_by_grouping(rows)[0]).items():
         points = [(row["mean"], row["low"], row["high"]) for _, row in own]
@@ -177,7 +177,7 @@ def by_cutoff(rows: Iterable[Row]) -> Section:
 
 
 def cutoff_families(rows: Iterable[Row]) -> dict[str, list[tuple[int, Row]]]:
-    """Rows of metrics that differ in their cut-off only, as (k, row), ascending."""
+    """Return rows of metrics that differ only in their cut-off, as (k, row), ascending."""
     families: dict[str, list[tuple[int, Row]]] = {}
     for row in rows:
         family, mark, k = row["metric"].rpartition("@")
@@ -187,7 +187,7 @@ def cutoff_families(rows: Iterable[Row]) -> dict[str, list[tuple[int, Row]]]:
 
 
 def distributions(per_user: Mapping[str, Array]) -> Section:
-    """A histogram and quantiles of users' values, metric by metric."""
+    """Return a histogram and quantiles of users' values for each metric."""
     charts, cells = [], []
     for metric, values in per_user.items():
         known = values[np.isfinite(values)]
@@ -204,7 +204,7 @@ def distributions(per_user: Mapping[str, Array]) -> Section:
 
 
 def _bounds(metric: str, known: Array) -> tuple[float, float]:
-    """From where to where a histogram goes: from 0 to 1 if the metric does."""
+    """Return the ends of a histogram: 0 and 1 if the metric has this range."""
     call = known_call(metric)
     if call is not None and list(call.metric.range) == [0, 1]:
         return 0.0, 1.0
@@ -213,7 +213,7 @@ def _bounds(metric: str, known: Array) -> tuple[float, float]:
 
 
 def by_group(rows: Iterable[Row]) -> Section:
-    """Estimates within groups of whom some were counted, and how far each group is from all other users."""
+    """Return estimates within groups with counted users, and the difference of each to all other users."""
     tables = []
     for grouping, found in _by_grouping(rows)[1].items():
         own = [row for row in found if row["users"]]
@@ -232,15 +232,17 @@ def _rest_gap(row: Row) -> Gap:
 
 
 def _no_rest(gaps: Iterable[Gap]) -> list[str]:
-    """What it means where a difference to the rest is not shown."""
+    """Return a note on missing differences to the rest, if there are any."""
     unknown = any(math.isnan(gap.low) for gap in gaps)
-    return [f"{DASH}: too few users are counted, here or elsewhere, or the order of all rows is needed"] * unknown
+    return [
+        f"{DASH}: too few users are counted in the group or outside, or the metric needs the order of all rows"
+    ] * unknown
 
 
 def facts(
     users: Mapping[str, int], meanings: Sequence[tuple[str, str, str]], data: Mapping[str, int | float]
 ) -> list[Table]:
-    """Who was counted, by (count of users, what it means, policy), and what was seen in the data."""
+    """Return tables of the users, by (count, meaning, policy), and of the data."""
     cells = [[meaning, policy, f"{users[count]:,}"] for count, meaning, policy in meanings if count in users]
     seen = [
         [DATA.get(name, name), _share(value) if isinstance(value, float) else f"{value:,}"]
@@ -255,7 +257,7 @@ def facts(
 
 
 def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
-    """What ordered the lists and where gains came from, a line; nothing of lists that were passed in their order."""
+    """Return a line on the order of lists and the source of gains; nothing for lists passed in order."""
     words = {"rank": "ranks", "score": "scores", "place": "rows"}
     orders = [word for role, word in words.items() if data.get(f"rec_rows_by_{role}")]
     if not orders:
@@ -268,28 +270,28 @@ def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
 
 
 def why_no_interval(estimates: Mapping[str, Any], n_users: int) -> list[str]:
-    """Why estimates have a mean and no interval, a line for each reason.
+    """Return a line per reason why estimates have a mean and no interval.
 
-    `n_users` is 0 where rows belong to nobody.
+    `n_users` is 0 if rows have no users.
     """
     metrics: dict[str, list[str]] = {}
     for name, one in estimates.items():
         if math.isfinite(one.mean) and math.isnan(one.std_error):
-            reason = "no standard error is known for such a number"
+            reason = "this metric has no known standard error"
             if one.users < 2:
-                reason = "only one user is counted" if n_users else "rows without users, or few of a class, give none"
+                reason = "only one user is counted" if n_users else "rows have no users, or a class has few rows"
             metrics.setdefault(reason, []).append(name)
     return [f"no interval for {', '.join(names)}: {reason}" for reason, names in metrics.items()]
 
 
 def definitions(metrics: Iterable[str]) -> Table:
-    """What each metric is, as the catalogue says it; its cut-offs together."""
+    """Return a table with the definition of each metric from the catalogue, one row for all its cut-offs."""
     cutoffs: dict[str, list[str]] = {}
     for text in metrics:
         family, mark, k = text.rpartition("@")
         cutoffs.setdefault(f"{family}@" if mark else text, []).extend([k] if mark else [])
     rows = [[f"{name}{', '.join(k)}", *_definition(name.removesuffix("@"))] for name, k in cutoffs.items()]
-    head = ["metric", "what it is", "formula, of the default options", "options", "better", "source"]
+    head = ["metric", "what it is", "formula with default options", "options", "better", "source"]
     return Table("Definitions of the metrics", head, rows, len(head))
 
 
@@ -305,13 +307,13 @@ def _definition(text: str) -> list[str]:
 
 
 def settings_table(settings: Mapping[str, object]) -> Table:
-    """The options of a call in words."""
+    """Return a table of settings with their meaning."""
     rows = [[name, SETTINGS.get(name, DASH), _shown(value)] for name, value in settings.items()]
     return Table("Settings", ["setting", "what it decides", "value"], rows, 3)
 
 
 def _by_grouping(rows: Iterable[Row]) -> tuple[list[Row], dict[str, list[Row]]]:
-    """Rows over all users, and those of each grouping."""
+    """Return the rows over all users, and those of each grouping."""
     overall: list[Row] = []
     by_grouping: dict[str, list[Row]] = {}
     for row in rows:
@@ -326,7 +328,7 @@ def _estimate(row: Row) -> list[str]:
 
 
 def known_call(text: str) -> Call | None:
-    """The metric of a text; None for one that was declared elsewhere, as in a report that was loaded."""
+    """Parse a metric; None for one not declared in this process, as in a loaded report."""
     try:
         return parse(text)
     except MetricError:
@@ -337,7 +339,7 @@ def known_call(text: str) -> Call | None:
 
 
 def compared(rows: Iterable[Row], level: float) -> list[Table]:
-    """Differences as tables, over all users and by segment; * marks those whose corrected p is at most 1 - level."""
+    """Return tables of differences, over all users and by segment; * marks a corrected p of at most 1 - level."""
     overall, by_grouping = _by_grouping(rows)
     names = ["metric", "system", "baseline"]
     head = ["mean", "baseline mean", "difference", f"{100 * level:g} % interval", "p", "p corrected"]
@@ -359,12 +361,12 @@ def _compared(row: Row, level: float) -> list[str]:
 
 
 def alpha(level: float) -> float:
-    """The p-value up to which a difference is significant: 1 - level, but for rounding."""
+    """Return the largest significant p-value: 1 - level without its rounding error."""
     return round(1 - level, 12)
 
 
 def meaning_of_mark(level: float) -> str:
-    """What * says beside a p-value or a difference."""
+    """Return the meaning of * beside a p-value or a difference."""
     return f"significant (*): a corrected p-value of at most {alpha(level):.4g}"
 
 
@@ -373,7 +375,7 @@ def _is_significant(row: Row, level: float) -> bool:
 
 
 def outcome(rows: Iterable[Row], level: float) -> str:
-    """What a comparison found over all users, in two sentences."""
+    """Return the outcome of a comparison over all users in two sentences."""
     overall = _by_grouping(rows)[0]
     verdicts = [row["verdict"] for row in overall]
     better, worse, unclear, none = map(verdicts.count, ("better", "worse", "not clear", None))
@@ -381,12 +383,12 @@ def outcome(rows: Iterable[Row], level: float) -> str:
     without = f"; {none:,} has no verdict" if none == 1 else f"; {none:,} have no verdict" if none else ""
     return (
         f"{words}: the system is better in {better:,}, worse in {worse:,}, and in {unclear:,} no difference is clear"
-        f"{without}. Better and worse are said where the corrected p-value is at most {1 - level:.4g}."
+        f"{without}. Better and worse mean a corrected p-value of at most {1 - level:.4g}."
     )
 
 
 def differences(rows: Iterable[Row], level: float, baseline: str | None) -> tuple[Section, Section]:
-    """All differences with drawn intervals, and those within segments."""
+    """Return sections of all differences, over all users and within segments, with drawn intervals."""
     overall, by_grouping = _by_grouping(rows)
     names = ["metric", "system", *(["baseline"] if baseline is None else [])]
     title = "Differences" if baseline is None else f"Differences to {baseline}"
@@ -409,7 +411,7 @@ def differences(rows: Iterable[Row], level: float, baseline: str | None) -> tupl
 
 
 def _scales(gaps: Iterable[tuple[str, Gap]]) -> dict[str, float]:
-    """The largest end of an interval of each metric."""
+    """Return the largest absolute end of an interval for each metric."""
     found: dict[str, float] = {}
     for metric, gap in gaps:
         ends = [abs(end) for end in (gap.low, gap.high) if not math.isnan(end)]
@@ -422,7 +424,7 @@ def _gap(row: Row) -> Gap:
 
 
 def _drawn(gap: Gap, scale: float, kind: str = "") -> list[str | Drawn]:
-    """A difference, and its interval with a picture."""
+    """Return a difference, and its interval with a picture."""
     text, interval = shown_difference(gap)
     return [text, Drawn(interval, whisker(gap.low, gap.difference, gap.high, scale, kind))]
 
@@ -441,7 +443,7 @@ def _full_row(row: Row, scale: float, names: Sequence[str]) -> list[str | Drawn]
 
 
 def matrices(rows: Iterable[Row]) -> Section:
-    """For each metric a table of every system against every other: the row's mean minus the column's."""
+    """Return a table per metric of every system against every other: mean of the row minus mean of the column."""
     overall = _by_grouping(rows)[0]
     systems = list(dict.fromkeys(name for row in overall for name in (row["baseline"], row["system"])))
     found: dict[str, dict[tuple[str, str], str]] = {}

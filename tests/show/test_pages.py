@@ -134,7 +134,7 @@ def test_no_difference_to_the_rest_where_there_is_none() -> None:
     text = evaluated(groups=["one"] * N_USERS).to_html()
     _, *rows = next(rows for title, rows in Page(text).tables.items() if title[:3] == "By ")
     assert {tuple(row[-2:]) for row in rows} == {("–", "–")}
-    assert "too few users are counted, here or elsewhere" in text
+    assert "too few users are counted in the group or outside" in text
 
 
 def test_definitions_settings_and_data() -> None:

@@ -244,7 +244,7 @@ def test_several_axes_are_no_axes(plot: Any, pyplot: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"label": 3}, "label must be a text, found int"),
+        ({"label": 3}, "label must be a string, found int"),
         ({"labels": [0, 1, 2, 1]}, "labels must be 0 or 1, found 2"),
         ({"scores": [0.5, math.nan, 0.2, 0.1]}, "scores must not be NaN"),
         ({"scores": [0.5]}, "scores"),
@@ -281,9 +281,9 @@ def test_curves_that_do_not_exist(labels: list[int]) -> None:
         ({"scores": [0.5, 1.5, 0.2, 0.1]}, r"scores must lie in \[0, 1\] to be calibrated, found 1.5 at row 1"),
         ({"scores": [0.5, 0.5, -0.2, 0.1]}, "found -0.2 at row 2"),
         ({"labels": [], "scores": []}, "at least one row with weight"),
-        ({"bins": 0}, "bins must be a whole number from 1 to 1,048,576, found 0"),
-        ({"bins": 2.5}, "bins must be a whole number"),
-        ({"bins": True}, "bins must be a whole number"),
+        ({"bins": 0}, "bins must be an integer from 1 to 1,048,576, found 0"),
+        ({"bins": 2.5}, "bins must be an integer"),
+        ({"bins": True}, "bins must be an integer"),
         ({"strategy": "equal"}, "strategy must be one of uniform, quantile; found 'equal'"),
     ],
 )

@@ -221,11 +221,11 @@ def texts_of(report):
         (lambda: fastrec.evaluate([[1]], [[1]], ["mrr"]), "no interval for mrr: only one user is counted"),
         (
             lambda: fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.2, 0.7, 0.9], metrics=["auc", "log_loss", "brier"]),
-            "no interval for log_loss, brier: rows without users, or few of a class, give none",
+            "no interval for log_loss, brier: rows have no users, or a class has few rows",
         ),
         (
             lambda: fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.2, 0.7, 0.9], [0, 2, 4], ["ks"]),
-            "no interval for ks: no standard error is known for such a number",
+            "no interval for ks: this metric has no known standard error",
         ),
     ],
 )
