@@ -64,18 +64,18 @@ def compare(
         target; `Comparison.left_out` names the others
     test : two-sided test of the mean difference over users
         ``randomization`` (Fisher 1935) draws the signs of the differences ``n_rounds`` times: p = (b + 1) / (B + 1). It
-        tries all signs, for an exact p, if these are at most ``n_rounds`` and 65,536. ``bootstrap`` (Efron 1979) draws
-        users with replacement. ``t`` is the test of Student (1908). ``wilcoxon`` (1945) tests by signed ranks whether
-        differences are symmetric around 0. ``t`` and ``wilcoxon`` need SciPy. Values of a user that are equal to 2^-40
-        of themselves are a tie, so rounding makes no wins. Tests round differences to 2^-40 of the largest value of the
-        other users.
+        tries all signs, for an exact p, if there are at most ``n_rounds`` and at most 65,536. ``bootstrap`` (Efron
+        1979) draws users with replacement. ``t`` is the test of Student (1908). ``wilcoxon`` (1945) tests by signed
+        ranks whether differences are symmetric around 0. ``t`` and ``wilcoxon`` need SciPy. Two values of a user that
+        differ by at most 2^-40 of the larger are a tie, so rounding makes no wins. Tests round differences to 2^-40 of
+        the largest value among users without a tie.
     correction : of p-values, over all users together and within each grouping: ``holm`` (1979), ``bonferroni``, ``bh``
         (Benjamini & Hochberg 1995: false discovery rate), ``none``
     level : of intervals: percentiles for ``bootstrap``, Student's t for ``t``, else normal
     n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads, and for any order
         of users with ids
     missing : users counted on one side only: ``drop``, the default, leaves them out; ``zero`` counts them as 0 on the
-        other side, except for errors and metrics with a target, where 0 may be good; ``error`` raises
+        other side (not for errors and metrics with a target, for which 0 may be good); ``error`` raises
     progress : called as progress(rows done, rows)
 
     Each metric declares its direction: higher, lower or neither is better, or nearer to a target t. With a target,

@@ -106,7 +106,7 @@ def _find(recipe: Recipe, metric: str, kinds: Sequence[str], min_gain: MinGain |
             errors.append(error)
         else:
             return Meaning(recipe.name, name, call, kind, recipe)
-    # Prefer the error for a kind of which the tool has metrics: it says more.
+    # Prefer the error of a kind in which the tool has metrics: it says more.
     raise next((error for error, kind in zip(errors, kinds, strict=True) if getattr(recipe, kind)), errors[0])
 
 

@@ -37,7 +37,7 @@ DATA = {
     "rec_rows_by_rank": "rows of lists ordered by ranks",
     "rec_rows_by_score": "rows of lists ordered by scores",
     "rec_rows_by_place": "rows of lists in the order of the rows",
-    "rec_lists_with_gaps": "lists whose ranks have gaps",
+    "rec_lists_with_gaps": "lists with gaps in their ranks",
     "truth_rows": "rows of truth",
     "truth_rows_with_gains": "rows of truth with gains",
     "truth_rows_not_relevant": "rows of truth that are not relevant",
