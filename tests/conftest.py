@@ -1,5 +1,30 @@
-"""Helpers assert, too: pytest shows what their assertions compared."""
+"""Which tests are run, and assertions of helpers shown as those of tests are."""
+
+import re
 
 import pytest
 
 pytest.register_assert_rewrite("support", "fuzz")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Run what is named, thorough or not: `pytest tests/files/test_streams.py::test_lists`."""
+    if any("::" in argument for argument in config.args):
+        config.option.markexpr = ""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep a few cases of a thorough test in the default run: those whose id `except_for` finds."""
+    kept = {}
+    for item in items:
+        mark = item.get_closest_marker("thorough")
+        if mark is None or "except_for" not in mark.kwargs:
+            continue
+        name = item.nodeid.partition("[")[0]
+        kept.setdefault(name, False)
+        if re.search(mark.kwargs["except_for"], item.callspec.id):
+            item.own_markers = [each for each in item.own_markers if each.name != "thorough"]
+            kept[name] = True
+    if config.option.markexpr and not all(kept.values()):
+        raise pytest.UsageError(f"except_for finds no case of {[name for name, found in kept.items() if not found]}")

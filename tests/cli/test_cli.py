@@ -961,6 +961,7 @@ def in_shell(*words):
     return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.thorough(except_for="mrr->&|absent")
 @pytest.mark.skipif(not os.path.exists("/bin/sh"), reason="no shell here")
 @pytest.mark.parametrize(
     ("words", "streams", "code"),

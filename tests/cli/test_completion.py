@@ -201,6 +201,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_a_shell_completes(folder, name):
     if shutil.which(name) is None:

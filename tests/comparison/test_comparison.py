@@ -91,6 +91,7 @@ def test_all_signs_are_tried_if_they_are_few(n):
     assert found == pytest.approx(sum(abs(s) >= abs(d.sum()) - 1e-12 for s in sums) / 2**n, rel=1e-10)
 
 
+@pytest.mark.thorough(except_for="^bootstrap|-40")
 @pytest.mark.parametrize("n", [40, 5000])
 @pytest.mark.filterwarnings("ignore:overflow encountered in scalar power")  # in SciPy 1.15
 @pytest.mark.parametrize("test", ["randomization", "bootstrap"])
@@ -347,6 +348,7 @@ def test_labels_must_agree():
         fastrec.compare(reports)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("test", TESTS)
 def test_false_positives_of_equal_systems(test):
     """2,000 pairs whose users differ by a skewed amount of mean 0: about 5 % are called different at 5 %."""
@@ -358,6 +360,7 @@ def test_false_positives_of_equal_systems(test):
     assert 0.035 <= hits / 2_000 <= 0.065
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("test", TESTS)
 def test_intervals_cover_a_skewed_mean(test):
     """Values as of reciprocal ranks: 2,000 samples, of which about 95 % have the true mean in their interval."""
@@ -433,6 +436,7 @@ def test_what_is_shown_of_extreme_values_and_names():
     assert "nan" not in repr(fastrec.compare({"a": nobody, "b": nobody}))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("n", [8, 13, 100])
 def test_what_is_equal_but_for_rounding_is_equal(test, n):

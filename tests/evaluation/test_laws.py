@@ -96,6 +96,7 @@ RELABELLINGS: dict[str, Callable[[int], Any]] = {
 }
 
 
+@pytest.mark.thorough(except_for="plain")
 @pytest.mark.parametrize("relabelling", RELABELLINGS)
 def test_items_may_be_called_anything(kind: str, plainly: fastrec.Report, relabelling: str) -> None:
     rename = RELABELLINGS[relabelling]
@@ -112,6 +113,7 @@ def test_long_lists_of_ids_with_the_same_hash() -> None:
     assert mean_bits(found.estimates) == mean_bits(expected.estimates)
 
 
+@pytest.mark.thorough(except_for="plain")
 def test_the_order_of_users_does_not_matter(kind: str, plainly: fastrec.Report) -> None:
     order = np.random.default_rng(1).permutation(N_USERS)
     log = LOGS[kind]
@@ -131,6 +133,7 @@ def test_the_order_of_the_truth_does_not_matter(kind: str, plainly: fastrec.Repo
 # How the work is cut
 
 
+@pytest.mark.thorough(except_for="^(plain-False|True-False)$")
 @pytest.mark.parametrize("weighted", [False, True])
 @CI
 @given(data=st.data())
@@ -193,6 +196,7 @@ def on_threads(large: dict[str, Any], kind: str, form: str, n_threads: int, **ca
     return [mean_bits(report.estimates), user_bits(report), group_bits(report)]
 
 
+@pytest.mark.thorough
 def test_any_number_of_threads(kind: str, large: dict[str, Any]) -> None:
     one = on_threads(large, kind, kind, 1)
     one_weighted = on_threads(large, kind, kind, 1, **large["users"])
@@ -270,11 +274,13 @@ PLAIN_TRUTH_FORMS: dict[str, Callable[[Log], Any]] = {
 }
 
 
+@pytest.mark.thorough(except_for="plain")
 @pytest.mark.parametrize("form", LIST_FORMS)
 def test_every_form_of_lists(kind: str, plainly: fastrec.Report, form: str) -> None:
     assert_same(evaluate(kind, LIST_FORMS[form](LOGS[kind])), plainly)
 
 
+@pytest.mark.thorough(except_for="plain")
 @pytest.mark.parametrize("form", TRUTH_FORMS)
 def test_every_form_of_truth(kind: str, plainly: fastrec.Report, form: str) -> None:
     assert_same(evaluate(kind, truth=TRUTH_FORMS[form](LOGS[kind])), plainly)
@@ -313,6 +319,7 @@ def test_gains_of_one_beside_other_gains() -> None:
 # What else is asked for
 
 
+@pytest.mark.thorough
 def test_a_metric_is_the_same_alone_and_among_others(kind: str, plainly: fastrec.Report) -> None:
     recs, truth = recs_of(LOGS[kind]), truth_of(LOGS[kind])
     for text in FEW[kind]:
@@ -392,6 +399,7 @@ def test_means_are_exact(kind: str, plainly: fastrec.Report) -> None:
             assert plainly[name] == float(exact), name
 
 
+@pytest.mark.thorough(except_for="plain")
 def test_weighted_means_are_exact(kind: str) -> None:
     """The products of weight and value are rounded; nothing after them is."""
     report = evaluate(kind, user_weight=WEIGHTS)

@@ -155,6 +155,7 @@ print(left() == before, *grown, parts[2] - parts[1])
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system does not say what a process holds")
 def test_nothing_grows_and_nothing_is_left():
     result = run(MIXED_USE + f"CALLS = {CALLS}\n" + GROWTH, timeout=300 + CALLS, NUMBA_NUM_THREADS="2")
@@ -215,6 +216,7 @@ def update_scores(evaluator, users, weighted):
 KINDS = {"lists": (make_lists, update_lists), "scores": (make_scores, update_scores)}
 
 
+@pytest.mark.thorough(except_for="lists-True")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_thousand_updates_and_merges_in_any_order_are_one_call(kind, weighted):

@@ -90,6 +90,7 @@ def logs():
     return held, {"neighbours": neighbours, "popularity": popularity}, n_items
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["popularity", "neighbours"])
 def test_real_ratings_against_the_oracle(logs, name):
     held, systems, n_items = logs

@@ -56,6 +56,7 @@ def assert_same(found: fastrec.Report, expected: fastrec.Report, order: Any = AL
 KINDS = [(False, False), (True, False), (False, True), (True, True)]
 
 
+@pytest.mark.thorough(except_for="True-False")
 @pytest.mark.parametrize(("weighted", "row_weights"), KINDS)
 def test_the_order_of_users_does_not_matter(weighted: bool, row_weights: bool) -> None:
     order = np.random.default_rng(1).permutation(N_USERS)
@@ -64,6 +65,7 @@ def test_the_order_of_users_does_not_matter(weighted: bool, row_weights: bool) -
     assert_same(evaluate(texts, USERS.call(order, **kind)), evaluate(texts, USERS.call(ALL, **kind)), order)
 
 
+@pytest.mark.thorough(except_for="^(plain-False|True-False)$")
 @pytest.mark.parametrize(("weighted", "row_weights"), KINDS)
 @FEWER
 @given(data=st.data())
@@ -205,6 +207,7 @@ def large() -> dict[str, Any]:
     }
 
 
+@pytest.mark.thorough
 def test_any_number_of_threads_on_many_rows(large: dict[str, Any]) -> None:
     texts = LARGE_TEXTS + RANKED_TEXTS
     one = all_bits(evaluate(texts, large, n_threads=1, n_items=10**6))
@@ -459,6 +462,7 @@ def test_the_scale_of_weights_does_not_matter(scale: float) -> None:
 # What else is asked for
 
 
+@pytest.mark.thorough
 def test_a_metric_is_the_same_alone_and_among_others() -> None:
     call = USERS.call(ALL)
     together = evaluate(TEXTS, call)

@@ -52,6 +52,7 @@ def write(path, format_, names, rows):
     return str(path)
 
 
+@pytest.mark.thorough
 @settings(max_examples=12)
 @given(names=NAMES, format_=st.sampled_from(["parquet", "parquet", "jsonl", "csv"]), seed=st.integers(0, 99))
 @example(["user_id", "item_id", "rank", "Rank", "rank_1", "Rank_1", "gain"], "parquet", 0)
@@ -127,6 +128,7 @@ def test_files_of_several_schemas_keep_the_order_of_their_rows(tmp_path, monkeyp
         assert [report[name] for name in METRICS] == [expected[name] for name in METRICS], route
 
 
+@pytest.mark.thorough
 def test_a_field_of_a_nested_column_is_not_a_column(tmp_path, monkeypatch):
     """Parquet calls the field b of a column a as it calls a column "a.b"."""
     for order in itertools.permutations(["a", "a.b", "user_id", "item_id"]):

@@ -369,6 +369,7 @@ MANY = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("format_", "packed"), [*((name, False) for name in MANY), ("csv", True), ("jsonl", True), ("trec", True)]
 )
@@ -399,6 +400,7 @@ def test_files_are_read_in_the_order_of_their_names(write, format_):
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl"])
 def test_order_holds_in_files_of_many_blocks(write, tmp_path, format_):
     import duckdb
@@ -597,6 +599,7 @@ def test_a_file_outside_of_the_partitions(write, fails):
 # Files that are damaged, or change
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "trec"])
 @pytest.mark.parametrize("damage", ["cut", "checksum", "bits", "end"])
 def test_damaged_gzip_files(write, fails, format_, damage):
@@ -724,6 +727,7 @@ def test_nothing_is_written_over_a_file_of_a_folder(write, tmp_path):
 DATA = os.environ.get("FASTREC_TEST_DATA")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(DATA is None, reason="FASTREC_TEST_DATA names no folder with real data")
 def test_trec_eval_prints_the_same(tmp_path):
     from support.trec import TREC, read_trec

@@ -42,6 +42,7 @@ def write(tmp_path):
     return write_file
 
 
+@pytest.mark.thorough(except_for="LF-CR-|CRLF-CRLF-T")
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("end", "inside"), PAIRS)
 def test_a_line_break_in_a_header_loses_no_rows(write, monkeypatch, end, inside, packed):

@@ -77,6 +77,7 @@ def make_lists(rng, *, texts=False, wide=None, n=60):
     return lists, held | {"gain": rng.integers(1, 4, len(truth))}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("texts", [False, True])
 @pytest.mark.parametrize("group", [1, 4, 1000])
 def test_lists_read_straight(write, both, texts, group):
@@ -120,6 +121,7 @@ def test_texts_of_any_width(write, both, kind):
     assert both(write(lists), write(held), METRICS, per_user=True)[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("label", [pa.bool_(), pa.int8(), pa.int64(), pa.float32(), pa.float64()])
 @pytest.mark.parametrize("score", [pa.float32(), pa.float64(), pa.int32()])
 def test_logs_read_straight(write, both, label, score):
@@ -237,6 +239,7 @@ def test_statistics_of_a_column_whose_type_is_damaged(write):
     assert (done.returncode, done.stdout.strip()) == (0, repr(mrr)), done.stderr
 
 
+@pytest.mark.thorough
 def test_no_damaged_bit_of_a_footer_ends_the_process(write):
     """PyArrow ends it where it is asked for the metadata of a column that is damaged."""
     lists, held = make_lists(np.random.default_rng(12))

@@ -137,6 +137,7 @@ def write_lists(folder: Path, *, texts: bool) -> dict[str, Path]:
     return {name: folder / f"{name}.parquet" for name in tables}
 
 
+@pytest.mark.thorough(except_for="False-input")
 @pytest.mark.parametrize("ties", ["expected", "input", "id_desc"])
 @pytest.mark.parametrize("texts", [False, True])
 def test_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: bool, ties: Any) -> None:
@@ -242,6 +243,7 @@ def measured(paths: list[Path], memory: int) -> tuple[str, int]:
     return found.stdout, int(found.stderr)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
     memory = resources.MIN_MEMORY
@@ -254,6 +256,7 @@ def test_files_eight_times_as_large_as_the_memory(tmp_path: Path) -> None:
     assert peak - peak_of_few < 3 * memory < 8 * memory < peak_of_whole - peak_of_few
 
 
+@pytest.mark.thorough
 def test_many_threads_sort_in_little_memory(tmp_path: Path) -> None:
     recs, truth = write_large(tmp_path, 4_000_000)
     report = fastrec.evaluate_files(recs, truth, ["mrr"], memory=resources.MIN_MEMORY, n_threads=64)
@@ -315,6 +318,7 @@ def long_texts(n_rows: int, characters: int) -> Any:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("form", ["parquet", "csv.gz"])
 def test_long_texts_keep_to_the_memory(tmp_path: Path, form: str) -> None:
@@ -372,6 +376,7 @@ def test_rows_sorted_in_ranges_stand_as_if_sorted_at_once(keys: tuple[str, ...])
             assert found == sorted(zip(*columns, strict=True), key=lambda row: (row[: len(keys)], row[2]))
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_sorted_at_once_is_sorted_in_ranges(tmp_path: Path) -> None:
     """DuckDB cannot merge such texts in so little memory."""
     source = long_texts(150_000, 1000)

@@ -27,6 +27,7 @@ def fuzz(*arguments: object, path: Path = ROOT) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
 
 
+@pytest.mark.thorough(except_for="^calls$")
 @pytest.mark.parametrize("target", ["calls", "frames", "reports", "users", "threads", "readers", "columns", "sizes"])
 def test_random_cases(target: str) -> None:
     """Another stretch of seeds every time, so that years of runs try many."""
@@ -69,6 +70,7 @@ def describe(seed):
 """
 
 
+@pytest.mark.thorough
 def test_a_crash_a_hang_and_a_wrong_value_are_found_and_replayed(tmp_path: Path) -> None:
     (tmp_path / "broken_target.py").write_text(TARGET)
     done = fuzz("--target", "broken_target", "--seed", 10, "--cases", 20, "--timeout", 5, path=tmp_path)

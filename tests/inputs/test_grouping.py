@@ -71,6 +71,7 @@ keys_of_rows = st.one_of(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_threads", [1, 3])
 @given(keys=keys_of_rows)
 @settings(max_examples=60, deadline=None, suppress_health_check=["function_scoped_fixture"])
@@ -80,6 +81,7 @@ def test_any_keys(way: str, n_threads: int, keys: list[int]) -> None:
         check(np.array(keys, np.int32), n_threads)
 
 
+@pytest.mark.thorough(except_for="as it is")
 @given(lengths=st.lists(st.integers(1, 30), max_size=12), data=st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=["function_scoped_fixture"])
 def test_runs_of_keys(way: str, lengths: list[int], data: st.DataObject) -> None:

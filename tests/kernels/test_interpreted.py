@@ -46,6 +46,7 @@ def assert_same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], 
     return check
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_lists(assert_same_bits: Any, kind: str) -> None:
     log = random_log(kind, N_USERS, seed=5)
@@ -82,6 +83,7 @@ def test_lists_that_are_put_right(assert_same_bits: Any, ties: str, duplicates: 
     assert_same_bits(lambda: fastrec.evaluate(lists, truth, metrics, **options))
 
 
+@pytest.mark.thorough(except_for="True-float32")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores(assert_same_bits: Any, weighted: bool, dtype: Any) -> None:
@@ -144,6 +146,7 @@ def test_a_small_input_loads_no_compiler(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 def test_a_large_input_is_compiled(tmp_path: Path) -> None:
     code = "import json, sys, numpy as np, fastrec; n = np.arange(150_001); fastrec.evaluate((n[1:], n), (n[1:], n))"
     assert run(f"{code}; print(json.dumps('numba' in sys.modules))", tmp_path)

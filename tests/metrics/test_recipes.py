@@ -173,6 +173,7 @@ def agrees(ours, theirs, tolerance):
     return abs(ours - theirs) <= tolerance
 
 
+@pytest.mark.thorough(except_for="(pytrec|ranx|sklearn)")
 @pytest.mark.parametrize("tool", run.REQUIREMENTS)
 def test_every_number_of_the_tool(tool):
     golden = run.load_golden(tool)

@@ -104,6 +104,7 @@ def sampled(draw: Any, asks: list[Ask], stride: int) -> list[Ask]:
     return asks[draw(st.integers(0, stride - 1)) :: stride]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("labels", strategies.LABELS)
 @CI
 @given(data=st.data())
@@ -121,6 +122,7 @@ def test_ranks_from_tied_scores(labels: str, data: st.DataObject) -> None:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("labels", strategies.LABELS)
 @CI
 @given(data=st.data())
@@ -141,6 +143,7 @@ def test_ranks_from_ordered_scores(labels: str, data: st.DataObject) -> None:
     )
 
 
+@pytest.mark.thorough(except_for="graded-unit")
 @pytest.mark.parametrize("scores", strategies.SCORE_POOLS)
 @pytest.mark.parametrize("labels", strategies.LABELS)
 @SPARE
@@ -178,6 +181,7 @@ def random_rows(labels: str, scores: str, n_users: int, seed: int, longest: int 
     )
 
 
+@pytest.mark.thorough(except_for="graded-keys")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("labels", strategies.LABELS)
 def test_all_ranking_metrics_on_a_batch(labels: str, form: str) -> None:
@@ -187,6 +191,7 @@ def test_all_ranking_metrics_on_a_batch(labels: str, form: str) -> None:
     check_call(rows, asks[FORMS.index(form) :: 4], Form(form), n_items=100)
 
 
+@pytest.mark.thorough(except_for="graded-True")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("labels", strategies.LABELS)
 def test_all_metrics_of_rows_on_a_batch(labels: str, weighted: bool) -> None:
@@ -200,6 +205,7 @@ def test_all_metrics_of_rows_on_a_batch(labels: str, weighted: bool) -> None:
     check_call(rows._replace(weights=None), [ask for ask in OF_ROWS if takes(ask, labels, "unit")][::11])
 
 
+@pytest.mark.thorough
 def test_both_kinds_of_metric_in_one_call() -> None:
     rows = random_rows("binary", "unit", 3 * BLOCK, seed=8)
     asks = [ask for ask in MATRIX if takes(ask, "binary", "unit") and not refuses_ties(ask)]
@@ -331,6 +337,7 @@ def tie_blocks(labels: Any, scores: Any) -> Any:
     return score_oracle.tie_blocks(labels.tolist(), scores.tolist())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("graded", [False, True])
 @pytest.mark.parametrize("n", [60, 300])
 def test_long_tie_blocks(n: int, graded: bool) -> None:
@@ -357,6 +364,7 @@ ROWS_OF_LONG += ["average_precision(interpolation=davis_goadrich, average=user)"
 ROWS_OF_LONG += ["ece(strategy=quantile, average=user)", "ece", "f1(threshold=0.5)", "rmse", "calibration"]
 
 
+@pytest.mark.thorough(except_for="0.5-True-float32")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.97])
@@ -859,6 +867,7 @@ def test_long_users_are_sorted(n_rows: int, spread: str, dtype: Any) -> None:
     assert math.isnan(alone["gauc(constant=drop)"]) == (spread == "constant")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ties", ["id_asc", "id_desc"])
 def test_rows_without_item_ids_need_none_where_no_list_is_asked_for(ties: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They were looked up past the end of an array, which only interpreted kernels notice."""

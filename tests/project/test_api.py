@@ -58,6 +58,7 @@ misses()  # type: ignore[call-arg]
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(find_spec("mypy") is None, reason="needs mypy, of the extra dev")
 def test_the_typed_program_is_right_for_mypy(tmp_path: Path) -> None:
     """As a user has it: strictly, and without the settings of this project. What is wrong in a program is found."""

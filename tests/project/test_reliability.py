@@ -1,11 +1,13 @@
 """RELIABILITY.md names tests that exist, and no promise goes without one."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parents[1]
+WHOLE_SUITE = "-m pytest -q\n"  # with the thorough tests: .ci/full sets PYTEST_ADDOPTS
 PAGE = TESTS.parent / "RELIABILITY.md"
 ROWS = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if re.match(r"\| (?!Promise )", line)]
 
@@ -21,6 +23,24 @@ def test_a_promise_is_held_by_tests_that_exist(row):
     assert promise.endswith(".") and named
     for file, test in named:
         assert re.search(rf"^ *def {test}\(", (TESTS / file).read_text(), re.MULTILINE), f"{file} has no {test}"
+
+
+def is_run_by_default(file, test):
+    """Whether the README's command runs it, or at least some of its cases."""
+    (function,) = [
+        node
+        for node in ast.walk(ast.parse((TESTS / file).read_text()))
+        if isinstance(node, ast.FunctionDef) and node.name == test
+    ]
+    marks = [ast.unparse(decorator) for decorator in function.decorator_list]
+    return "pytest.mark.thorough" not in marks
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_the_default_run_shows_every_promise_that_is_not_marked(row):
+    promise, shown = row
+    named = re.findall(r"`(\w+/\w+\.py)::(\w+)`", shown)
+    assert any(is_run_by_default(*each) for each in named) or "**full**" in promise + shown
 
 
 def run_by_ci_full():
@@ -42,6 +62,6 @@ def marked_full():
 
 @pytest.mark.parametrize(("file", "test"), sorted(set(marked_full())))
 def test_what_takes_long_is_run_by_ci_full(file, test):
-    commands = run_by_ci_full()
     whole = "scripts/fuzz" if test == "test_random_cases" else rf"tests/{file}(\s|$|::{test}\b)"
-    assert re.search(whole, commands)
+    thorough = not is_run_by_default(file, test)
+    assert re.search(whole, run_by_ci_full()) or (thorough and WHOLE_SUITE in run_by_ci_full())

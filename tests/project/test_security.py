@@ -160,6 +160,7 @@ OUTPUTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "number"), [*((name, "SIGKILL") for name in OUTPUTS), ("--html", "SIGTERM")])
 def test_whoever_is_killed_while_it_writes_leaves_the_old_file(tmp_path: Path, name: str, number: str) -> None:
     inputs, options = OUTPUTS[name]

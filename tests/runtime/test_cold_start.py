@@ -93,6 +93,7 @@ for gains in sys.argv[1:]:
 """
 
 
+@pytest.mark.thorough
 def test_kernels_that_two_processes_compiled_are_told_apart(tmp_path: Path) -> None:
     """Both number their functions from 1, and the loader goes by names."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
@@ -112,6 +113,7 @@ OTHERS = """{
 }"""
 
 
+@pytest.mark.thorough
 def test_a_second_call_of_the_same_form_compiles_nothing(tmp_path: Path) -> None:
     found = compiled_by(OTHERS, tmp_path)
     assert all(first for first, _ in found.values())
@@ -126,6 +128,7 @@ print(fastrec.evaluate((n[1:], n), (n[1:], n), "recall@1", n_threads=int(sys.arg
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("setting", "lines"), [("1", 1), ("0", 0), (None, 0)])
 def test_compilation_is_told_of(tmp_path: Path, setting: str | None, lines: int) -> None:
     """Without a setting only on a terminal; the second process reads what the first compiled, and says nothing."""
@@ -140,6 +143,7 @@ def test_compilation_is_told_of(tmp_path: Path, setting: str | None, lines: int)
         assert told.stderr.count("fastrec compiles its kernels") == told.stderr.count("\n") == expected
 
 
+@pytest.mark.thorough(except_for="600-2")
 @pytest.mark.parametrize(("megabytes", "threads", "warned"), [(600, 2, True), (900, 1000, True), (3000, 1000, False)])
 def test_a_small_address_space(tmp_path: Path, megabytes: int, threads: int, warned: bool) -> None:
     """LLVM would end the process with a signal."""
@@ -193,6 +197,7 @@ assert told == [(done, len(told) - 1) for done in range(len(told))], told
 """
 
 
+@pytest.mark.thorough
 def test_a_part_is_compiled_ahead(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", WARM_UP], check=True, env=environment)

@@ -114,6 +114,7 @@ def test_what_cannot_be_read_is_compiled_again(tmp_path):
     assert ask(NO_FILE, tmp_path) == ["fine"]
 
 
+@pytest.mark.thorough
 def test_a_flipped_bit_in_a_kernel(tmp_path):
     """Real ones, end to end: the machine code of some of these would end the process."""
     code = "print(*fastrec.bounded_auc([1, 0, 1, 0], [0.7, 0.2, 0.1, 0.9]))"
@@ -204,6 +205,7 @@ print("fine")
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root, who can give folders away")
 def test_folders_of_others_are_neither_read_nor_written(tmp_path):
     assert ask(FOREIGN, tmp_path / "cache") == ["fine"]
@@ -266,6 +268,7 @@ pipeline.DefaultPassBuilder = Strange
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("other", OTHER_NUMBAS)
 def test_helpers_are_compiled_without_the_private_parts_of_numba(other, tmp_path):
     code = f"import numba, sys\n{OTHER_NUMBAS[other]}\nprint(compile_helpers(), compile_helpers())"
@@ -345,6 +348,7 @@ def test_the_code_of_another_processor_is_not_used(tmp_path):
     assert ask("print(ask())", tmp_path) == ["False"]
 
 
+@pytest.mark.thorough
 def test_two_versions_share_a_folder(tmp_path):
     """A kernel's helper, in another file than the kernel, is what differs."""
     sites = ROOT, tmp_path / "site"

@@ -320,6 +320,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.thorough(except_for="never")
 @pytest.mark.parametrize(
     ("end", "code"),
     [

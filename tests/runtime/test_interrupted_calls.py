@@ -66,6 +66,7 @@ CALLS = {
 }
 
 
+@pytest.mark.thorough(except_for="^(update|compare)")
 @pytest.mark.parametrize("call", CALLS)
 def test_a_long_call_stops(call):
     result = run(LONG_CALL.replace("CALL", CALLS[call]) + INTERRUPTED)
@@ -102,6 +103,7 @@ print(value, table.num_rows, len(told) > 5, waited > 0)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
 @pytest.mark.parametrize("warm", [False, True])
 def test_an_interrupt_while_modules_are_imported_or_kernels_compiled(tmp_path, warm):
@@ -127,6 +129,7 @@ print(np.diff([start, *heeded, end]).max() / (end - start))
 """
 
 
+@pytest.mark.thorough(except_for="compare")
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no alarms on this system")
 @pytest.mark.parametrize("call", ["evaluate", "evaluate_scores", "compare"])
 def test_no_stretch_of_a_long_call_is_long(call):
@@ -255,6 +258,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.thorough(except_for="lists-(update|result)")
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_interrupted_anywhere_it_is_whole_or_says_that_it_is_not(kind, change):

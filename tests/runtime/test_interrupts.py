@@ -165,6 +165,7 @@ def wait_for(pattern, folder, process):
         time.sleep(0.01)
 
 
+@pytest.mark.thorough(except_for="SIGINT-1-rows|SIGTERM-1-rows")
 @pytest.mark.parametrize("seen", ["rows.duckdb", "duckdb_temp*"])
 @pytest.mark.parametrize(("number", "times"), [("SIGINT", 1), ("SIGINT", 5), ("SIGTERM", 1), ("SIGHUP", 2)])
 def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, number, times):
@@ -180,6 +181,7 @@ def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, number, tim
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_the_command_in_the_background_goes_on(large, tmp_path):
     paths = large / "recs.parquet", large / "truth.parquet"
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does
@@ -210,6 +212,7 @@ program.main()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("place", "number"),
     [

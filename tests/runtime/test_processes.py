@@ -18,10 +18,12 @@ from support.processes import MANY, ROOT, check, run
 COLD_STARTS = int(os.environ.get("FASTREC_TEST_COLD_STARTS", "4"))  # .ci/full asks for more
 
 
+@pytest.mark.thorough
 def test_no_cache_at_all():
     check(run("print(few())", FASTREC_CACHE="0"), "0.5")
 
 
+@pytest.mark.thorough
 def test_what_one_process_compiled_serves_the_next_however_it_is_called(tmp_path):
     for code in ("few()", "many(n_threads=2)", "few()"):
         check(run(code, FASTREC_CACHE_DIR=str(tmp_path), NUMBA_NUM_THREADS="2"), "")
@@ -33,6 +35,7 @@ def test_where_numba_is_told_not_to_compile():
     check(run("print(few())", NUMBA_DISABLE_JIT="1"), "0.5")
 
 
+@pytest.mark.thorough
 def test_no_home_and_nothing_to_write_to(tmp_path):
     locked = tmp_path / "file"
     locked.write_text("a file where a folder should be")
@@ -40,6 +43,7 @@ def test_no_home_and_nothing_to_write_to(tmp_path):
     check(run("print(few())", **settings), "0.5")
 
 
+@pytest.mark.thorough
 def test_a_read_only_package_without_a_home(tmp_path):
     site, locked = tmp_path / "site", tmp_path / "file"
     locked.write_text("a file where a folder should be")
@@ -56,6 +60,7 @@ def test_a_read_only_package_without_a_home(tmp_path):
     assert sorted(site.rglob("*")) == files, "nothing is written into the package"
 
 
+@pytest.mark.thorough
 def test_cold_starts_at_once_share_an_empty_cache(tmp_path):
     code = MANY + "print(few(), many(n_threads=2)['recall@10'])"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
@@ -94,6 +99,7 @@ def on_layer(layer, code):
 LAYERS = pytest.mark.parametrize("layer", ["workqueue", "omp", "tbb"])
 
 
+@pytest.mark.thorough(except_for="workqueue")
 @LAYERS
 def test_several_python_threads_at_once(layer):
     check(on_layer(layer, THREADS), f"True True {layer}")
@@ -120,6 +126,7 @@ with ThreadPoolExecutor(8) as pool:
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("layer", ["workqueue", None])
 def test_different_calls_at_once_do_not_mix(layer):
     check(run(MIXED, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"), "True 24")
@@ -196,6 +203,7 @@ print(ended == [0] * 20)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @LAYERS
 def test_a_fork_during_a_call_of_another_thread(layer):
@@ -261,6 +269,7 @@ print(os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_while_another_thread_loads_the_compiler():
     check(run(LOADING), "0")
@@ -276,6 +285,7 @@ threading.Thread(target=work).start()
 """
 
 
+@pytest.mark.thorough(except_for="False-None")
 @pytest.mark.parametrize("layer", ["workqueue", None])
 @pytest.mark.parametrize("warm", [True, False])
 def test_a_thread_that_outlives_the_main_one(warm, layer):
@@ -301,6 +311,7 @@ print(few(), many(n_threads=2)["ndcg@10"], fastrec.auc(np.arange(10**6) % 2, np.
 """
 
 
+@pytest.mark.thorough
 def test_where_no_thread_can_be_started(tmp_path):
     files = f"""
 import pyarrow as pa, pyarrow.csv, pyarrow.parquet
@@ -313,6 +324,7 @@ print(*(fastrec.evaluate_files(*[f"{tmp_path}/lists.{{kind}}"] * 2, "mrr")["mrr"
     check(result, "0.5 1.0 True 1.0 1.0")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("layer", ["no such layer", "tbb"])
 def test_a_threading_layer_that_cannot_be_had(layer):
     check(run("print(many(n_threads=2)['ndcg@10'])", NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"), "1.0")
@@ -336,6 +348,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.thorough(except_for="^fork$")
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_pools_of_processes(tmp_path, method):
     if method not in multiprocessing.get_all_start_methods():
@@ -356,6 +369,7 @@ def test_evaluates(i):
 """
 
 
+@pytest.mark.thorough
 def test_a_suite_on_several_workers_with_an_empty_cache(tmp_path):
     pytest.importorskip("xdist")
     (tmp_path / "test_suite.py").write_text(SUITE)
@@ -411,6 +425,7 @@ print(round(between(numbers)), round(within(6), 9))
 """
 
 
+@pytest.mark.thorough(except_for="workqueue")
 @LAYERS
 def test_a_parallel_program_of_the_users_own(layer):
     """A kernel of its own beside our calls, and calls of ours from within one."""
@@ -498,6 +513,7 @@ def test_the_memory_of_a_control_group(tmp_path, monkeypatch, own, limits, grant
     assert resources.Resources().limit() == resources.installed_memory() // 2
 
 
+@pytest.mark.thorough
 def test_a_real_control_group():
     """Half a processor: one thread, and the call is done."""
     group = control_groups.CONTROL_GROUPS / "cpu" / f"fastrec-test-{os.getpid()}"
@@ -557,6 +573,7 @@ def test_nothing_global_is_changed():
     check(run(GLOBAL, NUMBA_NUM_THREADS="2"), "True " * 6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("value", "exit_code"), [("3", 0), ("0", 1), ("two", 1), ("²", 1)])
 def test_the_default_number_of_threads(value, exit_code):
     result = run("few()", FASTREC_NUM_THREADS=value)

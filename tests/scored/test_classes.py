@@ -194,6 +194,7 @@ def values_of(rows: tuple[Row, ...], threshold: float, measure: str) -> float | 
     return None if denominator == 0 else float(numerator / denominator)
 
 
+@pytest.mark.thorough
 @settings(deadline=None)
 @given(tables(), st.sampled_from([np.float32, np.float64]), st.booleans(), st.sampled_from(UNDEFINED))
 def test_each_user_as_the_oracle_says(table: Any, dtype: Any, weighted: bool, zero_division: float) -> None:

@@ -65,6 +65,7 @@ def click(browser: Browser, caption: str, name: str) -> tuple[list[str], str]:
     return found[0], found[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [375, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -167,6 +168,7 @@ def test_rows_are_filtered_and_shown_in_parts(show) -> None:
     assert browser.run(f"[{visible}, {status}]") == [500, "500 of 500 rows shown"]
 
 
+@pytest.mark.thorough
 def test_large_comparisons_open_and_sort_without_a_pause(show) -> None:
     """20 systems, 30 metrics, 20 segments: the largest table has 11,400 rows."""
     comparison = large()

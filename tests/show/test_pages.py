@@ -285,6 +285,7 @@ def test_hostile_texts_are_shown() -> None:
         assert not re.search(r"[~^|\x1b]", body.replace("|", ""))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pairs", [False, True])
 def test_large_comparisons_are_at_most_3_mb(pairs: bool) -> None:
     comparison = large(pairs=pairs)

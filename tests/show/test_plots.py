@@ -154,6 +154,7 @@ def test_new_axes_are_of_a_new_figure(plot: Any) -> None:
 # Many rows
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("plot", [plot_roc, plot_pr])
 def test_many_rows_are_few_points(plot: Any) -> None:
     labels, scores = random_rows(300_000)

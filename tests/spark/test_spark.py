@@ -139,6 +139,7 @@ def assert_same(report, wanted):
     assert repr(report.groups) == repr(wanted.groups)  # labels have their types
 
 
+@pytest.mark.thorough(except_for="^7$")
 @pytest.mark.parametrize("n_partitions", [1, 7, 64])
 def test_lists_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partitions):
     recs, truth = make_lists()
@@ -147,6 +148,7 @@ def test_lists_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partit
     assert_same(report, fastrec.evaluate(recs, truth, LISTS, **options))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_partitions", [1, 7, 64])
 def test_rows_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partitions):
     log = make_log()
@@ -154,12 +156,14 @@ def test_rows_have_the_same_bits_in_any_number_of_partitions(on_spark, n_partiti
     assert_same(report, fastrec.evaluate_scores(log, metrics=ROWS, by="device"))
 
 
+@pytest.mark.thorough
 def test_what_is_evaluated_unless_metrics_are_named(on_spark):
     log = make_log()
     for own in (log, log.drop_columns("user_id")):
         assert list(fastrec.spark.evaluate_scores(on_spark(own, 3))) == list(fastrec.evaluate_scores(own))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "labels", [[True, False, None, True], [dt.date(2024, 1, 2), None, None, dt.date(2024, 1, 3)], [4, None, 30, 5]]
 )
@@ -170,6 +174,7 @@ def test_labels_of_users_are_those_of_frames(on_spark, labels):
     assert_same(report, fastrec.evaluate(recs, truth, "mrr", by="own"))
 
 
+@pytest.mark.thorough
 def test_ids_are_texts_and_seen_items_are_left_out(on_spark):
     recs, truth = make_lists(texts=True)
     seen, _ = make_lists(texts=True, seed=1)
@@ -185,6 +190,7 @@ def test_ids_of_different_widths_match(on_spark):
     assert_same(fastrec.spark.evaluate(on_spark(narrow), on_spark(truth)), fastrec.evaluate(recs, truth))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sides", [(True, True), (True, False), (False, True)])
 def test_columns_of_lists(session, sides):
     recs, truth = make_lists()
@@ -194,6 +200,7 @@ def test_columns_of_lists(session, sides):
     assert_same(fastrec.spark.evaluate(*frames, LISTS, k=10, n_partitions=4), wanted)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ties", ["expected", "worst", "id_desc"])
 def test_lists_ordered_by_scores_that_tie(on_spark, ties):
     recs, truth = make_lists()
@@ -236,6 +243,7 @@ def test_a_column_may_have_an_empty_name(on_spark):
     assert_same(report, fastrec.evaluate(recs, truth, LISTS, k=5, item=""))
 
 
+@pytest.mark.thorough
 def test_values_of_users_are_a_data_frame(on_spark):
     recs, truth = make_lists(texts=True)
     report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), LISTS, k=5, per_user=True)
@@ -256,6 +264,7 @@ def test_values_of_users_are_there_only_if_they_were_asked_for(on_spark):
         _ = report.per_user
 
 
+@pytest.mark.thorough
 def test_a_user_of_a_million_rows(session):
     n = 10**6
     rows = session.range(n, numPartitions=8)
@@ -266,6 +275,7 @@ def test_a_user_of_a_million_rows(session):
     assert report.data["rec_rows"] == n and report.users["total"] == 101
 
 
+@pytest.mark.thorough
 def test_warnings_of_tasks_are_in_the_report(session, tmp_path):
     """Ranks with gaps, of users in several partitions: each list is counted, and the first user named."""
     recs = pa.table({"user_id": [5, 5, 4, 4, 3, 3], "item_id": [1, 2, 1, 2, 1, 2], "rank": [1, 3, 1, 2, 2, 3]})
@@ -296,6 +306,7 @@ def test_ratings_that_nothing_uses_are_named(session, form):
     assert report.warnings == local.warnings
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:the (truth|log) has no rows")
 def test_empty_partitions_and_empty_frames(session, on_spark):
     recs, truth = make_lists(3)
@@ -309,6 +320,7 @@ def test_empty_partitions_and_empty_frames(session, on_spark):
     assert report.to_dict() == fastrec.evaluate_scores(log.schema.empty_table(), metrics=ROWS).to_dict()
 
 
+@pytest.mark.thorough
 def test_tasks_that_fail_once_change_nothing(session, on_spark):
     assert session.conf.get("spark.speculation") == "true"
 
@@ -401,6 +413,7 @@ WRONG_LISTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wrong", WRONG_LISTS)
 def test_errors_are_those_of_the_local_evaluation(session, wrong):
     recs, truth = make_lists(1 + 10)
@@ -456,6 +469,7 @@ def test_what_cannot_be_had_is_an_error(on_spark):
             call()
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:the log has no rows")
 def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(session, on_spark, monkeypatch):
     conf, log = session.conf, on_spark(pa.table({"label": [0, 1, 1], "score": [0.1, 0.2, 0.3]}))
@@ -560,6 +574,7 @@ def wheel(tmp_path_factory):
     return found.rename(built / "fastrec.zip")
 
 
+@pytest.mark.thorough
 def test_a_submitted_job(environment, tmp_path, wheel):
     recs, truth = make_lists(40)
     for name, table in (("recs", recs), ("truth", truth)):
