@@ -1,1 +1,1 @@
-"""Evaluation of users that lie on disk."""
+"""Evaluation of files on disk, of any size."""

@@ -1,4 +1,4 @@
-"""Which columns of files are wanted, by role, and the names they have."""
+"""Names of the columns to read from files, by role."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["ColumnError", "ListColumns", "RowColumns", "TooLargeError"]
 
 
 class ColumnError(InputError):
-    """A file lacks a column, or has one that cannot be used; `role` is what the column was to be."""
+    """A column that is missing or cannot be used. `role`: what the column was meant to hold."""
 
-    def __init__(self, message: str, role: str = "") -> None:  # a copy has its role from its state
+    def __init__(self, message: str, role: str = "") -> None:  # a pickled copy gets its role from its state
         super().__init__(message)
         self.role = role
 
 
 class TooLargeError(FastrecError):
-    """DuckDB needs more memory than it may use."""
+    """DuckDB needs more memory than its limit."""
 
 
 @dataclass(frozen=True)
 class ListColumns:
-    """Which column holds what. `None` takes `rank`, `score`, `gain` where a file has a column of that name.
+    """Column names of recommended lists and their truth.
 
-    The lists are ordered by the rank column, else by the score column, else as the rows stand in the file. A
-    rank wins over a score, but a column that was named wins over one that was only found.
+    `None`: use the column called `rank`, `score` or `gain` if the file has it. The rank column orders the lists, else
+    the score column, else the order of rows in the file. A named column takes precedence over one that was only found.
     """
 
     user: str = "user_id"
@@ -44,18 +44,18 @@ class ListColumns:
 
     @property
     def usual(self) -> dict[str, str]:
-        """{role: column}, whether a file has the column or not."""
+        """{role: column}, also for columns that no file has."""
         named = {"rank": self.rank, "score": self.score, "gain": self.gain}
         optional = {role: role if name is None else name for role, name in named.items()}
         return {"user": self.user, "item": self.item, **optional}
 
     @property
     def names(self) -> set[str]:
-        """Every column that may be read."""
+        """All columns that may be read."""
         return {*self.usual.values(), *self.by}
 
     def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
-        """{role: column} for the roles that `table` needs, of the columns found in the file."""
+        """Return {role: column} for the roles that `table` needs; raise if the file lacks one."""
         wanted = {"user": self.user} if table == "users" else {"user": self.user, "item": self.item}
         if table == "recs":
             wanted |= self._order(found)
@@ -67,7 +67,7 @@ class ListColumns:
         return wanted
 
     def _order(self, found: Sequence[str]) -> dict[str, str]:
-        """The column that orders the lists, if there is one."""
+        """Return {role: column} of the column that orders the lists; empty if none does."""
         if self.rank is not None:
             return {"rank": self.rank}
         if self.score is not None:
@@ -77,10 +77,10 @@ class ListColumns:
 
 @dataclass(frozen=True)
 class RowColumns:
-    """Which column of a scored log holds what.
+    """Column names of a scored log.
 
-    `users` may be several columns: each combination of their values is then a user. `None` takes `user_id` if there
-    is such a column, and no users otherwise. With `ratings` the two main columns are targets and predictions.
+    `users` may name several columns: each combination of their values is then a user. `users=None`: use `user_id` if
+    the file has it, else no users. With `ratings`, `label` and `score` hold targets and predictions.
     """
 
     label: str = "label"
@@ -93,25 +93,25 @@ class RowColumns:
 
     @property
     def usual(self) -> dict[str, str]:
-        """{role: column} of what a TREC run has of these columns."""
+        """{role: column} for the columns of a TREC run."""
         return {"user": "user_id", "item": "item_id" if self.item is None else self.item, "score": self.score}
 
     @property
     def names(self) -> set[str]:
-        """Every column that may be read."""
+        """All columns that may be read."""
         users = ("user_id",) if self.users is None else self.users
         optional = (name for name in (self.item, self.weight) if name is not None)
         return {self.label, self.score, *users, *optional, *self.by}
 
     @property
     def values(self) -> tuple[str, str]:
-        """The roles of the two main columns."""
+        """The roles of the columns `label` and `score`."""
         return ("target", "prediction") if self.ratings else ("label", "score")
 
     def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
-        """{role: column} of the columns found in the file."""
+        """Return {role: column} for the roles that `table` needs; raise if the file lacks one."""
         users = self.users
-        if users is None:  # labels to group by belong to users
+        if users is None:  # group labels belong to users, so `by` needs a user column
             users = ("user_id",) if "user_id" in found or self.by else ()
         wanted = {f"user{n}": name for n, name in enumerate(users)}
         if table != "users":

@@ -1,7 +1,7 @@
-"""Statements of DuckDB, which an interrupt stops at once.
+"""DuckDB statements that an interrupt stops at once.
 
-DuckDB itself looks for signals in the main thread and between its tasks only, and sorting a part of the rows is one
-task of seconds. So statements run in another thread while the main thread waits, and may be told to stop.
+DuckDB itself checks for signals only in the main thread and between its tasks, and one sorting task takes seconds.
+So statements run in another thread while the main thread waits and can tell DuckDB to stop.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ if TYPE_CHECKING:
 __all__ = ["Tick", "interruptible", "run"]
 
 T = TypeVar("T")
-Tick = Callable[[float], Any]  # told from time to time which share of a statement is done
-PATIENCE = 0.1  # seconds; not on every system does an interrupt end a wait
+Tick = Callable[[float], Any]  # called now and then with the share of a statement that is done
+PATIENCE = 0.1  # seconds; on some systems an interrupt does not end a wait
 
 
 def run(
     con: DuckDBPyConnection, query: str, tick: Tick | None = None, values: Sequence[Any] = ()
 ) -> DuckDBPyConnection:
-    """Execute a statement, with values for its question marks; the connection has its result."""
+    """Execute a statement, with values for its question marks, and return the connection, which holds the result."""
     return interruptible(con, functools.partial(con.execute, query, *([values] if values else [])), tick)
 
 
 def interruptible(con: DuckDBPyConnection, work: Callable[[], T], tick: Tick | None = None) -> T:
-    """What some work of the connection returns. Nothing of it runs on after an interrupt, or an error of `tick`."""
+    """Run `work` on a connection and return its result. An interrupt, or an error in `tick`, stops the work."""
     from concurrent.futures import Future, wait
 
     task: Future[T] = Future()
     thread = threading.Thread(target=_fulfil, args=(task, work))
     try:
-        if not start_thread(thread):  # then nothing interrupts it
+        if not start_thread(thread):  # without a thread, no interrupt
             return work()
         while not task.done():
             wait([task], PATIENCE)
             if tick is not None:
-                tick(max(con.query_progress(), 0) / 100)  # -1 where nothing runs
+                tick(max(con.query_progress(), 0) / 100)  # -1 if no statement runs
     except BaseException:
-        while not (task.cancel() or task.done()):  # a statement that has not begun does not hear
+        while not (task.cancel() or task.done()):  # a statement that has not begun ignores an interrupt
             con.interrupt()
             wait([task], PATIENCE)
         raise
     finally:
-        if thread.is_alive():  # an interrupt may come before it is
+        if thread.is_alive():  # an interrupt may come before the thread runs
             thread.join()
     return task.result()
 
@@ -61,5 +61,5 @@ def _fulfil(task: Future[T], work: Callable[[], T]) -> None:
         return
     try:
         task.set_result(work())
-    except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+    except BaseException as error:  # noqa: BLE001 - `task.result()` raises it
         task.set_exception(error)

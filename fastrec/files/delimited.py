@@ -1,7 +1,7 @@
-"""CSV as Python's own parser reads it, row by row: for the files that DuckDB's reader gives up on.
+"""CSV read row by row with Python's own parser, for files that DuckDB's reader cannot read.
 
-DuckDB guesses where rows begin in the middle of a file, and from the first line what ends a row. Line breaks in quotes
-mislead both guesses; no guess is made here.
+DuckDB guesses where rows begin in the middle of a file, and guesses the line ending from the first line. Line breaks
+in quotes mislead both guesses; Python's parser does not guess.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BATCH_ROWS = 1 << 13
 
 
 def read_batches(path: str, delimiter: str, n_columns: int, *, packed: bool) -> Iterator[Any]:
-    """PyArrow tables of the rows below the header, columns c0, c1, ... of texts; an empty value is null."""
+    """Yield the rows below the header as PyArrow tables with string columns c0, c1, ...; an empty value is null."""
     import pyarrow as pa
 
     rows = _rows(path, delimiter, n_columns, packed=packed)
@@ -30,7 +30,7 @@ def read_batches(path: str, delimiter: str, n_columns: int, *, packed: bool) -> 
 
 
 def _rows(path: str, delimiter: str, n_columns: int, *, packed: bool) -> Iterator[list[str]]:
-    """The rows below the header but blank ones; an error names the line where the row that is wrong begins."""
+    """Yield the rows below the header, without blank ones; an error names the line where the wrong row begins."""
     with _open(path, "utf-8-sig", packed=packed) as stream:
         rows = csv.reader(stream, delimiter=delimiter, strict=True)
         line = 1
@@ -49,14 +49,14 @@ def _rows(path: str, delimiter: str, n_columns: int, *, packed: bool) -> Iterato
 
 
 def reason_of_csv(error: csv.Error) -> str:
-    """What Python's parser could not read, and what to do.
+    """Return what Python's parser could not read, and what to do about it.
 
-    Its limit on fields holds for the whole process, so only the user's program may raise it.
+    The parser's limit on fields holds for the whole process, so only the user's program may raise it.
     """
     text = str(error)
     if text.startswith("field larger than field limit"):
         return (
-            f"a value of more than {csv.field_size_limit():,} characters, the most that Python's csv module reads: "
+            f"a value has more than {csv.field_size_limit():,} characters, the limit of Python's csv module: "
             "write the rows as Parquet, or call csv.field_size_limit with a larger number first"
         )
     return "a quote is not closed" if text == "unexpected end of data" else text
@@ -69,14 +69,14 @@ def _checked(row: list[str], n_columns: int) -> list[str]:
 
 
 def _open(path: str, encoding: str, *, packed: bool) -> IO[str]:
-    """The text of a file, with the line breaks that it has."""
+    """Open a file as text, its line breaks unchanged."""
     if packed:
         return gzip.open(path, "rt", encoding=encoding, newline="")
     return open(path, encoding=encoding, newline="")
 
 
 def _first_undecodable(path: str, *, packed: bool) -> int:
-    """The first line that is not UTF-8, from 1."""
+    """Return the number of the first line that is not UTF-8, from 1."""
     with _open(path, "latin-1", packed=packed) as stream:
         for number, line in enumerate(stream, 1):
             try:

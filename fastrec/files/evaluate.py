@@ -28,7 +28,7 @@ from fastrec.files.rows import evaluate_log
 __all__ = ["evaluate_files"]
 
 
-Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are done and all rows of it
+Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Progress = Callable[[int, int], Any]
 Path = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
@@ -59,43 +59,44 @@ def evaluate_files(
 ) -> Report:
     r"""Evaluate files of any size: lists against truth or, without ``truth``, a log of scored, labelled rows.
 
-    What fits in ``memory`` is read whole; the rest is sorted by user on disk and streamed, with the same bits.
+    Files that fit in ``memory`` are read whole; others are sorted by user on disk and streamed, with the same bits.
 
     Parameters
     ----------
     recs : path of the lists, or of the log
-        Parquet, CSV or JSON lines (also packed with gzip), one row per user and item, or per impression, in any
-        order; or a TREC run and judgements, a run ordered by its scores. A folder, or a pattern such as
-        ``"logs/*.parquet"``, is read as one file, and folders in it named as ``date=2024-01-01`` are columns too.
+        Parquet, CSV or JSON lines (also gzipped), one row per user and item, or per impression, in any order. Or a TREC
+        run and judgements; scores order a run. A folder, or a pattern such as ``"logs/*.parquet"``, is read as one
+        file. Folders named like ``date=2024-01-01`` in it become columns.
     truth : path of the relevant items
     metrics, k : as in `evaluate` and `evaluate_scores`
-    user, item, rank, score, gain, label : names of columns; by default ``user_id``, ``item_id`` and, where they are
-        there, ``rank``, ``score`` and ``gain``; in a log ``label`` and ``score``. Lists are ordered by rank, else by
-        score, else as their rows stand in the file. In a log several names as ``user`` make a user together, and
-        ``label`` and ``score`` may be true and predicted ratings.
-    sample_weight : name of the column of weights of the rows of a log
-    by : name of the column, or several, to group users by; in any of the files, one value per user; or labels by user,
+    user, item, rank, score, gain, label : names of columns
+        Defaults: ``user_id``, ``item_id`` and, if the file has them, ``rank``, ``score`` and ``gain``; in a log
+        ``label`` and ``score``. Rank orders the lists, else score, else the order of rows in the file. In a log,
+        several names in ``user`` make a user together, and ``label`` and ``score`` may be true and predicted ratings.
+    sample_weight : name of the column with the weights of the rows of a log
+    by : name of the column, or several, to group users by, in any of the files, one value per user; or labels by user,
         as in `evaluate`
-    users : path of a file with columns of users: ``user_id`` and those that ``by`` names
-    exclude : path of seen items (user, item), which are taken out of the lists
-    input_format : the format of all files: ``"parquet"``, ``"csv"``, ``"jsonl"``, ``"trec"``; or ``"auto"``, of each by
-        how it begins
-    memory : bytes, or a string such as ``"4GB"``; by default half of what there is. Python, the packages and compiled
-        code take up to 400 MB more. Beyond that grow: the rows of the largest user, ids of users (about 16 bytes per
-        character of the longest, for each user), values per user, the distinct scores of a global AUC, and curves.
-        Ids of more than 1,000 characters may need 300 MB or more; with less they may be refused.
-    temp_directory : folder for what does not fit; by default that of the system
-    progress : called as ``progress(done, total)`` with rows, while these are evaluated
+    users : path of a file with one row per user: ``user_id`` and the columns that ``by`` names
+    exclude : path of seen items (user, item), which are removed from the lists
+    input_format : format of all files: ``"parquet"``, ``"csv"``, ``"jsonl"``, ``"trec"``; or ``"auto"``: detect the
+        format of each file from its beginning
+    memory : bytes, or a string such as ``"4GB"``; default: half of the available memory
+        Python, the packages and compiled code take up to 400 MB more. These grow beyond the limit: the rows of the
+        largest user, user ids (about 16 bytes per character of the longest, for each user), values per user, the
+        distinct scores of a global AUC, and curves. Ids of more than 1,000 characters may need 300 MB or more; with
+        less, the call may fail.
+    temp_directory : folder for temporary files when the rows do not fit in memory; default: that of the system
+    progress : called as ``progress(done, total)`` with numbers of rows, while fastrec evaluates them
     **options : as in `evaluate` or `evaluate_scores`: per_user, min_gain, n_items, ties, no_truth, no_recs, duplicates,
         one_class
 
     Raises
     ------
     InputError, InputTypeError
-        If a file cannot be read, or a column is missing or holds what cannot be used; files and rows are named,
-        rows counted from 1, without a header.
+        If a file cannot be read, or a column is missing or holds unusable values. Messages name files and rows; rows
+        count from 1, without a header.
     MissingExtraError
-        Without DuckDB and PyArrow, which the extra ``cli`` brings.
+        If DuckDB or PyArrow is not installed; the extra ``cli`` installs both.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def evaluate_files(
     more = {name: path for name, path in (("users", users), ("seen", exclude)) if path is not None}
     common: dict[str, Any] = {"input_format": input_format, "labels_by_user": labels}
     if truth is None:
-        _refuse_given("a log, without truth", rank=rank, gain=gain, exclude=exclude)
+        _reject_given("a log, without truth", rank=rank, gain=gain, exclude=exclude)
         scorer = ScoreEvaluator(metrics, k=k, n_threads=n_threads, **options)
         log_columns = RowColumns(
             label="label" if label is None else label,
@@ -146,9 +147,9 @@ def evaluate_files(
         make = make_usual if metrics is None and options.get("like") is None else lambda _: scorer
         paths = {"log": recs, **more}
         return evaluate_log(make, paths, log_columns, resources, watch, **common).report
-    _refuse_given("lists, with truth", label=label, sample_weight=sample_weight)
+    _reject_given("lists, with truth", label=label, sample_weight=sample_weight)
     if keys is not None and len(keys) != 1:
-        raise InputError(f"user must be the name of one column of lists, found {user!r}")
+        raise InputError(f"user must name one column when a truth is given, found {user!r}")
     columns = ListColumns(
         "user_id" if keys is None else keys[0], "item_id" if item is None else item, rank, score, gain, groupings
     )
@@ -158,7 +159,7 @@ def evaluate_files(
 
 
 def _check_options(kind: type, options: Mapping[str, Any]) -> None:
-    """An error for an argument that evaluators of this kind do not have."""
+    """Raise if evaluators of this kind do not have an argument."""
     known = list(inspect.signature(kind).parameters)
     for name in options:
         if name not in known:
@@ -173,7 +174,7 @@ def _check_given(check: Callable[[str, Any], Any], **arguments: Any) -> None:
 
 
 def _names(names: Any, argument: str) -> tuple[str, ...] | None:
-    """The column, or several, that an argument names."""
+    """Return the names of columns in an argument, which may be one name or several."""
     if names is None:
         return None
     found = [names] if isinstance(names, str) or not isinstance(names, Iterable) else listed(names, argument)
@@ -181,7 +182,7 @@ def _names(names: Any, argument: str) -> tuple[str, ...] | None:
 
 
 def _watch_for(progress: Progress | None) -> Watch:
-    """Tell of the rows that are evaluated, and not of what is done before."""
+    """Return a `Watch` that reports rows of the evaluating stage only, not of the stages before."""
     check_progress(progress)
 
     def watch(stage: str, done: int, total: int) -> None:
@@ -191,7 +192,7 @@ def _watch_for(progress: Progress | None) -> Watch:
     return watch
 
 
-def _refuse_given(what: str, **arguments: Any) -> None:
+def _reject_given(what: str, **arguments: Any) -> None:
     for name, value in arguments.items():
         if value is not None:
-            raise InputError(f"{name} is not for {what}")
+            raise InputError(f"{name} does not apply to {what}")

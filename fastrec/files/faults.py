@@ -1,4 +1,4 @@
-"""Errors and reports in the words of files: names, columns, rows."""
+"""Errors and reports that use the names of files: paths, columns, rows from 1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["finished", "named_as_in"]
 
 
 def finished(report: Report, users: Mapping[str, str], labels: LabelsOfUsers) -> Evaluated:
-    """The report with groups called what their files call them, and the columns of its users."""
+    """Return the report with groups named as in the files, and the columns of its users."""
     groups = {} if labels.names else report.groups
     for nth, (name, strings) in enumerate(zip(labels.names, labels.strings, strict=True)):
         by_code = report.groups.get(f"by{nth}", {})  # a report without users has no groups
@@ -42,7 +42,7 @@ def finished(report: Report, users: Mapping[str, str], labels: LabelsOfUsers) ->
 
 @contextlib.contextmanager
 def named_as_in(files: Mapping[str, File], *, streamed: bool) -> Iterator[None]:
-    """Errors name files and columns as they are on disk, and rows from 1."""
+    """Rewrite errors of the block so that they name files, their columns, and rows from 1."""
     tables = {"recs": "recs", "truth": "truth", "exclude": "seen", "the frame": "log"}
 
     def name_column(found: re.Match[str]) -> str:

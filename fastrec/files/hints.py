@@ -1,4 +1,4 @@
-"""Why the ids of two files do not match, with examples."""
+"""Hints about files: ids that do not match, with examples, and columns that nobody named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
 from fastrec.files.formats.recognise import recognise
 from fastrec.files.formats.sources import open_source
 from fastrec.files.paths import find_files, utf8_path
-from fastrec.files.tables import File, open_database, short_text
+from fastrec.files.tables import File, open_database, shortened
 from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
@@ -33,31 +33,31 @@ if TYPE_CHECKING:
 
 __all__ = [
     "explain_mismatch",
-    "hints_of_columns_in",
-    "hints_of_files",
-    "hints_of_files_columns",
-    "hints_of_tables",
+    "explain_unmatched_files",
+    "explain_unmatched_tables",
+    "hints_of_parquet_columns",
+    "hints_of_unused_columns",
     "left_open",
 ]
 
 SAMPLE = 1000
-ENOUGH = 0.5  # of the sample, that match once they are written alike
+ENOUGH = 0.5  # share of the sample that must match after a change
 AS_WRITTEN = "{}"
-# what two ways of writing an id may differ in, the smallest change first
+# (difference between two spellings of an id, SQL that removes it), the smallest change first
 CHANGES = (
     ("spaces around them", "trim({})"),
     ("upper and lower case", "lower({})"),
     ("leading zeros", "ltrim({}, '0')"),
     ("a trailing '.0'", r"regexp_replace({}, '\.0+$', '')"),
     ("quotes around them", "trim({}, '\"''')"),
-    ("what stands before or after the digits", "ltrim(regexp_replace({}, '[^0-9]', '', 'g'), '0')"),
+    ("characters before or after the digits", "ltrim(regexp_replace({}, '[^0-9]', '', 'g'), '0')"),
 )
 
 
 def explain_mismatch(con: DuckDBPyConnection, role: str, one: File, other: File) -> str | None:
-    """What tells the ids of one file from those of the other: a difference in writing if one is found, and examples.
+    """Explain why the ids of two files do not match: a difference in spelling, if found, and examples.
 
-    None where most ids are in both files as they are written.
+    Return None if most ids are in both files as they are.
     """
     if _match(con, role, one, other, AS_WRITTEN) is not None:
         return None
@@ -66,23 +66,23 @@ def explain_mismatch(con: DuckDBPyConnection, role: str, one: File, other: File)
         if found is not None:
             first, second = found
             return (
-                f"{role} ids differ in {difference}: {short_text(first)} in {one.path}, "
-                f"{short_text(second)} in {other.path}"
+                f"{role} ids differ in {difference}: {shortened(first)} in {one.path}, "
+                f"{shortened(second)} in {other.path}"
             )
     examples = " and ".join(f"{_example(con, role, file)} in {file.path}" for file in (one, other))
-    return f"{role} ids are such as {examples}"
+    return f"{role} ids look like {examples}"
 
 
-def _texts(role: str, file: File) -> str:
+def _strings_sql(role: str, file: File) -> str:
     return f"SELECT DISTINCT CAST({quoted(role)} AS VARCHAR) AS id FROM {quoted(file.table)}"
 
 
 def _match(con: DuckDBPyConnection, role: str, one: File, other: File, change: str) -> tuple[str, str] | None:
-    """An example of each file, if most ids of a sample are found in the other once they are changed."""
-    sample = f"(SELECT id FROM ({_texts(role, one)}) ORDER BY id LIMIT {SAMPLE})"
+    """Return an example from each file if, after a change, the other file has most ids of a sample."""
+    sample = f"(SELECT id FROM ({_strings_sql(role, one)}) ORDER BY id LIMIT {SAMPLE})"
     query = (
         f"SELECT count(DISTINCT a.id) / (SELECT count(*) FROM {sample}), min(a.id), arg_min(b.id, a.id) "
-        f"FROM {sample} AS a JOIN ({_texts(role, other)}) AS b "
+        f"FROM {sample} AS a JOIN ({_strings_sql(role, other)}) AS b "
         f"ON {change.format('a.id')} = {change.format('b.id')} AND {change.format('a.id')} <> ''"
     )
     share, first, second = one_row(con, query)
@@ -90,25 +90,25 @@ def _match(con: DuckDBPyConnection, role: str, one: File, other: File, change: s
 
 
 def _example(con: DuckDBPyConnection, role: str, file: File) -> str:
-    (found,) = one_row(con, f"SELECT min(id) FROM ({_texts(role, file)})")
-    return "nothing" if found is None else short_text(found)
+    (found,) = one_row(con, f"SELECT min(id) FROM ({_strings_sql(role, file)})")
+    return "nothing" if found is None else shortened(found)
 
 
 def left_open(recs: Collection[str], truth: Collection[str], columns: ListColumns, evaluator: Evaluator) -> LeftOpen:
-    """What the roles of the columns that are used leave open."""
+    """Return what the roles of the used columns leave open: the order, the gains."""
     ungraded = "gain" not in truth and evaluator.settings["min_gain"] != "any"
     return LeftOpen(not {"rank", "score"} & {*recs}, ungraded, columns.gain is None)
 
 
 def _unmatched(report: Report) -> str | None:
-    """The role of ids of which none of the truth is in the lists."""
+    """Return the role of which the lists have no id of the truth: "user", "item" or None."""
     if report.data["truth_users_with_recs"] == 0:
         return "user"
     return "item" if report.data["truth_items_in_recs"] == 0 else None
 
 
-def hints_of_tables(con: DuckDBPyConnection, report: Report, files: Mapping[str, File]) -> tuple[str, ...]:
-    """Why no user, or no item, of the truth is in the lists."""
+def explain_unmatched_tables(con: DuckDBPyConnection, report: Report, files: Mapping[str, File]) -> tuple[str, ...]:
+    """Explain why the lists have no user, or no item, of the truth."""
     role = _unmatched(report)
     if role is None or not (files["recs"].rows and files["truth"].rows):
         return ()
@@ -116,19 +116,19 @@ def hints_of_tables(con: DuckDBPyConnection, report: Report, files: Mapping[str,
     return () if why is None else (why,)
 
 
-def hints_of_files(report: Report, job: FileJob[ListColumns]) -> tuple[str, ...]:
-    """The same for files that no database has read yet."""
+def explain_unmatched_files(report: Report, job: FileJob[ListColumns]) -> tuple[str, ...]:
+    """Do what `explain_unmatched_tables` does, for files that no database has read yet."""
     if _unmatched(report) is None:
         return ()
     sides = job._replace(paths={table: job.paths[table] for table in ("recs", "truth")})
     with sides.database(roles_of_lists) as loaded:
-        return hints_of_tables(loaded.con, report, loaded.files)
+        return explain_unmatched_tables(loaded.con, report, loaded.files)
 
 
-def hints_of_files_columns(
+def hints_of_unused_columns(
     names: tuple[Sequence[str], Sequence[str]], columns: ListColumns, left: LeftOpen, opened: Callable[[], Opened]
 ) -> tuple[str, ...]:
-    """What the columns of lists and truth, given by name, say that nobody named; files are opened to look at values."""
+    """Return hints about columns of lists and truth that nobody named; `opened` opens the files to look at values."""
 
     def is_disordered(role: str, name: str) -> bool:
         con, recs, _ = opened()
@@ -143,7 +143,7 @@ def hints_of_files_columns(
 
 
 def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool | None:
-    """Whether a column that nobody asked for holds numbers other than 1, in the first rows; None without numbers."""
+    """Return whether an unused column holds numbers other than 1 in the first rows; None if not only numbers."""
     import duckdb
 
     value = f"TRY_CAST(CAST({truth.columns[name][0]} AS VARCHAR) AS DOUBLE)"
@@ -152,13 +152,13 @@ def _has_gains(con: DuckDBPyConnection, truth: Source, name: str) -> bool | None
         numbers, graded = one_row(con, f"SELECT count(*) = count(value), bool_or(value <> 1) FROM ({rows})")
     except duckdb.InterruptException:
         raise
-    except duckdb.Error:  # a column that nobody asked for may be damaged
+    except duckdb.Error:  # an unused column may be damaged
         return None
     return bool(graded) if numbers else None
 
 
 def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, name: str) -> bool:
-    """Whether a column tells another order than the rows, of which the first ones are asked."""
+    """Return whether a column implies another order than that of the rows, judged by the first rows."""
     import duckdb
 
     who, value = recs.columns[user][0], recs.columns[name][0]
@@ -170,7 +170,7 @@ def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, 
         rows = run(con, query).fetchnumpy()
     except duckdb.InterruptException:
         raise
-    except duckdb.Error:  # a column that nobody asked for may be damaged
+    except duckdb.Error:  # an unused column may be damaged
         return False
     if np.ma.is_masked(rows["value"]):
         return False
@@ -179,8 +179,11 @@ def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, 
     return are_disordered(role, np.asarray(rows["value"])[np.argsort(users, kind="stable")], indptr)
 
 
-def hints_of_columns_in(job: FileJob[ListColumns], left: LeftOpen) -> tuple[str, ...]:
-    """The same of Parquet files that no database has read; their names of columns mostly say that there is nothing."""
+def hints_of_parquet_columns(job: FileJob[ListColumns], left: LeftOpen) -> tuple[str, ...]:
+    """Return hints about unused columns of Parquet files that no database has read.
+
+    The names of columns mostly show that there is nothing to hint at; then no database is opened.
+    """
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     sides = {table: find_files(os.fspath(job.paths[table])) for table in ("recs", "truth")}
     recs, truth = (parquet.read_schema(utf8_path(files.paths[0])).names for files in sides.values())
@@ -196,4 +199,4 @@ def hints_of_columns_in(job: FileJob[ListColumns], left: LeftOpen) -> tuple[str,
             )
             return Opened(con, *sources)
 
-        return hints_of_files_columns((recs, truth), job.columns, left, opened)
+        return hints_of_unused_columns((recs, truth), job.columns, left, opened)

@@ -26,7 +26,7 @@ from fastrec.files.tables import (
     load,
     number_sql,
     open_database,
-    text_bytes,
+    string_bytes,
     used_bytes,
 )
 from fastrec.inputs.grouping import loading_kernels
@@ -59,58 +59,58 @@ Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
 AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns)
 Progress = Callable[[int, int], Any]
-Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are done and all rows of it
-Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # of the columns of users, and of ids
-COPIES = 4  # of the columns that are in memory at once when files are evaluated whole
-BUFFERS_OF_JSON = 64_000_000  # bytes that DuckDB may need beside those to read long lines
-EVALUATING = "evaluating"  # the stage
-ROWS_TO_WEIGH = 1 << 13  # together, to find the longest texts that stand in one place
+Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
+Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # -> roles of users, of ids
+COPIES = 4  # of the columns, in memory at once while files are evaluated whole
+BUFFERS_OF_JSON = 64_000_000  # more bytes that DuckDB may need to read long lines
+EVALUATING = "evaluating"  # name of a stage
+ROWS_TO_WEIGH = 1 << 13  # neighbouring rows measured together, to find where strings are longest
 
 
 def _begin(watch: Watch, n_rows: int) -> Progress:
-    """What to tell of users who are evaluated all at once: their share of the rows."""
+    """Return a callback that turns progress in users into progress in rows, when all users are evaluated at once."""
     watch(EVALUATING, 0, n_rows)
     return lambda done, total: watch(EVALUATING, n_rows * done // total, n_rows)
 
 
 class Evaluated(NamedTuple):
-    """A report on files, and what its users are."""
+    """A report on files, and the columns of its users."""
 
     report: Report
-    users: dict[str, Array]  # column -> value of each user; empty unless values of users were kept
-    groups: dict[str, Array]  # column -> label of each user, likewise
-    curves: Any = None  # what was made of labels, scores and weights, see `evaluate_log`
+    users: dict[str, Array]  # column -> id of each user; empty unless the report has values per user
+    groups: dict[str, Array]  # column -> label of each user; likewise
+    curves: Any = None  # the result of `curves` in `evaluate_log`
 
 
 class _Loaded(NamedTuple):
-    """Checked tables of a database, and what their ids are."""
+    """Checked tables of a database, and the types of their ids."""
 
     con: DuckDBPyConnection
     files: dict[str, File]
     ids: dict[str, str]  # role -> type in SQL
     labels: LabelsOfUsers
-    streamed: Resources | None = None  # what may be used while rows are sorted and streamed; None to read all at once
+    streamed: Resources | None = None  # limits while rows are sorted and streamed; None: read all rows at once
 
     @property
     def strings(self) -> list[str]:
-        """The roles of ids that are texts."""
+        """The roles of ids that are strings."""
         return [role for role, type_ in self.ids.items() if type_ == "VARCHAR"]
 
     def strings_of(self, file: File) -> list[str]:
-        """The same, of those that a file has."""
+        """Return the roles of ids that are strings, of those that a file has."""
         return [role for role in self.strings if role in file.names]
 
     def size(self) -> Size:
-        """What is to be evaluated."""
+        """Return the size of the rows to evaluate."""
         total = Size()
         for file in self.files.values():
-            text = text_bytes(self.con, file.table, self.strings_of(file))
+            text = string_bytes(self.con, file.table, self.strings_of(file))
             total = total.plus(size_of_rows(file.rows, len(file.names), text))
         return total
 
 
 class Data(NamedTuple):
-    """Checked tables, and how to read their rows."""
+    """Checked tables, and the SQL that reads their rows."""
 
     loaded: _Loaded
     selects: dict[str, str]  # table -> SQL of its rows, columns named by role
@@ -118,26 +118,26 @@ class Data(NamedTuple):
 
     @property
     def con(self) -> DuckDBPyConnection:
-        """The database."""
+        """The connection to the database."""
         return self.loaded.con
 
     @property
     def rows(self) -> dict[str, int]:
-        """How many rows each table has."""
+        """{table: number of rows}."""
         return {table: self.loaded.files[table].rows for table in self.selects}
 
     @property
     def n_rows(self) -> int:
-        """All rows."""
+        """The number of rows of all tables."""
         return sum(self.rows.values())
 
     def progress(self) -> Progress | None:
-        """What is to be told of the users of a batch."""
+        """Return the callback for the users of a batch; None if rows are streamed."""
         return None if self.loaded.streamed else _begin(self.watch, self.n_rows)
 
 
 class FileJob(NamedTuple, Generic[AnyColumns]):
-    """Arguments that evaluating lists and rows have in common."""
+    """Arguments that the evaluation of lists and of rows share."""
 
     paths: Mapping[str, Path]
     columns: AnyColumns
@@ -147,11 +147,11 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
     labels_by_user: UserLabels | None
 
     def database(self, roles: Roles) -> contextlib.AbstractContextManager[_Loaded]:
-        """The files as tables of a database; `roles` as in `_database`."""
+        """Open the files as tables of a database; `roles` as in `_database`."""
         return _database(self.paths, self.columns, self.resources, self.input_format, roles)
 
     def read_whole(self) -> dict[str, Any] | None:
-        """Tables that fit in memory and need no database; None if one is needed."""
+        """Read tables that fit in memory and need no database; return None if they need one."""
         sources = {table: find_files(os.fspath(path)) for table, path in self.paths.items()}
         with unchanged(file for files in sources.values() for file in files.paths):
             found = find_plain(sources, self.columns, self.input_format)
@@ -165,7 +165,10 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
                 return read_plain(found, n_threads, size, limit // COPIES)
 
     def take_whole(self, tables: Mapping[str, Any], update: Callable[[Progress], Any]) -> bool:
-        """Whether tables were added. What is wrong with them is said by DuckDB's way, which knows files and rows."""
+        """Add tables with `update` and return whether that worked.
+
+        If it fails, reading the files again with DuckDB raises the error, with the file and the row.
+        """
         try:
             update(_begin(self.watch, sum(map(len, tables.values()))))
         except FastrecError:
@@ -174,19 +177,19 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
 
 
 def roles_of_lists(_: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The roles of the columns that make users, and those of all ids."""
+    """Return the roles of the columns that make users, and those of all ids."""
     return ("user",), ("user", "item")
 
 
 def roles_of_log(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The same of a log, which may lack users and items."""
+    """Return the roles of the columns that make users, and those of all ids, of a log, which may lack both."""
     names = files["log"].names
     users = users_of(names)
     return users, (*users, "item") if "item" in names else users
 
 
 class Opened(NamedTuple):
-    """Both sides, to be asked for columns that nobody named."""
+    """Lists and truth, open to look at columns that nobody named."""
 
     con: DuckDBPyConnection
     recs: Source
@@ -194,12 +197,12 @@ class Opened(NamedTuple):
 
 
 def users_of(roles: Iterable[str]) -> tuple[str, ...]:
-    """The roles of the columns that make users."""
+    """Return the roles of the columns that make users."""
     return tuple(role for role in roles if role.startswith("user"))
 
 
 def numbers_sql(file: File, roles: Sequence[str]) -> list[str]:
-    """SQL of the columns of numbers that a file has."""
+    """Return the SQL of the columns of numbers that a file has."""
     return [f"{number_sql(file, role)} AS {quoted(role)}" for role in roles if role in file.names]
 
 
@@ -211,10 +214,10 @@ def _database(
     input_format: str,
     roles: Roles,
 ) -> Iterator[_Loaded]:
-    """Files as tables of a database: in memory if they and their evaluation fit there, else in one on disk.
+    """Open files as tables of a database: in memory if they and their evaluation fit there, else on disk.
 
-    `roles` checks the tables, and tells which columns make users and which are ids. The database on disk is gone
-    afterwards.
+    `roles` checks the tables and returns the columns that make users and those that are ids. The database on disk is
+    removed afterwards.
     """
 
     def read(con: DuckDBPyConnection, streamed: Resources | None) -> _Loaded:
@@ -232,7 +235,7 @@ def _database(
             n_threads = resources.sorting_threads(n_bytes)
             try:
                 loaded = _load_on_disk(stack, read, resources, n_threads)
-            except TooLargeError:  # each thread that reads has buffers of its own, those of JSON are large
+            except TooLargeError:  # each reading thread has its own buffers, and those for JSON are large
                 loaded = _load_on_disk(stack, read, resources, 1, BUFFERS_OF_JSON)
         yield loaded
 
@@ -244,7 +247,7 @@ def _load_on_disk(
     n_threads: int,
     more: int = 0,
 ) -> _Loaded:
-    """Tables in a database on disk, which `stack` closes and removes."""
+    """Load tables into a database on disk, which `stack` closes and removes."""
     with contextlib.ExitStack() as attempt:
         folder = attempt.enter_context(temporary_folder(resources.temp_directory))
         con = attempt.enter_context(open_database(n_threads, folder, resources.of_database() + more))
@@ -256,7 +259,7 @@ def _load_on_disk(
 def _load_in_memory(
     stack: contextlib.ExitStack, read: Callable[[DuckDBPyConnection, None], _Loaded], resources: Resources
 ) -> _Loaded | None:
-    """Tables in memory, which `stack` closes; None where reading or counting them tells that they do not fit."""
+    """Load tables into memory, which `stack` closes; return None if they do not fit."""
     try:
         with contextlib.ExitStack() as attempt:
             con = attempt.enter_context(open_database(resources.n_threads, memory=resources.of_database()))
@@ -271,12 +274,12 @@ def _load_in_memory(
 
 
 def _estimate(paths: Iterable[Path], columns: ListColumns | RowColumns, input_format: str) -> int:
-    """About the bytes of the wanted columns of all files."""
+    """Estimate the bytes of the wanted columns of all files."""
     return sum(estimate_bytes(os.fspath(path), columns, input_format) for path in paths)
 
 
 def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Sequence[str]) -> dict[str, str]:
-    """What the ids of each role are in SQL: the same in all files."""
+    """Return {role: SQL type of its ids}, the same in all files."""
     types = {}
     for role in roles:
         kind = joint_kind(con, role, [file for file in files.values() if role in file.names])
@@ -285,15 +288,15 @@ def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Seq
 
 
 def select_sql(file: File, numbers: Sequence[str], ids: Mapping[str, str], labels: LabelsOfUsers) -> str:
-    """The rows of a file, columns named by role, and `place`, where they stand in it."""
+    """Return the SQL of the rows of a file: columns named by role, and `place`, the position of the row."""
     picked = [f"CAST(t.{quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in ids.items()]
     return labels.join(f"SELECT {', '.join([*picked, *numbers_sql(file, numbers)])}, t.rowid AS place", file)
 
 
 def batches(data: Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Tables of rows by name, together holding each user whole."""
+    """Yield batches {table: rows}; each batch has all rows of its users."""
     resources = data.loaded.streamed
-    if resources is None:  # a join keeps no order
+    if resources is None:  # a join does not keep the order
         cursor, order = data.con.cursor(), " ORDER BY place" if data.loaded.labels.names else ""
         yield {
             table: interruptible(cursor, cursor.sql(f"SELECT * EXCLUDE (place) FROM ({select}){order}").to_arrow_table)
@@ -302,9 +305,11 @@ def batches(data: Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         return
     _sort(data, users, resources)
     batch_rows = resources.batch_rows(_longest_strings(data))
-    cursors = {table: data.con.cursor() for table in data.selects}  # an older DuckDB closes one that nobody holds
+    cursors = {
+        table: data.con.cursor() for table in data.selects
+    }  # an older DuckDB closes a cursor that has no reference
     streams = {table: cursor.sql(f"SELECT * FROM sorted_{table}") for table, cursor in cursors.items()}
-    # DuckDB gave the method its present name in version 2
+    # DuckDB renamed the method in version 2
     read = "to_arrow_reader" if hasattr(next(iter(streams.values())), "to_arrow_reader") else "fetch_arrow_reader"
     readers = {table: getattr(stream, read)(batch_rows) for table, stream in streams.items()}
     done = 0
@@ -316,7 +321,7 @@ def batches(data: Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
 
 
 def _sort(data: Data, users: tuple[str, ...], resources: Resources) -> None:
-    """Tables of sorted rows, one after the other: a sort takes all the memory there is."""
+    """Make sorted tables, one after the other: a sort takes all available memory."""
     done, memory = 0, resources.of_database()
     for table, select in data.selects.items():
 
@@ -325,14 +330,14 @@ def _sort(data: Data, users: tuple[str, ...], resources: Resources) -> None:
 
         tick(0)
         file = data.loaded.files[table]
-        n_ranges = ranges_to_sort(text_bytes(data.con, table, data.loaded.strings_of(file)), memory)
+        n_ranges = ranges_to_sort(string_bytes(data.con, table, data.loaded.strings_of(file)), memory)
         sort_rows(data.con, f"sorted_{table}", select, users, n_ranges, tick)
         done += data.rows[table]
     data.con.execute(f"SET memory_limit = '{resources.of_reading()}B'")
 
 
 def _longest_strings(data: Data) -> float:
-    """Bytes of the texts of a row, on average where they are longest, of all tables together."""
+    """Return the mean bytes of the strings of a row where strings are longest, summed over the tables."""
     longest = []
     for table in data.selects:
         roles = data.loaded.strings_of(data.loaded.files[table])

@@ -9,8 +9,8 @@ import numpy as np
 
 from fastrec.files.columns import ColumnError
 from fastrec.files.database import run
-from fastrec.files.formats.base import one_row, quoted, text_sql
-from fastrec.files.tables import File, label_sql, labels_are_strings, short_text
+from fastrec.files.formats.base import one_row, quoted, string_sql
+from fastrec.files.tables import File, label_sql, labels_are_strings, shortened
 from fastrec.inputs.users import NO_LABEL, as_labels
 
 if TYPE_CHECKING:
@@ -23,10 +23,13 @@ Array = np.ndarray[Any, Any]
 
 
 class LabelsOfUsers(NamedTuple):
-    """Labels to group users by: a table `labels` of the users' ids and, for each grouping, the code of the label."""
+    """Labels to group users by.
+
+    The table `labels` has the ids of the users and, for each grouping, the code of the label.
+    """
 
     names: tuple[str, ...]  # of the groupings
-    strings: tuple[Array, ...]  # of each grouping, by code: integers or texts
+    strings: tuple[Array, ...]  # of each grouping, by code: integers or strings
     users: Mapping[str, str]  # role -> type in SQL
     con: DuckDBPyConnection | None
 
@@ -34,7 +37,7 @@ class LabelsOfUsers(NamedTuple):
     def make(
         cls, con: DuckDBPyConnection, files: Sequence[File], names: tuple[str, ...], users: Mapping[str, str]
     ) -> LabelsOfUsers:
-        """Find the one label of each user in the columns of some files; "(none)" where a user has none."""
+        """Find the one label of each user in the columns of files; "(none)" for users without one."""
         if not names:
             return cls((), (), users, con)
         ids = ", ".join(f"CAST({quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in users.items())
@@ -53,17 +56,17 @@ class LabelsOfUsers(NamedTuple):
         strings = []
         for nth in range(len(names)):
             _check_one_label(con, nth, [file for file in files if f"by{nth}" in file.names], list(users))
-            label = f"coalesce(low{nth}, {text_sql(NO_LABEL)})"
+            label = f"coalesce(low{nth}, {string_sql(NO_LABEL)})"
             run(
                 con,
-                f"CREATE TABLE texts{nth} AS SELECT label, row_number() OVER (ORDER BY label) - 1 AS code "
+                f"CREATE TABLE spellings{nth} AS SELECT label, row_number() OVER (ORDER BY label) - 1 AS code "
                 f"FROM (SELECT DISTINCT {label} AS label FROM ends)",
             )
-            spelled = [row[0] for row in con.execute(f"SELECT label FROM texts{nth} ORDER BY code").fetchall()]
+            spelled = [row[0] for row in con.execute(f"SELECT label FROM spellings{nth} ORDER BY code").fetchall()]
             strings.append(as_labels(spelled) if labels_are_strings(con, files, f"by{nth}") else _typed(spelled))
-        codes = ", ".join(f"texts{nth}.code AS by{nth}" for nth in range(len(names)))
+        codes = ", ".join(f"spellings{nth}.code AS by{nth}" for nth in range(len(names)))
         joins = " ".join(
-            f"JOIN texts{nth} ON texts{nth}.label = coalesce(low{nth}, {text_sql(NO_LABEL)})"
+            f"JOIN spellings{nth} ON spellings{nth}.label = coalesce(low{nth}, {string_sql(NO_LABEL)})"
             for nth in range(len(names))
         )
         run(con, f"CREATE TABLE labels AS SELECT {listed}, {codes} FROM ends {joins}")
@@ -75,7 +78,7 @@ class LabelsOfUsers(NamedTuple):
         return [f"by{nth}" for nth in range(len(self.names))]
 
     def join(self, select: str, file: File) -> str:
-        """Rows of a file `t`, with the codes of their users' labels."""
+        """Return the SQL that adds the codes of the users' labels to the rows of a file `t`."""
         if not self.names or file.table == "seen":
             return f"{select} FROM {quoted(file.table)} AS t"
         same = " AND ".join(
@@ -85,7 +88,7 @@ class LabelsOfUsers(NamedTuple):
         return f"{select}, {codes} FROM {quoted(file.table)} AS t JOIN labels ON {same}"
 
     def of_users(self) -> dict[str, Array]:
-        """The label of each user, users in ascending order."""
+        """Return {grouping: label of each user}, users in ascending order."""
         if self.con is None or not self.names:
             return {}
         listed = ", ".join(map(quoted, self.users))
@@ -97,7 +100,7 @@ class LabelsOfUsers(NamedTuple):
 
 
 def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], users: Sequence[str]) -> None:
-    """The lowest label of each user must be the highest too."""
+    """Raise if a user has more than one label: a lowest and a highest one that differ."""
     listed = ", ".join(map(quoted, users))
     (count,) = one_row(con, f"SELECT count(*) FROM ends WHERE low{nth} <> high{nth}")
     if not count:
@@ -107,16 +110,16 @@ def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], u
     )
     who = user[0] if len(user) == 1 else tuple(user)
     raise ColumnError(
-        f"{' and '.join(file.at(f'by{nth}') for file in files)}: one value per user is wanted, but user {who!r} has "
-        f"{short_text(low)} and {short_text(high)} ({count} such users)",
+        f"{' and '.join(file.at(f'by{nth}') for file in files)}: expected one value per user, but user {who!r} has "
+        f"{shortened(low)} and {shortened(high)} ({count} such users)",
         "by",
     )
 
 
 def _typed(strings: list[str]) -> Array:
-    """Labels as integers if every one is an integer, else as text."""
+    """Return labels as integers if all of them are, else as strings."""
     labels = as_labels(strings)
-    if labels.dtype == object:  # texts that end in NUL
+    if labels.dtype == object:  # strings that end in NUL
         return labels
     try:
         integers = labels.astype(np.int64)

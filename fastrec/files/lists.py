@@ -1,4 +1,4 @@
-"""Lists and truth from files."""
+"""Evaluation of lists and truth from files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from fastrec.report.report import record
 if TYPE_CHECKING:
     pass
 from fastrec.files.faults import finished, named_as_in
-from fastrec.files.hints import hints_of_columns_in, hints_of_files, hints_of_files_columns, hints_of_tables, left_open
+from fastrec.files.hints import (
+    explain_unmatched_files,
+    explain_unmatched_tables,
+    hints_of_parquet_columns,
+    hints_of_unused_columns,
+    left_open,
+)
 from fastrec.files.job import Data, Evaluated, FileJob, Opened, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.resources import Resources
@@ -22,7 +28,7 @@ from fastrec.files.resources import Resources
 __all__ = ["evaluate_lists"]
 
 
-Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are done and all rows of it
+Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Progress = Callable[[int, int], Any]
 Path = str | os.PathLike[str]
 
@@ -37,7 +43,7 @@ def evaluate_lists(
     input_format: str = "auto",
     labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
-    """Lists, truth and, if given, seen items and labels of users from the files "recs", "truth", "seen", "users"."""
+    """Evaluate the files "recs" and "truth" and, if given, "seen" (items to exclude) and "users" (labels)."""
     job = FileJob(paths, columns, resources, watch, input_format, labels_by_user)
     found = _evaluate_whole_lists(evaluator, job)
     if found is not None:
@@ -57,13 +63,13 @@ def evaluate_lists(
         opened = Opened(con, recs.source, truth.source)
         names = list(recs.source.columns), list(truth.source.columns)
         left = left_open(recs.names, truth.names, columns, evaluator)
-        more = hints_of_files_columns(names, columns, left, lambda: opened)
-        record(found.report, (*hints_of_tables(con, found.report, files), *more))
+        more = hints_of_unused_columns(names, columns, left, lambda: opened)
+        record(found.report, (*explain_unmatched_tables(con, found.report, files), *more))
         return found
 
 
 def _evaluate_whole_lists(evaluator: Evaluator, job: FileJob[ListColumns]) -> Evaluated | None:
-    """The same of files that fit in memory and need no database; None if one is needed."""
+    """Evaluate files that fit in memory and need no database; return None if they need one."""
     whole = job.read_whole()
     if whole is None or not job.take_whole(
         whole, lambda progress: _update_lists(evaluator, whole, job.labels_by_user, progress)
@@ -72,14 +78,14 @@ def _evaluate_whole_lists(evaluator: Evaluator, job: FileJob[ListColumns]) -> Ev
     left = left_open(whole["recs"].column_names, whole["truth"].column_names, job.columns, evaluator)
     whole.clear()  # a database may need the memory
     found = finished(evaluator.result(), {"user": job.columns.user}, LabelsOfUsers((), (), {}, None))
-    record(found.report, (*hints_of_files(found.report, job), *hints_of_columns_in(job, left)))
+    record(found.report, (*explain_unmatched_files(found.report, job), *hints_of_parquet_columns(job, left)))
     return found
 
 
 def _update_lists(
     evaluator: Evaluator, tables: Mapping[str, Any], by: UserLabels | Sequence[str] | None, progress: Progress | None
 ) -> None:
-    """Add tables whose columns are named by role."""
+    """Add tables with columns named by role to the evaluator."""
     names = {role: role for role in ("rank", "score") if role in tables["recs"].column_names}
     names |= {"gain": "gain"} if "gain" in tables["truth"].column_names else {}
     evaluator.update(

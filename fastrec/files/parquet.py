@@ -1,7 +1,7 @@
-"""Parquet files read straight into memory, where nothing in them needs a second look.
+"""Parquet files read straight into memory if their columns are plain and clean.
 
-What may be wrong is noticed here and not explained: then there is no table, and DuckDB reads the files, which says what
-is wrong and in which row (fastrec.files.tables).
+This module notices possible faults but does not explain them: it then returns no table, and DuckDB reads the files,
+which says what is wrong and in which row (fastrec.files.tables).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["Plain", "find_plain", "read_plain", "size_of_plain"]
 
 Array = np.ndarray[Any, Any]
 EXACT_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
-TEXTS = ("string", "large_string", "string_view")
+STRINGS = ("string", "large_string", "string_view")
 INT32 = np.iinfo(np.int32)
-PIECE_BYTES = 1 << 24  # of texts that are read at once, about
+PIECE_BYTES = 1 << 24  # of strings read at once, about
 MIN_PIECE = 1 << 10  # rows
 NUMBERS = ("float", "double", *EXACT_INTEGERS)
 
@@ -45,28 +45,28 @@ class _Group(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """The files of a path, and the columns wanted of them."""
+    """The files of a path, and their columns to read."""
 
     files: Files
     names: dict[str, str]  # role -> column
     types: dict[str, Any]  # role -> type in Arrow
     groups: tuple[_Group, ...]
-    narrow: frozenset[str] = frozenset()  # roles of integers that int32 holds, as the first ones look
+    narrow: frozenset[str] = frozenset()  # roles of integers that fit int32, judged by the first rows
 
     @property
     def rows(self) -> int:
-        """Rows of all files."""
+        """The number of rows of all files."""
         return sum(group.rows for group in self.groups)
 
-    def is_text(self, role: str) -> bool:
-        """Whether the ids of a role are texts."""
-        return str(self.types[role]) in TEXTS
+    def is_string(self, role: str) -> bool:
+        """Return whether the ids of a role are strings."""
+        return str(self.types[role]) in STRINGS
 
 
 def find_plain(
     sources: Mapping[str, Files], columns: ListColumns | RowColumns, input_format: str
 ) -> dict[str, Plain] | None:
-    """What is to be read of the files of each table; None if they are to be read otherwise."""
+    """Return the columns to read from the files of each table; None if DuckDB must read the files."""
     if columns.by or "users" in sources:
         return None
     found = {}
@@ -80,8 +80,8 @@ def find_plain(
     narrow = set()
     for role in filter(_is_id_or_rank, next(iter(found.values())).names):
         having = [plain for plain in found.values() if role in plain.names]
-        if len({plain.is_text(role) for plain in having}) > 1:
-            return None  # ids match only those of their kind
+        if len({plain.is_string(role) for plain in having}) > 1:
+            return None  # ids match only ids of the same kind
         if all(_looks_narrow(plain, role) for plain in having):
             narrow.add(role)
     return {table: plain._replace(narrow=frozenset(narrow)) for table, plain in found.items()}
@@ -92,9 +92,9 @@ def _is_id_or_rank(role: str) -> bool:
 
 
 def _looks_narrow(plain: Plain, role: str) -> bool:
-    """Whether 32 bits hold the first 64-bit integers.
+    """Return whether the first 64-bit integers fit 32 bits.
 
-    Statistics would tell of all, but PyArrow ends the process where a damaged footer is asked for them.
+    Column statistics would cover all rows, but PyArrow ends the process if it reads them from a damaged footer.
     """
     import pyarrow.parquet as pq
 
@@ -111,7 +111,7 @@ def _looks_narrow(plain: Plain, role: str) -> bool:
 
 
 def _open(table: str, files: Files, columns: ListColumns | RowColumns) -> Plain | None:
-    """Files that have the wanted columns, the same in all of them and of the usual types."""
+    """Return files that all have the same wanted columns, of the usual types; else None."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     groups: list[_Group] = []
     names: dict[str, str] = {}
@@ -127,7 +127,7 @@ def _open(table: str, files: Files, columns: ListColumns | RowColumns) -> Plain 
             return None
         leaves = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
         if any(leaves.count(name) != 1 for name in own.values()):
-            return None  # the column "a.b" and the field b of a column a are read by the same name
+            return None  # PyArrow reads the column "a.b" and the field b of a column a by the same name
         kinds = {role: schema.field(name).type for role, name in own.items()}
         if (groups and (own != names or kinds != types)) or not all(map(_is_usual, kinds, kinds.values())):
             return None
@@ -137,20 +137,20 @@ def _open(table: str, files: Files, columns: ListColumns | RowColumns) -> Plain 
             groups.append(_Group(path, metadata, nth, first, rows))
             first += rows
     if {*names.values()}.intersection(key for keys in files.keys for key in keys):
-        return None  # a Hive partition takes the place of a column
+        return None  # a Hive partition has the name of a column
     return Plain(files, names, types, tuple(groups))
 
 
 def _is_usual(role: str, kind: Any) -> bool:
-    """Whether a column can be taken as it is."""
+    """Return whether a column can be read without conversion."""
     name = str(kind)
     if _is_id_or_rank(role):
-        return name in EXACT_INTEGERS or (name in TEXTS and role != "rank")
+        return name in EXACT_INTEGERS or (name in STRINGS and role != "rank")
     return name in NUMBERS or (role == "label" and name == "bool")
 
 
 def _kept_as(role: str, kind: Any, *, narrow: bool) -> np.dtype[Any] | None:
-    """How values of fixed width are kept: the same as DuckDB gives them, or narrower; None for texts."""
+    """Return the type that values are kept in: as DuckDB gives them, or narrower; None for strings."""
     width = fixed_width(kind)
     if _is_id_or_rank(role):
         return np.dtype(np.int32) if narrow else width
@@ -160,23 +160,23 @@ def _kept_as(role: str, kind: Any, *, narrow: bool) -> np.dtype[Any] | None:
 
 
 class _Room:
-    """Memory for columns, and what was found of their texts: threads ask it before they read more."""
+    """Memory for columns, and the bytes of strings read so far; threads ask it before they read more."""
 
     def __init__(self, size: Size, n_bytes: int) -> None:
         self._size = size._replace(text=0)
         self._n_bytes = n_bytes
         self._lock = threading.Lock()
-        self.piece = PIECE_BYTES * max(size.values, 1) // max(size.text, 1)  # values of texts to read at once
+        self.piece = PIECE_BYTES * max(size.values, 1) // max(size.text, 1)  # strings to read at once
 
     def holds(self, text: int) -> bool:
-        """Whether there is room for so many bytes of texts more."""
+        """Return whether there is room for `text` more bytes of strings."""
         with self._lock:
             self._size = self._size.plus(Size(text=text))
             return self._size.n_bytes <= self._n_bytes
 
 
 def size_of_plain(sides: Iterable[Plain]) -> Size:
-    """What the wanted columns hold, as the footers say and a sample of the texts."""
+    """Return the size of the wanted columns, from the footers and a sample of the strings."""
     size = Size()
     for plain in sides:
         files = {group.path: group.metadata for group in plain.groups}
@@ -185,7 +185,7 @@ def size_of_plain(sides: Iterable[Plain]) -> Size:
 
 
 def read_plain(found: Mapping[str, Plain], n_threads: int, size: Size, n_bytes: int) -> dict[str, Any] | None:
-    """The files of each table as a PyArrow table, within so many bytes; None in doubt, or without room."""
+    """Read the files of each table as a PyArrow table of at most `n_bytes`; None if in doubt or without room."""
     wide = {table: plain._replace(narrow=frozenset()) for table, plain in found.items()}
     for tables in (found, wide):
         with contextlib.suppress(_WideError):
@@ -194,7 +194,7 @@ def read_plain(found: Mapping[str, Plain], n_threads: int, size: Size, n_bytes: 
 
 
 class _WideError(Exception):
-    """An integer needs 64 bits after others that do not."""
+    """An integer that needs 64 bits in a column that was taken for narrow."""
 
 
 def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dict[str, Any] | None:
@@ -208,7 +208,10 @@ def _read_tables(found: Mapping[str, Plain], n_threads: int, room: _Room) -> dic
 
 
 def _read_table(plain: Plain, n_threads: int, room: _Room) -> Any | None:
-    """A PyArrow table, columns named by role, those of fixed width in one chunk; None in doubt, or without room."""
+    """Read a PyArrow table: columns named by role, those of fixed width in one chunk.
+
+    Return None if in doubt or without room.
+    """
     import pyarrow as pa
 
     kept = {role: _kept_as(role, kind, narrow=role in plain.narrow) for role, kind in plain.types.items()}
@@ -233,7 +236,7 @@ def _read_table(plain: Plain, n_threads: int, room: _Room) -> Any | None:
 
 
 def _read_group(plain: Plain, group: _Group, whole: Mapping[str, Array], room: _Room) -> dict[str, list[Any]] | None:
-    """Columns of a row group: those of fixed width go to their place among all rows, others are returned."""
+    """Read a row group: write columns of fixed width to their place in `whole`, return the others."""
     import pyarrow.parquet as pq
 
     strings = {role: name for role, name in plain.names.items() if role not in whole}
@@ -246,11 +249,11 @@ def _read_group(plain: Plain, group: _Group, whole: Mapping[str, Array], room: _
             for role, name in fixed.items():
                 if not _write(rows.column(name), whole[role], group.first):
                     return None
-        return _read_texts(file, group, strings, room)
+        return _read_strings(file, group, strings, room)
 
 
 def _write(column: Any, whole: Array, at: int) -> bool:
-    """Write a column to its place among all rows; False if a value does not fit."""
+    """Write a column to its place among all rows; return False if a value does not fit."""
     for chunk in filter(len, column.chunks):
         values = values_of(chunk)
         if not _are_held(values, whole.dtype):
@@ -262,8 +265,8 @@ def _write(column: Any, whole: Array, at: int) -> bool:
     return True
 
 
-def _read_texts(file: Any, group: _Group, names: Mapping[str, str], room: _Room) -> dict[str, list[Any]] | None:
-    """Columns of texts, as chunks, read in pieces: those of a few megabytes may be gigabytes long."""
+def _read_strings(file: Any, group: _Group, names: Mapping[str, str], room: _Room) -> dict[str, list[Any]] | None:
+    """Read columns of strings in pieces, as chunks: a few megabytes on disk may be gigabytes in memory."""
     found: dict[str, list[Any]] = {role: [] for role in names}
     if not names:
         return found
@@ -280,7 +283,7 @@ def _read_texts(file: Any, group: _Group, names: Mapping[str, str], room: _Room)
 
 
 def _are_held(values: Array, kept: np.dtype[Any]) -> bool:
-    """Whether a column that is kept in this type holds all of these."""
+    """Return whether the type `kept` holds all of these values."""
     if values.dtype.kind == "f" or values.itemsize < 8:
         return True
     if kept == np.int32:

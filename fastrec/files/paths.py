@@ -1,4 +1,4 @@
-"""Which files a path stands for: one, a folder, a pattern, partitions; and whether they change while they are read."""
+"""The files of a path: one file, a folder, a pattern, partitions; and a check that they do not change while read."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ OTHER_ENDINGS = (".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
 
 
 class Files(NamedTuple):
-    """The files that a path stands for, in the order of their names."""
+    """The files that a path stands for, sorted by name."""
 
     path: str  # as it was given
     paths: tuple[str, ...]
-    keys: tuple[tuple[str, ...], ...]  # of each file: the names of its Hive partitions, as they stand in its folders
+    keys: tuple[tuple[str, ...], ...]  # of each file: the names of its Hive partitions, as its folders spell them
 
     def each(self) -> Iterator[Files]:
-        """Every file by itself."""
+        """Yield every file by itself."""
         for path, keys in zip(self.paths, self.keys, strict=True):
             yield Files(path, (path,), (keys,))
 
 
 def utf8_path(path: str) -> str:
-    """An absolute path as DuckDB and PyArrow take it; Python writes a name in UTF-8 otherwise if the locale is C."""
+    """Return an absolute path in UTF-8, as DuckDB and PyArrow expect it, also if the locale is C."""
     return os.fsencode(os.path.abspath(path)).decode()
 
 
@@ -44,11 +44,11 @@ def utf8_path(path: str) -> str:
 
 
 def find_files(path: str) -> Files:
-    """The files of a path, each a regular file with something in it.
+    """Return the files of a path; raise unless each is a regular file that is not empty.
 
-    A file that is called so is that file, whatever signs are in its name; a folder stands for all files in it and in
-    its folders, but those whose names begin with "_" or "."; else a path with *, ? or [ is a pattern, where ** stands
-    for any folders. Folders below a given folder, or from the first part of a pattern on, may be Hive partitions.
+    An existing file is taken as it is, whatever characters are in its name. A folder stands for all files in it and in
+    its folders, except names that begin with "_" or ".". Any other path with *, ? or [ is a pattern, in which ** stands
+    for any folders. Folders below a given folder, or below the literal part of a pattern, may be Hive partitions.
     """
     if os.path.isdir(path):
         paths, base = _files_in(path), path
@@ -74,7 +74,7 @@ def _check_file(path: str) -> None:
     try:
         utf8_path(path)
     except UnicodeDecodeError:
-        raise InputError(f"{path}: a name that is not UTF-8; rename the file, or read a link to it") from None
+        raise InputError(f"{path}: the name is not UTF-8; rename the file, or read a link to it") from None
     try:
         check_there(path)
     except MissingFileError:
@@ -88,7 +88,7 @@ def _check_file(path: str) -> None:
 
 
 def _files_in(folder: str) -> set[str]:
-    """All files below a folder but those with hidden names; a folder that is linked to itself is read once."""
+    """Return all files below a folder except hidden ones; a folder that links to itself is read once."""
     found: set[str] = set()
     visited = set()
     for place, folders, names in os.walk(folder, followlinks=True, onerror=_fail):
@@ -106,7 +106,7 @@ def _fail(error: OSError) -> None:
 
 
 def _literal_part(pattern: str) -> str:
-    """The folders that a pattern begins with, before its first *, ? or [."""
+    """Return the folders at the beginning of a pattern, before its first *, ? or [."""
     while glob.has_magic(pattern):
         pattern = os.path.dirname(pattern)
     return pattern
@@ -119,7 +119,7 @@ def _partition_keys(path: str) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def unchanged(paths: Iterable[str]) -> Iterator[None]:
-    """An error if a file changes while the block reads it; this explains other errors better than they do."""
+    """Raise if a file changes while the block reads it; this replaces errors that the change caused."""
     before = {path: _stamp(path) for path in paths}
     try:
         yield

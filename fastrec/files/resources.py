@@ -1,4 +1,4 @@
-"""What reading files may take: threads, memory, a folder for what does not fit."""
+"""Limits for reading files: threads, memory, a folder for temporary files."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ __all__ = ["Resources", "read_size"]
 
 Path = str | os.PathLike[str]
 SHARE_OF_DATABASE = 0.6  # of the memory, while sorted rows are streamed
-MIN_DATABASE_BYTES = 100_000_000  # bytes without which DuckDB cannot sort
-MIN_READING_BYTES = 32_000_000  # bytes that DuckDB needs to read sorted rows
-MERGED_BYTES = 2_000_000  # that merging needs for each sorted run, found by trying
-BYTES_PER_ROW = 256  # that evaluating a row of a batch takes
-COPIES_OF_STRINGS = 16  # of those of a batch, while it is evaluated
+MIN_DATABASE_BYTES = 100_000_000  # DuckDB cannot sort with less
+MIN_READING_BYTES = 32_000_000  # DuckDB cannot read sorted rows with less
+MERGED_BYTES = 2_000_000  # that merging needs per sorted run, found by experiment
+BYTES_PER_ROW = 256  # that the evaluation of a batch takes per row
+COPIES_OF_STRINGS = 16  # of the strings of a batch, while it is evaluated
 MIN_MEMORY = 64_000_000
 MIN_BATCH, MAX_BATCH = 1 << 16, 1 << 21
 MIN_BATCH_OF_STRINGS = 1 << 11  # rows
 
 
 class Resources(NamedTuple):
-    """What an evaluation of files may use."""
+    """Limits of an evaluation of files."""
 
     memory: int | None = None  # bytes; half of the machine's by default
     temp_directory: Path | None = None  # by default that of the system
     n_threads: int | None = None
 
     def limit(self) -> int:
-        """Bytes to keep to."""
+        """Return the limit of memory, in bytes."""
         return self.memory if self.memory is not None else installed_memory() // 2
 
     def of_database(self) -> int:
-        """Bytes of them that DuckDB may use while it sorts."""
+        """Return the bytes that DuckDB may use while it sorts."""
         return max(int(SHARE_OF_DATABASE * self.limit()), MIN_DATABASE_BYTES)
 
     def sorting_threads(self, n_bytes: int) -> int:
-        """Threads that can sort so much: each makes runs of its share of the memory, and merges all runs."""
+        """Return the threads that can sort `n_bytes`: each sorts runs in its share of memory and merges all."""
         most = int(self.of_database() / math.sqrt(MERGED_BYTES * max(n_bytes, 1)))
         return max(1, min(resolve_threads(self.n_threads), most))
 
     def of_reading(self) -> int:
-        """Bytes that DuckDB may use while sorted rows are read, which are not worth keeping: evaluating needs them."""
+        """Return the bytes that DuckDB may use to read sorted rows: few, as the evaluation needs the memory."""
         return max(self.of_database() // 4, MIN_READING_BYTES)
 
     def batch_rows(self, text: float = 0.0) -> int:
-        """Rows of one side to evaluate at once, each with so many bytes of texts on all sides."""
+        """Return the rows of one side to evaluate at once, if a row has `text` bytes of strings on all sides."""
         room = int((1 - SHARE_OF_DATABASE) * self.limit())
         wanted = min(max(room // BYTES_PER_ROW, MIN_BATCH), MAX_BATCH)
         return min(wanted, max(int(room / (BYTES_PER_ROW + COPIES_OF_STRINGS * text)), MIN_BATCH_OF_STRINGS))
 
 
 def installed_memory() -> int:
-    """Bytes of memory that this process may use: those of the machine, or what the control groups around it grant."""
+    """Return the bytes of memory that this process may use, limited by the machine and by control groups."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [1 << 33]
     for group in control_groups("memory"):
         for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
@@ -72,12 +72,12 @@ def installed_memory() -> int:
 
 
 def read_size(size: int | str | None) -> int | None:
-    """Bytes, given as a number or as a text such as "4GB" or "512 MiB"."""
+    """Return bytes, given as a number or as a string such as "4GB" or "512 MiB"."""
     if size is None:
         return None
     found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?) ?([kmgt]?)(i?)b?", str(size).strip().lower())
     unit = 1024 if found is not None and found[3] else 1000
     n_bytes = int(float(found[1]) * unit ** " kmgt".index(found[2] or " ")) if found is not None else 0
     if isinstance(size, bool) or n_bytes < MIN_MEMORY:
-        raise InputError(f"memory must be a size of at least 64 MB, as in '4GB', found {size!r}")
+        raise InputError(f"memory must be a size of at least 64 MB, such as '4GB', found {size!r}")
     return n_bytes

@@ -1,4 +1,4 @@
-"""Scored rows from files."""
+"""Evaluation of scored rows from files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fastrec.files.resources import Resources
 __all__ = ["evaluate_log"]
 
 
-Watch = Callable[[str, int, int], Any]  # told the stage, and the rows that are done and all rows of it
+Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Progress = Callable[[int, int], Any]
 Path = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
@@ -41,9 +41,9 @@ def evaluate_log(
     input_format: str = "auto",
     labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
-    """Labels and scores (or targets and predictions) from the file "log"; labels of users also from the file "users".
+    """Evaluate labels and scores (or targets and predictions) of the file "log", with group labels also from "users".
 
-    `make_evaluator` is told whether there are users; `curves` is given labels, scores and weights of all rows.
+    `make_evaluator` gets whether there are users; `curves` gets the labels, scores and weights of all rows.
     """
     label, score = columns.values
     job = FileJob(paths, columns, resources, watch, input_format, labels_by_user)
@@ -63,7 +63,7 @@ def evaluate_log(
         if curves is None:
             return found
         picked = ", ".join(numbers_sql(file, (label, score, "weight")))
-        cursor = con.cursor()  # an older DuckDB closes one that nobody holds
+        cursor = con.cursor()  # an older DuckDB closes a cursor that has no reference
         rows = cursor.sql(f"SELECT {picked} FROM log AS t").fetchnumpy()
         with named_as_in({"log": file}, streamed=False):
             drawn = curves(np.asarray(rows[label]), np.asarray(rows[score]), rows.get("weight"))
@@ -75,7 +75,7 @@ def _evaluate_whole_log(
     job: FileJob[RowColumns],
     curves: Callable[[Array, Array, Array | None], Any] | None,
 ) -> Evaluated | None:
-    """The same of a file that fits in memory and needs no database; None if one is needed."""
+    """Evaluate a file that fits in memory and needs no database; return None if it needs one."""
     whole = job.read_whole()
     if whole is None:
         return None
@@ -94,7 +94,7 @@ def _finish_rows(
     columns: RowColumns,
     curves: Callable[[Array, Array, Array | None], Any] | None,
 ) -> Evaluated:
-    """What was found in a log that is in memory, columns named by role."""
+    """Return the result for a log in memory, columns named by role."""
     users = users_of(rows.column_names)
     names = dict(zip(users, columns.users or ("user_id",) * len(users), strict=True))
     found = finished(report, names, LabelsOfUsers((), (), {}, None))
@@ -112,7 +112,7 @@ def _update_log(
     by: UserLabels | Sequence[str] | None,
     progress: Progress | None,
 ) -> None:
-    """Add rows of a log, columns named by role."""
+    """Add rows of a log, columns named by role, to the evaluator."""
     label, score = columns.values
     users = users_of(rows.column_names)
     evaluator.update(

@@ -1,6 +1,6 @@
-"""About what the columns of files take in memory, before they are read: by their footers, and by a sample of each.
+"""Estimates of the memory that the columns of files take, from their footers and a sample, before they are read.
 
-The estimate may be wrong, as a sample is: whoever reads the files counts what came, and stops when it is too much.
+An estimate from a sample may be wrong: the readers count the bytes that they read, and stop when these are too many.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from fastrec.runtime.extras import require
 __all__ = ["Size", "size_of_parquet", "size_of_rows", "size_of_text"]
 
 BYTES_PER_VALUE = 12
-STRING_COPIES, DISTINCT_COPIES = 0.35, 1.0  # of texts, and of those that differ, beside each copy of the values
+STRING_COPIES, DISTINCT_COPIES = 0.35, 1.0  # of strings, and of distinct ones, beside each copy of the values
 SAMPLED_GROUPS, SAMPLED_ROWS = 4, 1024
 SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 22
-SIZE_OF_MEMBER = 4  # bytes at the end of a gzip file that say how long its last member is, unpacked
-USUAL_STRING = 12  # bytes of a text, and its delimiter, that BYTES_PER_VALUE covers
+SIZE_OF_MEMBER = 4  # bytes at the end of a gzip file with the unpacked length of its last member
+USUAL_STRING = 12  # bytes of a string and its delimiter that BYTES_PER_VALUE covers
 
 
 class Size(NamedTuple):
-    """What some columns hold."""
+    """The size of some columns."""
 
     values: int = 0
-    text: int = 0  # bytes of all texts
-    distinct: int = 0  # bytes of the texts that differ, at most
+    text: int = 0  # bytes of all strings
+    distinct: int = 0  # bytes of the distinct strings, at most
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of a copy of the columns; evaluating them makes several."""
-        of_texts = STRING_COPIES * self.text + DISTINCT_COPIES * min(self.text, self.distinct)
-        return BYTES_PER_VALUE * self.values + int(of_texts)
+        """Bytes of one copy of the columns; an evaluation makes several."""
+        of_strings = STRING_COPIES * self.text + DISTINCT_COPIES * min(self.text, self.distinct)
+        return BYTES_PER_VALUE * self.values + int(of_strings)
 
     def plus(self, other: Size) -> Size:
-        """Both together."""
+        """Return the sum of both sizes."""
         return Size(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 def size_of_rows(rows: int, columns: int, text: int) -> Size:
-    """Rows of some columns, any two of whose texts may differ."""
+    """Return the size of rows with `text` bytes of strings, all of which may be distinct."""
     return Size(rows * columns, text, text)
 
 
@@ -52,7 +52,7 @@ def size_of_rows(rows: int, columns: int, text: int) -> Size:
 
 
 def size_of_parquet(files: Iterable[tuple[str, Any]], wanted: Collection[str]) -> Size:
-    """The wanted columns of Parquet files, given with their metadata."""
+    """Return the size of the wanted columns of Parquet files, given as (path, metadata)."""
     groups, size = [], Size()
     for path, metadata in files:
         leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
@@ -60,23 +60,23 @@ def size_of_parquet(files: Iterable[tuple[str, Any]], wanted: Collection[str]) -
         size = size.plus(Size(metadata.num_rows * len(columns)))
         strings = [leaves[at].path for at in columns if leaves[at].physical_type == "BYTE_ARRAY"]
         for nth in range(metadata.num_row_groups if strings else 0):
-            group = metadata.row_group(nth)  # of whose columns PyArrow may end the process where a footer is damaged
+            group = metadata.row_group(nth)  # not of its columns: with a damaged footer PyArrow ends the process
             if group.num_rows:
                 groups.append((path, metadata, nth, strings))
                 size = size.plus(Size(distinct=group.total_byte_size))
     rows = sum(metadata.row_group(nth).num_rows for _, metadata, nth, _ in groups)
-    return size.plus(Size(text=int(rows * _mean_texts(groups)))) if rows else size
+    return size.plus(Size(text=int(rows * _mean_strings(groups)))) if rows else size
 
 
 def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
-    """Whether a leaf is a wanted column, or lies in one; a field of a struct may be called like a column."""
+    """Return whether a leaf is a wanted column or lies in one; a field of a struct may have the name of a column."""
     if leaf.path == leaf.name:
         return leaf.name in wanted
     return any(leaf.path.startswith(f"{name}.") for name in wanted)
 
 
-def _mean_texts(groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
-    """Bytes of the texts of a row, on average, in the first rows of some of the row groups."""
+def _mean_strings(groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
+    """Return the mean bytes of the strings of a row, from the first rows of some row groups."""
     step = max(1, len(groups) // SAMPLED_GROUPS)
     found = [_first_strings(*group) for group in groups[::step]]
     require("pyarrow", "cli", what="reading files").default_memory_pool().release_unused()
@@ -85,7 +85,7 @@ def _mean_texts(groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
 
 
 def _first_strings(path: str, metadata: Any, nth: int, names: list[str]) -> tuple[int, int]:
-    """How many rows were read at the beginning of a row group, and the bytes of their texts."""
+    """Return the number of rows sampled from the beginning of a row group, and the bytes of their strings."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
         with parquet.ParquetFile(
@@ -93,7 +93,7 @@ def _first_strings(path: str, metadata: Any, nth: int, names: list[str]) -> tupl
         ) as file:
             batches = file.iter_batches(SAMPLED_ROWS, row_groups=[nth], columns=names, use_threads=False)
             batch = next(iter(batches), None)
-    except damages_of_parquet():  # reading it will say what is wrong
+    except damages_of_parquet():  # reading the file explains what is wrong
         return 0, 0
     return (0, 0) if batch is None else (batch.num_rows, batch.nbytes)
 
@@ -102,7 +102,7 @@ def _first_strings(path: str, metadata: Any, nth: int, names: list[str]) -> tupl
 
 
 def size_of_text(files: Files, wanted: Collection[str]) -> Size:
-    """The wanted columns of CSV, JSON lines or TREC files, by the first lines of each."""
+    """Estimate the size of the wanted columns of CSV, JSON lines or TREC files, from the first lines of each."""
     total = Size()
     for path in files.paths:
         total = total.plus(_size_of_text(path, wanted))
@@ -124,11 +124,11 @@ def _size_of_text(path: str, wanted: Collection[str]) -> Size:
 
 
 def _unpack(sample: bytes) -> tuple[bytes, float]:
-    """The beginning of a gzip file, unpacked, and how much longer that makes it."""
+    """Return the beginning of a gzip file, unpacked, and the ratio of unpacked to packed bytes."""
     stream = zlib.decompressobj(wbits=31)
     try:
         text = stream.decompress(sample, UNPACKED_BYTES)
-    except zlib.error:  # reading it will say what is wrong
+    except zlib.error:  # reading the file explains what is wrong
         return b"", 1.0
     used = len(sample) - len(stream.unconsumed_tail) - len(stream.unused_data)
     return text, len(text) / max(used, 1)

@@ -1,7 +1,7 @@
-"""Rows sorted into tables of DuckDB: all at once or, where texts are too long for that, one range of users at a time.
+"""Rows sorted into DuckDB tables: all at once or, if strings are too long for that, one range of users at a time.
 
-DuckDB merges runs that it sorted in memory, and holds blocks of every run while it does: with long texts it runs out
-of memory on a few times what it may use. A range that it can sort in memory needs no merging.
+DuckDB merges runs that it sorted in memory, and holds blocks of every run meanwhile. With long strings it runs out of
+memory on rows of a few times its limit. A range of users that DuckDB can sort in memory needs no merging.
 """
 
 from __future__ import annotations
@@ -18,37 +18,35 @@ if TYPE_CHECKING:
 
 __all__ = ["ranges_to_sort", "sort_rows"]
 
-MERGED_STRING = (
-    1.5e8  # bytes: texts that are sorted at once are at most the memory times the memory over this, by trial
-)
-RANGES = 4  # that a range is cut into which was too much
-SAMPLED_KEYS = 50  # for each range
+MERGED_STRING = 1.5e8  # bytes: DuckDB sorts at most memory**2 / MERGED_STRING bytes of strings at once, by experiment
+RANGES = 4  # parts of a range that was too large
+SAMPLED_KEYS = 50  # per range
 
 
 class _Range(NamedTuple):
-    """Rows whose first key is at least `low` and less than `high`; None is no bound."""
+    """The rows with low <= first key < high; None: no bound."""
 
     low: Any = None
     high: Any = None
 
     def where(self, key: str) -> tuple[str, list[Any]]:
-        """The condition in SQL, and its values."""
+        """Return the condition in SQL, and the values of its question marks."""
         conditions = [f"{key} {sign} ?" for sign, bound in ((">=", self.low), ("<", self.high)) if bound is not None]
         values = [bound for bound in self if bound is not None]
         return (f"WHERE {' AND '.join(conditions)}" if conditions else ""), values
 
     def cut(self, bounds: Sequence[Any]) -> Iterator[_Range]:
-        """The range in pieces, from bound to bound."""
+        """Yield the pieces of the range between bounds."""
         return (_Range(*ends) for ends in pairwise((self.low, *bounds, self.high)))
 
 
 def ranges_to_sort(text: int, memory: int) -> int:
-    """Ranges of users to sort, one after the other, rows with so many bytes of texts."""
+    """Return the number of ranges of users to sort one after the other, if all strings have `text` bytes."""
     return 1 + int(text * MERGED_STRING / memory**2)
 
 
 def sort_rows(con: DuckDBPyConnection, table: str, select: str, keys: Sequence[str], n_ranges: int, tick: Tick) -> None:
-    """Make `table` of the rows of `select`, sorted by some columns and `place`, which it does not get."""
+    """Create `table` from the rows of `select`, sorted by `keys` and `place`; the table has no column `place`."""
     import duckdb
 
     rows = _TableRows(con, table, select, quoted([*keys, "place"][0]), ", ".join(map(quoted, (*keys, "place"))))
@@ -75,15 +73,15 @@ class _TableRows(NamedTuple):
     con: DuckDBPyConnection
     table: str
     select: str
-    key: str  # the first that they are sorted by
+    key: str  # the first column to sort by
     order: str
 
     def sorted(self, where: str) -> str:
-        """SQL of the rows of a range."""
+        """Return the SQL of the rows of a range, in order."""
         return f"SELECT * EXCLUDE (place) FROM ({self.select}) {where} ORDER BY {self.order}"
 
     def add(self, part: _Range, tick: Tick | None) -> None:
-        """Add the rows of a range, the next in order: in smaller ranges if they are too many."""
+        """Add the rows of the next range in order, in smaller ranges if they are too many."""
         import duckdb
 
         where, values = part.where(self.key)
@@ -97,7 +95,7 @@ class _TableRows(NamedTuple):
                 self.add(each, None)
 
     def cut(self, part: _Range, n_ranges: int) -> list[_Range]:
-        """About so many ranges of about as many rows, as a sample of the keys tells; fewer where users are few."""
+        """Cut a range into about `n_ranges` of similar size, by a sample of the keys; fewer if users are few."""
         where, values = part.where(self.key)
         sample = f"SELECT {self.key} AS key FROM ({self.select}) {where}"
         shares = [nth / n_ranges for nth in range(1, n_ranges)]

@@ -1,4 +1,4 @@
-"""Several streams of rows that are sorted by user, cut into batches that hold each user whole."""
+"""Batches of whole users, cut from several streams of rows that are sorted by user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Key = tuple[Any, ...]
 
 
 class _Stream:
-    """The rows of one stream that were read and not handed out."""
+    """One stream, and its rows that were read but not handed out."""
 
     def __init__(self, reader: Any, users: tuple[str, ...]) -> None:
         import pyarrow as pa
@@ -23,7 +23,7 @@ class _Stream:
         self.ended = False
 
     def read(self) -> None:
-        """Read one more batch with rows, if there is one."""
+        """Read the next batch with rows, if there is one."""
         import pyarrow as pa
 
         for batch in self._reader:
@@ -33,12 +33,12 @@ class _Stream:
         self.ended = True
 
     def user(self, row: int) -> Key:
-        """The user of a row; texts as the bytes that they are sorted by."""
+        """Return the user of a row; strings as bytes, in the order of which rows are sorted."""
         values = (self.rows.column(name)[row].as_py() for name in self._users)
         return tuple(value.encode() if isinstance(value, str) else value for value in values)
 
     def take_before(self, user: Key) -> Table:
-        """The rows of all users before one."""
+        """Take the rows of all users before `user`."""
         low, high = 0, self.rows.num_rows
         while low < high:
             middle = (low + high) // 2
@@ -49,16 +49,16 @@ class _Stream:
         return self.take(low)
 
     def take(self, n_rows: int) -> Table:
-        """The first rows."""
+        """Take the first rows."""
         taken, self.rows = self.rows.slice(0, n_rows), self.rows.slice(n_rows)
         return taken
 
 
 def batches_of_users(readers: Mapping[str, Any], users: tuple[str, ...]) -> Iterator[dict[str, Table]]:
-    """Tables by name, from Arrow readers of rows in ascending order of the columns `users`.
+    """Yield {name: rows} from Arrow readers of rows in ascending order of the columns `users`.
 
-    A user whose rows may go on in the next batch of any stream waits for it. Without columns of users rows are handed
-    out as they come.
+    A user with more rows in the next batch of any stream waits for that batch. Without columns of users, rows are
+    yielded as they come.
     """
     streams = {name: _Stream(reader, users) for name, reader in readers.items()}
     while True:

@@ -1,4 +1,4 @@
-"""Files as tables of DuckDB, their columns checked."""
+"""Files as DuckDB tables with checked columns."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ __all__ = [
     "load",
     "number_sql",
     "open_database",
-    "short_text",
-    "text_bytes",
+    "shortened",
+    "string_bytes",
     "used_bytes",
 ]
 
@@ -45,14 +45,14 @@ __all__ = [
 SIGNED_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 INTEGER_TYPES = frozenset((*SIGNED_TYPES, *(f"U{name}" for name in SIGNED_TYPES)))
 NARROW_INTEGERS = frozenset(("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"))
-NULLS = '"NULL"'  # of a Parquet column of nothing else
+NULLS = '"NULL"'  # the type of a Parquet column that has only nulls
 TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 TEXT_TYPES = frozenset(("VARCHAR", "UUID"))
 MAX_ID = 2**63 - 1
-INTERRUPTED = RuntimeError, "Query interrupted"  # what DuckDB makes of a signal while a query runs in the main thread
-BOOLEANS = "('true', 'True', 'TRUE', 'false', 'False', 'FALSE')"  # of columns without a type
-WIDE_LABELS = "integers to group by must be from -(2^63) to 2^63 - 1: write these labels as text"
-NOT_FLOATS = "write ids as integers (missing values make floats of them: drop those rows first) or as text"
+INTERRUPTED = RuntimeError, "Query interrupted"  # DuckDB's error for a signal while a query runs in the main thread
+BOOLEANS = "('true', 'True', 'TRUE', 'false', 'False', 'FALSE')"  # spellings in columns without a type
+WIDE_LABELS = "integers to group by must be from -(2^63) to 2^63 - 1: write these labels as strings"
+NOT_FLOATS = "write ids as integers (missing values turn them into floats: drop those rows first) or as strings"
 
 
 @dataclass(frozen=True)
@@ -64,29 +64,29 @@ class File:
     source: Source
     rows: int
     names: Mapping[str, str]  # role -> name of the column in the file
-    types: Mapping[str, str]  # role -> DuckDB's type
+    types: Mapping[str, str]  # role -> DuckDB type
 
     def at(self, role: str) -> str:
-        """What errors call the column of a role."""
+        """Return how errors name the column of a role."""
         return f"{self.path}: column {self.names[role]!r}"
 
     def place(self, position: int) -> str:
-        """What errors call the row at a position."""
+        """Return how errors name the row at a position."""
         place = self.source.place(position)
         return f"{place} of {self.rows}" if place == f"row {position + 1}" else place
 
 
 @dataclass(frozen=True)
 class _Ids:
-    """What the ids of one file and role are: "integer", "text" or, for integers without a type, "open".
+    """The ids of one file and role; `kind` is "integer", "string" or, for integers without a type, "open".
 
-    In a TREC file all ids are texts, and are ordered as texts, but they may match integers elsewhere.
+    In a TREC file all ids are strings, ordered as strings, but they may match integers elsewhere.
     """
 
     where: str
     kind: str
     is_trec: bool = False
-    integers: int = 0  # how many of the text ids are integers
+    integers: int = 0  # number of string ids that spell an integer
     example: str = ""
 
 
@@ -94,7 +94,7 @@ class _Ids:
 def open_database(
     n_threads: int | None, folder: str | None = None, memory: int | None = None
 ) -> Iterator[DuckDBPyConnection]:
-    """A database of our own, which installs nothing: in memory, without temporary files; or in a folder."""
+    """Open a database of our own, which installs nothing: in memory without temporary files, or in a folder."""
     duckdb = require("duckdb", "cli", what="reading files")
     place = "" if folder is None else utf8_path(folder)
     config: dict[str, Any] = {
@@ -107,7 +107,7 @@ def open_database(
         config["memory_limit"] = f"{memory}B"
     con = duckdb.connect(os.path.join(place, "rows.duckdb") if place else ":memory:", config=config)
     try:
-        # how far a statement is can be asked for, and is not printed
+        # lets `query_progress` tell how far a statement is, and prints nothing
         con.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0")
         yield con
     except (duckdb.InterruptException, RuntimeError) as error:
@@ -116,8 +116,8 @@ def open_database(
         raise KeyboardInterrupt from None
     except duckdb.Error as error:
         if folder is not None and disk_is_full(error):
-            advice = "name another (temp_directory, --temp-dir)"
-            raise FastrecError(f"the folder for what does not fit in memory is full: {folder}; {advice}") from error
+            advice = "name another folder (temp_directory, --temp-dir)"
+            raise FastrecError(f"the folder for temporary files is full: {folder}; {advice}") from error
         if not isinstance(error, duckdb.OutOfMemoryException):
             raise
         raise TooLargeError(f"the files do not fit in memory: {first_sentence(error)}") from error
@@ -126,12 +126,12 @@ def open_database(
 
 
 def disk_is_full(error: Exception) -> bool:
-    """Whether DuckDB had no room for its own files."""
+    """Return whether DuckDB had no disk space left for its temporary files."""
     return "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
 
 
 def estimate_bytes(path: str, columns: ListColumns | RowColumns, input_format: str = "auto") -> int:
-    """About what a copy of the wanted columns of the files of a path takes in memory."""
+    """Estimate the bytes of memory that a copy of the wanted columns of the files of a path takes."""
     files = find_files(path)
     if recognise(files, columns.names, input_format) != "parquet":
         return size_of_text(files, columns.names).n_bytes
@@ -140,17 +140,17 @@ def estimate_bytes(path: str, columns: ListColumns | RowColumns, input_format: s
         found = [(file, parquet.read_metadata(utf8_path(file))) for file in files.paths]
         return size_of_parquet(found, columns.names).n_bytes
     except damages_of_parquet():
-        return 0  # reading it will say what is wrong
+        return 0  # reading the file explains what is wrong
 
 
 def used_bytes(con: DuckDBPyConnection) -> int:
-    """Bytes of memory that a database has in use."""
+    """Return the bytes of memory that a database uses."""
     (found,) = one_row(con, "SELECT sum(memory_usage_bytes) FROM duckdb_memory()")
     return int(found)
 
 
-def text_bytes(con: DuckDBPyConnection, table: str, roles: Sequence[str]) -> int:
-    """Bytes of the texts in some columns of a table."""
+def string_bytes(con: DuckDBPyConnection, table: str, roles: Sequence[str]) -> int:
+    """Return the bytes of the strings in some columns of a table."""
     if not roles:
         return 0
     lengths = " + ".join(f"strlen({quoted(role)}::VARCHAR)" for role in roles)
@@ -162,7 +162,7 @@ def load(
     con: DuckDBPyConnection, table: str, path: str, columns: ListColumns | RowColumns, input_format: str = "auto"
 ) -> File:
     """Copy the wanted columns of a file, a folder or a pattern into a table, named by role, and check them."""
-    if table == "users" and input_format == "trec":  # which has no labels of users
+    if table == "users" and input_format == "trec":  # TREC files have no labels of users
         input_format = "auto"
     files = find_files(path)
     with unchanged(files.paths):
@@ -170,7 +170,9 @@ def load(
     n_rows = _count_rows(con, table, source)
     lost = source.find_lost(n_rows)
     if lost is not None:
-        raise InputError(f"{lost}: no row was read, but the file has more than a header; write it as Parquet instead")
+        raise InputError(
+            f"{lost}: DuckDB read no row, but the file has more than a header; write it as Parquet instead"
+        )
     source.trim(con)
     types = {role: source.columns[name][1] for role, name in names.items()}
     types |= _convert_booleans(con, table, [role for role, name in names.items() if name in source.untyped])
@@ -181,7 +183,7 @@ def load(
 
 
 def _count_rows(con: DuckDBPyConnection, table: str, source: Source) -> Mapping[str, int]:
-    """The rows of each file that has any, counted in the table, as reading the files again takes long."""
+    """Return {path: rows} of the files that have rows, counted in the table: reading the files again takes long."""
     if source.file_sql() is None:
         (rows,) = one_row(con, f"SELECT count(*) FROM {quoted(table)}")
         return source.n_rows or {utf8_path(source.files.paths[0]): rows}
@@ -191,11 +193,11 @@ def _count_rows(con: DuckDBPyConnection, table: str, source: Source) -> Mapping[
 
 
 def _convert_booleans(con: DuckDBPyConnection, table: str, roles: Sequence[str]) -> dict[str, str]:
-    """Make booleans of columns of numbers that have no type and hold nothing else; {role: type}."""
+    """Convert columns for numbers that have no type and hold only booleans; return {role: type} of these."""
     converted = {}
     for role in filter(_is_number_role, roles):
         column = quoted(role)
-        first = f"(SELECT {column} FROM {quoted(table)} LIMIT 1)"  # which mostly tells, without reading all
+        first = f"(SELECT {column} FROM {quoted(table)} LIMIT 1)"  # mostly decides without reading all rows
         if one_row(con, f"SELECT count(*) FROM {first} WHERE {column} IN {BOOLEANS}") == (0,):
             continue
         if one_row(con, f"SELECT bool_and({column} IN {BOOLEANS}) FROM {quoted(table)}") == (True,):
@@ -207,12 +209,12 @@ def _convert_booleans(con: DuckDBPyConnection, table: str, roles: Sequence[str])
 def _copy(
     con: DuckDBPyConnection, table: str, files: Files, columns: ListColumns | RowColumns, input_format: str
 ) -> tuple[Source, dict[str, str]]:
-    """Make the table; what was read, and {role: column}."""
+    """Make the table; return the source of its rows and {role: column}."""
     import duckdb
 
     format_ = recognise(files, columns.names, input_format)
     if format_ == "trec" and isinstance(columns, ListColumns) and columns.rank is None:
-        columns = replace(columns, score=columns.usual["score"])  # the ranks in a run have no say in TREC
+        columns = replace(columns, score=columns.usual["score"])  # TREC ignores the ranks in a run
     for attempt in range(ATTEMPTS[format_]):
         try:
             source = open_source(con, files, format_, columns.usual, columns.names, attempt)
@@ -229,7 +231,7 @@ def _copy(
             cause = error
         else:
             return source, names
-    if len(files.paths) > 1:  # the one that cannot be read by itself either
+    if len(files.paths) > 1:  # find the file that cannot be read, so that the error names it
         for file in files.each():
             _copy(con, table, file, columns, input_format)
     reason = reason_of(files, format_, cause)
@@ -237,7 +239,7 @@ def _copy(
 
 
 def _find_roles(source: Source, table: str, columns: ListColumns | RowColumns) -> dict[str, str]:
-    """{role: column}, the same columns of the same types in all files."""
+    """Return {role: column}; raise unless all files have the same columns of the same types."""
     (first, found), *others = source.variants
     names = columns.roles(table, first, list(found))
     for path, other in others:
@@ -249,13 +251,13 @@ def _find_roles(source: Source, table: str, columns: ListColumns | RowColumns) -
             if found[name][1] != other[name][1]:
                 raise InputTypeError(
                     f"{path}: column {name!r} holds {other[name][1]}, but {found[name][1]} in {first}: "
-                    "files that are read together must agree"
+                    "files that are read together must have the same types"
                 )
     return names
 
 
 def _readable(column: str, type_: str) -> str:
-    """UUIDs and enumerations are read as their text; a decimal without places is an integer."""
+    """Return the SQL that reads UUIDs and enumerations as strings, and decimals without places as integers."""
     if type_ == "UUID" or type_.startswith("ENUM"):
         return f"CAST({column} AS VARCHAR)"
     if _is_integer(type_) and type_.startswith("DECIMAL"):
@@ -267,16 +269,16 @@ def _is_integer(type_: str) -> bool:
     return type_ in INTEGER_TYPES or (type_.startswith("DECIMAL") and type_.endswith(",0)"))
 
 
-def _is_text(type_: str) -> bool:
+def _is_string(type_: str) -> bool:
     return type_ in TEXT_TYPES or type_.startswith("ENUM")
 
 
 def _is_label(type_: str) -> bool:
-    return _is_integer(type_) or _is_text(type_) or type_ in ("BOOLEAN", "DATE", *TIMES, NULLS)
+    return _is_integer(type_) or _is_string(type_) or type_ in ("BOOLEAN", "DATE", *TIMES, NULLS)
 
 
 def label_sql(file: File, role: str) -> str:
-    """SQL for labels to group by, as text: booleans and times as data frames have them."""
+    """Return the SQL of group labels as strings; booleans and times are spelled as in data frames."""
     column, type_ = quoted(role), file.types[role]
     if type_ == "BOOLEAN":
         return f"CASE WHEN {column} THEN 'True' WHEN NOT {column} THEN 'False' END"
@@ -288,7 +290,7 @@ def _is_number(type_: str) -> bool:
 
 
 def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
-    """Columns to group by must be in one of the files."""
+    """Raise unless each column to group by is in a file and has a type for labels."""
     having = [file for table, file in files.items() if table != "seen"]
     for n, name in enumerate(by):
         for file in having:
@@ -309,15 +311,15 @@ def labels_are_strings(con: DuckDBPyConnection, files: Sequence[File], role: str
         if role not in file.names or file.table == "seen" or file.names[role] in file.source.untyped:
             continue
         if one_row(con, f"SELECT count({quoted(role)}) FROM {quoted(file.table)}") != (0,):
-            having.setdefault("integers" if _is_integer(file.types[role]) else "texts", file)
+            having.setdefault("integers" if _is_integer(file.types[role]) else "strings", file)
     if len(having) > 1:
         found = ", ".join(f"{file.at(role)} holds {kind}" for kind, file in having.items())
         raise InputTypeError(f"labels to group by must be of one type in all files, found {found}")
-    return "texts" in having
+    return "strings" in having
 
 
 def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
-    """No nulls where a value is needed, and numbers where numbers are needed."""
+    """Raise if a column has nulls, or a column of numbers has other values."""
     if not file.rows:
         return
     if role.startswith("by"):
@@ -330,8 +332,8 @@ def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
         raise InputError(f"{file.at(role)} has no value (null) in {rows}")
     if not _is_number_role(role):
         return
-    if _is_text(file.types[role]):
-        _check_number_text(con, file, role)
+    if _is_string(file.types[role]):
+        _check_number_strings(con, file, role)
     elif not _is_number(file.types[role]):
         raise InputTypeError(f"{file.at(role)} holds {file.types[role]}: a {role} must be a number")
     value = f"CAST({column} AS DOUBLE)"
@@ -344,7 +346,7 @@ def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
 
 
 def _check_labels(con: DuckDBPyConnection, file: File, role: str) -> None:
-    """Labels that are integers are of 64 bits with a sign, as in data frames."""
+    """Raise if an integer label does not fit signed 64 bits, as in data frames."""
     column = quoted(role)
     if _is_integer(file.types[role]) and file.types[role] not in NARROW_INTEGERS:
         wrong = f"{column} IS NOT NULL AND TRY_CAST({column} AS BIGINT) IS NULL"
@@ -358,12 +360,12 @@ def _is_number_role(role: str) -> bool:
 
 
 def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:
-    """No integers that a double would round; of texts too, while decimals are rounded as data frames round them."""
+    """Raise for integers, also in strings, that a double would round; decimals are rounded as in data frames."""
     column, type_ = quoted(role), file.types[role]
     inexact = f"NOT BETWEEN {-MAX_EXACT_INTEGER} AND {MAX_EXACT_INTEGER}"
-    if _is_text(type_):
+    if _is_string(type_):
         wrong = (
-            f"abs(CAST({column} AS DOUBLE)) >= {MAX_EXACT_INTEGER} AND {_is_whole_text(column)} "
+            f"abs(CAST({column} AS DOUBLE)) >= {MAX_EXACT_INTEGER} AND {_is_integer_string(column)} "
             f"AND coalesce(TRY_CAST({column} AS HUGEINT) {inexact}, true)"
         )
     elif type_ == "UHUGEINT":
@@ -379,35 +381,35 @@ def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:
 
 
 def _check_ranks(con: DuckDBPyConnection, file: File, role: str) -> None:
-    """Whole numbers, as in data frames: integers of 64 bits, or floats that hold every integer up to them."""
+    """Raise unless ranks are integers, as in data frames: of 64 bits, or exact in a float (up to 2**53)."""
     column, type_ = quoted(role), file.types[role]
     value = f"CAST({column} AS DOUBLE)"
     if type_ == "BOOLEAN":
-        raise InputTypeError(f"{file.at(role)} must hold whole numbers, found booleans")
+        raise InputTypeError(f"{file.at(role)} must hold integers, found booleans")
     whole = f"TRY_CAST({column} AS BIGINT) IS NOT NULL"
     if not _is_integer(type_):
         exact = f"abs({value}) <= {MAX_EXACT_INTEGER}"
-        exact = f"({exact} OR {_is_whole_text(column)})" if _is_text(type_) else exact
+        exact = f"({exact} OR {_is_integer_string(column)})" if _is_string(type_) else exact
         whole = f"coalesce(TRY_CAST({column} AS BIGINT) = {value}, false) AND {exact}"
     first, found = _first_where(con, file, role, f"NOT ({whole})")
     if first is not None:
         most = "of 64 bits" if _is_integer(type_) else f"up to 2**{EXACT_BITS}"
-        raise InputError(f"{file.at(role)} must hold whole numbers {most}, found {found} in {file.place(first)}")
+        raise InputError(f"{file.at(role)} must hold integers {most}, found {found} in {file.place(first)}")
 
 
 def _first_where(con: DuckDBPyConnection, file: File, role: str, condition: str) -> tuple[int | None, str]:
-    """The first row that meets a condition, and its value as a text; None where there is none."""
+    """Return the position of the first row that meets a condition, and its value as a string; None if no row does."""
     value = f"arg_min(CAST({quoted(role)} AS VARCHAR), rowid)"
     first, found = one_row(con, f"SELECT min(rowid), {value} FROM {quoted(file.table)} WHERE {condition}")
     return first, str(found).strip()
 
 
-def _is_whole_text(column: str) -> str:
-    """SQL for whether a text is an integer without a point or an exponent."""
+def _is_integer_string(column: str) -> str:
+    """Return the SQL of whether a string is an integer without a point or an exponent."""
     return f"regexp_full_match(trim({column}), '[+-]?[0-9]+')"
 
 
-def _check_number_text(con: DuckDBPyConnection, file: File, role: str) -> None:
+def _check_number_strings(con: DuckDBPyConnection, file: File, role: str) -> None:
     column, table = quoted(role), quoted(file.table)
     bad, value, first = one_row(
         con,
@@ -415,29 +417,29 @@ def _check_number_text(con: DuckDBPyConnection, file: File, role: str) -> None:
         f"WHERE TRY_CAST({column} AS DOUBLE) IS NULL",
     )
     if bad:
-        raise InputTypeError(f"{file.at(role)} must hold numbers; {file.source.place(first)} holds {short_text(value)}")
+        raise InputTypeError(f"{file.at(role)} must hold numbers; {file.source.place(first)} holds {shortened(value)}")
 
 
-def short_text(value: str) -> str:
-    """A value as an error shows it."""
+def shortened(value: str) -> str:
+    """Return the repr of a string for an error, cut if long."""
     return repr(value if len(value) <= 40 else value[:39] + "…")
 
 
 def joint_kind(con: DuckDBPyConnection, role: str, files: list[File]) -> str:
-    """What the ids of this role are in all the files, "integer" or "text"; an error if they cannot match."""
+    """Return the kind of the ids of a role in all files, "integer" or "string"; raise if they cannot match."""
     ids = [_inspect_ids(con, file, role) for file in files if file.rows]
-    strings = [one for one in ids if one.kind == "text"]
+    strings = [one for one in ids if one.kind == "string"]
     integers = [one for one in ids if one.kind == "integer"]
-    # Integers without a type can be read as text too. That helps only if some text looks like an integer; where
-    # none does, no id could ever be found on the other side.
+    # Integers without a type can be read as strings too. That helps only if some string looks like an integer: else no
+    # id could match one on the other side.
     if strings and not any(one.integers for one in strings):
         integers += [one for one in ids if one.kind == "open"]
     if strings and integers:
         raise InputTypeError(
             f"{role} ids cannot be matched: {integers[0].where} holds integers, "
-            f"{strings[0].where} holds text such as {strings[0].example}; write both as integers or both as text"
+            f"{strings[0].where} holds strings such as {strings[0].example}; write both as integers or both as strings"
         )
-    return "text" if strings or (not integers and any(one.is_trec for one in ids)) else "integer"
+    return "string" if strings or (not integers and any(one.is_trec for one in ids)) else "integer"
 
 
 def _inspect_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
@@ -445,18 +447,18 @@ def _inspect_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
     if _is_integer(type_):
         _check_id_range(con, file, role)
         return _Ids(where, "integer")
-    if not _is_text(type_):
-        advice = "ids must be integers or text"
+    if not _is_string(type_):
+        advice = "ids must be integers or strings"
         if type_.endswith("]"):
-            advice = "one row per user and item is wanted"
+            advice = "expected one row per user and item"
         elif type_ in ("FLOAT", "DOUBLE") or type_.startswith("DECIMAL"):
             advice = NOT_FLOATS
         raise InputTypeError(f"{where} holds {type_}: {advice}")
-    return _inspect_text_ids(con, file, role)
+    return _inspect_string_ids(con, file, role)
 
 
-def _inspect_text_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
-    """A text is an integer id if writing the integer gives it back: "7" is; "007", "+7" and " 7" are not."""
+def _inspect_string_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
+    """Inspect string ids. "7" spells an integer, as the integer is written so; "007", "+7" and " 7" do not."""
     column, where = quoted(role), file.at(role)
     is_integer = f"coalesce(CAST(TRY_CAST({column} AS BIGINT) AS VARCHAR) = {column}, false)"
     integers, example = one_row(
@@ -465,7 +467,7 @@ def _inspect_text_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
         f"FROM {quoted(file.table)}",
     )
     if file.names[role] not in file.source.untyped:
-        return _Ids(where, "text", integers=integers, example="digits" if example is None else short_text(example))
+        return _Ids(where, "string", integers=integers, example="digits" if example is None else shortened(example))
     if integers == file.rows:
         _check_id_range(con, file, role)
         return _Ids(where, "open", file.source.format == "trec")
@@ -476,8 +478,8 @@ def _inspect_text_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
         f"FROM {quoted(file.table)}",
     )
     if decimals and decimals + integers == file.rows:
-        raise InputTypeError(f"{where} holds decimal numbers such as {short_text(decimal)}: {NOT_FLOATS}")
-    return _Ids(where, "text", integers=integers, example=short_text(example))
+        raise InputTypeError(f"{where} holds decimal numbers such as {shortened(decimal)}: {NOT_FLOATS}")
+    return _Ids(where, "string", integers=integers, example=shortened(example))
 
 
 def _check_id_range(con: DuckDBPyConnection, file: File, role: str) -> None:
@@ -486,15 +488,15 @@ def _check_id_range(con: DuckDBPyConnection, file: File, role: str) -> None:
         number = quoted(role)
     low, high = one_row(con, f"SELECT min({number}), max({number}) FROM {quoted(file.table)}")
     if high > MAX_ID:
-        raise InputError(f"{file.at(role)} holds {high}, above 2^63 - 1: write these ids as text")
+        raise InputError(f"{file.at(role)} holds {high}, above 2^63 - 1: write these ids as strings")
     if low < 0 and role == "item":
-        raise InputError(f"{file.at(role)} holds {low}: item ids must not be negative; write these ids as text")
+        raise InputError(f"{file.at(role)} holds {low}: item ids must not be negative; write these ids as strings")
     if low < -MAX_ID:
-        raise InputError(f"{file.at(role)} holds {low}, below -(2^63 - 1): write these ids as text")
+        raise InputError(f"{file.at(role)} holds {low}, below -(2^63 - 1): write these ids as strings")
 
 
 def number_sql(file: File, role: str) -> str:
-    """SQL for a column of numbers: ranks are integers, labels TINYINT if small, others FLOAT or DOUBLE."""
+    """Return the SQL of a column of numbers: ranks as integers, small labels as TINYINT, others as FLOAT or DOUBLE."""
     column, type_ = f"t.{quoted(role)}", file.types[role]
     if role == "label" and type_ in ("BOOLEAN", "TINYINT"):
         return f"CAST({column} AS TINYINT)"

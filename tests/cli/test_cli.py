@@ -325,7 +325,7 @@ def test_a_warning_when_nothing_matches(folder):
     assert json.loads(result.stdout)["metrics"]["mrr"]["mean"] == 0
     lines = result.stderr.splitlines()
     assert lines[0] == "fastrec: warning: no truth item is in its user's list: do the ids match?"
-    assert lines[1] == "fastrec: warning: item ids are such as '10' in recs.csv and '98' in truth.csv"
+    assert lines[1] == "fastrec: warning: item ids look like '10' in recs.csv and '98' in truth.csv"
     assert len(lines) == 2
 
 
@@ -534,7 +534,9 @@ def test_several_user_columns_make_a_user(logs):
     lines = (logs / "users.csv").read_text().splitlines()
     assert lines == ['"user_id","position","gauc"', "1,1,1", "1,2,1", "2,1,1", "2,2,0", "3,1,"]
     result = run("evaluate", "log.csv", "-m", "gauc", "--by", "position")
-    assert_log_fails(result, "column 'position': one value per user .* with several --user-col, each combination")
+    assert_log_fails(
+        result, "column 'position': expected one value per user .* with several --user-col, each combination"
+    )
 
 
 def test_values_of_each_user_of_a_log(logs):

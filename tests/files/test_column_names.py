@@ -155,5 +155,5 @@ def test_a_key_twice_in_an_object_of_json_lines(tmp_path):
     for name in ("User_Id", "user_id"):
         path = tmp_path / "recs.jsonl"
         path.write_text('{"User_Id": 1, "user_id": 2, "item_id": 5}\n{"item_id": 1, "item_id": 2, "user_id": 1}\n')
-        with pytest.raises(InputError, match=re.escape("line 2: a key twice in an object")):
+        with pytest.raises(InputError, match=re.escape("line 2: duplicate key in an object")):
             evaluate_files(path, path, METRICS, user=name, by="User_Id" if name == "user_id" else "user_id")

@@ -99,7 +99,7 @@ def test_text_ids_keep_their_zeros(read):
 
 @pytest.mark.parametrize("truth", ["user_id,item_id\n1,7\n", {"user_id": [1], "item_id": [7]}])
 def test_text_with_zeros_is_never_matched_with_integers(read, truth):
-    with pytest.raises(InputTypeError, match=r"item ids cannot be matched: .* integers, .* text such as '007'"):
+    with pytest.raises(InputTypeError, match=r"item ids cannot be matched: .* integers, .* strings such as '007'"):
         read("user_id,item_id\n1,007\n1,012\n", truth)
 
 
@@ -118,7 +118,7 @@ def test_integers_and_text_in_parquet_do_not_mix(write, column, other):
         read_logs(recs, truth)
     message = str(error.value)
     assert f"{truth}: column {column!r} holds integers" in message
-    assert f"{recs}: column {column!r} holds text" in message
+    assert f"{recs}: column {column!r} holds strings" in message
 
 
 def test_ids_up_to_the_largest_int64(read):
@@ -159,9 +159,9 @@ def test_float_ids_are_an_error_that_says_what_to_do(read, ids):
 @pytest.mark.parametrize(
     ("type_", "values", "found"),
     [
-        (pa.list_(pa.int64()), [[5, 6]], r"BIGINT\[\]: one row per user and item"),
-        (pa.date32(), [0], "DATE: ids must be integers or text"),
-        (pa.bool_(), [True], "BOOLEAN: ids must be integers or text"),
+        (pa.list_(pa.int64()), [[5, 6]], r"BIGINT\[\]: expected one row per user and item"),
+        (pa.date32(), [0], "DATE: ids must be integers or strings"),
+        (pa.bool_(), [True], "BOOLEAN: ids must be integers or strings"),
     ],
 )
 def test_other_types_of_ids_are_an_error(read, type_, values, found):
@@ -270,9 +270,9 @@ def test_labels_with_zeros_are_text(read):
 
 
 def test_two_labels_for_a_user_are_an_error(read):
-    with pytest.raises(InputError, match=r"one value per user is wanted, but user 1 has 'BE' and 'NL'"):
+    with pytest.raises(InputError, match=r"expected one value per user, but user 1 has 'BE' and 'NL'"):
         read(LISTS, "user_id,item_id,country\n1,5,NL\n1,6,BE\n", by=("country",))
-    with pytest.raises(InputError, match=r"column 'x' and .*column 'x': one value per user"):
+    with pytest.raises(InputError, match=r"column 'x' and .*column 'x': expected one value per user"):
         read("user_id,item_id,x\n1,5,a\n", "user_id,item_id,x\n1,5,b\n", by=("x",))
 
 
@@ -326,7 +326,7 @@ def test_several_columns_make_a_user(read_log):
     assert log.scores.tolist() == [0.2, 0.4, 0.3, 0.1]
     assert log.groups["c"].tolist() == ["y", NO_LABEL, "x"]
     assert log.groups["p"].tolist() == [2, 2, 10]
-    with pytest.raises(ColumnError, match=r"column 'p': one value per user is wanted, but user 'b' has '10' and '2'"):
+    with pytest.raises(ColumnError, match=r"column 'p': expected one value per user, but user 'b' has '10' and '2'"):
         read_log(content, users=("u",), by=("p",))
 
 
@@ -612,7 +612,7 @@ def test_paths_that_cannot_be_read(tmp_path, write):
         (tmp_path, "pipe: is not a regular file"),
         (tmp_path / "pipe", "is not a regular file"),
         (write(LISTS, "recs.parquet"), r"not a Parquet file \(it does not begin with PAR1\)"),
-        (write(LISTS, "recs.arrow"), r"\.arrow files are not read"),
+        (write(LISTS, "recs.arrow"), r"fastrec does not read \.arrow files"),
     ):
         with pytest.raises(InputError, match=message):
             read_logs(path, truth)
@@ -762,10 +762,10 @@ def test_sizes_that_are_none(write, size):
 @pytest.mark.parametrize(
     ("truth", "options", "match"),
     [
-        (None, {"rank": "r"}, "rank is not for a log"),
-        (None, {"exclude": "x"}, "exclude is not for a log"),
-        (TRUTH, {"label": "x"}, "label is not for lists"),
-        (TRUTH, {"user": ["a", "b"]}, "user must be the name of one column"),
+        (None, {"rank": "r"}, "rank does not apply to a log"),
+        (None, {"exclude": "x"}, "exclude does not apply to a log"),
+        (TRUTH, {"label": "x"}, "label does not apply to lists"),
+        (TRUTH, {"user": ["a", "b"]}, "user must name one column when a truth is given"),
     ],
 )
 def test_arguments_that_do_not_go_together(write, truth, options, match):
@@ -779,14 +779,14 @@ def test_arguments_that_do_not_go_together(write, truth, options, match):
 @pytest.mark.parametrize(
     ("ours", "theirs", "difference"),
     [
-        (["u1", "u22"], ["1", "x"], "what stands before or after the digits: 'u1' in .*, '1' in"),
+        (["u1", "u22"], ["1", "x"], "characters before or after the digits: 'u1' in .*, '1' in"),
         (["007", "012"], ["7a", "7", "12"], "leading zeros: '007' in .*, '7' in"),
         (["ab", "Cd"], ["AB", "CD"], "upper and lower case: 'Cd' in .*, 'CD' in"),
         (["a ", "b "], ["a", "b"], "spaces around them: 'a ' in .*, 'a' in"),
         (["1.0x", "5.0", "6.0"], ["5", "6", "y"], r"a trailing '\.0': '5.0' in .*, '5' in"),
         (["'q'", "'r'"], ["q", "r"], r"quotes around them: \"'q'\" in .*, 'q' in"),
-        ([5, 6], [70, 80], "such as '5' in .* and '70' in"),
-        (["red", "blue"], ["rot", "blau"], "such as 'blue' in .* and 'blau' in"),
+        ([5, 6], [70, 80], "like '5' in .* and '70' in"),
+        (["red", "blue"], ["rot", "blau"], "like 'blue' in .* and 'blau' in"),
     ],
 )
 @pytest.mark.parametrize("role", ["user", "item"])
@@ -798,7 +798,7 @@ def test_why_ids_do_not_match(write, role, ours, theirs, difference):
         evaluate_files(recs, truth, ["mrr"])
     found = [str(warning.message) for warning in caught]
     assert len(found) == 2
-    assert re.search(f"^{role} ids (differ in|are) {difference} ", found[1]), found
+    assert re.search(f"^{role} ids (differ in|look) {difference} ", found[1]), found
 
 
 def test_ids_that_match_are_not_said_to_differ(write):
@@ -821,7 +821,7 @@ def test_ids_that_match_are_not_said_to_differ(write):
 def test_a_full_disk_is_named(tmp_path, message):
     import duckdb
 
-    wanted = f"the folder for what does not fit in memory is full: {re.escape(str(tmp_path))}; name another"
+    wanted = f"the folder for temporary files is full: {re.escape(str(tmp_path))}; name another folder"
     with pytest.raises(FastrecError, match=wanted), open_database(None, str(tmp_path)):
         raise duckdb.OutOfMemoryException(message)
     with pytest.raises(FastrecError, match="the files do not fit in memory"), open_database(None, str(tmp_path)):

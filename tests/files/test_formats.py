@@ -116,9 +116,9 @@ def test_a_format_that_is_not_known(fails):
     [
         (LISTS, "x.parquet", "auto", "not a Parquet file (it does not begin with PAR1)"),
         (LISTS, "x.csv", "parquet", "not a Parquet file (it does not begin with PAR1)"),
-        (LISTS, "x.feather", "auto", ".feather files are not read; give Parquet, CSV or JSON lines"),
+        (LISTS, "x.feather", "auto", "fastrec does not read .feather files; convert it to Parquet, CSV or JSON lines"),
         (LISTS, "x.jsonl", "auto", "cannot be read as JSON lines: line 1: Expecting value"),
-        ("[1]", "x.json", "auto", f"not JSON lines: one object per line is wanted, as in {WANTED}"),
+        ("[1]", "x.json", "auto", f"not JSON lines: expected one object per line, such as {WANTED}"),
         ({"user_id": [1], "item_id": [5]}, "x", "csv", "neither Parquet nor text in UTF-8: "),
         ({"user_id": [1], "item_id": [5]}, "x", "jsonl", "neither Parquet nor text in UTF-8: "),
         ({"user_id": [1], "item_id": [5]}, "x", "trec", "neither Parquet nor text in UTF-8: "),
@@ -154,7 +154,9 @@ def test_json_lines_of_ids_up_to_the_largest(write, fails):
     assert logs.user_ids.tolist() == [-(2**63) + 1, 0]
     assert lists(logs.recs) == [[2**63 - 1], [0]]
     for item in (2**63, 2**64, 10**30):
-        assert f"holds {item}, above 2^63 - 1: write these ids as text" in fails(jsonl({"user_id": 1, "item_id": item}))
+        assert f"holds {item}, above 2^63 - 1: write these ids as strings" in fails(
+            jsonl({"user_id": 1, "item_id": item})
+        )
 
 
 @pytest.mark.parametrize("text", [True, False])
@@ -183,19 +185,19 @@ def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
         ),
         (
             [{"user_id": 1, "item_id": 2}, {"user_id": 1, "item_id": 3}, {"user_id": 1, "item_id": "x"}],
-            "column 'item_id' holds an integer in line 1, text in line 3: values of one kind are wanted",
+            "column 'item_id' holds an integer in line 1, a string in line 3: expected values of one kind",
         ),
         (
             [{"user_id": 1, "item_id": 2}, {"user_id": [1], "item_id": 3}],
-            "column 'user_id' holds a list in line 2: plain values are wanted",
+            "column 'user_id' holds a list in line 2: expected plain values",
         ),
         (
             [{"user_id": 1, "item_id": {"a": "b"}}],
-            "column 'item_id' holds an object in line 1: plain values are wanted",
+            "column 'item_id' holds an object in line 1: expected plain values",
         ),
         (
             [{"user_id": 1, "item_id": 2, "score": 2**60}, {"user_id": 1, "item_id": 3, "score": 0.5}],
-            "column 'score' holds a huge integer in line 1, a decimal number in line 2: values of one kind",
+            "column 'score' holds a huge integer in line 1, a decimal number in line 2: expected values of one kind",
         ),
         (
             [{"user_id": 1, "item_id": 2, "score": 2**60}],
@@ -204,7 +206,7 @@ def test_digits_in_quotes_are_text_in_json_lines(write, fails, text):
         ([{"user_id": 1, "item_id": 2.5}], "column 'item_id' holds DOUBLE: write ids as integers"),
         ([{"user_id": 1, "item_id": 2, "score": "high"}], "column 'score' must hold numbers; line 1 holds 'high'"),
         ([{"user_id": 1, "item_id": 2, "score": float("nan")}], "column 'score' is NaN in 1 rows, the first is line 1"),
-        ([{"user_id": 1, "item_id": True}], "column 'item_id' holds BOOLEAN: ids must be integers or text"),
+        ([{"user_id": 1, "item_id": True}], "column 'item_id' holds BOOLEAN: ids must be integers or strings"),
     ],
 )
 def test_bad_values_in_json_lines(fails, records, message):
@@ -215,12 +217,12 @@ def test_bad_values_in_json_lines(fails, records, message):
     ("line", "message"),
     [
         ('{"user_id": 1, "item_id": ', "line 4: Expecting value"),
-        ("[1, 2]", f"line 4: one object is wanted, as in {WANTED}"),
-        ("7", f"line 4: one object is wanted, as in {WANTED}"),
+        ("[1, 2]", f"line 4: expected one object, such as {WANTED}"),
+        ("7", f"line 4: expected one object, such as {WANTED}"),
         ('{"user_id": 1, "item_id": 2} {"user_id": 1, "item_id": 3}', "line 4: Extra data"),
         (
             '{"user_id": 1, "user_id": 2, "item_id": 3}',
-            "line 4: a key twice in an object with the keys 'user_id', 'user_id', 'item_id'",
+            "line 4: duplicate key in an object with the keys 'user_id', 'user_id', 'item_id'",
         ),
         (b'{"user_id": 1, "item_id": "caf\xe9"}', "line 4: not UTF-8"),
         (rb'{"user_id": 1, "item_id": "\ud800"}', r"line 4: an unpaired surrogate"),
@@ -463,23 +465,23 @@ def test_any_name_of_folders_and_files(write, name, format_):
         ),
         (
             [LISTS, "user_id,item\n1,2\n"],
-            "FOLDER/part1: the header is not that of FOLDER/part0: no column 'item_id' (did you mean 'item'?); its",
+            "FOLDER/part1: the header differs from that of FOLDER/part0: no column 'item_id' (did you mean 'item'?); ",
         ),
         (
             [LISTS, "item_id,user_id\n1,2\n"],
-            "FOLDER/part1: the header is not that of FOLDER/part0: the same columns in",
+            "FOLDER/part1: the header differs from that of FOLDER/part0: the same columns in",
         ),
         (
             [LISTS, "user_id,item_id,x\n1,2,3\n"],
-            "FOLDER/part1: the header is not that of FOLDER/part0: the column 'x' is",
+            "FOLDER/part1: the header differs from that of FOLDER/part0: extra column 'x'",
         ),
         (
             [LISTS, LISTS.replace(",", ";")],
-            "FOLDER/part1: the header is not that of FOLDER/part0: columns separated by ';', not by ','",
+            "FOLDER/part1: the header differs from that of FOLDER/part0: columns separated by ';', not by ','",
         ),
         (
             [LISTS, gzip.compress(LISTS.encode())],
-            "FOLDER/part1 is packed with gzip and FOLDER/part0 is not: files read",
+            "FOLDER/part1 is packed with gzip and FOLDER/part0 is not: pack all files",
         ),
         (
             [LISTS, {"user_id": [1], "item_id": [5]}],
@@ -504,7 +506,7 @@ def test_any_name_of_folders_and_files(write, name, format_):
         ),
         (
             [jsonl({"user_id": 1, "item_id": 5}), jsonl({"user_id": 1, "item_id": "x"})],
-            "FOLDER: column 'item_id' holds an integer in line 1 of FOLDER/part0, text in line 1 of FOLDER/part1",
+            "FOLDER: column 'item_id' holds an integer in line 1 of FOLDER/part0, a string in line 1 of FOLDER/part1",
         ),
         (
             [jsonl({"user_id": 1, "item_id": 5}), jsonl({"user_id": 1, "item_id": 6}) + "{\n"],
@@ -572,7 +574,7 @@ def test_text_of_partitions_is_not_a_number(write, fails):
     write({"item_id": [5]}, "logs/user_id=01/x")
     folder = os.path.dirname(os.path.dirname(write({"item_id": [6]}, "logs/user_id=1/x")))
     assert read_logs(folder, write("user_id,item_id\n01,5\n")).user_ids.tolist() == ["01", "1"]
-    message = "user ids cannot be matched: .* holds integers, .*: column 'user_id' holds text such as '01'"
+    message = "user ids cannot be matched: .* holds integers, .*: column 'user_id' holds strings such as '01'"
     with pytest.raises(InputTypeError, match=message):
         read_logs(folder, write({"user_id": [1], "item_id": [6]}))
 

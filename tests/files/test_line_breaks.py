@@ -177,7 +177,7 @@ def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, forma
         return evaluate_files(sides.pop("recs"), sides.pop("truth"), "mrr", **sides)
 
     evaluate(tmp_path / "good")
-    with pytest.raises(InputError, match="lost: no row was read, but the file has more than a header"):
+    with pytest.raises(InputError, match="lost: DuckDB read no row, but the file has more than a header"):
         evaluate(tmp_path / "lost")
 
 
@@ -192,7 +192,7 @@ def test_one_file_of_several_of_which_no_row_is_read(tmp_path, monkeypatch):
         return f"(FROM {base_reader(*args, **options)} WHERE {base.quoted(base.FILE)} NOT LIKE '%b.csv')"
 
     monkeypatch.setattr(csv_format, "reader_sql", losing_b)
-    with pytest.raises(InputError, match=r"b\.csv: no row was read"):
+    with pytest.raises(InputError, match=r"b\.csv: DuckDB read no row"):
         evaluate_files(tmp_path / "recs", tmp_path / "truth.csv", "mrr", duplicates="first")
 
 
@@ -243,7 +243,7 @@ def test_a_value_that_is_too_long_for_the_parser_says_what_to_do(write, packed):
     """The limit is that of the whole process: it stays what it is."""
     limit, value = csv.field_size_limit(), "z" * 200_000
     path = write("log.csv", ["label", "score"], [(0, 1, value), (1, 2, value)], inside="\r\n", packed=packed)
-    says = r"line 3: a value of more than 131,072 characters.*write the rows as Parquet, or call csv\.field_size_limit"
+    says = r"line 3: a value has more than 131,072 characters.*write the rows as Parquet, or call csv\.field_size_limit"
     with pytest.raises(InputError, match=says):
         evaluate_files(path, metrics="auc")
     assert csv.field_size_limit() == limit

@@ -740,7 +740,7 @@ PATHS: dict[str, tuple[Callable[[], Any], str]] = {
     "below a file": (lambda: write_recs("recs.csv") + "/recs.csv", "no such file"),
     "an empty folder": (lambda: emptied("folder"), "no files in this folder"),
     "an empty file": (lambda: write_recs("empty.csv", b""), "empty, not even a header"),
-    "a name that is not UTF-8": (lambda: write_recs(os.fsdecode(b"a\xff.csv")), "a name that is not UTF-8"),
+    "a name that is not UTF-8": (lambda: write_recs(os.fsdecode(b"a\xff.csv")), "the name is not UTF-8"),
     "UTF-16": (lambda: write_recs("wide.csv", "user_id,item_id\n1,10\n".encode("utf-16")), "nor text in UTF-8|neither"),
     "a column twice": (twice, "has the column 'item_id' 2 times"),
     "nested without end": (

@@ -71,7 +71,7 @@ def test_ids_that_do_not_match_are_shown_and_not_run(tmp_path: Path, form: str) 
         write(tmp_path / f"recs.{form}", {"user_id": names, "item_id": names}),
         write(tmp_path / f"truth.{form}", {"user_id": names, "item_id": [f"x{name}" for name in names]}),
     ]
-    with pytest.warns(fastrec.FastrecWarning, match="item ids are such as"):
+    with pytest.warns(fastrec.FastrecWarning, match="item ids look like"):
         assert fastrec.evaluate_files(*paths, "mrr")["mrr"] == 0.0
 
 

@@ -1,4 +1,4 @@
-"""Files as a source of rows in SQL, their columns named by position; the names of SQL."""
+"""Files as SQL sources of rows with columns named by position, and the quoting of names and strings in SQL."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ __all__ = [
     "paths_sql",
     "quoted",
     "reader_sql",
+    "string_sql",
     "text_source",
-    "text_sql",
     "with_partitions",
 ]
 
 
-# An extension would be fetched, or be whatever lies in a folder.
+# DuckDB would download an extension, or load one that it finds in a folder.
 NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-ROWS_TO_ASK = 100_000  # whether a column that nobody named may have been meant
-FILE = "fastrec file"  # the column in which DuckDB names the file of a row, where there are several
+ROWS_TO_ASK = 100_000  # that hints look at, to tell whether an unused column may have been meant
+FILE = "fastrec file"  # the column in which DuckDB names the file of a row, if it reads several files
 
 
 @dataclass(frozen=True)
 class Source:
     """SQL that reads files.
 
-    `variants` has an example of each kind of files among them: its path, and {name: (column in the SQL, type)}.
+    `variants` has one file of each kind of schema: its path, and {name: (column in the SQL, type)}.
     """
 
     files: Files
     format: str
     sql: str
     variants: tuple[tuple[str, Mapping[str, tuple[str, str]]], ...]
-    untyped: frozenset[str]  # columns that hold texts only because there is no type
-    filled: frozenset[str]  # the files that have something besides a header
-    n_rows: Mapping[str, int] = field(default_factory=dict)  # of each file, where they were counted: {path: rows}
+    untyped: frozenset[str]  # columns of strings in a format without types
+    filled: frozenset[str]  # the files that have more than a header
+    n_rows: Mapping[str, int] = field(default_factory=dict)  # {path: rows}, if the rows were counted
 
     @property
     def columns(self) -> Mapping[str, tuple[str, str]]:
-        """{name: (column in the SQL, type)}."""
+        """{name: (column in the SQL, type)} of the first variant."""
         return self.variants[0][1]
 
     def place(self, position: int) -> str:
-        """What errors call the row at a position: its row or line, and where there are several files its file."""
+        """Return how errors name the row at a position: its row or line, and its file if there are several."""
         path, position = self._in_file(position)
         where = f" of {path}" if len(self.files.paths) > 1 else ""
         if self.format not in ("jsonl", "trec"):
@@ -74,24 +74,26 @@ class Source:
         return f"line {next(itertools.islice(full, position, None), position + 1)}{where}"
 
     def file_sql(self) -> str | None:
-        """SQL for the file of a row, in 1 to 4 bytes; None where the rows of each file are known without it."""
+        """Return the SQL of the file of a row, in 1 to 4 bytes; None if the rows of each file are known without it."""
         if len(self.files.paths) == 1 or self.n_rows:
             return None
-        return f"TRY_CAST({quoted(FILE)} AS ENUM ({', '.join(text_sql(utf8_path(path)) for path in self.files.paths)}))"
+        return (
+            f"TRY_CAST({quoted(FILE)} AS ENUM ({', '.join(string_sql(utf8_path(path)) for path in self.files.paths)}))"
+        )
 
     def find_lost(self, n_rows: Mapping[str, int]) -> str | None:
-        """A file with something besides a header of which the reader makes no row; `n_rows` as in the field."""
+        """Return a file with more than a header but without rows in `n_rows` (as the field); None if there is none."""
         return next(
             (path for path in self.files.paths if path in self.filled and not n_rows.get(utf8_path(path))), None
         )
 
     def trim(self, con: DuckDBPyConnection) -> None:
-        """Of rows that were copied keep those that hints ask for."""
+        """Drop copied rows except those that hints look at."""
         if self.n_rows:
             run(con, f"CREATE OR REPLACE TABLE {self.sql} AS SELECT * FROM {self.sql} LIMIT {ROWS_TO_ASK}")
 
     def _in_file(self, position: int) -> tuple[str, int]:
-        """The file of a row, and the row's position in it."""
+        """Return the file of a row, and the position of the row in it."""
         if len(self.files.paths) == 1:
             return self.files.paths[0], position
         counts = self.n_rows
@@ -113,40 +115,40 @@ class Source:
 
 
 def quoted(name: str) -> str:
-    """A column name, quoted for SQL."""
+    """Return a column name, quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def text_sql(value: str) -> str:
-    """A text, quoted for SQL."""
+def string_sql(value: str) -> str:
+    """Return a string, quoted for SQL."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def one_row(con: DuckDBPyConnection, query: str) -> tuple[Any, ...]:
-    """The one row of an aggregate."""
+    """Run a query and return its only row."""
     row = run(con, query).fetchone()
     assert row is not None
     return row
 
 
 def literal_path(path: str) -> str:
-    """The path such that DuckDB finds this one file: absolute (no "~", no URL), without glob patterns."""
+    """Return a path that DuckDB reads as this one file: absolute (no "~", no URL), without glob patterns."""
     return "".join(f"[{c}]" if c in "[*?" else c for c in utf8_path(path))
 
 
 def paths_sql(paths: Sequence[str]) -> str:
-    """Paths of files as a list in SQL."""
-    return f"[{', '.join(text_sql(literal_path(path)) for path in paths)}]"
+    """Return paths of files as a list in SQL."""
+    return f"[{', '.join(string_sql(literal_path(path)) for path in paths)}]"
 
 
 def reader_sql(function: str, paths: Sequence[str], options: str, *, name_files: bool) -> str:
     """Return the SQL of a reader of DuckDB for files."""
-    naming = f", filename={text_sql(FILE)}" if name_files else ""
+    naming = f", filename={string_sql(FILE)}" if name_files else ""
     return f"{function}({paths_sql(paths)}, {options}, hive_partitioning=false{naming})"
 
 
 def first_sentence(error: Exception) -> str:
-    """DuckDB's message without its class, its advice and its prints of the query and of the line."""
+    """Return DuckDB's message without its class, its advice, the query and the line."""
     text = re.split(r"\n(?:Possible |Try |LINE 1:)", str(error))[0]
     text = re.sub(r"^[A-Z][A-Za-z ]* Error: (?:CSV Error on Line: )?", "", text)
     text = re.sub(r'^JSON transform error in file ".*", in (?=line \d+: )', "", text, flags=re.DOTALL)
@@ -158,11 +160,11 @@ def first_sentence(error: Exception) -> str:
 
 
 def _partitions(keys: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """{name: (SQL for the text in the path of the file, type)} for the keys of Hive partitions."""
+    """Return {name: (SQL of the value in the path of the file, type)} for the keys of Hive partitions."""
     found = {}
     for key in keys:
         pattern = f"(?s).*/{re.escape(key)}=([^/]*)/"
-        value = f"url_decode(regexp_extract({quoted(FILE)}, {text_sql(pattern)}, 1))"
+        value = f"url_decode(regexp_extract({quoted(FILE)}, {string_sql(pattern)}, 1))"
         found[unquote(key)] = (f"nullif({value}, '__HIVE_DEFAULT_PARTITION__')", "VARCHAR")
     return found
 
@@ -170,7 +172,7 @@ def _partitions(keys: Sequence[str]) -> dict[str, tuple[str, str]]:
 def with_partitions(
     found: Mapping[str, tuple[str, str]], keys: Sequence[str]
 ) -> tuple[dict[str, tuple[str, str]], set[str]]:
-    """The columns of a file and of its partitions, and the names of the latter; a column in the file wins."""
+    """Return the columns of a file and of its partitions, and the names of the latter; a column of the file wins."""
     partitions = {name: column for name, column in _partitions(keys).items() if name not in found}
     return {**found, **partitions}, set(partitions)
 
@@ -178,7 +180,7 @@ def with_partitions(
 def text_source(
     files: Files, format_: str, sql: str, found: Mapping[str, tuple[str, str]], filled: Iterable[str]
 ) -> Source:
-    """Where all files have the same columns, and may differ in their partitions."""
+    """Return a source of text files that all have the same columns but may differ in their partitions."""
     variants, untyped = [], set() if format_ == "jsonl" else set(found)
     for keys in dict.fromkeys(files.keys):
         columns, partitions = with_partitions(found, keys)

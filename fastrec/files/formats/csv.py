@@ -1,4 +1,4 @@
-"""CSV as SQL."""
+"""SQL sources of CSV files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastrec.files.delimited import read_batches, reason_of_csv
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.formats.base import FILE, Source, names_files, quoted, reader_sql, text_source, text_sql
+from fastrec.files.formats.base import FILE, Source, names_files, quoted, reader_sql, string_sql, text_source
 from fastrec.files.formats.recognise import Head, compression_of, read_heads
 from fastrec.files.paths import Files, utf8_path
 
@@ -24,7 +24,12 @@ __all__ = ["ATTEMPTS", "open_csv"]
 # Reading
 
 
-ATTEMPTS = {"parquet": 1, "csv": 2, "jsonl": 1, "trec": 1}  # ways to read a format, each for what the last one cannot
+ATTEMPTS = {
+    "parquet": 1,
+    "csv": 2,
+    "jsonl": 1,
+    "trec": 1,
+}  # ways to read a format, tried in order
 
 
 # CSV
@@ -36,19 +41,19 @@ class Header(NamedTuple):
     names: list[str]
     delimiter: str
     n_lines: int
-    is_all: bool  # whether there is nothing below
+    is_all: bool  # whether no rows follow
 
 
 def open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: int) -> Source:
-    """Every column as text.
+    """Return the SQL source of CSV files; every column holds strings.
 
-    Nothing is left to DuckDB's sniffer: it would take "007" for 7, a row that begins with "#" for a comment
-    and uneven first rows for a preface to skip. The header tells the delimiter; quoting is that of RFC 4180.
-    Columns are named by position, for SQL names ignore case and header names do not.
+    DuckDB's sniffer is off: it would read "007" as 7, a row that begins with "#" as a comment, and uneven first rows as
+    a preface to skip. The header determines the delimiter; quoting follows RFC 4180. Columns are named by position, as
+    SQL names ignore case and header names do not.
 
-    DuckDB loses all rows where a line break in the header is not of the kind that ends the lines, and fails on some
-    line breaks in values. Python's parser reads those files. It is slower, but DuckDB without its parallel reader would
-    end without an error at a quote that is not closed.
+    DuckDB loses all rows if a line break in the header differs from the line endings, and fails on some line breaks in
+    values. Python's parser reads those files. It is slower, but DuckDB without its parallel reader would stop at an
+    unclosed quote without an error.
     """
     heads = read_heads(files.paths)
     headers = [_csv_header(head, names) for head in heads]
@@ -65,7 +70,7 @@ def open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: in
         return replace(text_source(files, "csv", sql, found, filled), n_rows=n_rows)
     types = ", ".join(f"c{n}: 'VARCHAR'" for n in range(len(header)))
     options = (
-        f"auto_detect=false, header=true, skip=0, comment='', delim={text_sql(delimiter)}, quote='\"', escape='\"', "
+        f"auto_detect=false, header=true, skip=0, comment='', delim={string_sql(delimiter)}, quote='\"', escape='\"', "
         f"{compression_of(heads)}, columns={{{types}}}"
     )
     sql = reader_sql("read_csv", files.paths, options, name_files=names_files(files))
@@ -73,7 +78,7 @@ def open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: in
 
 
 def _copy_rows(con: DuckDBPyConnection, files: Files, header: Header, *, packed: bool) -> tuple[str, dict[str, int]]:
-    """Copy rows as Python reads them into a table; its name, and how many rows each file has."""
+    """Copy the rows that Python's parser reads into a table; return its name and {path: rows}."""
     table = quoted(f"rows of {utf8_path(files.path)}")
     columns = [*(f"c{n}" for n in range(len(header.names))), quoted(FILE)]
     con.execute(f"CREATE OR REPLACE TABLE {table} ({', '.join(f'{column} VARCHAR' for column in columns)})")
@@ -81,14 +86,14 @@ def _copy_rows(con: DuckDBPyConnection, files: Files, header: Header, *, packed:
     for path in files.paths:
         for batch in read_batches(path, header.delimiter, len(header.names), packed=packed):
             con.register("batch of rows", batch)
-            run(con, f'INSERT INTO {table} SELECT *, {text_sql(utf8_path(path))} FROM "batch of rows"')
+            run(con, f'INSERT INTO {table} SELECT *, {string_sql(utf8_path(path))} FROM "batch of rows"')
             n_rows[utf8_path(path)] += len(batch)
     con.unregister("batch of rows")
     return table, n_rows
 
 
 def _csv_header(head: Head, wanted: set[str]) -> Header:
-    """The header as read by the delimiter that finds most of the wanted names, among equals most columns."""
+    """Read the header with the delimiter that gives most of the wanted names, or, if equal, most columns."""
     best: tuple[tuple[int, int], Header] | None = None
     failure: csv.Error | None = None
     for delimiter in ",\t;|":
@@ -96,7 +101,7 @@ def _csv_header(head: Head, wanted: set[str]) -> Header:
         rows = csv.reader(stream, delimiter=delimiter)
         try:
             names = next(rows, [])
-        except csv.Error as error:  # by the wrong delimiter a header may be one field, longer than may be
+        except csv.Error as error:  # with the wrong delimiter the header may be one field that is too long
             failure = error
             continue
         merit = (len(wanted.intersection(names)), len(names))
@@ -106,12 +111,12 @@ def _csv_header(head: Head, wanted: set[str]) -> Header:
         assert failure is not None
         raise InputError(f"{head.path}: the header cannot be read as CSV: {reason_of_csv(failure)}") from failure
     if not best[1].names:
-        raise InputError(f"{head.path}: the first line is empty; a header with the column names is wanted there")
+        raise InputError(f"{head.path}: the first line is empty; expected a header with the column names")
     return best[1]
 
 
 def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None:
-    """Files that are read together have the same header."""
+    """Raise unless files that are read together have the same header."""
     (names, delimiter, *_), (first_names, first_delimiter, *_) = found, wanted
     if (names, delimiter) == (first_names, first_delimiter):
         return
@@ -120,9 +125,9 @@ def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None
     if lacking:
         what = f"no column {lacking[0]!r}{suggest_name(lacking[0], names)}"
     elif more:
-        what = f"the column {more[0]!r} is too much"
+        what = f"extra column {more[0]!r}"
     elif names != first_names:
         what = "the same columns in another order"
     else:
         what = f"columns separated by {delimiter!r}, not by {first_delimiter!r}"
-    raise InputError(f"{head.path}: the header is not that of {first}: {what}")
+    raise InputError(f"{head.path}: the header differs from that of {first}: {what}")

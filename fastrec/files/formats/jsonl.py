@@ -1,4 +1,4 @@
-"""JSON lines as SQL."""
+"""SQL sources of JSON lines files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastrec.files.database import run
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.formats.base import FILE, Source, names_files, one_row, quoted, reader_sql, text_source, text_sql
+from fastrec.files.formats.base import FILE, Source, names_files, one_row, quoted, reader_sql, string_sql, text_source
 from fastrec.files.formats.recognise import Head, compression_of, is_utf8, json_object, lines_of, read_heads
 from fastrec.files.paths import Files
 
@@ -24,7 +24,10 @@ __all__ = ["json_reason", "open_json"]
 
 
 def open_json(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
-    """Each column in the one type that all its values have; what is missing in a line is null."""
+    """Return the SQL source of JSON lines files.
+
+    Each column has the one type of all its values; a key that a line lacks is null.
+    """
     heads = read_heads(files.paths)
     wanted = sorted(names)
     sql = _json_sql(files, heads, wanted)
@@ -41,7 +44,7 @@ def open_json(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
 
 
 def _json_keys(heads: Sequence[Head]) -> list[str]:
-    """The keys in the first line of each file."""
+    """Return the keys in the first line of each file."""
     keys: list[str] = []
     for head in heads:
         with contextlib.suppress(ValueError, RecursionError):
@@ -51,32 +54,32 @@ def _json_keys(heads: Sequence[Head]) -> list[str]:
 
 
 def _json_sql(files: Files, heads: Sequence[Head], names: Sequence[str]) -> str:
-    """SQL for the values of keys as columns c0, c1, ... of JSON."""
+    """Return the SQL of the values of keys as JSON columns c0, c1, ..."""
     naming = names_files(files)
     columns = [f"c{n}" for n in range(len(names))] + [quoted(FILE)] * naming
     if "" not in names and len({name.lower() for name in (*names, FILE)}) > len(names):
         types = ", ".join(f"{quoted(name)}: 'JSON'" for name in names)
         options = f"records=true, {compression_of(heads)}, columns={{{types}}}"
         return f"{reader_sql('read_ndjson', files.paths, options, name_files=naming)} AS t({', '.join(columns)})"
-    # DuckDB's columns ignore case: take the values out of whole objects
+    # DuckDB's columns ignore case: extract the values from whole objects
     objects = reader_sql("read_ndjson_objects", files.paths, compression_of(heads), name_files=naming)
     keys = "json_keys(json)"
     row = (
-        f"CASE WHEN json_type(json) <> 'OBJECT' THEN error('one object is wanted') "
-        f"WHEN len(list_distinct({keys})) < len({keys}) THEN error('a key twice in an object') ELSE json END"
+        f"CASE WHEN json_type(json) <> 'OBJECT' THEN error('expected one object') "
+        f"WHEN len(list_distinct({keys})) < len({keys}) THEN error('duplicate key in an object') ELSE json END"
     )
     pointers = [name.replace("~", "~0").replace("/", "~1") for name in names]
-    values = [f"json_extract(row, {text_sql('/' + pointer)}) AS c{n}" for n, pointer in enumerate(pointers)]
+    values = [f"json_extract(row, {string_sql('/' + pointer)}) AS c{n}" for n, pointer in enumerate(pointers)]
     picked = ", ".join(values + [quoted(FILE)] * naming)
     inner = ", ".join([f"{row} AS row"] + [quoted(FILE)] * naming)
     return f"(SELECT {picked} FROM (SELECT {inner} FROM {objects}))"
 
 
 def _json_kind(value: str) -> str:
-    """SQL for what a value is. An integer of up to 15 digits is exact as a float too, a long one is not."""
+    """Return the SQL of the kind of a value. An integer of up to 15 digits is exact as a float, a long one is not."""
     text = f"CAST({value} AS VARCHAR)"
     return (
-        f"CASE json_type({value}) WHEN 'VARCHAR' THEN 'text' WHEN 'BOOLEAN' THEN 'true or false' "
+        f"CASE json_type({value}) WHEN 'VARCHAR' THEN 'a string' WHEN 'BOOLEAN' THEN 'true or false' "
         f"WHEN 'OBJECT' THEN 'an object' WHEN 'ARRAY' THEN 'a list' ELSE CASE "
         f"WHEN regexp_full_match({text}, '-?[0-9]{{1,15}}') THEN 'an integer' "
         f"WHEN regexp_full_match({text}, '-?[0-9]{{16,18}}') THEN 'a long integer' "
@@ -85,8 +88,8 @@ def _json_kind(value: str) -> str:
     )
 
 
-JSON_TYPES = (  # the first that has all kinds of a column
-    ({"text"}, "VARCHAR"),
+JSON_TYPES = (  # a column has the first type that covers all its kinds
+    ({"a string"}, "VARCHAR"),
     ({"true or false"}, "BOOLEAN"),
     ({"an integer", "a long integer"}, "BIGINT"),
     ({"an integer", "a long integer", "a huge integer"}, "HUGEINT"),
@@ -95,15 +98,15 @@ JSON_TYPES = (  # the first that has all kinds of a column
 
 
 def _json_column(con: DuckDBPyConnection, source: Source, value: str, name: str, kinds: set[str]) -> tuple[str, str]:
-    """The SQL and the type of a column with values of these kinds."""
+    """Return the SQL and the type of a column with values of these kinds."""
     type_ = next((type_ for known, type_ in JSON_TYPES if kinds <= known), None)
     if type_ is None:
-        _refuse_kinds(con, source, value, name)
+        _reject_kinds(con, source, value, name)
     return f"CAST({value} ->> '$' AS {type_})", str(type_)
 
 
-def _refuse_kinds(con: DuckDBPyConnection, source: Source, value: str, name: str) -> None:
-    """Where a column with nested values, or with values of several kinds, first has each."""
+def _reject_kinds(con: DuckDBPyConnection, source: Source, value: str, name: str) -> None:
+    """Raise for a column with nested values or values of several kinds; name the first row of each."""
     rows = run(
         con,
         f"SELECT kind, min(position) FROM (SELECT {_json_kind(value)} AS kind, row_number() OVER () - 1 AS position "
@@ -111,7 +114,7 @@ def _refuse_kinds(con: DuckDBPyConnection, source: Source, value: str, name: str
     ).fetchall()
     nested = [(kind, row) for kind, row in rows if kind in ("an object", "a list")]
     found = ", ".join(f"{kind} in {source.place(row)}" for kind, row in nested[:1] or rows)
-    wanted = "plain values are wanted" if nested else "values of one kind are wanted"
+    wanted = "expected plain values" if nested else "expected values of one kind"
     raise InputTypeError(f"{source.files.path}: column {name!r} holds {found}: {wanted}")
 
 
@@ -128,9 +131,9 @@ def json_reason(path: str) -> str:
             what = "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition(": line")[0]
             return f"line {number}: {what}"
         if line.startswith(codecs.BOM_UTF8):
-            return f"line {number}: a byte order mark, which JSON has not: write the file without it"
+            return f"line {number}: a byte order mark, which JSON does not allow: write the file without it"
         if not is_utf8(value):
-            return f"line {number}: an unpaired surrogate (\\ud800 to \\udfff), which is no character"
+            return f"line {number}: an unpaired surrogate (\\ud800 to \\udfff), which is not a character"
         if not isinstance(value, dict):
-            return f"line {number}: one object is wanted, as in {{'user_id': 1, 'item_id': 2}}"
+            return f"line {number}: expected one object, such as {{'user_id': 1, 'item_id': 2}}"
     return ""

@@ -1,4 +1,4 @@
-"""Parquet as SQL."""
+"""SQL sources of Parquet files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.formats.base import FILE, Source, names_files, paths_sql, quoted, text_sql, with_partitions
+from fastrec.files.formats.base import FILE, Source, names_files, paths_sql, quoted, string_sql, with_partitions
 from fastrec.files.paths import Files, utf8_path
 
 __all__ = ["damages_of_parquet", "open_parquet"]
 
 
 def open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
-    """Columns are named by position: names in SQL ignore case, and DuckDB renames those that it cannot tell apart."""
+    """Return the SQL source of Parquet files.
+
+    Columns are named by position: names in SQL ignore case, and DuckDB renames columns that it cannot tell apart.
+    """
     schemas = _schemas(con, files)
     first: dict[tuple[str, frozenset[str]], int] = {}
     for n, keys in enumerate(files.keys):
@@ -27,7 +30,7 @@ def open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Sour
     for (schema, _), n in first.items():
         path = files.paths[n]
         own_names = _parquet_names(path)
-        # DuckDB calls a nameless column C0, C1, ..., and refuses a file with another of that name, unless all are named
+        # DuckDB calls nameless columns C0, C1, ..., and rejects another column of such a name, unless we name all
         rows = con.execute(f"DESCRIBE SELECT * FROM {_parquet_reader([path], own_names)}").fetchall()
         listed = own_names or [name for name, *_ in rows]
         for name in names:
@@ -49,21 +52,21 @@ def open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Sour
 
 
 def _parquet_reader(paths: Sequence[str], names: Sequence[str] = (), *, name_files: bool = False) -> str:
-    """SQL that reads files by the schema of the first one, whose columns are called c0, c1, ... if they are given."""
+    """Return the SQL that reads files by the schema of the first; if `names` are given, its columns are c0, c1, ..."""
     own = FILE
     while own.lower() in {name.lower() for name in names}:
         own += "_"
-    naming = f", filename={text_sql(own)}" if name_files else ""
+    naming = f", filename={string_sql(own)}" if name_files else ""
     sql = f"read_parquet({paths_sql(paths)}, binary_as_string=true, hive_partitioning=false{naming})"
     columns = [f"c{at}" for at in range(len(names))] + [quoted(FILE)] * name_files
     return f"{sql} AS t({', '.join(columns)})" if names else sql
 
 
 def _parquet_union(files: Files, schemas: Sequence[str], found: Mapping[str, Sequence[tuple[str, str]]]) -> str:
-    """SQL for files of several schemas with names that differ in case alone, as DuckDB matches columns by name.
+    """Return the SQL of files of several schemas, if names in one differ in case only: DuckDB matches columns by name.
 
-    Files are read in their order, those of one schema that stand together at once. Columns are called as in the first
-    file; one that is not in all files, or not of one type, is null, as it cannot be used.
+    Files are read in order, neighbours of one schema at once. Columns are numbered as in the first file. A column that
+    is not in all files, or not of one type, is null, as it cannot be used.
     """
     parts = []
     for schema, group in itertools.groupby(range(len(files.paths)), schemas.__getitem__):
@@ -77,24 +80,24 @@ def _parquet_union(files: Files, schemas: Sequence[str], found: Mapping[str, Seq
 
 
 def _parquet_names(path: str) -> list[str]:
-    """The names of columns as they stand in a file, of which DuckDB changes some; none of a damaged file."""
+    """Return the names of columns as spelled in a file, some of which DuckDB changes; empty for a damaged file."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     try:
         names: list[str] = parquet.read_schema(utf8_path(path)).names
     except damages_of_parquet():
-        return []  # what matters of the damage, DuckDB says
+        return []  # DuckDB reports the damage if it matters
     return names
 
 
 def damages_of_parquet() -> tuple[type[Exception], ...]:
-    """What PyArrow ends in on a damaged Parquet file, which may promise more rows than there is memory."""
+    """Return the errors of PyArrow for damaged Parquet files; MemoryError as such a file may claim too many rows."""
     import pyarrow as pa
 
     return (OSError, ValueError, MemoryError, pa.ArrowException)
 
 
 def _schemas(con: DuckDBPyConnection, files: Files) -> list[str]:
-    """What tells the schemas of the files apart."""
+    """Return a key for the schema of each file, equal for equal schemas."""
     if len(files.paths) == 1:
         return [""]
     rows = con.execute(

@@ -1,4 +1,4 @@
-"""The format of files, by their first bytes and their endings."""
+"""The format of files, from their first bytes and the endings of their names."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ __all__ = [
 FORMAT_NAMES = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON lines", "trec": "TREC"}
 FORMATS = ("auto", *FORMAT_NAMES)
 HEAD_BYTES = 1 << 20
-TREC_COMMENT = "#"  # begins a line that is no row
-TREC_RUN = 6  # columns, the last of which may have further words
-TREC_ROLES = {  # the role of each column of a run and of judgements; None plays no part
+TREC_COMMENT = "#"  # begins a line that is not a row
+TREC_RUN = 6  # columns; the last one may have several words
+TREC_ROLES = {  # the role of each column of a run and of judgements; None: ignored
     TREC_RUN: ("user", None, "item", "rank", "score", None),
     4: ("user", None, "item", "gain"),
 }
@@ -51,7 +51,7 @@ TREC_ROLES = {  # the role of each column of a run and of judgements; None plays
 
 
 class Head(NamedTuple):
-    """How a text file begins."""
+    """The beginning of a text file."""
 
     path: str
     text: str
@@ -64,7 +64,7 @@ class Head(NamedTuple):
 
     @property
     def trec_fields(self) -> list[str]:
-        """The columns of its first line, if it is TREC; none if it holds comments only."""
+        """The columns of the first line, if the file is TREC; empty if it has only comments."""
         lines = (line for line in self._lines() if not line.lstrip().startswith(TREC_COMMENT))
         return fields_of_line(next(lines, ""))[:TREC_RUN]
 
@@ -73,20 +73,20 @@ class Head(NamedTuple):
 
 
 def recognise(files: Files, names: set[str], input_format: str) -> str:
-    """The format of the files: the one that is named or, for "auto", what their first bytes and endings say."""
+    """Return the format of files: `input_format` or, for "auto", the one that first bytes and endings indicate."""
     check_choice("input_format", input_format, FORMATS)
     found = [_recognise(path, names, input_format) for path in files.paths]
     for path, format_ in zip(files.paths, found, strict=True):
         if format_ != found[0]:
             raise InputError(
                 f"{path}: {FORMAT_NAMES[format_]}, but {files.paths[0]} is {FORMAT_NAMES[found[0]]}: files that are "
-                "read together must be of one format"
+                "read together must have one format"
             )
     return found[0]
 
 
 def _recognise(path: str, names: set[str], input_format: str) -> str:
-    """By the first bytes, not by the name; a name that promises something else is an error."""
+    """Return the format from the first bytes; raise if the ending of the name promises another one."""
     with open(path, "rb") as stream:
         magic = stream.read(4) == b"PAR1"
     ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
@@ -99,24 +99,26 @@ def _recognise(path: str, names: set[str], input_format: str) -> str:
     if input_format != "auto":
         return input_format
     if ending in OTHER_ENDINGS:
-        raise InputError(f"{path}: {ending} files are not read; give Parquet, CSV or JSON lines")
+        raise InputError(f"{path}: fastrec does not read {ending} files; convert it to Parquet, CSV or JSON lines")
     if ending in JSON_ENDINGS:
         return "jsonl"
     head = _read_head(path)
     if head.first_line.lstrip().startswith("{"):
         return "jsonl"
     if ending == ".json":
-        raise InputError(f"{path}: not JSON lines: one object per line is wanted, as in {{'user_id': 1, 'item_id': 2}}")
+        raise InputError(
+            f"{path}: not JSON lines: expected one object per line, such as {{'user_id': 1, 'item_id': 2}}"
+        )
     return "trec" if _is_trec(head.trec_fields, names) else "csv"
 
 
 def fields_of_line(line: str) -> list[str]:
-    """The words of a line of TREC."""
+    """Return the words of a line of TREC."""
     return re.findall(r"[^ \t\r\n]+", line)
 
 
 def _is_trec(fields: list[str], names: set[str]) -> bool:
-    """Whether a first line can only be that of a run or of judgements: its second column is fixed and holds nothing."""
+    """Return whether a first line can only be of a run or of judgements: its second column is a fixed filler."""
     if len(fields) not in TREC_ROLES or fields[1].upper() not in ("Q0", "0") or names.intersection(fields):
         return False
     try:
@@ -141,25 +143,27 @@ def _read_head(path: str) -> Head:
 
 
 def is_packed(path: str) -> bool:
-    """Whether a file is packed with gzip."""
+    """Return whether a file is packed with gzip."""
     with open(path, "rb") as stream:
         return stream.read(2) == b"\x1f\x8b"
 
 
 def read_heads(paths: Sequence[str]) -> list[Head]:
-    """How each text file begins; all or none are packed, and what is packed is whole."""
+    """Return the beginning of each text file; raise unless all or none are packed, and packed ones are whole."""
     heads = [_read_head(path) for path in paths]
     for head in heads:
         if head.packed != heads[0].packed:
             one, other = (heads[0].path, head.path) if heads[0].packed else (head.path, heads[0].path)
-            raise InputError(f"{one} is packed with gzip and {other} is not: files read together must be alike")
+            raise InputError(
+                f"{one} is packed with gzip and {other} is not: pack all files that are read together, or none"
+            )
         if head.packed:
             _check_gzip(head.path)
     return heads
 
 
 def _check_gzip(path: str) -> None:
-    """DuckDB does not look at the checksum."""
+    """Raise if a gzip file is damaged; DuckDB does not check the checksum."""
     try:
         with gzip.open(path, "rb") as stream:
             while stream.read(HEAD_BYTES):
@@ -181,7 +185,7 @@ def compression_of(heads: Sequence[Head]) -> str:
 
 
 def is_utf8(value: Any) -> bool:
-    """Whether all strings in a value of JSON can be written as UTF-8."""
+    """Return whether all strings in a JSON value can be encoded as UTF-8."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -190,8 +194,8 @@ def is_utf8(value: Any) -> bool:
 
 
 def json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the keys and values of an object; an error where a key stands twice."""
+    """Return the keys and values of an object; raise ValueError if a key occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError(f"a key twice in an object with the keys {', '.join(repr(name) for name, _ in pairs)}")
+        raise ValueError(f"duplicate key in an object with the keys {', '.join(repr(name) for name, _ in pairs)}")
     return found

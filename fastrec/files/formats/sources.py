@@ -1,4 +1,4 @@
-"""Files of any format as a source of rows, and why a database could not read them."""
+"""Files of any format as SQL sources, and the reasons why DuckDB could not read them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["open_source", "reason_of"]
 def open_source(
     con: DuckDBPyConnection, files: Files, format_: str, roles: Mapping[str, str], names: set[str], attempt: int = 0
 ) -> Source:
-    """What reads the files, and the columns that they have.
+    """Return the SQL source of files: what reads them, and their columns.
 
-    `names` are the columns that may be read. `roles` is {role: name}: what the columns of a TREC file, which have no
-    names, are to be called.
+    `names` are the columns that may be read. `roles` is {role: name}, the names for the columns of a TREC file, which
+    has none of its own.
     """
     if format_ == "trec":
         return open_trec(files, roles)
@@ -36,7 +36,7 @@ def open_source(
 
 
 def reason_of(files: Files, format_: str, error: Exception) -> str:
-    """Why a file cannot be read: DuckDB's reason or, where that names no line or a wrong one, our own."""
+    """Return why a file cannot be read: our own reason if DuckDB's names no line or a wrong one, else DuckDB's."""
     if format_ == "jsonl":
         return json_reason(files.paths[0]) or first_sentence(error)
     if format_ == "trec":

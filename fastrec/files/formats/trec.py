@@ -1,4 +1,4 @@
-"""TREC runs and judgements as SQL."""
+"""SQL sources of TREC runs and judgements."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ __all__ = ["open_trec", "trec_reason"]
 
 
 def open_trec(files: Files, names: Mapping[str, str]) -> Source:
-    """A run (qid Q0 docid rank score tag) or judgements (qid iter docid rel), separated by spaces and tabs.
+    """Return the SQL source of a run (qid Q0 docid rank score tag) or judgements (qid iter docid rel).
 
-    As in trec_eval, a tag may have further words, and lines that begin with # are comments.
+    Spaces and tabs separate columns. As in trec_eval, a tag may have several words, and # begins a comment line.
     """
     heads = read_heads(files.paths)
     counts = [len(head.trec_fields) for head in heads]
@@ -63,7 +63,7 @@ def open_trec(files: Files, names: Mapping[str, str]) -> Source:
 
 
 def trec_reason(path: str) -> str:
-    """Return what is wrong with the first line that is not TREC's."""
+    """Return what is wrong with the first line that is not TREC; "" if all lines are."""
     wanted = 0
     for number, line in enumerate(lines_of(path), 1):
         if line.lstrip().startswith(TREC_COMMENT.encode()):
