@@ -1,6 +1,6 @@
 """fastrec: the offline evaluator for recommenders. Every metric, exact, at memory speed.
 
-Nothing but NumPy is imported here; what is used is loaded at its first use.
+Importing fastrec imports only NumPy; other modules load at their first use.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # for which any name would be there
+if not TYPE_CHECKING:  # else type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _LAZY:

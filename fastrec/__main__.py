@@ -11,7 +11,7 @@ from fastrec.runtime.signals import exit_code
 
 
 def main() -> None:
-    """Run the command line; where its packages are missing, say in one line how to install them."""
+    """Run the command line; if its packages are missing, print in one line how to install them."""
     _open_closed_streams()
     try:
         for module in ("click", "rich"):
@@ -23,15 +23,15 @@ def main() -> None:
         from fastrec.cli.program import main as run
 
         run()
-    except KeyboardInterrupt:  # so early that the command does not yet see to it
+    except KeyboardInterrupt:  # so early that the command does not handle it yet
         sys.exit(exit_code())
 
 
 def _open_closed_streams() -> None:
-    """A stream that is closed leads nowhere. Else the next file that is opened would take its place."""
+    """Open closed standard streams on the null device; else the next opened file would take their place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            stream = open(os.devnull, mode, encoding="utf-8", errors="replace")  # noqa: SIM115 - to the end
+            stream = open(os.devnull, mode, encoding="utf-8", errors="replace")  # noqa: SIM115 - open until the process ends
             setattr(sys, name, stream)
 
 

@@ -74,47 +74,58 @@ def evaluate(
     Parameters
     ----------
     recs : the recommended lists, best item first
-        ``(items, indptr)`` with the list of user u in ``items[indptr[u]:indptr[u + 1]]``; ``(items, indptr, scores)``
-        (each list is then ordered by its scores); a `Ragged`; a 2-D integer array, -1 padding the ends of rows; a
-        SciPy CSR matrix (its data are scores); one list per user; an Arrow array of lists; a dict {user: list} or
-        {user: {item: score}}; or a data frame of pandas, Polars, PyArrow or whatever else exports Arrow data, or a
-        list of Spark rows: one row per user and item, or one per user with columns of lists. Items are integers up to
-        2^63 - 1 or texts. Arrays of int32 and int64 are not copied, and must not be changed while the call runs.
+        One of:
+
+        - ``(items, indptr)``, with the list of user u in ``items[indptr[u]:indptr[u + 1]]``
+        - ``(items, indptr, scores)``; scores order each list
+        - a `Ragged`, a 2-D integer array padded with -1 at the ends of rows, or an Arrow array of lists
+        - a SciPy CSR matrix; its data are scores
+        - one list per user
+        - a dict {user: list} or {user: {item: score}}
+        - a data frame of pandas, Polars, PyArrow or another library that exports Arrow data, or a list of Spark rows:
+          one row per user and item, or one per user with columns of lists
+
+        Items are integers up to 2^63 - 1 or strings. Arrays of int32 and int64 are not copied; do not change them
+        during the call.
     truth : the relevant items, in the same forms and for the same users
-        The third array, or the data of a CSR matrix, are gains; without them every item has gain 1. Dicts and data
-        frames are matched by user with ``recs``, never by position. Keys of dicts are integers or texts, of one type on
-        all sides; tuples and the like match, too, but cannot be saved.
-    metrics : texts such as ``"ndcg@10"`` or ``"map(denominator=n_rel)@100"``
-        By default ndcg, recall, precision, map, mrr and hit_rate. `fastrec.catalogue` lists them all.
-    k : cut-offs for the metrics that have none of their own
-    per_user : keep the value of every user, float64, NaN where the user was not counted
-    groups : one label per user, or a dict {name: labels}: mean, standard error and users per label
+        The third array, or the data of a CSR matrix, holds gains; without them every item has gain 1. Dicts and data
+        frames are matched with ``recs`` by user, never by position. Dict keys are integers or strings, the same type on
+        every side. Tuples also match, but such a report cannot be saved.
+    metrics : strings such as ``"ndcg@10"`` or ``"map(denominator=n_rel)@100"``
+        Default: ndcg, recall, precision, map, mrr and hit_rate. `fastrec.catalogue` lists all metrics.
+    k : cut-offs for the metrics without a cut-off of their own
+    per_user : keep the value of every user, as float64, NaN for users that are not counted
+    groups : one label per user, or a dict {name: labels}; the report has mean, standard error and users per label
     user_weight : weight of each user in means, finite and not negative; with data frames the name of a column
-    user_ids : a label per user, for `Report.user_ids` and error messages; each once
-    min_gain : the gain from which an item is relevant; by default any gain above 0; ``"any"``: every row of the truth
-        is relevant, whatever its gain, and gains below 0 are taken as 0
+    user_ids : a distinct label per user, for `Report.user_ids` and error messages
+    min_gain : the gain from which an item is relevant; default: any gain above 0. ``"any"``: every row of the truth is
+        relevant, whatever its gain, and gains below 0 count as 0
     n_items : size of the catalogue, for the metrics that need it
-    exclude : items that a user has seen, in the forms of ``recs``: dropped from the lists, the gap closed
-    user, item, rank, score, gain : names of the columns of data frames; by default ``user_id``, ``item_id`` and, where
-        there are such, ``rank``, else ``score``, which order the lists, and ``gain``. Without a rank or a score lists
-        are in the order of their rows, without gains all are 1; `Report.data` says which it was, and a warning names
-        a column that is called like a rank or a score and tells another order than the rows
-    by : the column of data frames, or several, to group users by: what ``groups`` is to arrays; or labels by user:
-        {user: label}, as ``dict(zip(users, segment_users(history, users)))`` gives, {grouping: {user: label}}, or a
-        data frame of users, of which each further column is a grouping. The labels are all integers or all texts, and
-        become texts; users without one are in the group ``"(none)"``
-    like : a tool, such as ``"trec_eval"``: ``metrics`` are named as there, and computed as it does; its policies for
-        ties and users hold where the next four arguments are not given, and its ``min_gain``; `explain` names
-        the tools
-    ties : what decides between equal scores: ``expected``, the default (nothing: the mean over all orders of tied
-        items, in closed form), ``input``, ``worst``, ``best`` (by gain), ``id_asc``, ``id_desc``, or ``error``
-    no_truth : users without relevant items, with a list or without: ``skip``, the default, ``zero`` (count as 0),
-        ``nan``, ``error``; ``judged``: 0 for those with rows in the truth (and, under ``no_recs="skip"``, a list), the
-        others are left out; ``listed``: 0 for those with a list, the others are left out
-    no_recs : users with relevant items and an empty list: ``zero``, the default, ``skip``, ``nan``, ``error``
-    duplicates : an item twice in a list: ``error``, the default, ``first`` (later copies are dropped, the gap closed),
-        ``miss`` (later copies keep their rank as misses); in the truth copies are an error, or merged (largest gain)
-    n_threads : threads to use; by default what the machine grants. The result has the same bits for any number.
+    exclude : items that a user has seen, in the forms of ``recs``; they are removed from the lists and the gaps closed
+    user, item, rank, score, gain : names of the columns of data frames
+        Defaults: ``user_id``, ``item_id`` and, if present, ``gain``, and ``rank`` or else ``score``, which order the
+        lists. Without rank and score, lists keep the order of rows; without gains, all gains are 1. `Report.data` says
+        which applied. A warning names an unused column with a name like a rank or a score that implies another order.
+    by : column or columns of data frames to group users by, or labels by user
+        Columns do for data frames what ``groups`` does for arrays. Labels by user are {user: label}, such as
+        ``dict(zip(users, segment_users(history, users)))``, {grouping: {user: label}}, or a data frame of users in
+        which each further column is a grouping. Labels are all integers or all strings, and become strings. Users
+        without a label form the group ``"(none)"``.
+    like : a tool, such as ``"trec_eval"``; `explain` lists the tools
+        ``metrics`` have their names in that tool and are computed as it does. Its ``min_gain`` and its policies for
+        ties and users apply if ``min_gain`` and the next four arguments are not given.
+    ties : order of items with equal scores
+        ``expected`` (default): the mean over all orders, in closed form. ``input``: the given order. ``worst`` and
+        ``best``: by gain. ``id_asc`` and ``id_desc``: by id. ``error``: raise.
+    no_truth : users without relevant items, with a list or without
+        ``skip`` (default): leave the user out. ``zero``: count the user as 0. ``nan``: make the mean NaN. ``error``:
+        raise. ``judged``: 0 for users with rows in the truth (and, under ``no_recs="skip"``, a list), leave out the
+        others. ``listed``: 0 for users with a list, leave out the others.
+    no_recs : users with relevant items and an empty list: ``zero`` (default), ``skip``, ``nan``, ``error``
+    duplicates : an item twice in a list
+        ``error`` (default): raise. ``first``: drop later copies and close the gaps. ``miss``: later copies keep their
+        ranks, as misses. Copies in the truth raise an error under ``error``, else they are merged (largest gain).
+    n_threads : threads to use; default: all that the machine grants. The number does not change the bits.
     progress : called as progress(users done, users)
 
     Returns
@@ -124,9 +135,10 @@ def evaluate(
     Raises
     ------
     InputError, InputTypeError
-        If an argument is wrong; both say what was found, what was wanted, and where: rows and positions counted from 0.
+        If an argument is wrong. Messages say what was found, what was expected, and where; rows and positions count
+        from 0.
     MetricError
-        If a metric or option is unknown; it names the nearest one.
+        If a metric or option is unknown; the message names the nearest one.
 
     Examples
     --------
@@ -168,21 +180,21 @@ def evaluate(
 def evaluate_by_items(
     recs: Any, truth: Any, segments: Any, metrics: str | Iterable[str] | None = None, **options: Any
 ) -> dict[str, Report]:
-    """Evaluate lists once per segment of items, where only the items of that segment count as relevant.
+    """Evaluate lists once per segment of items; only the items of that segment count as relevant.
 
-    Lists stay as they are: a list full of popular items has no hits in the tail. Users without a relevant item in a
-    segment are treated there as ``no_truth`` says.
+    Lists stay as they are: a list full of popular items has no hits in the tail. ``no_truth`` applies in each segment
+    to users without a relevant item there.
 
     Parameters
     ----------
     recs, truth, metrics : as in `evaluate`
-    segments : {item: label}, as from `segment_items`; items that are not in it count in no segment
-    **options : any other argument of `evaluate` but ``progress``; ``ties`` not ``"best"`` or ``"worst"``
+    segments : {item: label}, as from `segment_items`; other items count in no segment
+    **options : any other argument of `evaluate` except ``progress``; ``ties`` must not be ``"best"`` or ``"worst"``
 
     Returns
     -------
     {label: Report}
-        In the order in which labels first stand in ``segments``.
+        In the order in which labels first occur in ``segments``.
 
     Raises
     ------
@@ -199,7 +211,7 @@ def evaluate_by_items(
     if not (isinstance(segments, Mapping) and len(segments)):
         raise InputTypeError(f"segments must be a dict {{item: label}} with items, found {shown(segments)}")
     if not all(map(is_hashable, segments.values())):
-        raise InputTypeError("the labels of segments must be texts or integers")
+        raise InputTypeError("the labels of segments must be strings or integers")
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
         metrics = listed_in_order(metrics, "metrics")
     if isinstance(options.get("k"), Iterator):
@@ -210,14 +222,14 @@ def evaluate_by_items(
     evaluators = {label: Evaluator(metrics, **given) for label in dict.fromkeys(segments.values())}
     first = next(iter(evaluators.values()))
     if (ties := first.settings["ties"]) in ("best", "worst"):
-        raise InputError(f"ties={ties!r} looks at gains, which differ from segment to segment")
+        raise InputError(f"ties={ties!r} orders items by gain, and gains differ from segment to segment")
     columns = Columns(**{name: options[name] for name in Columns._fields if name in options})
     user_ids, groups, user_weight, exclude = map(options.get, OF_USERS)
     about = about_users(columns, user_ids, groups, user_weight)
     prepared = first._prepare(recs, truth, exclude, about)  # noqa: SLF001 - once for all
     for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules
-    # a segment may well have nothing that is relevant: only a truth without rows is warned of
+    # a segment may well have no relevant item: warn only if the whole truth has no rows
     silent = (NO_TRUTH,) if len(prepared.lists.truth_items) else ()
     return {label: evaluator._report(copied=False, silent=silent) for label, evaluator in evaluators.items()}  # noqa: SLF001
 
@@ -249,41 +261,45 @@ def evaluate_scores(
     n_threads: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Report:
-    """Evaluate scored, labelled rows, such as an impression log: everything per user, grouped and over all rows.
+    """Evaluate scored, labelled rows, such as an impression log: per user, grouped and over all rows.
 
     Parameters
     ----------
     labels : array (n,), bool, integers or floats
-        1 for a positive row, 0 for others; or grades, of which ``min_gain`` says from where on a row is positive, and
-        which the graded metrics of lists take as gains; or targets, for mae, mse and rmse. Or, alone, a data frame as
-        in `evaluate`: one row per label, or one per user with columns of lists.
+        1 for a positive row, 0 for others. Or grades: rows with at least ``min_gain`` are positive, and graded metrics
+        of lists use grades as gains. Or targets, for mae, mse and rmse. Or, alone, a data frame as in `evaluate`: one
+        row per label, or one per user with columns of lists.
     scores : array (n,), float32 or float64 (other numbers are converted)
-        Predictions. Infinities are scores like others, NaN is an error, -0.0 equals 0.0.
+        Predictions. Infinities are valid scores, NaN raises an error, -0.0 equals 0.0.
     indptr : integers (n_users + 1,), optional
-        The rows of user u are ``indptr[u]:indptr[u + 1]``. As all arrays it must not be changed while the call runs.
-    metrics : texts such as ``"gauc"``, ``"auc"``, ``"ndcg@10"`` or ``"precision(threshold=0.5)"``
-        By default auc, gauc, average_precision, log_loss, calibration and ndcg@10; without users those that need none,
-        and with ``sample_weight`` no ndcg, which takes none. Metrics of lists rank each user's rows by their scores.
-    k : cut-offs for the metrics of lists that have none of their own
-    user_ids : with ``indptr`` one label per user; without it one key per row, rows in any order, or a tuple of several
-        such arrays where a user is a combination of keys. Without both, only metrics over all rows can be had.
+        The rows of user u are ``indptr[u]:indptr[u + 1]``. Do not change this or other arrays during the call.
+    metrics : strings such as ``"gauc"``, ``"auc"``, ``"ndcg@10"`` or ``"precision(threshold=0.5)"``
+        Default: auc, gauc, average_precision, log_loss, calibration and ndcg@10; without users, those of them that need
+        none; with ``sample_weight``, without ndcg, which takes none. Metrics of lists rank the rows of each user by
+        score.
+    k : cut-offs for the metrics of lists without a cut-off of their own
+    user_ids : with ``indptr`` one label per user; without it one key per row, rows in any order
+        A tuple of several such arrays makes each combination of keys a user. Without ``indptr`` and ``user_ids``, only
+        metrics over all rows are available.
     item_ids : array (n,), for ``ties='id_asc'`` and ``'id_desc'``
     sample_weight : array (n,), weights of rows, finite and not negative; metrics of lists take none
-    per_user : keep the value of every user, float64, NaN where a user has none
-    groups, user_weight : as in `evaluate`; where ``user_ids`` are keys of rows, one entry per row that agrees within a
-        user. A user's weight multiplies the weights of the user's rows, and the weight in gauc.
-    user, item, label, score, by : names of the columns of a data frame, ``user`` one or several that make a user
-        together; by default ``label``, ``score`` and, where there is such, ``user_id``. ``sample_weight`` and
-        ``user_weight`` are then names of columns too. ``by`` may also hold labels by user, as in `evaluate`.
+    per_user : keep the value of every user, as float64, NaN for users without one
+    groups, user_weight : as in `evaluate`; if ``user_ids`` are keys of rows, one entry per row, equal for all rows of a
+        user. The weight of a user multiplies the weights of the user's rows, and the weight in gauc.
+    user, item, label, score, by : names of the columns of a data frame
+        Several names in ``user`` make a user together. Defaults: ``label``, ``score`` and, if present, ``user_id``.
+        With a data frame, ``sample_weight`` and ``user_weight`` are names of columns, too. ``by`` may also be labels by
+        user, as in `evaluate`.
     min_gain : the label from which a row is positive
     n_items : size of the catalogue, for the metrics of lists that need it
     like : as in `evaluate`
-    ties : order of rows with equal scores in the metrics of lists: ``expected``, the default (the mean over all orders,
-        in closed form), ``input``, ``worst``, ``best``, ``id_asc``, ``id_desc``, or ``error``. Curve metrics (auc,
-        gauc, average_precision, ks) take equal scores as one threshold, whatever it says.
-    no_truth : users without a positive row, in the metrics of lists: ``skip``, the default, ``zero``, ``nan``,
-        ``error``, or ``judged`` and ``listed``: 0 for those with rows, left out without
-    one_class : users with one class only, in gauc: ``drop``, ``half``, ``zero``, ``nan``, ``error``
+    ties : order of rows with equal scores in the metrics of lists
+        ``expected`` (default), ``input``, ``worst``, ``best``, ``id_asc``, ``id_desc`` or ``error``, as in `evaluate`.
+        Curve metrics (auc, gauc, average_precision, ks) always treat equal scores as one threshold.
+    no_truth : users without a positive row, in the metrics of lists
+        ``skip`` (default), ``zero``, ``nan`` or ``error``, as in `evaluate`. ``judged`` and ``listed``: 0 for users
+        with rows, leave out users without.
+    one_class : users with one class only, in gauc: ``drop`` (default), ``half``, ``zero``, ``nan``, ``error``
     n_threads, progress : as in `evaluate`
 
     Returns
@@ -293,9 +309,10 @@ def evaluate_scores(
     Raises
     ------
     InputError, InputTypeError
-        If an argument is wrong; both say what was found, what was wanted, and where: rows and positions counted from 0.
+        If an argument is wrong. Messages say what was found, what was expected, and where; rows and positions count
+        from 0.
     MetricError
-        If a metric or option is unknown, or a metric cannot be had from these arguments.
+        If a metric or option is unknown, or a metric cannot be computed from these arguments.
 
     Examples
     --------
@@ -351,9 +368,9 @@ def gauc(
     sample_weight: Any = None,
     n_threads: int | None = None,
 ) -> float:
-    """Grouped AUC: the weighted mean of the AUCs of users, as a float; see the metric `gauc` for the arguments.
+    """Return the grouped AUC as a float: the weighted mean of the AUCs of users. The metric `gauc` has the arguments.
 
-    `evaluate_scores` gives the same with its standard error, every user's AUC and the counts of users left out.
+    `evaluate_scores` gives the same value with its standard error, the AUC of each user and counts of users left out.
 
     Examples
     --------
@@ -368,7 +385,7 @@ def gauc(
 
 
 def _over_rows(metric: str, targets: Any, predictions: Any, **options: Any) -> float:
-    """A metric of targets and predictions, which errors call so."""
+    """Return a metric of targets and predictions; errors use these names."""
     try:
         return evaluate_scores(targets, predictions, metrics=metric, **options)[metric]
     except FastrecError as error:
@@ -377,7 +394,7 @@ def _over_rows(metric: str, targets: Any, predictions: Any, **options: Any) -> f
 
 
 def mae(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
-    """Mean absolute error over all rows, as a float; see the metric `mae`.
+    """Return the mean absolute error over all rows; see the metric `mae`.
 
     >>> fastrec.mae([4.0, 2.0], [3.5, 3.0])
     0.75
@@ -386,7 +403,7 @@ def mae(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads:
 
 
 def mse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
-    """Mean squared error over all rows, as a float; see the metric `mse`.
+    """Return the mean squared error over all rows; see the metric `mse`.
 
     >>> fastrec.mse([4.0, 2.0], [3.5, 3.0])
     0.625
@@ -395,7 +412,7 @@ def mse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads:
 
 
 def rmse(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:
-    """Root of the mean squared error over all rows, as a float; see the metric `rmse`.
+    """Return the root mean squared error over all rows; see the metric `rmse`.
 
     >>> round(fastrec.rmse([4.0, 2.0], [3.5, 3.0]), 12)
     0.790569415042

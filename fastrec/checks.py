@@ -1,4 +1,4 @@
-"""Checks of arguments, and of documents that were read from bytes."""
+"""Checks of arguments, and of the form of documents read from bytes."""
 
 from __future__ import annotations
 
@@ -44,45 +44,45 @@ __all__ = [
 ]
 
 
-MAX_NAME_LENGTH = 200  # of which the nearest known one is looked for
-MAX_NAMES = 12  # that a message lists
+MAX_NAME_LENGTH = 200  # longer names get no suggestion
+MAX_NAMES = 12  # listed in a message
 USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label"))
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """An error if the value of an argument is none of the texts that it may be."""
+    """Raise unless the value of an argument is one of its choices."""
     if not isinstance(value, str) or value not in choices:
         raise InputError(f"{name} must be one of {', '.join(choices)}; found {shown(value)}")
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """True or False, of Python or of NumPy: a text such as "no" would count as true."""
+    """Return a bool of Python or NumPy as a bool; raise for others: a string such as "no" would count as true."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise InputTypeError(f"{name} must be True or False, found {shown(value)}")
 
 
 def check_level(level: Any) -> float:
-    """The level of an interval."""
+    """Return the level of an interval; raise unless 0 < level < 1."""
     if not isinstance(level, numbers.Real) or not 0 < level < 1:  # type: ignore[operator] # nor True or False
-        raise InputError(f"level must lie between 0 and 1, both excluded, not {shown(level)}")
+        raise InputError(f"level must lie between 0 and 1, both excluded, found {shown(level)}")
     return float(level)
 
 
 def check_path(name: str, path: Any) -> str:
-    """The text of a path, which may be an `os.PathLike`, of something that may be there or not."""
+    """Return the path as a string. The file need not exist."""
     if not isinstance(path, str | os.PathLike) or not isinstance(found := os.fspath(path), str):
-        raise InputTypeError(f"{name} must be a path, a text or an os.PathLike, found {shown(path)}")
+        raise InputTypeError(f"{name} must be a path, a string or an os.PathLike, found {shown(path)}")
     try:
         if os.fsencode(found) and "\0" not in found:
             return found
     except UnicodeEncodeError:  # an unpaired surrogate
         pass
-    raise InputError(f"{name} must be a name that a file can have, found {shown(found)}")
+    raise InputError(f"{name} must be a valid file name, found {shown(found)}")
 
 
 def check_there(path: str) -> None:
-    """An error of ours if a path leads to nothing; whatever else keeps it from being found is said by the system."""
+    """Raise `MissingFileError` if a path does not exist; other errors of the system pass through."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -90,35 +90,35 @@ def check_there(path: str) -> None:
 
 
 def check_file(name: str, path: Any) -> str:
-    """The text of a path that is not that of a folder."""
+    """Return the path as a string; raise if it is a folder."""
     found = check_path(name, path)
     if os.path.isdir(found):
-        raise InputError(f"{found}: is a folder; a file name is wanted")
+        raise InputError(f"{found}: is a folder; expected a file name")
     return found
 
 
 def refuse_path(name: str, value: Any) -> None:
-    """An error if a path is given where data are wanted."""
+    """Raise if an argument for data is a path."""
     if isinstance(value, str | os.PathLike):
         kind = type(value).__name__
         raise InputTypeError(f"{name} must be data, found a {kind}, {shown(value)}: fastrec.evaluate_files reads files")
 
 
 def check_progress(progress: Any) -> None:
-    """An error if nothing that can be called is to be told of progress."""
+    """Raise unless `progress` is None or callable."""
     if progress is not None and not callable(progress):
-        raise InputTypeError(f"progress must be called as progress(done, total), found {shown(progress)}")
+        raise InputTypeError(f"progress must be callable as progress(done, total), found {shown(progress)}")
 
 
 def check_text(name: str, value: Any) -> str:
-    """A text, or an error."""
+    """Return a string; raise for anything else."""
     if isinstance(value, str):
         return value
-    raise InputTypeError(f"{name} must be a text, found {shown(value)}")
+    raise InputTypeError(f"{name} must be a string, found {shown(value)}")
 
 
 def listed(values: Iterable[Any], name: str) -> list[Any]:
-    """The values one by one; an error of ours where something only looks as if it could be read so."""
+    """Return the values as a list; raise `InputTypeError` for objects that only seem iterable."""
     try:
         return list(values)
     except TypeError as error:
@@ -126,17 +126,19 @@ def listed(values: Iterable[Any], name: str) -> list[Any]:
 
 
 def listed_in_order(values: Iterable[Any], name: str) -> list[Any]:
-    """The values one by one, in the order given: a set has none, and what a mapping says of its keys would be lost."""
+    """Return the values as a list, in the given order; raise for a set, which has none, and for a dict.
+
+    A list of the keys of a dict would lose its values.
+    """
     if isinstance(values, (Mapping, set, frozenset)):
         raise InputTypeError(
-            f"{name} must be a list, found a {type(values).__name__}; a cut-off of its own stands in the text of a "
-            "metric: write 'ndcg@5'"
+            f"{name} must be a list, found a {type(values).__name__}; to give a metric its own cut-off, write 'ndcg@5'"
         )
     return listed(values, name)
 
 
 def some_names(names: Sequence[str], how_to_list: str = "") -> str:
-    """Names for a message: all if they are few, else the first, their number, and how to see the others."""
+    """Return names for a message: all if they are few, else the first, their number, and how to list the others."""
     if len(names) <= MAX_NAMES:
         return ", ".join(names)
     rest = f"{len(names)} in all{': ' + how_to_list if how_to_list else ''}"
@@ -144,12 +146,12 @@ def some_names(names: Sequence[str], how_to_list: str = "") -> str:
 
 
 def with_article(name: str) -> str:
-    """A noun after "a" or "an"."""
+    """Return a noun with "a" or "an" before it."""
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def whole_number(value: Any) -> int | None:
-    """The value as an int if it is a whole number of any library; None for anything else, True and False too."""
+    """Return the value as an int if it is an integer of any library; None for anything else, also for a bool."""
     if isinstance(value, bool):
         return None
     try:
@@ -159,17 +161,17 @@ def whole_number(value: Any) -> int | None:
 
 
 def is_whole(kind: type) -> bool:
-    """Whether a type is one of whole numbers: bool and NumPy's timedelta64 only derive from such."""
+    """Return whether a type is an integer type; bool and NumPy's timedelta64 derive from one but are none."""
     return issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.timedelta64)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a whole or floating number, of Python or NumPy; see `is_whole`."""
+    """Return whether a value is an integer or a float, of Python or NumPy; see `is_whole`."""
     return is_whole(type(value)) or isinstance(value, float | np.floating)
 
 
 def near_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like one that was given; None of a name that is far too long to be one."""
+    """Return the known name that is most similar to `name`; None if none is, or if `name` is far too long."""
     import difflib  # only errors need it
 
     if len(name) > MAX_NAME_LENGTH:  # comparing takes seconds for 10^5 characters
@@ -178,11 +180,11 @@ def near_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def suggest_name(name: str, found: Sequence[Any]) -> str:
-    """What to add to an error about a column that is not there: the nearest name, and the names there are."""
+    """Return what to add to an error about a missing column: the nearest name, and the existing names."""
     if not found:
         return "; it has no columns"
 
-    # one usual column is no misspelling of another
+    # a usual column is not a misspelling of another
     taken = USUAL_COLUMNS if name in USUAL_COLUMNS else frozenset()
     lowered = {str(other).lower(): other for other in found if str(other) not in taken}
     near = near_name(name, lowered)
@@ -191,7 +193,7 @@ def suggest_name(name: str, found: Sequence[Any]) -> str:
     return f"{hint}; its columns are {shown}"
 
 
-# The form of a document: declared as data, checked whole before any of it is used
+# The form of a document: declared as data, and checked in full before any of it is used
 
 MAX_COUNT = 2**63 - 1  # of users or rows, which are kept as int64
 
@@ -205,33 +207,33 @@ class Rule:
 
 
 class MaybeNone:
-    """A form, or null."""
+    """A form that may also be null."""
 
     def __init__(self, form: Any) -> None:
         self.form = form
 
 
 COUNT = Rule(
-    "a whole number from 0 to 2^63 - 1", lambda value: (whole_number(value) is not None) and 0 <= value <= MAX_COUNT
+    "an integer from 0 to 2^63 - 1", lambda value: (whole_number(value) is not None) and 0 <= value <= MAX_COUNT
 )
 LABEL = Rule("a string or an integer", lambda value: isinstance(value, str) or whole_number(value) is not None)
-INFINITIES = ("Infinity", "-Infinity")  # as JSON has them
+INFINITIES = ("Infinity", "-Infinity")  # in JSON
 
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, float):
         return True
-    return whole_number(value) is not None and abs(value) < 2**1024  # a float can have it
+    return whole_number(value) is not None and abs(value) < 2**1024  # fits in a float
 
 
 def one_of(choices: Iterable[str]) -> Rule:
-    """The rule that a value is one of these texts."""
+    """Return the rule that a value is one of these strings."""
     known = list(choices)
     return Rule(f"one of {', '.join(known)}", lambda value: isinstance(value, str) and value in known)
 
 
 NUMBER = Rule(
-    "a number, null for NaN, or an infinity as text",
+    "a number, null for NaN, or an infinity as a string",
     lambda value: value is None or (value in INFINITIES if isinstance(value, str) else _is_number(value)),
 )
 SHARE = Rule(
@@ -239,18 +241,18 @@ SHARE = Rule(
     lambda value: value is None or (_is_number(value) and (0 <= value <= 1 or math.isnan(value))),
 )
 SETTING = Rule(
-    "a number, a text, true, false or null",
+    "a number, a string, true, false or null",
     lambda value: value is None or isinstance(value, bool | str) or _is_number(value),
 )
 TYPES = {str: "a string", bool: "true or false", list: "a list", dict: "an object"}
 
 
 def check_form(value: Any, form: Any, where: str) -> None:
-    """Raise InputError if a value is not of a form.
+    """Raise InputError if a value does not have a form.
 
-    A form is a type, a `Rule`, `MaybeNone`, `[form]` for a list of such, `(form, form)` for a list of these, `{str:
-    form}` for an object of any names, or `{"name": form}` for an object with these; a name that ends in "?" may lack.
-    With both, `str` is the form of the names that are not listed.
+    A form is a type, a `Rule`, a `MaybeNone`, `[form]` for a list of any length, `(form, form)` for a list of this
+    length, `{str: form}` for an object with any names, or `{"name": form}` for an object with these names. A name that
+    ends in "?" is optional. In an object with both, `str` is the form of the unlisted names.
     """
     if isinstance(form, MaybeNone):
         if value is not None:

@@ -1,9 +1,8 @@
-"""A made-up shop to try fastrec on: what its users took, and what two recommenders would have shown them.
+"""A made-up shop to try fastrec on: items that its users took, and lists of two recommenders.
 
-Few items draw most of the interest, few users do most of the clicking, and every user has a taste. One
-recommender knows only what is popular; the other knows the tastes, the better the longer a user's history,
-and nothing about a user without one. What the users took after the histories ended is the truth, graded from
-1 to 5.
+Few items draw most of the interest, few users make most of the clicks, and every user has a taste. One
+recommender knows only popularity. The other knows the tastes, better for users with a longer history, and nothing
+about a user without one. The truth is the items that users took after their histories ended, graded from 1 to 5.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ N_FACTORS = 12
 LIST_LENGTH = 50
 MAX_ITEMS_TAKEN = 200
 HELD_OUT = 0.2
-USERS_PER_BLOCK = 1000
+USERS_PER_CHUNK = 1000
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class _Shop:
-    """What stays the same from user to user. Items are known by position; `item_ids` holds their ids."""
+    """The items, the same for all users. Code refers to items by position; `item_ids` holds their ids."""
 
     item_ids: Array  # int64 (n_items,)
     appeal: Array  # float32 (n_items,): logarithm of the popularity everyone agrees on
@@ -46,7 +45,7 @@ class _Shop:
 
 
 class _Shoppers(NamedTuple):
-    """A block of users: their tastes, the items they took, and which of these before and after the cut."""
+    """A chunk of users: their tastes, the items they took, and which of these before and after the cut."""
 
     tastes: Array  # float32 (n_users, n_factors)
     taken: Array  # int16 (n_users, MAX_ITEMS_TAKEN): positions of items
@@ -55,25 +54,25 @@ class _Shoppers(NamedTuple):
 
 
 def write_demo(folder: str | os.PathLike[str], *, n_users: int = 20_000, seed: int = 0) -> dict[str, str]:
-    """Write truth.parquet and one Parquet file of lists per recommender; their paths by name.
+    """Write truth.parquet and one Parquet file of lists per recommender; return {name: path}.
 
     The truth has the columns user_id, item_id, gain and segment, the lists user_id, item_id, rank and score.
     The same arguments give the same rows.
     """
     if n_users < 1:
-        raise InputError(f"at least one user is wanted, not {n_users}")
+        raise InputError(f"expected at least one user, found {n_users}")
     require("pyarrow", "cli", what="the demo")
     rng = np.random.default_rng(seed)
     shop = _make_shop(rng)
-    blocks = [
-        _make_users(rng, shop, min(USERS_PER_BLOCK, n_users - start)) for start in range(0, n_users, USERS_PER_BLOCK)
+    chunks = [
+        _make_users(rng, shop, min(USERS_PER_CHUNK, n_users - start)) for start in range(0, n_users, USERS_PER_CHUNK)
     ]
     popularity = np.zeros(N_ITEMS, dtype=np.int64)
-    for users in blocks:
+    for users in chunks:
         popularity += np.bincount(users.taken[users.before], minlength=N_ITEMS)
     parts: dict[str, list[dict[str, Array]]] = {name: [] for name in ("truth", *RECOMMENDERS)}
-    for number, users in enumerate(blocks):
-        first = number * USERS_PER_BLOCK + 1
+    for number, users in enumerate(chunks):
+        first = number * USERS_PER_CHUNK + 1
         affinity = users.tastes @ shop.factors.T
         parts["truth"].append(_truth(rng, shop, users, affinity, first))
         parts["popularity"].append(_popular_lists(shop, users, popularity, first))
@@ -86,7 +85,7 @@ def write_demo(folder: str | os.PathLike[str], *, n_users: int = 20_000, seed: i
 
 
 def evaluate_demo(paths: dict[str, str], *, n_threads: int | None = None) -> dict[str, Report]:
-    """The report of each recommender, by segment."""
+    """Return the report of each recommender, grouped by segment."""
     reports = {}
     for name in RECOMMENDERS:
         files = {"recs": paths[name], "truth": paths["truth"]}
@@ -106,10 +105,10 @@ def _make_shop(rng: np.random.Generator) -> _Shop:
 
 
 def _make_users(rng: np.random.Generator, shop: _Shop, n_users: int) -> _Shoppers:
-    """Each user takes items with a probability that grows with their appeal and with the user's taste."""
+    """Make users who take items with a probability that grows with the appeal of an item and with their taste."""
     tastes = rng.standard_normal((n_users, N_FACTORS), dtype=np.float32) * np.float32(1.3 / N_FACTORS**0.5)
     utility = shop.appeal + tastes @ shop.factors.T
-    # The largest of utility + Gumbel noise are a sample without replacement, with probabilities exp(utility).
+    # The largest values of utility + Gumbel noise are a sample without replacement, with probabilities ~ exp(utility).
     noise = np.maximum(rng.standard_exponential(utility.shape, dtype=np.float32), np.float32(1e-30))
     utility -= np.log(noise)
     taken = _largest(utility, MAX_ITEMS_TAKEN).astype(np.int16)
@@ -120,7 +119,7 @@ def _make_users(rng: np.random.Generator, shop: _Shop, n_users: int) -> _Shopper
 
 
 def _history(users: _Shoppers) -> Array:
-    """What was taken before the cut: bool (n_users, n_items)."""
+    """Return which items users took before the cut: bool (n_users, n_items)."""
     history = np.zeros((len(users.taken), N_ITEMS), dtype=bool)
     rows, places = np.nonzero(users.before)
     history[rows, users.taken[rows, places]] = True
@@ -128,7 +127,7 @@ def _history(users: _Shoppers) -> Array:
 
 
 def _largest(scores: Array, n: int) -> Array:
-    """Positions of the n largest of each row, in descending order."""
+    """Return the positions of the n largest values of each row, in descending order."""
     n = min(n, scores.shape[1])
     top = np.argpartition(scores, -n, axis=1)[:, -n:]
     order = np.argsort(-np.take_along_axis(scores, top, axis=1), axis=1)
@@ -152,7 +151,7 @@ def _truth(
 
 
 def _popular_lists(shop: _Shop, users: _Shoppers, popularity: Array, first_user: int) -> dict[str, Array]:
-    """The same order for everyone, without what a user has already."""
+    """Return lists by popularity, without the items that a user already has."""
     order = np.argsort(-popularity, kind="stable")[: LIST_LENGTH + MAX_ITEMS_TAKEN]
     is_new = ~_history(users)[:, order]
     rows, places = np.nonzero(is_new & (np.cumsum(is_new, axis=1) <= LIST_LENGTH))
@@ -163,7 +162,7 @@ def _popular_lists(shop: _Shop, users: _Shoppers, popularity: Array, first_user:
 def _neighbour_lists(
     rng: np.random.Generator, shop: _Shop, users: _Shoppers, affinity: Array, first_user: int
 ) -> dict[str, Array]:
-    """By taste and popularity, with an error that shrinks as the history grows; no list without a history."""
+    """Return lists by taste and popularity, with an error that shrinks as the history grows; none without a history."""
     n_history = users.before.sum(axis=1)
     error = (4.0 / np.sqrt(1 + n_history)).astype(np.float32)
     scores = shop.appeal + affinity + error[:, None] * rng.standard_normal(affinity.shape, dtype=np.float32)
@@ -174,7 +173,7 @@ def _neighbour_lists(
 
 
 def _list_columns(shop: _Shop, rows: Array, items: Array, scores: Array, first_user: int) -> dict[str, Array]:
-    """Columns of lists whose rows are grouped by user and in rank order."""
+    """Return the columns of lists; rows must be grouped by user and in rank order."""
     starts = np.searchsorted(rows, rows, side="left")
     return {
         "user_id": first_user + rows,

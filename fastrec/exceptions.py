@@ -1,7 +1,7 @@
-"""Every error that fastrec raises on purpose.
+"""The errors and warnings of fastrec.
 
-Each is a `FastrecError` and also the built-in error it is a kind of, so callers may catch either.
-A message says what was found, what was wanted and where.
+Each error is a `FastrecError` and also a built-in error such as ValueError, so callers may catch either.
+A message says what was found, what was expected, and where.
 """
 
 from __future__ import annotations
@@ -11,45 +11,45 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-LONGEST = 1000  # signs of a message: what was found may be as long as the caller likes
-MAX_VALUE_LENGTH = 400  # of which a value that was given
+LONGEST = 1000  # characters of a message, which may quote values of any length
+MAX_VALUE_LENGTH = 400  # characters of a quoted value
 
 
 class FastrecError(Exception):
-    """Any error that fastrec raises on purpose. Its message is one line, the middle left out of a very long one."""
+    """Base class of the errors of fastrec. The message is one line; a very long one lacks its middle."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(cut_line(message))
 
 
 class InputError(FastrecError, ValueError):
-    """An argument or a file has the right type and a value that cannot be used."""
+    """An argument or a file of the right type with an unusable value."""
 
 
 class InputTypeError(FastrecError, TypeError):
-    """An argument is of a type that cannot be used."""
+    """An argument of an unusable type."""
 
 
 class MetricError(InputError):
-    """A metric text has an unknown name or option; the message names the nearest known one."""
+    """An unknown or unusable metric or option; the message names the nearest known one."""
 
 
 class MissingFileError(InputError, FileNotFoundError):
-    """A path that is to be read leads to no file."""
+    """A path to read that does not exist."""
 
-    # OSError prints a number of the system before its message, if it has one
+    # OSError prints a system error number before its message, if it has one
     __str__ = Exception.__str__
 
 
 class MetricNotFoundError(MetricError, KeyError):
-    """A report was asked for a metric that it does not hold."""
+    """A metric that a report does not have."""
 
     # KeyError prints the repr of its message, in quotes: right for a key, wrong for a sentence.
     __str__ = Exception.__str__
 
 
 class FastrecWarning(UserWarning):
-    """A result is right but probably not what was meant."""
+    """A correct result that is probably not what the caller meant."""
 
 
 def warn(lines: Iterable[str]) -> None:
@@ -62,39 +62,39 @@ def warn(lines: Iterable[str]) -> None:
 
 
 class MissingExtraError(FastrecError, ImportError):
-    """A feature needs an optional package that is not installed."""
+    """A feature that needs an optional package, which is not installed."""
 
 
 def one_line(text: str) -> str:
-    """Line ends become spaces, and what a terminal would obey is shown instead."""
+    """Return a text as one line: line breaks become spaces, control characters are escaped."""
     return shown_characters(" ".join(line.strip() for line in text.splitlines()))
 
 
 def cut_line(text: str) -> str:
-    """A text as a line of at most `LONGEST` signs, the middle left out of a longer one."""
+    """Return a text as one line of at most `LONGEST` characters; a longer one loses its middle."""
     line = one_line(text)
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 300]} … {line[-297:]}"
 
 
 def shown_characters(text: str) -> str:
-    """What a terminal would obey, but for line ends, is shown instead."""
+    """Escape unprintable characters, which a terminal might obey, except line breaks."""
     return "".join(
         character if character.isprintable() or character == "\n" else repr(character)[1:-1] for character in text
     )
 
 
 def shown(value: Any) -> str:
-    """A value that a caller gave, for a message: its repr, the middle left out of a long one; its type if it has none.
+    """Return a value for a message: its repr, a long one without its middle; its type if repr fails.
 
-    Python itself refuses to write whole numbers of more than 4,300 digits.
+    Python itself refuses to write integers of more than 4,300 digits.
     """
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001 - of somebody else's class
+    except Exception:  # noqa: BLE001 - repr of a foreign class
         return f"a value of type {type(value).__name__} that cannot be shown"
     return cut_value(text)
 
 
 def cut_value(text: str) -> str:
-    """A text that a caller gave, the middle left out of a long one."""
+    """Return the text of a value, a long one without its middle."""
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 100]} … {text[-97:]}"

@@ -1,4 +1,4 @@
-"""Kernels compiled before the first call needs them."""
+"""Compilation of kernels before the first call needs them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = ["warmup"]
 def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = None) -> None:
     """Compile kernels now, into the disk cache if there is one.
 
-    For images that are built once and started often, and before a fork: `fastrec warmup` in the shell, or
-    `fastrec.warmup()`. It takes some 40 seconds of a processor the first time. Without it a process interprets small
-    inputs at first, which gives the same bits, and compiles when there is enough work.
+    Call it (in the shell: `fastrec warmup`) in images that are built once and started often, and before a fork. The
+    first time takes about 40 seconds of processor time. Without it, a process first interprets small inputs, which
+    gives the same bits, and compiles when there is enough work.
 
     Parameters
     ----------
-    what : "lists" for recommended lists, "scores" for scored rows, or "all": these and what sorts frames and files
+    what : "lists" for recommended lists, "scores" for scored rows, or "all": both and what sorts frames and files
     progress : called as `progress(done, total)` before the first kernel and after each
     """
     check_choice("what", what, list(_WARMUPS))
@@ -47,7 +47,7 @@ def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = No
 
 
 def _warm_up_lists() -> list[Callable[[], Any]]:
-    """Calls that compile the kernels of lists: one takes ids of either width, those that put lists right one each."""
+    """Return calls that compile the kernels of lists, with and without repairs, for ids of either width."""
     items, indptr = np.arange(4096 * 100) % 100, np.arange(4097) * 100
     narrow = items.astype(np.int32)
     plain, graded = (narrow, indptr), (narrow, indptr, np.full(len(items), 2.0))
@@ -60,7 +60,7 @@ def _warm_up_lists() -> list[Callable[[], Any]]:
 
 
 def _warm_up_scores() -> list[Callable[[], Any]]:
-    """Calls that compile the kernels of scored rows, of either width."""
+    """Return calls that compile the kernels of scored rows, for scores of either width."""
     rows, indptr = np.arange(4096 * 100) % 100, np.arange(4097) * 100
     tasks: list[Callable[[], Any]] = []
     for dtype in (np.float32, np.float64):
@@ -71,12 +71,12 @@ def _warm_up_scores() -> list[Callable[[], Any]]:
 
 
 def _warm_up_grouping() -> list[Callable[[], Any]]:
-    """Calls that compile what puts the rows of users together."""
+    """Return calls that compile the kernels that group rows by user."""
     return [_group_everything]
 
 
 def _group_everything() -> None:
-    """Group rows of dense keys and of others, ids and ranks of either width."""
+    """Group rows with dense and sparse keys, with ids and ranks of either width."""
     rows = np.arange(1 << 16)
     users, ranks = rows % 512, rows // 512
     narrow = users.astype(np.int32)

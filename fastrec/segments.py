@@ -17,7 +17,7 @@ __all__ = ["segment_items", "segment_users", "split_truth"]
 
 Array = np.ndarray[Any, Any]
 NO_HISTORY = "none"
-ROUNDING = 1e-12  # of a share of interactions
+ROUNDING = 1e-12  # tolerance of a share of interactions
 
 
 def segment_users(
@@ -27,27 +27,27 @@ def segment_users(
     names: Sequence[str] = ("light", "medium", "heavy"),
     shares: Sequence[float] = (1 / 3, 2 / 3),
 ) -> Array:
-    """Users by how much they did before: a label per user, for ``groups=``.
+    """Return a label per user by the length of the user's history, for ``groups=``.
 
-    Users with a history are put in the order of its length; the first third of them is light, the next medium, the
-    last heavy. Users with equally many rows are in the same segment, the lower one.
+    Users with a history are sorted by its length: the first third is light, the next medium, the last heavy. Users with
+    equally many rows are in the same segment, the lower one.
 
     Parameters
     ----------
-    history : array (n_rows,), the user of each past interaction; integers or texts
+    history : array (n_rows,), the user of each past interaction; integers or strings
     user_ids : array (n_users,), the users to label, as in `evaluate`
-    names : of the segments, from few rows to many
-    shares : of the users with a history, where the next segment begins; ascending, one less than names
+    names : names of the segments, from few rows to many
+    shares : shares of the users with a history at which the next segment begins; ascending, one less than names
 
     Returns
     -------
-    array of texts (n_users,)
+    array of strings (n_users,)
         ``"none"`` for users without a history.
 
     Raises
     ------
     InputError, InputTypeError
-        If ids are of two types, or names and shares do not fit.
+        If ids are of two types, or names and shares do not match.
 
     Examples
     --------
@@ -73,22 +73,22 @@ def segment_users(
 def segment_items(
     history: Any, *, names: Sequence[str] = ("head", "mid", "tail"), shares: Sequence[float] = (0.5, 0.8)
 ) -> dict[Any, str]:
-    """Items by popularity: {item: label}, most popular first, for `fastrec.evaluate_by_items`.
+    """Return {item: label} by popularity, most popular first, for `fastrec.evaluate_by_items`.
 
-    Items are put in the order of their number of interactions, most first. The head are those that the first half of
-    all interactions falls on, the mid those of the next 30 %, the tail the rest. Items with equally many interactions
-    are in the same segment, the more popular one.
+    Items are sorted by number of interactions, most first. The head is the items with the first half of all
+    interactions, the mid those with the next 30 %, the tail the rest. Items with equally many interactions are in the
+    same segment, the more popular one.
 
     Parameters
     ----------
-    history : array (n_rows,), the item of each past interaction; integers or texts
-    names : of the segments, from popular to rare
-    shares : of the interactions, where the next segment begins; ascending, one less than names
+    history : array (n_rows,), the item of each past interaction; integers or strings
+    names : names of the segments, from popular to rare
+    shares : shares of the interactions at which the next segment begins; ascending, one less than names
 
     Raises
     ------
     InputError, InputTypeError
-        If ids are no integers or texts, or names and shares do not fit.
+        If ids are neither integers nor strings, or names and shares do not match.
 
     Examples
     --------
@@ -106,13 +106,13 @@ def segment_items(
 
 
 def split_truth(prepared: Prepared, segments: Mapping[Any, str]) -> Iterator[Prepared]:
-    """The same lists with the truth of each segment of items, in the order in which labels first stand there."""
+    """Yield the lists with the truth of each segment of items, in the order in which labels first occur."""
     codes = _segment_of(prepared.lists.truth_items, prepared.names, segments)
     yield from (_only(prepared, codes == code) for code in range(len(set(segments.values()))))
 
 
 def _ids(values: Any, name: str) -> Array:
-    """A 1-D array of integers or texts."""
+    """Return ids as a 1-D array of integers or strings."""
     if isinstance(values, str | Mapping):
         raise InputTypeError(f"{name} must be an array of ids, one per row, found a {type(values).__name__}")
     ids = check_ids(values, name)
@@ -122,7 +122,7 @@ def _ids(values: Any, name: str) -> Array:
 def _kind(ids: Array) -> str:
     if ids.dtype.kind in "iu":
         return "integers"
-    return "bytes" if isinstance(ids[0], bytes) else "texts"
+    return "bytes" if isinstance(ids[0], bytes) else "strings"
 
 
 def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
@@ -131,7 +131,7 @@ def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
         isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(one, kind) for one in given)
         for given, kind in kinds
     ):
-        raise InputTypeError(f"names must be texts and shares numbers, found {shown(names)} and {shown(shares)}")
+        raise InputTypeError(f"names must be strings and shares numbers, found {shown(names)} and {shown(shares)}")
     if len(shares) != len(names) - 1 or len(set(names)) != len(names):
         raise InputError(
             f"names must differ and be one more than shares; found {shown(list(names))} and {shown(list(shares))}"
@@ -142,12 +142,12 @@ def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
 
 
 def _segment_of(items: Array, names: Names, segments: Mapping[Any, str]) -> Array:
-    """For each item of the truth the place of its label; -1 for items in no segment."""
+    """Return for each item of the truth the position of its label; -1 for items in no segment."""
     place = {label: at for at, label in enumerate(dict.fromkeys(segments.values()))}
     are_strings = {isinstance(item, str) for item in segments}
     if len(items) and are_strings != {names.strings is not None}:
         raise InputTypeError(
-            f"items of segments must be {'integers' if names.strings is None else 'texts'}, as those of the truth are"
+            f"items of segments must be {'integers' if names.strings is None else 'strings'}, like those of the truth"
         )
     distinct, own = np.unique(items, return_inverse=True)
     spelled = distinct.tolist() if names.strings is None else [names.strings[code] for code in distinct.tolist()]
@@ -157,13 +157,13 @@ def _segment_of(items: Array, names: Names, segments: Mapping[Any, str]) -> Arra
 
 
 def _only(prepared: Prepared, wanted: Array) -> Prepared:
-    """The same lists with a part of the truth."""
+    """Return the lists with a part of the truth."""
     lists = prepared.lists
     before = np.concatenate([[0], np.cumsum(wanted)])
-    held = lists._replace(
+    selected = lists._replace(
         truth_items=lists.truth_items[wanted],
         truth_indptr=before[lists.truth_indptr],
         gains=None if lists.gains is None else lists.gains[wanted],
     )
-    with_gains = len(held.truth_items) if prepared.counts["truth_rows_with_gains"] else 0
-    return prepared._replace(lists=held, counts=prepared.counts | {"truth_rows_with_gains": with_gains})
+    with_gains = len(selected.truth_items) if prepared.counts["truth_rows_with_gains"] else 0
+    return prepared._replace(lists=selected, counts=prepared.counts | {"truth_rows_with_gains": with_gains})

@@ -535,7 +535,7 @@ def test_several_user_columns_make_a_user(logs):
     assert lines == ['"user_id","position","gauc"', "1,1,1", "1,2,1", "2,1,1", "2,2,0", "3,1,"]
     result = run("evaluate", "log.csv", "-m", "gauc", "--by", "position")
     assert_log_fails(
-        result, "column 'position': expected one value per user .* with several --user-col, each combination"
+        result, "column 'position': expected one value per user.* with several --user-col, each combination"
     )
 
 

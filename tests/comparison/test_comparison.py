@@ -283,7 +283,7 @@ def without_values():
         ({"metrics": []}, fastrec.InputError, "metrics must name at least one metric"),
         ({"metrics": 3}, fastrec.InputError, "metrics must name at least one metric, such as 'ndcg@10', found 3"),
         ({"metrics": {"mrr"}}, fastrec.InputTypeError, "metrics must be a list, found a set"),
-        ({"progress": 3}, fastrec.InputTypeError, "progress must be called as"),
+        ({"progress": 3}, fastrec.InputTypeError, "progress must be callable as"),
         ({"baseline": ["a"]}, fastrec.InputError, "is not one of the reports"),
         ({"level": 1.0}, fastrec.InputError, "level must lie between 0 and 1"),
         ({"n_rounds": 0}, fastrec.InputError, "n_rounds must be a whole number from 1 to 10000000, found 0"),

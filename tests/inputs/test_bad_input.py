@@ -732,8 +732,8 @@ def emptied(name: str) -> str:
 
 
 PATHS: dict[str, tuple[Callable[[], Any], str]] = {
-    "nothing": (lambda: "", "must be a name that a file can have"),
-    "a NUL in the name": (lambda: "a\0b.csv", "must be a name that a file can have"),
+    "nothing": (lambda: "", "must be a valid file name"),
+    "a NUL in the name": (lambda: "a\0b.csv", "must be a valid file name"),
     "a long name": (lambda: "a" * 5000, "File name too long"),
     "a URL": (lambda: "s3://bucket/recs.csv", "no such file"),
     "a link to itself": (loop, "Too many levels of symbolic links"),
@@ -797,7 +797,7 @@ OF_FILES = {
     "by": "^by |the column|no column",
     "input_format": "input_format must be one of",
     "memory": "memory must be a size",
-    "progress": "progress must be called as",
+    "progress": "progress must be callable as",
 }
 
 
@@ -831,7 +831,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
         "unknown metric 'ndgc'; did you mean 'ndcg'?",
     ),
     "a baseline that is none": ((*COMPARE, "--baseline", "old"), "--baseline old is not one of the systems a, b"),
-    "a level that is none": ((*COMPARE, "--level", "95"), "level must lie between 0 and 1, both excluded, not 95.0"),
+    "a level that is none": ((*COMPARE, "--level", "95"), "level must lie between 0 and 1, both excluded, found 95.0"),
     "no rounds": ((*COMPARE, "--rounds", "0"), "--rounds must be a whole number from 1 to 10000000, found 0"),
     "a negative seed": ((*COMPARE, "--seed", "-1"), "seed must be a whole number from 0 to 18446744073709551615"),
     "a metric of a log": (

@@ -119,7 +119,7 @@ def test_segments_can_be_compared():
         (lambda: fastrec.segment_items("abc"), fastrec.InputTypeError, "found a str"),
         (lambda: fastrec.segment_items([1], shares=(0.8, 0.5)), fastrec.InputError, "shares must rise between 0 and 1"),
         (lambda: fastrec.segment_items([1], names=("a", "b")), fastrec.InputError, "one more than shares"),
-        (lambda: fastrec.segment_items([1], names="abc"), fastrec.InputTypeError, "names must be texts"),
+        (lambda: fastrec.segment_items([1], names="abc"), fastrec.InputTypeError, "names must be strings"),
         (lambda: fastrec.segment_users([1], [1], names=("none", "b", "c")), fastrec.InputError, "must not hold 'none'"),
         (lambda: fastrec.evaluate_by_items([[1]], [[1]], {}, "mrr"), fastrec.InputTypeError, "segments must be a dict"),
         (

@@ -266,7 +266,7 @@ def test_what_no_file_can_be_called_is_an_error_of_ours(tmp_path, monkeypatch, n
         lambda: fastrec.evaluate_files("lists.csv", "lists.csv", temp_directory=name),
         lambda: fastrec.explain("mrr", name, "lists.csv"),
     ):
-        with pytest.raises(InputError, match="must be a name that a file can have, found "):
+        with pytest.raises(InputError, match="must be a valid file name, found "):
             call()
     assert os.listdir(tmp_path) == ["lists.csv"]
 
@@ -276,7 +276,7 @@ REPORT_OF_USERS = fastrec.evaluate([[1, 2, 3]] * 3, [[2, 9]] * 3, ["precision@2"
 
 @pytest.mark.parametrize("call", [REPORT.save, REPORT.to_html, fastrec.load])
 def test_a_folder_is_an_error_of_ours(tmp_path, call):
-    with pytest.raises(InputError, match="is a folder; a file name is wanted"):
+    with pytest.raises(InputError, match="is a folder; expected a file name"):
         call(tmp_path)
     assert os.listdir(tmp_path) == []
 
