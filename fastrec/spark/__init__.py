@@ -1,4 +1,4 @@
-"""Evaluation of users that lie on a cluster: Spark data frames, evaluated where they are."""
+"""Evaluation of Spark data frames on their cluster."""
 
 from fastrec.spark.job import SparkReport, bounded_auc, evaluate, evaluate_scores
 

@@ -1,8 +1,8 @@
-"""Evaluates Spark data frames where they lie: the same values as on one machine, to the last bit, no row collected.
+"""Evaluation of Spark data frames on their cluster: the bits of one machine, and the driver collects no rows.
 
-Rows are packed into packets by user, and packets travel to where all rows of their users meet
-(`fastrec.spark.packets`). There each partition becomes one row, the state of an evaluator; the driver merges these.
-Sums in states are exact, so neither the number of partitions nor a task that runs twice changes anything.
+Tasks pack rows into packets by user, and Spark moves packets so that all rows of a user meet (`fastrec.spark.packets`).
+There each partition becomes one row, the state of an evaluator, and the driver merges these states. Sums in states are
+exact, so neither the number of partitions nor a task that runs twice changes a result.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Array = np.ndarray[Any, Any]
 
 
 class SparkReport(Report):
-    """A report whose values of users, if they were asked for, are a Spark data frame."""
+    """A report with a Spark data frame for the values of users, if `per_user` was set."""
 
     def __init__(self, report: Report, values: DataFrame | None) -> None:
         super().__init__(**report._parts() | {"per_user": None, "user_ids": None, "labels": None})  # noqa: SLF001 - of its base
@@ -63,9 +63,9 @@ class SparkReport(Report):
 
     @property
     def per_user(self) -> Any:
-        """A Spark data frame: the columns of users, and per metric one of float64, null where `Report` has NaN.
+        """A Spark data frame with the columns of users and a float64 column per metric, null where `Report` has NaN.
 
-        It is computed when it is used, like any other: `cache()` what is evaluated if that is dear to compute.
+        Spark computes it at its use, like any other: `cache()` the evaluated data frames if they are costly to compute.
         """
         return super().per_user if self._frame is None else self._frame
 
@@ -100,30 +100,30 @@ def evaluate(
     Parameters
     ----------
     recs, truth, exclude : data frames with one row per user and item, or one row per user with columns of lists
-        Users and items are integers or texts. Rows of Spark have no order: long lists need a column of ranks or of
-        scores.
+        Users and items are integers or strings. Spark rows have no order: lists with one row per item need a column of
+        ranks or scores.
     metrics, k, min_gain, n_items, like, ties, no_truth, no_recs, duplicates : as in `fastrec.evaluate`
-        ``ties='input'`` is for columns of lists only.
+        ``ties='input'`` needs columns of lists.
     user, item, rank, score, gain, by, user_weight : names of columns, as in `fastrec.evaluate`
-        Where the truth has a column of numbers that is called like a gain (``rating``) and is not used, a warning names
-        it; other than in `fastrec.evaluate` it goes by the type alone, as reading the values would be a job more.
-    per_user : whether `SparkReport.per_user` is to be a data frame of the values of users
-    n_threads : threads of each task; by default as many as ``spark.task.cpus`` says
-    n_partitions : tasks that evaluate; by default ``spark.sql.shuffle.partitions``, of which Spark joins small ones. A
-        task holds a part of its partition in memory, but all rows of a user.
+        A warning names an unused column of numbers in the truth with a name like a gain (``rating``). Unlike
+        `fastrec.evaluate` it looks at the type only, as reading the values would take another Spark job.
+    per_user : make `SparkReport.per_user` a data frame of the values of users
+    n_threads : threads of each task; default: ``spark.task.cpus``
+    n_partitions : tasks that evaluate; default: ``spark.sql.shuffle.partitions``, small ones joined by Spark
+        A task holds a part of its partition in memory, but always all rows of a user.
 
     Returns
     -------
     SparkReport
-        With the bits of `fastrec.evaluate` on the same rows, whatever the partitions. The one sum that depends on the
-        order of rows is that of fractional gains of items with equal scores: these are added in the order of the items.
+        Has the bits of `fastrec.evaluate` on the same rows, for any partitions. Only the sum of fractional gains of
+        items with equal scores depends on the order of rows: here gains are added in the order of the items.
 
     Raises
     ------
     InputError, InputTypeError, MetricError
-        As `fastrec.evaluate`, also for what a task found; without the numbers of rows, which have no order.
+        As in `fastrec.evaluate`, also for faults that a task finds; without row numbers, as Spark rows have no order.
     MissingExtraError
-        Without PySpark and PyArrow, which the extra ``spark`` brings.
+        If PySpark or PyArrow is not installed; the extra ``spark`` installs both.
 
     Examples
     --------
@@ -159,13 +159,13 @@ def evaluate(
     ordered_by, _ = extra_column(sides["recs"].as_frame(), columns)
     if sides["recs"].is_long(item_column):
         if not ordered_by:
-            raise InputError("recs must have a column of ranks or scores, as rows of Spark have no order")
+            raise InputError("recs must have a column of ranks or scores, as Spark rows have no order")
         check_ties(evaluator)
     has_gains = extra_column(sides["truth"].as_frame(), columns)[1] is not None
     if ordered_by == "score" and has_gains and evaluator.settings["ties"] == "expected":
         job = job._replace(order=(item_column,))
     numbered = numbered_labels(sides, columns)
-    sides = {name: side.with_texts(numbered) for name, side in sides.items()}
+    sides = {name: side.with_strings(numbered) for name, side in sides.items()}
     job = job._replace(empty={name: side.empty for name, side in sides.items()})
     packed = co_locate(sides, job)
     merge_states(packed, job, evaluator)
@@ -201,28 +201,28 @@ def evaluate_scores(
     """Evaluate a Spark data frame of scored, labelled rows: `fastrec.evaluate_scores` on a cluster.
 
     Metrics of the order of all rows (auc, average_precision, ks) are exact: Spark counts the positive and negative rows
-    of each distinct score, and the driver merges these counts, 24 bytes per distinct score. Where that is too much,
-    leave these metrics out and see `bounded_auc`.
+    of each distinct score, and the driver merges these counts, 24 bytes per distinct score. If that is too much, leave
+    these metrics out and use `bounded_auc`.
 
     Parameters
     ----------
     log : a data frame with one row per label, or one row per user with columns of lists
     metrics, k, min_gain, n_items, like, ties, no_truth, one_class : as in `fastrec.evaluate_scores`
-        ``ties='input'`` is for columns of lists only. With weights there are no metrics of the order of all rows.
+        ``ties='input'`` needs columns of lists. With weights, metrics of the order of all rows are not available.
     user, item, label, score, by, sample_weight, user_weight : names of columns, as in `fastrec.evaluate_scores`
     per_user, n_threads, n_partitions : as in `evaluate`
 
     Returns
     -------
     SparkReport
-        With the bits of `fastrec.evaluate_scores`, whatever the partitions, for counts, pairs and lists. Sums of
-        numbers, as in log_loss, depend in the last bit on the order in which a user's rows are added: here it is the
-        order of (score, label, weight); rows without users are added exactly, rounded once.
+        Has the bits of `fastrec.evaluate_scores`, for any partitions, for counts, pairs and lists. Sums of numbers, as
+        in log_loss, depend in the last bit on the order in which the rows of a user are added: here it is the order of
+        (score, label, weight). Rows without users are added exactly and rounded once.
 
     Raises
     ------
     InputError, InputTypeError, MetricError, MissingExtraError
-        As `evaluate`.
+        As in `evaluate`.
 
     Examples
     --------
@@ -263,8 +263,8 @@ def evaluate_scores(
     assert isinstance(evaluator, ScoreEvaluator)
     if any(name is not None for name in weights.values()) and evaluator.ordered:
         raise MetricError(
-            f"{', '.join(evaluator.ordered_calls)}: with weights the order of all rows cannot be had from counts; "
-            "leave out the weights or these metrics, or bring the rows to one machine: "
+            f"{', '.join(evaluator.ordered_calls)}: with weights, counts cannot give the order of all rows; "
+            "leave out the weights or these metrics, or collect the rows on one machine: "
             "fastrec.evaluate_scores(log.toArrow())"
         )
     if side.is_long(values[0]):
@@ -281,25 +281,25 @@ def evaluate_scores(
 
 
 def bounded_auc(log: DataFrame, *, label: str = "label", score: str = "score", bits: int = 22) -> BoundedAuc:
-    """AUC of all rows of a Spark data frame and a bound on its error: `fastrec.bounded_auc` on a cluster.
+    """Return the AUC of all rows of a Spark data frame and a bound on its error: `fastrec.bounded_auc` on a cluster.
 
-    Rows are counted by the leading bits of their scores, so nothing grows with their number, and nothing is sorted.
+    Spark counts rows by the leading bits of their scores. Memory does not grow with their number; nothing is sorted.
 
     Parameters
     ----------
     log : a data frame with one row per label
-    label, score : names of its columns of labels, 0 or 1, and of scores
+    label, score : names of the columns with labels, 0 or 1, and scores
     bits : as in `fastrec.bounded_auc`
 
     Returns
     -------
     BoundedAuc
-        ``auc`` and ``bound``, with the bits of `fastrec.bounded_auc`; both NaN for one class.
+        ``auc`` and ``bound``, with the bits of `fastrec.bounded_auc`; both NaN if all rows have one class.
 
     Raises
     ------
     InputError, InputTypeError, MissingExtraError
-        As `evaluate`.
+        As in `evaluate`.
 
     Examples
     --------

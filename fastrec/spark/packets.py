@@ -1,7 +1,7 @@
-"""Arrow rows in packets of the users that belong together: a cluster moves few large values, not every row.
+"""Arrow rows packed into packets of users: a cluster moves a few large values faster than many rows.
 
-A hash of their ids deals users into *buckets*. A packet is the rows of one bucket as the bytes of an Arrow record
-batch, beside the bytes of their schema.
+A hash of the ids assigns users to *buckets*. A packet holds rows of one bucket as the bytes of an Arrow record batch,
+and the bytes of their schema.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Packet", "batches_of_buckets", "pack", "tables_of"]
 Array = np.ndarray[Any, Any]
 Batch = Any  # pyarrow.RecordBatch
 Table = Any  # pyarrow.Table
-PACKED_BYTES = 1 << 25  # of rows that are packed together: more make larger packets
-BATCH_BYTES = 1 << 26  # of rows that are handed out together: fewer make more calls
-SMALL = 1 << 16  # up to here NumPy sorts numbers by their digits
+PACKED_BYTES = 1 << 25  # of rows packed together: more give larger packets
+BATCH_BYTES = 1 << 26  # of rows yielded together: fewer give more calls
+SMALL = 1 << 16  # up to here NumPy uses a radix sort
 
 
 class Packet(NamedTuple):
-    """Rows of one bucket, and where they were met."""
+    """Rows of one side and one bucket."""
 
     side: str
     bucket: int
@@ -35,24 +35,24 @@ class Packet(NamedTuple):
 
 
 def tables_of(batches: Iterable[Batch], n_bytes: int) -> Iterator[Table]:
-    """Batches put together until they have so many bytes; those without rows are left out."""
+    """Yield tables of batches that together have at least `n_bytes`; skip batches without rows."""
     import pyarrow as pa
 
-    held: list[Batch] = []
+    waiting: list[Batch] = []
     size = 0
     for batch in batches:
         if batch.num_rows:
-            held.append(batch)
+            waiting.append(batch)
             size += batch.nbytes
         if size >= n_bytes:
-            yield pa.Table.from_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def pack(batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: int) -> Iterator[Batch]:
-    """Packets of the rows of some batches, a row per packet; `users` are the columns that make a user."""
+    """Pack the rows of batches and yield one row per packet; `users` are the columns that make a user."""
     import pyarrow as pa
 
     for table in tables_of(batches, PACKED_BYTES):
@@ -76,14 +76,14 @@ def pack(batches: Iterable[Batch], side: str, users: Sequence[str], n_buckets: i
 
 
 def _hash(columns: Sequence[Any]) -> Array:
-    """A number for each row that depends on the values of columns only, not on the width of integers; uint64 (n,)."""
+    """Return a hash of each row, uint64 (n,), that depends on values only, not on the width of integers."""
     from pyarrow import types
 
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         if types.is_integer(column.type):
             own = column.fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
-        else:  # a checksum of each distinct text
+        else:  # a checksum of each distinct string
             encoded = column.combine_chunks().dictionary_encode()
             sums = [zlib.crc32(str(value).encode()) for value in encoded.dictionary.to_pylist()]
             own = np.array([*sums, 0], np.uint64)[encoded.indices.fill_null(len(sums)).to_numpy()]
@@ -92,7 +92,7 @@ def _hash(columns: Sequence[Any]) -> Array:
 
 
 def _narrow(table: Table) -> Table:
-    """The table with 32 bits for integers, in columns or in lists, that fit: what travels is fewer bytes."""
+    """Return the table with int32 for integers that fit, in columns and in lists, so that fewer bytes travel."""
     import pyarrow as pa
 
     for at, field in enumerate(table.schema):
@@ -112,7 +112,7 @@ def _read(packet: Packet, schemas: dict[bytes, Any]) -> Batch:
 
 
 def _join(batches: Sequence[Batch], empty: Table) -> Table:
-    """Batches as one table; of the types of `empty` where they are not of one width."""
+    """Return batches as one table, with the types of `empty` if the widths of batches differ."""
     import pyarrow as pa
 
     if all(batch.schema.equals(batches[0].schema) for batch in batches[1:]):
@@ -121,20 +121,20 @@ def _join(batches: Sequence[Batch], empty: Table) -> Table:
 
 
 def batches_of_buckets(packets: Iterable[Packet], empty: Mapping[str, Table]) -> Iterator[dict[str, Table]]:
-    """Tables of whole buckets by side, from packets in the order of buckets; `empty` where a side has none."""
+    """Yield {side: rows of whole buckets} from packets in the order of buckets; `empty` for a side without rows."""
     schemas: dict[bytes, Any] = {}
-    held: dict[str, list[Batch]] = {}
+    waiting: dict[str, list[Batch]] = {}
     size, bucket = 0, -1
 
     def tables() -> dict[str, Table]:
-        return {side: _join(held[side], none) if side in held else none for side, none in empty.items()}
+        return {side: _join(waiting[side], none) if side in waiting else none for side, none in empty.items()}
 
     for packet in packets:
         if size >= BATCH_BYTES and packet.bucket != bucket:
             yield tables()
-            held, size = {}, 0
+            waiting, size = {}, 0
         bucket = packet.bucket
-        held.setdefault(packet.side, []).append(_read(packet, schemas))
+        waiting.setdefault(packet.side, []).append(_read(packet, schemas))
         size += len(packet.rows)
-    if held:
+    if waiting:
         yield tables()

@@ -1,4 +1,4 @@
-"""The order of all rows on a cluster: bins of scores, and counts of each score."""
+"""Counts of scores on a cluster, exact or in bins, for metrics of the order of all rows."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ __all__ = ["BINNED", "BINS", "count_bins", "order_of_rows"]
 Batch = Any  # pyarrow.RecordBatch
 BINNED = ("bins", "negatives", "positives")
 BINS = ", ".join([*(f"{name} bigint" for name in BINNED), "error string", "message string"])
-RUN_TYPES = {"scores": np.float64, "positives": np.int64, "negatives": np.int64}
-RUNS = "view int, scores binary, positives binary, negatives binary"
+COUNT_TYPES = {"scores": np.float64, "positives": np.int64, "negatives": np.int64}
+COUNTS = "condition int, scores binary, positives binary, negatives binary"
 
 
 def count_bins(batches: Iterable[Batch], values: tuple[str, str], bits: int) -> Iterator[Batch]:
-    """The bins of a histogram of the scores of a partition, or the error that was met."""
+    """Yield the bins of a histogram of the scores of a partition, or the error found in it."""
     import pyarrow as pa
 
     from fastrec.inputs.columns import check_classes, check_floats
     from fastrec.scored.histogram import ScoreHistogram
 
     keep_code_on_this_node()
-    seen = ScoreHistogram(bits)
+    histogram = ScoreHistogram(bits)
     try:
         for table in tables_of(batches, BATCH_BYTES):
             labels, scores = (read_column(table, name) for name in values)
-            seen.add(check_classes(labels), check_floats(scores, "scores"))
+            histogram.add(check_classes(labels), check_floats(scores, "scores"))
     except FastrecError as error:
         empty = dict.fromkeys(BINNED, pa.nulls(1, pa.int64()))
         yield pa.record_batch(empty | {"error": [type(error).__name__], "message": [without_rows(str(error))]})
         return
-    bins = {name: pa.array(values) for name, values in seen.pack().items()}
-    texts = dict.fromkeys(("error", "message"), pa.nulls(len(bins["bins"]), pa.string()))
-    yield pa.record_batch(bins | texts)
+    bins = {name: pa.array(values) for name, values in histogram.pack().items()}
+    no_error = dict.fromkeys(("error", "message"), pa.nulls(len(bins["bins"]), pa.string()))
+    yield pa.record_batch(bins | no_error)
 
 
 def order_of_rows(
     side: FrameSide, values: tuple[str, str], groupings: Sequence[str], conditions: Mapping[int, float]
 ) -> Iterator[tuple[ScoreCountsKey, ScoreCounts]]:
-    """The positive and negative rows of each distinct score, for all rows and for the groups of each grouping."""
+    """Yield the score counts of all rows, and of the groups of each grouping."""
     from fastrec.scored.score_counts import ScoreCounts
 
     yield from (((condition, None), ScoreCounts()) for condition in conditions)
@@ -60,18 +60,18 @@ def order_of_rows(
         with batches_by_rows(side.frame.sparkSession):
             counted = _count_scores(side, values, grouping, conditions).collect()
         for found in counted:
-            columns = {name: np.frombuffer(found[name], kind) for name, kind in RUN_TYPES.items()}
-            runs = ScoreCounts.unpack(columns, weighted=False)
+            columns = {name: np.frombuffer(found[name], kind) for name, kind in COUNT_TYPES.items()}
+            counts = ScoreCounts.unpack(columns, weighted=False)
             if grouping is not None:
-                yield (found.condition, (grouping, found.label)), runs
+                yield (found.condition, (grouping, found.label)), counts
             if nth == 0:
-                yield (found.condition, None), runs
+                yield (found.condition, None), counts
 
 
 def _count_scores(
     side: FrameSide, values: tuple[str, str], grouping: str | None, conditions: Mapping[int, float]
 ) -> DataFrame:
-    """Sorted runs of the scores of each partition, a row for each view and group."""
+    """Return the score counts of each partition, a row for each condition and group."""
     from pyspark.sql import functions
     from pyspark.sql.functions import col
 
@@ -87,11 +87,11 @@ def _count_scores(
     ]
     counted = rows.groupBy("label", "score").agg(functions.count("*").alias("rows"), *counts)
     label = counted.schema["label"].dataType.simpleString()
-    return counted.mapInArrow(lambda batches: _sorted_runs(batches, list(conditions)), f"label {label}, {RUNS}")
+    return counted.mapInArrow(lambda batches: _sorted_counts(batches, list(conditions)), f"label {label}, {COUNTS}")
 
 
-def _sorted_runs(batches: Iterable[Batch], conditions: Sequence[int]) -> Iterator[Batch]:
-    """Counts of scores, in the order of the scores, a row for each view and label."""
+def _sorted_counts(batches: Iterable[Batch], conditions: Sequence[int]) -> Iterator[Batch]:
+    """Yield score counts, in the order of the scores, a row for each condition and label."""
     import pyarrow as pa
 
     for table in tables_of(batches, BATCH_BYTES):
@@ -108,7 +108,7 @@ def _sorted_runs(batches: Iterable[Batch], conditions: Sequence[int]) -> Iterato
                 yield pa.record_batch(
                     {
                         "label": labels.slice(start, 1),
-                        "view": pa.array([condition], pa.int32()),
-                        **{name: pa.array([found[name].astype(kind).tobytes()]) for name, kind in RUN_TYPES.items()},
+                        "condition": pa.array([condition], pa.int32()),
+                        **{name: pa.array([found[name].astype(kind).tobytes()]) for name, kind in COUNT_TYPES.items()},
                     }
                 )

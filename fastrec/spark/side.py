@@ -1,4 +1,4 @@
-"""A data frame as a side of an evaluation: its columns, checked on the driver, and its rows as packets."""
+"""The sides of an evaluation on Spark: columns checked on the driver, rows packed, states of tasks merged."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Table = Any  # pyarrow.Table
 Batch = Any  # pyarrow.RecordBatch
-MIN_BUCKETS = 256  # enough that partitions are about equal
+MIN_BUCKETS = 256  # enough for partitions of similar size
 BUCKETS_PER_PARTITION = 4
 MAX_PARTITIONS = 1 << 20
 PACKETS = "side string, bucket int, schema binary, rows binary"
@@ -72,7 +72,7 @@ _unlimited: weakref.WeakKeyDictionary[Any, tuple[int, str]] = weakref.WeakKeyDic
 
 
 class FrameSide(NamedTuple):
-    """A data frame, and its columns without rows as Arrow has them."""
+    """A Spark data frame, and an Arrow table of its needed columns without rows."""
 
     name: str
     frame: DataFrame
@@ -80,27 +80,27 @@ class FrameSide(NamedTuple):
 
     @classmethod
     def open(cls, name: str, frame: Any) -> FrameSide:
-        """A side that is a data frame of Spark."""
+        """Return the side of a Spark data frame; raise for anything else."""
         require("pyarrow", "spark", what="fastrec.spark")
         require("pyspark", "spark", what="fastrec.spark")
         if not hasattr(frame, "mapInArrow"):
             raise InputTypeError(
-                f"{name} must be a Spark data frame, found a {type(frame).__name__}, which fastrec.evaluate may take"
+                f"{name} must be a Spark data frame, found a {type(frame).__name__}; fastrec.evaluate takes other data"
             )
         return cls(name, frame)
 
     def as_frame(self) -> Frame:
-        """Its names, for what reads no more."""
+        """Return a `Frame` of the column names, for code that reads no values."""
         return Frame(self.name, self.frame.columns, _never)
 
     def having(self, names: Iterable[Any]) -> FrameSide:
-        """Those of the named columns that there are."""
+        """Return the side with the needed columns: the named ones that exist once."""
         wanted, columns = list(names), self.frame.columns
         there = [name for name in columns if name in wanted and columns.count(name) == 1]
         return self._replace(empty=self.frame.select(*map(column_of, there)).limit(0).toArrow())
 
     def all_columns(self) -> Table:
-        """No rows of all columns, those that are not needed without a type: so errors can name them."""
+        """Return all columns without rows, unneeded ones without a type, so that errors can list their names."""
         import pyarrow as pa
 
         columns = self.frame.columns
@@ -108,23 +108,23 @@ class FrameSide(NamedTuple):
         return pa.table([self.empty.column(name) if name in needed else pa.nulls(0) for name in columns], names=columns)
 
     def selected(self) -> DataFrame:
-        """The needed columns."""
+        """Return the data frame of the needed columns."""
         return self.frame.select(*map(column_of, self.empty.column_names))
 
     def kind(self, name: str) -> Any:
-        """The Arrow type of a needed column, or of what its lists hold."""
+        """Return the Arrow type of a needed column, or of the values in its lists."""
         kind = self.empty.schema.field(name).type
         return kind if self.is_long(name) else kind.value_type
 
     def is_long(self, name: str) -> bool:
-        """Whether a needed column has one value per row, and no list."""
+        """Return whether a needed column has one value per row, not a list."""
         from pyarrow import types
 
         kind = self.empty.schema.field(name).type
         return not (types.is_list(kind) or types.is_large_list(kind))
 
-    def with_texts(self, names: Iterable[str]) -> FrameSide:
-        """Some of its columns turned into texts."""
+    def with_strings(self, names: Iterable[str]) -> FrameSide:
+        """Return the side with some columns converted to strings."""
         there = [name for name in names if name in self.empty.column_names]
         if not there:
             return self
@@ -137,7 +137,7 @@ def _never(name: str) -> Any:
 
 
 class Job(NamedTuple):
-    """What a task is told: how to make an evaluator, and what to give it."""
+    """The instructions of a task: how to make an evaluator, and which arguments to give it."""
 
     make: type[Evaluator | ScoreEvaluator]
     options: dict[str, Any]
@@ -145,12 +145,12 @@ class Job(NamedTuple):
     keys: tuple[str, ...]  # the columns that make a user
     n_threads: int | None
     n_partitions: int | None
-    order: tuple[str, ...] = ()  # the columns that long rows are put in order by
+    order: tuple[str, ...] = ()  # the columns to sort long rows by
     empty: Mapping[str, Table] = {}
     version: str = __version__
 
     def check(self, sides: Mapping[str, FrameSide], *, per_user: bool) -> Evaluator | ScoreEvaluator:
-        """The evaluator of the driver, after all has been said that is wrong with arguments and columns."""
+        """Check arguments and columns, raise for faults, and return the evaluator of the driver."""
         rows = {name: side.all_columns() for name, side in sides.items()}
         if per_user:
             self.update(self.make(**self.options, per_user=True), rows)
@@ -159,24 +159,26 @@ class Job(NamedTuple):
         return evaluator
 
     def start(self, *, per_user: bool = False) -> Evaluator | ScoreEvaluator:
-        """An evaluator within a task."""
+        """Return a new evaluator in a task."""
         from pyspark import TaskContext
 
         if self.version != __version__:
-            raise InputError(f"the driver has fastrec {self.version}, but an executor has {__version__}: install one")
+            raise InputError(
+                f"the driver has fastrec {self.version}, but an executor has {__version__}: install one version"
+            )
         task = TaskContext.get()
         n_threads = self.n_threads or (task.cpus() if task is not None else 1)
         return self.make(**self.options, per_user=per_user, n_threads=n_threads)
 
     def update(self, evaluator: Any, tables: Mapping[str, Table]) -> None:
-        """Give tables of whole users to an evaluator."""
+        """Add tables of whole users to an evaluator."""
         given = dict(tables)
-        seen = {"exclude": given.pop("exclude")} if "exclude" in given else {}
+        exclude = {"exclude": given.pop("exclude")} if "exclude" in given else {}
         names = {name: value for name, value in self.arguments.items() if value is not None}
-        evaluator.update(*given.values(), **seen, **names)
+        evaluator.update(*given.values(), **exclude, **names)
 
     def tables(self, batches: Iterable[Batch]) -> Iterator[dict[str, Table]]:
-        """The rows of a partition, users whole."""
+        """Yield the rows of a partition in tables of whole users."""
         if not self.keys:
             yield from ({"log": table} for table in tables_of(batches, BATCH_BYTES))
             return
@@ -184,22 +186,22 @@ class Job(NamedTuple):
             yield {name: _in_order(table, self.order) for name, table in tables.items()}
 
     def states(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """One row: what an evaluator has seen in a partition, or the error that it met."""
+        """Yield one row: the state of an evaluator after a partition, or its error; nothing for an empty partition."""
         keep_code_on_this_node()
-        seen = False
+        has_rows = False
         try:
             evaluator = self.start().as_part()
             for tables in self.tables(batches):
                 self.update(evaluator, tables)
-                seen = True
+                has_rows = True
         except FastrecError as error:
             yield _one_row(state=None, error=type(error).__name__, message=without_rows(str(error)))
             return
-        if seen:
+        if has_rows:
             yield _one_row(state=evaluator.to_bytes(), error=None, message=None)
 
     def values(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The values of the users of a partition."""
+        """Yield the values of the users of a partition."""
         import pyarrow as pa
 
         keep_code_on_this_node()
@@ -207,7 +209,7 @@ class Job(NamedTuple):
             evaluator = self.start(per_user=True)
             self.update(evaluator, tables)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FastrecWarning)  # the driver has warned
+                warnings.simplefilter("ignore", FastrecWarning)  # the driver has already warned
                 report = evaluator.result()
             ids = report.user_ids
             assert ids is not None
@@ -217,7 +219,7 @@ class Job(NamedTuple):
 
 
 def _read_packets(batches: Iterable[Batch]) -> Iterator[Packet]:
-    """Packets of a partition, read one by one: together they may be all there is room for."""
+    """Yield the packets of a partition one by one: together they may fill the memory."""
     for batch in batches:
         for row in range(batch.num_rows):
             yield Packet(*(batch.column(nth)[row].as_py() for nth in range(len(Packet._fields))))
@@ -231,7 +233,7 @@ def _one_row(**values: Any) -> Batch:
 
 
 def _in_order(table: Table, names: Sequence[str]) -> Table:
-    """Long rows in the order of some columns."""
+    """Return long rows sorted by some columns; tables with lists stay as they are."""
     from pyarrow import types
 
     keys = [(name, "ascending") for name in names if name in table.column_names]
@@ -240,7 +242,8 @@ def _in_order(table: Table, names: Sequence[str]) -> Table:
 
 
 def without_rows(message: str) -> str:
-    """An error without the numbers of rows, which mean nothing to who wrote it: rows of Spark have no order."""
+    """Return an error message without row numbers, which mean nothing to the caller: Spark rows have no order."""
+    message = message.replace(", counted from 0", "")
     message = re.sub(r"found null in row \d+ \(in \d+ of \d+ rows\)", "found null", message)
     message = re.sub(r"null in the list of row \d+", "null in a list", message)
     message = re.sub(r" stands in rows \d+ and \d+", " stands in several rows", message)
@@ -249,7 +252,7 @@ def without_rows(message: str) -> str:
 
 
 def keep_code_on_this_node() -> None:
-    """Compiled code is kept in a folder that Spark made on this node for this application, unless one was named.
+    """Cache compiled code in Spark's local folder of this node, unless a cache folder is set.
 
     A home folder may be missing, or shared by nodes with different processors.
     """
@@ -259,21 +262,21 @@ def keep_code_on_this_node() -> None:
 
 
 def column_of(name: str) -> Column:
-    """A column by its whole name."""
+    """Return a column by its literal name; dots in it do not select fields."""
     from pyspark.sql import functions
 
     return functions.col(f"`{name.replace('`', '``')}`")
 
 
 def hints_of_side(recs: DataFrame, truth: DataFrame, used: Collection[Any], left: LeftOpen) -> Iterator[str]:
-    """What columns say that nobody named, by their names and types: a look at values would be a job more."""
+    """Return hints about unused columns, from names and types: reading values would take another Spark job."""
     return hints_of_columns(
         recs.columns, truth.columns, used, left, lambda *_: False, lambda name: _is_number(truth, name) or None
     )
 
 
 def _is_number(frame: DataFrame, name: str) -> bool:
-    """Whether a column holds numbers, or lists of them."""
+    """Return whether a column holds numbers, or lists of them."""
     from pyspark.sql.types import NumericType
 
     kind = frame.schema[name].dataType
@@ -281,17 +284,17 @@ def _is_number(frame: DataFrame, name: str) -> bool:
 
 
 def listed_names(value: Any, name: str) -> Any:
-    """An argument that may be an iterator, to be read by many."""
+    """Return an argument that may be an iterator as a list, so that several readers get its values."""
     return listed_in_order(value, name) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 def or_usual(name: str | None, usual: str) -> str:
-    """The column that an argument names, the usual one without it. A name may be empty."""
+    """Return the named column, or the usual one for None. A name may be an empty string."""
     return usual if name is None else name
 
 
 def columns_of_lists(side: FrameSide, columns: Columns, user_weight: str | None) -> list[str]:
-    """The columns that a side of lists may need."""
+    """Return the columns that a side of lists may need."""
     names = [or_usual(columns.user, "user_id"), or_usual(columns.item, "item_id")]
     if side.name == "exclude":
         return names
@@ -300,14 +303,14 @@ def columns_of_lists(side: FrameSide, columns: Columns, user_weight: str | None)
 
 
 def user_columns(side: FrameSide, columns: Columns) -> tuple[str, ...]:
-    """The columns that make a user of a log; none if rows have no users."""
+    """Return the columns that make a user of a log; empty if rows have no users."""
     if columns.user is None:
         return ("user_id",) if "user_id" in side.frame.columns or columns.by is not None else ()
     return (columns.user,) if isinstance(columns.user, str) else tuple(columns.user)
 
 
 def check_same_types(sides: Mapping[str, FrameSide], roles: Mapping[str, str]) -> None:
-    """Ids that cannot match."""
+    """Raise if ids of a role have different types, so that they cannot match."""
     for role, name in roles.items():
         kinds = {side.name: _kind_of_ids(side.kind(name)) for side in sides.values()}
         if len(set(kinds.values())) > 1 and all(kinds.values()):
@@ -316,22 +319,25 @@ def check_same_types(sides: Mapping[str, FrameSide], roles: Mapping[str, str]) -
 
 
 def _kind_of_ids(kind: Any) -> str:
-    """What errors call the ids of an Arrow type; "" for a type that is none of ids."""
+    """Return how errors name the ids of an Arrow type; "" for a type that ids cannot have."""
     from pyarrow import types
 
     if types.is_integer(kind):
         return "integers"
-    return "texts" if types.is_string(kind) or types.is_large_string(kind) else ""
+    return "strings" if types.is_string(kind) or types.is_large_string(kind) else ""
 
 
 def check_ties(evaluator: Evaluator | ScoreEvaluator) -> None:
-    """Raise an error where ties are to be kept in the order of rows, of which Spark has none."""
+    """Raise if ties should keep the order of rows, which Spark does not have."""
     if evaluator.settings["ties"] == "input":
-        raise InputError("ties='input' needs columns of lists, as rows of Spark have no order")
+        raise InputError("ties='input' needs columns of lists, as Spark rows have no order")
 
 
 def numbered_labels(sides: Mapping[str, FrameSide], columns: Columns) -> set[str]:
-    """The columns to group by that hold integers: a part that lacks some users' labels would make texts of them."""
+    """Return the columns to group by that hold integers.
+
+    Labels of these are cast to strings first: else a partition in which a user lacks a label would do so by itself.
+    """
     from pyarrow import types
 
     found = {}
@@ -342,48 +348,48 @@ def numbered_labels(sides: Mapping[str, FrameSide], columns: Columns) -> set[str
 
 
 def spelled(groups: Mapping[Any, Any], *, numbered: bool) -> dict[Any, Any]:
-    """Groups with labels that are integers if they were and every user has one."""
+    """Return groups with their integer labels restored, if every user has a label."""
     if not numbered or NO_LABEL in groups:
         return dict(groups)
     return dict(sorted((int(label), estimates) for label, estimates in groups.items()))
 
 
 def check_partitions(n_partitions: int | None) -> int | None:
-    """Partitions to evaluate in, if that is not left to Spark."""
+    """Return the number of partitions to evaluate in; None leaves it to Spark."""
     number = whole_number(n_partitions)
     if n_partitions is not None and number is None:
-        raise InputTypeError(f"n_partitions must be a whole number, found {n_partitions!r}")
+        raise InputTypeError(f"n_partitions must be an integer, found {n_partitions!r}")
     if number is not None and not 1 <= number <= MAX_PARTITIONS:
         raise InputError(f"n_partitions must be from 1 to {MAX_PARTITIONS}, found {n_partitions}")
     return number
 
 
 def co_locate(sides: Mapping[str, FrameSide], job: Job) -> DataFrame:
-    """Packets of all sides, a bucket whole in one partition and in one piece there."""
+    """Return packets of all sides; all packets of a bucket are next to each other in one partition."""
     frame = next(iter(sides.values())).frame
     n_partitions = job.n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     n_buckets = max(MIN_BUCKETS, BUCKETS_PER_PARTITION * n_partitions)
     parts = [side.selected().mapInArrow(_packer(side.name, job.keys, n_buckets), PACKETS) for side in sides.values()]
     packets = functools.reduce(lambda packets, part: packets.union(part), parts)
-    # without a number Spark joins small partitions
+    # without a given number, Spark joins small partitions
     given = () if job.n_partitions is None else (job.n_partitions,)
     return packets.repartition(*given, "bucket").sortWithinPartitions("bucket")
 
 
 def _packer(side: str, users: Sequence[str], n_buckets: int) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
-    """The function that packs a side."""
+    """Return the function that packs a side."""
     return lambda batches: pack(batches, side, users, n_buckets)
 
 
 @contextlib.contextmanager
 def batches_by_rows(session: Any) -> Iterator[None]:
-    """Spark fills the batches that it hands to Python by their number of rows alone.
+    """Make Spark limit its batches for Python by the number of rows only, not by bytes, during the block.
 
-    To hold them to a number of bytes as well, it adds up the buffers of all columns after every row, which costs more
-    than all else of handing over rows of a few numbers.
+    To limit bytes, Spark adds up the buffers of all columns after every row, which costs more than all the rest of the
+    transfer of rows of a few numbers.
     """
     conf = session.conf
-    if int(conf.get(BATCH_ROWS)) <= 0:  # nothing else would end a batch
+    if int(conf.get(BATCH_ROWS)) <= 0:  # then only the limit of bytes ends a batch
         yield
         return
     with _lock:
@@ -397,7 +403,7 @@ def batches_by_rows(session: Any) -> Iterator[None]:
 
 
 def _limit_batches(session: Any) -> None:
-    """The limit as it was, once the last evaluation in a session that went without it has ended."""
+    """Restore the limit of bytes after the last evaluation in a session that disabled it."""
     with _lock:
         users, before = _unlimited.pop(session)
         if users > 1:
@@ -409,7 +415,7 @@ def _limit_batches(session: Any) -> None:
 
 
 def merge_states(rows: DataFrame, job: Job, evaluator: Any) -> None:
-    """Let tasks evaluate all partitions, and add what they have seen."""
+    """Let tasks evaluate all partitions, and merge their states into `evaluator`."""
     from pyarrow import types
 
     long = not any(types.is_nested(kind) for table in job.empty.values() for kind in table.schema.types)
@@ -422,7 +428,7 @@ def merge_states(rows: DataFrame, job: Job, evaluator: Any) -> None:
 
 
 def values_of_users(rows: DataFrame, job: Job, report: Report, side: FrameSide) -> DataFrame:
-    """The values of users, not computed yet."""
+    """Return the data frame of the values of users, not computed yet."""
     from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
     kinds = [LongType() if _kind_of_ids(side.kind(key)) == "integers" else StringType() for key in job.keys]
@@ -432,6 +438,6 @@ def values_of_users(rows: DataFrame, job: Job, report: Report, side: FrameSide) 
 
 
 def read_column(table: Table, name: str) -> Array:
-    """A column of numbers of a log."""
+    """Read a column of numbers of a log."""
     column = Frame("log", table.column_names, table.column).read(name)
     return read_numbers(column, f"log column {name!r}")

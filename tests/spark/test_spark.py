@@ -427,7 +427,7 @@ def test_errors_are_those_of_the_local_evaluation(session, wrong):
     # any of the users that are wrong may be named
     messages = [re.sub(r"user \d+", "user N", str(error)) for error in (found.value, local.value)]
     assert messages[0] == fastrec.spark.side.without_rows(messages[1])
-    assert "Traceback" not in messages[0] and "row " not in messages[0]
+    assert not any(part in messages[0] for part in ("Traceback", "row ", "counted from"))
 
 
 def test_what_cannot_be_had_is_an_error(on_spark):
@@ -440,7 +440,7 @@ def test_what_cannot_be_had_is_an_error(on_spark):
             "recs must be a Spark data frame, found a dict",
             lambda: fastrec.spark.evaluate({}, truth),
         ),
-        (fastrec.InputError, "ranks or scores, as rows of Spark", lambda: fastrec.spark.evaluate(ranked, truth)),
+        (fastrec.InputError, "ranks or scores, as Spark rows", lambda: fastrec.spark.evaluate(ranked, truth)),
         (fastrec.InputError, "ties='input' needs", lambda: fastrec.spark.evaluate(recs, truth, ties="input")),
         (fastrec.InputError, "ties='input' needs", lambda: scored(log, "ndcg@3", ties="input")),
         (
