@@ -1,1 +1,1 @@
-"""What a user has, turned into flat arrays with user pointers."""
+"""Lists, truth and scored rows of users, read into flat arrays with user pointers."""

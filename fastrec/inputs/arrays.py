@@ -1,4 +1,4 @@
-"""Lists and truth in any of the accepted forms, as flat arrays of the same users."""
+"""Lists and truth in every accepted form, as flat arrays of the same users."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ FORMS = (
     "on both sides"
 )
 
-READ_AT_ONCE = frozenset((list, tuple))  # no other thread gets in while Python reads one of these
+READ_AT_ONCE = frozenset((list, tuple))  # Python reads these without letting another thread in
 
 
 class RawSide(NamedTuple):
-    """Lists or truth of all users, end to end, with items as they were given."""
+    """Lists or truth of all users, end to end, with items as passed."""
 
     items: Ids
     indptr: Array  # int64 (n_users + 1,)
     extra: Array | None  # scores of lists, gains of truth: float64 (n,)
-    order: str = ""  # what brought lists of a frame without scores into order: "rank", or "place" of their rows
-    ranks: Array | None = None  # of each item, ascending within a user, where those of some user have gaps
+    order: str = ""  # how lists of a frame without scores are ordered: by "rank", or by "place" of their rows
+    ranks: Array | None = None  # of each item, ascending within a user; None if no user's ranks have gaps
 
 
 class FlatSide(NamedTuple):
@@ -49,7 +49,7 @@ class FlatSide(NamedTuple):
 
 
 def read_pair(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, RawSide | None, list[Any] | None]:
-    """All sides for the same users, and the users' keys if the sides are dicts."""
+    """Return all sides for the same users, and the users' keys if the sides are dicts."""
     if isinstance(recs, Mapping) or isinstance(truth, Mapping):
         return _read_dicts(recs, truth, exclude)
     rec_side = read_side(recs, "recs", "scores")
@@ -59,13 +59,13 @@ def read_pair(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, Ra
         if side is not None and len(side.indptr) != len(rec_side.indptr):
             raise InputError(
                 f"recs and {name} must have the same users in the same order, "
-                f"found {len(rec_side.indptr) - 1} and {len(side.indptr) - 1}"
+                f"found {len(rec_side.indptr) - 1} and {len(side.indptr) - 1} users"
             )
     return rec_side, truth_side, exclude_side, None
 
 
 def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, RawSide | None, list[Any]]:
-    """Dicts are matched by key: users of the truth first, then those who have a list only."""
+    """Match dicts by key: users of the truth first, then users with a list only."""
     for side, name in ((recs, "recs"), (truth, "truth"), (exclude, "exclude")):
         if not isinstance(side, Mapping) and not (name == "exclude" and side is None):
             raise InputTypeError(f"recs and truth must both be dicts or neither, {name} is {_kind(side)}")
@@ -81,11 +81,11 @@ def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, 
 
 
 def read_side(value: Any, name: str, extra: str) -> RawSide:
-    """One side in any form but a dict."""
+    """Return one side, passed in any form but a dict."""
     if is_tensor(value):
         value = as_numpy(value, name)
     if isinstance(value, Ragged):
-        # checked again: the arrays are the caller's, who may have changed them since
+        # checked again: the caller may have changed the arrays since
         items = check_ids(value.values, f"{name}.values")
         return RawSide(items, check_indptr(value.indptr, len(items), f"{name}.indptr"), None)
     if is_column(value):
@@ -98,14 +98,14 @@ def read_side(value: Any, name: str, extra: str) -> RawSide:
     if all(hasattr(value, part) for part in ("indptr", "indices", "data", "shape")):
         return _read_csr(value, name, extra)
     if hasattr(value, "tocsr"):
-        raise InputTypeError(f"{name} is a sparse matrix of another kind: pass {name}.tocsr()")
+        raise InputTypeError(f"{name} is a sparse matrix that is not CSR: pass {name}.tocsr()")
     if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
         return _read_rows(list(value), name, extra, None)
     raise InputTypeError(f"{name} must be {FORMS.format(extra=extra)}; found {_kind(value)}")
 
 
 def _read_column(value: Any, name: str) -> RawSide:
-    """An Arrow array of lists, one per user."""
+    """Return the side in an Arrow array of lists, one per user."""
     if not list_column(value):
         raise InputTypeError(f"{name} must hold one list of items per user, found an Arrow array of {value.type}")
     flat, indptr = split_lists(value, name)
@@ -115,8 +115,8 @@ def _read_column(value: Any, name: str) -> RawSide:
 def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> RawSide:
     if len(value) not in (2, 3):
         raise InputError(
-            f"{name} is a tuple of {len(value)}, wanted (items, indptr) or (items, indptr, {extra}); "
-            "lists of users go into a list, not a tuple"
+            f"{name} is a tuple of {len(value)}, expected (items, indptr) or (items, indptr, {extra}); "
+            "pass lists of users as a list, not as a tuple"
         )
     items = check_ids(value[0], f"{name} items")
     indptr = check_indptr(value[1], len(items), f"{name} indptr")
@@ -126,14 +126,14 @@ def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> RawSide:
 
 
 def _read_matrix(value: Array, name: str) -> RawSide:
-    """A rectangular array of items; -1 pads the ends of short rows."""
+    """Return the side in a rectangular array of items; -1 pads the ends of short rows."""
     if value.dtype.kind == "f":
         raise InputTypeError(
             f"{name} is a float array of shape {value.shape}: lists hold item ids, best first. From a matrix of scores "
             f"take the k best per row, e.g. np.argsort(-scores, axis=1, kind='stable')[:, :k]"
         )
     if value.ndim != 2:
-        raise InputError(f"{name} is one array of shape {value.shape}: pass (items, indptr), or a 2-D array")
+        raise InputError(f"{name} is an array of shape {value.shape}: pass (items, indptr), or a 2-D array")
     if value.dtype.kind not in "iu":
         raise InputTypeError(f"{name} must hold integers when it is a 2-D array, found dtype {value.dtype}")
     n_users, width = value.shape
@@ -158,7 +158,7 @@ def _read_csr(value: Any, name: str, extra: str) -> RawSide:
 
 
 def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> RawSide:
-    """One collection of items per user: a list, tuple, set or array, or a dict from item to score or gain."""
+    """Read one collection of items per user: a list, tuple, set or array, or a dict from item to score or gain."""
     if not set(map(type, rows)) <= READ_AT_ONCE:
         if holds_tensors(rows):
             rows = [
@@ -180,11 +180,13 @@ def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) 
 
 
 def _why_no_row(row: Any, name: str) -> str | None:
-    """What is wrong with something that is to hold the items of one user."""
+    """Say why a value cannot hold the items of one user; None if it can."""
     if type(row) is np.ndarray and row.ndim > 0:
         return None
     if hasattr(row, "columns"):
-        return f"is a data frame, {_kind(row)}: pass one column of it as a list, or the whole frame, not cut by user"
+        return (
+            f"is a data frame, {_kind(row)}: pass one of its columns as a list, or the whole frame, not split by user"
+        )
     if (wrong := why_unusual(row, "drop the masked items first")) is not None:
         return wrong
     if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
@@ -199,7 +201,7 @@ def _is_scalar(row: Any) -> bool:
 
 
 def _take(row: Any, name: str) -> Any:
-    """The items of a user as a list, a dict or an array of our own: nothing else is sure to hold what it iterates."""
+    """Return the items of a user as a plain list, dict or array; other types need not contain what they iterate."""
     if isinstance(row, np.ndarray):
         return row if type(row) is np.ndarray else np.asarray(row)
     if isinstance(row, Mapping):
@@ -208,15 +210,13 @@ def _take(row: Any, name: str) -> Any:
 
 
 def _flat_items(rows: list[Any], name: str) -> tuple[Ids, Array]:
-    """The items of all rows, and pointers into them; integer arrays of one kind stay arrays.
+    """Return the items of all rows, and pointers into them; integer arrays of one kind stay arrays.
 
-    Pointers are made of what was read, never of what a row says of its length.
+    Pointers count the items that were read, never the length that a row claims.
     """
-    truth_side = [row for row in rows if len(row)]
-    if truth_side and all(
-        isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "iu" for row in truth_side
-    ):
-        joined, ends = np.concatenate(truth_side), np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    filled = [row for row in rows if len(row)]
+    if filled and all(isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "iu" for row in filled):
+        joined, ends = np.concatenate(filled), np.cumsum([0, *map(len, rows)], dtype=np.int64)
         if joined.dtype.kind in "iu" and len(joined) == ends[-1]:  # int64 with uint64 would have become float64
             return check_ids(joined, name), ends
     items: list[Any] = []
@@ -228,7 +228,7 @@ def _flat_items(rows: list[Any], name: str) -> tuple[Ids, Array]:
 
 
 def check_numbers(values: Any, n: int, name: str) -> Array:
-    """Finite or infinite numbers as a contiguous float64 array of n values; NaN is an error."""
+    """Return n finite or infinite numbers as a contiguous float64 array; NaN is an error."""
     refuse_unusual(values, name)
     array = as_array(values, name)
     if array.shape != (n,):

@@ -1,6 +1,6 @@
-"""Columns of data frames of any library, as Arrow arrays and from there as NumPy arrays, without a copy where one is.
+"""Columns of data frames of any library as Arrow arrays, and these as NumPy arrays, without a copy where possible.
 
-A column is a PyArrow ChunkedArray: every library gives its columns as such, and chunks and slices are dealt with here.
+A column is a PyArrow ChunkedArray, which every library can export. Chunks and slices are handled here.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Column = Any  # a pyarrow.ChunkedArray
-MAX_CODES = 2**31  # that int32 can hold
+MAX_CODES = 2**31  # that an int32 can hold
 WANTED_LABELS = (
-    "labels to group by are texts, integers, booleans or dates: make such a column of it, of numbers by cutting them "
-    "into ranges (missing values make floats of integers: astype('Int64') keeps them)"
+    "labels to group by must be strings, integers, booleans or dates: convert the column, or cut its numbers into "
+    "ranges (missing values turn integers into floats: astype('Int64') keeps integers)"
 )
-NOT_FLOATS = "floats cannot hold large ids (missing values make floats of integers): drop those rows, then astype"
+NOT_FLOATS = "floats cannot hold large ids (missing values turn integers into floats): drop those rows, then astype"
 
 
 class Frame(NamedTuple):
-    """A table of any library, its columns read when they are asked for."""
+    """A table of any library that reads its columns on demand."""
 
-    name: str  # the argument it was passed as
+    name: str  # of the argument
     columns: list[str]
     get: Callable[[str], Column]
     hint: str = ""  # where a missing column may be
     unordered: Collection[str] = ()  # columns that were read as lists and hold sets
 
     def has(self, column: str | None) -> bool:
-        """Whether there is a column of this name."""
+        """Return whether there is a column of this name."""
         return column in self.columns
 
     def where(self, column: str) -> str:
-        """A column as errors call it."""
+        """Return the name of a column for errors."""
         return f"{self.name} column {column!r}"
 
     def read(self, column: str, *, nulls: bool = False) -> Column:
-        """A column, without nulls unless these are allowed."""
+        """Return a column; nulls are an error unless allowed."""
         if column not in self.columns:
             raise InputError(f"{self.name} has no column {column!r}{suggest_name(column, self.columns)}{self.hint}")
         if self.columns.count(column) > 1:
-            raise InputError(f"{self.name} has {self.columns.count(column)} columns of the name {column!r}")
+            raise InputError(f"{self.name} has {self.columns.count(column)} columns named {column!r}")
         values = self.get(column)
         _check_valid(values, self.where(column))
         if not nulls:
@@ -75,19 +75,19 @@ class Frame(NamedTuple):
 
 
 def refuse_other_indexes(sides: Mapping[str, Any]) -> None:
-    """An error for Series of lists whose indexes differ: they are matched by position, and pandas would not do so."""
+    """Reject Series of lists with different indexes: fastrec matches them by position, pandas by index."""
     indexes = {name: own.index for name, value in sides.items() if _is_series(own := _unwrap(value))}
     for name, index in indexes.items():
         first, wanted = next(iter(indexes.items()))
         if len(index) == len(wanted) and not index.equals(wanted):
             raise InputError(
-                f"{first} and {name} are Series with different indexes, which are not looked at: bring them into one "
-                f"order, as with {name}.loc[{first}.index], or pass data frames or dicts, which are matched by user"
+                f"{first} and {name} are Series with different indexes, but Series are matched by position: bring them "
+                f"into one order with {name}.loc[{first}.index], or pass data frames or dicts, matched by user"
             )
 
 
 def _unwrap(value: Any) -> Any:
-    """What narwhals has wrapped."""
+    """Return the object that narwhals wraps; anything else as it is."""
     wrapped = type(value).__module__.partition(".")[0] == "narwhals" and hasattr(value, "to_native")
     return value.to_native() if wrapped else value
 
@@ -97,12 +97,12 @@ def _is_series(value: Any) -> bool:
 
 
 def _is_of_pandas(value: Any) -> bool:
-    """Whether a value is of a class of pandas, or of one that was made from such."""
+    """Return whether a value is of a class of pandas or of a subclass."""
     return any(kind.__module__.partition(".")[0] == "pandas" for kind in type(value).__mro__)
 
 
 def _is_foreign(value: Any) -> bool:
-    """Whether a value is a data frame, a list of Spark rows or an Arrow array; loads no library to find out."""
+    """Return whether a value is a data frame, a list of Spark rows or an Arrow array, without loading a library."""
     if value is None or isinstance(value, (np.ndarray, tuple, dict, Ragged, str, bytes)):
         return False
     if isinstance(value, list):
@@ -113,13 +113,13 @@ def _is_foreign(value: Any) -> bool:
 
 
 def open_foreign(value: Any, name: str) -> Any:
-    """A data frame of any library as a Frame, an Arrow array as a column; anything else as it is."""
+    """Return a data frame of any library as a Frame, an Arrow array as a column, and anything else as it is."""
     value = _unwrap(value)
     return _read_foreign(value, name) if _is_foreign(value) else value
 
 
 def is_column(value: Any) -> bool:
-    """Whether a value is a column that was opened."""
+    """Return whether a value is an opened column."""
     return type(value).__module__.partition(".")[0] == "pyarrow"
 
 
@@ -128,7 +128,7 @@ def _is_spark_row(row: Any) -> bool:
 
 
 def _as_narwhals(value: Any) -> Any:
-    """The value as a frame of narwhals, if that is installed and knows it."""
+    """Return the value as a narwhals frame, or None if narwhals is not installed or does not know it."""
     if isinstance(value, Mapping) or importlib.util.find_spec("narwhals") is None:
         return None
     narwhals = importlib.import_module("narwhals.stable.v2")
@@ -137,7 +137,7 @@ def _as_narwhals(value: Any) -> Any:
 
 
 def _read_foreign(value: Any, name: str) -> Frame | Column:
-    """A data frame; or the column of lists that an Arrow array is."""
+    """Return a data frame as a Frame, an Arrow array as a column of lists."""
     arrow = require("pyarrow", "arrow", what=f"{name} as a data frame or an Arrow array")
     if isinstance(value, list):
         return _read_spark(value, name)
@@ -147,12 +147,10 @@ def _read_foreign(value: Any, name: str) -> Frame | Column:
         )
     if not hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__arrow_c_array__"):
         value = _collect(value, name)
-    if isinstance(value, arrow.Table):  # chunks stay as they are: other tables share them out anew
+    if isinstance(value, arrow.Table):  # keeps its chunks, which an export would change
         return Frame(name, _column_names(value, name), value.column)
     if _is_of_pandas(value) and hasattr(value, "columns"):
-        index = [
-            f"; {level!r} is its index: reset_index() makes a column of it" for level in value.index.names if level
-        ]
+        index = [f"; {level!r} is its index: reset_index() makes it a column" for level in value.index.names if level]
         return _frame_of_objects(name, list(value.columns), lambda column: value[column], *index[:1])
     if type(value).__module__.partition(".")[0] == "polars" and hasattr(value, "columns"):
         return Frame(name, value.columns, lambda column: _import_column(value.get_column(column), name, column))
@@ -171,22 +169,24 @@ def _column_names(table: Any, name: str) -> list[str]:
     try:
         names: list[str] = table.column_names
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} has a column whose name is not UTF-8: {error}") from None
+        raise InputError(f"{name} has a column name that is not UTF-8: {error}") from None
     return names
 
 
 def _collect(value: Any, name: str) -> Any:
-    """A lazy frame, or one that narwhals knows, as a table."""
+    """Return a lazy frame, or a frame that narwhals knows, as a table."""
     frame = _as_narwhals(value)
     if frame is not None:
         return (frame.collect(backend="pyarrow") if hasattr(frame, "collect") else frame).to_arrow()
     if not hasattr(value, "collect"):
-        raise InputTypeError(f"{name} is a {type(value).__name__}, which only narwhals reads: install it, or convert")
+        raise InputTypeError(
+            f"{name} is a {type(value).__name__}, which only narwhals can read: install narwhals, or convert it"
+        )
     return value.collect()
 
 
 def _import(value: Any) -> Column:
-    """Whatever exports an Arrow stream or array, a table as one column of structs."""
+    """Import an object that exports an Arrow stream or array; a table becomes one column of structs."""
     import pyarrow as pa
 
     if not hasattr(value, "__arrow_c_stream__"):
@@ -195,7 +195,7 @@ def _import(value: Any) -> Column:
 
 
 def _frame_of_objects(name: str, columns: list[str], values: Callable[[str], Any], hint: str = "") -> Frame:
-    """A frame whose columns may hold any object: of sets PyArrow makes lists."""
+    """Return a frame of Python objects that notes columns of sets, which PyArrow turns into lists."""
     unordered: set[str] = set()
 
     def get(column: str) -> Column:
@@ -209,7 +209,7 @@ def _frame_of_objects(name: str, columns: list[str], values: Callable[[str], Any
 
 
 def _find_sets(values: Any) -> list[int]:
-    """Where sets are among values."""
+    """Return the positions of sets among values."""
     if not isinstance(values, list) and values.dtype.kind != "O":
         return []
     return [at for at, value in enumerate(values) if isinstance(value, (set, frozenset))]
@@ -226,7 +226,7 @@ def _import_column(series: Any, name: str, column: str) -> Column:
 
 
 def _field(columns: Column, at: int) -> Column:
-    """One field of a column of structs."""
+    """Return one field of a column of structs."""
     import pyarrow as pa
 
     parts = [chunk.field(at) for chunk in columns.chunks]
@@ -234,7 +234,7 @@ def _field(columns: Column, at: int) -> Column:
 
 
 def _read_spark(rows: Sequence[Any], name: str) -> Frame:
-    """A list of Spark rows, as `DataFrame.collect()` gives it."""
+    """Read a list of Spark rows, as returned by `DataFrame.collect()`."""
     columns = list(rows[0].__fields__)
     for at, row in enumerate(rows):
         if not _is_spark_row(row) or list(row.__fields__) != columns:
@@ -244,19 +244,19 @@ def _read_spark(rows: Sequence[Any], name: str) -> Frame:
 
 
 def _check_column(column: Column, where: str) -> None:
-    """An error for nulls, and for arrays whose parts do not fit."""
+    """Reject nulls and arrays with inconsistent parts."""
     _check_valid(column, where)
     _refuse_nulls(column, where)
 
 
 def _check_valid(column: Column, where: str) -> None:
-    """An error for arrays whose parts do not fit: kernels trust offsets, indices and texts."""
+    """Reject arrays with inconsistent parts: kernels trust offsets, indices and strings."""
     import pyarrow as pa
 
     try:
         column.validate(full=True)
     except pa.ArrowException as error:
-        broken = "holds a text that is not UTF-8" if "UTF8" in str(error) else "is no valid Arrow array"
+        broken = "holds a string that is not UTF-8" if "UTF8" in str(error) else "is not a valid Arrow array"
         raise InputError(f"{where} {broken}: {error}") from None
 
 
@@ -267,7 +267,7 @@ def _refuse_nulls(column: Column, where: str) -> None:
 
 
 def _find_nulls(column: Column) -> Array:
-    """Which values are null, also by way of a dictionary, which the column does not count; empty if there are none."""
+    """Return a mask of nulls, empty without any; `null_count` misses nulls in a dictionary, the mask has them."""
     encoded = [chunk for chunk in column.chunks if hasattr(chunk, "dictionary")]
     if not column.null_count and not any(chunk.dictionary.null_count for chunk in encoded):
         return np.zeros(0, bool)
@@ -276,23 +276,23 @@ def _find_nulls(column: Column) -> Array:
 
 def _nulls_of(chunk: Any) -> Array:
     encoded = hasattr(chunk, "dictionary")
-    # of the indices, as PyArrow 26 ends the process over an encoded column of nothing but nulls
+    # from the indices: PyArrow 26 crashes on an encoded column that holds only nulls
     null: Array = (chunk.indices if encoded else chunk).is_null().to_numpy(zero_copy_only=False)
     if not encoded:
         return null
-    hidden = np.append(_nulls_of(chunk.dictionary), True)  # the last one for rows without a code
+    hidden = np.append(_nulls_of(chunk.dictionary), True)  # the last entry is for rows without a code
     return hidden[np.where(null, -1, chunk.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))]
 
 
 def _join(parts: list[Array], kind: Any) -> Array:
-    """Chunks end to end; one chunk as it is."""
+    """Concatenate chunks; return a single chunk as it is."""
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
 def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Strings:
-    """Ids as int32 or int64, or as texts; anything else is an error."""
+    """Return ids as int32 or int64, or as strings; anything else is an error."""
     from pyarrow import types
 
     if types.is_null(column.type) or not len(column):
@@ -305,19 +305,19 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Strings:
         numbered = number_column(column, n_threads) if len(column) >= MANY_STRINGS else None
         if numbered is not None:
             return Strings(*numbered, name)
-        return _texts_of(column.dictionary_encode(), name)  # one dictionary for all chunks
+        return _strings_of(column.dictionary_encode(), name)  # one dictionary for all chunks
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
-    raise InputTypeError(f"{where} must hold integers or texts, found {column.type}{advice}")
+    raise InputTypeError(f"{where} must hold integers or strings, found {column.type}{advice}")
 
 
 class Labels(NamedTuple):
-    """Labels of rows to group users by. A null says nothing of its user."""
+    """Labels of rows to group users by; a null label is ignored."""
 
     ids: Array | Strings  # of the rows that have one
-    valid: Array | None  # whether a row has one; None where all do
+    valid: Array | None  # whether a row has one; None if all do
 
     def spread(self, codes: Array) -> Array:
-        """What stands for the labels, in the rows that these stand in; anything in the others."""
+        """Return the codes of labels at the rows that have a label, and 0 at the others."""
         if self.valid is None:
             return codes
         spread = np.zeros(len(self.valid), codes.dtype)
@@ -326,7 +326,7 @@ class Labels(NamedTuple):
 
 
 def read_labels(column: Column, where: str, n_threads: int = 1) -> Labels:
-    """Labels as integers or texts; booleans and dates as texts, as a file has them."""
+    """Return labels as integers or strings; booleans and dates become strings, as in a file."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -340,7 +340,7 @@ def read_labels(column: Column, where: str, n_threads: int = 1) -> Labels:
 
 
 def _labels_as_strings(column: Column, where: str) -> Column:
-    """Booleans and dates as texts; integers and texts as they are."""
+    """Turn booleans and dates into strings; leave integers and strings as they are."""
     import pyarrow as pa
     from pyarrow import compute, types
 
@@ -349,7 +349,7 @@ def _labels_as_strings(column: Column, where: str) -> Column:
         return compute.if_else(column, "True", "False")
     if types.is_date(kind):
         return column.cast(pa.string())
-    if types.is_timestamp(kind) and kind.tz is None:  # without the zeros that a unit smaller than needed makes
+    if types.is_timestamp(kind) and kind.tz is None:  # without trailing zeros of a needlessly small unit
         strings = compute.replace_substring_regex(column.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
         return compute.replace_substring_regex(strings, r"\.$", "")
     if types.is_dictionary(kind) or types.is_null(kind) or types.is_integer(kind) or _kind_of_strings(kind) is not None:
@@ -357,8 +357,8 @@ def _labels_as_strings(column: Column, where: str) -> Column:
     raise InputTypeError(f"{where} holds {kind}; {WANTED_LABELS}")
 
 
-def _texts_of(column: Column, kind: str) -> Strings:
-    """Strings of a column whose chunks share one dictionary."""
+def _strings_of(column: Column, kind: str) -> Strings:
+    """Return the strings of a column whose chunks share one dictionary."""
     codes = _join([values_of(chunk.indices) for chunk in column.chunks if len(chunk)], np.int32)
     values = column.chunk(0).dictionary
     if codes.dtype == np.uint32 and len(values) <= MAX_CODES:
@@ -367,35 +367,35 @@ def _texts_of(column: Column, kind: str) -> Strings:
 
 
 def _read_dictionary(column: Column, where: str) -> Array | Strings:
-    """A column that is encoded already: categories of pandas and Polars, or as a file had it."""
+    """Read a dictionary-encoded column: categories of pandas or Polars, or an encoded column of a file."""
     from pyarrow import types
 
     name = _kind_of_strings(column.type.value_type)
     if name is None and not types.is_integer(column.type.value_type):
-        raise InputTypeError(f"{where} must hold integers or texts, found categories of {column.type.value_type}")
+        raise InputTypeError(f"{where} must hold integers or strings, found categories of {column.type.value_type}")
     column = _without_views(column)
     chunks = [chunk for chunk in column.chunks if len(chunk)]
-    if any(chunk.dictionary.null_count for chunk in chunks):  # that no row has, or it was refused
+    if any(chunk.dictionary.null_count for chunk in chunks):  # of no row, or the column was rejected
         return read_ids(column.cast(column.type.value_type), where)
     if name is None:
         parts = [values_of(chunk.dictionary)[values_of(chunk.indices)] for chunk in chunks]
         return integer_ids(_join(parts, np.int64), where)
-    return _texts_of(column.unify_dictionaries(), name)
+    return _strings_of(column.unify_dictionaries(), name)
 
 
 def _kind_of_strings(kind: Any) -> str | None:
-    """What Python has for values of an Arrow type: texts, bytes, or neither."""
+    """Return "strings" or "bytes" for an Arrow type; None for other types."""
     from pyarrow import types
 
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return "texts"
+        return "strings"
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
         return "bytes"
     return None
 
 
 def _without_views(column: Column) -> Column:
-    """A column of texts, encoded or not, of a form that all of PyArrow works on."""
+    """Return a column of strings, encoded or not, without string views, which parts of PyArrow do not support."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -411,12 +411,12 @@ def _without_views(column: Column) -> Column:
 
 
 def _flat(column: Column) -> Array:
-    """A column of fixed width as an array; booleans are unpacked."""
+    """Return a column of fixed width as an array; unpack booleans."""
     return _join([values_of(chunk) for chunk in column.chunks if len(chunk)], np.int64)
 
 
 def read_numbers(column: Column, where: str) -> Array:
-    """A column of integers, floats or booleans."""
+    """Return a column of integers, floats or booleans as an array."""
     from pyarrow import types
 
     encoded = types.is_dictionary(column.type)
@@ -429,14 +429,14 @@ def read_numbers(column: Column, where: str) -> Array:
 
 
 def is_numeric(column: Column) -> bool:
-    """Whether a column holds integers or floats."""
+    """Return whether a column holds integers or floats."""
     from pyarrow import types
 
     return bool(types.is_integer(column.type) or types.is_floating(column.type))
 
 
 def list_column(column: Column) -> bool:
-    """Whether each row holds a list."""
+    """Return whether each row of a column holds a list."""
     from pyarrow import types
 
     checks = (
@@ -450,7 +450,7 @@ def list_column(column: Column) -> bool:
 
 
 def split_lists(column: Column, where: str) -> tuple[Column, Array]:
-    """The values of all lists end to end, and the pointers into them; neither lists nor values may be null."""
+    """Return the values of all lists end to end, and pointers into them; null lists and null values are errors."""
     import pyarrow as pa
 
     _check_column(column, where)
@@ -468,11 +468,11 @@ def split_lists(column: Column, where: str) -> tuple[Column, Array]:
 
 
 def check_same_lengths(indptr: Array, wanted: Array, where: str) -> None:
-    """An error if lists are not as long as those of the items."""
+    """Reject lists that are not as long as the lists of items."""
     if len(indptr) == len(wanted) and np.array_equal(indptr, wanted):
         return
     if len(indptr) != len(wanted):
-        raise InputError(f"{where} has {len(indptr) - 1} rows, but there are items in {len(wanted) - 1}")
+        raise InputError(f"{where} has {len(indptr) - 1} rows, but the items have {len(wanted) - 1}")
     wrong = np.diff(indptr) != np.diff(wanted)
     at = int(wrong.argmax())
     found, of = np.diff(indptr)[at], np.diff(wanted)[at]
@@ -480,11 +480,11 @@ def check_same_lengths(indptr: Array, wanted: Array, where: str) -> None:
 
 
 def _values_of(chunk: Any) -> tuple[Any, Array]:
-    """The values that the lists of a chunk hold, and where each list begins among all values."""
+    """Return the values in the lists of a chunk, and where each list begins among all values."""
     from pyarrow import types
 
     if types.is_list_view(chunk.type) or types.is_large_list_view(chunk.type):
-        # lists in any order, which PyArrow's own cast gets wrong
+        # the lists may be in any order, which PyArrow's own cast gets wrong
         return chunk.flatten(), np.concatenate([[0], np.cumsum(values_of(chunk.sizes), dtype=np.int64)])
     if types.is_fixed_size_list(chunk.type):
         width = chunk.type.list_size

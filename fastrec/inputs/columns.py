@@ -1,4 +1,4 @@
-"""Checks of flat columns with one entry per row: scores, classes, weights. Every way in uses these."""
+"""Checks of columns with one entry per row (scores, classes, weights), shared by all entry points."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 EXACT_BITS = 53  # of a double
-MAX_EXACT_INTEGER = 2**EXACT_BITS  # up to here a double holds every integer
+MAX_EXACT_INTEGER = 2**EXACT_BITS  # a double holds every integer up to here
 MAX_WEIGHT = 1e100
 WANTED_WEIGHTS = f"0 or from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
 
 
 def _check_form(values: Any, name: str) -> Array:
-    """A 1-D array of numbers of at most 64 bits, as it is."""
+    """Return a 1-D array of numbers of at most 64 bits, as it is."""
     array = as_array(values, name)
     if array.ndim != 1:
         raise InputError(f"{name} must be 1-D, found shape {array.shape}")
@@ -45,28 +45,28 @@ def _check_form(values: Any, name: str) -> Array:
 
 
 def check_numbers(values: Any, name: str) -> Array:
-    """A 1-D array of numbers of at most 64 bits, as it is; integers that a double would round are refused."""
+    """Return a 1-D array of numbers of at most 64 bits, as it is; reject integers that a double would round."""
     array = _check_form(values, name)
     refuse_rounded(array, name)
     return array
 
 
 def check_floats(values: Any, name: str) -> Array:
-    """Numbers as contiguous float32 or float64; float16 becomes the first, integers the second."""
+    """Return numbers as contiguous float32 or float64; float16 becomes float32, integers become float64."""
     array = check_numbers(values, name)
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     return np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
 
 
 def check_scores(scores: Any, name: str = "scores") -> Array:
-    """Scores as contiguous float32 or float64; NaN is an error."""
+    """Return scores as contiguous float32 or float64; NaN is an error."""
     array = check_floats(scores, name)
     refuse_nan(array, name)
     return array
 
 
 def refuse_rounded(array: Array, name: str, place: str = "row") -> None:
-    """An error that names the first integer that a double would round; in an array of doubles it is too late."""
+    """Reject integers that a double would round, and name the first; a double may be rounded already."""
     if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not len(array):
         return
     if int(array.min()) >= -MAX_EXACT_INTEGER and int(array.max()) <= MAX_EXACT_INTEGER:
@@ -76,12 +76,12 @@ def refuse_rounded(array: Array, name: str, place: str = "row") -> None:
 
 
 def says_rounded(name: str, found: int | str, where: str) -> str:
-    """What to say of an integer that a double would round."""
+    """Return the error message for an integer that a double would round."""
     return f"{name} holds an integer past 2**{EXACT_BITS}, which would be rounded: {found} {where}"
 
 
 def refuse_nan(array: Array, name: str, place: str = "row") -> None:
-    """An error that names the first NaN."""
+    """Reject NaN, and name the first."""
     # NaN is the one value for which min() is NaN
     with np.errstate(invalid="ignore"):
         if not len(array) or not np.isnan(array.min()):
@@ -90,11 +90,11 @@ def refuse_nan(array: Array, name: str, place: str = "row") -> None:
 
 
 def check_classes(labels: Any) -> Array:
-    """Labels that must be 0 or 1, as contiguous int8."""
+    """Return labels, which must be 0 or 1, as contiguous int8."""
     array = _check_form(labels, "labels")
     if array.dtype == np.bool_:
         return np.ascontiguousarray(array).view(np.int8)
-    # the ends tell as much of integers and are found faster than a mask
+    # for integers, minimum and maximum suffice and are faster than a mask
     if array.dtype.kind == "f" or array.min() < 0 or array.max() > 1:
         wrong = (array != 0) & (array != 1)
         if wrong.any():
@@ -104,13 +104,13 @@ def check_classes(labels: Any) -> Array:
 
 
 def check_lengths(labels: Array, others: Array, name: str) -> None:
-    """An error if there is not one of the others for each label."""
+    """Reject arrays that do not hold one value per label."""
     if len(labels) != len(others):
         raise InputError(f"labels and {name} must have the same length, found {len(labels)} and {len(others)}")
 
 
 def check_row_weights(sample_weight: Any, n_rows: int) -> Array:
-    """Weights of rows as float64, each 0 or from 1e-100 to 1e100."""
+    """Return weights of rows as float64, each 0 or from 1e-100 to 1e100."""
     array = check_numbers(sample_weight, "sample_weight")
     if len(array) != n_rows:
         raise InputError(f"sample_weight must have one weight per row, {n_rows}; found {len(array)}")

@@ -1,7 +1,7 @@
 """Data frames, long or with columns of lists, as lists and truth of the same users, or as scored rows.
 
-Users are matched by id. A frame whose rows stand grouped by user is not copied; the users then stay in its order, and
-`Users.order` says how to bring what is reported into the order of ids.
+Users are matched by id. A frame that is grouped by user is not copied: users keep its order, and `User.order` sorts
+reported values by id.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ INT32_END = 2**31
 
 
 class Columns(NamedTuple):
-    """Which column of a frame holds what; None takes the column of the usual name if there is one."""
+    """Names of the columns of a frame; None takes the column of the usual name if there is one."""
 
     user: Any = None
     item: str | None = None
@@ -69,11 +69,11 @@ class Columns(NamedTuple):
     by: Any = None
 
     def given(self) -> list[str]:
-        """The arguments that name a column."""
+        """Return the arguments that name a column."""
         return [f"{role}={shown(name)}" for role, name in self._asdict().items() if name is not None]
 
     def groupings(self) -> list[str]:
-        """The columns to group users by."""
+        """Return the columns to group users by."""
         names = [] if self.by is None else [self.by] if isinstance(self.by, str) else self.by
         names = listed(names, "by") if isinstance(names, Iterable) else [names]
         if not all(isinstance(name, str) for name in names):
@@ -82,13 +82,13 @@ class Columns(NamedTuple):
 
 
 def refuse_columns(columns: Columns, why: str) -> None:
-    """An error if columns are named where nothing has any."""
+    """Reject named columns if the input has no columns."""
     if given := columns.given():
         raise InputError(f"{given[0]} names a column, but {why}")
 
 
 def read_user_labels(by: Any, user: Any) -> UserLabels | None:
-    """Labels by user, from a mapping, a Series or a data frame of users; None where `by` names columns."""
+    """Return labels by user, from a mapping, a Series or a data frame of users; None if `by` names columns."""
     if by is None or isinstance(by, UserLabels | str | list | tuple):
         return by if isinstance(by, UserLabels) else None
     if isinstance(by, Mapping):
@@ -104,12 +104,12 @@ def read_user_labels(by: Any, user: Any) -> UserLabels | None:
     users = _scalars(frame, name).to_pylist()
     groupings = {own: _scalars(frame, own, nulls=True).to_pylist() for own in frame.columns if own != name}
     if not groupings:
-        raise InputError(f"by has no column beside {name!r}: labels of users are wanted")
+        raise InputError(f"by has no column besides {name!r}, expected a column with labels of users")
     return UserLabels({own: _labels_by_user(users, labels, frame.where(own)) for own, labels in groupings.items()})
 
 
 def _labels_by_user(users: Sequence[Any], labels: Sequence[Any], where: str) -> dict[Any, Any]:
-    """{user: label} of rows, which must agree within a user; a null says nothing."""
+    """Return {user: label} of rows, which must agree within a user; ignore nulls."""
     found: dict[Any, Any] = {}
     for user, label in zip(users, labels, strict=True):
         if label is not None and found.setdefault(user, label) != label:
@@ -118,17 +118,17 @@ def _labels_by_user(users: Sequence[Any], labels: Sequence[Any], where: str) -> 
 
 
 class FrameUsers(NamedTuple):
-    """What frames tell of users."""
+    """Users of data frames: ids, groups, weights, and hints."""
 
-    ids: Array  # int64, or texts
-    order: Array | None  # users by ascending id; None where they stand so
+    ids: Array  # int64, or strings
+    order: Array | None  # positions by ascending id; None if ids ascend
     groups: dict[str, Array] | None  # column -> label of each user
     weights: Array | None
-    hints: tuple[str, ...] = ()  # what columns say that nobody named
+    hints: tuple[str, ...] = ()  # about columns that no argument names
 
 
 class ScoredFrame(NamedTuple):
-    """The columns of a frame of scored rows; with `indptr` it has one row per user, and lists of labels and scores."""
+    """Columns of a frame of scored rows; with `indptr`, the frame has one row per user, with lists."""
 
     labels: Array
     scores: Array
@@ -141,30 +141,32 @@ class ScoredFrame(NamedTuple):
 
 
 class _FrameRows(NamedTuple):
-    """The rows of a frame by user, and how its columns are read."""
+    """The rows of a frame, grouped by user, and a reader of its columns."""
 
     frame: Frame
     grouping: Grouping
     lists: bool  # whether a row of the frame holds the lists of a user
 
     def read(self, name: str) -> Any:
-        """A column with one value per item, as it stands in the frame."""
+        """Return a column with one value per item, in the order of the frame."""
         column = self.frame.read(name)
         if list_column(column) != self.lists:
             found, wanted = ("lists", "one value") if list_column(column) else ("one value", "lists")
-            raise InputTypeError(f"{self.frame.where(name)} holds {found} per row, wanted {wanted} as of the items")
+            raise InputTypeError(f"{self.frame.where(name)} holds {found} per row, expected {wanted} as in the items")
         if not self.lists:
             return column
         if name in self.frame.unordered:
-            raise InputTypeError(f"{self.frame.where(name)} holds sets, which have no order: wanted lists")
+            raise InputTypeError(f"{self.frame.where(name)} holds sets, which have no order: expected lists")
         flat, indptr = split_lists(column, self.frame.where(name))
         check_same_lengths(indptr, self.grouping.indptr, self.frame.where(name))
         return flat
 
     def of_users(self, values: Array, valid: Array | None, name: str, users: _FrameUsers) -> tuple[Array, Array]:
-        """The value of each user of this frame, which must be the same in all rows of the user, and who has one."""
+        """Return the value of each user of this frame, and who has one; all rows of a user must agree."""
         if len(values) != (len(self.grouping.ids) if self.lists else self.grouping.indptr[-1]):
-            raise InputError(f"{self.frame.where(name)} must be as long as that of users, found {len(values)} rows")
+            raise InputError(
+                f"{self.frame.where(name)} must be as long as the column of users, found {len(values)} rows"
+            )
         if self.lists:
             return values, np.ones(len(values), bool) if valid is None else valid
         take, indptr = self.grouping.take, self.grouping.indptr
@@ -182,10 +184,10 @@ class _FrameUsers(NamedTuple):
     """Users of several frames."""
 
     ids: Array  # integers
-    strings: Sequence[Any] | None  # what these stand for; None where they are the ids themselves
+    strings: Sequence[Any] | None  # that these encode; None if they are the ids themselves
 
     def spell(self, ids: Array) -> Array:
-        """Ids of users as they were."""
+        """Return ids of users as passed."""
         if self.strings is None:
             return ids.astype(np.int64, copy=False)
         return as_labels(spell(self.strings, ids))
@@ -194,9 +196,9 @@ class _FrameUsers(NamedTuple):
 def read_frames(
     frames: Mapping[str, Any], columns: Columns, user_weight: Any, n_threads: int, *, graded: bool
 ) -> tuple[list[RawSide], FrameUsers]:
-    """Lists, truth and, if given, seen items as sides of the same users; `graded`: whether gains make a difference."""
+    """Read lists, truth and, if given, exclude as sides of the same users; `graded`: whether gains matter."""
     opened = [_open(_as_frame(value, name), columns) for name, value in frames.items()]
-    of_each = max(1, n_threads // 2)  # columns of users and of items are read at once
+    of_each = max(1, n_threads // 2)  # columns of users and of items are read at the same time
     ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at], of_each), range(2 * len(opened)), n_threads)
     keys, strings = _join_ids(ids[: len(opened)], [table.frame for table in opened], "user")
     nobody = _FrameUsers(keys[0][:0], strings)
@@ -223,7 +225,7 @@ def read_frames(
 
 
 def _has_gains(truth: _FrameRows, name: str) -> bool | None:
-    """Whether a column that nobody asked for holds numbers other than 1; None where it does not hold numbers."""
+    """Return whether a column that no argument names holds numbers other than 1; None if it holds no numbers."""
     try:
         column = truth.read(name)
         return bool((read_numbers(column, name) != 1).any()) if is_numeric(column) else None
@@ -232,7 +234,7 @@ def _has_gains(truth: _FrameRows, name: str) -> bool | None:
 
 
 def _is_disordered(recs: _FrameRows, role: str, name: str) -> bool:
-    """Whether a column that nobody asked for tells another order than the rows."""
+    """Return whether a column that no argument names implies another order than the rows."""
     try:
         column = recs.frame.read(name)
     except FastrecError:
@@ -251,7 +253,7 @@ def _one_name(name: Any, role: str) -> str:
 def _as_frame(value: Any, name: str) -> Frame:
     if not isinstance(value, Frame):
         raise InputTypeError(
-            f"recs, truth and exclude must all be data frames or none of them: {name} is a {type(value).__name__}"
+            f"recs, truth and exclude must all be data frames, or none of them: {name} is a {type(value).__name__}"
         )
     return value
 
@@ -259,12 +261,12 @@ def _as_frame(value: Any, name: str) -> Frame:
 def _scalars(frame: Frame, name: str, *, nulls: bool = False) -> Any:
     column = frame.read(name, nulls=nulls)
     if list_column(column):
-        raise InputTypeError(f"{frame.where(name)} holds lists, wanted one value per row")
+        raise InputTypeError(f"{frame.where(name)} holds lists, expected one value per row")
     return column
 
 
 def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[list[Array], Sequence[Any] | None]:
-    """Ids of several frames as integers, and the texts that these stand for."""
+    """Return ids of several frames as integers, and the strings that these encode."""
     kinds = [kind_of_ids(own) for own in ids]
     if len(set(kinds) - {"none"}) > 1:
         found = ", ".join(f"{frame.name}: {kind}" for frame, kind in zip(frames, kinds, strict=True))
@@ -275,14 +277,14 @@ def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[l
 
 
 class _Opened(NamedTuple):
-    """A frame whose main columns have been found."""
+    """A frame and its columns of users and items."""
 
     frame: Frame
     user: str
     users: Any
     item: str
     items: Any  # of all rows, end to end
-    indptr: Array | None  # where the items of each row begin, if rows hold lists
+    indptr: Array | None  # where the items of each row begin; None unless rows hold lists
 
 
 def _open(frame: Frame, columns: Columns) -> _Opened:
@@ -291,17 +293,19 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
     users, items, indptr = _scalars(frame, user), frame.read(item), None
     if list_column(items):
         if item in frame.unordered and (frame.name == "recs" or extra_column(frame, columns)[1] is not None):
-            why = "best item first" if frame.name == "recs" else "as there are gains"
+            why = "best item first" if frame.name == "recs" else "as in the column of gains"
             raise InputTypeError(f"{frame.where(item)} must hold lists, {why}: a set has no order")
         items, indptr = split_lists(items, frame.where(item))
     n_rows = len(items) if indptr is None else len(indptr) - 1
     if len(users) != n_rows:
-        raise InputError(f"{frame.where(user)} and {item!r} must be of one length, not {len(users)} and {n_rows} rows")
+        raise InputError(
+            f"{frame.where(user)} and {item!r} must have the same length, found {len(users)} and {n_rows} rows"
+        )
     return _Opened(frame, user, users, item, items, indptr)
 
 
 def _id_columns(opened: Sequence[_Opened]) -> list[tuple[Any, str]]:
-    """The columns of ids of all frames, users first, and what errors call them."""
+    """Return the id columns of all frames, users first, and their names for errors."""
     users = [(table.users, table.frame.where(table.user)) for table in opened]
     return users + [(table.items, table.frame.where(table.item)) for table in opened]
 
@@ -309,7 +313,7 @@ def _id_columns(opened: Sequence[_Opened]) -> list[tuple[Any, str]]:
 def _read_side(
     table: _Opened, keys: Array, ids: Ids, columns: Columns, users: _FrameUsers, n_threads: int
 ) -> tuple[_FrameRows, RawSide]:
-    """The items of one frame by user, in the order of their ranks, and their scores or gains."""
+    """Return the items of one frame by user, ordered by rank if there are ranks, and their scores or gains."""
     frame = table.frame
     if table.indptr is not None:
         _refuse_repeated(keys, frame, users)
@@ -330,7 +334,7 @@ def _read_side(
 
 
 def _ranks_with_gaps(ranks: Array, grouping: Grouping) -> Array | None:
-    """Distinct ranks of users, ascending; None where those of every user count from 1, or from 0, without a gap."""
+    """Return ascending ranks per user; None if the ranks of every user run from 1, or from 0, without a gap."""
     indptr = grouping.indptr
     lengths = np.diff(indptr)
     if are_gapless(ranks, lengths):
@@ -342,7 +346,7 @@ def _ranks_with_gaps(ranks: Array, grouping: Grouping) -> Array | None:
 
 
 def _refuse_repeated(keys: Array, frame: Frame, users: _FrameUsers) -> None:
-    """With columns of lists a user has one row."""
+    """Reject users with several rows: columns of lists have one row per user."""
     order = np.argsort(keys, kind="stable")
     again = keys[order[1:]] == keys[order[:-1]]
     if again.any():
@@ -355,12 +359,12 @@ def _refuse_repeated(keys: Array, frame: Frame, users: _FrameUsers) -> None:
 
 
 def map_ids(change: Callable[[Array], Array], ids: Ids) -> Ids:
-    """Ids with their array changed: themselves, or the codes of texts."""
+    """Apply a change to an array of ids, or to the codes of strings."""
     return ids.having(change(ids.codes)) if isinstance(ids, Strings) else change(ids)
 
 
 def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
-    """What decides the order of lists, or gives gains: its role and the name of the column, if there is one."""
+    """Return the role and the name of the column that orders lists or holds gains; the name is None without one."""
     if frame.name == "truth":
         return "gain", _name_or_found(frame, columns.gain, "gain")
     if frame.name == "recs":
@@ -374,21 +378,21 @@ def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
 
 
 def _name_or_found(frame: Frame, name: Any, usual: str) -> str | None:
-    """The column that was named, else the usual one if it is there."""
+    """Return the named column, else the usual one if the frame has it, else None."""
     if name is not None:
         return _one_name(name, usual)
     return usual if frame.has(usual) else None
 
 
 def _whole_ranks(ranks: Array, where: str) -> Array:
-    """Ranks as int32 or int64; floats must be whole."""
+    """Return ranks as int32 or int64; floats must be integers."""
     if ranks.dtype == bool:
-        raise InputTypeError(f"{where} must hold whole numbers, found booleans")
+        raise InputTypeError(f"{where} must hold integers, found booleans")
     if ranks.dtype.kind == "f":
         wrong = ~((np.floor(ranks) == ranks) & (abs(ranks) <= MAX_EXACT_INTEGER))
         if wrong.any():
             at = int(wrong.argmax())
-            raise InputError(f"{where} must hold whole numbers, found {ranks[at]} at position {at}")
+            raise InputError(f"{where} must hold integers, found {ranks[at]} at position {at}")
         return ranks.astype(np.int64)
     if ranks.dtype == np.uint32 and len(ranks) and ranks.max() < INT32_END:
         return ranks.view(np.int32)
@@ -408,14 +412,14 @@ def _order(items: Array, ranks: Array, rows: _FrameRows, where: str, users: _Fra
 
 
 def _of_users(users: Array, rows: _FrameRows, side: RawSide, n_threads: int) -> RawSide:
-    """A side for these users, in their order."""
+    """Return a side for these users, in their order."""
     blocks = find_blocks(users, rows.grouping.ids, side.indptr, n_threads)
     extra, ranks = (None if column is None else blocks.take(column) for column in (side.extra, side.ranks))
     return RawSide(map_ids(blocks.take, side.items), blocks.indptr, extra, side.order, ranks)
 
 
 def _having(name: str, sides: Sequence[_FrameRows]) -> list[_FrameRows]:
-    """The sides that have a column."""
+    """Return the sides that have a column."""
     having = [rows for rows in sides if rows.frame.has(name)]
     if not having:
         found = list(dict.fromkeys(column for rows in sides for column in rows.frame.columns))
@@ -424,7 +428,7 @@ def _having(name: str, sides: Sequence[_FrameRows]) -> list[_FrameRows]:
 
 
 def _read_labels(name: str, sides: Sequence[_FrameRows], users: _FrameUsers) -> Array:
-    """The label of each user, integers or texts; NO_LABEL where the user is in no frame that has the column."""
+    """Return the label of each user, integers or strings; NO_LABEL if no frame with the column has the user."""
     having = _having(name, sides)
     frames = [rows.frame for rows in having]
     found = [read_labels(_scalars(frame, name, nulls=True), frame.where(name)) for frame in frames]
@@ -437,7 +441,7 @@ def _read_labels(name: str, sides: Sequence[_FrameRows], users: _FrameUsers) -> 
 
 
 def spell_labels(labels: Array, present: Array) -> Array:
-    """The label of each user, integers or texts, from those of the users who have one; NO_LABEL for the others."""
+    """Return the label of each user from the labels of users who have one; NO_LABEL for the others."""
     if present.all():
         return labels
     spelled = np.full(len(present), NO_LABEL, object)
@@ -463,7 +467,7 @@ def _read_user_weights(name: Any, sides: Sequence[_FrameRows], users: _FrameUser
 def _join_values(
     values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[_FrameRows], users: _FrameUsers
 ) -> tuple[Array, Array]:
-    """The value of each user from the sides that have one, and who has any; sides must agree."""
+    """Return the value of each user from the sides that have one, and who has any; sides must agree."""
     joined, present = np.zeros(len(users.ids), values[0].dtype), np.zeros(len(users.ids), bool)
     for own, own_valid, rows in zip(values, valid, sides, strict=True):
         at = find_users(users.ids, rows.grouping.ids)
@@ -484,7 +488,7 @@ def _join_values(
 def read_scored_frame(
     value: Any, columns: Columns, weight: Any, user_weight: Any, *, with_items: bool, n_threads: int
 ) -> ScoredFrame:
-    """Labels, scores and what else is asked for, of a frame of scored rows."""
+    """Read labels, scores and other requested columns from a frame of scored rows."""
     refuse_path("labels", value)
     frame = open_foreign(value, "the frame")
     if not isinstance(frame, Frame):
@@ -526,7 +530,7 @@ def _read_weights_of_rows(frame: Frame, name: Any) -> Array | None:
 
 
 def _read_user_keys(frame: Frame, columns: Columns, ids: Callable[[str], Ids]) -> Ids | tuple[Ids, ...] | None:
-    """The key of each row, or several that make a user together."""
+    """Return the key of each row, or several keys that identify a user together."""
     names = columns.user
     if names is None:
         names = "user_id" if frame.has("user_id") or columns.by is not None else None

@@ -1,4 +1,4 @@
-"""The rows of each user put together: as they are where they already stand so, else moved once, never sorted."""
+"""Grouping of rows by user: rows that are grouped stay in place, others move once; only small inputs are sorted."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-SMALL_ROWS = 1 << 15  # fewer are sorted at once, which needs no compiled code
+SMALL_ROWS = 1 << 15  # fewer are sorted, which needs no compiled code
 ROWS_PER_RANGE = 1 << 18  # fewer are not worth a thread
-ROWS_PER_BUCKET = 1 << 15  # of several columns: they fit the second cache
-MAX_BUCKETS = 1024  # more cannot be written to all at once
-LONG_RUN = 8  # rows of one key in a row, on average, from which runs are moved and not rows
-MULTIPLIER = 0x9E3779B97F4A7C15  # odd, its bits as good as random: the golden ratio
+ROWS_PER_BUCKET = 1 << 15  # of several columns: they fit the L2 cache
+MAX_BUCKETS = 1024  # writing to more at the same time is slow
+LONG_RUN = 8  # mean length of runs of one key from which runs move instead of rows
+MULTIPLIER = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: odd, with bits as good as random
 TASKS_PER_THREAD = 4  # buckets differ in size
 STEPS_PER_ROW = 8
 WIDEST_CODE = 1 << 32
 
 
 class Mover(Protocol):
-    """Brings a column with one value per row into the order of users."""
+    """A function that brings a column with one value per row into the order of users."""
 
     def __call__(self, column: Array) -> Array:
-        """The column, moved."""
+        """Return the moved column."""
 
 
 class Grouping(NamedTuple):
-    """Where the rows of each user are."""
+    """Positions of the rows of each user."""
 
-    ids: Array  # the distinct keys: ascending if rows were moved, else as they come
+    ids: Array  # distinct keys: ascending if rows move, else in order of appearance
     indptr: Array  # int64 (n_users + 1,)
-    mover: Mover | None  # None where rows stand grouped
+    mover: Mover | None  # None if rows are grouped already
 
     def take(self, column: Array) -> Array:
-        """A column with one value per row, in the order of users; that of a user's rows is kept."""
+        """Return a column with one value per row in the order of users; rows of a user keep their order."""
         self._check_length(column)
         return column if self.mover is None else self.mover(column)
 
     def take_by_rank(self, items: Array, ranks: Array, n_threads: int) -> tuple[Array, tuple[int, int] | None]:
-        """Items in the order of users and ranks, and (user, rank) of a rank that stands twice."""
+        """Return items in the order of users and ranks, and the (user, rank) of a repeated rank."""
         self._check_length(items)
         self._check_length(ranks)
         ordered = self.mover.by_rank(items, ranks) if isinstance(self.mover, _Shuffled) else None
@@ -71,19 +71,20 @@ class Grouping(NamedTuple):
         return order_by_rank(self.take(items), self.take(ranks), self.indptr, n_threads)
 
     def _check_length(self, column: Array) -> None:
-        """Kernels trust that there is a value per row, which a frame of the caller's own class need not have."""
+        """Check the value per row that kernels rely on: a frame of the caller's own class may lack some."""
         if len(column) != self.indptr[-1]:
-            raise InputError(f"columns must be of one length, found {self.indptr[-1]} and {len(column)} rows")
+            raise InputError(f"columns must have the same length, found {self.indptr[-1]} and {len(column)} rows")
 
     def origin(self, row: int) -> int:
-        """Where a row of the result was passed."""
+        """Return the position at which a row of the result was passed."""
         return row if self.mover is None else int(self.mover(np.arange(self.indptr[-1]))[row])
 
 
 def agreed(values: Array, valid: Array | None, indptr: Array) -> tuple[Array, Array, int]:
-    """One value of each user, of values in the order of users; whether a user has any; a row that differs, or -1.
+    """Return the value of each user, whether each user has one, and a row that differs from its user's value, or -1.
 
-    valid : whether a row has a value; None where all do.
+    values : of rows, in the order of users.
+    valid : whether a row has a value; None if all do.
     """
     n_users = len(indptr) - 1
     if valid is None:
@@ -101,7 +102,7 @@ def agreed(values: Array, valid: Array | None, indptr: Array) -> tuple[Array, Ar
 
 
 def group_rows(keys: Array, n_threads: int) -> Grouping:
-    """Group rows by key, int32 or int64. Keys that already stand together stay where they are, in any order."""
+    """Group rows by key, int32 or int64. Rows that are grouped already stay in place, in any order of keys."""
     n = len(keys)
     if n == 0:
         return Grouping(keys, np.zeros(1, np.int64), None)
@@ -117,7 +118,7 @@ def group_rows(keys: Array, n_threads: int) -> Grouping:
 
 @contextlib.contextmanager
 def loading_kernels(n_rows: int) -> Iterator[None]:
-    """Load Numba and a first kernel while the block does something else, if rows are so many that they are needed."""
+    """Load Numba and a first kernel while the `with` block runs, if there are enough rows to need them."""
     thread = threading.Thread(target=group_rows, args=(np.arange(SMALL_ROWS) // 2, 1))
     if n_rows >= SMALL_ROWS:
         start_thread(thread)
@@ -129,7 +130,7 @@ def loading_kernels(n_rows: int) -> Iterator[None]:
 
 
 def _scan(keys: Array, ranges: list[tuple[int, int]], n_threads: int) -> tuple[Array, bool, Any, Any]:
-    """Changes of key by range, whether one falls, the lowest and the highest key."""
+    """Return the changes of key per range, whether a key falls, and the lowest and the highest key."""
     if len(keys) < SMALL_ROWS:
         return np.array([(keys[1:] != keys[:-1]).sum()]), bool((keys[1:] < keys[:-1]).any()), keys.min(), keys.max()
     kernel = _kernel("scan_keys", keys, keys.dtype)
@@ -139,7 +140,7 @@ def _scan(keys: Array, ranges: list[tuple[int, int]], n_threads: int) -> tuple[A
 
 
 def _find_runs(keys: Array, changes: Array, ranges: list[tuple[int, int]], n_threads: int) -> Array:
-    """Where runs of equal keys begin, and the number of rows."""
+    """Return where runs of equal keys begin, followed by the number of rows."""
     n = len(keys)
     if n < SMALL_ROWS:
         return np.concatenate([[0], np.flatnonzero(keys[1:] != keys[:-1]) + 1, [n]]).astype(np.int64)
@@ -152,7 +153,7 @@ def _find_runs(keys: Array, changes: Array, ranges: list[tuple[int, int]], n_thr
 
 
 def _group_runs(ids: Array, starts: Array, n_threads: int, *, ascending: bool) -> Grouping:
-    """Rows in runs of one key each: nothing moves if each key has one run."""
+    """Group runs of equal keys: nothing moves if each key has one run."""
     if ascending:
         return Grouping(ids, starts, None)
     order = np.argsort(ids, kind="stable")
@@ -167,7 +168,7 @@ def _group_runs(ids: Array, starts: Array, n_threads: int, *, ascending: bool) -
 
 
 def take_blocks(column: Array, starts: Array, indptr: Array, n_threads: int) -> Array:
-    """Blocks of rows that begin at `starts`, end to end as `indptr` says."""
+    """Return the rows that begin at `starts`, with the lengths in `indptr`, end to end."""
     values, kind = _as_bits(column)
     out = np.empty(int(indptr[-1]), values.dtype)
     kernel = _kernel("copy_blocks", out, values.dtype)
@@ -177,7 +178,7 @@ def take_blocks(column: Array, starts: Array, indptr: Array, n_threads: int) -> 
 
 
 def _group_shuffled(keys: Array, lowest: int, highest: int, n_threads: int) -> Grouping:
-    """Rows in any order: by way of buckets, ranges of keys where keys are dense and of their hashes elsewhere."""
+    """Group rows in any order with buckets: ranges of keys if keys are dense, else ranges of their hashes."""
     n, span = len(keys), highest - lowest + 1
     if n < SMALL_ROWS:
         return _sort(keys)
@@ -202,7 +203,7 @@ def _group_shuffled(keys: Array, lowest: int, highest: int, n_threads: int) -> G
 
 
 def _sort(keys: Array) -> Grouping:
-    """Few rows, or keys that were made to collide."""
+    """Sort few rows, or keys crafted to collide."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
@@ -230,15 +231,15 @@ class _Split:
         run_in_threads(lambda at: work(at, *self._ranges[at]), range(len(self._ranges)), self._n_threads)
 
     def over_buckets(self, work: Callable[[int, int], Any]) -> list[Any]:
-        """Do work(first, last) for ranges of buckets that cover all of them."""
+        """Call work(first, last) for ranges that cover all buckets."""
         return _over(work, _cut(self.starts, self._n_threads), self._n_threads)
 
     def rows(self, first: int, last: int) -> tuple[int, int]:
-        """The rows of buckets first..last-1."""
+        """Return the rows of buckets first..last-1."""
         return int(self.starts[first]), int(self.starts[last])
 
     def scatter(self, column: Array) -> Array:
-        """A column by bucket."""
+        """Return a column by bucket."""
         values, kind = _as_bits(column)
         out, places = np.empty_like(values), self._places.copy()
         kernel = _kernel("scatter", values, values.dtype)
@@ -246,7 +247,7 @@ class _Split:
         return out.view(kind)
 
     def move(self, column: Array, targets: Array) -> Array:
-        """A column whose rows have these targets, by bucket."""
+        """Return a column moved to the targets of its rows; the targets are by bucket."""
         values, kind = _as_bits(self.scatter(column))
         values, targets = read_only(values), read_only(targets)
         out = np.empty_like(values)
@@ -256,7 +257,7 @@ class _Split:
 
 
 class _Shuffled:
-    """Moves columns of rows that were in any order."""
+    """A mover for rows in any order."""
 
     def __init__(self, split: _Split, codes: Array, starts: Array, counts: Array) -> None:
         self._split = split
@@ -266,7 +267,7 @@ class _Shuffled:
 
     @once
     def _targets(self) -> Array:
-        """Where each row goes, by bucket."""
+        """Return where each row goes, by bucket."""
         codes, places, targets = self._codes, self._starts.copy(), np.empty_like(self._codes)
         kernel = _kernel("place_rows", codes, codes.dtype)
         split = self._split
@@ -277,7 +278,7 @@ class _Shuffled:
         return self._split.move(column, self._targets)
 
     def by_rank(self, column: Array, ranks: Array) -> Array | None:
-        """A column by user and rank at once; None if the ranks of some user are not 1 to n, or 0 to n - 1."""
+        """Return a column by user and rank; None if the ranks of some user are not 1 to n, or 0 to n - 1."""
         split, targets = self._split, np.empty_like(self._codes)
         lowest = np.int64(ranks.min())
         taken = np.zeros(len(targets), bool)
@@ -289,7 +290,7 @@ class _Shuffled:
 
 
 def _number_dense(split: _Split, keys: Array, lowest: int, span: int) -> tuple[Array, Array]:
-    """The code of each row, by bucket, and the rows of each code."""
+    """Return the code of each row, by bucket, and the number of rows of each code."""
     by_bucket, codes, counts = read_only(split.scatter(keys)), _new_codes(len(keys)), np.zeros(span, np.int64)
     low = np.uint64(lowest % 2**64)
     kernel = _kernel("number_dense", keys, keys.dtype, codes.dtype)
@@ -298,7 +299,7 @@ def _number_dense(split: _Split, keys: Array, lowest: int, span: int) -> tuple[A
 
 
 def _number_sparse(split: _Split, keys: Array) -> tuple[Array, Array, Array, Array] | None:
-    """The code of each row, by bucket, the rows of each code, the distinct keys and their codes; None to give up."""
+    """Return the code per row, by bucket, rows per code, distinct keys and their codes; None if hashes collide."""
     by_bucket, codes, counts = read_only(split.scatter(keys)), _new_codes(len(keys)), np.empty(len(keys), np.int64)
     ids, distinct = np.empty_like(keys), np.zeros(MAX_BUCKETS, np.int64)
     arguments = (by_bucket, read_only(split.starts), codes, counts, ids, distinct)
@@ -321,24 +322,24 @@ def _entry(name: str, *dtypes: Any) -> Entry:
 
 
 def _kernel(name: str, rows: Array, *dtypes: Any) -> Any:
-    """The kernel, suited to as many rows as these."""
+    """Return the kernel, compiled or interpreted, for as many rows as these."""
     return _entry(name, *dtypes).suited_to(STEPS_PER_ROW * len(rows))
 
 
 class Blocks(NamedTuple):
-    """Where the rows of some users are among rows that are grouped otherwise."""
+    """Positions of the rows of some users among rows with another order of users."""
 
-    starts: Array | None  # int64 (n_users,); None where rows need not move
+    starts: Array | None  # int64 (n_users,); None if rows need not move
     indptr: Array  # int64 (n_users + 1,)
     n_threads: int
 
     def take(self, column: Array) -> Array:
-        """A column in the order of these users."""
+        """Return a column in the order of these users."""
         return column if self.starts is None else take_blocks(column, self.starts, self.indptr, self.n_threads)
 
 
 def join_users(first: Array, second: Array) -> Array:
-    """The users of two sides: ascending if both are, else those of the first followed by others."""
+    """Return the users of two sides: ascending if both are, else those of the first followed by the others."""
     if np.array_equal(first, second):
         return first
     if _ascends(first) and _ascends(second):
@@ -347,7 +348,7 @@ def join_users(first: Array, second: Array) -> Array:
 
 
 def find_users(wanted: Array, users: Array) -> Array:
-    """Where each of the wanted users stands among some, or -1."""
+    """Return the position of each wanted user among `users`, or -1."""
     if np.array_equal(wanted, users):
         return np.arange(len(users))
     if not len(users):
@@ -361,7 +362,7 @@ def find_users(wanted: Array, users: Array) -> Array:
 
 
 def find_blocks(users: Array, ids: Array, indptr: Array, n_threads: int) -> Blocks:
-    """The rows of some users, of rows that are grouped by `ids`; none for users who are not there."""
+    """Find the rows of some users among rows grouped by `ids`; users without an id there get none."""
     at = find_users(users, ids)
     present = at >= 0
     own = at[present]
@@ -380,12 +381,12 @@ def _ascends(ids: Array) -> bool:
 
 
 def order_of_ids(ids: Array) -> Array | None:
-    """Positions by ascending id; None where ids ascend."""
+    """Return positions by ascending id; None if ids ascend."""
     return None if _ascends(ids) else np.argsort(ids)
 
 
 def order_by_rank(items: Array, ranks: Array, indptr: Array, n_threads: int) -> tuple[Array, tuple[int, int] | None]:
-    """Items of each user by ascending rank, and (user, rank) of a rank that stands twice."""
+    """Return items of each user by ascending rank, and the (user, rank) of a repeated rank."""
     items, ranks, indptr = map(read_only, (items, ranks, indptr))
     cuts = _cut(indptr, n_threads)
     finder = _kernel("find_unranked", ranks, ranks.dtype)
@@ -398,19 +399,19 @@ def order_by_rank(items: Array, ranks: Array, indptr: Array, n_threads: int) -> 
 
 
 def _as_bits(column: Array) -> tuple[Array, Any]:
-    """A column as whole numbers of its width, which is all that moving it needs to know, and what it was."""
+    """Return a column as unsigned integers of its width, which suffice to move it, and its dtype."""
     return read_only(column).view(f"u{column.dtype.itemsize}"), column.dtype
 
 
 def _ranges(n: int, n_threads: int) -> list[tuple[int, int]]:
-    """Ranges of rows, one for each thread."""
+    """Return ranges of rows, one per thread."""
     n_ranges = max(1, min(n_threads, n // ROWS_PER_RANGE))
     cuts = [n * at // n_ranges for at in range(n_ranges + 1)]
     return list(pairwise(cuts))
 
 
 def _cut(indptr: Array, n_threads: int) -> list[tuple[int, int]]:
-    """Ranges of users (or buckets) of about equal rows, several for each thread."""
+    """Return ranges of users (or buckets) with about equally many rows, several per thread."""
     n = int(indptr[-1])
     n_ranges = max(1, min(TASKS_PER_THREAD * n_threads, n // ROWS_PER_RANGE))
     cuts = np.searchsorted(indptr, [n * at // n_ranges for at in range(1, n_ranges)])

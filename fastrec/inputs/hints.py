@@ -1,4 +1,4 @@
-"""What may have been meant to order lists or to grade the truth: a second look at columns that nobody named."""
+"""Hints about unused columns that may be meant to order lists or to grade the truth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-# what tools and people call such columns, without regard to case and signs between words
+# usual names of such columns, regardless of case and of characters between words
 RANKS = frozenset(("rank", "ranks", "ranking", "position"))
 SCORES = frozenset(
     (
@@ -46,44 +46,44 @@ GAINS = frozenset(("rating", "ratings", "stars", "score", "scores", "relevance",
 
 
 class Example(NamedTuple):
-    """A user, and what was found there."""
+    """A user, and the finding about this user."""
 
     user: Any
     found: str
 
 
 class Hint(NamedTuple):
-    """What may have been meant; with the name of a count of the report, and the first of the users that it counts."""
+    """Another possible meaning of the input, with a count of the report and the first user that it counts."""
 
     text: str
     counted: str = ""
     example: Example | None = None
 
     def line(self, counts: Mapping[str, Any]) -> str:
-        """A sentence."""
+        """Return the hint as one line, with its count."""
         if self.example is None or self.counted not in counts:
             return self.text
         lists = f"{counts[self.counted]:,} list{'' if counts[self.counted] == 1 else 's'}"
-        return f"{self.text} ({lists}, as of user {self.example.user!r}: {self.example.found})"
+        return f"{self.text} ({lists}, e.g. of user {self.example.user!r}: {self.example.found})"
 
     def joined(self, other: Hint | None) -> Hint:
-        """The same of more users: the first of them does not depend on which came first."""
+        """Return the hint for more users; its first user does not depend on the order of merging."""
         examples = [hint.example for hint in (self, other) if hint is not None and hint.example is not None]
         first = min(examples, key=lambda own: (isinstance(own.user, str), own.user), default=None)
         return self._replace(example=first)
 
 
-HINT = (str, str, MaybeNone((LABEL, str)))  # the form of one in the state of an evaluator
+HINT = (str, str, MaybeNone((LABEL, str)))  # the form of a hint in the state of an evaluator
 
 
 def are_gapless(ranks: Array, lengths: Array) -> bool:
-    """Whether it can be seen at once that distinct ranks count every list from 1, or from 0; lists are of `lengths`."""
+    """Return True if minimum and maximum show that the distinct ranks of all lists run from 1, or from 0."""
     lowest = int(ranks.min(initial=1))
     return lowest in (0, 1) and int(ranks.max(initial=0)) - lowest < int(lengths.min(initial=len(ranks)))
 
 
 def users_with_gaps(ranks: Array, indptr: Array) -> Array:
-    """Where the users are whose distinct ranks do not count from 1, or from 0, without a gap."""
+    """Return the positions of users with distinct ranks that do not run from 1, or from 0, without a gap."""
     having = np.flatnonzero(np.diff(indptr))
     first, last = (limit.reduceat(ranks, indptr[having]).astype(np.int64) for limit in (np.minimum, np.maximum))
     gapless = ((first == 0) | (first == 1)) & (last - first < np.diff(indptr)[having])
@@ -95,11 +95,11 @@ def _spelled(name: Any) -> str:
 
 
 class LeftOpen(NamedTuple):
-    """What the columns that are used leave open."""
+    """Questions that the columns in use leave open."""
 
-    order: bool  # no column orders the lists, which are in the order of their rows
-    gain: bool  # no column has gains, which would make a difference
-    sides: bool  # no gain is named, so the two sides may have been swapped
+    order: bool  # no column orders the lists, so they keep row order
+    gain: bool  # no column has gains, though some metric uses them
+    sides: bool  # no argument names gains, so the two sides may be swapped
 
 
 def hints_of_columns(
@@ -112,9 +112,9 @@ def hints_of_columns(
 ) -> Iterator[str]:
     """Yield hints about columns that no argument names.
 
-    `is_disordered` is given a role and a column of the lists, and tells whether its values fall or rise against the
-    order of the rows; `has_gains` whether a column of the truth has numbers other than 1, None without numbers. They
-    are called for likely columns only, as looking at values takes time.
+    `is_disordered` takes a role and a column of the lists, and tells whether its values contradict the order of rows.
+    `has_gains` tells whether a column of the truth holds numbers other than 1; None without numbers. Both are called
+    for likely columns only, because reading values takes time.
     """
     swapped = _hint_of_sides(recs, truth)
     if left.order:
@@ -127,22 +127,22 @@ def hints_of_columns(
 
 
 def _likely_gains(found: Iterable[Any], used: Collection[Any]) -> list[str]:
-    """Columns of the truth that are called like gains, and are not used as something else."""
+    """Return unused columns of the truth with a usual name of gains."""
     return [name for name in found if name not in used and _spelled(name) in GAINS]
 
 
 def _hint_of_gain(found: Mapping[str, bool | None]) -> list[str]:
-    """What to say of such columns: whether there are numbers other than 1 in each; None where it holds no numbers."""
+    """Return a hint if one likely column holds numbers, not all 1; `found`: as `has_gains` tells, per column."""
     numeric = [name for name, graded in found.items() if graded is not None]
     if len(numeric) != 1 or not found[numeric[0]]:
         return []
     (name,) = numeric
-    line = f"truth has a column {name!r}, not used: all gains are 1, each row is relevant; gain={name!r} takes"
-    return [f"{line} it as the gain, and with it min_gain=... is the least gain of a relevant item"]
+    line = f"truth has an unused column {name!r}: all gains are 1, each row is relevant; pass gain={name!r} to use"
+    return [f"{line} it as the gain, and min_gain=... as the least gain of a relevant item"]
 
 
 def _likely_orders(found: Iterable[Any], used: Collection[Any]) -> Iterator[tuple[str, str]]:
-    """Columns that are called like ranks or scores, and are not used as something else: (role, name)."""
+    """Yield (role, name) of unused columns with a usual name of ranks or scores."""
     for name in found:
         spelled = _spelled(name)
         if name not in used and spelled in RANKS | SCORES:
@@ -150,26 +150,26 @@ def _likely_orders(found: Iterable[Any], used: Collection[Any]) -> Iterator[tupl
 
 
 def are_disordered(role: str, values: Array, indptr: Array) -> bool:
-    """Whether ranks fall, or scores rise, from one row of a user to the next; the rows of users stand end to end."""
+    """Return whether ranks fall, or scores rise, from one row of a user to the next; users lie end to end."""
     if len(values) < 2:
         return False
     wrong = values[1:] < values[:-1] if role == "rank" else values[1:] > values[:-1]
-    ends = indptr[(indptr > 0) & (indptr < len(values))] - 1  # between users nothing is wrong
+    ends = indptr[(indptr > 0) & (indptr < len(values))] - 1  # a step to another user is never wrong
     wrong[ends] = False
     return bool(wrong.any())
 
 
 def _hint_of_order(role: str, name: str) -> str:
-    """What to say where such a column tells another order than the rows."""
+    """Return a hint about a column that implies another order than the rows."""
     return (
-        "no column of recs is called 'rank' or 'score': lists are in the order of their rows, which is not that of the "
-        f"column {name!r}; name it as the {role} if it is what orders them"
+        f"recs has no column 'rank' or 'score', so lists keep row order, but column {name!r} implies another: "
+        f"pass {role}={name!r} to use it"
     )
 
 
 def _hint_of_sides(recs: Collection[Any], truth: Collection[Any]) -> list[str]:
-    """What to say where the lists have gains, and what is held out has ranks or scores."""
+    """Return a hint if the lists have gains and the truth has ranks or scores."""
     orders = [name for name in ("rank", "score") if name in truth]
     if "gain" not in recs or "gain" in truth or not orders or {"rank", "score"} & {*recs}:
         return []
-    return [f"recs have a column 'gain', and truth has a column {orders[0]!r}: have the two been swapped?"]
+    return [f"recs has a column 'gain' and truth has a column {orders[0]!r}: are the two swapped?"]

@@ -1,4 +1,4 @@
-"""Item ids: integers as they are, anything else encoded jointly and exactly. Never as float, never hashed."""
+"""Item ids: integers as they are, anything else encoded jointly and exactly, never as floats or hashes."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 
 @dataclass(frozen=True)
 class Strings:
-    """Ids of Arrow columns: the number of each in a list of distinct texts, in no order and with some never used."""
+    """Ids of Arrow columns: codes into distinct strings, which are in no order and may be unused."""
 
     codes: Array  # int32 or int64 (n,)
     values: Any  # a pyarrow Array of strings or binaries
-    kind: str  # "texts" or "bytes"
+    kind: str  # "strings" or "bytes"
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def having(self, codes: Array) -> Strings:
-        """Other codes of the same texts."""
+        """Return other codes of the same strings."""
         return replace(self, codes=codes)
 
 
-Ids = Array | Strings  # int32, int64, objects (str or bytes), or texts of Arrow columns
+Ids = Array | Strings  # int32, int64, objects (str or bytes), or strings of Arrow columns
 
 
 class Spelled(Sequence[Any]):
-    """The values of an Arrow array as Python has them, made when they are asked for."""
+    """Values of an Arrow array as Python objects, made on demand."""
 
     def __init__(self, values: Any) -> None:
         self._values = values
@@ -53,29 +53,29 @@ class Spelled(Sequence[Any]):
         return self._values[int(at)].as_py()
 
     def pick(self, codes: Array) -> list[Any]:
-        """Many of them."""
+        """Return the values of many codes."""
         picked: list[Any] = self._values.take(arrow_of(codes)).to_pylist()
         return picked
 
 
 def spell(strings: Sequence[Any], codes: Array) -> list[Any]:
-    """The texts of some codes."""
+    """Return the strings of some codes."""
     return strings.pick(codes) if isinstance(strings, Spelled) else [strings[code] for code in codes.tolist()]
 
 
 def kind_of_ids(ids: Ids) -> str:
-    """What some ids are: none, integers, texts or bytes."""
+    """Return the kind of some ids: "none", "integers", "strings" or "bytes"."""
     if len(ids) == 0:
         return "none"
     if isinstance(ids, Strings):
         return ids.kind
     if ids.dtype != object:
         return "integers"
-    return "bytes" if isinstance(ids[0], bytes) else "texts"
+    return "bytes" if isinstance(ids[0], bytes) else "strings"
 
 
 def check_ids(values: Any, name: str) -> Array:
-    """Ids as a 1-D array: int32 or int64 (no copy if they are), or an object array of texts.
+    """Return ids as a 1-D array: int32 or int64 (no copy if they are), or an object array of strings.
 
     Raises InputTypeError for floats, booleans, masked arrays and mixed types, InputError for integers past 2^63 - 1.
     """
@@ -83,28 +83,28 @@ def check_ids(values: Any, name: str) -> Array:
     if is_tensor(values):
         values = as_numpy(values, name)
     if isinstance(values, (str, bytes)) or not isinstance(values, (np.ndarray, Iterable)):
-        raise InputTypeError(f"{name} must be items, found {shown(values)}")
+        raise InputTypeError(f"{name} must be a list or an array of ids, found {shown(values)}")
     array = values if isinstance(values, np.ndarray) else _array_of(values, name)
     if array.ndim != 1:
         raise InputError(f"{name} must be 1-D, found shape {array.shape}")
     if array.dtype.kind in "iu":
         return integer_ids(array, name)
     if array.dtype.kind in "UST":
-        return _texts(array.tolist(), name)
+        return _strings(array.tolist(), name)
     if array.dtype == object:
         return _objects(array.tolist(), name)
     if array.dtype.kind == "f":
         if array.size == 0:
             return np.zeros(0, np.int64)
         raise InputTypeError(
-            f"{name} must be integers or texts, found {array.dtype}: floats cannot hold large ids; "
-            "convert them where they are made, e.g. ids.astype('int64')"
+            f"{name} must be integers or strings, found {array.dtype}: floats cannot hold large ids; "
+            "convert ids before they become floats, e.g. ids.astype('int64')"
         )
-    raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
+    raise InputTypeError(f"{name} must be integers or strings, found dtype {array.dtype}")
 
 
 def _array_of(values: Any, name: str) -> Array:
-    """A list of ids as an array, without NumPy's own guesses about mixed types."""
+    """Return a list of ids as an array, without NumPy's guesses about mixed types."""
     if hasattr(values, "__array__"):
         return as_array(values, name)
     rows = plain_values(listed(values, name), name)
@@ -120,13 +120,13 @@ def _objects(values: list[Any], name: str) -> Array:
     if all(map(is_whole, kinds)):
         return _python_integers(values, name)
     if kinds <= {str} or kinds <= {bytes} or kinds <= {np.str_, str}:
-        return _texts(values, name)
+        return _strings(values, name)
     if kinds & {float, np.float64, np.float32, np.float16}:
         raise InputTypeError(
-            f"{name} must be integers or texts, found a float at {_where(values, (float, np.floating))}"
+            f"{name} must be integers or strings, found a float at {_where(values, (float, np.floating))}"
         )
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InputTypeError(f"{name} must be all integers or all texts, found {names}")
+    raise InputTypeError(f"{name} must be all integers or all strings, found {names}")
 
 
 def _python_integers(values: list[Any], name: str) -> Array:
@@ -137,12 +137,12 @@ def _python_integers(values: list[Any], name: str) -> Array:
         raise InputError(f"{name} must not exceed 2**63 - 1, found {shown(values[at])} at position {at}") from None
 
 
-def _texts(values: list[Any], name: str) -> Array:
+def _strings(values: list[Any], name: str) -> Array:
     out = np.empty(len(values), dtype=object)
     out[:] = values
     if not all(isinstance(value, (str, bytes)) for value in values):
         at = next(i for i, value in enumerate(values) if not isinstance(value, (str, bytes)))
-        raise InputTypeError(f"{name} must be all texts, found {shown(values[at])} at position {at}")
+        raise InputTypeError(f"{name} must be all strings, found {shown(values[at])} at position {at}")
     return out
 
 
@@ -152,7 +152,7 @@ def _where(values: Sequence[Any], kinds: Any) -> str:
 
 
 def integer_ids(array: Array, name: str) -> Array:
-    """Integers of any width and byte order as contiguous int32 or int64; exact, or an error."""
+    """Return integers of any width and byte order as contiguous int32 or int64; raise an error if some do not fit."""
     if array.dtype == np.uint64 and array.size and int(array.max()) > INT64.max:
         at = int(array.argmax())
         raise InputError(f"{name} must not exceed 2**63 - 1, found {array[at]} at position {at}")
@@ -161,7 +161,7 @@ def integer_ids(array: Array, name: str) -> Array:
 
 
 def match_widths(first: Array, second: Array) -> tuple[Array, Array]:
-    """Both integer arrays in one width; the shorter one is converted if its values allow it."""
+    """Return both integer arrays in one width; convert the shorter one if its values allow it."""
     if first.dtype == second.dtype:
         return first, second
     wide, narrow = (first, second) if first.dtype == np.int64 else (second, first)
@@ -172,10 +172,10 @@ def match_widths(first: Array, second: Array) -> tuple[Array, Array]:
 
 
 def encode_strings(sides: Iterable[Ids]) -> tuple[list[Array], Sequence[Any]]:
-    """Codes for several arrays of texts, in the order of the texts (that of their UTF-8 bytes), and the texts."""
+    """Return codes for several arrays of strings, in the order of their UTF-8 bytes, and the strings."""
     parts = list(sides)
     if any(isinstance(part, Strings) for part in parts):
-        return _join_strings([part if isinstance(part, Strings) else _as_texts(part) for part in parts])
+        return _join_strings([part if isinstance(part, Strings) else _as_arrow(part) for part in parts])
     arrays = [part for part in parts if not isinstance(part, Strings)]
     strings = sorted(set(chain.from_iterable(array.tolist() for array in arrays)))
     codes = {string: code for code, string in enumerate(strings)}
@@ -183,8 +183,8 @@ def encode_strings(sides: Iterable[Ids]) -> tuple[list[Array], Sequence[Any]]:
     return [np.fromiter(map(codes.__getitem__, array.tolist()), dtype, len(array)) for array in arrays], strings
 
 
-def _as_texts(array: Array) -> Strings:
-    """An object array in the form of an Arrow column."""
+def _as_arrow(array: Array) -> Strings:
+    """Return an object array in the form of an Arrow column."""
     import pyarrow as pa
 
     kind = kind_of_ids(array)
@@ -194,7 +194,7 @@ def _as_texts(array: Array) -> Strings:
 
 
 def _join_strings(parts: list[Strings]) -> tuple[list[Array], Sequence[Any]]:
-    """One list of texts in ascending order for all parts; only distinct texts are compared and sorted."""
+    """Encode all parts with one ascending list of strings; only distinct strings are compared and sorted."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -207,7 +207,7 @@ def _join_strings(parts: list[Strings]) -> tuple[list[Array], Sequence[Any]]:
 
 
 def _renumber(ranks: Array, codes: Array) -> Array:
-    """The rank of each code; the codes themselves if they are that already."""
+    """Return the rank of each code; the codes themselves if they are ranks already."""
     if len(ranks) == 0 or np.array_equal(ranks, np.arange(len(ranks))):
         return codes
     return ranks[codes]

@@ -1,4 +1,4 @@
-"""From what was passed in to what the engine takes: ids encoded, lists ordered, seen items and copies dealt with."""
+"""Lists and truth prepared for the engine: ids encoded, lists ordered, excluded items and duplicates handled."""
 
 from __future__ import annotations
 
@@ -36,43 +36,43 @@ TIES = {
 }
 DUPLICATES_CHOICES = ("error", "first", "miss")
 USERS_PER_TASK = 16384
-STEPS_PER_ROW = 32  # to sort the row among its user's
+STEPS_PER_ROW = 32  # to sort a row among its user's rows
 RANK_GAPS = {
-    "close": "ranks of lists have gaps, which are closed: an item counts at its place in the list, not at its rank",
+    "close": "ranks of lists have gaps, which fastrec closes: an item counts at its place in the list, not at its rank",
     "keep": "",  # a rank that no item has is a miss
-    "error": "ranks of lists have gaps, and this tool takes them as places in some metrics and as an order in others",
+    "error": "ranks of lists have gaps, and this tool reads ranks as places in some metrics and as an order in others",
 }
-PLACES_PER_ROW, MIN_PLACES = 64, 1 << 20  # that ranks may name
+PLACES_PER_ROW, MIN_PLACES = 64, 1 << 20  # limits on the places that ranks name
 
 
 class Names(NamedTuple):
-    """What users and items are called in errors."""
+    """Names of users and items for errors."""
 
     users: Array | None
     strings: Sequence[Any] | None
 
     def user(self, u: int) -> str:
-        """A user as written in an error."""
+        """Return a user as written in an error."""
         label = u if self.users is None else self.users[u]
         return shown(label.item() if isinstance(label, np.generic) else label)
 
     def item(self, code: int) -> str:
-        """An item as written in an error."""
+        """Return an item as written in an error."""
         return repr(self.strings[code] if self.strings is not None else int(code))
 
 
 class Settings(NamedTuple):
-    """How lists are put right."""
+    """Options for preparing lists."""
 
     ties: str
     duplicates: str
     n_threads: int
     rank_gaps: str = "close"
-    graded: bool = True  # whether gains make a difference
+    graded: bool = True  # whether gains matter
 
 
 class AboutUsers(NamedTuple):
-    """What was passed about users, besides their items."""
+    """Arguments about users, besides their items."""
 
     user_ids: Any
     groups: Any
@@ -90,31 +90,33 @@ class Lists(NamedTuple):
     truth_indptr: Array
     gains: Array | None
     lowest: int = 0
-    blocks: Array | None = None  # int32 (2, n_rec_rows): rows of a list with a higher score, and with the same
+    blocks: Array | None = (
+        None  # int32 (2, n_rec_rows): numbers of rows of the list with a higher score, and with the same
+    )
 
     @property
     def n_users(self) -> int:
-        """Users."""
+        """Number of users."""
         return len(self.rec_indptr) - 1
 
     @property
     def longest(self) -> tuple[int, int]:
-        """Longest list and longest truth."""
+        """Lengths of the longest list and the longest truth."""
         return longest_row(self.rec_indptr), longest_row(self.truth_indptr)
 
 
 class Prepared(NamedTuple):
-    """Input that the engine can take, and what was changed on the way."""
+    """Input for the engine, and counts of what was changed."""
 
     lists: Lists
     users: User
     names: Names
     counts: dict[str, int]
-    hints: tuple[Hint, ...] = ()  # what else may have been meant
+    hints: tuple[Hint, ...] = ()  # other possible meanings of the input
 
 
 def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Settings) -> Prepared:
-    """Read all sides and put the lists right."""
+    """Read all sides, order the lists, and handle excluded items and duplicates."""
     sides, users, lines = _read(recs, truth, exclude, about, settings)
     rec_side, truth_side, exclude_side, strings = _join_ids(*sides)
     order = "score" if rec_side.extra is not None else sides[0].order
@@ -130,7 +132,7 @@ def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Se
         counts["rec_lists_with_gaps"], hint = _look_at_gaps(ranks, rec_side.indptr, names, settings.rank_gaps)
         hints.append(hint)
     if exclude_side is not None:
-        _check_signs(rec_side, "recs", names)
+        _refuse_negative_ids(rec_side, "recs", names)
         rec_side, counts["excluded_items"] = _drop_excluded(rec_side, exclude_side, n_threads)
     if duplicates != "error":
         truth_side, counts["duplicates_in_truth"] = _merge_copies(truth_side, n_threads)
@@ -138,7 +140,7 @@ def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Se
         rec_side = _order(rec_side, truth_side, names, settings)
     lowest = 0
     if duplicates != "error":
-        _check_signs(rec_side, "recs", names)
+        _refuse_negative_ids(rec_side, "recs", names)
         ordered = rec_side
         rec_side, counts["duplicates_in_recs"] = _drop_copies(rec_side, n_threads, blank=duplicates == "miss")
         if counts["duplicates_in_recs"] and ordered.extra is not None:
@@ -148,7 +150,7 @@ def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Se
     if ranks is not None and settings.rank_gaps == "keep":
         if n_rows != len(ranks) or duplicates != "error":
             raise InputError("exclude and duplicates close gaps between ranks, which this tool keeps: leave them out")
-        _check_signs(rec_side, "recs", names)
+        _refuse_negative_ids(rec_side, "recs", names)
         rec_side, lowest, hints = _fill_gaps(rec_side, ranks, names), -1, hints[:-1]
     lists = Lists(
         rec_side.items,
@@ -165,7 +167,7 @@ def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Se
 
 
 def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> tuple[int, Hint]:
-    """How many lists have ranks with gaps, and what to say of them."""
+    """Return how many lists have ranks with gaps, and a hint about them."""
     found = users_with_gaps(ranks, indptr)
     known = found if names.users is None else names.users[found]
     at = int(found[np.argmin(known) if known.dtype.kind in "iu" else min(range(len(known)), key=known.__getitem__)])
@@ -178,7 +180,7 @@ def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> 
 
 
 def _around_gap(ranks: list[int]) -> str:
-    """The ranks of a list about the first gap among them, as a text."""
+    """Return the ranks around the first gap of a list as a string."""
     gaps = (at for at in range(1, len(ranks)) if ranks[at] - ranks[at - 1] > 1)
     first = next(gaps, 1) - 1 if ranks[0] in (0, 1) else 0
     before, after = ["..."] * (first > 0), ["..."] * (len(ranks) > first + 3)
@@ -186,7 +188,7 @@ def _around_gap(ranks: list[int]) -> str:
 
 
 def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
-    """Items at the places that their ranks name, from 1; a place that none has is a miss, a negative id of its own."""
+    """Move items to the places that their ranks name, from 1; each empty place is a miss with its own negative id."""
     lengths = np.diff(rec_side.indptr)
     having = np.flatnonzero(lengths)
     lowest, longest = ranks[rec_side.indptr[having]], np.zeros(len(lengths), np.int64)
@@ -196,7 +198,7 @@ def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
         raise InputError(f"recs of user {who}: this tool counts ranks from 1, found {lowest.min()}")
     if longest.sum(dtype=np.float64) > max(MIN_PLACES, PLACES_PER_ROW * len(ranks)):
         raise InputError(
-            f"recs of user {names.user(int(longest.argmax()))}: rank {longest.max()} is no place in a list"
+            f"recs of user {names.user(int(longest.argmax()))}: rank {longest.max()} is too large for a place in a list"
         )
     indptr = np.concatenate([[0], np.cumsum(longest)])
     starts = np.repeat(indptr[:-1], lengths)
@@ -208,7 +210,7 @@ def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
 def _read(
     recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Settings
 ) -> tuple[tuple[RawSide, RawSide, RawSide | None], User, tuple[str, ...]]:
-    """All sides for the same users, what is known of these, and what else may have been meant."""
+    """Return all sides for the same users, these users, and hints at other meanings of the input."""
     given = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
     for name, value in given.items():
         refuse_path(name, value)
@@ -225,7 +227,11 @@ def _read(
     if about.labels is not None and about.groups is not None:
         raise InputError("groups and by both label users: pass one of them")
     codes, labels = check_groups(about.groups if about.labels is None else about.labels.of(ids), n_users)
-    return (rec_side, truth_side, exclude_side), User(ids, codes, labels, check_weights(about.user_weight, n_users)), ()
+    return (
+        (rec_side, truth_side, exclude_side),
+        User(ids, codes, labels, check_weights(about.user_weight, n_users)),
+        (),
+    )
 
 
 def _read_frames(
@@ -249,7 +255,7 @@ def _read_frames(
 def _join_ids(
     rec_side: RawSide, truth_side: RawSide, exclude_side: RawSide | None
 ) -> tuple[FlatSide, FlatSide, FlatSide | None, Sequence[Any] | None]:
-    """Ids of all sides in one width, or encoded together."""
+    """Return the sides with ids in one integer width, or encoded together, and the encoded strings."""
     sides = [rec_side, truth_side] if exclude_side is None else [rec_side, truth_side, exclude_side]
     kinds = [kind_of_ids(side.items) for side in sides]
     if len(set(kinds) - {"none"}) > 1:
@@ -269,12 +275,12 @@ def _join_ids(
 
 
 def _integers(ids: Ids) -> Array:
-    """Integer ids, or none."""
+    """Return integer ids; an empty array if there are no ids."""
     return ids if isinstance(ids, np.ndarray) and ids.dtype != object else np.zeros(0, np.int32)
 
 
 def _finite_gains(truth_side: FlatSide) -> FlatSide:
-    """Gains that are finite; dropped where all are 1, which is what truth without gains means."""
+    """Reject gains that are not finite; drop gains if all are 1, as truth without gains means the same."""
     gains = truth_side.extra
     assert gains is not None
     if len(gains) == 0:
@@ -286,8 +292,8 @@ def _finite_gains(truth_side: FlatSide) -> FlatSide:
     return truth_side._replace(extra=None) if low == high == 1.0 else truth_side
 
 
-def _check_signs(side: FlatSide, name: str, names: Names) -> None:
-    """Negative ids, where a later step would take them for something else."""
+def _refuse_negative_ids(side: FlatSide, name: str, names: Names) -> None:
+    """Reject negative ids, which stand for misses in later steps."""
     if len(side.items) and side.items.min() < 0:
         at = int((side.items < 0).argmax())
         user = int(np.searchsorted(side.indptr, at, side="right")) - 1
@@ -303,12 +309,12 @@ def _entry(name: str, ids: str) -> Entry:
 
 
 def _kernel(name: str, ids: str, *columns: Array) -> Any:
-    """The kernel, suited to columns of this length."""
+    """Return the kernel, compiled or interpreted, for columns of this length."""
     return _entry(name, ids).suited_to(STEPS_PER_ROW * sum(map(len, columns)))
 
 
 def _over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -> list[Any]:
-    """Do work(first, last) for ranges of users that cover all of them."""
+    """Call work(first, last) for ranges that cover all users."""
     tasks = range(-(-n_users // USERS_PER_TASK))
     return run_in_threads(
         lambda at: work(at * USERS_PER_TASK, min((at + 1) * USERS_PER_TASK, n_users)), tasks, n_threads
@@ -325,7 +331,7 @@ def _drop_excluded(rec_side: FlatSide, exclude_side: FlatSide, n_threads: int) -
 
 
 def _merge_copies(truth_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
-    """Duplicates in the truth become one item with the largest gain."""
+    """Merge duplicates in the truth into one item with the largest gain."""
     keep = np.ones(len(truth_side.items), bool)
     gains = np.zeros(0) if truth_side.extra is None else truth_side.extra.copy()
     _mark_copies(truth_side, gains, keep, n_threads)
@@ -333,12 +339,12 @@ def _merge_copies(truth_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
 
 
 def _drop_copies(rec_side: FlatSide, n_threads: int, *, blank: bool) -> tuple[FlatSide, int]:
-    """Later copies in a list close up, or stay as misses under a negative id."""
+    """Remove later copies from a list, or with `blank` keep them as misses with a negative id."""
     keep = np.ones(len(rec_side.items), bool)
     _mark_copies(rec_side, np.zeros(0), keep, n_threads)
     if not blank:
         return _compact(rec_side, keep)
-    # a negative id of its own for each, so that it matches nothing and is no copy of another
+    # each gets its own negative id, which matches neither an item nor another copy
     ranks = np.arange(len(keep)) - np.repeat(rec_side.indptr[:-1], np.diff(rec_side.indptr))
     items = np.where(keep, rec_side.items, (-1 - ranks).astype(rec_side.items.dtype))
     return rec_side._replace(items=items), int(len(keep) - keep.sum())
@@ -351,7 +357,7 @@ def _mark_copies(side: FlatSide, values: Array, keep: Array, n_threads: int) -> 
 
 
 def _compact(side: FlatSide, keep: Array) -> tuple[FlatSide, int]:
-    """The side without the rows that `keep` leaves out, and how many those are."""
+    """Return the side without the rows that `keep` leaves out, and their number."""
     dropped = int(len(keep) - keep.sum())
     if not dropped:
         return side, 0
@@ -361,7 +367,7 @@ def _compact(side: FlatSide, keep: Array) -> tuple[FlatSide, int]:
 
 
 def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Settings) -> FlatSide:
-    """Lists in descending order of their scores; these are kept where some are tied and no rule decides."""
+    """Order lists by descending score; keep the scores if some are tied and no rule decides."""
     assert rec_side.extra is not None
     scores, items, indptr = read_only(rec_side.extra), read_only(rec_side.items), read_only(rec_side.indptr)
     n_users, ties, n_threads = len(indptr) - 1, settings.ties, settings.n_threads
@@ -381,13 +387,13 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
             a, b = (names.item(items[row][at]) for at in (first, second))
             raise InputError(
                 f"recs of user {names.user(user)}: items {a} and {b} have the same score {scores[row][first]}; "
-                "say what decides with ties='expected', 'input', 'worst', 'best', 'id_asc' or 'id_desc'"
+                "choose a rule with ties='expected', 'input', 'worst', 'best', 'id_asc' or 'id_desc'"
             )
     return rec_side._replace(items=out, extra=ordered if len(ordered) else None)
 
 
 def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None:
-    """Copies of an item with one score have no best rank while nothing decides between them."""
+    """Reject tied copies of an item: without a rule, none of them comes first."""
     users = np.repeat(np.arange(len(rec_side.indptr) - 1), np.diff(rec_side.indptr))
     order = np.lexsort((scores, rec_side.items, users))
     same = np.ones(max(len(order) - 1, 0), bool)
@@ -396,13 +402,13 @@ def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None
     if same.any():
         at = order[int(same.argmax())]
         raise InputError(
-            f"recs of user {names.user(int(users[at]))}: item {names.item(rec_side.items[at])} stands twice with the "
-            "same score; say which copy comes first with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+            f"recs of user {names.user(int(users[at]))}: item {names.item(rec_side.items[at])} appears twice with the "
+            "same score; choose which copy comes first with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
         )
 
 
 def _find_blocks(rec_side: FlatSide, n_threads: int) -> Array | None:
-    """For each row of the ordered lists the rows with a higher score and those with the same; None without ties."""
+    """Count, per row of the ordered lists, rows with a higher score and with the same; None without ties."""
     if rec_side.extra is None:
         return None
     blocks = np.empty((2, len(rec_side.items)), np.int32)

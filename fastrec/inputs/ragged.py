@@ -1,4 +1,4 @@
-"""The one internal shape: rows of different lengths, laid end to end."""
+"""The common internal layout: rows of different lengths, laid end to end."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Array = np.ndarray[Any, Any]
 class Ragged:
     """Rows of different lengths in one flat array: row ``u`` is ``values[indptr[u]:indptr[u + 1]]``.
 
-    This is the layout of a SciPy CSR matrix or an Arrow list array, without the column bound: no copy is made of
-    an ``int32`` or ``int64`` ``indptr`` that is already right, nor of ``values``.
+    This is the layout of a SciPy CSR matrix or an Arrow list array, without a number of columns. Neither an array of
+    ``values`` nor a contiguous ``int64`` array ``indptr`` is copied.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Ragged:
     Raises
     ------
     InputTypeError
-        If ``indptr`` is not made of integers.
+        If ``indptr`` does not hold integers.
     InputError
         If it is empty, does not start at 0, decreases, or does not end at ``len(values)``.
 
@@ -56,7 +56,7 @@ class Ragged:
     def __getitem__(self, row: int) -> Array:
         position = operator.index(row)
         if not -len(self) <= position < len(self):
-            raise IndexError(f"row {position} of a Ragged with {len(self)} rows")
+            raise IndexError(f"row {position} is out of range for a Ragged with {len(self)} rows")
         position %= len(self)
         return self.values[self.indptr[position] : self.indptr[position + 1]]
 
@@ -65,7 +65,7 @@ class Ragged:
 
 
 def as_array(values: Any, name: str) -> Array:
-    """The values as an array, or an error of ours where NumPy has one of its own."""
+    """Return the values as an array; turn NumPy's errors into InputTypeError."""
     refuse_unusual(values, name)
     if is_tensor(values):
         return as_numpy(values, name)
@@ -74,16 +74,16 @@ def as_array(values: Any, name: str) -> Array:
     try:
         return np.asarray(values)
     except (TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} cannot be made an array: {error}") from None
+        raise InputTypeError(f"{name} cannot be converted to an array: {error}") from None
 
 
 def longest_row(indptr: Array) -> int:
-    """Length of the longest row; 0 if there are no rows."""
+    """Return the length of the longest row; 0 if there are no rows."""
     return int((indptr[1:] - indptr[:-1]).max()) if len(indptr) > 1 else 0
 
 
 def check_indptr(indptr: Any, n_values: int, name: str) -> Array:
-    """``indptr`` as a contiguous int64 array, or an error that says which element is wrong."""
+    """Return ``indptr`` as a contiguous int64 array, or raise an error that names the wrong element."""
     pointers = as_array(indptr, name)
     if pointers.ndim != 1 or len(pointers) == 0:
         raise InputError(f"{name} must be 1-D with one element more than there are users, found shape {pointers.shape}")
@@ -106,7 +106,7 @@ def check_indptr(indptr: Any, n_values: int, name: str) -> Array:
 
 
 def read_only(array: Array) -> Array:
-    """A contiguous, aligned view that cannot be written to: the one form that kernels are compiled for."""
+    """Return a contiguous, aligned, read-only view: the only form that kernels are compiled for."""
     view = np.ascontiguousarray(array).view()
     if not view.flags.aligned:
         view = view.copy()

@@ -27,7 +27,7 @@ from fastrec.inputs.users import (
 __all__ = ["Rows", "one_by_one", "read_frame", "read_rows"]
 
 Array = np.ndarray[Any, Any]
-ROWS_WITHOUT_USERS = 4096  # rows that belong to nobody are summed this many at a time
+ROWS_WITHOUT_USERS = 4096  # rows without users are summed this many at a time
 INT8 = np.iinfo(np.int8)
 
 
@@ -41,14 +41,14 @@ class Rows(NamedTuple):
     items: Array | None  # int64 (n_rows,): ids in order, or None
     users: User
     grouped: bool  # whether rows belong to users at all
-    grouping: Grouping | None = None  # what brought the rows of a user together, if anything had to
+    grouping: Grouping | None = None  # how rows were grouped by user; None if they were passed so
 
     def where(self, row: int) -> int:
-        """Where a row was passed."""
+        """Return the position at which a row was passed."""
         return row if self.grouping is None else self.grouping.origin(row)
 
     def as_passed(self, values: Array) -> Array:
-        """Values of rows in the order in which rows were passed."""
+        """Return values of rows in the order in which rows were passed."""
         if self.grouping is None:
             return values
         out = np.empty_like(values)
@@ -68,10 +68,9 @@ def read_rows(
     user_weight: Any,
     n_threads: int,
 ) -> Rows:
-    """Check all arguments; rows that are not grouped by user come out grouped, in their order within a user.
+    """Check all arguments and group rows by user; rows of a user keep their order.
 
-    Whether a score is NaN is left to kernels, which read the scores anyway; see
-    `fastrec.evaluation.row_rules.check_values`.
+    Kernels check the scores for NaN, because they read them anyway; see `fastrec.evaluation.row_rules.check_values`.
     """
     values = check_floats(scores, "scores")
     grades = check_labels(labels, len(values))
@@ -85,7 +84,7 @@ def read_rows(
         return Rows(grades, values, pointers, weights, items, users, grouped=True)
     if user_ids is None:
         if groups is not None or user_weight is not None:
-            raise InputError("groups and user_weight belong to users: give indptr, or user_ids with one key per row")
+            raise InputError("groups and user_weight describe users: pass indptr, or user_ids with one key per row")
         pointers = np.append(np.arange(0, len(values), ROWS_WITHOUT_USERS, dtype=np.int64), len(values))
         codes, keys = check_groups(None, len(pointers) - 1)
         return Rows(grades, values, pointers, weights, items, User(None, codes, keys, None), grouped=False)
@@ -104,7 +103,7 @@ def read_rows(
 
 
 def label_users(rows: Rows, labels: UserLabels) -> Rows:
-    """Rows whose users are in the groups that labels by id put them in."""
+    """Return rows with their users in groups by the labels of user ids."""
     if rows.users.keys:
         raise InputError("groups and by both label users: pass one of them")
     codes, keys = check_groups(labels.of(rows.users.ids), len(rows.indptr) - 1)
@@ -112,7 +111,7 @@ def label_users(rows: Rows, labels: UserLabels) -> Rows:
 
 
 def one_by_one(rows: Rows) -> Rows:
-    """Rows without users, each summed on its own: then a sum over all is exact, wherever they are cut."""
+    """Return rows without users, each summed on its own, so that a sum over all is exact wherever they are cut."""
     n = len(rows.scores)
     codes, keys = check_groups(None, n)
     return rows._replace(indptr=np.arange(n + 1, dtype=np.int64), users=User(None, codes, keys, None))
@@ -140,7 +139,7 @@ def read_frame(
 
 
 def _spell_users(found: ScoredFrame, n_users: int) -> tuple[ScoredFrame, Array | None]:
-    """Columns with one value per user as arrays that know nothing of Arrow, and the users by ascending id."""
+    """Return columns with one value per user as NumPy arrays, and the positions of users by ascending id."""
     users, order = found.users, None
     if users is not None:
         keys = encode_keys(users, n_users)
@@ -158,14 +157,14 @@ def _spell(labels: Labels, n_users: int) -> Array:
 
 
 class Keys(NamedTuple):
-    """The user of each row as an integer, and what to make of it."""
+    """The user of each row as an integer, and the ids of these integers."""
 
     codes: Array  # int32 or int64 (n_rows,)
     name_of: Callable[[Array], Array]  # the ids of some codes; ascending codes are ascending ids
 
 
 def encode_keys(user_ids: Any, n: int) -> Keys:
-    """The key of each row, or several that make a user together."""
+    """Encode the key of each row, or several keys that identify a user together."""
     if not isinstance(user_ids, tuple):
         return _encode_key(user_ids, "user_ids", n)
     if not user_ids:
@@ -192,7 +191,7 @@ def encode_keys(user_ids: Any, n: int) -> Keys:
 
 
 def _number(codes: Array) -> tuple[Array, Array]:
-    """Numbers from 0 for codes, in their order, and the distinct codes."""
+    """Return numbers from 0 for codes, in the order of codes, and the distinct codes."""
     if not len(codes):
         return np.zeros(0, np.int64), codes
     lowest = int(codes.min())
@@ -214,7 +213,7 @@ def _encode_key(values: Any, name: str, n: int) -> Keys:
 
 
 def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any) -> User:
-    """What rows tell of their users, who must be told the same by all their rows."""
+    """Return the users of rows; groups and weights must agree within a user."""
     n = int(grouping.indptr[-1])
     ids = keys.name_of(grouping.ids)
     labels = {}
@@ -232,7 +231,7 @@ def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any
 
 
 def _encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]:
-    """The label of each row as an integer, and which rows have one."""
+    """Return the label of each row as an integer, and which rows have one."""
     if isinstance(labels, Labels):
         keys = _encode_key(labels.ids, where, len(labels.ids))
         return keys._replace(codes=labels.spread(keys.codes)), labels.valid
@@ -244,7 +243,7 @@ def _encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]
 
 
 def _agreed(values: Array, valid: Array | None, grouping: Grouping, ids: Array, name: str) -> tuple[Array, Array]:
-    """The value of each user, which must be the same in all the user's rows, and who has one."""
+    """Return the value of each user, and who has one; all rows of a user must agree."""
     take, indptr = grouping.take, grouping.indptr
     first, present, at = agreed(take(values), None if valid is None else take(valid), indptr)
     if at >= 0:
@@ -257,7 +256,7 @@ def _agreed(values: Array, valid: Array | None, grouping: Grouping, ids: Array, 
 
 
 def check_labels(labels: Any, n: int) -> Array:
-    """Labels as int8 where they are small whole numbers, else as float64; finite."""
+    """Return finite labels, as int8 if they are small integers, else as float64."""
     array = check_numbers(labels, "labels")
     if len(array) != n:
         raise InputError(f"labels must have one label per score, {n}; found {len(array)}")
@@ -286,7 +285,7 @@ def _check_weights(sample_weight: Any, n: int) -> Array:
 
 
 def _check_items(item_ids: Any, n: int) -> Array:
-    """Ids of items as int64 in the order of the ids."""
+    """Return item ids as int64 in the order of the ids."""
     items = item_ids if isinstance(item_ids, Strings) else check_ids(item_ids, "item_ids")
     if len(items) != n:
         raise InputError(f"item_ids must have one item per row, {n}; found {len(items)}")

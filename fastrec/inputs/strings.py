@@ -1,4 +1,4 @@
-"""Columns of many texts numbered in threads: each takes a range of rows, and their lists of texts are then joined."""
+"""Numbers for columns of many strings: each thread numbers a range of rows, then the lists of strings are joined."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["MANY_STRINGS", "number_column"]
 
 Array = np.ndarray[Any, Any]
 MANY_STRINGS = 1 << 17  # fewer are left to PyArrow, which needs no compiled code
-FIRST_ROOM, FIRST_BYTES = 1 << 12, 1 << 16  # of a list of texts
+FIRST_ROOM, FIRST_BYTES = 1 << 12, 1 << 16  # of a list of strings
 GROWTH = 4
-SLOTS_PER_STRING = 4  # of the table where texts are looked up: most stand in the first that is looked at
+SLOTS_PER_STRING = 4  # of the hash table: most strings are in the first slot that is tried
 MAX_ROWS = 2**31 // (GROWTH * SLOTS_PER_STRING)  # so that numbers stay below 2^31
-STEPS_PER_TEXT = 32
+STEPS_PER_STRING = 32
 
 
-class _Collision(Exception):  # noqa: N818 - a turn of events, no error
-    """Strings that were made to share their hashes."""
+class _Collision(Exception):  # noqa: N818 - control flow, not an error
+    """Strings crafted to share their hashes."""
 
 
 class _Piece(NamedTuple):
@@ -36,16 +36,16 @@ class _Piece(NamedTuple):
 
     @property
     def n(self) -> int:
-        """How many."""
+        """Number of strings."""
         return len(self.offsets) - 1
 
     def cut(self, first: int, last: int) -> _Piece:
-        """Some of them."""
+        """Return strings first to last - 1."""
         return _Piece(self.offsets[first : last + 1], self.data)
 
 
 class _List:
-    """The distinct texts that were seen, and the number of each."""
+    """The distinct strings so far, and the number of each."""
 
     def __init__(self) -> None:
         self._distinct, self._bytes = 0, 0
@@ -54,7 +54,7 @@ class _List:
         self._table = np.full(SLOTS_PER_STRING * FIRST_ROOM, -1, np.int32)
 
     def number(self, piece: _Piece, codes: Array) -> None:
-        """Write the number of each text."""
+        """Write the number of each string to `codes`."""
         offsets, data = read_only(piece.offsets), read_only(piece.data)
         kernel = _kernel("number_strings", piece.n, str(offsets.dtype))
         done = 0
@@ -68,7 +68,7 @@ class _List:
                 self._make_room(int(offsets[done + 1]) - int(offsets[done]))
 
     def _make_room(self, n_bytes: int) -> None:
-        """Room for another text of so many bytes."""
+        """Make room for another string of `n_bytes` bytes."""
         if self._bytes + n_bytes > len(self._kept):
             self._kept = _grown(self._kept, GROWTH * len(self._kept) + n_bytes)
         if self._distinct == len(self._records):
@@ -78,20 +78,23 @@ class _List:
 
     @property
     def strings(self) -> _Piece:
-        """All of them, in the order of their numbers."""
+        """The distinct strings in the order of their numbers."""
         ends = self._records[: self._distinct, :2].sum(axis=1).astype(np.int64)
         return _Piece(np.concatenate([[0], ends]), self._kept[: self._bytes])
 
 
 def _grown(array: Array, n: int) -> Array:
-    """The values of an array in a longer one."""
+    """Copy an array to a longer one."""
     out = np.empty((n, *array.shape[1:]), array.dtype)
     out[: len(array)] = array
     return out
 
 
 def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
-    """The number of each text of a PyArrow column without nulls, int32, and the distinct texts; None to give up."""
+    """Return the int32 number of each string of a PyArrow column without nulls, and the distinct strings.
+
+    None if the column is too long, or if strings share their hashes on purpose.
+    """
     import pyarrow as pa
     from pyarrow import types
 
@@ -128,7 +131,7 @@ def number_column(column: Any, n_threads: int) -> tuple[Array, Any] | None:
 
 
 def _joined(lists: list[_List]) -> tuple[_List, list[Array]]:
-    """One list of all texts, and the number there of each text of each list."""
+    """Join lists of strings; return the joined list, and the number there of each string of each list."""
     whole = _List()
     numbers = []
     for own in lists:
@@ -138,7 +141,7 @@ def _joined(lists: list[_List]) -> tuple[_List, list[Array]]:
 
 
 def _piece_of(chunk: Any) -> _Piece:
-    """The texts of an Arrow array, where they are in memory."""
+    """Return the strings of an Arrow array without a copy."""
     from pyarrow import types
 
     wide = types.is_large_string(chunk.type) or types.is_large_binary(chunk.type)
@@ -149,7 +152,7 @@ def _piece_of(chunk: Any) -> _Piece:
 
 
 def _between(pieces: list[_Piece], first: int, last: int) -> Iterator[tuple[int, _Piece]]:
-    """The parts of pieces that hold rows first to last - 1, and the first row of each."""
+    """Yield the parts of pieces that hold rows first to last - 1, and the first row of each."""
     at = 0
     for piece in pieces:
         start, stop = max(first - at, 0), min(last - at, piece.n)
@@ -163,6 +166,6 @@ def _entry(name: str, offsets: str) -> Entry:
     return Entry(getattr(kernels, name), f"{name}-{offsets}" if offsets else name)
 
 
-def _kernel(name: str, n_texts: int, offsets: str = "") -> Any:
-    """The kernel, suited to so many texts."""
-    return _entry(name, offsets).suited_to(STEPS_PER_TEXT * n_texts)
+def _kernel(name: str, n_strings: int, offsets: str = "") -> Any:
+    """Return the kernel, compiled or interpreted, for so many strings."""
+    return _entry(name, offsets).suited_to(STEPS_PER_STRING * n_strings)

@@ -1,4 +1,4 @@
-"""Arrays of PyTorch, JAX, TensorFlow, CuPy and the like as NumPy arrays; none of these libraries is imported."""
+"""Arrays of PyTorch, JAX, TensorFlow, CuPy and others as NumPy arrays, without importing these libraries."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from fastrec.exceptions import InputTypeError, shown
 __all__ = ["as_numpy", "holds_tensors", "is_tensor", "plain_values", "refuse_unusual", "why_unusual"]
 
 Array = np.ndarray[Any, Any]
-ON_HOST = (1, 3, 11)  # DLPack's devices whose memory the processor reads: CPU and what is pinned for CUDA and ROCm
+ON_HOST = (1, 3, 11)  # DLPack devices with memory that the CPU reads: CPU, pinned for CUDA, pinned for ROCm
 OF_FRAMES = frozenset(
     ("pandas", "polars", "pyarrow", "narwhals", "modin", "scipy", "numpy")
-)  # read in ways of their own
+)  # fastrec reads these in other ways
 FRAME_PARTS = ("__arrow_c_array__", "__arrow_c_stream__", "__dataframe__", "iloc")
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value is an array of a library that is neither NumPy nor one of data frames."""
+    """Return whether a value is an array of a library other than NumPy and the data frame libraries."""
     return _is_kind_of_tensor(type(value))
 
 
@@ -33,46 +33,46 @@ def _is_kind_of_tensor(kind: type) -> bool:
 
 
 def holds_tensors(values: Iterable[Any]) -> bool:
-    """Whether there is a tensor among values."""
+    """Return whether there is a tensor among values."""
     return any(map(_is_kind_of_tensor, set(map(type, values))))
 
 
 def as_numpy(tensor: Any, name: str) -> Array:
-    """A tensor as a NumPy array, of the same memory where that can be.
+    """Return a tensor as a NumPy array, in the same memory if possible.
 
-    Raises InputTypeError for one that requires grad, lies on another device or holds numbers that NumPy does not have.
+    Raises InputTypeError for a tensor that requires grad, is on another device, or has a dtype that NumPy lacks.
     """
     kind = f"{type(tensor).__module__.partition('.')[0]}.{type(tensor).__name__}"
     if _attribute(tensor, "requires_grad", name, kind) is True:
         raise InputTypeError(f"{name} is a {kind} that requires grad: pass {name}.detach().cpu()")
     if (device := _device(tensor, name, kind)) is not None:
         raise InputTypeError(
-            f"{name} is a {kind} on another device, {device}: pass {name}.detach().cpu(), or as its "
-            "library copies it to the host"
+            f"{name} is a {kind} on another device, {device}: pass {name}.detach().cpu(), or copy it to the "
+            "host with its library"
         )
     try:
         array = _shared(tensor)
         array = np.asanyarray(tensor) if array is None else array  # `asarray` would drop a mask
-    except Exception as error:  # noqa: BLE001 - of whatever library
+    except Exception as error:  # noqa: BLE001 - from any library
         if "bfloat16" in (dtype := str(_attribute(tensor, "dtype", name, kind))):
             raise InputTypeError(_no_dtype(name, dtype)) from None
-        raise InputTypeError(f"{name}, a {kind}, cannot be made a NumPy array: {shown(str(error))}") from None
+        raise InputTypeError(f"{name}, a {kind}, cannot be converted to a NumPy array: {shown(str(error))}") from None
     if array.dtype.kind == "V":  # bfloat16 and float8 of ml_dtypes
         raise InputTypeError(_no_dtype(name, array.dtype))
     refuse_unusual(array, name)
     return np.asarray(array)
 
 
-def refuse_unusual(values: Any, name: str, mend: str = "fill it first") -> None:
-    """Refuse what NumPy takes for an array, though it means something else by its values or its shape."""
-    if (wrong := why_unusual(values, mend)) is not None:
+def refuse_unusual(values: Any, name: str, advice: str = "fill it first") -> None:
+    """Reject masked arrays and matrices: NumPy accepts them as arrays, but their values or shapes mean otherwise."""
+    if (wrong := why_unusual(values, advice)) is not None:
         raise InputTypeError(f"{name} {wrong}")
 
 
-def why_unusual(values: Any, mend: str = "fill it first") -> str | None:
-    """What is wrong with a masked array or a matrix; `mend` says what to do of a mask."""
+def why_unusual(values: Any, advice: str = "fill it first") -> str | None:
+    """Say what is wrong with a masked array or a matrix; `advice` says what to do about a mask."""
     if isinstance(values, np.ma.MaskedArray):
-        return f"must not be a masked array: {mend}"
+        return f"must not be a masked array: {advice}"
     if isinstance(values, np.matrix):
         return (
             "must not be an np.matrix, which is always two-dimensional: pass np.asarray(x), or x.A1 for one dimension"
@@ -81,37 +81,37 @@ def why_unusual(values: Any, mend: str = "fill it first") -> str | None:
 
 
 def _attribute(tensor: Any, attribute: str, name: str, kind: str) -> Any:
-    """What a tensor says of itself; None where it says nothing."""
+    """Return an attribute of a tensor, None if it has none."""
     try:
         return getattr(tensor, attribute, None)
-    except Exception as error:  # noqa: BLE001 - of whatever library
+    except Exception as error:  # noqa: BLE001 - from any library
         raise InputTypeError(
-            f"{name}, a {kind}, cannot be read, as its {attribute} raises {type(error).__name__}: {shown(str(error))}"
+            f"{name}, a {kind}, cannot be read: its {attribute} raises {type(error).__name__}: {shown(str(error))}"
         ) from None
 
 
 def _no_dtype(name: str, dtype: Any) -> str:
-    return f"{name} holds {dtype}, which NumPy does not have: make it float32 first, as {name}.float() does in PyTorch"
+    return f"{name} holds {dtype}, which NumPy lacks: convert it to float32 first, e.g. {name}.float() in PyTorch"
 
 
 def _device(tensor: Any, name: str, kind: str) -> str | None:
-    """Where a tensor lies, if the processor cannot read it there."""
+    """Return the device of a tensor, None if the CPU can read its memory."""
     try:
         found = tensor.__dlpack_device__()
-    except Exception:  # noqa: BLE001 - it need not know; the conversion says more
+    except Exception:  # noqa: BLE001 - optional; a failed conversion says more
         return None
     number = whole_number(found[0]) if isinstance(found, tuple) and found else None
     if number is None:
         raise InputTypeError(
-            f"{name}, a {kind}, cannot be read, as its __dlpack_device__ gives {shown(found)}: expected two numbers"
+            f"{name}, a {kind}, cannot be read: its __dlpack_device__ gives {shown(found)}, expected two numbers"
         )
     if number in ON_HOST:
         return None
-    return str(_attribute(tensor, "device", name, kind) or f"DLPack's {number}")
+    return str(_attribute(tensor, "device", name, kind) or f"DLPack device {number}")
 
 
 def _shared(tensor: Any) -> Array | None:
-    """The same memory as an array; None where the library or NumPy cannot share it."""
+    """Return the memory of a tensor as an array; None if the library or NumPy cannot share it."""
     if not hasattr(tensor, "__dlpack__"):
         return None
     try:
@@ -123,7 +123,7 @@ def _shared(tensor: Any) -> Array | None:
 
 
 def plain_values(values: Sequence[Any], name: str) -> Sequence[Any]:
-    """Values, those that are tensors without a dimension as NumPy scalars."""
+    """Return values with tensors of 0 dimensions as NumPy scalars."""
     if not holds_tensors(values):
         return values
     found = [as_numpy(value, f"{name}[{at}]") if is_tensor(value) else value for at, value in enumerate(values)]

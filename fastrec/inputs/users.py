@@ -1,4 +1,4 @@
-"""What is known of users besides their items: ids, groups, weights."""
+"""Ids, groups and weights of users."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ NO_IDS = (type(None), np.bool_, Number)
 
 
 class User(NamedTuple):
-    """What is known of users: ids, groups, weights."""
+    """Ids, groups and weights of users."""
 
     ids: Array | None
     groups: Array  # int32 (n_groupings, n_users)
     keys: list[tuple[str, str | int]]
     weights: Array | None
-    order: Array | None = None  # the users by ascending id, if they are to be reported so and stand otherwise
+    order: Array | None = None  # positions by ascending id, for reports; None to report in the present order
 
     def labels(self) -> dict[str, Array]:
-        """The label of each user in each grouping, in the order in which users are reported; {} without users."""
+        """Return the label of each user in each grouping, in the order of the report; {} without users."""
         found: dict[str, Array] = {}
         if not self.groups.size:
             return found
@@ -64,7 +64,7 @@ class User(NamedTuple):
 
 
 def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
-    """User ids as an array of integers or texts (or of objects, such as keys of dicts that are tuples), each once."""
+    """Return distinct user ids as an array of integers, strings, or objects (such as dict keys that are tuples)."""
     if user_ids is None:
         return None
     array = _labels(user_ids, "user_ids", n_users)
@@ -83,9 +83,9 @@ def check_user_ids(user_ids: Any, n_users: int) -> Array | None:
 
 
 def check_keys(sides: Mapping[str, Collection[Any]]) -> None:
-    """Ids of users that are Python's own must be of one type on all sides, as those of data frames.
+    """Check that user ids that are Python objects have one type on all sides, as in data frames.
 
-    Of unlike types none could match. NaN does not even match itself, and 1.0, True and Decimal(1) would match 1.
+    Ids of different types never match. NaN does not even match itself, and 1.0, True and Decimal(1) would match 1.
     """
     kinds = {}
     for name, ids in sides.items():
@@ -93,7 +93,7 @@ def check_keys(sides: Mapping[str, Collection[Any]]) -> None:
         wrong = next((kind for kind in types if issubclass(kind, NO_IDS) and not is_whole(kind)), None)
         if wrong is not None:
             found = next(own for own in ids if type(own) is wrong)
-            raise InputTypeError(f"user ids must be integers or texts, found {found!r} in {name}")
+            raise InputTypeError(f"user ids must be integers or strings, found {found!r} in {name}")
         kinds[name] = list(dict.fromkeys(map(_kind_of_id, types)))
     if len({kind for own in kinds.values() for kind in own}) > 1:
         listed = ", ".join(f"{name}: {' and '.join(own) or 'none'}" for name, own in kinds.items())
@@ -101,14 +101,14 @@ def check_keys(sides: Mapping[str, Collection[Any]]) -> None:
 
 
 def _kind_of_id(kind: type) -> str:
-    """What ids of a type are called: those of one name can be equal."""
+    """Return the name of a type of ids; ids under one name can be equal."""
     if is_whole(kind):
         return "integers"
-    return "texts" if issubclass(kind, str) else kind.__name__
+    return "strings" if issubclass(kind, str) else kind.__name__
 
 
 def _labels(values: Any, name: str, n_users: int) -> Array:
-    """A 1-D array of integers, texts or objects with one label per user."""
+    """Return a 1-D array of integers, strings or objects with one label per user."""
     refuse_unusual(values, name)
     array = _array_of(values, name)
     if array.shape != (n_users,):
@@ -119,21 +119,21 @@ def _labels(values: Any, name: str, n_users: int) -> Array:
         at = next((i for i, label in enumerate(array) if not is_hashable(label)), None)
         if at is not None:
             kind = type(array[at]).__name__
-            raise InputTypeError(f"{name} must be integers or texts, found a {kind} at position {at}")
+            raise InputTypeError(f"{name} must be integers or strings, found a {kind} at position {at}")
         return _plain(array)
     if array.dtype.kind == "T":
         return _plain(array.astype(object))
     if array.dtype.kind == "S":
         return array.astype(object)
     if array.dtype.kind not in "iuUS":
-        raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
+        raise InputTypeError(f"{name} must be integers or strings, found dtype {array.dtype}")
     if array.dtype.kind in "iu" and not (array.dtype == np.uint64 and array.max() > INT64.max):
         return array.astype(np.int64)
     return array
 
 
 def is_hashable(label: Any) -> bool:
-    """Whether a label can be looked up; its type does not tell, as of a tuple that holds a list."""
+    """Return whether a label is hashable; its type does not tell, e.g. for a tuple that holds a list."""
     try:
         hash(label)
     except (TypeError, ValueError):
@@ -142,7 +142,7 @@ def is_hashable(label: Any) -> bool:
 
 
 def _array_of(values: Any, name: str) -> Array:
-    """Labels as an array, without NumPy's own guesses about mixed types."""
+    """Return labels as an array, without NumPy's guesses about mixed types."""
     if isinstance(values, np.ndarray):
         return values
     if hasattr(values, "__array__") or is_tensor(values):
@@ -157,34 +157,34 @@ def _array_of(values: Any, name: str) -> Array:
 
 
 def check_labels_of_rows(labels: Any, name: str, n_rows: int) -> Array:
-    """One label per row, integers or texts."""
+    """Return one label per row, integers or strings."""
     array = _labels(labels, name, n_rows)
     if not _are_labels(array):
-        raise InputTypeError(f"the labels of {name} must be all integers or all texts{_kinds(array)}")
+        raise InputTypeError(f"the labels of {name} must be all integers or all strings{_kinds(array)}")
     return array
 
 
 def _are_labels(array: Array) -> bool:
-    """Whether all are integers or all are texts; those that end in NUL are objects."""
+    """Return whether labels are all integers or all strings; strings that end in NUL are objects."""
     return array.dtype.kind in "iuU" or (
         array.dtype == object and all(issubclass(kind, str) for kind in set(map(type, array.tolist())))
     )
 
 
 def _kinds(array: Array) -> str:
-    """What stands in an array of objects, to end an error with."""
+    """Return the types in an array of objects, as the end of an error."""
     return f", found {', '.join(sorted({type(value).__name__ for value in array.tolist()}))}"
 
 
 def as_labels(values: list[Any]) -> Array:
-    """Labels of one kind as an array of integers or texts."""
+    """Return labels of one kind as an array of integers or strings."""
     if not values:
         return np.zeros(0, np.int64)
     return _plain(_array_of(values, "labels"))
 
 
 def _plain(array: Array) -> Array:
-    """An object array as integers or texts if all its elements are such; those of NumPy become Python's own."""
+    """Convert an object array to integers or strings if all elements are; NumPy scalars become Python's own."""
     values = array.tolist()
     values = [int(v) if isinstance(v, np.integer) and is_whole(type(v)) else v for v in values]
     values = [v[:] if isinstance(v, np.str_) else v for v in values]  # its str() and pickles lose a NUL at the end
@@ -193,7 +193,7 @@ def _plain(array: Array) -> Array:
         for width in (np.int64, np.uint64):
             with contextlib.suppress(OverflowError):  # which NumPy raises for Python's integers alone
                 return np.array(values, width)
-    # NumPy's fixed-width texts drop trailing NULs, so texts that end in one stay objects
+    # NumPy's fixed-width strings drop trailing NULs, so strings that end in one stay objects
     if kinds and all(issubclass(kind, str) for kind in kinds) and not any(string.endswith("\0") for string in values):
         return np.array(values, str)
     plain = np.empty(len(values), object)
@@ -202,7 +202,7 @@ def _plain(array: Array) -> Array:
 
 
 def check_weights(user_weight: Any, n_users: int) -> Array | None:
-    """Weights as float64 (n_users,), finite and not negative."""
+    """Return weights as float64 (n_users,), finite and not negative."""
     if user_weight is None:
         return None
     refuse_unusual(user_weight, "user_weight")
@@ -218,12 +218,12 @@ def check_weights(user_weight: Any, n_users: int) -> Array | None:
         raise InputError(f"user_weight must be finite and not negative, found {weights[at]} at user {at}")
     largest = weights.max(initial=0.0)
     if largest > MAX_WEIGHT or (largest > 0 and weights[weights > 0].min() < 1 / MAX_WEIGHT):
-        raise InputError(f"user_weight must be {WANTED_WEIGHTS}, as squares are summed")
+        raise InputError(f"user_weight must be {WANTED_WEIGHTS}, because squares are summed")
     return weights
 
 
 def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str | int]]]:
-    """Groups as 1-based codes, int32 (n_groupings, n_users), and the (grouping, label) of each code."""
+    """Return groups as 1-based codes, int32 (n_groupings, n_users), and the (grouping, label) of each code."""
     if groups is None:
         return np.zeros((0, n_users), np.int32), []
     groupings = groups if isinstance(groups, Mapping) else {"group": groups}
@@ -231,10 +231,10 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
     keys: list[tuple[str, str | int]] = []
     for row, (name, labels) in enumerate(groupings.items()):
         if not isinstance(name, str):
-            raise InputTypeError(f"the names of groups must be texts, found {shown(name)}")
+            raise InputTypeError(f"the names of groups must be strings, found {shown(name)}")
         array = _labels(labels, f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups", n_users)
         if not _are_labels(array):
-            raise InputTypeError(f"the labels of groups[{name!r}] must be all integers or all texts{_kinds(array)}")
+            raise InputTypeError(f"the labels of groups[{name!r}] must be all integers or all strings{_kinds(array)}")
         distinct, own = np.unique(array, return_inverse=True)
         codes[row] = own + 1 + len(keys)
         keys += [(name, label) for label in distinct.tolist()]
@@ -242,7 +242,7 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
 
 
 def alike(ids: Sequence[Array]) -> list[Array]:
-    """Arrays of ids in types that can be compared: NumPy takes int64 and uint64 together as floats, which merge ids."""
+    """Return arrays of ids in comparable types: NumPy compares int64 with uint64 as floats, which merges ids."""
     if len({own.dtype.kind for own in ids} & {"i", "u"}) < 2:
         return list(ids)
     fits = all(own.size == 0 or own.dtype.kind != "u" or own.max() <= INT64.max for own in ids)
@@ -253,37 +253,37 @@ NO_LABEL = "(none)"
 
 
 def check_labels(labels: Iterable[Any]) -> None:
-    """Labels of users by id are all integers or all texts: as texts, 1 and "1" would become one group."""
-    first: dict[bool, Any] = {}  # of the texts, and of the integers
+    """Check that labels are all integers or all strings: 1 and "1" would become one group."""
+    first: dict[bool, Any] = {}  # by whether it is a string
     for label in labels:
-        is_text = isinstance(label, str)
-        if not is_text and not is_whole(type(label)):
-            raise InputTypeError(f"the labels in by must be integers or texts, found {shown(label)}")
-        first.setdefault(is_text, label)
+        is_string = isinstance(label, str)
+        if not is_string and not is_whole(type(label)):
+            raise InputTypeError(f"the labels in by must be integers or strings, found {shown(label)}")
+        first.setdefault(is_string, label)
     if len(first) > 1:
         found = " and ".join(map(shown, first.values()))
-        raise InputTypeError(f"the labels in by must be all integers or all texts, found {found}")
+        raise InputTypeError(f"the labels in by must be all integers or all strings, found {found}")
 
 
 class UserLabels:
-    """Labels of users by id, in one grouping or several: what `by` may be in place of names of columns."""
+    """Labels by user id, in one grouping or several, as `by` accepts them instead of column names."""
 
     def __init__(self, groupings: Mapping[str, Mapping[Any, Any]]) -> None:
         for name, labels in groupings.items():
             if not isinstance(name, str):
-                raise InputTypeError(f"the names of groupings in by must be texts, found {shown(name)}")
+                raise InputTypeError(f"the names of groupings in by must be strings, found {shown(name)}")
             check_keys({"by": labels.keys()})
             check_labels(labels.values())
         self.groupings = {name: {user: str(label) for user, label in own.items()} for name, own in groupings.items()}
 
     @classmethod
     def of_mapping(cls, by: Mapping[Any, Any]) -> UserLabels:
-        """{user: label}, or {grouping: {user: label}}."""
+        """Read {user: label}, or {grouping: {user: label}}."""
         several = len(by) > 0 and all(isinstance(labels, Mapping) for labels in by.values())
         return cls(by if several else {"group": by})
 
     def of(self, ids: Array | None) -> dict[str, list[str]]:
-        """The label of each user by grouping; NO_LABEL for users that there is none for."""
+        """Return the label of each user by grouping; NO_LABEL for users without one."""
         if ids is None:
             raise InputError("by has labels by user, but these users have no ids: pass user_ids, dicts or data frames")
         users = ids.tolist()
@@ -293,10 +293,10 @@ class UserLabels:
 
 
 class SeenUsers:
-    """Ids of the users of several batches, to find one that comes twice, whatever the types of the arrays.
+    """Ids of the users of several batches, to find a user that comes twice, whatever the types of the arrays.
 
-    Integers of 64 bits and texts are kept in sorted runs of growing length, so that adding n users costs n log n in
-    all; larger integers, texts that NumPy would change and other keys of dicts in a set.
+    Sorted runs of growing length hold 64-bit integers and strings, so that adding n users costs n log n in all. A set
+    holds larger integers, strings that NumPy would change, and other dict keys.
     """
 
     def __init__(self) -> None:
@@ -304,7 +304,7 @@ class SeenUsers:
         self._others: set[Any] = set()
 
     def find(self, users: Array) -> Any:
-        """A user that was seen before, or None."""
+        """Return a user that was added before, or None."""
         kinds, others = _by_kind(users)
         for kind, ids in kinds.items():
             for run in self._runs.get(kind, ()):
@@ -315,7 +315,7 @@ class SeenUsers:
         return next((user for user in others if user in self._others), None)
 
     def add(self, users: Array) -> None:
-        """Remember users."""
+        """Add users."""
         kinds, others = _by_kind(users)
         for kind, ids in kinds.items():
             runs = self._runs.setdefault(kind, [])
@@ -326,24 +326,24 @@ class SeenUsers:
         self._others.update(others)
 
     def merge(self, other: SeenUsers) -> None:
-        """Remember what another has seen."""
+        """Add the users of another."""
         for part in other._parts():
             self.add(part)
 
     def common(self, other: SeenUsers) -> Any:
-        """A user that both have seen, or None."""
+        """Return a user that both hold, or None."""
         return next((user for part in other._parts() if (user := self.find(part)) is not None), None)
 
     def _parts(self) -> list[Array]:
-        """All users, in arrays."""
+        """Return all users, in arrays."""
         others = np.fromiter(self._others, dtype=object, count=len(self._others))
         return [*itertools.chain.from_iterable(self._runs.values()), others]
 
 
 def _by_kind(users: Array) -> tuple[dict[str, Array], list[Any]]:
-    """Ids by the one kind of array that keeps those equal to them, and the ids that no array keeps.
+    """Group ids by the kind of array that holds them exactly; return the ids that no array holds separately.
 
-    The kinds are "i" for integers that an int64 holds, "u" for larger ones that a uint64 holds, and "U" for texts.
+    Equal ids have the same kind: "i" for integers that fit int64, "u" for larger ones that fit uint64, "U" for strings.
     """
     if users.dtype != object:
         found, others = {users.dtype.kind: users}, []
@@ -361,28 +361,28 @@ def _by_kind(users: Array) -> tuple[dict[str, Array], list[Any]]:
 
 
 def _kind_of_array(user: Any) -> str:
-    """The kind of array that keeps an id as it is; "" for none."""
+    """Return the kind of array that holds an id exactly; "" for none."""
     if is_whole(type(user)):
         return "i" if INT64.min <= user <= INT64.max else "u" if INT64.max < user <= UINT64.max else ""
     return "U" if isinstance(user, str) and not user.endswith("\0") else ""
 
 
 def check_saved_ids(ids: Array | None) -> Array | None:
-    """Ids of all users of an evaluator or a report, read from bytes: of batches whose types may differ, each once."""
+    """Check that user ids read from bytes are distinct; batches may have had different types."""
     if ids is not None:
         kinds, others = _by_kind(ids)
-        # most are in ascending order, where no sort is needed to see that each is there once
+        # most ids ascend, which shows without a sort that they are distinct
         distinct = (len(own) if (own[1:] > own[:-1]).all() else len(np.unique(own)) for own in kinds.values())
         if sum(distinct) + len(set(others)) < len(ids):
-            raise InputError("each user is wanted once, found one twice")
+            raise InputError("each user must appear once, found one twice")
     return ids
 
 
 def join_ids(parts: Sequence[Array]) -> Array | None:
-    """The ids (or labels) of batches as one array, of the type that those of one batch would have."""
+    """Join the ids (or labels) of batches in one array, of the type that one batch would have."""
     if not parts:
         return None
-    held = [part for part in parts if len(part)] or list(parts[:1])
-    if len({part.dtype.kind for part in held}) > 1:
-        return _plain(np.concatenate([part.astype(object) for part in held]))
-    return np.concatenate(held)
+    filled = [part for part in parts if len(part)] or list(parts[:1])
+    if len({part.dtype.kind for part in filled}) > 1:
+        return _plain(np.concatenate([part.astype(object) for part in filled]))
+    return np.concatenate(filled)

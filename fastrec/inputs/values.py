@@ -12,16 +12,16 @@ Array = np.ndarray[Any, Any]
 
 
 def fixed_width(kind: Any) -> np.dtype[Any] | None:
-    """What NumPy has for values that Arrow keeps as it does; None for others."""
+    """Return the NumPy dtype with the same memory layout as an Arrow type; None if there is none."""
     from pyarrow import types
 
     return np.dtype(kind.to_pandas_dtype()) if types.is_integer(kind) or types.is_floating(kind) else None
 
 
 def values_of(chunk: Any) -> Array:
-    """The values of an Arrow array without nulls, where they are in memory if NumPy keeps such values in this way.
+    """Return the values of an Arrow array without nulls; without a copy if NumPy has the same memory layout.
 
-    PyArrow's own `to_numpy` imports pandas wherever that is installed.
+    PyArrow's own `to_numpy` imports pandas if it is installed.
     """
     kind = fixed_width(chunk.type)
     if kind is None or not len(chunk):
@@ -31,7 +31,7 @@ def values_of(chunk: Any) -> Array:
 
 
 def arrow_of(values: Array) -> Any:
-    """Integers or floats as an Arrow array, where they are in memory; `pyarrow.array` imports pandas too."""
+    """Return integers or floats as an Arrow array, without a copy if contiguous; `pyarrow.array` imports pandas."""
     import pyarrow as pa
 
     values = np.ascontiguousarray(values)

@@ -1329,8 +1329,8 @@ def test_what_two_systems_share_is_warned_of_once(two_systems):
     Path("held.csv").write_text("user_id,item_id,stars\n" + "".join(f"{u},1,{u % 3}\n" for u in range(40)))
     warnings = run("compare", "good.csv", "bad.csv", *two_systems[3:]).stderr.splitlines()
     (shared,) = [line for line in warnings if "'stars'" in line]
-    assert shared.startswith("fastrec: warning: good, bad: truth has a column 'stars', not used")
-    assert "--gain-col stars takes it as the gain, and with it --min-gain is the least gain" in shared
+    assert shared.startswith("fastrec: warning: good, bad: truth has an unused column 'stars'")
+    assert "--gain-col stars to use it as the gain, and --min-gain as the least gain" in shared
 
 
 def test_messages_speak_of_options(folder):
@@ -1350,7 +1350,7 @@ def test_messages_speak_of_options(folder):
     (folder / "graded.csv").write_text("user_id,item_id,stars\n1,10,3\n2,10,1\n")
     (folder / "gaps.csv").write_text("user_id,item_id,rank\n1,10,1\n1,11,3\n")
     shown = " ".join(run("explain", "mrr", "gaps.csv", "graded.csv", "--like", "rectools").stdout.split())
-    assert "evaluate with --like rectools" in shown and "--gain-col stars takes it as the gain" in shown
+    assert "evaluate with --like rectools" in shown and "pass --gain-col stars to use it as the gain" in shown
     assert "lists need --truth FILE" in run("compare", "recs.csv", "truth.csv").stderr
     assert "lists need a second file, TRUTH" in run("evaluate", "recs.csv").stderr
 
@@ -1360,7 +1360,7 @@ def test_files_speak_of_options_and_saved_reports_of_arguments(folder):
     (folder / "graded.csv").write_text("user_id,item_id,stars\n1,10,3\n2,10,1\n")
     lists, words = (
         ("recs.csv", "graded.csv", "-m", "mrr"),
-        "--gain-col stars takes it as the gain, and with it --min-gain",
+        "pass --gain-col stars to use it as the gain, and --min-gain",
     )
     commands = {
         "evaluate": ("evaluate", *lists, "--save", "kept.fastrec"),
@@ -1374,7 +1374,7 @@ def test_files_speak_of_options_and_saved_reports_of_arguments(folder):
             page = html.unescape((folder / "page.html").read_text())
             for text in (result.stderr, html.unescape(result.stdout).replace("\\", ""), page):
                 assert words in text and "gain='stars'" not in text, (name, shown)
-    assert "gain='stars' takes it as the gain" in fastrec.load("kept.fastrec").warnings[0]
+    assert "pass gain='stars' to use it as the gain" in fastrec.load("kept.fastrec").warnings[0]
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ pa = pytest.importorskip("pyarrow")
 # without a column called rank or score the lists are in the order of the rows, which `pred` contradicts
 RECS = pa.table({"user_id": [1, 1, 1, 2, 2], "item_id": [5, 6, 7, 7, 8], "pred": [0.1, 0.2, 0.3, 0.8, 0.9]})
 TRUTH = pa.table({"user_id": [1, 2], "item_id": [7, 8]})
-ORDER = "no column of recs is called 'rank' or 'score'"
-START = "no column of recs is called"  # up to its first quote, which some forms escape
+ORDER = "recs has no column 'rank' or 'score'"
+START = "recs has no column"  # up to its first quote, which some forms escape
 NO_ITEM = "no truth item is in its user's list"
 
 

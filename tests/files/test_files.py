@@ -418,7 +418,7 @@ def test_bad_logs(read_log, content, columns, message, role):
 # Names of columns and files
 
 
-@pytest.mark.filterwarnings("ignore:no column of recs is called 'rank'")
+@pytest.mark.filterwarnings("ignore:recs has no column 'rank'")
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("name", STRANGE)
 def test_any_column_name(read, kind, name):

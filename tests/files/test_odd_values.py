@@ -64,7 +64,7 @@ def test_what_is_no_number_and_no_text_is_refused_whatever_numpy_derives_it_from
 
 @pytest.mark.parametrize("user", [Decimal(1), Fraction(1), 1 + 0j, True, 1.0, np.timedelta64(1, "s")])
 def test_numbers_that_equal_an_integer_are_no_ids(user: Any) -> None:
-    with pytest.raises(fastrec.InputTypeError, match="user ids must be integers or texts"):
+    with pytest.raises(fastrec.InputTypeError, match="user ids must be integers or strings"):
         fastrec.evaluate({user: [1]}, {user: [1]}, "recall@1")
 
 

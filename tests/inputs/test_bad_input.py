@@ -304,8 +304,8 @@ class NoArray:
 AS_GOOD: Any = dict.fromkeys((*EVERY, "anything"))
 ONE_D = "1-D|shape|one element more"
 NOT_NUMBERS = (Type, "numbers|dtype")
-NO_IDS = (Type, "integers or texts|all integers or all texts")
-NO_ITEMS = (Type, "must be items|one label per user|one per row")
+NO_IDS = (Type, "integers or strings|all integers or all strings")
+NO_ITEMS = (Type, "must be a list or an array of ids|one label per user|one per row")
 NO_POINTERS = (Type, "must hold integers, found dtype")
 FAULTS: dict[str, Fault] = {
     # forms
@@ -328,7 +328,7 @@ FAULTS: dict[str, Fault] = {
     "CSR": Fault(sparse.csr_matrix, all_kinds(fastrec.FastrecError, f"{ONE_D}|{NO_IDS[1]}|dtype")),
     "COO": Fault(sparse.coo_matrix, all_kinds(fastrec.FastrecError, f"{ONE_D}|{NO_IDS[1]}|dtype|coo_matrix")),
     "parts of different lengths": Fault(
-        lambda a: [[1], [1, 2]], all_kinds(Type, "cannot be made an array", ids=NO_IDS, labels=NO_IDS)
+        lambda a: [[1], [1, 2]], all_kinds(Type, "cannot be converted to an array", ids=NO_IDS, labels=NO_IDS)
     ),
     "too few": Fault(
         lambda a: a[:-1], all_kinds(Value, "length|end at|must have one|found shape|one element more|agree")
@@ -344,7 +344,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "decimals": Fault(
         lambda a: [Decimal(1)] * len(a),
-        all_kinds(Type, "dtype object|Decimal", labels=(fastrec.FastrecError, "Decimal|all integers or all texts")),
+        all_kinds(Type, "dtype object|Decimal", labels=(fastrec.FastrecError, "Decimal|all integers or all strings")),
     ),
     "longdouble": Fault(
         lambda a: a.astype(np.longdouble),
@@ -387,7 +387,7 @@ FAULTS: dict[str, Fault] = {
         {"numbers": NOT_NUMBERS, "weights": NOT_NUMBERS, "classes": NOT_NUMBERS, "pointers": NO_POINTERS}
         | {
             "ids": (Value, "must not exceed|fit 64 bits"),
-            "labels": (fastrec.FastrecError, "twice|all integers or all texts"),
+            "labels": (fastrec.FastrecError, "twice|all integers or all strings"),
         },
     ),
     "negative": Fault(

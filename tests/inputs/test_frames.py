@@ -321,11 +321,13 @@ FAULTS: dict[str, Fault] = {
     "floats": recs_with(item_id=[1.0, 2.0, 3.0])._replace(says=["recs column 'item_id'", "double", "large ids"]),
     "booleans": recs_with(item_id=[True, False, True])._replace(says=["recs column 'item_id'", "bool"]),
     "texts against integers": truth_with(user_id=["1", "2"])._replace(
-        says=["user ids", "recs: integers", "truth: texts"]
+        says=["user ids", "recs: integers", "truth: strings"]
     ),
-    "items of two kinds": truth_with(item_id=["1", "2"])._replace(says=["item ids", "recs: integers", "truth: texts"]),
+    "items of two kinds": truth_with(item_id=["1", "2"])._replace(
+        says=["item ids", "recs: integers", "truth: strings"]
+    ),
     "a rank twice": recs_with(rank=[3, 3, 1])._replace(says=["recs column 'rank'", "twice", "user 1", "rank 3"]),
-    "half a rank": recs_with(rank=[1.5, 1.0, 1.0])._replace(says=["recs column 'rank'", "whole", "1.5"]),
+    "half a rank": recs_with(rank=[1.5, 1.0, 1.0])._replace(says=["recs column 'rank'", "integers", "1.5"]),
     "a rank of text": recs_with(rank=["1", "2", "1"])._replace(says=["recs column 'rank'", "numbers", "string"]),
     "an item twice": recs_with(item_id=[10, 10, 12])._replace(says=["recs of user 1", "10", "twice"]),
     "a negative item": truth_with(item_id=[-1, 12])._replace(says=["truth of user 1", "negative", "-1"]),
@@ -418,9 +420,9 @@ def test_columns_go_with_frames() -> None:
 
 def test_two_columns_of_one_name() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["user_id", "item_id", "user_id"])
-    assert "2 columns of the name 'user_id'" in refused(table, table)
+    assert "2 columns named 'user_id'" in refused(table, table)
     frame = pd.DataFrame([[1, 2, 3]], columns=["user_id", "item_id", "user_id"])
-    assert "2 columns of the name 'user_id'" in refused(frame, frame)
+    assert "2 columns named 'user_id'" in refused(frame, frame)
 
 
 def test_an_index_is_no_column() -> None:
@@ -504,8 +506,8 @@ ODD_COLUMNS = {
     "pairs": ("item_id", pl.concat_list(pl.struct("user_id", "item_id")), "struct"),
     "lists of lists": ("item_id", pl.concat_list("item_id").implode().over("user_id"), "list"),
     "nothing": ("item_id", pl.lit(None), "found null in row 0, counted from 0 (in 2 of 2 rows)"),
-    "endless ranks": ("rank", pl.lit(float("inf")), "whole numbers, found inf"),
-    "no ranks": ("rank", pl.lit(float("nan")), "whole numbers, found nan"),
+    "endless ranks": ("rank", pl.lit(float("inf")), "integers, found inf"),
+    "no ranks": ("rank", pl.lit(float("nan")), "integers, found nan"),
     "ranks past the largest": ("rank", pl.lit(2**64 - 1, pl.UInt64), "2**63 - 1"),
     "yes and no": ("rank", pl.lit(value=True), "booleans"),
     "no scores": ("score", pl.lit(float("nan")), "NaN"),

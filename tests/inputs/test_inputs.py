@@ -73,7 +73,9 @@ DATA: dict[str, Fault] = {
     "masked matrix": Fault({"recs": np.ma.ones((2, 3), int)}, Type, ["recs", "masked", "-1"]),
     "item after padding": Fault({"recs": np.array([[1, 2, 3], [4, -1, 5]])}, Value, ["recs[1]", "-1", "[4, -1, 5]"]),
     "tuple of one": Fault({"recs": (ITEMS,)}, Value, ["recs", "tuple of 1", "(items, indptr)"]),
-    "tuple of four lists": Fault({"recs": ([1], [2], [3], [4])}, Value, ["recs", "tuple of 4", "list, not a tuple"]),
+    "tuple of four lists": Fault(
+        {"recs": ([1], [2], [3], [4])}, Value, ["recs", "tuple of 4", "as a list, not as a tuple"]
+    ),
     "tuple of two lists": Fault({"recs": ([1, 2], [4, 5])}, Value, ["recs", "indptr", "4"]),
     "list of items": Fault({"recs": [1, 2]}, Type, ["recs[0]", "list of items", "int"]),
     "list of texts": Fault({"truth": ["ab", "cd"]}, Type, ["truth[0]", "list of items", "str"]),
@@ -92,10 +94,12 @@ DATA: dict[str, Fault] = {
         {"recs": {1: [1]}, "truth": {1: [1]}, "exclude": [[1]]}, Type, ["dicts", "exclude", "list"]
     ),
     "keys of other types": Fault(
-        {"recs": {1: [1]}, "truth": {"1": [1]}}, Type, ["user ids", "one type", "recs: integers, truth: texts"]
+        {"recs": {1: [1]}, "truth": {"1": [1]}}, Type, ["user ids", "one type", "recs: integers, truth: strings"]
     ),
     "keys of two types": Fault(
-        {"recs": {1: [1], "b": [2]}, "truth": {1: [1]}}, Type, ["one type", "recs: integers and texts, truth: integers"]
+        {"recs": {1: [1], "b": [2]}, "truth": {1: [1]}},
+        Type,
+        ["one type", "recs: integers and strings, truth: integers"],
     ),
     "keys of seen items": Fault(
         {"recs": {1: [1]}, "truth": {1: [1]}, "exclude": {(1, 2): [1]}}, Type, ["one type", "exclude: tuple"]
@@ -121,9 +125,9 @@ DATA: dict[str, Fault] = {
     "a missing id": Fault({"truth": [[2], [None]]}, Type, ["truth items", "NoneType"]),
     "a float among integers": Fault({"recs": [[1, 2.5], [3]]}, Type, ["recs items", "float", "position 1", "2.5"]),
     "True among integers": Fault({"recs": [[True, 2], [3]]}, Type, ["recs items", "bool"]),
-    "texts against integers": Fault({"recs": [["a"], ["b"]]}, Type, ["recs: texts", "truth: integers"]),
-    "bytes against texts": Fault({"recs": [[b"a"], []], "truth": [["a"], []]}, Type, ["recs: bytes", "truth: texts"]),
-    "seen texts": Fault({"exclude": [["a"], []]}, Type, ["exclude: texts", "recs: integers"]),
+    "texts against integers": Fault({"recs": [["a"], ["b"]]}, Type, ["recs: strings", "truth: integers"]),
+    "bytes against texts": Fault({"recs": [[b"a"], []], "truth": [["a"], []]}, Type, ["recs: bytes", "truth: strings"]),
+    "seen texts": Fault({"exclude": [["a"], []]}, Type, ["exclude: strings", "recs: integers"]),
     "masked ids": Fault(recs(masked(ITEMS)), Type, ["recs items", "masked"]),
     "2-D ids": Fault(recs(ITEMS.reshape(1, 5)), Value, ["recs items", "1-D", "(1, 5)"]),
     "unsigned past the largest": Fault(
@@ -208,7 +212,7 @@ DATA: dict[str, Fault] = {
     "copies tied": Fault(
         recs(np.array([2, 5, 2, 4, 5]), POINTERS, [1, 1, 1.0, 2, 3]) | {"duplicates": "first"},
         Value,
-        ["recs of user 0", "item 2 stands twice", "same score", "'input'"],
+        ["recs of user 0", "item 2 appears twice", "same score", "'input'"],
     ),
     "tied, and no closed form": Fault(
         scores([3, 1, 1, 2, 1.0]) | {"metrics": "ndcg(ideal=list_at_k)@2"},
@@ -241,14 +245,16 @@ ABOUT_USERS: dict[str, Fault] = {
     "few labels": Fault({"groups": ["a"]}, Value, ["groups", "one label per user", "2", "(1,)"]),
     "few labels of a grouping": Fault({"groups": {"plan": ["a"]}}, Value, ["groups['plan']", "2", "(1,)"]),
     "2-D labels": Fault({"groups": np.ones((2, 2), int)}, Value, ["groups", "(2, 2)"]),
-    "labels are floats": Fault({"groups": np.ones(2)}, Type, ["groups", "integers or texts", "float64"]),
+    "labels are floats": Fault({"groups": np.ones(2)}, Type, ["groups", "integers or strings", "float64"]),
     "labels are booleans": Fault({"groups": np.ones(2, bool)}, Type, ["groups", "bool"]),
-    "labels of two kinds": Fault({"groups": ["a", 1]}, Type, ["groups", "all integers or all texts"]),
-    "a missing label": Fault({"groups": {"plan": ["a", None]}}, Type, ["groups['plan']", "all integers or all texts"]),
+    "labels of two kinds": Fault({"groups": ["a", 1]}, Type, ["groups", "all integers or all strings"]),
+    "a missing label": Fault(
+        {"groups": {"plan": ["a", None]}}, Type, ["groups['plan']", "all integers or all strings"]
+    ),
     "masked labels": Fault({"groups": masked(np.ones(2, int))}, Type, ["groups", "masked"]),
     "labels in a text": Fault({"groups": "ab"}, Type, ["groups", "str"]),
     "labels are a number": Fault({"groups": 5}, Type, ["groups", "int"]),
-    "grouping without a name": Fault({"groups": {1: NAMES}}, Type, ["groups", "texts", "1"]),
+    "grouping without a name": Fault({"groups": {1: NAMES}}, Type, ["groups", "strings", "1"]),
     "few weights": Fault({"user_weight": [1.0]}, Value, ["user_weight", "2", "(1,)"]),
     "one weight": Fault({"user_weight": 2.0}, Value, ["user_weight", "2", "()"]),
     "negative weight": Fault({"user_weight": [1, -1]}, Value, ["user_weight", "negative", "-1.0", "user 1"]),
@@ -265,7 +271,7 @@ ABOUT_USERS: dict[str, Fault] = {
     "user ids in a text": Fault({"user_ids": "ab"}, Type, ["user_ids", "str"]),
     "user ids are a number": Fault({"user_ids": 4}, Type, ["user_ids", "int"]),
     "user ids are lists": Fault({"user_ids": [[1], [2]]}, Type, ["user_ids", "list"]),
-    "user ids of two types": Fault({"user_ids": ["ann", 1]}, Type, ["one type", "user_ids: integers and texts"]),
+    "user ids of two types": Fault({"user_ids": ["ann", 1]}, Type, ["one type", "user_ids: integers and strings"]),
     "a missing user id": Fault({"user_ids": ["ann", None]}, Type, ["user ids", "found None in user_ids"]),
     "user ids hold lists": Fault({"user_ids": [(1, [2]), (3, 4)]}, Type, ["user_ids", "a tuple at position 0"]),
     "ids beside dicts": Fault(

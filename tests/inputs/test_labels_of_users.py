@@ -109,7 +109,7 @@ def test_a_row_without_a_label_says_nothing(way: str, tmp_path: Path) -> None:
     ids=lambda column: str(column.type),
 )
 def test_what_is_no_label_is_refused_by_every_way(found: Any, column: Any) -> None:
-    says = r"column 'own' holds [\w()\[\], =]+; labels to group by are texts, integers, booleans or dates"
+    says = r"column 'own' holds [\w()\[\], =]+; labels to group by must be strings, integers, booleans or dates"
     with pytest.raises((fastrec.InputError, fastrec.InputTypeError), match=says):
         found(column)
 

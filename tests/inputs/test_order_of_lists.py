@@ -25,7 +25,7 @@ RECS = pd.DataFrame(
 TRUTH = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": [6, 9, 7, 6], "gain": [2.0, 1.0, 3.0, 1.0]})
 BARE, BARE_TRUTH = RECS[["user_id", "item_id"]], TRUTH[["user_id", "item_id"]]
 WAYS = ("frames", "csv", "parquet", "streamed")
-UNUSED = "lists are in the order of their rows, which is not that of the column {}"
+UNUSED = "lists keep row order, but column {} implies another"
 
 
 def evaluate(way: str, folder: Path, recs: Any, truth: Any, **columns: Any) -> fastrec.Report:
@@ -167,9 +167,7 @@ def test_an_evaluator_that_takes_over_another_says_it_too() -> None:
 
 
 def test_swapped_sides_are_noticed(run: Any) -> None:
-    with pytest.warns(
-        fastrec.FastrecWarning, match="recs have a column 'gain', and truth has a column 'rank'"
-    ) as caught:
+    with pytest.warns(fastrec.FastrecWarning, match="recs has a column 'gain' and truth has a column 'rank'") as caught:
         run(TRUTH, RECS)
     assert len(caught) == 1
     assert run(TRUTH, BARE).data["rec_rows"] == 4

@@ -16,7 +16,7 @@ RECS = pa.table(
     {"user_id": USERS, "item_id": [5, 30, 10, 20, 6, 7, 8, 9], "rank": [3, 4, 1, 3, 2, 1, 0, 1]},
 )
 TRUTH = pa.table({"user_id": ["ann", "ann", "ann", "bob", "cid", "dan"], "item_id": [20, 30, 99, 5, 8, 9]})
-SAYS = "ranks of lists have gaps, which are closed.*2 lists, as of user 'ann': 1, 3, 4"
+SAYS = "ranks of lists have gaps, which fastrec closes.*2 lists, e.g. of user 'ann': 1, 3, 4"
 KEPT = pa.table({"user_id": [1, 1, 1], "item_id": [10, 20, 30], "rank": [1, 3, 4]})
 KEPT_TRUTH = pa.table({"user_id": [1, 1, 1], "item_id": [20, 30, 99]})
 # by RecTools 0.19.0 on KEPT
@@ -89,13 +89,13 @@ def test_ranks_without_gaps_are_left_alone(ranks: list[int]) -> None:
 
 @pytest.mark.parametrize("first", [-3, 2, 10**12])
 def test_a_gap_at_the_start_is_one(first: int) -> None:
-    with pytest.warns(fastrec.FastrecWarning, match=f"1 list, as of user 1: {first}, {first + 1}, {first + 2}"):
+    with pytest.warns(fastrec.FastrecWarning, match=f"1 list, e.g. of user 1: {first}, {first + 1}, {first + 2}"):
         fastrec.evaluate(KEPT.set_column(2, "rank", [[first, first + 1, first + 2]]), KEPT_TRUTH, "mrr")
 
 
 def test_the_example_is_where_the_gap_is() -> None:
     recs = pa.table({"user_id": [1] * 6, "item_id": [20, 2, 3, 4, 5, 6], "rank": [1, 2, 3, 9, 10, 11]})
-    with pytest.warns(fastrec.FastrecWarning, match=r"1 list, as of user 1: \.\.\., 3, 9, 10, \.\.\.\)"):
+    with pytest.warns(fastrec.FastrecWarning, match=r"1 list, e.g. of user 1: \.\.\., 3, 9, 10, \.\.\.\)"):
         fastrec.evaluate(recs, KEPT_TRUTH, "mrr")
 
 
@@ -121,7 +121,7 @@ def test_places_and_orders_are_not_merged() -> None:
 def test_the_example_of_gaps_may_be_a_user_whose_text_ends_in_nul() -> None:
     recs = pa.table({"user_id": ["a\0", "a\0"], "item_id": [20, 10], "rank": [1, 3]})
     truth = pa.table({"user_id": ["a\0"], "item_id": [20]})
-    with pytest.warns(fastrec.FastrecWarning, match=r"1 list, as of user 'a\\x00': 1, 3"):
+    with pytest.warns(fastrec.FastrecWarning, match=r"1 list, e.g. of user 'a\\x00': 1, 3"):
         assert fastrec.evaluate(recs, truth, "mrr")["mrr"] == 1.0
 
 
@@ -135,8 +135,8 @@ def test_places_without_gaps_are_as_an_order() -> None:
     ("ranks", "options", "says"),
     [
         ([0, 2, 3], {}, "recs of user 1: this tool counts ranks from 1, found 0"),
-        ([1, 2, 10**9], {}, "recs of user 1: rank 1000000000 is no place in a list"),
-        ([1, 2, 2**62], {}, f"rank {2**62} is no place in a list"),
+        ([1, 2, 10**9], {}, "recs of user 1: rank 1000000000 is too large for a place in a list"),
+        ([1, 2, 2**62], {}, f"rank {2**62} is too large for a place in a list"),
         ([1, 2, 9], {"duplicates": "miss"}, "exclude and duplicates close gaps"),
         ([1, 2, 9], {"exclude": KEPT.slice(0, 1).select([0, 1])}, "exclude and duplicates close gaps"),
     ],
@@ -149,7 +149,7 @@ def test_what_cannot_be_a_place_is_an_error(ranks: list[int], options: dict[str,
 
 def test_a_tool_that_takes_them_in_two_ways_is_not_followed() -> None:
     """LensKit's ndcg, dcg and rbp go by the numbers, its other metrics by the order of the rows."""
-    with pytest.raises(fastrec.InputError, match=r"1 list, as of user 1: 1, 3, 4\); number them 1, 2, 3"):
+    with pytest.raises(fastrec.InputError, match=r"1 list, e.g. of user 1: 1, 3, 4\); number them 1, 2, 3"):
         fastrec.evaluate(KEPT, KEPT_TRUTH, "ndcg@3", like="lenskit")
 
 

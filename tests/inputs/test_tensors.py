@@ -155,11 +155,11 @@ class Matrix(OfArray):
 @pytest.mark.parametrize(
     ("made", "match"),
     [
-        (lambda values: OfDlpack(values, device="cpu"), r"{0}, a .*, as its __dlpack_device__ gives \('cpu', 0\)"),
-        (lambda values: OfDlpack(values, device=None), r"{0}, a .*, as its __dlpack_device__ gives \(None, 0\)"),
-        (raising("requires_grad"), "{0}, a .*, as its requires_grad raises RuntimeError: 'no requires_grad'"),
-        (raising("dtype"), "{0}, a .*, as its dtype raises RuntimeError: 'no dtype'"),
-        (raising("device", device=2), "{0}, a .*, as its device raises RuntimeError: 'no device'"),
+        (lambda values: OfDlpack(values, device="cpu"), r"{0}, a .*: its __dlpack_device__ gives \('cpu', 0\)"),
+        (lambda values: OfDlpack(values, device=None), r"{0}, a .*: its __dlpack_device__ gives \(None, 0\)"),
+        (raising("requires_grad"), "{0}, a .*: its requires_grad raises RuntimeError: 'no requires_grad'"),
+        (raising("dtype"), "{0}, a .*: its dtype raises RuntimeError: 'no dtype'"),
+        (raising("device", device=2), "{0}, a .*: its device raises RuntimeError: 'no device'"),
         (Masked, "{0} must not be a masked array"),
         (Matrix, r"{0} must not be an np\.matrix, which is always two-dimensional: pass np\.asarray\(x\), or x\.A1"),
         (
@@ -168,8 +168,8 @@ class Matrix(OfArray):
         ),
         (NeedsGrad, r"requires grad: pass {0}\.detach\(\)\.cpu\(\)"),
         (lambda values: OfDlpack(values, device=2), r"on another device, other:0: pass {0}\.detach\(\)\.cpu\(\)"),
-        (OfBrain, r"{0} holds .*, which NumPy does not have: make it float32 first"),
-        (Broken, "{0}, a test_tensors.Broken, cannot be made a NumPy array: 'lost.*memory'"),
+        (OfBrain, r"{0} holds .*, which NumPy lacks: convert it to float32 first"),
+        (Broken, "{0}, a test_tensors.Broken, cannot be converted to a NumPy array: 'lost.*memory'"),
     ],
 )
 def test_what_cannot_be_read_is_an_error_of_ours(made, match):
@@ -216,11 +216,11 @@ def test_pytorch_itself():
         (lambda: fastrec.auc([1, 0], list(scores[0][:2])), r"scores\[0\] is a torch.Tensor that requires grad"),
         (
             lambda: fastrec.auc([1, 0], bfloat),
-            "scores holds torch.bfloat16, which NumPy does not have: make it float32",
+            "scores holds torch.bfloat16, which NumPy lacks: convert it to float32",
         ),
         (
             lambda: fastrec.evaluate(torch.zeros(1, 1, device="meta"), [[1]], "mrr"),
-            "recs, a torch.Tensor, cannot be made a NumPy array",
+            "recs, a torch.Tensor, cannot be converted to a NumPy array",
         ),
         (lambda: fastrec.evaluate(scores.detach(), [[1], [1]], "mrr"), "recs is a float array"),
     ]

@@ -280,9 +280,9 @@ def test_warnings_of_tasks_are_in_the_report(session, tmp_path):
     """Ranks with gaps, of users in several partitions: each list is counted, and the first user named."""
     recs = pa.table({"user_id": [5, 5, 4, 4, 3, 3], "item_id": [1, 2, 1, 2, 1, 2], "rank": [1, 3, 1, 2, 2, 3]})
     truth = pa.table({"user_id": [5, 4, 3], "item_id": [2, 2, 1]})
-    with pytest.warns(fastrec.FastrecWarning, match="2 lists, as of user 3: 2, 3"):
+    with pytest.warns(fastrec.FastrecWarning, match="2 lists, e.g. of user 3: 2, 3"):
         local = fastrec.evaluate(recs, truth, "mrr")
-    with pytest.warns(fastrec.FastrecWarning, match="2 lists, as of user 3: 2, 3"):
+    with pytest.warns(fastrec.FastrecWarning, match="2 lists, e.g. of user 3: 2, 3"):
         report = fastrec.spark.evaluate(*map(session.createDataFrame, (recs, truth)), "mrr", n_partitions=3)
     assert report.warnings == local.warnings and report.to_dict() == local.to_dict()
     report.save(tmp_path / "report")
