@@ -1,4 +1,4 @@
-"""Metrics as texts: parsed, checked, expanded over cut-offs; and the list of all metrics as data."""
+"""Metric strings: parsed, checked, expanded over cut-offs; and the list of all metrics as data."""
 
 from __future__ import annotations
 
@@ -36,17 +36,19 @@ __all__ = [
 ]
 
 
-MAX_LENGTH = 10_000  # of a metric with all its options
-# name(options)@k; no part gives back what it took, so a text is read in time that grows with its length alone
-WHOLE_TEXT = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)
+MAX_LENGTH = 10_000  # of a metric string with all its options
+# name(options)@k; possessive parts never backtrack, so time grows linearly with the length of the string
+METRIC_STRING = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)
 DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
 DEFAULT_K = 10
 MAX_K = 2**31 - 1
 
 
 def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
-    """The metric of a name or an alias, in any case, and its options; of two of one name, that of scored rows if a
-    threshold is given. `_check_names` sees to it that no other has the same spelling.
+    """Return the metric of a name or an alias, regardless of case, and its options.
+
+    Of two metrics with one name, return that of scored rows if a threshold is given. `_check_names` ensures that no
+    others have the same spelling.
     """
     known, key = known_metrics(), plain_spelling(name)
     found = [metric for metric in known if metric.name == name]
@@ -62,9 +64,9 @@ def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
 
 
 def parse(text: str) -> Call:
-    """Read a metric's text.
+    """Parse the string of a metric.
 
-    Raises MetricError, with the nearest known name, for what it does not know.
+    Raises MetricError for an unknown name, and suggests the nearest known one.
 
     >>> from fastrec.metrics.calls import parse
     >>> parse("ndcg( ideal=list, gain = exp2 ) @ 10").text
@@ -74,24 +76,24 @@ def parse(text: str) -> Call:
 
 
 def refuse_long(text: str) -> None:
-    """Refuse the text of a metric that is too long for an error to show."""
+    """Reject the string of a metric that is too long to show in an error."""
     if len(text) > MAX_LENGTH:
         found = f"found {len(text):,}: {shown(text)}"
-        raise MetricError(f"the text of a metric has at most {MAX_LENGTH:,} signs, {found}")
+        raise MetricError(f"a metric has at most {MAX_LENGTH:,} characters, {found}")
 
 
 def _check_text(text: Any) -> str:
     if isinstance(text, str):
         refuse_long(text)
         return text
-    raise MetricError(f"a metric is named by a text such as 'ndcg@10', found {shown(text)}")
+    raise MetricError(f"a metric must be a string such as 'ndcg@10', found {shown(text)}")
 
 
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str, _changes: int) -> Call:
     if len(several := split_outside_brackets(text)) > 1:
-        raise MetricError(f"{text!r} names several metrics: pass a list of texts, {several}")
-    match = WHOLE_TEXT.fullmatch(text)
+        raise MetricError(f"{text!r} names several metrics: pass a list of strings, {several}")
+    match = METRIC_STRING.fullmatch(text)
     if match is None:
         raise MetricError(f"cannot read the metric {text!r}: write name(option=value)@k, as in 'ndcg(gain=exp2)@10'")
     name, inside, k = match.groups()
@@ -125,19 +127,19 @@ def make_call(metric: Metric, given: Mapping[str, Any], k: int | None) -> Call:
 
 
 def read_k(k: str | None, text: str) -> int | None:
-    """A cut-off as it stands in a text."""
+    """Read a cut-off from the string of a metric."""
     if k is None:
         return None
     if not k.isascii() or not k.isdigit() or len(k) > len(str(MAX_K)):
-        raise MetricError(f"the cut-off in {text!r} must be a whole number of at most {MAX_K}, found {k[:20]!r}")
+        raise MetricError(f"the cut-off in {text!r} must be an integer of at most {MAX_K}, found {k[:20]!r}")
     return check_k(int(k), f"the cut-off in {text!r}")
 
 
 def check_k(k: Any, name: str) -> int:
-    """A cut-off as an int of at least 1."""
+    """Return a cut-off as an int of at least 1."""
     number = whole_number(k)
     if number is None:
-        raise MetricError(f"{name} must be a whole number, found {shown(k)}")
+        raise MetricError(f"{name} must be an integer, found {shown(k)}")
     if not 1 <= number <= MAX_K:
         raise MetricError(f"{name} must be from 1 to {MAX_K}, found {shown(k)}")
     return number
@@ -148,14 +150,14 @@ def expand(
     k: int | Iterable[int] | None = None,
     default: tuple[str, ...] | None = None,
 ) -> list[Call]:
-    """The calls that `metrics` and `k` ask for, each once: every metric without a cut-off of its own, at every k."""
+    """Return the distinct calls that `metrics` and `k` ask for: every metric without its own cut-off, at every k."""
     usual_k = [DEFAULT_K] if metrics is None and k is None else []
     if metrics is None:
         metrics = default or DEFAULT_METRICS
     if isinstance(metrics, (str, Call)):
         metrics = [metrics]
     if not isinstance(metrics, Iterable):
-        raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {shown(metrics)}")
+        raise InputTypeError(f"metrics must be strings such as 'ndcg@10', found {shown(metrics)}")
     calls = [metric if isinstance(metric, Call) else parse(metric) for metric in listed_in_order(metrics, "metrics")]
     if not calls:
         raise MetricError("metrics must name at least one metric")
@@ -164,7 +166,7 @@ def expand(
 
 
 def read_cutoffs(k: int | Iterable[int] | None, calls: Sequence[Call]) -> list[int]:
-    """Check the cut-offs of a call and return them. At least one of its metrics must take them."""
+    """Check and return the cut-offs of a call; at least one of its metrics must take them."""
     if k is None:
         return []
     cutoffs = [check_k(value, "k") for value in _as_list(k)]
@@ -172,7 +174,7 @@ def read_cutoffs(k: int | Iterable[int] | None, calls: Sequence[Call]) -> list[i
         raise MetricError("k must hold at least one cut-off")
     if not any(call.takes_cutoff for call in calls):
         with_own = next((call.text for call in calls if call.k is not None), None)
-        why = "no metric here takes a cut-off" if with_own is None else f"{with_own} has a cut-off of its own"
+        why = "no metric here takes a cut-off" if with_own is None else f"{with_own} has its own cut-off"
         raise MetricError(f"k={cutoffs[0]} has no effect: {why}; leave out one of them")
     return cutoffs
 
@@ -183,11 +185,11 @@ def _as_list(k: Any) -> list[Any]:
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """Every metric as data: name, summary, formula, options, range, direction, source.
+    """Return every metric as data: name, summary, formula, options, range, direction, source.
 
-    "direction" says which values are better: "higher", "lower", "target" (those nearer to the number "target", which
-    else is None) or "none". "higher_is_better" is True for "higher", False for "lower" and None for the others.
-    "range" is (low, high), where None is no bound.
+    "direction" says which values are better: "higher", "lower", "target" (values nearer to the number "target") or
+    "none". Without a target, "target" is None. "higher_is_better" is True for "higher", False for "lower", else None.
+    "range" is (low, high), where None means no bound.
 
     >>> [metric["name"] for metric in fastrec.catalogue()][:3]
     ['hits', 'hit_rate', 'precision']

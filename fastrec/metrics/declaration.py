@@ -1,4 +1,4 @@
-"""Declares a metric: its name, options, formula and source, and where it is listed."""
+"""Declaration of metrics (name, options, formula, source), and the table of declared metrics."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ EXPONENT = "a number above 0, at most 1000"
 NOT_NEGATIVE = "a number from 0 to 1000"
 FRACTION = "a number above 0 and below 1"
 FINITE = "a finite number"
-COUNT = "a whole number from 1 to 10000"
+COUNT = "an integer from 1 to 10000"
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
 MinGain = float | typing.Literal["any"]
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
 DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
-MOST = 1000.0  # of exponents and the like: larger ones leave the range of a double
+MAX_EXPONENT = 1000.0  # larger exponents leave the range of a double
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a metric: its default, and what values it takes."""
+    """An option of a metric: its default and its allowed values."""
 
     name: str
     default: Any
@@ -70,9 +70,9 @@ class Option:
     kind: str | None
 
     def check(self, value: Any, metric: str) -> Any:
-        """The value in its canonical form, or an error that names what is allowed."""
+        """Return the value in its canonical form, or raise an error that names the allowed values."""
         if not isinstance(value, (list, tuple)) and print_value(value) in self.choices:
-            return print_value(value)  # choices such as 0 and nan are read as numbers
+            return print_value(value)  # the parser reads choices such as 0 and nan as numbers
         if self.kind == TABLE and isinstance(value, (list, tuple)):
             return self._check_table(value, metric)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and self._allows(float(value)):
@@ -84,12 +84,12 @@ class Option:
 
     def _allows(self, number: float) -> bool:
         if self.kind == NOT_NEGATIVE:
-            return 0 <= number <= MOST
+            return 0 <= number <= MAX_EXPONENT
         if self.kind == FINITE:
             return math.isfinite(number)
         if self.kind == COUNT:
             return number.is_integer() and 1 <= number <= 10_000
-        largest = {ABOVE_ZERO: sys.float_info.max, EXPONENT: MOST, FRACTION: 1.0 - sys.float_info.epsilon / 2}
+        largest = {ABOVE_ZERO: sys.float_info.max, EXPONENT: MAX_EXPONENT, FRACTION: 1.0 - sys.float_info.epsilon / 2}
         return 0 < number <= largest.get(self.kind or "", -1.0)
 
     def _check_table(self, value: Iterable[Any], metric: str) -> tuple[float, ...]:
@@ -113,7 +113,7 @@ class Option:
 
 NO_RECS_CHOICES = ("skip", "zero", "nan", "error")
 NO_TRUTH_CHOICES = (*NO_RECS_CHOICES, "judged", "listed")
-_COMMON = {  # options of every metric of this kind, which else are those of the call
+_COMMON = {  # options of every metric of this kind; by default those of the call
     "ranking": (
         Option("min_gain", None, required=False, choices=("any",), kind=ABOVE_ZERO),
         Option("no_truth", None, required=False, choices=NO_TRUTH_CHOICES, kind=None),
@@ -137,17 +137,17 @@ class Metric:
     direction: Direction
     builtin: bool
     kind: str = "ranking"  # or "scores"
-    needs: str = ""  # what labels and scores must be: "classes", "probabilities" or "targets"
-    aliases: Mapping[str, str] = field(default_factory=dict)  # other names -> the options that they stand for
+    needs: str = ""  # kind of labels and scores: "classes", "probabilities" or "targets"
+    aliases: Mapping[str, str] = field(default_factory=dict)  # other names -> the options that they imply
 
     @property
     def common(self) -> tuple[Option, ...]:
-        """The options that it shares with all metrics of its kind."""
+        """The options shared by all metrics of its kind."""
         return _COMMON[self.kind]
 
     @property
     def is_good_at_zero(self) -> bool:
-        """Whether 0 may be a good value: of errors, of metrics with a target, and of those that are never above 0."""
+        """Whether 0 may be a good value: for errors, metrics with a target, and metrics that are never above 0."""
         high = self.range[1]
         return self.direction.kind in ("lower", "target") or (high is not None and high <= 0)
 
@@ -158,24 +158,24 @@ class Metric:
 
     @property
     def summary(self) -> str:
-        """Its first line."""
+        """The first line of the docstring."""
         return self.doc.partition("\n")[0]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A metric with its options and cut-off: what the text `ndcg(gain=exp2)@10` means."""
+    """A metric with its options and cut-off, as parsed from `ndcg(gain=exp2)@10`."""
 
     metric: Metric
     options: tuple[tuple[str, Any], ...]
     k: int | None
-    min_gain: MinGain | None = None  # these three are those of the call where they are None
+    min_gain: MinGain | None = None  # if None, these three are those of the call
     no_truth: str | None = None
     no_recs: str | None = None
 
     @once
     def text(self) -> str:
-        """The canonical text: defaults left out, options in the order of the declaration."""
+        """Return the canonical string: without defaults, options in the order of the declaration."""
         given = [
             f"{name}={print_value(value)}" for name, value in self.options if value != self.metric.options[name].default
         ]
@@ -186,20 +186,20 @@ class Call:
 
     @property
     def takes_cutoff(self) -> bool:
-        """Whether a cut-off given beside the metric applies: it is of lists and has none of its own."""
+        """Whether the cut-offs of a call apply: a metric of lists without its own cut-off."""
         return self.k is None and self.metric.kind == "ranking"
 
     def at(self, cutoffs: Sequence[int]) -> list[Call]:
-        """The metric at each cut-off, where it takes one and there are any."""
+        """Return the metric at each cut-off; itself without cut-offs, or if it takes none."""
         return [replace(self, k=k) for k in cutoffs] if cutoffs and self.takes_cutoff else [self]
 
     @property
     def needs_users(self) -> bool:
-        """Whether scored rows that belong to nobody cannot have it."""
+        """Whether the metric needs rows that belong to users."""
         return self.metric.kind == "ranking" or self.metric.name == "gauc" or ("average", "user") in self.options
 
     def evaluate(self, statistics: Any) -> Any:
-        """The formula's value for these statistics."""
+        """Return the formula's value for these statistics."""
         return self.metric.formula(statistics, **dict(self.options))
 
 
@@ -208,7 +208,7 @@ _score_metrics: dict[str, Metric] = {}
 
 
 class Changes:
-    """How often the known metrics have changed."""
+    """Number of changes of the known metrics."""
 
     n = 0
 
@@ -227,7 +227,7 @@ def score_metric(
 ) -> Callable[[Formula], Formula]:
     """Declare a metric of scored, labelled rows; its formula takes a `ScoreStatistics`.
 
-    Where a metric of lists has the same name, the option `threshold` tells the two apart.
+    If a metric of lists has the same name, the option `threshold` tells the two apart.
     """
 
     def declare(function: Formula) -> Formula:
@@ -265,7 +265,7 @@ def ranking_metric(
     """Declare a metric of lists against truth.
 
     The decorated function takes the statistics of users' lists and returns one value per user, by arithmetic on
-    them; its keyword-only arguments are the metric's options. Everything else follows: parsing, printing,
+    them. Its keyword-only arguments are the metric's options. Everything else follows: parsing, printing,
     `fastrec.catalogue()`, every cut-off, groups, weights, standard errors. 0 / 0 is 0. Statistics: `hits`, `k`,
     `n_rel`, `n_rec`, `n_items`, `within_k(row)`, `first_reciprocal`, `precision_sum`, `hits_at_n_rel`,
     `hit_sum(weight)`, `gain_sum(gain, weight)`, `ideal_sum(gain, weight, ideal)`.
@@ -273,7 +273,7 @@ def ranking_metric(
     Parameters
     ----------
     range : (low, high)
-        Bounds of a user's value; ``high`` may be None. Values of a metric of your own are checked against it.
+        Bounds of a user's value; ``high`` may be None. fastrec checks the values of your metric against them.
     source : str
         Author, year, equation.
     formula : str
@@ -282,17 +282,17 @@ def ranking_metric(
         False is ``direction="lower"``, True is ``direction="higher"``.
     name : str, optional
         By default the function's name.
-    aliases : texts, optional
-        Other names; one with options in brackets, as ``"map_cut(denominator=n_rel)"``, stands for these options.
+    aliases : strings, optional
+        Other names. An alias with options in brackets, as ``"map_cut(denominator=n_rel)"``, implies these options.
     direction : "higher", "lower", "none" or a number, optional
-        Which values are better: higher ones (the default), lower ones, or those nearer to a number, the best value.
-        ``"none"``: neither, as of a plain count; `compare` then gives no verdict.
+        Which values are better: higher ones (the default), lower ones, or values nearer to a number, the best value.
+        ``"none"``: neither, as for a plain count; `compare` then gives no verdict.
 
     Raises
     ------
     MetricError
-        If the name is not lower snake case, or the name or an alias is spelled as another metric's (apart from case
-        and ``_``), or an option, the range or the direction is not declared well.
+        If the name is not lower snake case, if the name or an alias equals another metric's (except for case and
+        ``_``), or if an option, the range or the direction is not declared correctly.
 
     Examples
     --------
@@ -334,16 +334,16 @@ def ranking_metric(
 
 
 def _read_aliases(aliases: Iterable[str]) -> dict[str, str]:
-    """Other names of a metric, and the options that each stands for."""
-    if isinstance(aliases, str):  # its letters would be taken one by one
+    """Return other names of a metric, and the options that each implies."""
+    if isinstance(aliases, str):  # iterating would yield its characters
         raise InputTypeError(
-            f"aliases must be a list of texts, found the text {shown(aliases)}: write [{shown(aliases)}]"
+            f"aliases must be a list of strings, found the string {shown(aliases)}: write [{shown(aliases)}]"
         )
     found: dict[str, str] = {}
     for text in listed_in_order(aliases, "aliases"):
         match = re.fullmatch(r"([A-Za-z]\w*)(?:\((.*)\))?", check_text("aliases", text), re.ASCII)
         if match is None:
-            raise MetricError(f"an alias must be a name, perhaps with options in brackets, found {shown(text)}")
+            raise MetricError(f"an alias must be a name, optionally with options in brackets, found {shown(text)}")
         if (
             twice := next((alias for alias in found if plain_spelling(alias) == plain_spelling(match[1])), None)
         ) is not None:
@@ -353,9 +353,9 @@ def _read_aliases(aliases: Iterable[str]) -> dict[str, str]:
 
 
 def _check_names(metric: Metric) -> None:
-    """A metric's name and aliases must be spelled as those of no other, and the options of an alias such as it takes.
+    """Check that no other metric has the name or an alias of a metric, and that options of aliases are valid.
 
-    Metrics of lists and of scored rows may share a name. A metric that is declared again takes its own place.
+    Metrics of lists and of scored rows may share a name. A metric that is declared again replaces itself.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", metric.name):
         raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
@@ -368,12 +368,12 @@ def _check_names(metric: Metric) -> None:
             taken |= {plain_spelling(alias): f"an alias of {known.name}" for alias in known.aliases}
         if known.name != metric.name:
             taken[plain_spelling(known.name)] = f"the metric {known.name}"
-    if whose := taken.get(plain_spelling(metric.name)):
-        raise MetricError(f"{metric.name!r} is spelled as {whose}, apart from case and '_': choose another name")
+    if owner := taken.get(plain_spelling(metric.name)):
+        raise MetricError(f"{metric.name!r} equals {owner}, except for case and '_': choose another name")
     taken[plain_spelling(metric.name)] = "the metric itself"
     for alias, options in metric.aliases.items():
-        if whose := taken.get(plain_spelling(alias)):
-            raise MetricError(f"the alias {alias!r} of {metric.name} is {whose} already: choose another")
+        if owner := taken.get(plain_spelling(alias)):
+            raise MetricError(f"the alias {alias!r} of {metric.name} is already {owner}: choose another")
         where = f"{alias}({options})"
         for name, value in read_options(options, metric, where).items():
             option = metric.options.get(name) or next(own for own in metric.common if own.name == name)
@@ -381,16 +381,18 @@ def _check_names(metric: Metric) -> None:
 
 
 def _options_of(function: Callable[..., Any]) -> dict[str, Option]:
-    """The keyword-only arguments of a formula as options; their Literal types are the choices."""
+    """Return the keyword-only arguments of a formula as options; their Literal types are the choices."""
     hints = typing.get_type_hints(function, include_extras=True)
     options = {}
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.name in COMMON_OPTIONS:
-            taken = " or ".join(COMMON_OPTIONS)
-            raise MetricError(f"{function.__name__}: the option {parameter.name!r} must be keyword-only, not {taken}")
+            common = " or ".join(COMMON_OPTIONS)
+            raise MetricError(
+                f"{function.__name__}: the option {parameter.name!r} must be keyword-only, and not named {common}"
+            )
         choices, kind = _allowed(hints.get(parameter.name))
         if (not choices and kind is None) or not all(isinstance(choice, str) for choice in choices):
-            raise MetricError(f"{function.__name__}: annotate the option {parameter.name!r} with a Literal of texts")
+            raise MetricError(f"{function.__name__}: annotate the option {parameter.name!r} with a Literal of strings")
         required = parameter.default is inspect.Parameter.empty
         default = None if required else parameter.default
         if isinstance(default, int):
@@ -400,13 +402,13 @@ def _options_of(function: Callable[..., Any]) -> dict[str, Option]:
             try:
                 option.check(default, function.__name__)
             except MetricError as error:
-                raise MetricError(f"the default of the option {parameter.name!r} cannot be: {error}") from None
+                raise MetricError(f"the default of the option {parameter.name!r} is not allowed: {error}") from None
         options[parameter.name] = option
     return options
 
 
 def _allowed(hint: Any) -> tuple[tuple[str, ...], str | None]:
-    """Choices and kind of number that an annotation such as `Literal["log2"] | Table` allows."""
+    """Return the choices and the kind of number that an annotation such as `Literal["log2"] | Table` allows."""
     if typing.get_origin(hint) is typing.Literal:
         return typing.get_args(hint), None
     if typing.get_origin(hint) is typing.Annotated:
@@ -422,27 +424,27 @@ def _allowed(hint: Any) -> tuple[tuple[str, ...], str | None]:
 
 
 def ranking_metrics() -> dict[str, Metric]:
-    """The metrics of lists by name, in the order of declaration: the built-in ones come with this package."""
+    """Return the metrics of lists by name, in the order of declaration: importing this package declares them."""
     return _metrics
 
 
 def known_metrics() -> list[Metric]:
-    """All declared metrics, those of lists first."""
+    """Return all declared metrics, metrics of lists first."""
     return [*ranking_metrics().values(), *_score_metrics.values()]
 
 
 def plain_spelling(name: str) -> str:
-    """A name without regard to case and to the signs between words."""
+    """Return a name in lower case, without the characters between words."""
     return re.sub(r"(?<=[A-Za-z0-9])[_.-](?=[A-Za-z0-9])", "", name).lower()
 
 
 def forget_parsed() -> None:
-    """Read every text anew from now on: metrics have changed."""
+    """Forget all parsed strings, because metrics have changed."""
     Changes.n += 1
 
 
 def read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
-    """Return the options that stand in brackets, by name, checked for being options of the metric."""
+    """Return the options in brackets by name; all must be options of the metric."""
     given: dict[str, Any] = {}
     if not inside.strip():
         return given
@@ -450,11 +452,11 @@ def read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         allowed = [*metric.options, *(option.name for option in metric.common)]
         if not equals or not value:
-            raise MetricError(f"cannot read {part!r} in {text!r}: options are written name=value, with a comma between")
+            raise MetricError(f"cannot read {part!r} in {text!r}: write options as name=value, separated by commas")
         if name not in allowed:
             raise MetricError(f"{metric.name} has no option {name!r}{nearest(name, allowed)}")
         if name in given:
-            raise MetricError(f"the option {name} stands twice in {text!r}")
+            raise MetricError(f"the option {name} appears twice in {text!r}")
         given[name] = _read_value(value)
     return given
 
@@ -470,7 +472,7 @@ def _read_value(text: str) -> Any:
 
 
 def split_outside_brackets(text: str, *, keep_empty: bool = False) -> list[str]:
-    """Split at commas that stand in no bracket; empty parts are left out unless they are to be kept."""
+    """Split at commas outside brackets; drop empty parts unless `keep_empty`."""
     ends, depth = [-1], 0
     for at, character in enumerate(text):
         depth += (character in "([") - (character in ")]")
@@ -481,7 +483,7 @@ def split_outside_brackets(text: str, *, keep_empty: bool = False) -> list[str]:
 
 
 def print_value(value: Any) -> str:
-    """The value of an option as it stands in a metric's text."""
+    """Return the value of an option as written in the string of a metric."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(print_value, value))}]"
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
@@ -490,7 +492,7 @@ def print_value(value: Any) -> str:
 
 
 def nearest(found: Any, known: Sequence[str], how_to_list: str | None = None) -> str:
-    """A suggestion to end an error with; all that are known where nothing lists them."""
+    """Return a suggestion to end an error with: the nearest known name, else the known names."""
     near = near_name(str(found), known)
     if near is not None:
         return f"; did you mean {near!r}?"

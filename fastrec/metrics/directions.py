@@ -1,4 +1,4 @@
-"""The direction of a metric: which of two values is the better one."""
+"""Direction of a metric: which of two values is better."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ SIGNS = {"higher": 1, "lower": -1, "target": -1, "none": 0}
 
 
 class Direction(NamedTuple):
-    """Higher values are better, or lower ones, or those nearer to a target; or a metric has no direction."""
+    """Which values are better: higher, lower, nearer to a target, or none."""
 
     kind: Kind
     target: float | None = None
 
     @property
     def words(self) -> str:
-        """What is better, to be followed by "is better": "higher", "lower", "nearer to 1", "neither"."""
+        """Subject of "is better": "higher", "lower", "nearer to 1" or "neither"."""
         if self.target is not None:
             return f"nearer to {self.target:g}"
         return "neither" if self.kind == "none" else self.kind
 
     @property
     def of_difference(self) -> str:
-        """Words that follow a difference; empty where higher is better."""
+        """Words that follow a difference; empty if higher is better."""
         if self.target is not None:
             return f"in the distance to {self.target:g}"
         return "" if self.kind == "higher" else f"({self.words} is better)"
 
     @property
     def higher_is_better(self) -> bool | None:
-        """None where a metric has a target, or no direction."""
+        """True or False; None for a metric with a target, or without a direction."""
         return {"higher": True, "lower": False}.get(self.kind)
 
     @property
     def sign(self) -> int:
-        """The sign of a difference that is for the better; 0 without a direction.
+        """Sign of an improvement; 0 without a direction.
 
-        The difference is one of values or, with a target, of distances to it.
+        Differences are between values or, with a target, between distances to it.
         """
         return SIGNS[self.kind]
 
     def verdict(self, difference: float, p_value: float, alpha: float) -> Verdict | None:
-        """Judge a difference, significant where p is at most alpha; None without a p-value or a direction."""
+        """Judge a difference, significant if p is at most alpha; None without a p-value or a direction."""
         if math.isnan(p_value) or not self.sign:
             return None
         if p_value > alpha or difference == 0:
@@ -61,13 +61,13 @@ class Direction(NamedTuple):
 
 
 def read_direction(direction: Any, higher_is_better: Any, within: tuple[float, float | None]) -> Direction:
-    """The direction that a declaration gives in one of two ways; higher is better if in none.
+    """Return the direction that a declaration gives in one of two ways; by default, higher is better.
 
-    A number is the target, which must lie within the range (low, high) of the metric.
+    A number is the target, which must be within the range (low, high) of the metric.
     """
     if higher_is_better is not None:
         if direction is not None:
-            raise MetricError("direction says what higher_is_better does: give one of them")
+            raise MetricError("direction and higher_is_better say the same: pass one of them")
         if not isinstance(higher_is_better, (bool, np.bool_)):
             raise MetricError(f"higher_is_better must be True or False, found {shown(higher_is_better)}")
         return Direction("higher" if higher_is_better else "lower")
@@ -78,7 +78,7 @@ def read_direction(direction: Any, higher_is_better: Any, within: tuple[float, f
         return Direction(kinds[direction])
     try:
         target = float(direction) if is_number(direction) else math.nan
-    except OverflowError:  # an integer past every float
+    except OverflowError:  # an integer larger than any float
         target = math.inf
     if not math.isfinite(target):
         raise MetricError(
@@ -86,5 +86,5 @@ def read_direction(direction: Any, higher_is_better: Any, within: tuple[float, f
         )
     low, high = within
     if target < low or (high is not None and target > high):
-        raise MetricError(f"direction={shown(direction)} is outside of range={shown(within)}")
+        raise MetricError(f"direction={shown(direction)} is outside range={shown(within)}")
     return Direction("target", target)

@@ -1,14 +1,13 @@
 """Metrics of recommended lists against held-out truth: the one place where each is declared.
 
-A formula sees the statistics of every user's list at one cut-off, one number per user, and combines them with plain
-arithmetic, in which 0 / 0 is 0. Its keyword-only arguments are the metric's options; `min_gain` (the gain from which
-an item is relevant, or `any`) is an option of all of them.
+A formula takes the statistics of every user's list at one cut-off, one number per user, and combines them with plain
+arithmetic, in which 0 / 0 is 0. Its keyword-only arguments are the metric's options. Every metric also has the option
+`min_gain`: the least gain of a relevant item, or `any`.
 
 In the docstrings `h` is the number of hits within k, `n_rel` the number of the user's relevant items, `n_rec` the
-length of the list, `g_r` the gain of the item at rank r (0 where it is not relevant), ranks count from 1. Without a
-cut-off nothing is cut, and where a formula divides by k alone it divides by `n_rec`. Values are float64, without unit.
-A user without relevant items, or without a list, follows the policies `no_truth` and `no_recs` of the call, tied
-scores its `ties`.
+length of the list, `g_r` the gain of the item at rank r (0 if it is not relevant), ranks count from 1. Without a
+cut-off nothing is cut, and k alone means `n_rec`. Values are float64, without unit. The policies `no_truth` and
+`no_recs` decide about users without relevant items or without a list, `ties` about tied scores.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ Average = Literal["user", "pooled"]
 
 
 def pooled(numerator: Any, denominator: Any) -> Combined:
-    """Sum of one statistic over all users divided by the sum of another."""
+    """Divide the sum of one statistic over all users by the sum of another."""
     return Combined(divide, lambda n, d: (divide(1, d), -divide(n, d * d)), (numerator, denominator))
 
 
 def divide(numerator: Any, denominator: Any) -> Any:
-    """Numerator / denominator for rows, arrays and numbers; 0 / 0 is 0."""
+    """Divide rows, arrays or numbers; 0 / 0 is 0."""
     if isinstance(denominator, (int, float)) or hasattr(denominator, "numerator"):
         return numerator / denominator if denominator else 0
     return numerator / denominator
@@ -65,7 +64,7 @@ def hits(s: Any) -> Any:
 def hit_rate(s: Any) -> Any:
     """Share of users with at least one relevant item among the first k.
 
-    Formula: 1 if h >= 1, else 0. Where "hit rate" means hits / all held-out items, that is `recall(average=pooled)`.
+    Formula: 1 if h >= 1, else 0. If "hit rate" means hits / all held-out items, use `recall(average=pooled)`.
 
     Examples
     --------
@@ -84,9 +83,9 @@ def precision(
 ) -> Any:
     """Share of the first k that is relevant.
 
-    Formula: h / denominator, with the denominator k (the default: a short list is not excused), min(k, n_rec)
-    (`min_k_n_rec`), min(k, n_rel) (`min_k_n_rel`) or min(k, n_rel, n_rec) (`min_k_n_rel_n_rec`). With
-    `average=pooled` the sum of hits over the sum of denominators of all counted users.
+    Formula: h / denominator, with the denominator k (the default, for short lists too), min(k, n_rec)
+    (`min_k_n_rec`), min(k, n_rel) (`min_k_n_rel`) or min(k, n_rel, n_rec) (`min_k_n_rel_n_rec`). `average=pooled`
+    divides the sum of hits by the sum of denominators, over all counted users.
 
     Examples
     --------
@@ -114,10 +113,10 @@ def recall(
 ) -> Any:
     """Share of the user's relevant items that are among the first k.
 
-    Formula: h / denominator, with the denominator n_rel, min(k, n_rel) (`min_k_n_rel`), which a perfect list of k
-    always brings to 1, min(k, n_rel, n_rec) (`min_k_n_rel_n_rec`), or the relevant items anywhere in the list
-    (`listed`), as where only scored rows are known. With `average=pooled` the sum of hits over the sum of denominators
-    of all counted users.
+    Formula: h / denominator, with the denominator n_rel, min(k, n_rel) (`min_k_n_rel`: a perfect list of k always
+    reaches 1), min(k, n_rel, n_rec) (`min_k_n_rel_n_rec`), or the relevant items anywhere in the list (`listed`, if
+    only scored rows are known). `average=pooled` divides the sum of hits by the sum of denominators, over all counted
+    users.
 
     Examples
     --------
@@ -145,7 +144,7 @@ def f_beta(s: Any, *, beta: NotNegative = 1.0, average: Literal["user", "pooled"
     """Weighted harmonic mean of precision and recall.
 
     Formula: (1 + beta^2) P R / (beta^2 P + R) = (1 + beta^2) h / (beta^2 n_rel + k) with P = h / k, R = h / n_rel;
-    0 where both are 0. `average=pooled` takes P and R pooled over all counted users, `means` their means over users.
+    0 if both are 0. `average=pooled` pools P and R over all counted users; `means` takes their means over users.
 
     Examples
     --------
@@ -172,7 +171,7 @@ def f_beta(s: Any, *, beta: NotNegative = 1.0, average: Literal["user", "pooled"
 def f1(s: Any, *, average: Literal["user", "pooled", "means"] = "user") -> Any:
     """Harmonic mean of precision and recall.
 
-    Formula: 2 P R / (P + R) = 2 h / (n_rel + k); 0 where both are 0. `average` as in `f_beta`.
+    Formula: 2 P R / (P + R) = 2 h / (n_rel + k); 0 if both are 0. `average` as in `f_beta`.
 
     Examples
     --------
@@ -253,7 +252,7 @@ def map(  # noqa: A001 - the field's name
 
     Formula: sum over hits r <= k of precision@r / denominator. Denominators: min(k, n_rel), which is n_rel without a
     cut-off (`min_k_n_rel`); `n_rel`; `k`; the hits within k (`hits`); min(n_rel, n_rec) (`min_n_rel_n_rec`), or that
-    cut at k too (`min_k_n_rel_n_rec`). Tools differ in nothing more than in this choice.
+    cut at k too (`min_k_n_rel_n_rec`). Tools differ most in this choice.
 
     Examples
     --------
@@ -321,7 +320,7 @@ def dcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2") -> Any:
     aliases=("ndcg_cut",),
 )
 def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: Ideal = "truth") -> Any:
-    """Normalised discounted cumulative gain: `dcg` over that of the best possible order.
+    """Normalised discounted cumulative gain: `dcg` divided by the `dcg` of the best possible order.
 
     Formula: dcg / ideal dcg, with `gain` (`linear`, `exp2`, `binary`, a table) and `discount` (`log2`, `log2_flat2`, a
     table) as in `dcg`. The ideal is the best order of all relevant items cut at k (`truth`), of all of them uncut
@@ -341,7 +340,7 @@ def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: I
 
 @ranking_metric(range=(0, None), formula="(1 - p) * sum of g_r p^(r - 1)", source="Moffat & Zobel 2008")
 def rbp(s: Any, *, p: Fraction = 0.8, gain: Literal["linear", "binary"] = "linear") -> Any:
-    """Rank-biased precision: the gain that a user finds who goes on to the next rank with probability p.
+    """Rank-biased precision: the gain found by a user who goes on to the next rank with probability p.
 
     Formula: (1 - p) * sum over r <= k of g_r p^(r - 1); with `gain=binary` relevant items have gain 1.
 
@@ -355,11 +354,11 @@ def rbp(s: Any, *, p: Fraction = 0.8, gain: Literal["linear", "binary"] = "linea
 
 @ranking_metric(range=(0, 1), formula="sum of R_r / r * product of (1 - R_i), i < r", source="Chapelle et al. 2009")
 def err(s: Any, *, max_gain: Exponent) -> Any:
-    """Expected reciprocal rank: 1 / rank at which a user stops who reads downwards.
+    """Expected reciprocal rank: 1 / rank at which a user who reads downwards stops.
 
     Formula: sum over r <= k of R_r / r * product over i < r of (1 - R_i), with the stop probability
-    R = (2^g - 1) / 2^max_gain. `max_gain` must be given: a maximum taken from the data would not merge. A gain above
-    it is an error.
+    R = (2^g - 1) / 2^max_gain. `max_gain` is required, because a maximum from the data could not be merged. A gain
+    above it is an error.
 
     Examples
     --------
@@ -371,7 +370,7 @@ def err(s: Any, *, max_gain: Exponent) -> Any:
 
 @ranking_metric(range=(0, 1), formula="(TP + TN) / n_items", source="Gunawardana & Shani 2009")
 def accuracy(s: Any) -> Any:
-    """Share of the catalogue that the first k classify right: recommended and relevant, or neither.
+    """Share of the catalogue that the first k classify correctly: recommended and relevant, or neither.
 
     Formula: (TP + TN) / n_items, with n = min(k, n_rec), TP = h, FP = n - h, FN = n_rel - h and
     TN = n_items - n - FN. Needs `n_items`.
@@ -386,7 +385,7 @@ def accuracy(s: Any) -> Any:
 
 @ranking_metric(range=(0, 1), formula="TN / (TN + FP)", source="Schein et al. 2002")
 def specificity(s: Any) -> Any:
-    """Share of the items that are not relevant and not among the first k.
+    """Share of the non-relevant items that are not among the first k (true negative rate).
 
     Formula: TN / (TN + FP), counted as in `accuracy`. Needs `n_items`.
 
@@ -400,7 +399,7 @@ def specificity(s: Any) -> Any:
 
 @ranking_metric(range=(0, 1), formula="FP / (FP + TN)", source="Swets 1963", direction="lower")
 def fallout(s: Any) -> Any:
-    """Share of the items that are not relevant but among the first k (false positive rate).
+    """Share of the non-relevant items that are among the first k (false positive rate).
 
     Formula: FP / (FP + TN), counted as in `accuracy`. Needs `n_items`.
 
@@ -444,9 +443,8 @@ def _listed(s: Any) -> Any:
 def limited_auc(s: Any, *, unseen: Literal["tail_mean", "list_only"] = "tail_mean") -> Any:
     """Area under the ROC curve of the catalogue when only the first k of its order are known.
 
-    Formula: pairs (relevant, not relevant) that stand in the right order / all pairs. With `unseen=tail_mean` the
-    relevant items outside the list stand at the mean of the remaining ranks (needs `n_items`); with `list_only` the
-    pairs are those within the first k.
+    Formula: pairs (relevant, not relevant) in the right order / all pairs. `unseen=tail_mean` places relevant items
+    outside the list at the mean of the remaining ranks (needs `n_items`); `list_only` counts pairs within the first k.
 
     Examples
     --------

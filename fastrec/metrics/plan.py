@@ -1,4 +1,4 @@
-"""What the asked metrics need: the sums, checks and row programs that their formulas come to."""
+"""Plan of a call: the sums, checks and row programs that the formulas of its metrics need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastrec.exceptions import MetricError, shown
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import Call, MinGain
-from fastrec.metrics.program import Extent, View, Writer, identity, is_linear, vanishes
+from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, vanishes
 from fastrec.metrics.statistics import (
     Combined,
     OverRows,
@@ -38,7 +38,7 @@ POLICIES |= {"judged": op.JUDGED, "listed": op.LISTED}
 
 
 class Failure(NamedTuple):
-    """What a kernel found wrong: a code of `opcodes`, the user, and a position or a row."""
+    """A failure that a kernel found: a code of `kernels.codes`, the user, and a position or a row."""
 
     code: int
     user: int
@@ -46,14 +46,14 @@ class Failure(NamedTuple):
 
 
 class Policies(NamedTuple):
-    """Who is counted."""
+    """Which users count."""
 
     no_truth: str
     no_recs: str
 
 
 ANY_SIZE = 1 << 62
-ANY_GAIN = -1.0  # what min_gain="any" is to kernels, which see no gains below 0 then
+ANY_GAIN = -1.0  # stands for min_gain="any" in kernels, which then see no gains below 0
 INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
 WEIGHT = Row(("given", 0))
 
@@ -68,7 +68,7 @@ class Sum(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A row of a metric that is not ours, and the bounds that it declares."""
+    """A row of a user-defined metric and its declared bounds, or a row that must be 0."""
 
     condition: int
     row: Row
@@ -79,7 +79,7 @@ class Check(NamedTuple):
 
 
 class SumList:
-    """Sums of one program: those within [-1, 1] are numbered before the general ones."""
+    """Sums of one program: sums within [-1, 1] are numbered before general ones."""
 
     def __init__(self) -> None:
         self.sums: list[Sum] = []
@@ -87,7 +87,7 @@ class SumList:
         self._known: dict[Hashable, int] = {}
 
     def add(self, *sums: Sum) -> tuple[int, ...]:
-        """Add sums to the list, each once; their places in it."""
+        """Add sums that are not in the list yet, and return the places of all."""
         places = []
         for each in sums:
             key = (each.condition, identity(each.row), each.fixed)
@@ -98,20 +98,20 @@ class SumList:
         return tuple(places)
 
     def ordered(self) -> list[int]:
-        """The sums in the order of the totals."""
+        """Return the sums in the order of the totals."""
         return [i for fixed in (True, False) for i, each in enumerate(self.sums) if each.fixed is fixed]
 
     def rows(self, writer: Writer, *, fixed: bool) -> Array:
-        """The numbers of the rows of sums, in the order of their places."""
+        """Return the numbers of the rows of sums, in the order of their places."""
         numbers = [writer.row_number(each.condition, each.row) for each in self.sums if each.fixed is fixed]
         return np.array(numbers, np.int64)
 
     def scales(self) -> list[int]:
-        """The step of each sum, as a power of 1/2."""
+        """Return the step of each sum, as a power of 1/2."""
         return [op.FIXED_SCALE if self.sums[i].fixed else op.GENERAL_SCALE for i in self.ordered()]
 
     def metric_of(self, failure: Failure) -> str:
-        """The metric whose value a kernel refused."""
+        """Return the metric with a value that a kernel rejected, or the message of its check."""
         if failure.code == op.OUT_OF_LIMITS:
             check = sorted(self.checks, key=lambda check: check.condition)[failure.detail]
             return check.message or check.metric
@@ -121,7 +121,7 @@ class SumList:
 
 @dataclass(frozen=True)
 class Value:
-    """How the mean of one metric is read off the sums."""
+    """How to compute the mean of one metric from the sums."""
 
     call: Call
     condition: int
@@ -133,18 +133,18 @@ class Value:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the mean is that of the values of the users who count, weighted or not."""
+        """Whether the mean is the (weighted) mean of the values of counted users."""
         return self.combined is None and self.ratio is None and self.over_rows is None
 
     @property
     def is_mean_of_users(self) -> bool:
-        """Whether the mean is declared as that of the values of users, each of whom counts once."""
+        """Whether the metric declares its mean as the mean over users with equal weights."""
         return self.is_plain or (self.ratio is not None and self.ratio.rows[-1] is self.ratio.counted)
 
 
 @dataclass(frozen=True)
 class ArrayFormula:
-    """A formula that runs on arrays: where the rows that it asks for are stored."""
+    """A formula that runs on arrays, and where the rows that it reads are stored."""
 
     call: Call
     position: int  # among the calls
@@ -162,7 +162,7 @@ class Condition(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a plan follows from, besides the metrics."""
+    """What determines a plan, besides the metrics."""
 
     min_gain: MinGain | None = None
     n_items: int | None = None
@@ -174,12 +174,12 @@ class Asked(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def make_plan(calls: tuple[Call, ...], asked: Asked) -> Plan:
-    """The plan for these metrics; kept, as most programs ask for the same metrics again and again."""
+    """Return the plan for these metrics, cached because most programs ask for the same metrics repeatedly."""
     return Plan(calls, asked)
 
 
 class Plan:
-    """Everything that follows from the metrics of a call, before any data is seen."""
+    """Everything that follows from the metrics of a call, before any data is read."""
 
     def __init__(self, calls: tuple[Call, ...], asked: Asked) -> None:
         self.calls = calls
@@ -191,7 +191,7 @@ class Plan:
         self.direct, self.arrays = SumList(), SumList()
         self.formulas: list[ArrayFormula] = []
         self._stored: list[tuple[int, Row]] = [(0, COUNTED)] * len(calls) if asked.per_user else []
-        self._unruled: set[int] = set()  # stored rows that no policy of the call turns into NaN
+        self._unruled: set[int] = set()  # stored rows that policies of the call do not turn into NaN
         self.weight_sums: tuple[int, ...] = ()
         if asked.weighted:
             conditions = range(len(self.min_gains))
@@ -205,35 +205,35 @@ class Plan:
         self.needs_plain = next(named, "ideal=k") if self.writers[True].has_plain_ideal else None
         self.counts_any_gain = min(self.min_gains) < 0
         self.needs_gains = bool(gains) or any(gain > 1 for gain in self.min_gains)
-        self.array_writer = Writer([View(0.0, *_rows_and_checks(self.arrays, 0, []))], graded=False)
+        self.array_writer = Writer([ConditionRows(0.0, *_rows_and_checks(self.arrays, 0, []))], graded=False)
         order = self.direct.ordered()
         self._position = {i: at for at, i in enumerate(order)}
         self._array_position = {i: len(order) + at for at, i in enumerate(self.arrays.ordered())}
         self.scales = self.direct.scales() + self.arrays.scales()
 
     def _condition(self, call: Call) -> Condition:
-        """What a metric sees, by its own options or by those of the call."""
+        """Return the condition of a metric, by its own options or by those of the call."""
         min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
         return Condition(_least_gain(min_gain), call.no_truth, call.no_recs)
 
     def position(self, value: Value, nth: int) -> int:
-        """Where a sum of a value stands among all totals."""
+        """Return the position of a sum of a value among all totals."""
         table = self._array_position if value.on_arrays else self._position
         return table[value.sums[nth]]
 
     @once
     def sums_digest(self) -> str:
-        """Equal for plans whose totals mean the same, whichever process or version made them."""
+        """Return a digest that is equal for plans with the same meaning of totals, in any process and version."""
         lists = [[(e.condition, identity(e.row), e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]
         named = [formula.call.text for formula in self.formulas]
         return hashlib.sha256(repr((lists, named, self._conditions, self.scales)).encode()).hexdigest()
 
     def weight_position(self, condition: int) -> int:
-        """Where the sum of weights of counted users stands."""
+        """Return the position of the sum of weights of counted users."""
         return self._position[self.weight_sums[condition]]
 
     def _trace(self, position: int, call: Call) -> Value:
-        """Call the formula on rows, and plan its sums; or, if that cannot be, on arrays."""
+        """Call the formula on rows and plan its sums; if it is not traceable, plan it on arrays."""
         condition = self._conditions.index(self._condition(call))
         try:
             result = call.evaluate(self._statistics(call))
@@ -266,7 +266,7 @@ class Plan:
         return Statistics(call.k, self.asked.n_items, **more)
 
     def _plan_rows(self, position: int, call: Call, condition: int, result: Ratio | OverRows) -> Value:
-        """A metric of scored rows: it says itself which users count, whatever the policies of the call."""
+        """Plan a metric of scored rows: it decides which users count, whatever the policies of the call."""
         if self.per_user:
             self._stored[position] = (condition, result.each)
             self._unruled.add(position)
@@ -291,7 +291,7 @@ class Plan:
         return Value(call, condition, None, self.direct.add(*sums), ratio=result)
 
     def _mean_sums(self, call: Call, condition: int, row: Row, weight: Row) -> list[Sum]:
-        """Sums for a mean over users: v; weighted: w v and w^2 v. Squares come along."""
+        """Return the sums for a mean over users: v; weighted: w v and w^2 v. Kernels add squares, too."""
         low, high = call.metric.range
         fixed = low >= -1.0 and high is not None and high <= 1.0
         if not self.weighted:
@@ -300,7 +300,7 @@ class Plan:
         return [Sum(condition, each, call.text) for each in (weighted, Row(op.MULTIPLY, (weight, weighted)))]
 
     def _combined_sums(self, call: Call, condition: int, rows: tuple[Row, ...], weight: Row) -> list[Sum]:
-        """Sums for a function of means: the rows, then w^2 x row where weighted, then products of pairs."""
+        """Return the sums for a function of means: rows, w^2 x row if weighted, then products of pairs."""
         wanted = rows
         if self.weighted:
             rows = tuple(Row(op.MULTIPLY, (weight, row)) for row in rows)
@@ -309,7 +309,7 @@ class Plan:
         return [Sum(condition, row, call.text) for row in (*wanted, *pairs)]
 
     def _plan_arrays(self, position: int, call: Call, condition: int) -> Value:
-        """Find out which rows the formula asks for by running it on ones."""
+        """Plan a formula on arrays: run it on ones to record which rows it reads."""
         asked: dict[Hashable, Row] = {}
 
         def record(row: Row) -> Any:
@@ -330,12 +330,13 @@ class Plan:
 
     def _write(self, *, graded: bool) -> Writer:
         conditions = [
-            View(min_gain, *_rows_and_checks(self.direct, i, self._stored)) for i, min_gain in enumerate(self.min_gains)
+            ConditionRows(min_gain, *_rows_and_checks(self.direct, i, self._stored))
+            for i, min_gain in enumerate(self.min_gains)
         ]
         return Writer(conditions, graded=graded, expected=self.asked.expected)
 
     def program(self, extent: Extent, policies: Policies, *, graded: bool, lowest: int) -> Program:
-        """The kernel's program for data of this extent."""
+        """Return the kernel's program for data of this extent."""
         writer = self.writers[graded]
         stored = [
             (writer.row_number(condition, row), condition, at not in self._unruled)
@@ -361,11 +362,11 @@ class Plan:
         )
 
     def statistics(self, *, graded: bool) -> tuple[Array, Array]:
-        """What to compute of scored rows, int64 (n_statistics, STATISTIC_WIDTH), and its parameters."""
+        """Return the statistics of scored rows, int64 (n_statistics, STATISTIC_WIDTH), and their parameters."""
         return self.writers[graded].statistics()
 
     def array_program(self) -> Program:
-        """The program that sums what formulas on arrays gave."""
+        """Return the program that sums the values of formulas on arrays."""
         writer = self.array_writer
         return Program(
             **writer.arrays(Extent(0, 0)),
@@ -382,21 +383,21 @@ class Plan:
 
     @property
     def n_stored(self) -> int:
-        """Rows that the kernel stores per user."""
+        """Number of rows that the kernel stores per user."""
         return len(self._stored)
 
     def __reduce__(self) -> Any:
-        """Pickled by what it was made of: formulas of means are functions within functions."""
+        """Pickle the arguments of the plan: formulas of means are nested functions, which cannot be pickled."""
         return make_plan, (self.calls, self.asked)
 
 
 def _least_gain(min_gain: MinGain | None) -> float:
-    """The gain from which an item is relevant, as kernels have it."""
+    """Return the least gain of a relevant item, as kernels encode it."""
     return ANY_GAIN if min_gain == "any" else min_gain or 0.0
 
 
 def call_on_arrays(call: Call, statistics: Statistics, n_users: int) -> Array:
-    """The values of a formula that runs on arrays, one per user."""
+    """Return the values of a formula that runs on arrays, one per user."""
     try:
         with np.errstate(all="ignore"):
             values = np.asarray(call.evaluate(statistics))
@@ -404,7 +405,7 @@ def call_on_arrays(call: Call, statistics: Statistics, n_users: int) -> Array:
         raise MetricError(f"{call.text} {error}") from None
     if values.dtype.kind not in "fiub" or values.shape not in ((), (n_users,)):
         found = f"shape {values.shape} of {values.dtype} for {n_users} users"
-        raise MetricError(f"the formula of {call.text} must give one number per user, found {found}")
+        raise MetricError(f"the formula of {call.text} must return one number per user, found {found}")
     return values.astype(float)
 
 
@@ -417,7 +418,7 @@ def _as_row(result: Any, call: Call) -> Row:
         return result
     if isinstance(result, (int, float, np.integer, np.floating)):
         return constant(float(result))
-    raise MetricError(f"the formula of {call.text} must give one number per user, found {shown(result)}")
+    raise MetricError(f"the formula of {call.text} must return one number per user, found {shown(result)}")
 
 
 def _rows_and_checks(sums: SumList, condition: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any]:
@@ -428,12 +429,12 @@ def _rows_and_checks(sums: SumList, condition: int, stored: list[tuple[int, Row]
 
 
 def _where(mask: Row, row: Row) -> Row:
-    """The row, 0 for users that the mask leaves out; they have no hits, so often it is 0 there anyway."""
+    """Return the row with 0 for users outside the mask; without hits, most rows are 0 there anyway."""
     return row if vanishes(row) else Row(op.SELECT, (mask, row))
 
 
 def _check(call: Call, condition: int, row: Row) -> Check:
     low, high = call.metric.range
-    slack = 1e-9  # a ratio may round past its bound
+    slack = 1e-9  # a ratio may exceed its bound by rounding
     largest = float(np.finfo(float).max)
     return Check(condition, row, low - slack, largest if high is None else high + slack, call.text)

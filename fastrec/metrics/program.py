@@ -1,4 +1,4 @@
-"""Writes the row program that a kernel runs for a set of rows."""
+"""Compiler of formulas: the row program that a kernel runs for a set of rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastrec.exceptions import MetricError
 from fastrec.kernels import codes as op
 from fastrec.metrics.statistics import Row, Weight, rank_weights
 
-__all__ = ["Extent", "View", "Writer", "identity", "is_linear", "vanishes"]
+__all__ = ["ConditionRows", "Extent", "Writer", "identity", "is_linear", "vanishes"]
 
 Array = np.ndarray[Any, Any]
 UNCUT = 1 << 62
@@ -20,14 +20,14 @@ MAX_KEPT_WEIGHTS = 1_000_000
 
 
 class Extent(NamedTuple):
-    """Longest list and longest truth of the data that a program is to run on."""
+    """Lengths of the longest list and the longest truth that a program runs on."""
 
     n_rec: int
     n_rel: int
 
 
-class View(NamedTuple):
-    """Rows that look at the same relevant items."""
+class ConditionRows(NamedTuple):
+    """Rows with the same relevant items."""
 
     min_gain: float
     rows: tuple[Row, ...]
@@ -35,12 +35,12 @@ class View(NamedTuple):
 
 
 def identity(row: Row) -> Hashable:
-    """Equal for rows that hold the same numbers by construction."""
+    """Return a key that is equal for rows with the same numbers by construction."""
     return (row.key, *(identity(part) for part in row.parts))
 
 
 def walk(rows: Iterable[Row]) -> Iterator[Row]:
-    """Every row and all its parts."""
+    """Yield every row after all its parts."""
     for row in rows:
         yield from walk(row.parts)
         yield row
@@ -51,7 +51,7 @@ def is_leaf(row: Row) -> bool:
 
 
 def vanishes(row: Row) -> bool:
-    """True if the row is surely 0 for a user without hits, whatever else is known of the user."""
+    """Return True if the row is always 0 for a user without hits."""
     if is_leaf(row):
         return row.key[0] in _FROM_HITS or row.key == ("constant", 0.0)
     parts = [vanishes(part) for part in row.parts]
@@ -65,12 +65,12 @@ def vanishes(row: Row) -> bool:
 
 
 def is_linear(row: Row) -> bool:
-    """True if the mean of the row over orders of tied rows follows from the means of its leaves."""
+    """Return True if the mean of the row over orders of tied rows follows from the means of its leaves."""
     return _degree(row) <= 1
 
 
 def _degree(row: Row) -> int:
-    """0 for rows that no order of tied rows changes, 1 for linear functions of means, 2 for anything else."""
+    """Return 0 for rows independent of the order of tied rows, 1 for linear functions of means, else 2."""
     if is_leaf(row):
         return _degree_of_leaf(row)
     degrees = [_degree(part) for part in row.parts]
@@ -88,7 +88,7 @@ def _degree(row: Row) -> int:
 
 def _degree_of_leaf(row: Row) -> int:
     if row.key[0] == "hits" and row.key[1] is None:
-        return 0  # all of the list
+        return 0  # hits in the whole list do not depend on its order
     if row.key[0] == "cumulative":
         return 2 if _degree(row.parts[0]) else 0
     if row.key[0] == "ideal" and row.key[1] == op.FROM_CUT_LIST:
@@ -101,12 +101,12 @@ def _at_least_zero(row: Row) -> bool:
 
 
 class Writer:
-    """The operations for some views, and the tables they read.
+    """Operations for the rows of some conditions, and the tables that they read.
 
-    `graded` programs look at gains; plain ones take every truth item as gain 1, where ideals are table look-ups.
+    `graded` programs read gains. Plain programs give every truth item gain 1, so ideals are table look-ups.
     """
 
-    def __init__(self, conditions: list[View], *, graded: bool, expected: bool = False) -> None:
+    def __init__(self, conditions: list[ConditionRows], *, graded: bool, expected: bool = False) -> None:
         self.graded = graded
         self._expected = expected
         self._row_of: list[dict[Hashable, int]] = []
@@ -128,12 +128,12 @@ class Writer:
         self._min_gains = [condition.min_gain for condition in conditions]
         self._view_ops = [0]
         for condition in conditions:
-            self._write_view(condition)
+            self._write_condition(condition)
             self._view_ops.append(len(self._ops))
         self._tables: tuple[Extent, Array, Array] | None = None
 
     def _measure(self, leaves: list[Row]) -> None:
-        """Which cut-offs are asked for, and how far the tables must reach."""
+        """Find the requested cut-offs, and how far the tables must reach."""
         cutoffs = {row.key[1] for row in leaves if row.key[0] in _CUT}
         cutoffs |= {row.key[2] for row in leaves if row.key[0] == "ideal" and row.key[1] == op.FROM_CUT_LIST}
         self._cutoffs = sorted(UNCUT if k is None else k for k in cutoffs)
@@ -152,10 +152,10 @@ class Writer:
         self._ideal_weights = {row.key[-1] for row in leaves if row.key[0] in ("ideal", "cumulative")}
 
     def row_number(self, condition: int, row: Row) -> int:
-        """The number of a row that the program fills."""
+        """Return the number of a row that the program fills."""
         return self._row_of[condition][identity(row)]
 
-    def _write_view(self, condition: View) -> None:
+    def _write_condition(self, condition: ConditionRows) -> None:
         self._known: dict[Hashable, int] = {}
         self._row_of.append(self._known)
         wanted = [*condition.rows, *(check[0] for check in condition.checks)]
@@ -167,7 +167,7 @@ class Writer:
             self._limits.append((low, high))
 
     def _write(self, row: Row) -> int:
-        """The number of the row, after writing what it takes to fill it."""
+        """Write the operations that fill a row, and return its number."""
         name = identity(row)
         if name in self._known:
             return self._known[name]
@@ -203,7 +203,7 @@ class Writer:
             self._emit(_PLAIN_LEAVES[kind], name, row.key[1] if kind == "given" else 0)
 
     def _write_series(self, series: tuple[Any, ...]) -> None:
-        """One walk over the hits, and all its cut-offs read off it."""
+        """Write one walk over the hits that yields the values at all cut-offs."""
         kind, weight, gain = series
         if kind == op.GAIN_WEIGHT and not self.graded:
             kind = op.WEIGHT
@@ -213,7 +213,7 @@ class Writer:
                 self._emit(_READ[leaf.key[0]], name, self._cutoff(leaf.key[1]))
 
     def _write_ideals(self, source: tuple[int, int | None]) -> None:
-        """Sort the gains of a source once; one walk per gain and weight; read off every limit."""
+        """Write one sort of the gains of a source, and one walk per gain and weight for all limits."""
         leaves = [leaf for leaf in self._leaves.values() if leaf.key[0] == "ideal" and leaf.key[1:3] == source]
         limits = {identity(leaf): self._write(leaf.parts[0]) for leaf in leaves}
         cutoff = self._cutoff(source[1]) if source[0] == op.FROM_CUT_LIST else 0
@@ -234,25 +234,25 @@ class Writer:
         return self._gain_maps.setdefault(gain, len(self._gain_maps))
 
     def statistics(self) -> tuple[Array, Array]:
-        """The facts of scored rows that the program reads: kind, parameter, view, row; and the parameters."""
+        """Return the statistics of rows to read (kind, parameter, condition, row), and the parameters."""
         table = [(kind, i, condition, row) for i, (kind, _, condition, row) in enumerate(self._statistics)]
         parameters = np.array([parameter for _, parameter, _, _ in self._statistics], float)
         return np.array(table, np.int64).reshape(-1, op.STATISTIC_WIDTH), parameters
 
     @property
     def ranks(self) -> bool:
-        """Whether the program reads anything that follows from the ranks of hits."""
+        """Whether the program reads anything that depends on the ranks of hits."""
         return self._has_hits
 
     def arrays(self, extent: Extent) -> dict[str, Any]:
-        """The parts of a kernel's `Program` that follow from the rows."""
+        """Return the fields of a kernel's `Program` that follow from the rows."""
         weights, ideals = self._weight_tables(extent)
         gain_maps, gain_tables = self._gain_arrays()
         return {
             "ops": np.array(self._ops, np.int64).reshape(-1, op.OP_WIDTH),
             "view_ops": np.array(self._view_ops, np.int64),
             "min_gains": np.array(self._min_gains, float),
-            "cutoffs": np.array(self._cutoffs or [UNCUT], np.int64),  # never empty: an operation may name the first
+            "cutoffs": np.array(self._cutoffs or [UNCUT], np.int64),  # never empty: an operation may refer to the first
             "bucket": self._buckets(extent),
             "weights": weights,
             "ideals": ideals,
@@ -264,14 +264,14 @@ class Writer:
         }
 
     def _buckets(self, extent: Extent) -> Array:
-        """The first cut-off that each rank is within; the last entry serves all ranks past the table."""
+        """Return the first cut-off that includes each rank; the last entry is for all ranks past the table."""
         finite = [k for k in self._cutoffs if k != UNCUT]
         longest = min(max(finite, default=0), extent.n_rec)
         return np.searchsorted(self._cutoffs, np.arange(longest + 2)).astype(np.int32)
 
     def _weight_tables(self, extent: Extent) -> tuple[Array, Array]:
-        """Weights and cumulative weights for the ranks that the data can ask for; kept while they are small."""
-        kept = self._tables  # read once: other threads may put others in its place
+        """Return weights and cumulative weights for the ranks in the data; cache them while they are small."""
+        kept = self._tables  # read once: other threads may replace it
         if kept is not None and max(kept[0]) >= max(extent):
             return kept[1], kept[2]
         longest = max(extent)
@@ -281,7 +281,7 @@ class Writer:
         for weight, i in self._weights.items():
             weights[i, : reach + 1] = rank_weights(weight, reach)
             if self._expected or weight in self._ideal_weights:
-                with np.errstate(over="ignore"):  # the kernel refuses what is no number, by user and metric
+                with np.errstate(over="ignore"):  # the kernel rejects values that are not finite
                     np.cumsum(rank_weights(weight, ideals.shape[1] - 1), out=ideals[i])
         if weights.size + ideals.size <= MAX_KEPT_WEIGHTS:
             self._tables = (extent, weights, ideals)

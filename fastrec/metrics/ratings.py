@@ -1,7 +1,7 @@
 """Errors of predicted ratings: labels are the targets, scores the predictions, any finite numbers.
 
-`average=row` looks at all rows at once, `average=user` is the mean over users of each user's own value; sums are
-weighted by `sample_weight`. Values are float64 in the unit of the ratings (its square for `mse`), NaN without rows.
+`average=row` uses all rows at once, `average=user` is the mean over users of each user's own value. `sample_weight`
+weights the sums. Values are float64 in the unit of the ratings (its square for `mse`), NaN without rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Other tools' conventions as data: what each calls a metric, what that is here, and which users and ties count how.
+"""Conventions of other tools as data: names of metrics, our equivalents, and the treatment of users and ties.
 
-Each was compared with the real tool, of the version that is named, on the cases in `tests/rivals`. What a tool has and
-cannot be had here is listed with the reason. Where a tool makes a number of input that it should refuse, such as an
-item twice in a list, it is refused here.
+Each recipe was compared with the real tool, in the named version, on the cases in `tests/rivals`. Metrics that fastrec
+cannot reproduce are listed with the reason. Input that a tool gets wrong, such as an item twice in a list, is an error
+here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, Call, nearest
 __all__ = ["DEFAULT_POLICIES", "RECIPES", "Recipe", "find_recipe"]
 
 WORDS = {"lists": "lists", "rows": "scored rows"}
-ABOVE_0 = 5e-324  # as min_gain: the least number above 0
+ABOVE_0 = 5e-324  # as min_gain: the smallest number above 0
 DEFAULT_POLICIES = {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "duplicates": "error"}
 
 
@@ -31,34 +31,34 @@ class Recipe:
     """The conventions of one tool."""
 
     name: str
-    tool: str  # as its makers write it
-    version: str  # that it was compared with
+    tool: str  # as its authors spell it
+    version: str  # that the recipe was compared with
     lists: Mapping[str, str]  # its metrics of lists -> ours; {k} stands for a cut-off that is part of a name
     rows: Mapping[str, str]  # its metrics of scored rows -> ours
     ties: str = "input"
     no_truth: str = "skip"
     no_recs: str = "zero"
-    rank_gaps: Literal["close", "keep", "error"] = "close"  # "keep" where ranks of frames are places, gaps among them
-    min_gain: float | Literal["any"] | None = None  # of lists: "any" where it counts each row of the truth as relevant
+    rank_gaps: Literal["close", "keep", "error"] = "close"  # "keep" if ranks of frames are places, including gaps
+    min_gain: float | Literal["any"] | None = None  # of lists: "any" if it counts each row of the truth as relevant
     tolerance: float = 1e-9  # of its numbers: some tools compute in float32, some print few digits
     aliases: tuple[str, ...] = ()
-    above_0: frozenset[str] = frozenset()  # its metrics that count any gain above 0, whatever min_gain a call gives
-    declined: Mapping[str, str] = field(default_factory=dict)  # its metrics that cannot be had -> why
-    spelled: Mapping[str, str] = field(default_factory=dict)  # its own names of metrics -> what they are called here
+    above_0: frozenset[str] = frozenset()  # its metrics that count any gain above 0, whatever the min_gain of a call
+    declined: Mapping[str, str] = field(default_factory=dict)  # its metrics that fastrec cannot reproduce -> why
+    spelled: Mapping[str, str] = field(default_factory=dict)  # its own names of metrics -> their names here
     lacking: str = ""  # its own names of metrics that fastrec does not have yet; * stands for anything
     notes: tuple[str, ...] = ()
 
     @property
     def policies(self) -> dict[str, str]:
-        """What it does with equal scores, users and copies, where a call does not say it."""
+        """Its treatment of ties, users and duplicates, unless a call sets another."""
         return {"ties": self.ties, "no_truth": self.no_truth, "no_recs": self.no_recs, "duplicates": "error"}
 
     def translate(
         self, metrics: str | Iterable[str] | None, k: Any, kind: str, min_gain: Any = None
     ) -> dict[str, Call]:
-        """What this tool means by the names of its metrics, on "lists" or on "rows": {name with cut-off: metric}.
+        """Return our equivalents of metrics of this tool, on "lists" or on "rows": {name with cut-off: metric}.
 
-        `min_gain` is that of the call, which some metrics of the tool do not look at.
+        `min_gain` is that of the call; some metrics of the tool ignore it.
         """
         known = self.lists if kind == "lists" else self.rows
         if not known:
@@ -70,16 +70,16 @@ class Recipe:
         if isinstance(metrics, str):
             metrics = [metrics]
         if not isinstance(metrics, Iterable):
-            raise InputTypeError(f"metrics must be texts such as 'ndcg@10', found {shown(metrics)}")
+            raise InputTypeError(f"metrics must be strings such as 'ndcg@10', found {shown(metrics)}")
         asked: dict[str, Call] = {}
         for text in listed_in_order(metrics, "metrics"):
             if not isinstance(text, str):
-                raise MetricError(f"a metric of {self.tool} is named by a text such as 'ndcg@10', found {shown(text)}")
+                raise MetricError(f"a metric of {self.tool} must be a string such as 'ndcg@10', found {shown(text)}")
             refuse_long(text)
             call = _find(self.name, text, kind)
             if min_gain is not None and call.min_gain is not None:
                 raise MetricError(
-                    f"like={self.name!r} asks for {call.text}, of which min_gain={shown(min_gain)} cannot be had"
+                    f"like={self.name!r} asks for {call.text}, so min_gain={shown(min_gain)} cannot apply: leave it out"
                 )
             if min_gain is not None and any(_matches(name, text) for name in self.above_0):
                 call = replace(call, min_gain=ABOVE_0)
@@ -96,7 +96,7 @@ class Recipe:
         for name, call in found.items():
             if texts.get(name, call) != call:
                 raise MetricError(
-                    f"{name} of {self.tool} is {call.text} here, where {name} is another of the metrics asked for: "
+                    f"{name} of {self.tool} is {call.text} here, but {name} is also another requested metric: "
                     "ask for one of them at a time"
                 )
         return found
@@ -104,7 +104,7 @@ class Recipe:
 
 @functools.lru_cache(maxsize=4096)
 def _find(tool: str, text: str, kind: str) -> Call:
-    """What a tool means by the name of a metric, on lists or on rows."""
+    """Return our equivalent of a metric of a tool, on lists or on rows."""
     recipe = RECIPES[tool]
     known = recipe.lists if kind == "lists" else recipe.rows
     for name, ours in known.items():
@@ -115,13 +115,13 @@ def _find(tool: str, text: str, kind: str) -> Call:
 
 
 def _why_not(recipe: Recipe, text: str, kind: str) -> str:
-    """Why a text names no metric of a tool on lists or on rows."""
+    """Say why a string names no metric of a tool on lists or on rows."""
     other = "rows" if kind == "lists" else "lists"
     known, others = getattr(recipe, kind), getattr(recipe, other)
     asked = cut_value(text)
     for name, why in recipe.declined.items():
         if _matches(name, text) or _is_form_of(name, text):
-            return f"{asked} of {recipe.tool} cannot be had: {why}"
+            return f"fastrec cannot reproduce {asked} of {recipe.tool}: {why}"
     base = "".join(text.split()).partition("@")[0]
     for name, ours in [*recipe.spelled.items(), *zip(known, known, strict=True)]:
         if _is_form_of(name, text) and "(" not in text and base != ours:
@@ -134,20 +134,20 @@ def _why_not(recipe: Recipe, text: str, kind: str) -> str:
 
 
 def _matches(name: str, text: str) -> re.Match[str] | None:
-    """Whether a text is a name of a tool and its cut-off, which stands where the name says or may stand behind it."""
+    """Match a string with a name of a tool and its cut-off, which is at `{k}` in the name, or may follow it."""
     before, mark, after = "".join(name.split()).partition("{k}")
     cut_off = "(?P<k>[0-9]+)" if mark else "(?:@(?P<k>.+))?"
     return re.fullmatch(re.escape(before) + cut_off + re.escape(after), "".join(text.split()))
 
 
 def _is_form_of(name: str, text: str) -> bool:
-    """Whether a text is a name in another spelling, with any options: NDCGAt and ndcg_score(k=5) of ndcg."""
+    """Return whether a string spells a name differently, with any options: NDCGAt and ndcg_score(k=5) for ndcg."""
     plain = re.sub(r"\(.*|@.*|\s", "", text)
     return any(fnmatchcase(_folded(one), _folded(name)) for one in (plain, _without_cutoff(plain)))
 
 
 def _without_cutoff(name: str) -> str:
-    """A name without a cut-off at its end, such as _5 or .5; a pattern would look at every sign many times."""
+    """Return a name without a cut-off at its end, such as _5 or .5; a regular expression would take quadratic time."""
     rest = name.rstrip("0123456789.")
     numbers = name[len(rest) :]
     if numbers and rest.endswith("_"):
@@ -157,17 +157,17 @@ def _without_cutoff(name: str) -> str:
 
 
 def _folded(name: str) -> str:
-    """A name without what spellings differ in."""
+    """Return a name without the parts in which spellings differ."""
     return re.sub("(?<=.)(atk|at|score)$", "", re.sub("[-_]", "", name).lower())
 
 
 def find_recipe(name: Any) -> Recipe:
-    """The recipe of a tool."""
+    """Return the recipe of a tool."""
     for recipe in RECIPES.values():
         if isinstance(name, str) and name.lower().replace("-", "_") in (recipe.name, *recipe.aliases):
             return recipe
     raise MetricError(
-        f"like={shown(name)} is no tool with a recipe{nearest(name if isinstance(name, str) else '', list(RECIPES))}"
+        f"like={shown(name)} is not a tool with a recipe{nearest(name if isinstance(name, str) else '', list(RECIPES))}"
     )
 
 
@@ -215,11 +215,11 @@ _TORCH = {
     "mrr": "mrr",
     "map": "map(denominator=hits)",
 }
-_ABOVE_0 = f"min_gain={ABOVE_0}"  # where other metrics of the tool count rows of gain 0 as relevant
+_ABOVE_0 = f"min_gain={ABOVE_0}"  # if other metrics of the tool count rows of gain 0 as relevant
 _NO_LEVEL = frozenset(
     {"ndcg", "ndcg_cut_{k}", "nDCG", "nDCG(dcg='exp-log2')@{k}", "ERR@{k}"}
 )  # of trec_eval and gdeval
-_COUNTS = "a sum over users, where every metric here is a mean or a ratio"
+_COUNTS = "it is a sum over users, but every metric here is a mean or a ratio"
 
 _TREC_SPELLED = {
     "P": "P_{k}",
@@ -239,7 +239,7 @@ _TREC_LACKING = (
     "rbp_resid relstring runid utility unj dcg ideal_dcg yaap prefs_* *_avgjg "
     "*_IA BPM Compat INSQ INST IPrec Judged NERR8 NERR9 NERR10 NERR11 NRBP SDCG StRecall alpha_* \u03b1_* nNRBP"
 )
-_SET_F = "what it calls beta is the square of beta: ask fastrec itself for f_beta(beta=...)"
+_SET_F = "its beta is the square of beta: ask fastrec itself for f_beta(beta=...)"
 _RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}
 _ERROR_NAMES = {"mean_absolute_error": "mae", "mean_squared_error": "mse", "root_mean_squared_error": "rmse"}
 
@@ -260,7 +260,7 @@ RECIPES: dict[str, Recipe] = {
             spelled=_TREC_SPELLED,
             lacking=_TREC_LACKING,
             declined={
-                "set_map": "it is precision x recall of each user, which no metric here is",
+                "set_map": "it is precision x recall per user, which no metric here computes",
                 "set_F": _SET_F,
                 "num_q": _COUNTS,
                 "num_ret": _COUNTS,
@@ -269,8 +269,8 @@ RECIPES: dict[str, Recipe] = {
             },
             notes=(
                 "queries without a list are left out, as without -c; like=ir_measures counts them as 0, as with -c",
-                "equal scores are ordered by item, descending as texts: give items as texts",
-                "-l (relevance_level) is min_gain, which ndcg does not look at",
+                "equal scores are ordered by item, descending as strings: pass items as strings",
+                "-l (relevance_level) is min_gain, which ndcg ignores",
             ),
         ),
         Recipe(
@@ -285,7 +285,7 @@ RECIPES: dict[str, Recipe] = {
             spelled=_TREC_SPELLED,
             lacking=_TREC_LACKING,
             declined={
-                "SetAP": "it is precision x recall of each user, which no metric here is",
+                "SetAP": "it is precision x recall per user, which no metric here computes",
                 "SetF": _SET_F,
                 "NumQ": _COUNTS,
                 "NumRel": _COUNTS,
@@ -322,7 +322,7 @@ RECIPES: dict[str, Recipe] = {
             lacking="bpref interpolated_precision_at_recall",
             notes=(
                 "queries must be the same on both sides there, or make_comparable=True: without a list they count as 0",
-                "equal scores stand in the order of the input in lists of up to 15, in no defined order in longer ones",
+                "equal scores keep the order of the input in lists of up to 15; longer lists have no defined order",
             ),
         ),
         Recipe(
@@ -381,15 +381,15 @@ RECIPES: dict[str, Recipe] = {
                 "Serendipity SufficientReco UnrepeatedReco"
             ),
             declined={
-                "accuracy": "it takes every list as k items long, and falls below 0 in a catalogue of fewer than k",
-                "mcc": "it takes every list as k items long, and is NaN in a catalogue of fewer than k",
+                "accuracy": "it treats every list as k items long, and falls below 0 in a catalogue of fewer than k",
+                "mcc": "it treats every list as k items long, and is NaN in a catalogue of fewer than k",
                 "partial_auc": "no metric here stops at the k-th item that is not relevant",
                 "pap": "no metric here stops at the k-th item that is not relevant",
             },
             rank_gaps="keep",
             notes=(
-                "ndcg takes all k positions as relevant for every user: a perfect list need not reach 1",
-                "ranks of data frames are places: one that no item has is a miss",
+                "the ideal of ndcg has k relevant items for every user: a perfect list need not reach 1",
+                "ranks of data frames are places: a rank without an item is a miss",
             ),
         ),
         Recipe(
@@ -409,7 +409,7 @@ RECIPES: dict[str, Recipe] = {
             min_gain="any",
             lacking="catalog_coverage distributional_coverage *diversity exp_var *novelty rsquared *serendipity",
             declined={
-                "r_precision": "it is the mean over users with a hit only, and NaN where hits stand below rank R alone",
+                "r_precision": "it is the mean over users with a hit only, and NaN if all hits are below rank R",
             },
             notes=(
                 "users without a list are left out of precision, recall and map, and count as 0 in ndcg",
@@ -426,7 +426,7 @@ RECIPES: dict[str, Recipe] = {
             ties="id_desc",
             min_gain="any",
             lacking="CategoricalDiversity Coverage Novelty Surprisal Unexpectedness",
-            declined={"roc_auc": "it is 1 for lists of hits only and 0 for lists without, which no option here says"},
+            declined={"roc_auc": "it is 1 for lists of hits only and 0 for lists without, which no option here gives"},
             notes=("equal scores are ordered by item, descending, in frames; dicts keep the order of the input",),
         ),
         Recipe(
@@ -477,7 +477,7 @@ RECIPES: dict[str, Recipe] = {
             no_truth="listed",
             no_recs="skip",
             min_gain="any",
-            rank_gaps="error",  # ndcg, dcg and rbp go by the numbers, other metrics by the order of rows
+            rank_gaps="error",  # ndcg, dcg and rbp use the numbers, other metrics the order of rows
             spelled={"AveragePrecision": "map", "Hit": "hit_rate", "RecipRank": "mrr"},
             lacking=(
                 "ExposureGini ListGini ListLength MeanPopRank TestItemCount entropy least_item_promoted "
@@ -509,7 +509,7 @@ RECIPES: dict[str, Recipe] = {
                 "ndcg(relevance)": "its ideal follows the order of the labels as given, so it depends on that order",
             },
             notes=(
-                "a user in no row of the RDD does not count: leave it out, or no_truth='listed' and no_recs='skip'",
+                "a user without a row in the RDD does not count: leave it out, or no_truth='listed' and no_recs='skip'",
             ),
         ),
         Recipe(
@@ -551,14 +551,14 @@ RECIPES: dict[str, Recipe] = {
                 "PearsonCorrCoef R2Score RelativeSquaredError SpearmanCorrCoef TweedieDevianceScore"
             ),
             declined={
-                "r_precision": "of lists: relevant items that are not in the list are not known to it",
-                "mcc": "it is not 0 where all rows fall into one class",
-                "fall_out": "users without a row that is not relevant count as 1",
+                "r_precision": "on lists, it does not know relevant items outside the list",
+                "mcc": "it is not 0 if all rows are of one class",
+                "fall_out": "users with relevant rows only count as 1",
             },
             notes=(
-                "only rows that were scored exist: a relevant item outside the list does not count against recall",
-                "rows with scores of 0 and below are no hits in precision, recall, mrr and map there",
-                "the order of equal scores is undefined there: an error here, but in ndcg and gauc",
+                "only scored rows exist: a relevant item outside the list does not count against recall",
+                "rows with scores of 0 and below are not hits in precision, recall, mrr and map there",
+                "the order of equal scores is undefined there: they are an error here, except in ndcg and gauc",
             ),
         ),
         Recipe(
@@ -582,10 +582,10 @@ RECIPES: dict[str, Recipe] = {
             min_gain=1.0,
             spelled={"AUC": "gauc", "FMeasure": "f1", "HitRatio": "hit_rate"},
             declined={
-                "gauc": "equal scores count as lost, and users without a row that is not relevant make it NaN",
+                "gauc": "it counts equal scores as lost, and is NaN if a user has relevant rows only",
                 "ncrr": "it needs the whole catalogue in the order of the model",
             },
-            notes=("it ranks the whole catalogue, and where metrics are asked together the largest k cuts them all",),
+            notes=("it ranks the whole catalogue, and the largest k cuts all metrics that are asked for together",),
         ),
     )
 }

@@ -1,11 +1,11 @@
 """Metrics of scored, labelled rows (impression logs): the one place where each is declared.
 
-A row is positive where its label is 1, or at least `min_gain` if that is given. In the docstrings P and N are the
+A row is positive if its label is 1, or at least `min_gain` if that is given. In the docstrings P and N are the
 positive and negative rows, y is 1 for a positive row and 0 for others, s a row's score, w its weight (1 without
-`sample_weight`); all sums are weighted. `average=row` looks at all rows at once, `average=user` takes the mean over
-users of each user's own value; users without a value of their own are left out and the report says how many counted.
-Tied scores are one threshold, whatever the `ties` of the call. Where a value over all rows has no meaning (no rows,
-one class only) it is NaN. Values are float64, without unit.
+`sample_weight`); all sums are weighted. `average=row` uses all rows at once, `average=user` takes the mean over
+users of each user's own value. Users without an own value do not count, and the report says how many counted. Tied
+scores are one threshold, whatever the `ties` of the call. A value over all rows is NaN if it has no meaning (no rows,
+one class only). Values are float64, without unit.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ NotNegative = Annotated[float, NOT_NEGATIVE]
 
 
 def over(numerator: Any, denominator: Any) -> Any:
-    """Numerator / denominator of sums over users; NaN for a denominator of 0."""
+    """Divide sums over users; NaN for a denominator of 0."""
     return numerator / denominator if denominator else math.nan
 
 
 def over_gradient(numerator: Any, denominator: Any) -> tuple[Any, Any]:
-    """The derivatives of a ratio."""
+    """Return the derivatives of a ratio."""
     return 1 / denominator, -numerator / (denominator * denominator)
 
 
 def row_mean(s: Any, numerator: Any, denominator: Any) -> Ratio:
-    """A ratio of sums over all rows; a user's own value is the ratio of its rows."""
+    """Return a ratio of sums over all rows; a user's own value is the ratio of its rows."""
     has_rows = s.rows / s.rows
     own = s.where(denominator / denominator, numerator / denominator)
     return Ratio(over, over_gradient, (numerator, denominator), own, has_rows)
 
 
 def user_mean(s: Any, value: Any, counted: Any) -> Ratio:
-    """The mean of a value over the users who count."""
+    """Return the mean of a value over counted users."""
     return Ratio(over, over_gradient, (s.only(counted, value), counted), s.where(counted, value), counted)
 
 
 def averaged(s: Any, numerator: Any, denominator: Any, average: str) -> Ratio:
-    """Numerator / denominator over all rows, or its mean over users."""
+    """Return numerator / denominator over all rows, or its mean over users."""
     if average == "row":
         return row_mean(s, numerator, denominator)
     return user_mean(s, numerator / denominator, denominator / denominator)
 
 
 def over_all_rows(s: Any, value: Any, std_error: Any = None, each: Any = None) -> OverRows:
-    """A metric that needs the order of all rows; users have no value of their own unless `each` is given."""
+    """Return a metric that needs the order of all rows; users have no own value unless `each` is given."""
     return OverRows(value, std_error, s.where(0.0, 0.0) if each is None else each, s.rows / s.rows)
 
 
@@ -69,12 +69,12 @@ def over_all_rows(s: Any, value: Any, std_error: Any = None, each: Any = None) -
     aliases=("auroc", "roc_auc"),
 )
 def auc(s: Any, *, max_fpr: MaxFpr | None = None) -> Any:
-    """Area under the ROC curve of all rows, whoever's they are.
+    """Area under the ROC curve of all rows, regardless of user.
 
     Formula: pairs (positive, negative) with the higher score on the positive, equal scores counting as half, over all
-    pairs; exact, from whole counts. It is 1 - ranking loss and the trapezoidal area under the ROC curve. `max_fpr`
+    pairs; exact, from integer counts. It is 1 - ranking loss and the trapezoidal area under the ROC curve. `max_fpr`
     takes the part of the curve up to that false positive rate and scales it to .5 for chance and 1 for perfection
-    (McClish). The standard error is that of DeLong, rows taken as independent.
+    (McClish). The standard error is that of DeLong, which assumes independent rows.
 
     Examples
     --------
@@ -102,10 +102,11 @@ def gauc(
     """Grouped AUC: the mean of every user's own AUC, weighted.
 
     Formula: sum over users of w_u AUC_u / sum of w_u. The weight w_u is the number of the user's rows
-    (`impressions`), of positive rows, of negative rows, of pairs of the two, or 1 (`equal`). `one_class` says what
-    users without positives or without negatives do: nothing (`drop`), count with .5 or 0, make the value NaN, or be
-    an error; `call` is what `one_class` of the call says. A user whose scores are all equal has AUC .5, or is left
-    out (`constant=drop`). The standard error is that of a ratio of sums over users (delta method).
+    (`impressions`), of positive rows, of negative rows, of pairs of the two, or 1 (`equal`). `one_class` decides about
+    users without positives or without negatives: `drop` leaves them out, `half` and `zero` count them with .5 and 0,
+    `nan` makes the value NaN, `error` raises an error, `call` takes `one_class` of the call. A user with equal scores
+    only has AUC .5, or is left out (`constant=drop`). The standard error is that of a ratio of sums over users (delta
+    method).
 
     Examples
     --------
@@ -146,11 +147,11 @@ def gauc(
     needs="classes",
 )
 def average_precision(s: Any, *, interpolation: Interpolation = "step", average: Average = "row") -> Any:
-    """Area under the precision-recall curve, a point per distinct score.
+    """Area under the precision-recall curve, with a point per distinct score.
 
     Formula: sum over distinct scores, from the largest, of (R_i - R_(i-1)) p, where p is the precision P_i (`step`,
-    as scikit-learn), (P_(i-1) + P_i) / 2 (`trapezoid`, which flatters; the first point is repeated at recall 0, as in
-    Spark) or the mean over the path on which positives and negatives of a step are spread evenly
+    as scikit-learn), (P_(i-1) + P_i) / 2 (`trapezoid`, which overestimates; it repeats the first point at recall 0, as
+    Spark does) or the mean over the path on which positives and negatives of a step are spread evenly
     (`davis_goadrich`, as XGBoost). 0 without a positive row; such users are left out with `average=user`.
 
     Examples
@@ -217,7 +218,7 @@ def brier(s: Any, *, average: Average = "row") -> Any:
     aliases=("ne",),
 )
 def normalized_entropy(s: Any, *, average: Average = "row") -> Any:
-    """Log loss relative to that of always predicting the base rate: below 1 the scores know something.
+    """Log loss divided by that of always predicting the base rate: below 1 the scores are informative.
 
     Formula: log loss / -(b ln b + (1 - b) ln(1 - b)) with the base rate b = P / (P + N), clipped as in `log_loss`.
     Users of one class have no entropy and are left out with `average=user`.
@@ -242,7 +243,7 @@ def _entropy(positives: float, negatives: float) -> float:
 
 
 def _log_of_share(own: float, others: float) -> float:
-    """log(own / (own + others)), to all its digits also where there are few others."""
+    """Return log(own / (own + others)), accurate to all digits even if `others` is small."""
     rows = own + others
     return math.log(own / rows) if own < others else math.log1p(-others / rows)
 
@@ -262,7 +263,7 @@ def _relative_entropy_gradient(loss: Any, positives: Any, negatives: Any) -> tup
     range=(-math.inf, None), formula="sum of s / sum of y", source="He et al. 2014", needs="classes", direction=1.0
 )
 def calibration(s: Any, *, average: Average = "row") -> Any:
-    """Predicted over observed positives: 1 is right on average, above 1 promises too much.
+    """Predicted over observed positives: 1 is right on average, above 1 predicts too many.
 
     Formula: sum of w s / sum of w y. Users without positive rows are left out with `average=user`.
 
@@ -284,7 +285,7 @@ def calibration(s: Any, *, average: Average = "row") -> Any:
 def ece(
     s: Any, *, bins: Bins = 15, strategy: Literal["uniform", "quantile"] = "uniform", average: Average = "row"
 ) -> Any:
-    """Expected calibration error: distance of predicted and observed share of positives, bin by bin of the scores.
+    """Expected calibration error: distance between predicted and observed share of positives, over bins of the scores.
 
     Formula: sum over bins of |sum of w (s - y)| / sum of w. `uniform` bins are equally wide, closed on the left
     (scores of click models crowd in the first one); `quantile` bins hold equal weight: rows in ascending order of
@@ -336,7 +337,7 @@ def ks(s: Any, *, average: Average = "row") -> Any:
 
 
 def at_threshold(s: Any, numerator: Any, denominator: Any, average: str, zero_division: str) -> Ratio:
-    """A ratio of cells of the confusion matrix; `zero_division` is its value where the denominator is 0."""
+    """Return a ratio of cells of the confusion matrix; `zero_division` is its value if the denominator is 0."""
     defined, has_rows = denominator / denominator, s.rows / s.rows
     instead = 1.0 if zero_division == "1" else 0.0
     value = numerator / denominator + instead * (has_rows - defined)
@@ -358,8 +359,8 @@ def at_threshold(s: Any, numerator: Any, denominator: Any, average: str, zero_di
 def precision(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
     """Share of the rows with a score of at least `threshold` that are positive.
 
-    Formula: TP / (TP + FP), counted over all rows or as a mean over users. `zero_division` is the value where no row
-    reaches the threshold: 0, 1 or nan (with `average=user` such users are then left out).
+    Formula: TP / (TP + FP), counted over all rows or as a mean over users. `zero_division` is the value if no row
+    reaches the threshold: 0, 1 or nan (with `average=user`, `nan` leaves such users out).
 
     Examples
     --------
@@ -375,7 +376,7 @@ def precision(s: Any, *, threshold: Finite, average: Average = "row", zero_divis
 def recall(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
     """Share of the positive rows that have a score of at least `threshold` (sensitivity).
 
-    Formula: TP / (TP + FN); `zero_division` where there is no positive row, as in `precision`.
+    Formula: TP / (TP + FN); `zero_division` if there is no positive row, as in `precision`.
 
     Examples
     --------
@@ -390,7 +391,7 @@ def recall(s: Any, *, threshold: Finite, average: Average = "row", zero_division
 def specificity(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
     """Share of the negative rows that have a score below `threshold`.
 
-    Formula: TN / (TN + FP); `zero_division` where there is no negative row, as in `precision`.
+    Formula: TN / (TN + FP); `zero_division` if there is no negative row, as in `precision`.
 
     Examples
     --------
@@ -405,7 +406,7 @@ def specificity(s: Any, *, threshold: Finite, average: Average = "row", zero_div
 def fpr(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
     """False positive rate: share of the negative rows that have a score of at least `threshold`.
 
-    Formula: FP / (TN + FP); `zero_division` where there is no negative row, as in `precision`.
+    Formula: FP / (TN + FP); `zero_division` if there is no negative row, as in `precision`.
 
     Examples
     --------
@@ -418,9 +419,9 @@ def fpr(s: Any, *, threshold: Finite, average: Average = "row", zero_division: Z
 
 @score_metric(range=(0, 1), formula="(TP + TN) / (P + N)", source="Swets 1963", needs="classes")
 def accuracy(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
-    """Share of the rows on the right side of `threshold`.
+    """Share of the rows on the correct side of `threshold`.
 
-    Formula: (TP + TN) / (P + N); `zero_division` where there is no row.
+    Formula: (TP + TN) / (P + N); `zero_division` if there is no row.
 
     Examples
     --------
@@ -443,7 +444,7 @@ def f_beta(
 ) -> Any:
     """Weighted harmonic mean of precision and recall at `threshold`.
 
-    Formula: (1 + beta^2) TP / (beta^2 (TP + FN) + TP + FP); `zero_division` where no row is positive or reaches the
+    Formula: (1 + beta^2) TP / (beta^2 (TP + FN) + TP + FP); `zero_division` if no row is positive or reaches the
     threshold, as in `precision`.
 
     Examples
@@ -481,8 +482,8 @@ def f1(s: Any, *, threshold: Finite, average: Average = "row", zero_division: Ze
 def mcc(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
     """Matthews correlation of the class with reaching `threshold`.
 
-    Formula: (TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)); `zero_division` where a factor is 0.
-    No standard error is given for the value over all rows.
+    Formula: (TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)); `zero_division` if a factor is 0.
+    The value over all rows has no standard error.
 
     Examples
     --------

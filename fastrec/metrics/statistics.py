@@ -1,9 +1,9 @@
-"""Statistics of a user's list, as a metric's formula sees them, and the programs that kernels run on them.
+"""Statistics of a user's list or scored rows, as formulas of metrics read them.
 
-A formula is called once with a `Statistics` whose attributes are `Row`s: they record what is done with them. What a
-formula asks for and does becomes a *row program*: a few operations on rows of numbers, one number per user, that a
-kernel runs over a block of users at a time. A formula that does more than arithmetic with its rows (`np.where`, a
-function of SciPy) is called again, on arrays.
+The plan calls a formula once with a `Statistics`. Its attributes are `Row`s, which record the operations on them. The
+record becomes a *row program*: a few operations on rows of numbers, one number per user, that a kernel runs over a
+block of users at a time. A formula that does more than arithmetic with its rows (`np.where`, a function of SciPy) is
+called again, on arrays.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["Combined", "OverRows", "Ratio", "Row", "ScoreStatistics", "Statistic
 
 Array = np.ndarray[Any, Any]
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats
-MAX_OPERATIONS = 300  # of a formula on rows: they are walked one in another, and a row again wherever it is used
+MAX_OPERATIONS = 300  # of a formula on rows: walks are recursive, and visit a row once per use
 Weight = Any  # "one", "reciprocal", "rank", "log2", "log2_flat2", ("geometric", p) or a table: a tuple of floats
 
 
 class UntraceableError(Exception):
-    """A formula did something with a row that a row program cannot do."""
+    """An operation on a row that a row program cannot express."""
 
 
 class Row:
@@ -92,7 +92,7 @@ class Row:
 
 
 def constant(value: float) -> Row:
-    """A row that holds one number for every user."""
+    """Return a row that holds the same number for every user."""
     return Row(("constant", float(value)))
 
 
@@ -126,7 +126,7 @@ def _negative(value: Any) -> Row:
     return _combine(op.MULTIPLY, -1.0, value)
 
 
-# the same bits as a difference and a maximum would give, with fewer operations for the kernel to know
+# the same bits as a difference and a maximum, with fewer operations in the kernel
 _UFUNCS: dict[np.ufunc, Callable[..., Row]] = {
     np.add: functools.partial(_combine, op.ADD),
     np.subtract: _difference,
@@ -139,12 +139,12 @@ _UFUNCS: dict[np.ufunc, Callable[..., Row]] = {
 
 
 def sqrt(value: Any) -> Any:
-    """The square root of a row, an array or a number."""
+    """Return the square root of a row, an array or a number."""
     return np.sqrt(value) if isinstance(value, (Row, np.ndarray)) else math.sqrt(value)
 
 
 class Values(np.ndarray[Any, Any]):
-    """The rows of a block as arrays; like everywhere in a formula, 0 / 0 is 0."""
+    """The rows of a block as arrays, with 0 / 0 = 0 as everywhere in formulas."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         plain = [np.asarray(part) if isinstance(part, Values) else part for part in inputs]
@@ -157,9 +157,9 @@ class Values(np.ndarray[Any, Any]):
 
 
 class Combined(NamedTuple):
-    """A metric whose mean is a function of several means, such as pooled recall: sum of hits / sum of relevant.
+    """Metric that is a function of several means, such as pooled recall: sum of hits / sum of relevant.
 
-    `function` takes the means (rows, arrays or numbers) and `gradient` gives its derivatives, for the standard error.
+    `function` takes the means (rows, arrays or numbers). `gradient` returns its derivatives for the standard error.
     """
 
     function: Callable[..., Any]
@@ -168,12 +168,12 @@ class Combined(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """A metric of scored rows whose value is a function of several sums over users, such as gauc.
+    """Metric of scored rows that is a function of several sums over users, such as gauc.
 
-    `function` takes the sums, each divided by one and the same number: it must not change when all are multiplied.
-    `gradient` gives its derivatives for the standard error; it is or gives None where there is none. `each` is a
-    user's own value, NaN where the user has none; `counted` is 1 for users who count, else 0. `refused` is a row that
-    must be 0 for every user, and what to say of a user for whom it is not; `spoils` one that makes the value NaN.
+    `function` takes the sums, all divided by the same number, so its value must not change when all are multiplied.
+    `gradient` returns its derivatives for the standard error; it is None, or returns None, if there is none. `each` is
+    a user's own value, NaN without one. `counted` is 1 for users who count, else 0. `refused` is a row that must be 0
+    for every user, and the error message for others. `spoils` is a row that makes the value NaN unless it is 0.
     """
 
     function: Callable[..., Any]
@@ -186,7 +186,7 @@ class Ratio(NamedTuple):
 
 
 class OverRows(NamedTuple):
-    """A metric that needs the order of all rows, whoever's they are; both functions take `ScoreCounts`.
+    """Metric that needs the order of all rows, regardless of user; both functions take `ScoreCounts`.
 
     `each` and `counted` are as in `Ratio`.
     """
@@ -198,9 +198,9 @@ class OverRows(NamedTuple):
 
 
 class Statistics:
-    """What is known of each user's list at one cut-off. Each attribute is a float row, one number per user.
+    """Statistics of each user's list at one cut-off. Each attribute is a float row, one number per user.
 
-    `k` is None where nothing is cut.
+    `cutoff` is None if nothing is cut.
     """
 
     __slots__ = ("_n_items", "_value_of", "cutoff")
@@ -224,7 +224,7 @@ class Statistics:
 
     @property
     def k(self) -> Any:
-        """The cut-off; the length of the list where there is none."""
+        """The cut-off; the length of the list without one."""
         return self._value_of(self._k)
 
     @property
@@ -275,26 +275,26 @@ class Statistics:
         return self._value_of(Row(("mean_precision", self.cutoff, op.PRECISION, "reciprocal", "linear")))
 
     def within_k(self, row: Any) -> Any:
-        """min(k, row); `row` itself where nothing is cut."""
+        """Return min(k, row); `row` itself if nothing is cut."""
         return row if self.cutoff is None else np.minimum(self.k, row)
 
     def hit_sum(self, weight: Weight) -> Any:
-        """Sum over hits within k of the weight of their rank."""
+        """Return the sum over hits within k of the weight of their rank."""
         return self._series(op.WEIGHT, _checked(weight, WEIGHTS, "weight"))
 
     def gain_sum(self, gain: Gain, weight: Weight) -> Any:
-        """Sum over hits within k of gain x weight of their rank."""
+        """Return the sum over hits within k of gain x weight of their rank."""
         gain = _checked(gain, GAINS, "gain")
         if gain == "binary":
             return self.hit_sum(weight)
         return self._series(op.GAIN_WEIGHT, _checked(weight, WEIGHTS, "weight"), gain)
 
     def cascade(self, max_gain: float) -> Any:
-        """Expected reciprocal rank at which a user stops who reads downwards."""
+        """Return the expected reciprocal rank at which a user who reads downwards stops."""
         return self._series(op.CASCADE, "reciprocal", ("stop", float(max_gain)))
 
     def ideal_sum(self, gain: Gain, weight: Weight, ideal: str) -> Any:
-        """The gain sum of the best possible order; see `ndcg` for the choices of `ideal`."""
+        """Return the gain sum of the best possible order; see `ndcg` for the choices of `ideal`."""
         gain, weight = _checked(gain, GAINS, "gain"), _checked(weight, WEIGHTS, "weight")
         _checked(ideal, IDEALS, "ideal")
         if gain == "binary":
@@ -325,7 +325,7 @@ class Statistics:
 
 
 class ScoreStatistics(Statistics):
-    """What is known of each user's scored, labelled rows: float rows, one number per user.
+    """Statistics of each user's scored, labelled rows: float rows, one number per user.
 
     y is 1 for a positive row and 0 for others, w is the weight of a row, s its score; sums run over a user's rows.
     """
@@ -341,7 +341,7 @@ class ScoreStatistics(Statistics):
 
     @property
     def rows(self) -> Any:
-        """Sum of w: the number of rows where they have no weights."""
+        """Sum of w: the number of rows if rows have no weights."""
         return self._statistic(op.WEIGHTS)
 
     @property
@@ -356,7 +356,7 @@ class ScoreStatistics(Statistics):
 
     @property
     def twice_won(self) -> Any:
-        """Twice the pairs of a positive and a negative in which the positive has the higher score, ties half."""
+        """Twice the number of pairs (positive, negative) with the higher score on the positive; ties count half."""
         return self._statistic(op.TWICE_WON)
 
     @property
@@ -395,27 +395,27 @@ class ScoreStatistics(Statistics):
         return self._statistic(op.ENTROPY)
 
     def true_positives(self, threshold: float) -> Any:
-        """Sum of w y where s >= threshold."""
+        """Return the sum of w y over rows with s >= threshold."""
         return self._statistic(op.TRUE_POSITIVES, threshold)
 
     def false_positives(self, threshold: float) -> Any:
-        """Sum of w (1 - y) where s >= threshold."""
+        """Return the sum of w (1 - y) over rows with s >= threshold."""
         return self._statistic(op.FALSE_POSITIVES, threshold)
 
     def below(self, threshold: float) -> Any:
-        """Sum of w where s < threshold."""
+        """Return the sum of w over rows with s < threshold."""
         return self._statistic(op.BELOW, threshold)
 
     def gap(self, nth: int, bins: int) -> Any:
-        """Sum of w (s - y) in the nth of equally wide bins of [0, 1]."""
+        """Return the sum of w (s - y) in the nth of equally wide bins of [0, 1]."""
         return self._statistic(op.GAP, nth + (bins << op.BIN_BITS))
 
     def gaps(self, bins: int, strategy: str) -> Any:
-        """Sum over bins of |sum of w (s - y)|; bins are equally wide (`uniform`) or equally full (`quantile`)."""
+        """Return the sum over bins of |sum of w (s - y)|; bins are equally wide (`uniform`) or full (`quantile`)."""
         return self._statistic(op.GAPS if strategy == "uniform" else op.QUANTILE_GAPS, bins)
 
     def average_precision_sum(self, interpolation: str) -> Any:
-        """Area under precision-recall, times the positives."""
+        """Return the area under the precision-recall curve, times the positives."""
         return self._statistic(_AREAS[interpolation])
 
     @property
@@ -424,11 +424,11 @@ class ScoreStatistics(Statistics):
         return self._statistic(op.KOLMOGOROV)
 
     def only(self, mask: Any, row: Any) -> Any:
-        """The row, 0 where the mask is 0, whatever the row is there."""
+        """Return the row with 0 where the mask is 0, whatever the row holds there."""
         return Row(op.SELECT, (_as_row(mask), _as_row(row)))
 
     def where(self, mask: Any, row: Any) -> Any:
-        """The row, NaN where the mask is 0."""
+        """Return the row with NaN where the mask is 0."""
         return Row(op.BLANK, (_as_row(mask), _as_row(row)))
 
 
@@ -436,7 +436,7 @@ _AREAS = {"step": op.STEP, "trapezoid": op.TRAPEZOID, "davis_goadrich": op.DAVIS
 
 
 def _checked(value: Any, names: tuple[str, ...], what: str) -> Any:
-    """A name that is known, or a table as a tuple of floats."""
+    """Return a known name, or a table as a tuple of floats."""
     if isinstance(value, str) and value in names:
         return value
     if isinstance(value, tuple) and value and value[0] == "geometric":
@@ -446,12 +446,12 @@ def _checked(value: Any, names: tuple[str, ...], what: str) -> Any:
     except (TypeError, ValueError):
         table = ()
     if not table or what == "ideal" or not all(math.isfinite(number) and number >= 0 for number in table):
-        raise MetricError(f"has no {what} {value!r}: known are {', '.join(names)}")
+        raise MetricError(f"has no {what} {value!r}: known: {', '.join(names)}")
     return table
 
 
 def rank_weights(weight: Weight, n_ranks: int) -> Array:
-    """Weights of ranks 0 (always 0) to n_ranks. By Python's logarithm: NumPy's differs between processors."""
+    """Return weights of ranks 0 (always 0) to n_ranks, by Python's logarithm: NumPy's differs between processors."""
     ranks = range(1, n_ranks + 1)
     out = np.zeros(n_ranks + 1)
     if isinstance(weight, tuple) and weight and weight[0] == "geometric":

@@ -1116,7 +1116,7 @@ def test_the_metrics_of_a_log_as_another_tool_has_them(folder):
     ("arguments", "message"),
     [
         (["--like", "rectol"], "did you mean 'rectools'"),
-        (["--like", "rectools", "-m", "mcc@3"], "mcc@3 of RecTools cannot be had"),
+        (["--like", "rectools", "-m", "mcc@3"], "cannot reproduce mcc@3 of RecTools"),
         (["--like", "ranx", "-m", "map@3", "--fail-under", "map@5=1"], "the metric is not evaluated, only map@3"),
     ],
 )
@@ -1383,8 +1383,8 @@ def test_files_speak_of_options_and_saved_reports_of_arguments(folder):
         (limits.NO_MEMORY, "try fewer threads, a smaller --memory, or a higher `ulimit -v`"),
         ("seed must be a whole number from 0 to 9, found -1", "--seed must be a whole number from 0 to 9, found -1"),
         (
-            "like='ranx' asks for mrr, of which min_gain=2 cannot",
-            "--like ranx asks for mrr, of which --min-gain 2 cannot",
+            "like='ranx' asks for mrr, so min_gain=2 cannot",
+            "--like ranx asks for mrr, so --min-gain 2 cannot",
         ),
         ("""its columns are "my label='x'", 'gain=...'""", """its columns are "my label='x'", 'gain=...'"""),
         ("label='x'/recs.csv: no such file", "label='x'/recs.csv: no such file"),
@@ -1409,7 +1409,7 @@ def test_numbers_of_resampling_are_refused_as_options(folder):
 
 
 def test_a_cut_off_without_effect_is_an_error(folder):
-    message = "-k 5 has no effect: ndcg@10 has a cut-off of its own; leave out one of them"
+    message = "-k 5 has no effect: ndcg@10 has its own cut-off; leave out one of them"
     assert_fails(evaluate("-m", "ndcg@10,mrr@3", "-k", "5"), message, folder=folder)
     assert_fails(evaluate("-m", "ndcg@10", "-k", "5", "--like", "ranx"), message)
     assert set(means("recs.csv", "truth.csv", "-m", "ndcg@10,mrr", "-k", "5")) == {"ndcg@10", "mrr@5"}

@@ -842,7 +842,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("evaluate", "gone.csv", "gone.csv", "-m", "mrr", "--fail-under", "ndcg@5=0.1"),
         "--fail-under ndcg@5: the metric is not evaluated, only mrr",
     ),
-    "a tool that is none": (("evaluate", "gone.csv", "gone.csv", "--like", "trec"), "--like trec is no tool"),
+    "a tool that is none": (("evaluate", "gone.csv", "gone.csv", "--like", "trec"), "--like trec is not a tool"),
     "a metric that no side knows": (("explain", "zzz", "gone.csv", "gone.csv"), "unknown metric 'zzz'"),
 }
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.metrics.program import Extent, View, Writer
+from fastrec.metrics.program import ConditionRows, Extent, Writer
 from fastrec.metrics.statistics import Statistics
 
 
@@ -54,7 +54,7 @@ def test_an_ideal_with_a_table_on_plain_truth():
 
 def test_weight_tables_are_long_enough_for_every_thread():
     statistics = Statistics(None, None)
-    writer = Writer([View(0.0, (statistics.gain_sum("linear", "log2"),))], graded=True)
+    writer = Writer([ConditionRows(0.0, (statistics.gain_sum("linear", "log2"),))], graded=True)
     short, failures = threading.Event(), []
 
     def work(longest: int) -> None:

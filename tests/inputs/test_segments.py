@@ -96,9 +96,9 @@ def test_segments_can_be_compared():
         (
             lambda: fastrec.segment_users([1, "1"], [1]),
             fastrec.InputTypeError,
-            "all integers or all texts, found int, str",
+            "all integers or all strings, found int, str",
         ),
-        (lambda: fastrec.segment_users([[1], [1, 2]], [1]), fastrec.InputTypeError, "all texts, found list"),
+        (lambda: fastrec.segment_users([[1], [1, 2]], [1]), fastrec.InputTypeError, "all strings, found list"),
         (lambda: fastrec.segment_users([1], [1], shares=None), fastrec.InputTypeError, "shares numbers"),
         (
             lambda: fastrec.evaluate_by_items([[1]], [[1]], {"1": "a"}, "mrr"),
@@ -114,7 +114,7 @@ def test_segments_can_be_compared():
         (
             lambda: fastrec.segment_users([1.5], [1]),
             fastrec.InputTypeError,
-            "integers or texts, found a float at position 0: 1.5",
+            "integers or strings, found a float at position 0: 1.5",
         ),
         (lambda: fastrec.segment_items("abc"), fastrec.InputTypeError, "found a str"),
         (lambda: fastrec.segment_items([1], shares=(0.8, 0.5)), fastrec.InputError, "shares must rise between 0 and 1"),

@@ -116,8 +116,8 @@ def test_a_metric_of_ones_own_says_its_direction(
         ({"direction": np.timedelta64(1, "D")}, r"direction must be .*; found .*timedelta64\(1,'D'\)"),
         ({"direction": 10**400}, "direction must be .*; found 1000"),
         ({"direction": [1]}, r"direction must be .*; found \[1\]"),
-        ({"direction": -1}, r"direction=-1 is outside of range=\(0.0, None\)"),
-        ({"direction": "lower", "higher_is_better": False}, "direction says what higher_is_better does: give one"),
+        ({"direction": -1}, r"direction=-1 is outside range=\(0.0, None\)"),
+        ({"direction": "lower", "higher_is_better": False}, "direction and higher_is_better say the same: pass one"),
         ({"higher_is_better": "lower"}, "higher_is_better must be True or False, found 'lower'"),
     ],
 )

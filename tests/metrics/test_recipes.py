@@ -275,7 +275,7 @@ def test_a_tool_that_reads_no_grades_counts_every_row(tool):
 
 
 def test_a_metric_with_a_least_grade_of_its_own():
-    with pytest.raises(fastrec.MetricError, match=r"ndcg\(min_gain=5e-324\)@3, of which min_gain=2 cannot be had"):
+    with pytest.raises(fastrec.MetricError, match=r"ndcg\(min_gain=5e-324\)@3, so min_gain=2 cannot apply"):
         fastrec.evaluate(RECS, LOW_GRADES, "ndcg(score_type=raw)@3", like="recommenders", min_gain=2)
     names = ["ndcg@3", "ndcg(score_type=raw)@3"]
     report = fastrec.evaluate(RECS, {1: {1: 0, 2: 3, 9: 0}, 2: {5: 0}}, names, like="recommenders")
@@ -313,7 +313,7 @@ def test_evaluators_keep_the_least_grade_of_a_tool():
     ("metric", "like", "match"),
     [
         ("ndcg@3", "rectool", "did you mean 'rectools'"),
-        ("ndcg@3", 7, "like=7 is no tool with a recipe"),
+        ("ndcg@3", 7, "like=7 is not a tool with a recipe"),
         ("err@3", "rectools", "RecTools has no metric 'err@3'"),
         ("ndgc@3", "lenskit", "LensKit has no metric 'ndgc@3'; did you mean 'ndcg'"),
         ("bpref", "trec_eval", "fastrec does not have bpref of trec_eval yet"),
@@ -321,19 +321,19 @@ def test_evaluators_keep_the_least_grade_of_a_tool():
         ("Judged@10", "ir_measures", "fastrec does not have Judged@10 of ir_measures yet"),
         ("\u03b1_nDCG@10", "ir_measures", "fastrec does not have \u03b1_nDCG@10 of ir_measures yet"),
         ("ndgc@10", "trec_eval", "trec_eval has no metric 'ndgc@10'; did you mean 'ndcg'"),
-        ("set_F_4.0", "trec_eval", "set_F_4.0 of trec_eval cannot be had: what it calls beta is the square of beta"),
+        ("set_F_4.0", "trec_eval", "fastrec cannot reproduce set_F_4.0 of trec_eval: its beta is the square of beta"),
         ("catalog_coverage@10", "rectools", "fastrec does not have catalog_coverage@10 of RecTools yet"),
         ("NDCG@10", "rectools", "NDCG@10 of RecTools is called 'ndcg' here"),
         ("ndcg(log_base=7)@10", "rectools", "RecTools has no metric 'ndcg.log_base=7.@10'; did you mean"),
         ("success", "trec_eval", "success of trec_eval is called 'success_{k}' here"),
         ("gauc", "recbole", "gauc of RecBole is a metric of scored rows"),
-        ("mcc@3", "rectools", "mcc@3 of RecTools cannot be had: it takes every list as k items long"),
+        ("mcc@3", "rectools", "fastrec cannot reproduce mcc@3 of RecTools: it treats every list as k items long"),
         ("ndcg@0", "ranx", "must be from 1"),
-        ("ndcg@x", "ranx", "must be a whole number"),
+        ("ndcg@x", "ranx", "must be an integer"),
         ("auc", "sklearn", "scikit-learn has no metrics of lists"),
         (["ndcg@3", "ndcg(gain=rating,weight=LogRankWeight(offset=1))@3"], "lenskit", "ask for one of them at a time"),
-        (7, "ranx", "must be texts"),
-        ([7], "ranx", "named by a text"),
+        (7, "ranx", "must be strings"),
+        ([7], "ranx", "must be a string such as"),
     ],
 )
 def test_what_a_tool_does_not_have(metric, like, match):

@@ -137,7 +137,7 @@ def test_what_cannot_be_read_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("thing", [None, 3, b"ndcg", ["ndcg"], ("ndcg", 10), object()])
 def test_only_texts_are_read(thing: Any) -> None:
-    with pytest.raises(fastrec.FastrecError, match="text"):
+    with pytest.raises(fastrec.FastrecError, match="string"):
         fastrec.evaluate([[1]], [[1]], [thing])
 
 
@@ -187,7 +187,7 @@ def test_cutoffs_go_to_the_metrics_without_one() -> None:
 @pytest.mark.parametrize("like", [None, "ranx"])
 def test_a_cutoff_that_no_metric_takes_is_an_error(like: str | None) -> None:
     lists: Any = ([[1]], [[1]])
-    message = r"^k=5 has no effect: ndcg@10 has a cut-off of its own; leave out one of them$"
+    message = r"^k=5 has no effect: ndcg@10 has its own cut-off; leave out one of them$"
     with pytest.raises(fastrec.MetricError, match=message):
         fastrec.evaluate(*lists, ["ndcg@10", "mrr@10"], k=[5, 6], like=like)
     with pytest.raises(fastrec.MetricError, match="k=10 has no effect: ndcg@10 has"):
@@ -650,21 +650,21 @@ def test_aliases_are_those_of_one_metric_and_in_the_catalogue():
 
 
 def test_an_option_that_an_alias_stands_for_is_not_given_twice():
-    with pytest.raises(MetricError, match="the option denominator stands twice"):
+    with pytest.raises(MetricError, match="the option denominator appears twice"):
         parse("map_cut(denominator=k)@10")
 
 
 @pytest.mark.parametrize(
     ("aliases", "says"),
     [
-        ("hh", r"aliases must be a list of texts, found the text 'hh': write \['hh'\]"),
-        (["a b"], "an alias must be a name, perhaps with options in brackets, found 'a b'"),
-        (["hr"], "the alias 'hr' of mine is an alias of hit_rate already"),
-        (["HitRatio"], "the alias 'HitRatio' of mine is an alias of hit_rate already"),
-        (["NDCG"], "the alias 'NDCG' of mine is the metric ndcg already"),
-        (["log_loss"], "the alias 'log_loss' of mine is the metric log_loss already"),
-        (["taken"], "the alias 'taken' of mine is an alias of other already"),
-        (["mine(x=2)"], "the alias 'mine' of mine is the metric itself already"),
+        ("hh", r"aliases must be a list of strings, found the string 'hh': write \['hh'\]"),
+        (["a b"], "an alias must be a name, optionally with options in brackets, found 'a b'"),
+        (["hr"], "the alias 'hr' of mine is already an alias of hit_rate"),
+        (["HitRatio"], "the alias 'HitRatio' of mine is already an alias of hit_rate"),
+        (["NDCG"], "the alias 'NDCG' of mine is already the metric ndcg"),
+        (["log_loss"], "the alias 'log_loss' of mine is already the metric log_loss"),
+        (["taken"], "the alias 'taken' of mine is already an alias of other"),
+        (["mine(x=2)"], "the alias 'mine' of mine is already the metric itself"),
         (["hh", "h_h(x=2)"], r"aliases name 'hh' twice, the second time as 'h_h\(x=2\)'"),
         (["hh(y=1)"], "mine has no option 'y'"),
         (["hh(x=-1)"], r"the alias hh\(x=-1\) of mine: x=-1 must be a number above 0"),
@@ -685,9 +685,9 @@ def test_aliases_are_checked_when_they_are_declared(aliases, says):
 
 
 def test_a_metric_is_not_called_like_an_alias_of_another():
-    with pytest.raises(MetricError, match="'p' is spelled as an alias of precision, apart from case and '_': choose"):
+    with pytest.raises(MetricError, match="'p' equals an alias of precision, except for case and '_': choose"):
         fastrec.ranking_metric(range=(0, 1), name="p")(lambda s: s.hits / s.k)
-    with pytest.raises(MetricError, match="the alias 'brier' of loss is the metric brier already"):
+    with pytest.raises(MetricError, match="the alias 'brier' of loss is already the metric brier"):
         declaration.score_metric(range=(0, 1), source="", formula="", needs="classes", aliases=["brier"])(loss)
     assert "loss" not in [metric.name for metric in declaration.known_metrics()]
 
@@ -710,7 +710,7 @@ def loss(s):
 def test_a_metric_is_not_spelled_like_another(name, whose):
     """Else neither could be found in another case."""
     fastrec.ranking_metric(range=(0, 1), name="mine", aliases=["ok"])(lambda s: s.hits / s.k)
-    with pytest.raises(MetricError, match=f"'{name}' is spelled as {whose}, apart from case and '_': choose another"):
+    with pytest.raises(MetricError, match=f"'{name}' equals {whose}, except for case and '_': choose another"):
         fastrec.ranking_metric(range=(0, 1), name=name)(lambda s: s.hits / s.k)
     assert parse("NDCG@1").text == parse("N_DCG@1").text == "ndcg@1"
     assert parse("MI-NE@1").text == parse("O.K@1").text == "mine@1"
@@ -720,7 +720,7 @@ def test_a_metric_is_not_spelled_like_another(name, whose):
     "text", ["ndcg(,)@3", "ndcg(gain=exp2,)@3", "ndcg(, gain=exp2)", "ndcg(gain=exp2,,ideal=list)"]
 )
 def test_a_comma_stands_between_options(text):
-    with pytest.raises(MetricError, match=r"cannot read '' in .*: options are written name=value"):
+    with pytest.raises(MetricError, match=r"cannot read '' in .*: write options as name=value"):
         parse(text)
 
 
