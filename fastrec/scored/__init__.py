@@ -1,1 +1,1 @@
-"""What the order of all rows gives: curves, areas, confusion matrices."""
+"""Statistics of scored rows over all users: curves, areas, confusion matrices."""

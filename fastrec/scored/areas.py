@@ -1,4 +1,4 @@
-"""Areas under the curves of sorted rows: pairs won, whole and partial, and areas under precision and recall."""
+"""Areas under curves of sorted rows: ROC, whole and partial, from pairs in the right order; precision-recall."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
-LOG_SERIES = 1e-3  # below, a series has more digits than the logarithm
-ROUNDING = 2.0**-53  # two values in [0, 1], each rounded to the nearest double, move apart by no more
-MAX_COUNTED = 1 << 40  # rows of which kernels count pairs in two words
+LOG_SERIES = 1e-3  # below this, a series is more accurate than the logarithm
+ROUNDING = 2.0**-53  # rounding two values in [0, 1] to doubles moves them apart by at most this
+MAX_COUNTED = 1 << 40  # most rows for which kernels count pairs in two words
 
 
 # Values
 
 
 class Pairs(NamedTuple):
-    """A range of scores: its ordered pairs, twice, those of ties once; its positives and negatives."""
+    """Pairs in a range of scores: twice the ordered pairs plus the tied ones; positives and negatives."""
 
     twice: int
     positives: int
@@ -59,7 +59,7 @@ class Pairs(NamedTuple):
 
 
 def _joined_pairs(parts: list[Pairs]) -> Pairs:
-    """The pairs of neighbouring ranges, scores ascending."""
+    """Join the pairs of neighbouring ranges, scores ascending."""
     twice = positives = negatives = 0
     for part in parts:
         twice += part.twice + 2 * part.positives * negatives
@@ -73,8 +73,8 @@ def _whole(high: int, low: int) -> int:
 
 
 def pairs_won(positives: Array, negatives: Array) -> tuple[int, int]:
-    """Pairs in the right order, twice, and pairs of equal scores, from counts by ascending score."""
-    if int(positives.sum()) + int(negatives.sum()) > MAX_COUNTED:  # merging alone makes so many rows
+    """Return twice the pairs in the right order (ties half), and tied pairs, from counts by ascending score."""
+    if int(positives.sum()) + int(negatives.sum()) > MAX_COUNTED:  # only merged states have so many rows
         own, others = positives.astype(object), negatives.astype(object)
         return int((own * (2 * np.cumsum(others) - others)).sum()), int((own * others).sum())
     add = kernel_for("sum_pairs", "plain", len(positives))
@@ -94,7 +94,7 @@ def auc_of_pairs(pairs: Pairs) -> float:
 
 
 def auc_of_sums(sums: Array) -> float:
-    """AUC from the sums of `sum_weighted_pairs`."""
+    """Return the AUC from the sums of `sum_weighted_pairs`."""
     negatives, positives, twice = (sums[0::2] + sums[1::2]).tolist()
     if not (positives > 0 and negatives > 0):
         return math.nan
@@ -102,13 +102,13 @@ def auc_of_sums(sums: Array) -> float:
 
 
 def _standardised(partial: Any, max_fpr: Any) -> float:
-    """McClish's correction: 1/2 for chance, 1 for a perfect order."""
+    """Apply McClish's correction: 1/2 for chance, 1 for a perfect order."""
     least = max_fpr * max_fpr / 2
     return float(min(1, (1 + (partial - least) / (max_fpr - least)) / 2))
 
 
 def partial_of_blocks(parts: list[Pairs], runs_of: Callable[[int], Runs], max_fpr: float) -> float:
-    """Standardised area up to `max_fpr`, exact; the one range of scores that the limit cuts is asked for its runs."""
+    """Return the exact standardised area up to `max_fpr`; `runs_of` is called for the range that the limit cuts."""
     total = _joined_pairs(parts)
     if not total.positives * total.negatives:
         return math.nan
@@ -127,9 +127,9 @@ def partial_of_blocks(parts: list[Pairs], runs_of: Callable[[int], Runs], max_fp
 
 
 def _twice_area_in(runs: Runs, room: Fraction, above: int) -> Fraction:
-    """Twice the area under the points of these runs for the first `room` negatives, with `above` positives before."""
+    """Return twice the area under these runs for the first `room` negatives, with `above` positives before."""
     falls = np.cumsum(runs.negatives[::-1])
-    cut = len(falls) - int(np.searchsorted(falls, math.floor(room), side="right"))  # this run is cut
+    cut = len(falls) - int(np.searchsorted(falls, math.floor(room), side="right"))  # the run that the limit cuts
     whole = pairs_of_counts(runs.positives[cut:], runs.negatives[cut:])
     above_cut = above + whole.positives
     width = room - whole.negatives
@@ -138,7 +138,7 @@ def _twice_area_in(runs: Runs, room: Fraction, above: int) -> Fraction:
 
 
 def partial_of_weights(runs: Runs, max_fpr: float) -> float:
-    """Standardised area up to `max_fpr` of weighted runs."""
+    """Return the standardised area up to `max_fpr` of weighted runs."""
     fpr, tpr = cumulative(runs.negatives), cumulative(runs.positives)
     if not (fpr[-1] > 0 and tpr[-1] > 0):
         return math.nan
@@ -152,14 +152,14 @@ def partial_of_weights(runs: Runs, max_fpr: float) -> float:
 
 
 def cumulative(values: Array) -> Array:
-    """What stands at or above each score, scores descending, beginning with nothing."""
+    """Return sums of the values at or above each score, scores descending, starting with 0."""
     return np.concatenate([np.zeros(1, values.dtype), np.cumsum(values[::-1])])
 
 
 def auc_of_rows(
     labels: Array, scores: Array, weights: Array | None = None, *, max_fpr: float | None = None, n_threads: int = 1
 ) -> float:
-    """`auc` of checked rows that are at hand all at once: no runs are kept.
+    """Return the `auc` of checked rows that are all in memory; no runs are kept.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def _weighted_auc(rows: ScoredRows, max_fpr: float | None, n_threads: int) -> fl
 
 
 def precision_area(runs: Runs, interpolation: Interpolation) -> float:
-    """Area under the precision-recall curve of runs."""
+    """Return the area under the precision-recall curve of runs."""
     hits, misses = cumulative(runs.positives), cumulative(runs.negatives)
     if not hits[-1] > 0:
         return 0.0
@@ -232,9 +232,9 @@ def precision_area(runs: Runs, interpolation: Interpolation) -> float:
 
 
 def step_area(hits: Array, misses: Array) -> float:
-    """Sum over thresholds of precision times the rise of recall, from cumulated counts that begin with nothing.
+    """Return the sum over thresholds of precision times the rise of recall, from cumulative counts that start with 0.
 
-    Thresholds without a new hit add nothing and are left out, so thinning a curve does not change a bit.
+    Thresholds without a new hit add nothing and are left out, so thinning a curve leaves the area bit for bit equal.
     """
     new_hits = np.diff(hits)
     rises = new_hits > 0
@@ -244,11 +244,11 @@ def step_area(hits: Array, misses: Array) -> float:
 
 
 def _mean_precision(hits: Array, rows: Array, new_hits: Array, new: Array) -> Array:
-    """Mean precision between thresholds while false positives grow in proportion to true ones.
+    """Return the mean precision between thresholds while false positives grow in proportion to true ones.
 
     With the share x of new rows and L = log(1 + x) / x it is (1 - L) * new hits / new rows + L * precision before.
     """
-    mean = new_hits / new  # before the first threshold there is nothing: x is infinite
+    mean = new_hits / new  # no rows before the first threshold: x is infinite
     before = (rows - new)[1:]
     share = new[1:] / before
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -258,5 +258,5 @@ def _mean_precision(hits: Array, rows: Array, new_hits: Array, new: Array) -> Ar
 
 
 def _log_series(x: Array) -> Array:
-    """The first terms of log(1 + x) / x."""
+    """Return the first terms of log(1 + x) / x."""
     return 1 + x * (-1 / 2 + x * (1 / 3 + x * (-1 / 4 + x * (1 / 5 + x * (-1 / 6)))))

@@ -1,4 +1,4 @@
-"""The area under the ROC curve of arrays of labels and scores, and the test of two."""
+"""Area under the ROC curve of arrays of labels and scores, and a test of the difference between two."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Array = np.ndarray[Any, Any]
 
 
 def read_rows(labels: Any, scores: Any, sample_weight: Any = None) -> ScoredRows:
-    """Checked rows, but for NaN scores: what puts them in order finds those, without a pass of its own."""
+    """Check rows, except for NaN scores: the sort finds those without an extra pass."""
     classes, numbers = check_classes(labels), check_floats(scores, "scores")
     check_lengths(classes, numbers, "scores")
     return ScoredRows(classes, numbers, None if sample_weight is None else _read_weights(sample_weight, classes))
 
 
 def _read_weights(sample_weight: Any, labels: Array) -> Array:
-    """Weights as float32 or float64, of any size: they are scaled before they are multiplied."""
+    """Return weights as float32 or float64, of any size: they are scaled before they are multiplied."""
     weights = check_floats(sample_weight, "sample_weight")
     check_lengths(labels, weights, "sample_weight")
     if not len(weights):
@@ -46,7 +46,7 @@ def _read_weights(sample_weight: Any, labels: Array) -> Array:
 
 
 def _read_max_fpr(max_fpr: Any) -> float | None:
-    """The limit, or none if it is the whole range."""
+    """Return the limit, or None for the whole range."""
     if max_fpr is None:
         return None
     try:
@@ -61,7 +61,7 @@ def _read_max_fpr(max_fpr: Any) -> float | None:
 
 
 def no_threads_if_small(n: int, n_threads: int | None) -> int:
-    """Threads to use for n rows."""
+    """Return the number of threads to use for n rows."""
     threads = resolve_threads(n_threads)
     return 1 if n < SMALL_ROWS else threads
 
@@ -69,41 +69,42 @@ def no_threads_if_small(n: int, n_threads: int | None) -> int:
 def auc(
     labels: Any, scores: Any, *, sample_weight: Any = None, max_fpr: float | None = None, n_threads: int | None = None
 ) -> float:
-    """Area under the ROC curve: P(score of a positive > score of a negative) + 1/2 P(equal).
+    """Return the area under the ROC curve: P(score of a positive > score of a negative) + 1/2 P(equal).
 
-    Without weights it is counted in whole numbers and divided once, so it is the double nearest to the exact value,
-    for any number of rows and threads. With weights, rows are added in the order (score, label, weight) with the
-    errors of the additions kept: the same bits for any order of the rows and number of threads.
+    Without weights, pairs are counted in integers and divided once: the result is the double nearest to the exact
+    value, for any number of rows and threads. With weights, rows are added in the order (score, label, weight) with
+    compensated sums: the bits are the same for any order of the rows and number of threads.
 
     Parameters
     ----------
     labels : array (n,), bool, integers or floats
         1 for a positive row, 0 for a negative one.
     scores : array (n,), float32 or float64
-        Higher is more likely positive; compared in their own precision. Other numbers are converted. Infinities are
-        scores like others, -0.0 equals 0.0.
+        Higher is more likely positive. Scores are compared in their own precision; other numbers are converted.
+        Infinities are scores like others, -0.0 equals 0.0.
     sample_weight : array (n,), optional
         Finite, at least 0, not all 0.
     max_fpr : float in (0, 1], optional
         Only the area up to this false positive rate, standardised so that chance is 1/2 and a perfect order 1
         (McClish 1989).
     n_threads : int, optional
-        Threads; all that the process may use by default.
+        Threads; by default all that the process may use.
 
     Returns
     -------
     float
-        In [0, 1]; NaN if only one class has rows (or weight), or there are no rows. No warning is given.
+        In [0, 1]; NaN, without a warning, if there are no rows or only one class has rows (or weight).
 
     Raises
     ------
     InputError, InputTypeError
-        Labels other than 0 and 1, NaN scores, lengths that differ, weights that are negative, infinite, NaN or all 0.
+        For labels other than 0 and 1, NaN scores, different lengths, and weights that are negative, infinite, NaN or
+        all 0.
 
     Notes
     -----
-    Bamber 1975; Hanley & McNeil 1982. Tied rows are one threshold, so a tied pair counts half. Needs memory for one
-    more copy of the scores; with weights, for three to five.
+    Bamber 1975; Hanley & McNeil 1982. Tied rows are one threshold, so a tied pair counts half. The call needs
+    memory for one more copy of the scores; with weights, for three to five.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def auc(
 
 
 class AucTest(NamedTuple):
-    """What `auc_test` found; p_value is two-sided."""
+    """Result of `auc_test`; p_value is two-sided."""
 
     auc_a: float
     auc_b: float
@@ -134,17 +135,17 @@ class AucTest(NamedTuple):
 def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
     """Test whether two models have the same AUC on the same rows (DeLong, DeLong & Clarke-Pearson 1988).
 
-    Each row's placement (the share of the other class that it is ordered right against, ties counting half) is
-    compared between the models; ``var = var(differences of positives) / P + var(differences of negatives) / N``,
-    with the variances divided by P - 1 and N - 1. Rows are taken to be independent of each other: rows of one user
-    are not, and then the error is too small.
+    The test compares each row's placement between the models: the share of the other class that the row is ordered
+    correctly against, ties counting half. ``var = var(differences of positives) / P + var(differences of negatives)
+    / N``, with the variances divided by P - 1 and N - 1. Rows are assumed to be independent. Rows of one user are not,
+    and then the error is too small.
 
     Parameters
     ----------
     labels : array (n,), bool, integers or floats
         1 for a positive row, 0 for a negative one.
     scores_a, scores_b : array (n,), float32 or float64
-        Scores of two models for the same rows; each is compared with itself only, so scales may differ.
+        Scores of two models for the same rows. Scores of different models are never compared, so scales may differ.
 
     Returns
     -------
@@ -152,12 +153,12 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
         ``auc_a``, ``auc_b``, ``difference`` (a - b), its ``std_error``, ``z`` and the two-sided ``p_value`` of the
         normal distribution. If the error is exactly 0 (all differences equal, as for two models with the same
         order), equal AUCs give z = 0 and p = 1, others z = +-inf and p = 0. Error, z and p are NaN if a class has
-        fewer than two rows, everything if it has none.
+        fewer than two rows; all values are NaN if it has none.
 
     Raises
     ------
     InputError, InputTypeError
-        Labels other than 0 and 1, NaN scores, lengths that differ.
+        For labels other than 0 and 1, NaN scores, and different lengths.
 
     Examples
     --------
@@ -191,7 +192,7 @@ def auc_test(labels: Any, scores_a: Any, scores_b: Any) -> AucTest:
 
 
 def _twice_placements(positive: Array, scores: Array) -> Array:
-    """Rows of the other class ordered right against each row, those tied with it counting half, all twice; int64."""
+    """Return twice the rows of the other class that each row is ordered correctly against, ties half; int64."""
     order = np.argsort(scores)
     ranked = scores[order]
     starts = np.flatnonzero(np.concatenate([np.ones(min(len(ranked), 1), bool), ranked[1:] != ranked[:-1]]))
@@ -207,7 +208,7 @@ def _twice_placements(positive: Array, scores: Array) -> Array:
 
 
 def _variance(values: Array, unit: int) -> float:
-    """Sample variance of whole numbers in a unit; exactly 0 if all are equal."""
+    """Return the sample variance of integers in a unit; exactly 0 if all are equal."""
     if values.min() == values.max():
         return 0.0
     return float(np.var(values / unit, ddof=1))

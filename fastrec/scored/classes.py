@@ -34,22 +34,22 @@ __all__ = ["ClassCounts", "count_classes"]
 Array = np.ndarray[Any, Any]
 Floats = NDArray[np.float64]
 MAX_CELLS = 1 << 28  # of a matrix of classes: 2 GB
-SMALL_TABLE = 1 << 16  # cells that are cheaper to clear than anything is to sort
+SMALL_TABLE = 1 << 16  # cells: clearing so few is cheaper than any sort
 AVERAGES = ("macro", "micro", "weighted", "none")
 
 
 class ClassCounts:
-    """Rows counted by true and predicted class; what `count_classes` returns.
+    """Rows counted by true and predicted class, as returned by `count_classes`.
 
     Attributes
     ----------
     classes : array (C,), sorted
         The classes that occur in labels or predictions.
     tp, fp, fn, support : int64 (C,), float64 sums of weights with `sample_weight`
-        Of each class the rows that are of it and predicted as it, predicted as it and not of it, of it and not
-        predicted as it, of it (tp + fn).
+        Rows per class: of the class and predicted as it (tp), predicted as it but of another (fp), of it but predicted
+        as another (fn), of it (support = tp + fn).
     pairs : (true, predicted, count)
-        The pairs of classes that occur, as positions in `classes`, and how many rows each has.
+        The pairs of classes that occur, as positions in `classes`, and their numbers of rows.
 
     Methods average over classes by
 
@@ -58,8 +58,8 @@ class ClassCounts:
     - `weighted`: the mean weighted by support;
     - `none`: no mean, float64 (C,).
 
-    A class whose denominator is 0 has the value `zero_division` (0, 1 or nan), nan leaves it out of the means; so has
-    a mean over nothing.
+    A class with a denominator of 0 has the value `zero_division` (0, 1 or nan); nan leaves it out of the means. A mean
+    over no classes has this value, too.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class ClassCounts:
 
     def __init__(self, classes: Array, true: Array, predicted: Array, count: Array) -> None:
         def total(of: Array, where: Array) -> Array:
-            # by float64, which is exact for counts below 2^53
+            # bincount adds in float64, which is exact for counts below 2^53
             return np.bincount(of[where], count[where], len(classes)).astype(count.dtype, copy=False)
 
         right = true == predicted
@@ -88,17 +88,17 @@ class ClassCounts:
 
     @once
     def matrix(self) -> Array:
-        """Rows of each true class (first axis) predicted as each class (second axis), (C, C).
+        """Return the rows of each true class (first axis) predicted as each class (second axis), (C, C).
 
         Raises
         ------
-        InputError : it would have more than 2^28 cells; `pairs` holds the same counts without the zeros.
+        InputError : if it has more than 2^28 cells; `pairs` holds the same counts without the zeros.
         """
         n = len(self.classes)
         if n * n > MAX_CELLS:
             raise InputError(
-                f"a matrix of {n:,} x {n:,} classes would take {n * n * 8 / 1e9:,.1f} GB: see `pairs` for the counts "
-                "that are not 0"
+                f"a matrix of {n:,} x {n:,} classes would take {n * n * 8 / 1e9:,.1f} GB: use `pairs`, which holds the "
+                "counts that are not 0"
             )
         true, predicted, count = self.pairs
         matrix = np.zeros((n, n), count.dtype)
@@ -106,25 +106,25 @@ class ClassCounts:
         return matrix
 
     def precision(self, average: str = "macro", zero_division: float = 0.0) -> Any:
-        """Share of the rows predicted as a class that are of it: tp / (tp + fp)."""
+        """Return the share of the rows predicted as a class that are of it: tp / (tp + fp)."""
         _check_average(average)
         if average == "micro":
             return ratio_of_sums(self.tp, self.tp + self.fp, zero_division)
         return self._mean(ratio_of(self.tp, self.tp + self.fp, zero_division), average, zero_division)
 
     def recall(self, average: str = "macro", zero_division: float = 0.0) -> Any:
-        """Share of the rows of a class that are predicted as it: tp / (tp + fn)."""
+        """Return the share of the rows of a class that are predicted as it: tp / (tp + fn)."""
         _check_average(average)
         if average == "micro":
             return ratio_of_sums(self.tp, self.support, zero_division)
         return self._mean(ratio_of(self.tp, self.support, zero_division), average, zero_division)
 
     def f_beta(self, beta: float = 1.0, average: str = "macro", of: str = "classes", zero_division: float = 0.0) -> Any:
-        """Weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7), beta from 0 to 1000.
+        """Return the weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7), beta from 0 to 1000.
 
         `of="classes"`: the mean of the classes' own values, (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp).
-        `of="means"`: (1 + beta^2) P R / (beta^2 P + R) of the averages P of precision and R of recall, 0 where both
-        are 0. Strings call either macro F1; the second is never the smaller one (Opitz & Burst 2019).
+        `of="means"`: (1 + beta^2) P R / (beta^2 P + R) of the averages P of precision and R of recall, 0 if both
+        are 0. Publications call either one macro F1; the second is never smaller (Opitz & Burst 2019).
         """
         _check_average(average)
         if of == "means":
@@ -137,11 +137,11 @@ class ClassCounts:
         return self._mean(f_of_counts(self.tp, self.fp, self.fn, beta, zero_division), average, zero_division)
 
     def accuracy(self, zero_division: float = 0.0) -> float:
-        """Share of the rows whose class is predicted."""
+        """Return the share of the rows with a correct prediction."""
         return ratio_of_sums(self.tp, self.support, zero_division)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One dict per class: class, precision, recall, f1, support, tp, fp, fn; plain Python values."""
+        """Return one dict per class: class, precision, recall, f1, support, tp, fp, fn; plain Python values."""
         columns = {
             "class": self.classes,
             "precision": self.precision("none"),
@@ -170,7 +170,7 @@ class ClassCounts:
         return ratio_of_sums(weights * np.nan_to_num(values), weights, zero_division)
 
     def __repr__(self) -> str:
-        """An aligned table of the classes and their means."""
+        """Return an aligned table of the classes and their means."""
         shown = slice(SHOWN)
         measures = (self.precision, self.recall, functools.partial(self.f_beta, 1.0))
         columns = [self.classes, *(of("none") for of in measures), self.support]
@@ -190,23 +190,23 @@ def count_classes(labels: Any, predictions: Any, *, sample_weight: Any = None) -
 
     Parameters
     ----------
-    labels : array (n,) of integers, bools or texts
+    labels : array (n,) of integers, bools or strings
         The true class of each row.
     predictions : array (n,) of the same kind
         The predicted class.
     sample_weight : array (n,) of numbers, optional
-        Rows are weighed instead of counted; 0, or from 1e-100 to 1e100.
+        Rows are weighted instead of counted; each weight is 0, or from 1e-100 to 1e100.
 
     Returns
     -------
     ClassCounts
-        `classes`, `tp`, `fp`, `fn`, `support`, `matrix`, and `precision()`, `recall()`, `f_beta()`, `accuracy()`. A row
-        of weight 0 makes its classes occur.
+        `classes`, `tp`, `fp`, `fn`, `support`, `matrix`, and `precision()`, `recall()`, `f_beta()`, `accuracy()`.
+        `classes` includes the classes of rows of weight 0.
 
     Raises
     ------
     InputTypeError
-        If classes are neither integers nor texts, or texts in one argument and integers in the other.
+        If classes are neither integers nor strings, or strings in one argument and integers in the other.
     InputError
         If lengths differ, or a weight is negative or not finite.
 
@@ -236,7 +236,7 @@ def _check_average(average: Any) -> None:
 
 
 def _as_classes(values: Any, name: str) -> Array:
-    """Classes as a 1-D array of integers, bools or (object) texts."""
+    """Return classes as a 1-D array of integers, bools or (object) strings."""
     array = _one_kind(values, name) if isinstance(values, (list, tuple)) else as_array(values, name)
     if array.ndim != 1:
         raise InputError(f"{name} must be 1-D, found shape {array.shape}")
@@ -244,15 +244,15 @@ def _as_classes(values: Any, name: str) -> Array:
         array = _one_kind(array.tolist(), name)
     if array.dtype.kind == "T":
         return array.astype(object)
-    if not len(array) and array.dtype.kind == "f":  # what NumPy makes of nothing
+    if not len(array) and array.dtype.kind == "f":  # NumPy's type of empty lists
         return np.zeros(0, np.int64)
     if array.dtype.kind not in "iubUO":
-        raise InputTypeError(f"{name} must be integers or texts, found dtype {array.dtype}")
+        raise InputTypeError(f"{name} must be integers or strings, found dtype {array.dtype}")
     return array
 
 
 def _one_kind(values: Iterable[Any], name: str) -> Array:
-    """An array of Python values that are all integers, all bools or all texts; NumPy would make texts of a mixture."""
+    """Return an array of all integers, all bools or all strings; NumPy would turn a mixture into strings."""
     values = list(values)
     kinds = set(map(type, values))
     if all(issubclass(kind, str) for kind in kinds):
@@ -269,7 +269,7 @@ def _one_kind(values: Iterable[Any], name: str) -> Array:
     if all(issubclass(kind, (list, tuple, np.ndarray)) for kind in kinds):
         raise InputError(f"{name} must be 1-D, found rows of several values")
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InputTypeError(f"{name} must be all integers or all texts, found {names}")
+    raise InputTypeError(f"{name} must be all integers or all strings, found {names}")
 
 
 def _unsigned(values: list[Any], name: str) -> Array:
@@ -280,22 +280,22 @@ def _unsigned(values: list[Any], name: str) -> Array:
 
 
 def _encode(labels: Array, predictions: Array) -> tuple[Array, NDArray[np.int64]]:
-    """The sorted classes of both, and the position of each row's class in them, labels first."""
+    """Return the sorted classes of both, and the position of each row's class in them, labels first."""
     if not len(labels):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     are_strings = [array.dtype.kind in "UO" for array in (labels, predictions)]
     if are_strings[0] != are_strings[1]:
-        found = " and ".join("texts" if is_string else "integers" for is_string in are_strings)
+        found = " and ".join("strings" if is_string else "integers" for is_string in are_strings)
         raise InputTypeError(f"labels and predictions must be of one kind, found {found}")
     if are_strings[0]:
-        return _encode_texts(labels.tolist() + predictions.tolist())
+        return _encode_strings(labels.tolist() + predictions.tolist())
     if labels.dtype == predictions.dtype == np.bool_:
         classes, codes = _encode_integers(labels.view(np.uint8), predictions.view(np.uint8))
         return classes.astype(np.bool_), codes
     return _encode_integers(labels, predictions)
 
 
-def _encode_texts(values: list[str]) -> tuple[Array, NDArray[np.int64]]:
+def _encode_strings(values: list[str]) -> tuple[Array, NDArray[np.int64]]:
     classes = sorted(set(values))
     position = {name: at for at, name in enumerate(classes)}
     return np.array(classes, np.str_), np.fromiter(map(position.__getitem__, values), np.int64, len(values))
@@ -324,7 +324,7 @@ def _encode_integers(labels: Array, predictions: Array) -> tuple[Array, NDArray[
 def _count_pairs(
     true: NDArray[np.int64], predicted: NDArray[np.int64], weights: Floats | None, n_classes: int
 ) -> tuple[Array, Array, Array]:
-    """The pairs of classes that occur, sorted, and the rows or the weight of each."""
+    """Return the sorted pairs of classes that occur, and the rows or the weight of each."""
     pairs = true * n_classes + predicted
     if n_classes * n_classes <= len(pairs) + SMALL_TABLE:
         counts = np.bincount(pairs, weights)

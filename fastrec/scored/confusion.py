@@ -1,4 +1,4 @@
-"""The confusion matrix at thresholds of the score."""
+"""Confusion matrices at thresholds of the score."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ Floats = NDArray[np.float64]
 Array = np.ndarray[Any, Any]
 MAX_BETA = 1000.0
 MAX_THRESHOLDS = 1 << 24
-STEPS_PER_ROW = 32  # to compare it with thresholds
+STEPS_PER_ROW = 32  # to compare a row with thresholds
 ROWS_PER_BLOCK = 1 << 16
 MAX_BLOCKS = 64
 MAX_BLOCK_CELLS = 1 << 22  # blocks times thresholds
-SHOWN = 20  # rows of a table that is shown
+SHOWN = 20  # rows of a table in `repr`
 
 
 class Confusion:
-    """Rows counted by label and by whether their score reaches a threshold; what `confusion_matrix` returns.
+    """Rows counted by label and by whether their score reaches a threshold, as returned by `confusion_matrix`.
 
     Attributes
     ----------
-    thresholds : float64 (T,), as they were given.
-    tp, fp, fn, tn : int64 (T,), or (n_users, T) where users were given; float64 sums of weights with `sample_weight`.
+    thresholds : float64 (T,), in the order passed.
+    tp, fp, fn, tn : int64 (T,), or (n_users, T) with `indptr`; float64 sums of weights with `sample_weight`.
         `tp` are the rows with label 1 and score >= threshold, `fp` those with label 0, `fn` and `tn` the rows below
         the threshold with labels 1 and 0.
 
-    Every method returns a float64 array of the shape of `tp`; where its denominator is 0 the value is
-    `zero_division`: 0, 1 or nan.
+    Every method returns a float64 array of the shape of `tp`. Its value for a denominator of 0 is `zero_division`: 0, 1
+    or nan.
 
     Examples
     --------
@@ -80,40 +80,40 @@ class Confusion:
         self.tn = tn
 
     def precision(self, zero_division: float = 0.0) -> Floats:
-        """Share of the rows at or above the threshold that are positive: tp / (tp + fp)."""
+        """Return the share of the rows at or above the threshold that are positive: tp / (tp + fp)."""
         return ratio_of(self.tp, self.tp + self.fp, zero_division)
 
     def recall(self, zero_division: float = 0.0) -> Floats:
-        """Share of the positives that are at or above the threshold: tp / (tp + fn)."""
+        """Return the share of the positives that are at or above the threshold: tp / (tp + fn)."""
         return ratio_of(self.tp, self.tp + self.fn, zero_division)
 
     def specificity(self, zero_division: float = 0.0) -> Floats:
-        """Share of the negatives that are below the threshold: tn / (tn + fp)."""
+        """Return the share of the negatives that are below the threshold: tn / (tn + fp)."""
         return ratio_of(self.tn, self.tn + self.fp, zero_division)
 
     def fpr(self, zero_division: float = 0.0) -> Floats:
-        """False positive rate, the share of the negatives at or above the threshold: fp / (fp + tn)."""
+        """Return the false positive rate, the share of the negatives at or above the threshold: fp / (fp + tn)."""
         return ratio_of(self.fp, self.fp + self.tn, zero_division)
 
     def accuracy(self, zero_division: float = 0.0) -> Floats:
-        """Share of the rows that are on the right side of the threshold: (tp + tn) / (tp + fp + fn + tn)."""
+        """Return the share of the rows on the correct side of the threshold: (tp + tn) / (tp + fp + fn + tn)."""
         right = self.tp + self.tn
         return ratio_of(right, right + self.fp + self.fn, zero_division)
 
     def f_beta(self, beta: float = 1.0, zero_division: float = 0.0) -> Floats:
-        """Weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7).
+        """Return the weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7).
 
         (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp), with beta from 0 to 1000.
         """
         return f_of_counts(self.tp, self.fp, self.fn, beta, zero_division)
 
     def mcc(self, zero_division: float = 0.0) -> Floats:
-        """Correlation of label and prediction (Matthews 1975).
+        """Return the correlation of label and prediction (Matthews 1975).
 
         (tp tn - fp fn) / sqrt((tp + fp) (tp + fn) (tn + fp) (tn + fn)).
         """
         tp, fp, fn, tn = (counts.astype(np.float64) for counts in (self.tp, self.fp, self.fn, self.tn))
-        # two roots, as the product of four sums could leave the doubles; paired so that 1 and -1 are exact
+        # two roots, because the product of four sums may overflow; paired so that 1 and -1 are exact
         right = np.sqrt((tp + fp) * (tp + fn)) * np.sqrt((tn + fp) * (tn + fn))
         wrong = np.sqrt((tp + fp) * (tn + fp)) * np.sqrt((tp + fn) * (tn + fn))
         scale = np.where(tp * tn >= fp * fn, right, wrong)
@@ -121,7 +121,7 @@ class Confusion:
         return value
 
     def __repr__(self) -> str:
-        """An aligned table of the thresholds; one line where there is a table for each user."""
+        """Return an aligned table of the thresholds; one line if there is a table per user."""
         if self.tp.ndim == 2:
             return f"Confusion({len(self.tp):,} users, {len(self.thresholds):,} thresholds)"
         columns = (self.thresholds, self.tp, self.fp, self.fn, self.tn, self.precision(), self.recall())
@@ -144,8 +144,8 @@ def confusion_matrix(
 ) -> Confusion:
     """Count rows by label and by whether `score >= threshold`, at all thresholds in one pass over the rows.
 
-    Scores are compared as they are: the float32 nearest to 0.1 is a little more than the double 0.1 and reaches it, the
-    float32 nearest to 0.7 is a little less than the double 0.7 and does not (it reaches `np.float32(0.7)`).
+    Scores are compared without rounding. The float32 nearest to 0.1 is slightly above the double 0.1 and reaches it.
+    The float32 nearest to 0.7 is slightly below the double 0.7 and does not reach it, but reaches `np.float32(0.7)`.
 
     Parameters
     ----------
@@ -154,11 +154,11 @@ def confusion_matrix(
     scores : array (n,), float32 or float64
         Other numbers are converted, integers up to 2^53. Infinities are scores, -0.0 equals 0.0.
     thresholds : array (T,) of numbers, or one number
-        In any order; infinities are allowed, -inf is reached by every score.
+        In any order; infinities are allowed, and every score reaches -inf.
     indptr : integer array (n_users + 1,), optional
-        Rows of user u are `indptr[u]:indptr[u + 1]`; the counts are then of each user, (n_users, T).
+        Rows of user u are `indptr[u]:indptr[u + 1]`; counts are then per user, (n_users, T).
     sample_weight : array (n,) of numbers, optional
-        Rows are weighed instead of counted; 0, or from 1e-100 to 1e100.
+        Rows are weighted instead of counted; each weight is 0, or from 1e-100 to 1e100.
     n_threads : int, optional
         The result has the same bits for any number of threads.
 
@@ -174,7 +174,7 @@ def confusion_matrix(
         If a label is not 0 or 1, a score or threshold is NaN, there is no threshold, a weight is negative or not
         finite, or lengths differ.
     InputTypeError
-        If any of them is not made of numbers.
+        If any of them does not hold numbers.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def confusion_matrix(
     order = np.argsort(limits, kind="stable")
     rows = _blocks(len(values), len(limits)) if users is None else users
     counts = _run_kernel(positive, values, weights, rows, _as_scores(limits[order], values.dtype), order, n_threads)
-    if users is None:  # blocks in their order, so that sums of weights have one value
+    if users is None:  # add blocks in their order, so that sums of weights are reproducible
         counts = [of_blocks.sum(axis=0) for of_blocks in counts]
     return Confusion(limits, *counts)
 
@@ -227,7 +227,7 @@ def check_beta(beta: Any) -> float:
 
 
 def _as_scores(limits: Floats, dtype: np.dtype[Any]) -> Array:
-    """Thresholds in the type of the scores: the smallest such number that is not below each, reached by the same."""
+    """Round thresholds up to the type of the scores, so that the same scores reach them."""
     if dtype == np.float64:
         return limits
     with np.errstate(over="ignore", under="ignore"):
@@ -236,7 +236,7 @@ def _as_scores(limits: Floats, dtype: np.dtype[Any]) -> Array:
 
 
 def _blocks(n_rows: int, n_thresholds: int) -> NDArray[np.int64]:
-    """Where blocks of rows start and end: never by the number of threads, on which a sum must not depend."""
+    """Return the ends of blocks of rows, which do not depend on the number of threads, as sums must not."""
     n_blocks = max(1, min(n_rows // ROWS_PER_BLOCK, MAX_BLOCKS, MAX_BLOCK_CELLS // n_thresholds))
     return np.arange(n_blocks + 1, dtype=np.int64) * n_rows // n_blocks
 
@@ -250,7 +250,7 @@ def _run_kernel(
     order: Array,
     n_threads: int | None,
 ) -> list[Array]:
-    """tp, fp, fn and tn of each user, (n_users, T), ranges of users in threads."""
+    """Return tp, fp, fn and tn of each user, (n_users, T); threads take ranges of users."""
     threads = resolve_threads(n_threads)
     shape = len(indptr) - 1, len(thresholds)
     counts = [np.empty(shape, np.int64 if weights is None else np.float64) for _ in range(4)]
@@ -274,14 +274,14 @@ def _kernel(scores: str, *, weighted: bool) -> Entry:
 
 
 def ratio_of(numerator: Array, denominator: Array, zero_division: Any) -> Floats:
-    """Return the ratios; zero_division where nothing is divided by."""
+    """Return the ratios; `zero_division` for denominators of 0."""
     value = np.full(denominator.shape, _check_zero_division(zero_division))
     np.divide(numerator, denominator, out=value, where=denominator != 0)
     return value
 
 
 def ratio_of_sums(numerator: Array, denominator: Array, zero_division: Any) -> float:
-    """Return the ratio of the sums of all classes."""
+    """Return the ratio of the sums over all classes."""
     return float(ratio_of(numerator.sum(keepdims=True), denominator.sum(keepdims=True), zero_division)[0])
 
 
@@ -295,7 +295,7 @@ def f_of_counts(tp: Array, fp: Array, fn: Array, beta: Any, zero_division: Any) 
 
 
 def table_text(lines: list[list[str]], *, left: int) -> list[str]:
-    """Lines of aligned cells, the first `left` columns to the left, numbers to the right."""
+    """Return lines of aligned cells: the first `left` columns to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
         "  ".join([*map(str.ljust, line[:left], widths), *map(str.rjust, line[left:], widths[left:])]) for line in lines
@@ -303,7 +303,7 @@ def table_text(lines: list[list[str]], *, left: int) -> list[str]:
 
 
 def shown_count(count: float) -> str:
-    """Return a count for people; weights have six digits."""
+    """Return a count for display; weights have six digits."""
     return f"{count:,}" if isinstance(count, int) else f"{count:,.6g}"
 
 

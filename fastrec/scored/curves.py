@@ -1,4 +1,4 @@
-"""ROC and precision-recall curves, break-even point, and where two curves differ."""
+"""ROC and precision-recall curves, break-even point, and comparison of two curves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["CurveComparison", "PrCurve", "RocCurve", "break_even_point", "compar
 
 
 Array = np.ndarray[Any, Any]
-EQUAL = 1e-12  # curves no further apart than this are equal: what is left is rounding
+EQUAL = 1e-12  # curves no further apart than this are equal: such gaps are rounding
 
 
 # Curves
@@ -29,7 +29,7 @@ EQUAL = 1e-12  # curves no further apart than this are equal: what is left is ro
 class RocCurve:
     """Points of a ROC curve by descending threshold; unpacks into ``fpr, tpr, thresholds``.
 
-    A point holds the rates of rows with ``score >= threshold``; the first has threshold inf and no rows.
+    A point holds the rates of rows with ``score >= threshold``. The first point has threshold inf and no rows.
     ``false_positives`` and ``true_positives`` are the numerators of the rates: rows, or weights in a common unit.
     """
 
@@ -44,7 +44,7 @@ class RocCurve:
 
     @property
     def area(self) -> float:
-        """Area by the trapezoidal rule: the AUC. Without weights in whole numbers, so the same bits as `auc`."""
+        """Area by the trapezoidal rule: the AUC. Without weights it uses integers, so it has the same bits as `auc`."""
         new_positives, new_negatives = np.diff(self.true_positives)[::-1], np.diff(self.false_positives)[::-1]
         if self.true_positives.dtype.kind == "i":
             return auc_of_pairs(pairs_of_counts(new_positives, new_negatives))
@@ -55,7 +55,7 @@ class RocCurve:
 class PrCurve:
     """Points of a precision-recall curve by ascending threshold; unpacks into ``precision, recall, thresholds``.
 
-    A point holds the values of rows with ``score >= threshold``; a last point, precision 1 and recall 0, has no
+    A point holds the values of rows with ``score >= threshold``. The last point, precision 1 and recall 0, has no
     threshold. ``true_positives`` and ``false_positives`` are rows, or weights in a common unit.
     """
 
@@ -83,13 +83,13 @@ def _count_scores(labels: Any, scores: Any, sample_weight: Any) -> Runs:
 
 
 def _share(part: Array) -> Array:
-    """Cumulated counts over the whole, which is last; NaN if that is 0."""
+    """Return cumulative counts divided by the last, the total; NaN if that is 0."""
     with np.errstate(invalid="ignore"):
         return np.asarray(part / part[-1])
 
 
 def roc_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool = False) -> RocCurve:
-    """Points of the ROC curve: false and true positive rate at every distinct score, in scikit-learn's order.
+    """Return the points of the ROC curve, with the rates at every distinct score, in scikit-learn's order.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ def roc_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool
     sample_weight : array (n,), optional
         Finite, at least 0, not all 0; rows of weight 0 give no threshold.
     thin : bool
-        Leave out points on a straight line between their neighbours. Without weights this is decided in whole numbers
-        and the area stays exactly the same; with weights only points inside level or upright pieces are left out.
+        Leave out points on a straight line between their neighbours. Without weights, integers decide and the area
+        stays exactly the same. With weights, only points inside horizontal or vertical segments are left out.
 
     Returns
     -------
@@ -133,12 +133,12 @@ def roc_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool
 
 
 def _corners(across: Array, up: Array) -> Array:
-    """Which points of a rising line do not lie straight between their neighbours; the ends always."""
+    """Return a mask of the points of a rising line that are not straight between their neighbours; it has both ends."""
     kept = np.ones(len(across), bool)
     right, rise = np.diff(across), np.diff(up)
     if across.dtype.kind == "i":
         if max(int(across[-1]), int(up[-1])) >= 1 << 31:
-            right, rise = right.astype(object), rise.astype(object)  # products pass 2^62
+            right, rise = right.astype(object), rise.astype(object)  # products exceed 2^62
         kept[1:-1] = right[1:] * rise[:-1] != right[:-1] * rise[1:]
     else:
         level = (rise[1:] == 0) & (rise[:-1] == 0)
@@ -148,20 +148,20 @@ def _corners(across: Array, up: Array) -> Array:
 
 
 def pr_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool = False) -> PrCurve:
-    """Points of the precision-recall curve at every distinct score, in scikit-learn's order.
+    """Return the points of the precision-recall curve at every distinct score, in scikit-learn's order.
 
     Parameters
     ----------
     labels, scores, sample_weight
         As for `roc_curve`.
     thin : bool
-        Of points with the same recall keep the first and the last, which keeps the area exactly the same.
+        Keep only the first and the last of the points with the same recall. The area stays exactly the same.
 
     Returns
     -------
     PrCurve
         ``precision`` and ``recall``, with a last point (1, 0) that has no threshold, ``thresholds`` (float64,
-        ascending), and ``.area``. Recall is NaN without positives, but for the last point.
+        ascending), and ``.area``. Recall is NaN without positives, except at the last point.
 
     Raises
     ------
@@ -190,15 +190,15 @@ def pr_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool 
 
 
 def break_even_point(labels: Any, scores: Any, *, sample_weight: Any = None) -> float:
-    """Precision at the threshold where recall equals it: among the P highest rows, P being the positives.
+    """Return the precision at the threshold where recall equals it: among the P highest rows, for P positives.
 
-    If rows are tied where the P highest end, hits are expected in proportion, which is the mean over all orders of
+    If the P highest rows end within ties, the tied rows count in proportion. The value is the mean over all orders of
     the tied rows: the expected R-precision.
 
     Parameters
     ----------
     labels, scores, sample_weight
-        As for `roc_curve`; with weights, rows up to the weight of all positives.
+        As for `roc_curve`; with weights, the highest rows up to the weight of all positives.
 
     Returns
     -------
@@ -228,18 +228,18 @@ def break_even_point(labels: Any, scores: Any, *, sample_weight: Any = None) -> 
 
 
 class CurveComparison(NamedTuple):
-    """Which of two curves lies above the other, and the points (x, y) where they change places."""
+    """Which of two curves is above the other, and the points (x, y) where they cross."""
 
     dominates: Literal["first", "second", "neither", "equal"]
     crossings: Array  # (n, 2)
 
 
 def compare_curves(first: RocCurve | PrCurve, second: RocCurve | PrCurve) -> CurveComparison:
-    """Whether one curve is nowhere below the other, or where they cross.
+    """Find whether one curve is nowhere below the other, or where they cross.
 
-    ROC curves are lines between their points; a curve that dominates is the better one at every false positive rate
-    and for every cost of errors (Provost & Fawcett 2001). Precision-recall curves are steps, whose area is the
-    average precision. Curves no further apart than 1e-12 count as equal.
+    ROC curves are lines between their points. A curve that dominates is better at every false positive rate and for
+    every cost of errors (Provost & Fawcett 2001). Precision-recall curves are steps with the average precision as
+    area. Curves no further apart than 1e-12 count as equal.
 
     Parameters
     ----------
@@ -251,12 +251,12 @@ def compare_curves(first: RocCurve | PrCurve, second: RocCurve | PrCurve) -> Cur
     CurveComparison
         ``dominates``: ``"first"`` if it is nowhere below and somewhere above, ``"second"`` likewise, ``"equal"``, or
         ``"neither"`` if they cross. ``crossings``: float64 (n, 2), (fpr, tpr) or (recall, precision) where the
-        other curve takes the lead, in ascending order; where both jump, the middle of what the jumps share.
+        other curve takes the lead, in ascending order; if both jump there, the middle of the overlap of the jumps.
 
     Raises
     ------
     InputTypeError
-        If the curves are not of one kind.
+        If the curves are not of the same kind.
     InputError
         If a curve has no rates, because a class has no rows.
 
@@ -279,11 +279,13 @@ def compare_curves(first: RocCurve | PrCurve, second: RocCurve | PrCurve) -> Cur
         return _compare_lines(first, second)
     if isinstance(first, PrCurve) and isinstance(second, PrCurve):
         return _compare_steps(first, second)
-    raise InputTypeError(f"the curves must be of one kind, found {type(first).__name__} and {type(second).__name__}")
+    raise InputTypeError(
+        f"the curves must be of the same kind, found {type(first).__name__} and {type(second).__name__}"
+    )
 
 
 def _compare_lines(first: RocCurve, second: RocCurve) -> CurveComparison:
-    """ROC curves never fall, so along fpr + tpr they are functions, whose value is tpr - fpr."""
+    """Compare ROC curves: they never fall, so tpr - fpr is a function of fpr + tpr."""
     along = np.unique(np.concatenate([first.fpr + first.tpr, second.fpr + second.tpr]))
     heights, other = (np.interp(along, each.fpr + each.tpr, each.tpr - each.fpr) for each in (first, second))
     gap = heights - other
@@ -299,7 +301,7 @@ def _compare_lines(first: RocCurve, second: RocCurve) -> CurveComparison:
 
 
 def _compare_steps(first: PrCurve, second: PrCurve) -> CurveComparison:
-    """Precision is a function of recall: up to each recall, that of the highest threshold which reaches it."""
+    """Compare precision-recall curves: precision at a recall is that of the highest threshold that reaches it."""
     levels = np.unique(np.concatenate([first.recall, second.recall]))[1:]
     values, other = (_steps_at(each, levels) for each in (first, second))
     gap = values - other
@@ -312,13 +314,13 @@ def _compare_steps(first: PrCurve, second: PrCurve) -> CurveComparison:
 
 
 def _steps_at(curve: PrCurve, levels: Array) -> Array:
-    """Precision of the highest threshold whose recall is at least each level."""
+    """Return the precision at the highest threshold with a recall of at least each level."""
     recall, precision = curve.recall[::-1], curve.precision[::-1]
     return precision[np.minimum(np.searchsorted(recall, levels - EQUAL), len(recall) - 1)]
 
 
 def _changes(gap: Array) -> list[tuple[int, int, int]]:
-    """Where a gap changes its sign: the last place with the old one, the first with the new one, the last before it."""
+    """Find sign changes of a gap: the last place of the old sign, the first of the new sign, the place before it."""
     signs = np.sign(np.where(np.abs(gap) > EQUAL, gap, 0.0))
     places = np.flatnonzero(signs)
     turns = np.flatnonzero(signs[places][1:] != signs[places][:-1])

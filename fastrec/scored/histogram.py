@@ -1,4 +1,4 @@
-"""A fixed number of bins of scores: bounds on the area under the ROC curve in little memory."""
+"""Histogram of scores with a fixed number of bins: bounds on the area under the ROC curve in little memory."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ Array = np.ndarray[Any, Any]
 
 
 class BoundedAuc(NamedTuple):
-    """The exact AUC lies within ``bound`` of ``auc``."""
+    """An approximate AUC; the exact AUC is within ``bound`` of ``auc``."""
 
     auc: float
     bound: float
 
 
 class ScoreHistogram(Shared):
-    """The order of all rows seen so far by the leading bits of their scores: mergeable, small, with a certified bound.
+    """Counts of all rows so far by the leading bits of their scores: mergeable, small, with a certified bound.
 
-    Rows are counted by class and by the first ``bits`` bits of the float32 score, in the order of the scores (sign
-    and exponent take 9 of them): scores within about 1 part in 2^(bits - 9) may share a bin, wherever they lie.
-    Pairs in different bins are ordered for certain, pairs in one bin count half.
+    Rows are counted by class and by the first ``bits`` bits of the float32 score (sign and exponent take 9 of them),
+    in the order of the scores. Scores within about 1 part in 2^(bits - 9) may share a bin, at any magnitude. The order
+    of pairs in different bins is certain; pairs in one bin count half.
 
     Parameters
     ----------
     bits : int
-        16 to 22. The counts take 2^(bits + 4) bytes, of which only bins that occur are backed by memory.
+        16 to 22. The counts take 2^(bits + 4) bytes of address space; only bins that occur take memory.
 
     Raises
     ------
     InputError, InputTypeError
-        ``bits`` is not a whole number from 16 to 22.
+        If ``bits`` is not an integer from 16 to 22.
 
     Examples
     --------
@@ -63,12 +63,12 @@ class ScoreHistogram(Shared):
         super().__init__()
         number = whole_number(bits)
         if number is None:
-            raise InputTypeError(f"bits must be a whole number, found {shown(bits)}")
+            raise InputTypeError(f"bits must be an integer, found {shown(bits)}")
         if not 16 <= number <= 22:
             raise InputError(f"bits must be from 16 to 22, found {shown(number)}")
         self.bits = number
         self._counts = np.zeros(2 << number, np.int64)
-        self._span = np.array([1 << number, 0])  # the lowest bin that holds a row, and the one after the highest
+        self._span = np.array([1 << number, 0])  # the lowest bin with a row, and the bin after the highest
 
     @in_turn
     def add(self, labels: Array, scores: Array, *, n_threads: int = 1) -> None:
@@ -77,7 +77,7 @@ class ScoreHistogram(Shared):
         Raises
         ------
         InputError
-            If a score is NaN. After that, or an interrupt, every call says that the state cannot be used any more.
+            If a score is NaN. After that, or an interrupt, the state is unusable and every call raises an error.
         """
         n = len(labels)
         cuts = [n * at // n_threads for at in range(n_threads + 1)]
@@ -93,7 +93,7 @@ class ScoreHistogram(Shared):
                 self._join(counts[2 * span[0] : 2 * span[1]], span)
 
     def _count(self, labels: Array, scores: Array, counts: Array, span: Array) -> int:
-        """Count rows; where a NaN stands, or -1. Rounding to float32 keeps the order of float64 scores."""
+        """Count rows; return the position of a NaN, or -1. Rounding to float32 keeps the order of float64 scores."""
         form = FORMS[4]
         count = kernel_for("count_classes_by_bin", "plain", len(labels))
         keys = key_buffer(form)
@@ -116,7 +116,7 @@ class ScoreHistogram(Shared):
         return self._counts[2 * self._span[0] : 2 * self._span[1]]
 
     def merge(self, other: ScoreHistogram) -> None:
-        """Add what another histogram of as many bits has seen."""
+        """Add the counts of another histogram with the same bits."""
         if self.bits != other.bits:
             raise InputError(f"histograms must have the same bits to be merged, found {self.bits} and {other.bits}")
         with self._with(other), self._changing():
@@ -124,7 +124,7 @@ class ScoreHistogram(Shared):
 
     @in_turn
     def pack(self) -> dict[str, Array]:
-        """The bins that occur, int64 and ascending, and the rows of both classes in each."""
+        """Return the bins that occur, int64 and ascending, and the rows of both classes in each."""
         counts = self._occupied().reshape(-1, 2)
         occurring = np.flatnonzero(counts.any(axis=1))
         negatives, positives = counts[occurring].T
@@ -132,7 +132,7 @@ class ScoreHistogram(Shared):
 
     @in_turn
     def add_bins(self, bins: Array, negatives: Array, positives: Array) -> None:
-        """Add the rows of both classes in some bins, each bin once: what `pack` of a histogram of as many bits gave."""
+        """Add the rows of both classes in distinct bins, as returned by `pack` of a histogram with the same bits."""
         if not len(bins):
             return
         with self._changing():
@@ -141,19 +141,19 @@ class ScoreHistogram(Shared):
             self._span = np.array([min(self._span[0], bins.min()), max(self._span[1], bins.max() + 1)])
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the bins that occur."""
+        """Return the state to pickle: the bins that occur."""
         with self._turn.held():
             return {"bits": self.bits, "span": self._span.copy(), "counts": self._occupied().copy(), "torn": self._torn}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Put the bins back in their places."""
+        """Restore the bins."""
         self.__init__(state["bits"])  # type: ignore[misc]
         self._join(state["counts"], state["span"])
         self._torn = state["torn"]
 
     @in_turn
     def estimate(self) -> BoundedAuc:
-        """AUC with pairs inside a bin counting half, and how far the exact AUC can be from it; NaN for one class."""
+        """Return the AUC with pairs inside a bin counting half, and a bound on its error; NaN for one class."""
         counts = self._occupied().reshape(-1, 2)
         counts = counts[counts.any(axis=1)]
         negatives, positives = np.ascontiguousarray(counts.T)
@@ -161,21 +161,21 @@ class ScoreHistogram(Shared):
         if not n_pairs:
             return BoundedAuc(math.nan, math.nan)
         twice, tied = pairs_won(positives, negatives)
-        # both this and the exact AUC were rounded once
+        # both this value and the exact AUC are rounded once
         return BoundedAuc(twice / (2 * n_pairs), tied / (2 * n_pairs) + ROUNDING if tied else 0.0)
 
     def auc(self) -> float:
-        """AUC with pairs inside a bin counting half."""
+        """Return the AUC with pairs inside a bin counting half."""
         return self.estimate().auc
 
     @property
     def error_bound(self) -> float:
-        """The exact AUC is within this of `auc()`: half the share of pairs that are inside a bin."""
+        """Bound on the distance of the exact AUC from `auc()`: half the share of pairs inside a bin."""
         return self.estimate().bound
 
 
 def bounded_auc(labels: Any, scores: Any, *, bits: int = 22, n_threads: int | None = None) -> BoundedAuc:
-    """AUC from a histogram of the scores, several times faster than `auc`, with a bound on its error.
+    """Compute the AUC from a histogram of the scores, several times faster than `auc`, with a bound on its error.
 
     Parameters
     ----------
@@ -184,15 +184,15 @@ def bounded_auc(labels: Any, scores: Any, *, bits: int = 22, n_threads: int | No
     scores : array (n,), float32 or float64
         Of any range; bins are relative, see `ScoreHistogram`.
     bits : int
-        16 to 22: the bound halves with each. On scores spread evenly over [0, 1], with labels that do not depend on
-        them, it is about 2^(8 - bits) / 6: 2e-5 for 22 bits.
+        16 to 22; each bit halves the bound. For scores spread evenly over [0, 1] and independent labels, it is about
+        2^(9 - bits) / 6: 2e-5 for 22 bits.
     n_threads : int, optional
-        Threads; all that the process may use by default.
+        Threads; by default all that the process may use.
 
     Returns
     -------
     BoundedAuc
-        ``auc`` and ``bound``: the exact AUC is within ``bound`` of ``auc``, whatever the data. Both NaN for one class.
+        ``auc`` and ``bound``: the exact AUC is within ``bound`` of ``auc`` for any data. Both are NaN for one class.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The order of all rows as a state that merges, and what follows from it: areas, distances, calibration."""
+"""Mergeable counts of rows by score, and the metrics that follow: areas, distances, calibration."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ __all__ = ["ScoreCounts", "quantile_bins"]
 
 
 Array = np.ndarray[Any, Any]
-SUM_ROUNDING = 2.0**-51  # for each row at most, relative: two sums of weights and their quotient
-DIGIT_BITS = 31  # of weights that are added up as whole numbers
+SUM_ROUNDING = 2.0**-51  # relative bound per row: two sums of weights and their quotient
+DIGIT_BITS = 31  # of weights that are added as integers
 
 
 class ScoreCounts:
-    """The order of all rows seen so far: exact, mergeable, the same bits for any split of rows and order of merging.
+    """Counts of all rows so far by score: exact, mergeable, the same bits for any split of rows and order of merging.
 
-    Without weights it holds the distinct scores with whole numbers of positives and negatives, so it stays as small
-    as the scores are few. With weights it holds the rows: sums of floats depend on their order, and only all rows
-    together can be put in the one order (score, label, weight) in which they are added.
+    Without weights it holds the distinct scores with integer counts of positives and negatives, so few distinct scores
+    need little memory. With weights it holds the rows. Sums of floats depend on their order, and the order (score,
+    label, weight) needs all rows together.
 
     Parameters
     ----------
     weighted : bool
-        Whether rows come with weights. Rows of weight 0 count for nothing.
+        Whether rows have weights. Rows of weight 0 count for nothing.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from fastrec.scored.curves import ScoreCounts
+    >>> from fastrec.scored.score_counts import ScoreCounts
     >>> one, other = ScoreCounts(), ScoreCounts()
     >>> one.add(np.array([0, 1], np.int8), np.array([0.2, 0.7]))
     >>> other.add(np.array([1, 0], np.int8), np.array([0.7, 0.9], np.float32))
@@ -87,7 +87,7 @@ class ScoreCounts:
         self._rows.append(ScoredRows(labels[kept].view(np.int8), scores[kept], weights[kept]))
 
     def merge(self, other: ScoreCounts) -> None:
-        """Add what another state has seen."""
+        """Add the rows of another state."""
         assert self.weighted == other.weighted
         self._joined = None
         self._rows += other._rows
@@ -95,7 +95,7 @@ class ScoreCounts:
             self._push(runs)
 
     def pack(self) -> dict[str, Array]:
-        """Everything seen, as arrays."""
+        """Return the state as arrays."""
         if not self.weighted:
             return {name: getattr(self.runs(), name) for name in ("scores", "positives", "negatives")}
         if not self._rows:
@@ -105,10 +105,10 @@ class ScoreCounts:
 
     @classmethod
     def unpack(cls, arrays: dict[str, Array], *, weighted: bool) -> ScoreCounts:
-        """The inverse of `pack`."""
+        """Restore a state from the arrays of `pack`."""
         state = cls(weighted=weighted)
         if len({len(column) for column in arrays.values()}) > 1:
-            raise InputError("sorted rows are wanted, found columns of different lengths")
+            raise InputError("expected sorted rows, found columns of different lengths")
         if arrays:
             _check_unpacked(arrays, weighted=weighted)
         if weighted and arrays:
@@ -118,14 +118,14 @@ class ScoreCounts:
         return state
 
     def _push(self, runs: Runs) -> None:
-        """Merge with neighbours of about the same size, so that n additions cost log n merges of a score."""
+        """Merge runs with neighbours of about the same size, so that n additions merge each score log n times."""
         levels = list(self._levels)
         while levels and len(levels[-1].scores) < 2 * len(runs.scores):
             runs = merged_runs(levels.pop(), runs)
-        self._levels = [*levels, runs]  # at once: nothing is lost by an interrupt
+        self._levels = [*levels, runs]  # one assignment: an interrupt loses nothing
 
     def runs(self, *, n_threads: int = 1) -> Runs:
-        """All distinct scores, ascending, with their rows or weights; weights are scaled by a power of 2."""
+        """Return all distinct scores, ascending, with their rows or weights; weights are scaled by a power of 2."""
         if self._joined is None:
             self._joined = self._joined_rows(n_threads) if self.weighted else self._joined_levels()
         return self._joined
@@ -145,7 +145,7 @@ class ScoreCounts:
         return joined_runs(weighted_runs(rows, n_threads))
 
     def auc(self, max_fpr: float | None = None) -> float:
-        """Area under the ROC curve; see `auc`."""
+        """Return the area under the ROC curve; see `auc`."""
         runs = self.runs()
         if max_fpr is not None and max_fpr < 1:
             if self.weighted:
@@ -160,12 +160,12 @@ class ScoreCounts:
         return auc_of_sums(sums)
 
     def auc_std_error(self) -> float:
-        """Standard error of the AUC of independent rows (DeLong, DeLong & Clarke-Pearson 1988).
+        """Return the standard error of the AUC of independent rows (DeLong, DeLong & Clarke-Pearson 1988).
 
-        A row's *placement* is the share of the other class that it is ordered right against, ties counting half.
-        The variance is var(placements of positives) / P + var(placements of negatives) / N, the variances divided
-        by P - 1 and N - 1. With weights w each term is P / (P - 1) * sum w^2 (placement - auc)^2 / (sum w)^2, P
-        being the rows of the class that have a weight.
+        A row's *placement* is the share of the other class that it is ordered correctly against, ties counting half.
+        The variance is var(placements of positives) / P + var(placements of negatives) / N, with the variances divided
+        by P - 1 and N - 1. With weights w each term is P / (P - 1) * sum w^2 (placement - auc)^2 / (sum w)^2, where P
+        counts the rows of the class with a weight above 0.
 
         NaN if a class has fewer than two rows.
         """
@@ -184,19 +184,19 @@ class ScoreCounts:
         return math.sqrt(float(spread * (m / (m - 1)) + other_spread * (n / (n - 1))))
 
     def average_precision(self, interpolation: Interpolation = "step") -> float:
-        """Area under the precision-recall curve; 0 without positives.
+        """Return the area under the precision-recall curve; 0 without positives.
 
         Parameters
         ----------
-        interpolation : how precision runs between two thresholds.
+        interpolation : how precision changes between two thresholds.
             ``step``: it has the value of the lower threshold (scikit-learn). ``trapezoid``: on a straight line,
-            starting at recall 0 with the precision of the first threshold (Spark; too high). ``davis_goadrich``:
+            starting at recall 0 with the precision of the first threshold (Spark; overestimates). ``davis_goadrich``:
             false positives grow in proportion to true ones (Davis & Goadrich 2006; in closed form Keilwagen 2014).
         """
         return precision_area(self.runs(), interpolation)
 
     def ks(self) -> float:
-        """Largest distance of the two classes' distribution functions (Kolmogorov, Smirnov); NaN for one class."""
+        """Return the largest distance of the classes' distributions (Kolmogorov, Smirnov); NaN for one class."""
         runs = self.runs()
         positives, negatives = cumulative(runs.positives), cumulative(runs.negatives)
         if not (positives[-1] > 0 and negatives[-1] > 0):
@@ -211,10 +211,10 @@ class ScoreCounts:
         return abs(p * n_negatives - n * n_positives) / (n_positives * n_negatives)
 
     def ece_quantile(self, bins: int) -> float:
-        """Expected calibration error in bins of about equal weight: sum over bins of ``|sum w (p - y)| / sum w``.
+        """Return the expected calibration error in bins of about equal weight: sum of ``|sum w (p - y)| / sum w``.
 
-        Rows in ascending score order are cut where their weight passes each multiple of the whole over ``bins``; a
-        block of ties goes whole to the bin in which its first row falls. NaN without rows.
+        Rows in ascending score order are cut where their weight passes each multiple of the total weight divided by
+        ``bins``. All rows of a tie go to the bin of its first row. NaN without rows.
         """
         runs = self.runs()
         if not len(runs.scores):
@@ -227,8 +227,8 @@ class ScoreCounts:
         return math.fsum(parts) / float(weights.sum())
 
     def _bins_of_rows(self, bins: int) -> Array:
-        """The bin of each distinct score, by the weights of single rows: those of `runs` are rounded."""
-        ((_, scores, weights),) = self._rows  # `runs` has joined them
+        """Return the bin of each distinct score, from the weights of single rows: weights in `runs` are rounded."""
+        ((_, scores, weights),) = self._rows  # `runs` has joined all rows
         order = np.argsort(scores, kind="stable")
         ordered = scores[order]
         assert weights is not None
@@ -236,10 +236,10 @@ class ScoreCounts:
 
 
 def quantile_bins(weights: Array, starts: Array, bins: int) -> Array:
-    """Bins of equal weight, int64 (n_blocks,): the whole part of (weight before a block) * bins / (weight of all).
+    """Return bins of equal weight, int64 (n_ties,): floor((weight before a tie) * bins / (total weight)).
 
-    `weights` are those of rows in ascending order of score, `starts` the first row of each block of tied scores. No
-    rounding decides: where a block begins near a cut, whole numbers of Python do.
+    `weights` are of rows in ascending order of score, `starts` are the first rows of ties (single rows included).
+    Rounding never decides: if a tie begins near a cut, Python's integers decide.
     """
     if weights.dtype.kind == "f":
         before = np.concatenate(([0.0], np.cumsum(weights, dtype=np.float64)))
@@ -255,7 +255,7 @@ def quantile_bins(weights: Array, starts: Array, bins: int) -> Array:
 
 
 def _exact_sums(weights: Array, ends: Array) -> list[int]:
-    """The sums of the weights before some rows, in steps that are the same for all of them."""
+    """Return the sums of the weights before each end, as integers in a common unit."""
     left = weights.astype(np.float64)
     exponent = int(np.frexp(left.max())[1])
     sums = [0] * len(ends)
@@ -269,7 +269,7 @@ def _exact_sums(weights: Array, ends: Array) -> list[int]:
 
 
 def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> None:
-    """An error for columns such as `ScoreCounts.pack` never gives: kernels trust their types, order and signs."""
+    """Reject columns that `ScoreCounts.pack` never returns: kernels trust their types, order and signs."""
     floats = ("float32", "float64")
     kinds = {"labels": ("int8",), "scores": floats, "weights": floats}
     if not weighted:
@@ -288,4 +288,4 @@ def _check_unpacked(arrays: dict[str, Array], *, weighted: bool) -> None:
         counts = np.stack((arrays["positives"], arrays["negatives"]))
         right = right and (counts >= 0).all() and counts.sum(dtype=np.float64) < MAX_COUNT
     if not right:
-        raise InputError("sorted rows are wanted, found others")
+        raise InputError("expected sorted rows with valid labels, weights and counts, found other rows")

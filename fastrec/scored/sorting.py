@@ -1,4 +1,4 @@
-"""Rows of all users in the order of their scores: radix sort into buckets, and runs of equal scores."""
+"""Sort of rows by score, over all users: radix sort into buckets, and runs of equal scores."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 STEPS_PER_ROW = 8
-SMALL_ROWS = 1 << 17  # fewer are sorted at once, on one thread: they fit the caches
-N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to write to all at once
+SMALL_ROWS = 1 << 17  # fewer are sorted in one piece, on one thread: they fit the caches
+N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to write to all at the same time
 N_WIDE_BUCKETS = 512  # of rows of 16 bytes
-BUCKETS_AT_ONCE = 8  # for each thread: the runs of this many are kept until they are added up
-KEYS_AT_ONCE = 1 << 10  # rows whose keys are made in one loop: they stay in the first cache
+BUCKETS_AT_ONCE = 8  # per thread: this many buckets keep their runs until they are added up
+KEYS_AT_ONCE = 1 << 10  # rows per loop that makes keys: they stay in the L1 cache
 BLOCK = 1 << 20  # rows turned into float32 at a time
 
 
 class Form(NamedTuple):
-    """How floats of one width are laid out, and how many leading bits name a bin: 7 or 8 after the exponent."""
+    """Layout of floats of one width, and how many leading bits name a bin: 7 or 8 after the exponent."""
 
     bits: Any
     floats: Any
@@ -63,7 +63,7 @@ FORMS = {
 
 
 class Runs(NamedTuple):
-    """Distinct scores, ascending, and what both classes hold at each: rows (int64), or weights (float64)."""
+    """Distinct scores, ascending, and the rows (int64) or weights (float64) of both classes at each."""
 
     scores: Array
     positives: Array
@@ -75,7 +75,7 @@ class Runs(NamedTuple):
 
 
 class ScoredRows(NamedTuple):
-    """Checked rows: labels 0 or 1 as int8, scores float32 or float64, weights float32 or float64 or none."""
+    """Checked rows: labels 0 or 1 as int8, scores float32 or float64, weights float32, float64 or None."""
 
     labels: Array
     scores: Array
@@ -88,12 +88,12 @@ def _entry(name: str, variant: str) -> Entry:
 
 
 def kernel_for(name: str, variant: object, n_rows: int) -> Any:
-    """The kernel, suited to so many rows."""
+    """Return the kernel, compiled or interpreted, for so many rows."""
     return _entry(name, str(variant)).suited_to(STEPS_PER_ROW * n_rows)
 
 
 def key_buffer(form: Form) -> Array:
-    """Room for the keys of some rows."""
+    """Return a buffer for the keys of some rows."""
     return np.empty(KEYS_AT_ONCE, form.bits)
 
 
@@ -111,7 +111,7 @@ class Buckets(NamedTuple):
     n_below: int  # buckets of scores below 0
 
     def in_chunks(self, work: Callable[[slice, Array], Any]) -> None:
-        """Call `work(rows, places)` for all chunks at once."""
+        """Call `work(rows, places)` for all chunks, in threads."""
         chunks = [slice(*cut) for cut in zip(self.cuts, self.cuts[1:], strict=False)]
         run_in_threads(lambda at: work(chunks[at], self.places[at]), range(len(chunks)), len(chunks))
 
@@ -137,7 +137,7 @@ def _plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BU
     before = np.cumsum(total) - total
     bucket = before // max(n // n_buckets, 1)
     middle = len(bucket) // 2
-    bucket[middle:] += n + 1  # no bucket has scores on both sides of 0
+    bucket[middle:] += n + 1  # so that no bucket has scores on both sides of 0
     starts = np.flatnonzero(np.diff(bucket, prepend=-1))
     shares = np.add.reduceat(counts, starts, axis=1)
     sizes = shares.sum(axis=0)
@@ -153,14 +153,14 @@ def _plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BU
 
 
 def refuse_found(found: list[int], cuts: list[int]) -> None:
-    """An error for the first NaN, if a chunk starting at one of `cuts` met one."""
+    """Reject the first NaN that was found in a chunk; `found` is relative to the start of the chunk, or -1."""
     for start, at in zip(cuts, found, strict=False):
         if at >= 0:
             raise InputError(f"scores must not be NaN, found NaN at row {start + at}")
 
 
 def sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, Buckets]:
-    """Rows as `key << 1 | label`, by bucket and not yet sorted within: as many bytes as the scores."""
+    """Return rows as `key << 1 | label` by bucket, unsorted within buckets; they take as many bytes as the scores."""
     form = FORMS[scores.itemsize]
     bits, classes = read_only(scores.view(form.bits)), read_only(labels.view(np.int8))
     buckets = _plan_buckets(bits, form, n_threads)
@@ -175,13 +175,13 @@ def sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, Bu
 
 
 def in_buckets(work: Callable[[slice], Any], buckets: Buckets, n_threads: int) -> list[Any]:
-    """Do the work on the slice of each bucket, side by side."""
+    """Call `work` for the slice of each bucket, in threads."""
     parts = buckets.parts()
     return run_in_threads(lambda at: work(parts[at]), range(len(parts)), n_threads)
 
 
 def _scores_of(keys: Array, form: Form) -> Array:
-    """The scores that keys (uint64, changed by this) stand for, as float64."""
+    """Return the scores of keys (uint64, changed in place) as float64."""
     sign = np.uint64(form.sign)
     below = keys < sign
     np.subtract(keys, sign, out=keys, where=~below)
@@ -194,7 +194,7 @@ def _scores_of(keys: Array, form: Form) -> Array:
 
 
 def bucket_runs(keys: Array, form: Form, *, below: bool) -> tuple[Array, Array, Array]:
-    """Scores, positives and negatives of the runs in one sorted bucket."""
+    """Return scores, positives and negatives of the runs in one sorted bucket."""
     scores = np.empty(len(keys), np.uint64)
     positives, negatives = np.empty((2, len(keys)), np.int64)
     n = kernel_for("write_runs", form.width, len(keys))(keys, scores, positives, negatives)
@@ -205,7 +205,7 @@ def bucket_runs(keys: Array, form: Form, *, below: bool) -> tuple[Array, Array, 
 
 
 def count_runs(labels: Array, scores: Array, n_threads: int) -> Runs:
-    """The runs of rows without weights."""
+    """Return the runs of rows without weights."""
     form = FORMS[scores.itemsize]
     keys, buckets = sorted_keys(labels, scores, n_threads)
     middle = buckets.edges[buckets.n_below]
@@ -219,7 +219,7 @@ def count_runs(labels: Array, scores: Array, n_threads: int) -> Runs:
 
 
 def plain_runs(scores: Array, positives: Array, negatives: Array) -> Runs:
-    """Runs of rows that each weigh 1."""
+    """Return runs of rows with weight 1."""
     return Runs(scores, positives, negatives, positives, negatives, int(positives.sum()), int(negatives.sum()))
 
 
@@ -237,7 +237,7 @@ def merged_runs(first: Runs, second: Runs) -> Runs:
 
 
 def _fits_float32(weights: Array) -> bool:
-    """Whether every weight is a float32; the first block mostly tells."""
+    """Return whether every weight is a float32; usually the first block of rows decides."""
     if weights.dtype == np.float32:
         return True
     block = 1 << 16
@@ -249,14 +249,14 @@ def _fits_float32(weights: Array) -> bool:
 
 
 def _scale_of(weights: Array) -> float:
-    """The power of 2 that brings the largest weight to about 1, so that no product overflows."""
+    """Return the power of 2 that scales the largest weight to about 1, so that no product overflows."""
     return math.ldexp(1.0, min(1023, -math.frexp(float(weights.max()))[1])) if len(weights) else 1.0
 
 
 def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
-    """The runs of rows with weights, bucket by bucket, scores ascending.
+    """Yield the runs of rows with weights, bucket by bucket, scores ascending.
 
-    Rows are put in the order (score, label, weight), so sums over them do not depend on how they came in.
+    Rows are sorted by (score, label, weight), so sums over them do not depend on the order of the input.
     """
     assert rows.weights is not None
     scale = _scale_of(rows.weights)
@@ -268,7 +268,7 @@ def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
     def runs_in(part: slice) -> Runs:
         if narrow:
             keys[part].sort()
-            signed = keys[part].view(np.float32)  # every second is a weight, with the label for its sign
+            signed = keys[part].view(np.float32)  # every second one is a weight with the label as its sign
         else:
             signed = _sort_pairs(keys[part], payload[part]).view(np.float64)
         columns = np.empty((4, part.stop - part.start))
@@ -285,7 +285,7 @@ def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
 
 
 def _scatter_narrow(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Buckets]:
-    """float32 scores with weights that are float32: a row is one number of key, label and weight."""
+    """Scatter float32 scores with float32 weights: a row is one number of key, label and weight."""
     assert rows.weights is not None
     form = FORMS[4]
     bits, labels = read_only(rows.scores.view(np.uint32)), read_only(rows.labels.view(np.int8))
@@ -302,7 +302,7 @@ def _scatter_narrow(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Buc
 
 
 def _scatter_wide(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Buckets]:
-    """All other rows: keys, and beside them weights with the label for their sign."""
+    """Scatter all other rows: keys, and separate weights with the label as their sign."""
     assert rows.weights is not None
     form = FORMS[rows.scores.itemsize]
     bits, labels = read_only(rows.scores.view(form.bits)), read_only(rows.labels.view(np.int8))
@@ -319,10 +319,10 @@ def _scatter_wide(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Bucke
 
 
 def _sort_pairs(keys: Array, payload: Array) -> Array:
-    """Sort keys in place; their payload in the same order, and ascending for equal keys.
+    """Sort keys in place, and return their payload in the same order, ascending for equal keys.
 
-    The keys of a bucket are close together, so a key less the lowest mostly leaves room for its position in one
-    number, and numbers sort several times faster than positions do. What room is left takes the start of the payload.
+    The keys of a bucket are close together, so a key minus the lowest usually leaves room for its position in one
+    number. Sorting numbers is several times faster than sorting positions. Spare bits hold the start of the payload.
     """
     if not len(keys):
         return payload
@@ -348,7 +348,7 @@ def _sort_pairs(keys: Array, payload: Array) -> Array:
 
 
 def joined_runs(parts: Iterator[Runs]) -> Runs:
-    """Neighbouring weighted runs as one, without those that weigh nothing."""
+    """Join neighbouring weighted runs, without runs of weight 0."""
     found = list(parts)
     columns = [np.concatenate(column) for column in list(zip(*found, strict=True))[:5]]
     kept = (columns[1] > 0) | (columns[2] > 0)

@@ -481,7 +481,7 @@ def test_many_classes_take_little_memory(weighted: bool) -> None:
     counts = count_classes(labels, predictions, sample_weight=np.full(n, 0.5) if weighted else None)
     assert counts.tp.sum() == (0.5 if weighted else 1)
     assert len(counts.pairs[2]) == n
-    with pytest.raises(InputError, match=r"a matrix of 30,000 x 30,000 classes would take 7\.2 GB: see `pairs`"):
+    with pytest.raises(InputError, match=r"a matrix of 30,000 x 30,000 classes would take 7\.2 GB: use `pairs`"):
         counts.matrix  # noqa: B018
 
 
@@ -599,14 +599,14 @@ def test_floats_wider_than_64_bits_are_refused(name: str) -> None:
 
 BAD_CLASSES: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
     ([1, 2], [1], {}, InputError, "labels and predictions must have the same length, found 2 and 1"),
-    ([1.0, 2.0], [1, 2], {}, InputTypeError, "labels must be all integers or all texts, found float"),
-    (np.array([1.0]), [1], {}, InputTypeError, "labels must be integers or texts, found dtype float64"),
-    ([1, 2], ["a", "b"], {}, InputTypeError, "labels and predictions must be of one kind, found integers and texts"),
-    ([1, "a"], [1, 2], {}, InputTypeError, "labels must be all integers or all texts, found int, str"),
+    ([1.0, 2.0], [1, 2], {}, InputTypeError, "labels must be all integers or all strings, found float"),
+    (np.array([1.0]), [1], {}, InputTypeError, "labels must be integers or strings, found dtype float64"),
+    ([1, 2], ["a", "b"], {}, InputTypeError, "labels and predictions must be of one kind, found integers and strings"),
+    ([1, "a"], [1, 2], {}, InputTypeError, "labels must be all integers or all strings, found int, str"),
     ([1, True], [1, 1], {}, InputTypeError, "found bool, int"),
     (np.array(["a", None], object), ["a", "b"], {}, InputTypeError, "found NoneType, str"),
-    (["a"], [b"a"], {}, InputTypeError, "predictions must be all integers or all texts, found bytes"),
-    (["a"], np.array([b"a"]), {}, InputTypeError, "predictions must be integers or texts, found dtype"),
+    (["a"], [b"a"], {}, InputTypeError, "predictions must be all integers or all strings, found bytes"),
+    (["a"], np.array([b"a"]), {}, InputTypeError, "predictions must be integers or strings, found dtype"),
     ([[1], [2]], [1, 2], {}, InputError, "labels must be 1-D"),
     (np.zeros((2, 2), int), [1, 2], {}, InputError, r"labels must be 1-D, found shape \(2, 2\)"),
     ({1, 2}, [1, 2], {}, InputError, "labels must be 1-D"),

@@ -1039,7 +1039,7 @@ def test_bad_bits(n_bits: Any, error: type[Exception]) -> None:
 
 def test_curves_of_two_kinds_do_not_compare() -> None:
     roc, pr = roc_curve([0, 1], [1, 2]), pr_curve([0, 1], [1, 2])
-    with pytest.raises(InputTypeError, match="of one kind, found RocCurve and PrCurve"):
+    with pytest.raises(InputTypeError, match="of the same kind, found RocCurve and PrCurve"):
         compare_curves(roc, pr)
     with pytest.raises(InputTypeError, match="the second curve must be a RocCurve or a PrCurve, found a list"):
         compare_curves(roc, [1, 2])  # type: ignore[arg-type]
