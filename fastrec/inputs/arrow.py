@@ -358,7 +358,7 @@ def _labels_as_strings(column: Column, where: str) -> Column:
 
 
 def _strings_of(column: Column, kind: str) -> Strings:
-    """Return the strings of a column whose chunks share one dictionary."""
+    """Return the strings of a column of chunks with one dictionary."""
     codes = _join([values_of(chunk.indices) for chunk in column.chunks if len(chunk)], np.int32)
     values = column.chunk(0).dictionary
     if codes.dtype == np.uint32 and len(values) <= MAX_CODES:

@@ -267,7 +267,7 @@ class _Shuffled:
 
     @once
     def _targets(self) -> Array:
-        """Return where each row goes, by bucket."""
+        """The target of each row, by bucket."""
         codes, places, targets = self._codes, self._starts.copy(), np.empty_like(self._codes)
         kernel = _kernel("place_rows", codes, codes.dtype)
         split = self._split

@@ -175,7 +175,7 @@ class Call:
 
     @once
     def text(self) -> str:
-        """Return the canonical string: without defaults, options in the order of the declaration."""
+        """The canonical string: without defaults, options in the order of the declaration."""
         given = [
             f"{name}={print_value(value)}" for name, value in self.options if value != self.metric.options[name].default
         ]

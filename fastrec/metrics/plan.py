@@ -223,7 +223,7 @@ class Plan:
 
     @once
     def sums_digest(self) -> str:
-        """Return a digest that is equal for plans with the same meaning of totals, in any process and version."""
+        """Digest that is equal for plans with the same meaning of totals, in any process and version."""
         lists = [[(e.condition, identity(e.row), e.fixed) for e in sums.sums] for sums in (self.direct, self.arrays)]
         named = [formula.call.text for formula in self.formulas]
         return hashlib.sha256(repr((lists, named, self._conditions, self.scales)).encode()).hexdigest()

@@ -88,7 +88,7 @@ class ClassCounts:
 
     @once
     def matrix(self) -> Array:
-        """Return the rows of each true class (first axis) predicted as each class (second axis), (C, C).
+        """Rows of each true class (first axis) predicted as each class (second axis), (C, C).
 
         Raises
         ------
