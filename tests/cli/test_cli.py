@@ -95,6 +95,7 @@ def test_hand_worked_values(folder):
     assert found == {"ndcg@10": pytest.approx((1 + SECOND) / 3), "recall@1": 1 / 3, "mrr@2": 0.5}
 
 
+@pytest.mark.thorough
 def test_policies_reach_the_evaluation(folder):
     assert means("recs.csv", "truth.csv", "-m", "mrr", "--no-recs", "skip") == {"mrr": 0.75}
     assert means("recs.csv", "truth.csv", "-m", "mrr", "--no-truth", "zero") == {"mrr": 0.375}
@@ -747,6 +748,7 @@ def test_logs_give_what_arrays_give(logs, kind):
     assert found == pytest.approx(dict(expected), abs=1e-12)
 
 
+@pytest.mark.thorough
 def test_a_log_in_a_process_of_its_own(logs):
     result = command("evaluate", "log.csv", "-m", "gauc", "--format", "csv", "--curves", "c.csv")
     assert (result.returncode, result.stderr) == (0, "")
@@ -856,6 +858,7 @@ def test_the_demo_where_a_file_is_in_the_way(folder):
     assert_fails(run("demo", "--users", "0"), "--users", folder=folder)
 
 
+@pytest.mark.thorough
 def test_warmup():
     result = run("warmup")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
@@ -910,6 +913,7 @@ def test_a_file_that_is_not_there_leaves_standard_output_open(tmp_path):
     assert found.stderr == "fastrec: error: absent.fastrec: no such file\n"
 
 
+@pytest.mark.thorough
 def test_a_process_of_its_own(folder):
     result = command(
         "evaluate",
@@ -963,7 +967,7 @@ def in_shell(*words):
     return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=300, check=False)
 
 
-@pytest.mark.thorough(except_for="mrr->&|absent")
+@pytest.mark.thorough(except_for="absent")
 @pytest.mark.skipif(not os.path.exists("/bin/sh"), reason="no shell here")
 @pytest.mark.parametrize(
     ("words", "streams", "code"),
@@ -1058,6 +1062,7 @@ program.main()
 """
 
 
+@pytest.mark.thorough
 def test_a_terminal_shows_how_far_it_is(folder):
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()

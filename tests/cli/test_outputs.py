@@ -79,6 +79,7 @@ def is_format(name):
     return text.startswith(start) and ("─" in text) == name.endswith(".txt")
 
 
+@pytest.mark.thorough(except_for="html|json")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_ending_says_the_format(ending):
     compared = ("compare", "a=a.csv", "b=b.csv", "--truth", "truth.csv")

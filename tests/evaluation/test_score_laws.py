@@ -176,6 +176,7 @@ def test_a_merged_evaluator_leaves_the_other_alone() -> None:
     assert second.result().to_dict() == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("row_weights", [False, True])
 def test_any_number_of_threads_on_few_rows(row_weights: bool) -> None:
     texts = WEIGHTED if row_weights else FEW
@@ -361,6 +362,7 @@ def test_doubles_that_are_one_float32_stay_apart(n: int) -> None:
 # Lists and rows
 
 
+@pytest.mark.thorough
 @CI
 @given(data=st.data(), kind=st.sampled_from(["plain", "integer", "graded"]))
 def test_lists_with_scores_are_rows(data: st.DataObject, kind: str) -> None:
@@ -474,6 +476,7 @@ def test_a_metric_is_the_same_alone_and_among_others() -> None:
         ), text
 
 
+@pytest.mark.thorough
 def test_keeping_values_or_groups_changes_no_mean() -> None:
     call = USERS.call(ALL)
     bare = {name: value for name, value in call.items() if name != "groups"}

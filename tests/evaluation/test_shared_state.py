@@ -87,6 +87,7 @@ def hold(monkeypatch: pytest.MonkeyPatch, kind: str, pause: Pause) -> None:
     monkeypatch.setattr(owner, name, half)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", DUPLICATES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_copy_waits_until_a_change_is_whole(

@@ -88,6 +88,7 @@ def test_the_same_on_the_other_side(kind: str) -> None:
     assert again.to_bytes() == evaluator.to_bytes()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", list(MAKERS))
 def test_parts_that_travelled_merge_to_the_whole(kind: str) -> None:
     whole = MAKERS[kind]()
@@ -148,6 +149,7 @@ def changed(data: bytes, **fields: Any) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.thorough
 def test_damaged_bytes() -> None:
     data = lists_evaluator(np.arange(N_USERS)).to_bytes()
     for cut in range(0, len(data), 97):

@@ -139,6 +139,7 @@ def test_a_field_of_a_nested_column_is_not_a_column(tmp_path, monkeypatch):
             assert report["recall@1"] == 1.0, (route, order)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl"])
 def test_names_that_look_like_those_of_the_database(tmp_path, monkeypatch, format_):
     names = ["user_id", "item_id", "fastrec file", "Fastrec File", "fastrec file_", "rank"]

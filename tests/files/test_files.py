@@ -583,6 +583,7 @@ def test_bad_gains(read):
         read(LISTS, TRUTH, gain="grade")
 
 
+@pytest.mark.thorough
 def test_bytes_that_are_not_utf8(tmp_path, write):
     path = tmp_path / "latin.csv"
     path.write_bytes("user_id,item_id\n1,café\n".encode("latin-1"))
@@ -618,6 +619,7 @@ def test_paths_that_cannot_be_read(tmp_path, write):
             read_logs(path, truth)
 
 
+@pytest.mark.thorough
 def test_names_in_utf8_where_the_locale_is_c(tmp_path):
     """Python then takes the bytes of such names for signs that stand for no character."""
     folder = tmp_path / "dossié"
@@ -776,6 +778,7 @@ def test_arguments_that_do_not_go_together(write, truth, options, match):
 # Ids that do not match
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ours", "theirs", "difference"),
     [

@@ -550,6 +550,7 @@ def test_folders_and_patterns_without_files(write, fails, tmp_path):
 # Hive partitions
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl"])
 def test_partitions_are_columns(write, format_):
     contents = {"parquet": {"item_id": [5]}, "csv": "item_id\n5\n", "jsonl": jsonl({"item_id": 5})}
@@ -563,6 +564,7 @@ def test_partitions_are_columns(write, format_):
         assert logs.groups["zip"].tolist() == ["007", "8/9", NO_LABEL]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name.replace("/", "") for name in STRANGE] + ["a.b(c", "x y"])
 def test_any_name_of_a_partition(write, name):
     write({"user_id": [1], "item_id": [5]}, f"logs/{name}=[x]*'/part")
@@ -696,6 +698,7 @@ def command(folder, *arguments):
     )
 
 
+@pytest.mark.thorough
 def test_formats_on_the_command_line(write, tmp_path):
     for n in range(2):
         write({"user_id": [n, n], "item_id": [5, 6]}, f"logs/country={'NL' if n else 'BE'}/{n}.parquet")

@@ -95,6 +95,7 @@ def test_lists_read_straight(write, both, texts, group):
     assert straight
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.uint8(), pa.uint16(), pa.int32(), pa.uint32()])
 def test_integers_of_any_width(write, both, kind):
     rng = np.random.default_rng(3)
@@ -196,6 +197,7 @@ def test_ids_of_which_none_match_are_explained(write):
         evaluate_files(write(lists), write(truth), METRICS)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(OLD, reason="this PyArrow loads pandas itself, where it is installed")
 def test_neither_duckdb_nor_pandas_is_loaded(write):
     rng = np.random.default_rng(8)

@@ -120,6 +120,7 @@ def test_cases_of_frames_and_reports_are_of_all_kinds() -> None:
     assert {case.function.__name__ for case in reports} == used
 
 
+@pytest.mark.thorough
 def test_a_damaged_footer_of_parquet_that_ended_the_process() -> None:
     """PyArrow aborts where the sizes that a footer gives for a column of texts do not fit its levels."""
     done = fuzz("--target", "readers", "--replay", 198008500)

@@ -184,6 +184,7 @@ def test_items_by_rank(users: list[list[int]], narrow: bool) -> None:
     assert ordered.tolist() == wanted
 
 
+@pytest.mark.thorough
 @given(users=ranked_users, first=st.sampled_from([0, 1, -7, 2**40]), data=st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=["function_scoped_fixture"])
 def test_shuffled_items_by_user_and_rank(way: str, users: list[list[int]], first: int, data: st.DataObject) -> None:

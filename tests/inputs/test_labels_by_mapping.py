@@ -75,6 +75,7 @@ FORMS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("way", [*LISTS, *(f"rows, {way}" for way in ROWS)])
 def test_a_mapping_labels_users_on_every_route(

@@ -64,6 +64,7 @@ def test_an_unused_rating_is_named_once(run: Any, name: str) -> None:
     assert len(caught) == 1 and report.warnings == [str(caught[0].message)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options",
     [

@@ -67,6 +67,7 @@ def test_gains_that_are_no_whole_numbers(assert_same_bits: Any) -> None:
     assert_same_bits(lambda: fastrec.evaluate(recs_of(graded), truth_of(graded), texts, per_user=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("duplicates", ["first", "miss"])
 @pytest.mark.parametrize("ties", TIES)
 def test_lists_that_are_put_right(assert_same_bits: Any, ties: str, duplicates: str) -> None:

@@ -126,6 +126,7 @@ def test_many_users_and_long_lists(kind: str) -> None:
     check_call(log, for_kind(kind)[::17], n_items=5000)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["accuracy", "specificity", "fallout", "mcc", "limited_auc"])
 @CI
 @given(log=strategies.logs(), k=strategies.cutoffs(), extra=st.sampled_from([0, 1, 2**40]))

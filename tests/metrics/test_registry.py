@@ -375,6 +375,7 @@ FORMULAS: dict[str, tuple[Callable[[Any], Any], str, tuple[float, float | None]]
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("at", ["", "@3"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_an_own_formula_has_the_bits_of_the_built_in(name: str, at: str) -> None:

@@ -216,6 +216,7 @@ def test_both_kinds_of_metric_in_one_call() -> None:
 REFUSING = [ask for ask in RANKED if refuses_ties(ask) and ask.allowed("integer")]
 
 
+@pytest.mark.thorough
 @SPARE
 @given(data=st.data(), ask=st.sampled_from(REFUSING))
 def test_metrics_without_a_closed_form(data: st.DataObject, ask: Ask) -> None:
@@ -277,6 +278,7 @@ def test_negatives_repeated_change_no_bit() -> None:
 # Lists with scores
 
 
+@pytest.mark.thorough
 @CI
 @given(data=st.data(), kind=st.sampled_from(["plain", "integer", "graded"]))
 def test_expected_ties_of_lists(data: st.DataObject, kind: str) -> None:
@@ -458,6 +460,7 @@ def test_min_gain_beside_labels(dtype: Any, min_gain: float) -> None:
         assert same(found[text], expected.value), text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", ["ks(average=user)", "average_precision(average=user)", "gauc", "ndcg"])
 def test_metrics_of_several_limits_beside_each_other(text: str) -> None:
     """Each looks at its own positives, whatever else is asked for."""

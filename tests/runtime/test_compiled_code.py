@@ -110,6 +110,7 @@ print("fine")
 """
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_read_is_compiled_again(tmp_path):
     assert ask(NO_FILE, tmp_path) == ["fine"]
 
@@ -290,6 +291,7 @@ print(compiler.Helper.plain, compile_helpers())
 """
 
 
+@pytest.mark.thorough
 def test_code_that_cannot_be_compiled_says_nothing_against_the_private_parts(tmp_path):
     assert ask(HELPERS + BROKEN, tmp_path) == ["False", "False"]
 
@@ -335,6 +337,7 @@ def test_a_full_disk(tmp_path):
         subprocess.run(["umount", tmp_path], check=True)
 
 
+@pytest.mark.thorough
 def test_a_folder_that_is_removed_before_it_is_written_to(tmp_path):
     assert ask("code_cache._make_folder = lambda folder: None; print(ask(), ask())", tmp_path) == ["False", "False"]
 

@@ -119,6 +119,7 @@ def test_nothing_runs_on_after_an_interrupt():
         assert run(con, "SELECT 7").fetchone() == (7,)
 
 
+@pytest.mark.thorough
 def test_a_statement_tells_how_far_it_is():
     shares = []
     query = "CREATE TABLE numbers AS SELECT hash(range) AS number FROM range(20000000) ORDER BY number"

@@ -618,6 +618,7 @@ def test_scores_that_differ_past_float32_stay_distinct() -> None:
     assert mixed.auc() == 1.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_more_than_2_to_24_rows(dtype: Any) -> None:
     """Counts in float32 stop there."""
@@ -1066,6 +1067,7 @@ LABEL_FORMS: list[Any] = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("label_dtype", LABEL_FORMS)
 @pytest.mark.parametrize("score_dtype", [bool, np.int8, np.uint64, np.float16, np.float32, ">f4", np.float64, ">f8"])
 def test_any_numbers_will_do(label_dtype: Any, score_dtype: Any) -> None:

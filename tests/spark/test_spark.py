@@ -212,6 +212,7 @@ def test_lists_ordered_by_scores_that_tie(on_spark, ties):
     assert_same(report, fastrec.evaluate(recs, truth, LISTS, **names))
 
 
+@pytest.mark.thorough
 def test_options_reach_the_tasks(on_spark):
     recs, truth = make_lists()
     twice = pa.concat_tables([recs, having(recs, rank=np.arange(len(recs)) + 100)])
@@ -237,6 +238,7 @@ def test_another_tools_names(on_spark):
     assert report["ndcg_cut_10"] == report["ndcg@10"]
 
 
+@pytest.mark.thorough
 def test_a_column_may_have_an_empty_name(on_spark):
     recs, truth = (side.rename_columns({"item_id": ""}) for side in make_lists(20))
     report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), LISTS, k=5, item="")
@@ -340,6 +342,7 @@ def test_tasks_that_fail_once_change_nothing(session, on_spark):
     assert_same(report, fastrec.evaluate_scores(log, metrics=ROWS))
 
 
+@pytest.mark.thorough
 def test_users_of_several_columns_and_weights_of_rows(on_spark):
     log = make_log()
     metrics = ["gauc", "log_loss", "calibration"]
@@ -366,6 +369,7 @@ def test_rows_without_users(on_spark):
     assert reports[0].users == wanted.users and reports[0].data == wanted.data
 
 
+@pytest.mark.thorough
 def test_a_log_with_columns_of_lists_and_grades(session):
     log = make_log().append_column("stars", pa.array(np.random.default_rng(5).integers(0, 5, len(make_log()))))
     lists = as_lists(log)
@@ -388,6 +392,7 @@ def test_ids_decide_between_equal_scores(on_spark):
     assert_same(report, fastrec.evaluate_scores(log, metrics=["ndcg@3", "mrr"], ties="id_asc"))
 
 
+@pytest.mark.thorough
 def test_the_bounded_auc(on_spark):
     log = make_log()
     found = fastrec.spark.bounded_auc(on_spark(log), bits=16)
@@ -430,6 +435,7 @@ def test_errors_are_those_of_the_local_evaluation(session, wrong):
     assert not any(part in messages[0] for part in ("Traceback", "row ", "counted from"))
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_had_is_an_error(on_spark):
     recs, truth = map(on_spark, make_lists(5))
     log = on_spark(make_log(5))
