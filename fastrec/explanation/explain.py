@@ -65,8 +65,8 @@ def explain(
     rectools  binary*     k*      any*    input*
     the same on all sides: discount=log2, no_truth=skip, no_recs=zero
     rectools 0.19.0 calls it ndcg@3, here ndcg(gain=binary, ideal=k)@3
-      ndcg takes all k positions as relevant for every user: a perfect list need not reach 1
-      ranks of data frames are places: one that no item has is a miss
+      the ideal of ndcg has k relevant items for every user: a perfect list need not reach 1
+      ranks of data frames are places: a rank without an item is a miss
     <BLANKLINE>
     On these data
                 mean  difference  users

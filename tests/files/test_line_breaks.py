@@ -237,7 +237,7 @@ def test_rows_that_python_parses_are_kept_once(write, tmp_path, monkeypatch):
         sizes = dict(con.execute("SELECT table_name, estimated_size FROM duckdb_tables()").fetchall())
     assert sizes == {"recs": 3, f"rows of {path}": 2}
     (tmp_path / "truth.csv").write_text("user_id,item_id\n1,1\n")
-    with pytest.warns(FastrecWarning, match="the column 'prediction'"):
+    with pytest.warns(FastrecWarning, match="column 'prediction'"):
         evaluate_files(path, tmp_path / "truth.csv", "mrr")
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("duckdb")
 
 RECS = pa.table({"user_id": [1, 1, 2], "item_id": [5, 6, 7], "rank": [1, 2, 1]})
 TRUTH = pa.table({"user_id": [1, 2], "item_id": [5, 7], "rating": [5.0, 0.5], "timestamp": [3, 4]})
-SAYS = "truth has a column '{0}', not used: all gains are 1, each row is relevant; gain='{0}' takes it"
+SAYS = "truth has an unused column '{0}': all gains are 1, each row is relevant; pass gain='{0}' to use it"
 WAYS = ("frames", "lists", "csv", "parquet", "streamed", "evaluator")
 
 

@@ -301,9 +301,9 @@ def test_ratings_that_nothing_uses_are_named(session, form):
     truth = pa.table({"user_id": [1, 2], "item_id": [5, 7], "rating": [5.0, 0.5]})
     if form == "lists":
         recs, truth = as_lists(recs).drop_columns("rank"), as_lists(truth)
-    with pytest.warns(fastrec.FastrecWarning, match="truth has a column 'rating', not used"):
+    with pytest.warns(fastrec.FastrecWarning, match="truth has an unused column 'rating'"):
         local = fastrec.evaluate(recs, truth, "mrr")
-    with pytest.warns(fastrec.FastrecWarning, match="truth has a column 'rating', not used"):
+    with pytest.warns(fastrec.FastrecWarning, match="truth has an unused column 'rating'"):
         report = fastrec.spark.evaluate(*map(session.createDataFrame, (recs, truth)), "mrr")
     assert report.warnings == local.warnings
 
