@@ -20,7 +20,7 @@ from fastrec.cli.standard_input import open_inputs
 from fastrec.exceptions import InputError, one_line
 from fastrec.metrics.directions import Direction
 from fastrec.report.report import is_saved, load, reword
-from fastrec.show.views import Gap, known_call, shown_difference
+from fastrec.show.views import Gap, known_call, number_of_users, shown_difference
 
 if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison, ComparisonRow
@@ -216,7 +216,7 @@ def _worse_rows(found: Comparison, metrics: Sequence[str], report: Report) -> li
             )
         if row.metric in names and math.isnan(row.p_value):
             raise InputError(
-                f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {row.users} users, "
+                f"--fail-if-worse {row.metric}: {row.system} and {row.baseline} share {number_of_users(row.users)}, "
                 "too few for a test"
             )
     return [row for row in found.rows if row.metric in names and row.verdict == "worse"]

@@ -28,6 +28,7 @@ from fastrec.show.views import (
     differences,
     matrices,
     meaning_of_mark,
+    number_of_users,
     one_figure,
     outcome,
     p_value,
@@ -158,9 +159,9 @@ class Comparison:
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
         notes = [f"{how}; correction={settings['correction']}; intervals of {100 * settings['level']:g} %"]
         least, most = (pick(row.users for row in self.rows) for pick in (min, max))
-        compared = f"{most:,} users compared" if least == most else f"{least:,} to {most:,} users compared"
+        compared = f"{'' if least == most else f'{least:,} to '}{number_of_users(most)} compared"
         if unpaired := max(row.unpaired for row in self.rows):
-            compared += f"; up to {unpaired:,} users counted on one side only (missing={settings['missing']})"
+            compared += f"; up to {number_of_users(unpaired)} counted on one side only (missing={settings['missing']})"
         notes.append(compared)
         if any(row.users and math.isnan(row.low) for row in self.all_rows()):
             notes.append("no interval and no p-value where too few users are compared")

@@ -24,6 +24,7 @@ from fastrec.report.significance import (
     run_test,
 )
 from fastrec.report.values import why_no_mean
+from fastrec.show.views import number_of_users
 
 __all__ = ["PairedValues", "listed_names"]
 
@@ -192,8 +193,8 @@ class PairedValues:
     def _check_paired(self, unpaired: int, metric: str, system: str, baseline: str) -> None:
         if unpaired and self._settings["missing"] == "error":
             raise InputError(
-                f"{metric}: {unpaired} users are counted in only one of {system} and {baseline}; missing='drop' leaves "
-                "them out, missing='zero' counts them as 0"
+                f"{metric}: only one of {system} and {baseline} counts {number_of_users(unpaired)}; missing='drop' "
+                "leaves such users out, missing='zero' counts them as 0"
             )
 
 

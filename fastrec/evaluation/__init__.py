@@ -1,1 +1,1 @@
-"""Plan, kernels, exact sums, estimates: what an evaluation does with checked input."""
+"""Evaluation of checked input: plan, kernels, exact sums, estimates."""

@@ -1,4 +1,4 @@
-"""Blocks of users to kernel to formulas to exact sums; no formula of its own."""
+"""The evaluation of a batch: blocks of users go through kernels and formulas into exact sums."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = ["Array", "KernelError", "Outcome", "evaluate_source"]
 Array = np.ndarray[Any, Any]
 
 
-USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: a few MB, reused
+USERS_PER_FORMULA = 8192  # users at a time for formulas on arrays: takes a few MB, reused
 REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
 
 
 class KernelError(Exception):
-    """Carries a `Failure` up to where users and items have names."""
+    """A `Failure` on its way to the code that knows the names of users and items."""
 
     def __init__(self, failure: Failure, metric: str = "") -> None:
         super().__init__(failure)
@@ -43,11 +43,11 @@ class KernelError(Exception):
 
 
 class Outcome(NamedTuple):
-    """What one batch of users adds to the sums."""
+    """The sums and values of one batch of users."""
 
     n_users: int
-    totals: Array  # object (n_groups + 1, n_sums, 2): whole numbers, see `fastrec.evaluation.exact`
-    counts: Array  # int64 (n_groups + 1, n_views, 4)
+    totals: Array  # object (n_groups + 1, n_sums, 2): Python integers, see `fastrec.evaluation.exact`
+    counts: Array  # int64 (n_groups + 1, n_conditions, 4)
     data_counts: Array  # int64 (N_DATA_COUNTS,)
     per_user: Array | None  # float64 (n_calls, n_users)
 
@@ -61,7 +61,7 @@ def evaluate_source(
     n_threads: int,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Outcome:
-    """Evaluate a batch of users. `groups` is int32 (n_groupings, n_users), 1-based; raises KernelError."""
+    """Evaluate a batch of users. `groups` is int32 (n_groupings, n_users), from 1. Raises KernelError."""
     graded, lowest = _kind_of(source)
     program = plan.program(Extent(*source.longest), policies, graded=graded, lowest=lowest)
     n_groups = int(groups.max()) if groups.size else 0
@@ -79,7 +79,7 @@ def evaluate_source(
 
 
 def _kind_of(source: ListSource | Scores) -> tuple[bool, int]:
-    """Whether gains differ, and the lowest id that stands for something."""
+    """Return whether gains differ, and the lowest id that means an item."""
     if isinstance(source, Scores):
         return source.graded, 0
     return source.gains is not None, source.lowest
@@ -111,7 +111,7 @@ def _empty_outcome(plan: Plan, n_users: int, n_groups: int) -> Outcome:
 
 
 def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | None) -> Iterator[tuple[int, BatchSums]]:
-    """Everything in the kernel; several launches only for large inputs."""
+    """Compute all metrics in the kernel, in several launches for large inputs."""
     source = batch.source
     stored = np.empty((plan.n_stored, 0)) if per_user is None else per_user
     n_users = source.n_users
@@ -124,7 +124,7 @@ def _run_direct(plan: Plan, program: Program, batch: Batch, per_user: Array | No
 def _run_formulas(
     plan: Plan, program: Program, batch: Batch, per_user: Array | None
 ) -> Iterator[tuple[int, BatchSums]]:
-    """Kernel, formulas on arrays and sums for a few thousand users at a time, in threads of our own."""
+    """Run kernel, formulas on arrays and sums for a few thousand users at a time, in Python threads."""
     array_program = plan.array_program()
     n_users = batch.source.n_users
 
@@ -145,7 +145,7 @@ def _run_formulas(
         return _part(totals, more)
 
     tasks = -(-n_users // USERS_PER_FORMULA)
-    per_round = batch.n_threads * 16  # between rounds a call can be interrupted and reports progress
+    per_round = batch.n_threads * 16  # between rounds, a call can be interrupted and reports progress
     for start in range(0, tasks, per_round):
         parts = run_in_threads(work, range(start, min(start + per_round, tasks)), batch.n_threads)
         for at, part in enumerate(parts, start):
@@ -153,7 +153,7 @@ def _run_formulas(
 
 
 def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:
-    """For each formula the weights of the users it counts and its values, 0 for others. Fills `stored` as well."""
+    """Return, for each formula, the weights of the users it counts and its values, 0 for others. Also fill `stored`."""
     n_users = stored.shape[1]
     given = np.zeros((2 * len(plan.formulas), n_users))
     for i, formula in enumerate(plan.formulas):
@@ -174,7 +174,8 @@ def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
         return where[identity(row)]
     except KeyError:
         raise MetricError(
-            "asks for other statistics when it is called again: which ones must not depend on data"
+            "asks for other statistics when it is called again: a formula must always ask for the same statistics, "
+            "whatever the data"
         ) from None
 
 
@@ -186,20 +187,20 @@ def _part(totals: Totals, more: Totals | None) -> BatchSums:
 
 
 def _nothing(n_users: int) -> ListSource:
-    """Users without rows, for programs that work on given numbers only."""
+    """Return users without rows, for programs that only read given numbers."""
     none = np.zeros(n_users + 1, np.int64)
     return ListSource(np.zeros(0, np.int32), none, np.zeros(0, np.int32), none, None)
 
 
 def _launches(source: KernelInput, steps_of_user: int, n_threads: int) -> Iterator[Array]:
-    """Blocks of users, as many at a time as one launch should take."""
+    """Yield blocks of users, as many as one launch should take."""
     first = np.arange(-(-source.n_users // op.BLOCK)) * op.BLOCK
     launches = (source.rows_before(first) + first * steps_of_user) // (n_threads * STEPS_PER_LAUNCH)
     yield from np.split(first // op.BLOCK, np.flatnonzero(np.diff(launches)) + 1) if len(first) else ()
 
 
 def _raise_failure(totals: Totals, sums: SumList, first: int) -> None:
-    """The failure of the first user that has one, whatever the number of threads."""
+    """Raise KernelError for the first user with a failure, whatever the number of threads."""
     failed = totals.errors[totals.errors[:, 0] != op.FINE]
     if len(failed):
         code, user, detail = failed[failed[:, 1].argmin()].tolist()

@@ -1,4 +1,4 @@
-"""What evaluators of lists and of rows share: arguments, batches, merging, states, reports."""
+"""The base of evaluators of lists and of rows: arguments, batches, merging, states, reports."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ NoRecs = Literal["skip", "zero", "nan", "error"]
 NoTruth = Literal["skip", "zero", "nan", "error", "judged", "listed"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
-STATE_FORMAT = 2  # of what to_bytes writes
+STATE_FORMAT = 2  # of the bytes of `to_bytes`
 MAX_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 POLICY_CHOICES = {
     "ties": tuple(TIES),
@@ -81,7 +81,7 @@ POLICY_CHOICES = {
     "no_recs": NO_RECS_CHOICES,
     "duplicates": DUPLICATES_CHOICES,
 }
-HEAD = {"kind": one_of(("Evaluator", "ScoreEvaluator")), "state": COUNT, "fastrec": str}  # of any version
+HEAD = {"kind": one_of(("Evaluator", "ScoreEvaluator")), "state": COUNT, "fastrec": str}  # in every version
 FORM = {  # of the document of `to_bytes`
     "metrics": [str],
     "settings": dict,
@@ -98,22 +98,22 @@ OF_USERS = ("user_ids", "groups", "user_weight", "exclude")
 
 
 def about_users(columns: Columns, user_ids: Any, groups: Any, user_weight: Any) -> AboutUsers:
-    """What was passed about users: ids, groups and weights."""
+    """Return the arguments about users: ids, groups and weights."""
     labels = read_user_labels(columns.by, columns.user)
     columns = columns if labels is None else columns._replace(by=None)
     return AboutUsers(user_ids, groups, user_weight, columns, labels)
 
 
 class Wanted(NamedTuple):
-    """Metrics as they were asked for."""
+    """The metrics of a call, with the policies of the tool in `like`."""
 
     calls: list[Call]
-    policies: dict[str, str]  # where the call does not say them
+    policies: dict[str, str]  # the default if the call passes none
     min_gain: MinGain | None  # likewise
-    like: dict[str, Any]  # "like", the tool whose names these are, and "names", {name: metric}; empty without
+    like: dict[str, Any]  # "like", the name of the tool, and "names", {its name: metric}; empty without `like`
 
     def fill(self, **given: str | None) -> dict[str, str]:
-        """The policies of the call, checked."""
+        """Return the checked policies, with defaults for those that are None."""
         for name, value in given.items():
             if value is not None:
                 check_choice(name, value, POLICY_CHOICES[name])
@@ -123,7 +123,7 @@ class Wanted(NamedTuple):
 def wanted_metrics(
     kind: str, like: str | None, metrics: str | Iterable[str] | None, k: Any, min_gain: MinGain | None
 ) -> Wanted:
-    """The metrics of lists or of rows that are meant."""
+    """Return the metrics of lists or of rows that the arguments of a call name."""
     if like is None:
         usual = DEFAULT_SCORE_METRICS if kind == "rows" else None
         return Wanted(expand(metrics, k, usual), DEFAULT_POLICIES, None, {})
@@ -140,7 +140,7 @@ def wanted_metrics(
 
 
 class BaseEvaluator(Shared, ABC):
-    """What evaluators of lists and of scored rows share: a plan, a state that adds up, a report."""
+    """The base of evaluators of lists and of scored rows: a plan, a state, a report."""
 
     _way_on = "reset() forgets it"
 
@@ -153,22 +153,22 @@ class BaseEvaluator(Shared, ABC):
         self._per_user = check_flag("per_user", per_user)
         self._part = False
         self._forget()
-        self._plan(weighted=False)  # a metric that lacks something says so now
+        self._plan(weighted=False)  # raises at once if a metric lacks an argument
 
     def _forget(self) -> None:
-        """Hold no users."""
+        """Remove all users."""
         self._state: State | None = None
         self._data_counts: dict[str, int] = {}
-        self._hints: dict[str, Hint] = {}  # by text: each once, in order
+        self._hints: dict[str, Hint] = {}  # by string: each once, in order
         self._values: list[Array] = []
         self._users: list[Array] = []
         self._labels: dict[str, list[Array]] = {}
         self._seen = SeenUsers()
 
     def reset(self) -> None:
-        """Forget all users, and keep the metrics and settings: the next epoch begins.
+        """Forget all users and keep the metrics and settings, for example before the next epoch.
 
-        An evaluator that was interrupted can be used again after it.
+        After `reset`, an interrupted evaluator can be used again.
 
         Examples
         --------
@@ -185,15 +185,15 @@ class BaseEvaluator(Shared, ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The rules of the call: min_gain, n_items and the policies."""
+        """The settings of the call: min_gain, n_items and the policies."""
         return dict(self._settings)
 
     def as_part(self) -> Self:
-        """Make this the evaluator of a part of data that someone cuts who knows that each user is whole in one place.
+        """Make this the evaluator of one part of the data, and return it. The caller must keep each user in one part.
 
-        What it keeps then does not grow with users or rows: no ids of users (a user who comes twice goes unnoticed),
-        nor the order of all rows, which `add_order` brings. Rows without users are summed one by one, so that the sums
-        do not depend on the cut. Returns this evaluator.
+        Its memory then does not grow with users or rows. It keeps no user ids, so it does not notice a user who comes
+        twice. It does not keep the order of all rows, which `add_order` adds. Rows without users are summed one by
+        one, so that the sums do not depend on the split into parts.
         """
         self._part = True
         return self
@@ -221,10 +221,10 @@ class BaseEvaluator(Shared, ABC):
         if bool(self._users) != (users.ids is not None):
             raise InputError("user_ids must be given in every update or in none")
         if users.ids is not None and (again := self._seen.find(users.ids)) is not None:
-            raise InputError(f"user {shown(again)} was in an earlier update: a user comes whole in one")
+            raise InputError(f"user {shown(again)} was in an earlier update: pass all rows of a user in one update")
 
     def _keep(self, plan: Plan, outcome: Outcome, users: User, data_counts: dict[str, int]) -> State:
-        """Everything went well: only now the state changes."""
+        """Add the outcome of a batch that had no error. Only here the state changes."""
         if self._state is None:
             self._state = State(plan)
         self._state.add(outcome, users.keys)
@@ -239,7 +239,7 @@ class BaseEvaluator(Shared, ABC):
         return self._state
 
     def _merge(self, other: Self) -> None:
-        """Add what another evaluator with the same metrics and settings has seen."""
+        """Add the users of another evaluator with the same metrics and settings."""
         if type(other) is not type(self):
             raise InputTypeError(f"merge takes {with_article(type(self).__name__)}, found {type(other).__name__}")
         if other is self:
@@ -264,7 +264,7 @@ class BaseEvaluator(Shared, ABC):
                 raise InputError("merge needs user_ids on both sides or on none")
             self._state.check_groups(other._state.groups)
         if (again := self._seen.common(other._seen)) is not None:
-            raise InputError(f"user {shown(again)} is on both sides: a user comes whole in one update")
+            raise InputError(f"user {shown(again)} is on both sides: pass all rows of a user in one update")
         with self._changing():
             self._state = State(other._state.plan) if self._state is None else self._state
             self._state.merge(other._state)
@@ -292,25 +292,25 @@ class BaseEvaluator(Shared, ABC):
         yield from ((name, mine, theirs[name]) for name, mine in self._kind_of_batches().items() if name in theirs)
 
     def _kind_of_batches(self) -> dict[str, bool]:
-        """What all batches have in common; empty before the first."""
+        """Return what all batches have in common; empty before the first batch."""
         return {}
 
     @abstractmethod
     def _take_kind(self, other: Self) -> None:
-        """Batches are from now on of the kind of another evaluator's."""
+        """Require the next batches to be of the same kind as those of another evaluator."""
 
     @in_turn
     def to_bytes(self) -> bytes:
-        """Everything seen so far, to be sent or kept: `from_bytes` makes an equal evaluator of it, on any machine.
+        """Return the state as bytes, from which `from_bytes` makes an equal evaluator on any machine.
 
-        The bytes are a compressed archive of numbers and text, without code. Metrics are kept by name: those of one's
-        own must be registered where the bytes are read. Reading them elsewhere and merging gives the same bits as
-        evaluating everything in one place.
+        The bytes are a compressed archive of numbers and strings, without code. They have the names of metrics only,
+        so register custom metrics before reading them. Reading the bytes elsewhere and merging gives the same result,
+        to the last bit, as evaluating everything in one place.
 
         Raises
         ------
         InputError
-            If users have ids that are neither texts nor integers.
+            If user ids are neither strings nor integers.
         """
         document: dict[str, Any] = {
             "state": STATE_FORMAT,
@@ -339,29 +339,29 @@ class BaseEvaluator(Shared, ABC):
 
     @classmethod
     def from_bytes(cls, data: bytes, *, n_threads: int | None = None) -> Self:
-        """The evaluator that `to_bytes` was called on, with its metrics, settings and everything it has seen.
+        """Return the evaluator that `to_bytes` wrote, with its metrics, settings and state.
 
         Raises
         ------
         InputError
-            If the bytes are damaged, of another kind of evaluator, or of a version that computes otherwise.
+            If the bytes are damaged, from another kind of evaluator, or from a version that computes differently.
         MetricError
-            If a metric is not known here.
+            If a metric is not registered in this process.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise InputTypeError(f"from_bytes takes what to_bytes gave, bytes, found {type(data).__name__}")
+            raise InputTypeError(f"from_bytes takes the bytes of to_bytes, found {type(data).__name__}")
         try:
             document, arrays = read_archive(io.BytesIO(data), "evaluator")
             check_form(document, HEAD, "the state")
             found = document["kind"], document["state"]
-        except Exception as error:  # a damaged archive can fail in the zip, an array, the text or the content
+        except Exception as error:  # a damaged archive can fail in the zip, an array, the JSON or the content
             raise InputError(f"not the state of an evaluator: {error}") from error
         if found[0] != cls.__name__:
-            raise InputError(f"holds {with_article(str(found[0]))}: use {found[0]}.from_bytes")
+            raise InputError(f"the bytes are those of {with_article(str(found[0]))}: use {found[0]}.from_bytes")
         if found[1] != STATE_FORMAT:
             raise InputError(
-                f"a state of format {found[1]}, of fastrec {one_line(document['fastrec'])}; this version reads "
-                f"{STATE_FORMAT}"
+                f"the state has format {found[1]} of fastrec {one_line(document['fastrec'])}, this version reads "
+                f"format {STATE_FORMAT}"
             )
         try:
             check_form(document, FORM, "the state")
@@ -378,7 +378,7 @@ class BaseEvaluator(Shared, ABC):
         return evaluator
 
     def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Take over what another evaluator has seen."""
+        """Take over the state in a document and arrays."""
         self._data_counts = {str(name): int(count) for name, count in document["facts"].items()}
         self._add_hints(
             Hint(str(text), str(counted), None if example is None else Example(*example))
@@ -400,7 +400,7 @@ class BaseEvaluator(Shared, ABC):
             self._labels = {name: [own] for name, own in labels.items()}
 
     def _check_values(self) -> None:
-        """Refuse sums that contradict the values of users that came with them."""
+        """Raise InputError if sums contradict the values of users."""
         state = self._state
         if state is None or not self._per_user:
             return
@@ -421,7 +421,7 @@ class BaseEvaluator(Shared, ABC):
         return {value.call.text: self._estimate(state.part(), value) for value in state.plan.values}
 
     def result(self) -> Report:
-        """The report on all users so far; more may be added afterwards."""
+        """Return the report on all users so far. More users may follow."""
         return self._report(copied=True)
 
     @in_turn
@@ -449,14 +449,14 @@ class BaseEvaluator(Shared, ABC):
 
     @abstractmethod
     def _count_users(self, state: State) -> dict[str, int]:
-        """Users by what became of them."""
+        """Return the counts of users by treatment: counted, without truth, and so on."""
 
     @abstractmethod
     def _describe_data(self, state: State) -> dict[str, Any]:
-        """What was seen in the data."""
+        """Return counts of rows and shares of the data."""
 
     def _join_labels(self, n_users: int) -> dict[str, Array]:
-        """The label of each user; a grouping that some batches lack has none."""
+        """Return the label of each user by grouping, without groupings that some batches lack."""
         joined = {name: join_ids(parts) for name, parts in self._labels.items()}
         return {name: labels for name, labels in joined.items() if labels is not None and len(labels) == n_users}
 
@@ -481,12 +481,12 @@ def _estimate_groups(state: State) -> dict[str, dict[str | int, dict[str, Estima
 
 
 def refuse_arrays(**arguments: Any) -> None:
-    """Arrays that cannot go with a data frame, whose columns have names."""
+    """Raise InputError for arrays passed with a data frame, which needs names of columns instead."""
     wanted = {"indptr": "user", "user_ids": "user", "item_ids": "item", "groups": "by"}
     for name, value in arguments.items():
         if value is not None:
             raise InputError(
-                f"{name} goes with labels and scores, but scores is None; of a data frame, {wanted[name]}=... names "
+                f"{name} goes with labels and scores, but scores is None; for a data frame, {wanted[name]}=... names "
                 "the column"
             )
 
@@ -512,7 +512,7 @@ def check_n_items(n_items: Any) -> int | None:
         return None
     number = whole_number(n_items)
     if number is None:
-        raise InputTypeError(f"n_items must be a whole number, found {shown(n_items)}")
+        raise InputTypeError(f"n_items must be an integer, found {shown(n_items)}")
     if not 1 <= number <= 2**53:
         raise InputError(f"n_items must be from 1 to 2**53, found {shown(n_items)}")
     return number

@@ -1,7 +1,7 @@
-"""Exact sums: what kernels add up, as whole numbers of Python, so that no order of adding or merging changes a bit.
+"""Exact sums: the sums of kernels as Python integers, so that no order of adding or merging changes a bit.
 
 A kernel keeps a sum as a few int64 digits (two for values in [-1, 1], many for any double). Here the digits become
-one integer, counted in steps of 2^-scale; integers add and merge exactly, and are divided once, at the end.
+one integer, a multiple of 2^-scale. Integers add and merge exactly, and are divided once, at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 def sum_digits(fixed: Array, general: Array) -> Array:
-    """Whole numbers from the digits of one or several bins, object (n_groups, n_fixed + n_general, 2).
+    """Return integers from the digits of one or several bins, object (n_groups, n_fixed + n_general, 2).
 
     `fixed` is int64 (bins, groups, rows, 6): three digits of the sum, three of the sum of squares, base 2^32, after
     the point; `general` is int64 (bins, groups, rows, 2, digits), in steps of 2^-GENERAL_SCALE.
@@ -37,18 +37,18 @@ def sum_digits(fixed: Array, general: Array) -> Array:
 
 
 def as_fraction(total: int, scale: int) -> Fraction:
-    """The sum that a whole number of steps of 2^-scale stands for."""
+    """Return total * 2^-scale."""
     return Fraction(int(total), 1 << scale)
 
 
 def mean_and_error(n: int, total: int, squares: int, scale: int) -> tuple[float, float]:
-    """Mean and standard error (sample standard deviation / sqrt(n)) of n values; NaN where undefined."""
+    """Return mean and standard error (sample standard deviation / sqrt(n)) of n values; NaN if undefined."""
     if n == 0:
         return float("nan"), float("nan")
     mean = total / (n << scale)
     if n == 1:
         return mean, float("nan")
-    # whole numbers all the way: the difference of nearly equal sums loses nothing but what each square was rounded by
+    # computed in integers: the difference of nearly equal sums carries only the rounding of each square
     spread = (n * squares << scale) - total * total
     if abs(spread) <= (n * squares << scale) >> SQUARE_BITS:
         return mean, 0.0
@@ -58,7 +58,7 @@ def mean_and_error(n: int, total: int, squares: int, scale: int) -> tuple[float,
 def weighted_mean_and_error(
     n: int, weight: Fraction, weight_squares: Fraction, total: Fraction, squares: Fraction, cross: Fraction
 ) -> tuple[float, float]:
-    """Weighted mean and its standard error, sqrt(n / (n - 1) * sum w^2 (v - mean)^2) / sum w.
+    """Return the weighted mean and its standard error, sqrt(n / (n - 1) * sum w^2 (v - mean)^2) / sum w.
 
     `total` = sum w v, `squares` = sum w^2 v^2, `cross` = sum w^2 v.
     """
@@ -72,7 +72,7 @@ def weighted_mean_and_error(
 
 
 def combined_error(gradient: Sequence[Fraction | float], covariance: Sequence[Sequence[Fraction]]) -> float:
-    """Standard error by the delta method: sqrt(g' C g) for the covariance C of the means."""
+    """Return the standard error by the delta method: sqrt(g' C g) for the covariance C of the means."""
     slopes = [Fraction(slope) for slope in gradient]
     terms = (a * c * b for a, line in zip(slopes, covariance, strict=True) for b, c in zip(slopes, line, strict=True))
     return _root(sum(terms, Fraction(0)))
@@ -83,10 +83,10 @@ def _root(variance: Fraction) -> float:
 
 
 def root(numerator: int, denominator: int) -> float:
-    """Square root of a variance, which rounded squares may have put a hair below 0."""
+    """Return the square root of a variance. Rounding may have made it slightly negative, which counts as 0."""
     if numerator <= 0:
         return 0.0
-    # scaled by a power of 4, so that neither tiny nor huge variances leave the range of a double
+    # scaled by a power of 4, which keeps tiny and huge variances within the range of a double
     shift = (numerator.bit_length() - denominator.bit_length()) // 2
     scaled = numerator / (denominator << 2 * shift) if shift >= 0 else (numerator << -2 * shift) / denominator
     return math.ldexp(math.sqrt(scaled), shift)

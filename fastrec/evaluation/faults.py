@@ -1,4 +1,4 @@
-"""What a kernel found wrong, in the words of whoever called: names of users and items, values, limits."""
+"""Errors for failures in a kernel, with the names of users and items, values and limits of the call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["explain_fault"]
 def explain_fault(
     error: KernelError, plan: Plan, names: Names, rules: dict[str, Any], lists: Lists | None
 ) -> InputError:
-    """The error for what a kernel found, with the names of users and items."""
+    """Return the error for a failure in a kernel, with the names of users and items."""
     (code, user, at), metric = error.failure, error.metric
     who = names.user(user)
     if lists is not None and (wrong := _explain_item(error.failure, who, names, lists)) is not None:
@@ -34,7 +34,7 @@ def explain_fault(
     if code == op.USER_NO_RECS:
         return InputError(f"user {who} has no list, and no_recs='error'")
     if code == op.SMALL_CATALOGUE:
-        return InputError(f"n_items = {rules['n_items']} is too small: list and truth of user {who} hold {at} items")
+        return InputError(f"n_items = {rules['n_items']} is too small: list and truth of user {who} have {at} items")
     if code == op.OUT_OF_LIMITS and " " in metric:
         return InputError(f"user {who} {metric}")
     if code in (op.OUT_OF_LIMITS, op.OUT_OF_RANGE):
@@ -44,21 +44,21 @@ def explain_fault(
 
 def _explain_tie(who: str, plan: Plan, ties: str) -> InputError:
     if ties == "error":
-        return InputError(f"user {who} has a relevant item whose score another item shares, and ties='error'")
+        return InputError(f"user {who} has a relevant item with the same score as another item, and ties='error'")
     return MetricError(
-        f"{plan.not_linear[0]} has no closed form for its mean over orders of tied scores, which user {who} has; say "
-        "what decides between them with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+        f"user {who} has tied scores, but {plan.not_linear[0]} has no closed form for its mean over the orders of ties; "
+        "choose an order with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
     )
 
 
 def _explain_item(failure: Failure, who: str, names: Names, lists: Lists) -> InputError | None:
-    """The error for an item that stands twice, or is negative."""
+    """Return the error for an item that appears twice or is negative; None for other failures."""
     code, user, at = failure
     if code in (op.DUPLICATE_REC, op.NEGATIVE_REC):
         item = lists.rec_items[lists.rec_indptr[user] + at]
         if code == op.DUPLICATE_REC:
             return InputError(
-                f"recs of user {who}: item {names.item(item)} stands twice, the second time at rank {at + 1}; "
+                f"recs of user {who}: item {names.item(item)} appears twice, the second time at rank {at + 1}; "
                 "duplicates='first' or 'miss' would accept it"
             )
         return InputError(f"recs of user {who}: item ids must not be negative, found {item} at rank {at + 1}")
@@ -66,7 +66,7 @@ def _explain_item(failure: Failure, who: str, names: Names, lists: Lists) -> Inp
         item = lists.truth_items[lists.truth_indptr[user] + at]
         if code == op.DUPLICATE_TRUTH:
             return InputError(
-                f"truth of user {who}: item {names.item(item)} stands twice; duplicates='first' or 'miss' would merge"
+                f"truth of user {who}: item {names.item(item)} appears twice; duplicates='first' or 'miss' would merge"
             )
         return InputError(f"truth of user {who}: item ids must not be negative, found {item} at position {at}")
     return None

@@ -48,11 +48,12 @@ __all__ = ["Evaluator"]
 
 
 class Evaluator(BaseEvaluator):
-    """Evaluates users batch by batch, on one machine or many; batches add up and merge in any order.
+    """An evaluator of lists in batches, on one machine or many. Evaluators merge in any order.
 
-    A user comes whole in one batch. The sums kept are exact, so the result has the same bits for any cut of the
-    users into batches, any order of merging and any number of threads. Arguments are those of `evaluate`. An
-    evaluator serves one thread at a time and others wait: threads of one's own have one each, merged at the end.
+    All rows of a user must be in one batch. The sums are exact, so the result has the same bits for any split of the
+    users into batches, any order of merging and any number of threads. The arguments are those of `evaluate`. An
+    evaluator serves one thread at a time; other threads wait. For parallel updates, use one evaluator per thread and
+    merge them at the end.
 
     Examples
     --------
@@ -110,13 +111,13 @@ class Evaluator(BaseEvaluator):
         by: Any = None,
         progress: Callable[[int, int], Any] | None = None,
     ) -> None:
-        """Add a batch of users. An error leaves what was added before as it is.
+        """Add a batch of users. If a batch fails, the evaluator keeps its state.
 
-        So does an interrupt, but for the moment in which the batch is added up: after one in there every call but
-        `reset` says that this evaluator cannot be used.
+        This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt
+        in that moment, every call but `reset` raises an error.
 
-        With ``user_ids`` (or dicts, or data frames) a user who comes in a second batch is an error. Batches must agree
-        in whether they have ids and weights.
+        With ``user_ids`` (or dicts, or data frames) a user in a second batch is an error. Either all batches have ids
+        or none, and the same holds for weights.
         """
         check_progress(progress)
         columns = Columns(user=user, item=item, rank=rank, score=score, gain=gain, by=by)
@@ -125,7 +126,7 @@ class Evaluator(BaseEvaluator):
 
     @property
     def _rank_gaps(self) -> str:
-        """What becomes of gaps between ranks, which the tool says whose names these are."""
+        """The treatment of gaps between ranks, given by the tool of `like`."""
         return cast("str", self._like.get("rank_gaps", "close"))
 
     def _differences(self, other: BaseEvaluator) -> Iterator[tuple[str, Any, Any]]:
@@ -133,7 +134,7 @@ class Evaluator(BaseEvaluator):
         yield "rank_gaps", self._rank_gaps, cast("Evaluator", other)._rank_gaps  # noqa: SLF001 - this class's own
 
     def _prepare(self, recs: Any, truth: Any, exclude: Any, about: AboutUsers) -> Prepared:
-        """A batch as the engine takes it."""
+        """Return a batch in the form that the engine takes."""
         rules = self._settings
         settings = Settings(
             rules["ties"],
@@ -146,7 +147,7 @@ class Evaluator(BaseEvaluator):
 
     @in_turn
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
-        """Add a batch that was prepared under the same rules."""
+        """Add a batch that was prepared with the same settings."""
         rules = self._settings
         lists, users, names, data_counts, hints = prepared
         self._check_batch(users)
@@ -168,12 +169,12 @@ class Evaluator(BaseEvaluator):
             self._add_hints(hints)
 
     def merge(self, other: Evaluator) -> Evaluator:
-        """Add what another evaluator with the same metrics and settings has seen; returns this one."""
+        """Add the users of another evaluator with the same metrics and settings, and return this evaluator."""
         self._merge(other)
         return self
 
     def _take_kind(self, other: Evaluator) -> None:
-        """Batches of lists are of one kind."""
+        """Do nothing: all batches of lists are alike."""
 
     def _count_users(self, state: State) -> dict[str, int]:
         return {
@@ -184,9 +185,9 @@ class Evaluator(BaseEvaluator):
         }
 
     def _describe_data(self, state: State) -> dict[str, Any]:
-        data_counts = [int(fact) for fact in state.data_counts]
+        data_counts = state.data_counts.tolist()
         relevant = data_counts[op.COUNT_RELEVANT]
-        held = state.n_users - state.count(op.N_NO_TRUTH)
+        with_truth = state.n_users - state.count(op.N_NO_TRUTH)
         orders = ("rec_rows_by_rank", "rec_rows_by_score", "rec_rows_by_place")
         changes = ("excluded_items", "duplicates_in_recs", "duplicates_in_truth")
         names = ("rec_rows", *orders, "rec_lists_with_gaps", "truth_rows", "truth_rows_with_gains", *changes)
@@ -194,7 +195,7 @@ class Evaluator(BaseEvaluator):
         return {
             **counts,
             "truth_rows_not_relevant": counts["truth_rows"] - relevant,
-            "truth_users_with_recs": data_counts[op.COUNT_LISTED] / held if held else float("nan"),
+            "truth_users_with_recs": data_counts[op.COUNT_LISTED] / with_truth if with_truth else float("nan"),
             "truth_items_in_recs": data_counts[op.COUNT_HITS] / relevant if relevant else float("nan"),
         }
 
@@ -208,11 +209,12 @@ def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
 
 
 def _check_sizes(plan: Plan, lists: Lists) -> None:
-    """Users and gains that are too large, and gains that the asked metrics cannot take."""
+    """Raise InputError for users with too many items, and for gains that the metrics cannot take."""
     longest_list, longest_truth = lists.longest
     if longest_list + longest_truth > MAX_ROWS_OF_USER:
         raise InputError(
-            f"a list and a truth hold at most {MAX_ROWS_OF_USER} items, found {longest_list} and {longest_truth}"
+            f"list and truth of a user may have {MAX_ROWS_OF_USER} items together, found {longest_list} in the longest "
+            f"list and {longest_truth} in the longest truth"
         )
     if len(lists.truth_items):
         check_grades(plan, np.ones(1) if lists.gains is None else lists.gains, "truth gains")

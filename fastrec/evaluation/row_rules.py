@@ -1,4 +1,4 @@
-"""From checked rows to what the engine takes, and the order of all rows for the metrics that need it."""
+"""Checks of rows against metrics, rows in the form that the engine takes, and score counts of all rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 def check_grades(plan: Plan, gains: Array, name: str) -> None:
-    """Gains that the asked metrics cannot take."""
+    """Raise an error for gains that the metrics cannot take."""
     if plan.max_gain < np.inf and gains.max() > plan.max_gain:
         raise InputError(f"{name} must not exceed err's max_gain = {plan.max_gain}, found {gains.max()}")
     if not (plan.needs_plain or plan.gain_tables):
@@ -33,7 +33,7 @@ def check_grades(plan: Plan, gains: Array, name: str) -> None:
     relevant = gains[gains > 0]
     if plan.needs_plain and (relevant != 1.0).any():
         other = relevant[relevant != 1.0][0]
-        raise MetricError(f"{plan.needs_plain} takes truth without gains (or gains of 1) only, found a gain of {other}")
+        raise MetricError(f"{plan.needs_plain} takes only truth without gains (or gains of 1), found a gain of {other}")
     for table in plan.gain_tables:
         wrong = (relevant != np.floor(relevant)) | (relevant >= len(table))
         if wrong.any():
@@ -43,23 +43,23 @@ def check_grades(plan: Plan, gains: Array, name: str) -> None:
 
 
 def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
-    """Labels, scores and weights that the asked metrics cannot take."""
+    """Raise an error for rows that the metrics cannot take: labels, weights, missing users or items."""
     lists = [call for call in plan.calls if call.metric.kind == "ranking"]
     if not rows.grouped:
         _check_without_users(plan)
     if lists and rows.weights is not None:
         names = ", ".join(call.text for call in lists)
-        raise MetricError(f"sample_weight weighs rows, which metrics of lists do not have: leave out {names}")
+        raise MetricError(f"sample_weight weighs rows, but metrics of lists have no weights of rows: leave out {names}")
     if lists and ties in ("id_asc", "id_desc") and rows.items is None:
         raise InputError(f"ties={ties!r} needs item_ids")
     if lists and len(rows.labels):
         check_grades(plan, rows.labels, "labels")
-    if rows.labels.dtype != np.int8:  # kernels see what is outside of 0 to 1, not what is between
+    if rows.labels.dtype != np.int8:  # kernels check labels below 0 and above 1, not between
         _check_classes(plan, rows)
 
 
 def check_values(plan: Plan, rows: Rows) -> None:
-    """The error for a label or a score that kernels refuse, see `_limits`."""
+    """Raise the error for a label or a score that kernels reject; see `_limits`."""
     refuse_nan(rows.as_passed(rows.scores), "scores")
     _check_classes(plan, rows)
     for call in plan.calls:
@@ -72,13 +72,13 @@ def check_values(plan: Plan, rows: Rows) -> None:
 def _check_without_users(plan: Plan) -> None:
     for value in plan.values:
         if value.call.needs_users:
-            raise InputError(f"{value.call.text} needs users: give indptr, or user_ids with one key per row")
+            raise InputError(f"{value.call.text} needs users: pass indptr, or user_ids with one id per row")
     if plan.per_user:
-        raise InputError("per_user=True needs users: give indptr, or user_ids with one key per row")
+        raise InputError("per_user=True needs users: pass indptr, or user_ids with one id per row")
 
 
 def _needs_classes(plan: Plan) -> Call | None:
-    """A metric for which labels must be 0 or 1, as it is not said from where on they are positive."""
+    """Return a metric that needs labels of 0 or 1 because no min_gain says which are positive; None if there is none."""
     if plan.asked.min_gain is not None:
         return None
     needs = ("classes", "probabilities")
@@ -94,7 +94,7 @@ def _check_classes(plan: Plan, rows: Rows) -> None:
         at = int(wrong.argmax())
         raise InputError(
             f"labels must be 0 or 1 for {call.text}, found {labels[at]} at row {rows.where(at)}; "
-            "min_gain=... says from which label a row is positive"
+            "min_gain=... says from which label on a row is positive"
         )
 
 
@@ -103,7 +103,7 @@ def _check_probabilities(call: Call, rows: Rows) -> None:
     if len(scores) and not (scores.min() >= 0 and scores.max() <= 1):
         at = int(((scores < 0) | (scores > 1)).argmax())
         found = f"found {scores[at]} at row {rows.where(at)}"
-        hint = "name metrics that take any score, such as auc or average_precision"
+        hint = "choose metrics that take any score, such as auc or average_precision"
         raise InputError(f"scores must be probabilities for {call.text}, {found}; {hint}")
 
 
@@ -115,10 +115,10 @@ def _check_predictions(rows: Rows) -> None:
 
 
 def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
-    """The rows in the form that kernels take, with what to compute of them."""
+    """Return the rows in the form that kernels take, with the statistics to compute."""
     labels = _wide_enough(plan, rows.labels)
     rank = plan.writers[True].ranks or bool(np.isin(plan.statistics(graded=True)[0][:, 0], _FROM_POSITIVES).any())
-    # one walk over the positives serves labels of 0 and 1; where gains differ, each view has positives of its own
+    # one pass over the positives serves labels of 0 and 1; with other gains, each condition has its own positives
     graded = rank and bool(len(labels)) and (plan.needs_gains or (_needs_classes(plan) is None and _has_grades(labels)))
     statistics, parameters = plan.statistics(graded=graded)
     parameters[statistics[:, 0] == op.LOG_LOSS] = np.finfo(rows.scores.dtype).eps
@@ -126,7 +126,7 @@ def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
     bars = [_bar(least, labels.dtype) for least in plan.min_gains]
     ids = np.zeros(0, np.int64)
     if ties in (op.ID_ASC, op.ID_DESC):
-        if rows.items is None:  # no list is asked for, and kernels must not look for ids
+        if rows.items is None:  # no metric of lists is asked for, and kernels must not look for ids
             ties = op.INPUT
         else:
             ids = rows.items
@@ -151,18 +151,18 @@ _FROM_POSITIVES = (op.STEP, op.TRAPEZOID, op.DAVIS_GOADRICH, op.KOLMOGOROV)
 
 
 def _wide_enough(plan: Plan, labels: Array) -> Array:
-    """The labels in a type that can hold every `min_gain`."""
+    """Return the labels in a type that can represent every `min_gain`."""
     wide = labels.dtype == np.int8 and max(plan.min_gains) > np.iinfo(np.int8).max
     return labels.astype(np.float64) if wide else labels
 
 
 def _has_grades(labels: Array) -> bool:
-    """Whether there are positive labels besides 1."""
+    """Return whether any positive label is not 1."""
     return bool(labels.max() > 1 or (labels.dtype.kind == "f" and ((labels > 0) & (labels != 1)).any()))
 
 
 def _limits(plan: Plan, labels: Any, scores: Any) -> tuple[Array, Array]:
-    """The smallest and the largest label and score that the metrics take."""
+    """Return the ranges of labels and of scores that the metrics take."""
     ends: tuple[float, float] = (INT8.min, INT8.max) if labels == np.int8 else (-np.inf, np.inf)
     if _needs_classes(plan) is not None:
         ends = (0, 1)
@@ -173,7 +173,7 @@ def _limits(plan: Plan, labels: Any, scores: Any) -> tuple[Array, Array]:
 
 
 def _bar(least: float, dtype: Any) -> float:
-    """The smallest label of this dtype that is above 0 and at least `least`."""
+    """Return the smallest label of this dtype that is above 0 and at least `least`."""
     if dtype == np.int8:
         return max(1, int(np.ceil(least)))
     smallest = float(np.finfo(dtype).smallest_subnormal)
@@ -182,7 +182,7 @@ def _bar(least: float, dtype: Any) -> float:
 
 
 def collect_score_counts(plan: Plan, rows: Rows, n_threads: int) -> Iterator[tuple[ScoreCountsKey, ScoreCounts]]:
-    """The sorted runs of all rows, and of those of each group, for the views that need them."""
+    """Yield score counts of all rows, and of the rows of each group, for the conditions that need them."""
     conditions = sorted({value.condition for value in plan.values if value.over_rows is not None})
     if not conditions:
         return
@@ -206,7 +206,7 @@ def collect_score_counts(plan: Plan, rows: Rows, n_threads: int) -> Iterator[tup
 def _score_counts(
     positive: Array, scores: Array, weights: Array | None, chosen: Array | None, n_threads: int
 ) -> ScoreCounts:
-    from fastrec.scored.score_counts import ScoreCounts  # loaded where it is used: lists need no part of it
+    from fastrec.scored.score_counts import ScoreCounts  # loaded only here, as lists do not need it
 
     score_counts = ScoreCounts(weighted=weights is not None)
     if chosen is None:

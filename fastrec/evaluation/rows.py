@@ -51,19 +51,23 @@ ONE_CLASS_CHOICES = ("drop", "half", "zero", "nan", "error")
 
 
 def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> dict[str, Any]:
-    """Metrics of scored rows, where none are named, and their cut-offs: those that these rows can have."""
+    """Return the default metrics of scored rows with their cut-offs.
+
+    Without users, metrics that need users are left out. With weights of rows, metrics of lists are left out.
+    """
     calls = expand(None, k, DEFAULT_SCORE_METRICS)
-    had = [call for call in calls if has_users or not call.needs_users]
-    return {"metrics": [call.text for call in had if not (weighted and call.metric.kind == "ranking")]}
+    possible = [call for call in calls if has_users or not call.needs_users]
+    return {"metrics": [call.text for call in possible if not (weighted and call.metric.kind == "ranking")]}
 
 
 class ScoreEvaluator(BaseEvaluator):
-    """Evaluates scored, labelled rows batch by batch; batches add up and merge in any order.
+    """An evaluator of scored, labelled rows in batches, on one machine or many. Evaluators merge in any order.
 
-    A user comes whole in one batch. The sums kept are exact, and metrics over the order of all rows (auc,
-    average_precision, ks) keep sorted runs of distinct scores, so the result has the same bits for any cut of the
-    users into batches, any order of merging and any number of threads. Arguments are those of `evaluate_scores`. An
-    evaluator serves one thread at a time and others wait: threads of one's own have one each, merged at the end.
+    All rows of a user must be in one batch. The sums are exact, and metrics over the order of all rows (auc,
+    average_precision, ks) keep counts per distinct score. So the result has the same bits for any split of the users
+    into batches, any order of merging and any number of threads. The arguments are those of `evaluate_scores`. An
+    evaluator serves one thread at a time; other threads wait. For parallel updates, use one evaluator per thread and
+    merge them at the end.
 
     Examples
     --------
@@ -93,7 +97,7 @@ class ScoreEvaluator(BaseEvaluator):
         policies = wanted.fill(ties=ties, no_truth=no_truth)
         for call in wanted.calls:
             if call.min_gain == "any":
-                raise MetricError(f"{call.text} is for lists: it would make every scored row positive")
+                raise MetricError(f"{call.text} is for lists: in scored rows it would make every row positive")
         check_choice("one_class", one_class, ONE_CLASS_CHOICES)
         settings: dict[str, Any] = {
             "min_gain": check_min_gain(min_gain),
@@ -127,13 +131,13 @@ class ScoreEvaluator(BaseEvaluator):
         by: Any = None,
         progress: Callable[[int, int], Any] | None = None,
     ) -> None:
-        """Add a batch of users. An error leaves what was added before as it is.
+        """Add a batch of users. If a batch fails, the evaluator keeps its state.
 
-        So does an interrupt, but for the moment in which the batch is added up: after one in there every call but
-        `reset` says that this evaluator cannot be used.
+        This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt
+        in that moment, every call but `reset` raises an error.
 
-        With ``user_ids`` a user who comes in a second batch is an error. Batches must agree in whether they have
-        users, ids and weights.
+        With ``user_ids`` a user in a second batch is an error. Either all batches have users or none, and the same
+        holds for ids and weights.
         """
         check_progress(progress)
         of_users = read_user_labels(by, user)
@@ -150,7 +154,7 @@ class ScoreEvaluator(BaseEvaluator):
             )
         else:
             if hasattr(labels, "columns"):
-                raise InputError("scores must be left out where labels is a data frame; metrics are passed by name")
+                raise InputError("scores must be left out if labels is a data frame; pass metrics by name, metrics=...")
             refuse_columns(columns, "labels is not a data frame that stands alone, without scores")
             rows = read_rows(
                 labels,
@@ -168,7 +172,7 @@ class ScoreEvaluator(BaseEvaluator):
         self._add(one_by_one(rows) if self._part and not rows.grouped else rows, progress)
 
     def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
-        """Evaluate checked rows and add what comes of it."""
+        """Evaluate checked rows and add their sums."""
         rules, users = self._settings, rows.users
         self._check_rows(rows)
         self._check_batch(users)
@@ -186,7 +190,7 @@ class ScoreEvaluator(BaseEvaluator):
                 progress,
             )
         except KernelError as error:
-            check_values(plan, rows)  # what is wrong with the rows themselves comes first
+            check_values(plan, rows)  # errors in the rows themselves come first
             raise explain_fault(error, plan, Names(users.ids, None), rules, None) from None
         score_counts = [] if self._part else list(collect_score_counts(plan, rows, self._n_threads))
         with self._changing():
@@ -201,7 +205,7 @@ class ScoreEvaluator(BaseEvaluator):
 
     @property
     def ordered(self) -> dict[int, float]:
-        """The views whose metrics need the order of all rows, and the label from which a row is positive there."""
+        """The conditions of metrics that need the order of all rows: {condition: smallest positive label}."""
         plan = self._plan(weighted=False)
         return {
             value.condition: plan.min_gains[value.condition] for value in plan.values if value.over_rows is not None
@@ -209,18 +213,18 @@ class ScoreEvaluator(BaseEvaluator):
 
     @in_turn
     def add_order(self, found: Iterable[tuple[ScoreCountsKey, ScoreCounts]]) -> None:
-        """Add the sorted rows of views and groups that an evaluator of a part leaves out."""
+        """Add the score counts of conditions and groups that the evaluator of a part leaves out."""
         assert self._part and self._state is not None
         with self._changing():
             self._state.add_score_counts(found)
 
     @property
     def needs_targets(self) -> bool:
-        """Whether all metrics compare numbers with predictions, and none needs labels."""
+        """Whether all metrics compare targets with predictions, so that none needs labels."""
         return all(call.metric.needs == "targets" for call in self._calls)
 
     def _check_rows(self, rows: Rows) -> None:
-        """Batches must be of one kind."""
+        """Raise InputError if only some batches have users or weights."""
         if self._state is None or self._grouped is None:
             return
         if self._grouped != rows.grouped:
@@ -229,7 +233,7 @@ class ScoreEvaluator(BaseEvaluator):
             raise InputError("sample_weight must be given in every update or in none")
 
     def merge(self, other: ScoreEvaluator) -> ScoreEvaluator:
-        """Add what another evaluator with the same metrics and settings has seen; returns this one."""
+        """Add the users of another evaluator with the same metrics and settings, and return this evaluator."""
         self._merge(other)
         return self
 
@@ -249,12 +253,12 @@ class ScoreEvaluator(BaseEvaluator):
 
     def _estimate(self, users: GroupSums, value: Any) -> Estimate:
         mean, error, n_users = users.estimate(value)
-        if self._grouped is False:  # sums over rows that belong to nobody know nothing of their spread
+        if self._grouped is False:  # without users, sums over rows do not give their spread
             error, n_users = (error if value.over_rows is not None else math.nan), 0
         return Estimate(mean, error, n_users)
 
     def _count_users(self, state: State) -> dict[str, int]:
-        data_counts = [0 if self._grouped is False else int(fact) for fact in state.data_counts]
+        data_counts = [0 if self._grouped is False else count for count in state.data_counts.tolist()]
         total = 0 if self._grouped is False else state.n_users
         if self.needs_targets:
             no_rows = data_counts[op.COUNT_NO_ROWS]

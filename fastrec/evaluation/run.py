@@ -1,4 +1,4 @@
-"""Totals of blocks of users, shared out to threads so that each has about as much to do."""
+"""Kernel runs over blocks of users, balanced between threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["KernelInput", "launch"]
 
 
 Array = np.ndarray[Any, Any]
-HEAVY_ROWS = 1 << 17  # a block whose table outgrows the second cache costs this much more per row
+HEAVY_ROWS = 1 << 17  # from here on, the table of a block outgrows the second cache and a row costs more
 HEAVY_FACTOR = 6
 
 
@@ -25,22 +25,22 @@ class KernelInput(Protocol):
 
     @property
     def n_users(self) -> int:
-        """Users."""
+        """The number of users."""
 
     def rows_before(self, users: Array) -> Array:
-        """Rows of all users before each of the given ones."""
+        """Return the number of rows of all users before each given user."""
 
     def part(self, first: int, last: int) -> KernelInput:
-        """Users first..last-1."""
+        """Return the users first..last-1."""
 
     def kernel(self) -> Kernel:
-        """The kernel for this form and its dtypes."""
+        """Return the kernel for this form and its dtypes."""
 
     def arguments(self) -> tuple[Any, ...]:
-        """The leading arguments of the kernel."""
+        """Return the leading arguments of the kernel."""
 
     def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, Any]:
-        """Working memory for the largest block; pages that no block touches are never backed by memory."""
+        """Return working memory for the largest block. Pages that no block touches take no memory."""
 
 
 def launch(
@@ -58,7 +58,7 @@ def launch(
 
 
 def block_rows(source: KernelInput, blocks: Array) -> Array:
-    """Rows in each block."""
+    """Return the number of rows in each block."""
     first = blocks * BLOCK
     last = np.minimum(first + BLOCK, source.n_users)
     rows: Array = source.rows_before(last) - source.rows_before(first)
@@ -66,10 +66,10 @@ def block_rows(source: KernelInput, blocks: Array) -> Array:
 
 
 def fill_bins(blocks: Array, rows: Array, n_bins: int) -> tuple[Array, Array]:
-    """Share blocks out so that bins cost about the same: heavy ones first, then runs of neighbours."""
+    """Distribute blocks so that bins cost about the same: heavy blocks first, then ranges of neighbours."""
     if n_bins == 1:
         return blocks, np.array([0, len(blocks)])
-    # a block with a user too large for the caches costs more per row
+    # a block with a user that does not fit into the caches costs more per row
     costs = rows + (HEAVY_FACTOR - 1) * np.maximum(rows - HEAVY_ROWS, 0) + BLOCK
     target = costs.sum() / n_bins
     heavy = np.flatnonzero(costs > target / 4)

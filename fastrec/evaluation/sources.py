@@ -18,32 +18,32 @@ __all__ = ["ListSource", "Scores"]
 
 Array = np.ndarray[Any, Any]
 
-CACHE_LINE = 64  # values that surely fill one, whatever their size
+CACHE_LINE = 64  # values that fill at least one cache line, whatever their size
 
 
 class ListSource(Lists):
-    """Lists and truth, as kernels take them."""
+    """Lists and truth in the form that kernels take."""
 
     __slots__ = ()
 
     def rows_before(self, users: Array) -> Array:
-        """Rows of all users before each of the given ones."""
+        """Return the number of rows of all users before each given user."""
         rows: Array = self.rec_indptr[users] + self.truth_indptr[users]
         return rows
 
     def part(self, first: int, last: int) -> ListSource:
-        """Users first..last-1."""
+        """Return the users first..last-1."""
         users = slice(first, last + 1)
         return self._replace(rec_indptr=self.rec_indptr[users], truth_indptr=self.truth_indptr[users])
 
     def kernel(self) -> Kernel:
-        """The kernel for what is known of rows; it takes ids of either width."""
+        """Return the kernel for lists with or without gains and ties. It takes ids of either width."""
         truth = "plain" if self.gains is None else "graded"
         tied = "" if self.blocks is None else "-tied"
         return Kernel("fastrec.kernels.lists", "evaluate_bin", f"{truth}{tied}")
 
     def arguments(self) -> tuple[Any, ...]:
-        """The leading arguments of the kernel."""
+        """Return the leading arguments of the kernel."""
         lists = hits.ListArrays(
             rec_items=read_only(self.rec_items.view(np.int32)),
             rec_indptr=read_only(self.rec_indptr),
@@ -54,11 +54,11 @@ class ListSource(Lists):
         return lists, _maybe(self.blocks), _maybe(self.gains)
 
     def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Scratch, TieScratch | None]:
-        """Working memory for the largest block; pages that no block touches are never backed by memory."""
+        """Return working memory for the largest block. Pages that no block touches take no memory."""
         first, last = _edges(blocks, self.n_users)
         n_truth = int((self.truth_indptr[last] - self.truth_indptr[first]).max()) if program.find else 0
-        n_list, n_held = self.longest if program.find else (0, 0)
-        n_ids = n_list + n_held
+        n_list, n_relevant = self.longest if program.find else (0, 0)
+        n_ids = n_list + n_relevant
         large = (hits.SLOTS_PER_ID * n_ids - 1).bit_length() if n_ids > hits.SMALL_ROWS else 0
         n_events = n_truth + op.BLOCK
         rows = _rows(program, n_bins)
@@ -90,7 +90,7 @@ class Scores(NamedTuple):
     graded: bool
     statistics: Array
     parameters: Array
-    label_limits: Array  # what labels and scores must be within; kernels check it
+    label_limits: Array  # ranges of labels and scores, which kernels check
     score_limits: Array
     bars: Array
     ties: int
@@ -98,34 +98,34 @@ class Scores(NamedTuple):
 
     @property
     def n_users(self) -> int:
-        """Users."""
+        """The number of users."""
         return len(self.indptr) - 1
 
     @property
     def longest(self) -> tuple[int, int]:
-        """Most rows of a user, in both places of a list and a truth."""
+        """The most rows of any user, twice: as the longest list and the longest truth."""
         rows = longest_row(self.indptr)
         return rows, rows
 
     def rows_before(self, users: Array) -> Array:
-        """Rows of all users before each of the given ones."""
+        """Return the number of rows of all users before each given user."""
         rows: Array = self.indptr[users]
         return rows
 
     def part(self, first: int, last: int) -> Scores:
-        """Users first..last-1."""
+        """Return the users first..last-1."""
         return self._replace(indptr=self.indptr[first : last + 1])
 
     def kernel(self) -> Kernel:
-        """The kernel for these dtypes."""
-        asked = "graded" if self.graded else "ranks" if self.rank else "facts"
-        parts = [str(self.labels.dtype), str(self.scores.dtype), asked]
+        """Return the kernel for these dtypes."""
+        needs = "graded" if self.graded else "ranks" if self.rank else "statistics"
+        parts = [str(self.labels.dtype), str(self.scores.dtype), needs]
         return Kernel(
             "fastrec.kernels.rows", "evaluate_score_bin", "-".join(parts + ["weighted"] * (self.weights is not None))
         )
 
     def arguments(self) -> tuple[Any, ...]:
-        """The leading arguments of the kernel."""
+        """Return the leading arguments of the kernel."""
         from fastrec.kernels.positives import ScoreLog
         from fastrec.kernels.row_statistics import Extra
 
@@ -147,13 +147,13 @@ class Scores(NamedTuple):
 
     @property
     def _walk(self) -> bool:
-        """Whether a fact follows from the order of all rows, not just from counts of positives."""
+        """Whether a statistic needs the order of all rows, not only counts of positives."""
         kinds = self.statistics[:, 0]
         ordered = bool((kinds >= op.FIRST_ORDER_STATISTIC).any())
         return bool((kinds == op.QUANTILE_GAPS).any()) or (ordered and self.weights is not None)
 
     def scratch(self, program: Program, blocks: Array, n_bins: int) -> tuple[Any, TieScratch | None]:
-        """Working memory for the largest block."""
+        """Return working memory for the largest block."""
         from fastrec.kernels.positives import DIGITS_OF_RADIX, LANES, MAX_COUNTED, ScoreScratch
 
         first, last = _edges(blocks, self.n_users)
@@ -213,7 +213,7 @@ def _tie_scratch(program: Program, n_bins: int, n_events: int, longest: int) -> 
 
 
 def _aligned(n_bins: int, n: int, dtype: np.dtype[Any]) -> Array:
-    """Working memory of n values a bin; each starts with a cache line, since loads that cross lines cost twice."""
+    """Return memory for n values per bin. Each bin starts at a cache line, since loads across lines cost twice."""
     width = -(-n // CACHE_LINE) * CACHE_LINE
     memory = np.empty(n_bins * width + CACHE_LINE, dtype)
     first = -(memory.ctypes.data // memory.itemsize) % CACHE_LINE

@@ -1,4 +1,4 @@
-"""What an evaluator has seen so far: exact sums that add up and merge in any order, and the estimates they give."""
+"""The state of an evaluator: exact sums that add and merge in any order, and the estimates they give."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
 ScoreCountsKey = tuple[int, GroupKey | None]
 SLACK_BITS = 40  # of sums of squares
-SQUARE_STEP_BITS = 2096  # `kernels.ranking.add_general` cuts squares of subnormal values at 2^-2096
+SQUARE_STEP_BITS = 2096  # `kernels.sums.add_general` cuts squares of subnormal values at 2^-2096
 FORM = {  # of the document of `State.pack`
     "users": COUNT,
     "groups": [(str, LABEL)],
@@ -40,30 +40,30 @@ FORM = {  # of the document of `State.pack`
 
 
 class State:
-    """Sums over users, for all of them and for each group.
+    """Sums over all users and over each group.
 
-    Everything kept is a whole number, so the result has the same bits for any order of adding and merging.
+    All sums are integers, so the result has the same bits for any order of adding and merging.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.n_users = 0
         self._groups: dict[GroupKey, int] = {}
-        self._labels: dict[tuple[str, str], str | int] = {}  # by grouping and text, see `check_groups`
+        self._labels: dict[tuple[str, str], str | int] = {}  # by grouping and label as a string, see `check_groups`
         self._totals = np.zeros((1, len(plan.scales), 2), dtype=object)
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
         self.data_counts = np.zeros(op.N_DATA_COUNTS, np.int64)
-        # the order of all rows, for metrics that need it: by position of the view and group
+        # score counts of all rows, for metrics that need their order: by position of the condition, and group
         self.score_counts: dict[ScoreCountsKey, ScoreCounts] = {}
 
     @property
     def groups(self) -> list[GroupKey]:
-        """Groups by grouping, as these were first given; labels in an order that does not depend on when they came."""
+        """Groups by grouping, in the order of the first batch. The order of labels does not depend on the batches."""
         place = {grouping: nth for nth, grouping in enumerate(dict.fromkeys(grouping for grouping, _ in self._groups))}
         return sorted(self._groups, key=lambda key: (place[key[0]], isinstance(key[1], str), key[1]))
 
     def check_groups(self, groups: Iterable[GroupKey]) -> None:
-        """Refuse groups that documents could not tell from those that are here: 1 and "1" of one grouping."""
+        """Raise InputError for labels that a document could not tell apart, such as 1 and "1" of one grouping."""
         new: dict[tuple[str, str], str | int] = {}
         for grouping, label in groups:
             text = grouping, str(label)
@@ -71,7 +71,7 @@ class State:
             if known != label:
                 raise InputError(
                     f"groups[{shown(grouping)}] has the labels {shown(known)} and {shown(label)}, two groups of one "
-                    "name: make the labels of all users integers, or all texts"
+                    "name: make the labels of all users integers, or all strings"
                 )
 
     def add(self, outcome: Outcome, groups: list[GroupKey]) -> None:
@@ -79,13 +79,13 @@ class State:
         self._add(outcome.n_users, outcome.totals, outcome.counts, outcome.data_counts, groups)
 
     def merge(self, other: State) -> None:
-        """Add what another state with the same plan has seen."""
+        """Add the sums of another state with the same plan."""
         rows = len(other._groups) + 1  # the arrays grow ahead of the groups
         self._add(other.n_users, other._totals[:rows], other._counts[:rows], other.data_counts, list(other._groups))
         self.add_score_counts(other.score_counts.items())
 
     def add_score_counts(self, found: Iterable[tuple[ScoreCountsKey, ScoreCounts]]) -> None:
-        """Add sorted rows of views and groups."""
+        """Add score counts by condition and group."""
         for key, score_counts in found:
             if key not in self.score_counts:
                 self.score_counts[key] = type(score_counts)(weighted=score_counts.weighted)
@@ -104,7 +104,7 @@ class State:
         self.n_users += n_users
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Everything seen, as a document of plain data and arrays."""
+        """Return the state as a document of plain data, and arrays."""
         rows = len(self._groups) + 1
         at = {key: row - 1 for key, row in self._groups.items()}
         document = {
@@ -124,33 +124,33 @@ class State:
 
     @classmethod
     def unpack(cls, plan: Plan, document: dict[str, Any], arrays: dict[str, Array]) -> State:
-        """The inverse of `pack`, for the same plan."""
+        """Undo `pack`, for the same plan."""
         if document["sums"] != plan.sums_digest:
-            raise InputError("its metrics are computed otherwise in this version, or are others of the same name")
+            raise InputError("this version computes its metrics differently, or has other metrics of the same name")
         state = cls(plan)
         groups: list[GroupKey] = [(grouping, label) for grouping, label in document["groups"]]
         if len(set(groups)) < len(groups):
-            raise InputError("each group is wanted once, found one twice")
+            raise InputError("each group must appear once, found one twice")
         state.check_groups(groups)
         totals = unpack_integers(arrays, (len(groups) + 1, len(plan.scales), 2))
         counts = arrays["counts"].astype(np.int64, casting="safe")
         if counts.shape != (len(groups) + 1, len(plan.min_gains), 4):
-            raise InputError(f"counts of {len(groups)} groups are wanted, found shape {counts.shape}")
+            raise InputError(f"expected counts of {len(groups)} groups, found shape {counts.shape}")
         if counts.min(initial=0) < 0 or counts.max(initial=0) > document["users"]:
-            raise InputError(f"counts must be from 0 to the {document['users']} users, found others")
+            raise InputError(f"counts of users must be from 0 to {document['users']}, found others")
         state._add(int(document["users"]), totals, counts, np.array(document["facts"], np.int64), groups)
         state._check_sums()
         for nth, (condition, at, weighted) in enumerate(document["runs"]):
             if condition >= len(plan.min_gains) or (at is not None and at >= len(groups)):
-                raise InputError(f"sorted rows are of condition {condition} and group {at}, which are not there")
+                raise InputError(f"score counts have condition {condition} and group {at}, which do not exist")
             key = condition, None if at is None else groups[at]
             if key in state.score_counts:
-                raise InputError(f"sorted rows of condition {condition} and group {at} are there twice")
+                raise InputError(f"score counts of condition {condition} and group {at} appear twice")
             state.score_counts[key] = _unpack_score_counts(arrays, f"runs_{nth}_", weighted=weighted)
         return state
 
     def _check_sums(self) -> None:
-        """Refuse sums that no users have: of all, of each group, and of the users who are in no group of a grouping."""
+        """Raise InputError for impossible sums over all users, a group, or the users without a group in a grouping."""
         n = len(self._groups) + 1
         rows: dict[str, list[int]] = {}
         for (grouping, _), row in self._groups.items():
@@ -160,19 +160,19 @@ class State:
             for sums in (self._totals, self._counts)
         )
         if counts.min(initial=0) < 0:
-            raise InputError("groups of one grouping count more users than there are")
+            raise InputError("the groups of one grouping have more users than there are")
         for value in self.plan.values:
             if value.over_rows is None:
                 self.part().estimate(value)
             if value.is_plain and not _can_be_sums(self.plan, value, totals, counts):
-                raise InputError(f"{value.call.text} has sums that no users have")
+                raise InputError(f"{value.call.text} has impossible sums")
 
     def count(self, column: int) -> int:
-        """Users in a column of the counts, by the call's own `min_gain`."""
+        """Return the number of users in a column of the counts, for the `min_gain` of the call."""
         return int(self._counts[0, 0, column])
 
     def part(self, group: GroupKey | None = None) -> GroupSums:
-        """What was seen of all users, or of a group."""
+        """Return the sums over all users, or over a group."""
         row = 0 if group is None else self._groups[group]
         score_counts = {condition: own for (condition, key), own in self.score_counts.items() if key == group}
         if self.n_users == 0:
@@ -182,7 +182,7 @@ class State:
         return GroupSums(self.plan, self._totals[row], self._counts[row], score_counts)
 
     def rest(self, group: GroupKey) -> GroupSums:
-        """What was seen of all users but those of a group; the order of their rows is not kept."""
+        """Return the sums over all users outside a group. The order of their rows is not kept."""
         row = self._groups[group]
         return GroupSums(self.plan, self._totals[0] - self._totals[row], self._counts[0] - self._counts[row], {})
 
@@ -196,16 +196,16 @@ class GroupSums(NamedTuple):
     score_counts: Mapping[int, ScoreCounts]
 
     def estimate(self, value: Value) -> tuple[float, float, int]:
-        """Mean, standard error and users counted of a metric.
+        """Return mean, standard error and number of users counted of a metric.
 
-        Raises InputError where the sums are such that no users can have them: they were read from bytes of others.
+        Raise InputError for sums that no users can have, which only bytes from elsewhere can contain.
         """
         try:
             found = self._estimate(value)
-            if not value.is_plain:  # a mean of values is within their range, which updates and `unpack` have checked
+            if not value.is_plain:  # `update` and `unpack` have checked the range of plain means
                 check_range(value.call.text, found[0], value.call)
         except (ArithmeticError, InputError) as error:
-            raise InputError(f"{value.call.text} of this state has sums that no users have: {error}") from error
+            raise InputError(f"{value.call.text} of this state has impossible sums: {error}") from error
         return found
 
     def _estimate(self, value: Value) -> tuple[float, float, int]:
@@ -235,7 +235,7 @@ class GroupSums(NamedTuple):
         return value.over_rows.value(score_counts), math.nan if error is None else error(score_counts), users
 
     def _ratio(self, value: Value, ratio: Ratio) -> tuple[float, float, int]:
-        """A function of sums that does not change when they are all multiplied, and its standard error."""
+        """Return a ratio, a function of sums that scaling all of them does not change, and its standard error."""
         size = len(ratio.rows)
         at = [self.plan.position(value, nth) for nth in range(len(value.sums))]
         n = int(self._sum(at[-1]))
@@ -272,7 +272,7 @@ class GroupSums(NamedTuple):
         )
 
     def _combined(self, value: Value, n: int) -> tuple[float, float]:
-        """A function of means and, by the delta method, its standard error."""
+        """Return a function of means, and its standard error by the delta method."""
         assert value.combined is not None
         size = len(value.combined.rows)
         weight = Fraction(n)
@@ -290,7 +290,7 @@ class GroupSums(NamedTuple):
         return mean, combined_error(value.combined.gradient(*means), covariance)
 
     def _spread(self, value: Value, means: list[Fraction], n: int) -> list[list[Fraction]]:
-        """Sums over users of w^2 (a - mean of a) (b - mean of b) for all pairs of the value's rows."""
+        """Return the sums over users of w^2 (a - mean of a) (b - mean of b) for all pairs of the value's rows."""
         size = len(means)
         at = [self.plan.position(value, nth) for nth in range(len(value.sums))]
         squares = Fraction(n)
@@ -309,11 +309,11 @@ class GroupSums(NamedTuple):
 
 
 def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool:
-    """Whether sums (rows, positions, 2) of a plain metric are of values within its range; whole numbers all the way."""
+    """Return whether sums (rows, positions, 2) of a plain metric fit values within its range, using integers only."""
     at = plan.position(value, 0)
     total, squares, scale = totals[:, at, 0], totals[:, at, 1], plan.scales[at]
     n = counts[:, value.condition, op.N_EVALUATED].astype(object)
-    size = n << scale  # what the bounds are multiplied by: users, or their weights
+    size = n << scale  # factor of the bounds: users, or their weights
     if plan.weighted:
         weight = plan.weight_position(value.condition)
         size = totals[:, weight, 0] << scale
@@ -328,28 +328,28 @@ def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool
         holds &= bool((total * most.denominator <= size * most.numerator).all())
     if plan.weighted:
         return holds
-    # the square of a mean is at most the mean of squares, each of which was rounded to 53 bits or to a step
+    # The square of a mean is at most the mean of squares. Each square was rounded to 53 bits or to a step.
     spread = n * squares << scale
     step = n * n << max(scale, 2 * scale - SQUARE_STEP_BITS)
     return holds and bool((total * total <= spread + (spread >> SLACK_BITS) + step).all())
 
 
 def _no_score_counts() -> ScoreCounts:
-    """Before the first batch: what an empty one leaves."""
+    """Return the score counts of an empty batch."""
     from fastrec.scored.score_counts import ScoreCounts
 
     return ScoreCounts()
 
 
 def _unpack_score_counts(arrays: dict[str, Array], start: str, *, weighted: bool) -> ScoreCounts:
-    from fastrec.scored.score_counts import ScoreCounts  # only who has rows in order needs it
+    from fastrec.scored.score_counts import ScoreCounts  # only metrics over the order of rows need it
 
     own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
     return ScoreCounts.unpack(own, weighted=weighted)
 
 
 def _grown(array: Array, rows: int) -> Array:
-    """The array with at least `rows` rows, new ones zero."""
+    """Return the array with at least `rows` rows, new rows zero."""
     if len(array) >= rows:
         return array
     larger = np.zeros((max(rows, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)

@@ -1,1 +1,1 @@
-"""The result: numbers, intervals, export, save and load."""
+"""Reports: numbers, intervals, export, save and load."""

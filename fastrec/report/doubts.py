@@ -1,4 +1,4 @@
-"""Warnings of an evaluation: kept in its report, and given once."""
+"""Warnings about the data of an evaluation, drawn from its counts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ NOTES = (
     ("no_rows", "without rows", ()),
 )
 NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
-NO_ROWS = "the log has no rows: there is nothing to evaluate"
+NO_ROWS = "the input has no rows: there is nothing to evaluate"
 
 
 def doubts(data: Mapping[str, Any]) -> list[str]:
-    """What the counts of the data say against the numbers."""
+    """Return a warning if the counts of the data suggest that the numbers mean nothing."""
     if data.get("truth_rows") == 0:
         return [NO_TRUTH]
     if data.get("rows") == 0:
         return [NO_ROWS]
-    # Without a shared user there can be no shared item: name only the cause.
+    # Without a shared user no item is shared either: name only the cause.
     if data.get("truth_users_with_recs") == 0:
         return ["no user with truth has a list: do the user ids match?"]
     if data.get("truth_items_in_recs") == 0:

@@ -22,11 +22,11 @@ V = TypeVar("V")
 
 
 class Estimate(NamedTuple):
-    """The mean of a metric over users, and how sure it is.
+    """The mean of a metric over users, and its uncertainty.
 
-    mean : NaN when no user was counted.
-    std_error : standard error of the mean, NaN when fewer than two users were counted.
-    users : how many users were counted.
+    mean : NaN if no user was counted.
+    std_error : standard error of the mean, NaN if fewer than two users were counted.
+    users : number of users counted.
     """
 
     mean: float
@@ -34,16 +34,16 @@ class Estimate(NamedTuple):
     users: int
 
     def margin(self, level: float = 0.95) -> float:
-        """Half the width of the confidence interval: z * std_error, z the normal quantile of the level.
+        """Return half the width of the confidence interval: z * std_error, z the normal quantile of the level.
 
         >>> round(Estimate(mean=0.5, std_error=0.1, users=40).margin(), 3)
         0.196
         """
-        # The lower tail keeps all digits of a level close to 1, which (1 + level) / 2 rounds away.
+        # The lower tail keeps all digits of a level close to 1; (1 + level) / 2 would round them away.
         return -NormalDist().inv_cdf((1 - check_level(level)) / 2) * self.std_error
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The normal confidence interval: mean - margin, mean + margin. NaN when there is no standard error.
+        """Return the normal confidence interval: mean - margin, mean + margin. NaN without a standard error.
 
         >>> low, high = Estimate(mean=0.5, std_error=0.1, users=40).interval(level=0.99)
         >>> round(low, 3), round(high, 3)
@@ -57,16 +57,16 @@ NOBODY = Estimate(math.nan, math.nan, 0)
 
 
 class GroupEstimate(Estimate):
-    """The mean of a metric over the users of a group, beside that over the rest of the users.
+    """The mean of a metric over the users of a group, with the mean over all other users.
 
-    rest : the estimate over all users who are not in the group; its mean is NaN where there are none, and for metrics
-        that need the order of all rows, such as `auc`.
+    rest : the estimate over all users outside the group. Its mean is NaN if there are none, and for metrics that need
+        the order of all rows, such as `auc`.
     """
 
     rest: Estimate
 
     def __new__(cls, mean: float, std_error: float, users: int, rest: Estimate = NOBODY) -> Self:
-        """An estimate with its rest, of which a tuple of three knows nothing."""
+        """Make the tuple of three, and set `rest` as an attribute."""
         made = super().__new__(cls, mean, std_error, users)
         made.rest = rest
         return made
@@ -80,10 +80,10 @@ class GroupEstimate(Estimate):
         return type(self)(*Estimate(*self)._replace(**changes), rest=rest)
 
     def difference(self, level: float = 0.95) -> tuple[float, float, float]:
-        """How far the group is from the rest: difference of the means, and its interval, low and high.
+        """Return the difference between the means of the group and the rest, and its interval, low and high.
 
-        The users of both are others, so the difference has the standard error sqrt(SE^2 + SE of the rest^2) (Welch
-        1947) and a normal interval. NaN where a mean or a standard error is.
+        Group and rest share no users, so the difference has the standard error sqrt(SE^2 + SE of the rest^2) (Welch
+        1947) and a normal interval. NaN if a mean or a standard error is NaN.
 
         >>> group = GroupEstimate(0.5, 0.03, 40, rest=Estimate(0.4, 0.04, 60))
         >>> [round(number, 3) for number in group.difference()]
@@ -94,9 +94,9 @@ class GroupEstimate(Estimate):
 
 
 class ByMetric(dict[str, V]):
-    """A dict by canonical metric text in which indexing finds any spelling of the metric.
+    """A dict by canonical metric name. Indexing accepts any spelling of the metric.
 
-    `names` are the metrics as a tool calls them, {name: canonical text}.
+    `names` maps the names that another tool uses to canonical names.
     """
 
     def __init__(self, values: Mapping[str, V], names: Mapping[str, str]) -> None:
@@ -104,23 +104,23 @@ class ByMetric(dict[str, V]):
         self._names = names
 
     def __getitem__(self, name: str) -> V:
-        if not isinstance(name, str):  # what cannot be hashed too
+        if not isinstance(name, str):  # also catches values that cannot be hashed
             raise MetricNotFoundError(
-                f"a metric is named by a text such as 'ndcg@10', found {shown(name)}; {self._held()}"
+                f"the name of a metric must be a string such as 'ndcg@10', found {shown(name)}; {self._known()}"
             )
         return super().__getitem__(name)
 
-    def _held(self) -> str:
+    def _known(self) -> str:
         return f"this report has {some_names(list(self), 'list(report)') or 'no metrics'}"
 
     def __missing__(self, name: str) -> V:
         if name in self._names:
             return self[self._names[name]]
-        held = self._held()
+        known = self._known()
         try:
             text = parse(name).text
         except MetricError as error:
-            raise MetricNotFoundError(f"{str(error).partition('; known: ')[0]}; {held}") from error
+            raise MetricNotFoundError(f"{str(error).partition('; known: ')[0]}; {known}") from error
         if text not in self:
-            raise MetricNotFoundError(f"{name!r} is not in this report; {held}")
+            raise MetricNotFoundError(f"{name!r} is not in this report; {known}")
         return self[text]

@@ -36,7 +36,7 @@ __all__ = [
 
 Label = str | int
 SCALAR_CHARACTERS = {"@": "_at_", "(": ".", "=": "-", ")": "", "[": "", "]": "", "+": "", " ": ""}
-OTHER_FORMATS = {  # by ending: what writes it, and its name
+OTHER_FORMATS = {  # by ending: the method that writes the format, and its name
     ".txt": ("str", "a table"),
     ".json": ("to_json", "JSON"),
     ".csv": ("to_rows", "CSV"),
@@ -48,7 +48,7 @@ FRAME_KINDS = ("pandas", "polars", "pyarrow")
 
 
 def refuse_ending(path: str, *, by_command: bool = False) -> None:
-    """Raise InputError if the name of a file for a saved report promises another format, and say how to write that."""
+    """Raise InputError if the path of a saved report has the ending of another format; name the method for that."""
     ending = os.path.splitext(path)[1].lower()
     if ending in OTHER_FORMATS:
         method, form = OTHER_FORMATS[ending]
@@ -57,7 +57,7 @@ def refuse_ending(path: str, *, by_command: bool = False) -> None:
 
 
 def scalar_name(metric: str) -> str:
-    """A canonical metric text in letters, digits and ``_ - .``; see `Report.to_scalars`."""
+    """Return a canonical metric name in letters, digits and ``_ - .``; see `Report.to_scalars`."""
     in_tables = re.sub(r"\[[^\]]*\]", lambda table: table[0].replace(", ", "_"), metric)
     text = in_tables.replace(", ", ".")
     return "".join(
@@ -69,7 +69,7 @@ def scalar_name(metric: str) -> str:
 
 
 def write_or_return(text: str, path: str | os.PathLike[str] | None) -> str | None:
-    """Write a text to a file as a whole, or return it where there is no path."""
+    """Write a string to a file that appears only when complete, or return the string if `path` is None."""
     if path is None:
         return text
     with atomic_write(path) as file:
@@ -78,7 +78,7 @@ def write_or_return(text: str, path: str | os.PathLike[str] | None) -> str | Non
 
 
 def rows_of(estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
-    """Return a row for each estimate, as `Report.to_rows` gives them."""
+    """Return a row for each estimate; see `Report.to_rows`."""
     rows = []
     for metric, estimate in estimates.items():
         low, high = estimate.interval()
@@ -88,7 +88,7 @@ def rows_of(estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
 
 
 def group_rows(grouping: str | None, label: Label | None, estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
-    """The rows of a group; those over all users have nobody to differ from."""
+    """Return the rows of a group. Rows over all users have a NaN difference, as nobody is left to compare with."""
     rows = []
     for row, estimate in zip(rows_of(estimates), with_rest(estimates).values(), strict=True):
         gap, low, high = estimate.difference()
@@ -98,7 +98,7 @@ def group_rows(grouping: str | None, label: Label | None, estimates: Mapping[str
 
 
 def with_rest(estimates: Mapping[str, Estimate]) -> dict[str, GroupEstimate]:
-    """Estimates as those of a group; where nothing is known of the others, there are none."""
+    """Return estimates as group estimates. If nothing is known of the other users, the rest is NaN."""
     return {
         name: estimate if isinstance(estimate, GroupEstimate) else GroupEstimate(*estimate)
         for name, estimate in estimates.items()
@@ -106,7 +106,7 @@ def with_rest(estimates: Mapping[str, Estimate]) -> dict[str, GroupEstimate]:
 
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Rows turned into columns of one type each."""
+    """Turn rows into columns of one type each."""
     columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     labels = columns.get("group", [])
     if not all(isinstance(label, int) for label in labels if label is not None):
@@ -125,7 +125,7 @@ def _first_installed(kinds: tuple[str, ...]) -> str:
 
 
 def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
-    """Rows as a data frame of a kind, by default the first installed."""
+    """Return rows as a data frame of a kind, by default of the first installed library."""
     if kind is not None:
         check_choice("kind", kind, FRAME_KINDS)
     columns, kind = _columns(rows), kind or _first_installed(FRAME_KINDS)
@@ -142,20 +142,20 @@ def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
 
 
 def aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table of texts, its first column to the left and the others to the right."""
+    """Return the lines of a table: the first column aligned left, the others right."""
     rows = [[cell if cell.isprintable() else one_line(cell) for cell in row] for row in table]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
 def short_number(number: float) -> str:
-    """A number for people: four decimals, or three digits where these would hide it."""
+    """Return a number for people: four decimals, or three significant digits if very small or large."""
     plain = number == 0 or 1e-3 <= abs(number) < 1e6
     return f"{number:.4f}" if plain else f"{number:.2e}"
 
 
 def plain_data(value: object) -> Any:
-    """Data that strict JSON can hold; see `Report.to_dict` for what becomes of NaN and infinities."""
+    """Return data that strict JSON can hold; `Report.to_dict` says how it writes NaN and infinities."""
     if isinstance(value, Estimate):
         value = value._asdict() | ({"rest": value.rest} if isinstance(value, GroupEstimate) else {})
     if isinstance(value, np.generic | np.ndarray):
@@ -163,7 +163,7 @@ def plain_data(value: object) -> Any:
     if isinstance(value, dict):
         plain = {str(key): plain_data(item) for key, item in value.items()}
         if len(plain) < len(value):
-            raise InputError(f"two of these labels are the same text: {list(value)}")
+            raise InputError(f"two of these labels become the same string: {list(value)}")
         return plain
     if isinstance(value, list | tuple):
         return [plain_data(item) for item in value]
@@ -173,5 +173,5 @@ def plain_data(value: object) -> Any:
 
 
 def number_of(value: Any) -> float:
-    """The number that `plain_data` wrote."""
+    """Return the number that `plain_data` wrote."""
     return math.nan if value is None else float(value)

@@ -1,4 +1,4 @@
-"""The result of an evaluation: values, intervals, groups, values of users, exports."""
+"""The report of an evaluation: values, intervals, groups, values of users, exports."""
 
 from __future__ import annotations
 
@@ -68,11 +68,12 @@ from fastrec.show.html import DASH, Section, Table, as_html, as_latex, as_markdo
 from fastrec.show.views import (
     by_cutoff,
     by_group,
+    count_tables,
     definitions,
     distributions,
     estimated,
-    facts,
     known_call,
+    number_of_users,
     order_of_lists,
     settings_table,
     warning_lines,
@@ -81,24 +82,24 @@ from fastrec.show.views import (
 
 
 class Report(ReportValues):
-    """Every metric of one evaluation, with its uncertainty, counts, groups and per-user values.
+    """The metrics of one evaluation, with their uncertainty, counts, groups and per-user values.
 
-    A report is a read-only mapping from metric to mean, in the order in which they were asked for.
+    A report is a read-only mapping from metric to mean. The metrics keep the order of the call.
 
     Attributes
     ----------
     estimates : {metric: Estimate}.
-    users : counts of users: "total", "evaluated", "no_truth" (no relevant item), "no_recs" (no list); of scored rows
-        also "no_negatives", "constant_scores" (both classes, one score), "no_rows".
-    data : what was seen in the data: row counts, and for lists the shares "truth_users_with_recs" and
-        "truth_items_in_recs" (NaN where there is nothing to share out). "rec_rows_by_rank", "rec_rows_by_score" and
-        "rec_rows_by_place" are the rows that ranks, scores, or nothing but their place in a frame or file brought into
-        order (none of lists that are passed in their order), "truth_rows_with_gains" those whose gains were given.
-    settings : the options of the call; with ``like`` also "names", what the tool calls the metrics: {name: metric}.
-    groups : {grouping: {label: {metric: GroupEstimate}}}, empty when no groups were given.
-    user_ids : array (n_users,), or None when users have no ids.
-    labels : {grouping: array (n_users,)}, the group of each user, where values of users were kept.
-    fastrec_version : the version that computed it.
+    users : counts of users: "total", "evaluated", "no_truth" (no relevant item), "no_recs" (no list). Scored rows also
+        have "no_negatives", "constant_scores" (both classes, one score) and "no_rows".
+    data : counts of rows. Lists also have the shares "truth_users_with_recs" and "truth_items_in_recs", NaN if nothing
+        is relevant. "rec_rows_by_rank", "rec_rows_by_score" and "rec_rows_by_place" count the rows that were ordered
+        by rank, by score, or by their place in a frame or file; they are 0 for lists passed in order.
+        "truth_rows_with_gains" counts the rows with a given gain.
+    settings : the options of the call; with ``like`` also "names", the tool's names of metrics: {name: metric}.
+    groups : {grouping: {label: {metric: GroupEstimate}}}, empty without groups.
+    user_ids : array (n_users,), or None if users have no ids.
+    labels : {grouping: array (n_users,)}, the group of each user, if values of users were kept.
+    fastrec_version : the version that computed the report.
 
     Examples
     --------
@@ -120,7 +121,7 @@ class Report(ReportValues):
         groups: Mapping[str, Mapping[Label, Mapping[str, Estimate]]],
         labels: Mapping[str, NDArray[Any]] | None = None,
     ) -> Report:
-        """The same report with other groups, and the labels of users in them.
+        """Return the same report with other groups, and the labels of users in them.
 
         >>> import fastrec
         >>> report = fastrec.evaluate([[1], [2]], [[1], [1]], ["hits"], groups={"plan": [0, 1]})
@@ -131,16 +132,16 @@ class Report(ReportValues):
         return Report(**self._parts() | {"groups": groups, "labels": labels})
 
     def _parts(self) -> dict[str, Any]:
-        """What a report is made of, by argument."""
+        """Return the arguments that make this report."""
         names = ("estimates", "users", "data", "settings", "groups", "user_ids", "fastrec_version", "labels")
         return {name: getattr(self, name) for name in (*names, "warnings")} | {"per_user": self._per_user}
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One dict per metric, then one per group and metric.
+        """Return one dict per metric, then one per group and metric.
 
-        Keys: "metric", "mean", "std_error", "low", "high" (95 % interval), "users", and when there are
-        groups also "grouping" and "group", both None in the rows over all users, and "difference",
-        "difference_low", "difference_high": from the mean of all other users, see `GroupEstimate.difference`.
+        Keys: "metric", "mean", "std_error", "low", "high" (95 % interval), "users". With groups also "grouping" and
+        "group", both None in the rows over all users, and "difference", "difference_low", "difference_high": the
+        difference to the mean of all other users, see `GroupEstimate.difference`.
 
         >>> import fastrec
         >>> report = fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"], groups=["new", "old"])
@@ -159,21 +160,21 @@ class Report(ReportValues):
         return rows
 
     def to_scalars(self, prefix: str = "") -> dict[str, float]:
-        """The means as {name: float}, with names that MLflow, Weights & Biases and TensorBoard take.
+        """Return the means as {name: float}, with names that MLflow, Weights & Biases and TensorBoard accept.
 
-        A name has letters, digits and the signs ``_ - . /`` only: ``@`` becomes ``_at_``, each option follows after a
-        dot with ``-`` for ``=``, and a table has ``_`` between its numbers. NaN stays NaN. Groups, errors and counts
-        are left out: `to_rows` has them.
+        A name has only letters, digits and the characters ``_ - . /``. ``@`` becomes ``_at_``, each option follows a
+        dot with ``-`` for ``=``, and a table has ``_`` between its numbers. NaN stays NaN. Groups, standard errors and
+        counts are left out: `to_rows` has them.
 
         Parameters
         ----------
-        prefix : begins every name, such as ``"val/"``: words of letters, digits, ``_ - .``, each closed by ``/``; the
-            last word need not be.
+        prefix : the start of every name, such as ``"val/"``: words of letters, digits, ``_ - .``, each followed by
+            ``/``, which is optional after the last word.
 
         Raises
         ------
         InputError
-            If a prefix has other signs, or two metrics of one's own would get one name.
+            If a prefix has other characters, or two custom metrics would get the same name.
 
         >>> import fastrec
         >>> metrics = ["ndcg@10", "ndcg(gain=exp2, ideal=list)@10", "cg(gain=[0, 1.5])", "mrr"]
@@ -181,18 +182,18 @@ class Report(ReportValues):
         ['val/ndcg_at_10', 'val/ndcg.gain-exp2.ideal-list_at_10', 'val/cg.gain-0_1.5', 'val/mrr']
         """
         if not PREFIX.fullmatch(check_text("prefix", prefix)):
-            raise InputError(f"prefix must be letters, digits and _ - . / such as 'val/', found {shown(prefix)}")
+            raise InputError(f"prefix must be letters, digits and _ - . / as in 'val/', found {shown(prefix)}")
         named: dict[str, str] = {}
         for metric in self:
             name = scalar_name(metric)
             if named.setdefault(name, metric) != metric:
-                raise InputError(f"{metric} and {named[name]} have the same name of a scalar, {name}")
+                raise InputError(f"{metric} and {named[name]} would both become the scalar {name}")
         return {prefix + name: float(self[metric]) for name, metric in named.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """The report without per-user values, as plain data that JSON can hold (schema 1).
+        """Return the report without per-user values, as plain data that JSON can hold (schema 1).
 
-        NaN is None, an infinity is the text "Infinity" or "-Infinity", and group labels are text.
+        NaN becomes None, an infinity the string "Infinity" or "-Infinity". Group labels become strings.
 
         >>> import fastrec
         >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_dict()["metrics"]
@@ -211,7 +212,7 @@ class Report(ReportValues):
         return {key: plain_data(value) for key, value in document.items()}
 
     def to_json(self, indent: int | None = None) -> str:
-        """`to_dict` as strict JSON text; floats keep all their digits.
+        """Return `to_dict` as strict JSON; floats keep all their digits.
 
         >>> import fastrec, json
         >>> text = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_json()
@@ -221,9 +222,9 @@ class Report(ReportValues):
         return dump_json(self.to_dict(), indent=indent)
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """`to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed.
+        """Return `to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed.
 
-        Group labels stay integers when all of them are; otherwise all are text.
+        Group labels stay integers if all of them are; otherwise all become strings.
 
         >>> import fastrec
         >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2", "hits@2"])
@@ -233,7 +234,7 @@ class Report(ReportValues):
         return as_frame(self.to_rows(), kind)
 
     def to_markdown(self) -> str:
-        """The metrics with their 95 % intervals, and those of groups, as Markdown tables, and the warnings as a list.
+        """Return Markdown tables of the metrics and groups with their 95 % intervals, and a list of the warnings.
 
         >>> import fastrec
         >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"]).to_markdown())
@@ -244,7 +245,7 @@ class Report(ReportValues):
         return as_markdown(self._tables(), [*self._no_intervals(), *warning_lines(self.warnings)])
 
     def to_latex(self) -> str:
-        r"""The tables of `to_markdown` for LaTeX, with the rules of the package booktabs; warnings are comments.
+        r"""Return the tables of `to_markdown` for LaTeX, with rules of the package booktabs; warnings are comments.
 
         >>> import fastrec
         >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hit_rate@1"]).to_latex())
@@ -259,25 +260,25 @@ class Report(ReportValues):
         return as_latex(self._tables(), [*self._no_intervals(), *warning_lines(self.warnings)])
 
     def _tables(self) -> list[Table]:
-        """Metrics over all users, then by group; rows of a log that belong to nobody have no number of users."""
+        """Return a table of metrics over all users, then one by group. Rows without users show no number of users."""
         return estimated(self.to_rows(), with_users=bool(self.users["total"]))
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Evaluation") -> str | None:
-        """A page for people: one HTML file that needs nothing else, no network and no library.
+        """Return or write a page for people: one HTML file that needs no network and no library.
 
-        It holds the metrics with their 95 % intervals, charts of metrics against cut-offs, the distribution over users
-        where per-user values were kept, groups and their difference to the rest, definitions, settings, and what was
-        counted and left out. Tables sort by a click on their heads; it is made for light and dark, screens of any
-        width, paper and screen readers.
+        The page shows the metrics with their 95 % intervals, charts of metrics against cut-offs, groups and their
+        difference to the rest, definitions, settings, and counts of users and rows. If per-user values were kept, it
+        also shows their distribution. A click on a column head sorts a table. The page suits light and dark mode,
+        screens of any width, paper and screen readers.
 
         Parameters
         ----------
-        path : where to write it; the file appears only when it is complete. By default the text is returned.
-        title : of the page.
+        path : the file to write, which appears only when it is complete. By default the page is returned.
+        title : the title of the page.
 
         Returns
         -------
-        The text of the page, or None where it was written.
+        The page as a string, or None if it was written to `path`.
 
         >>> import fastrec
         >>> page = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_html(title="Spring & summer")
@@ -294,18 +295,18 @@ class Report(ReportValues):
             *([distributions(self.per_user)] if self.has_values else []),
             Section("Definitions", [definitions(self)]),
             Section("Settings", [settings_table(self.settings)]),
-            Section("Data", facts(self.users, meanings, self.data)),
+            Section("Data", count_tables(self.users, meanings, self.data)),
         ]
         lead = [*self._notes(), f"fastrec {self.fastrec_version}"]
         return write_or_return(html_page(title, sections, lead), path)
 
     def _rules(self, policies: Iterable[str]) -> str:
-        """Those of some policies that treat users in a metric of this report."""
+        """Return those of the policies that a metric of this report follows, with their settings."""
         ours = self._policies()
         return ", ".join(f"{policy}={self.settings[policy]}" for policy in policies if policy in ours)
 
     def _policies(self) -> set[str]:
-        """The policies that a metric follows: of rows, those of lists follow `no_truth`, and gauc `one_class`."""
+        """Return the policies that a metric follows. In rows, metrics of lists follow `no_truth`, gauc `one_class`."""
         found = {policy for policy in NAN_POLICIES if policy in self.settings}
         if "rows" not in self.data:
             return found
@@ -317,12 +318,12 @@ class Report(ReportValues):
         return found
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the means with their 95 % intervals: against the cut-off k where every metric has several, else as bars.
+        """Draw the means with their 95 % intervals: against the cut-off k if every metric has several, else as bars.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
+            The axes to draw on; a new figure by default.
 
         Returns
         -------
@@ -333,7 +334,7 @@ class Report(ReportValues):
         MissingExtraError
             If matplotlib is not installed.
         InputTypeError
-            If `ax` is something else.
+            If `ax` is not a matplotlib axes.
 
         >>> import fastrec, matplotlib
         >>> matplotlib.use("Agg")
@@ -346,17 +347,18 @@ class Report(ReportValues):
         return draw_estimates([row for row in self.to_rows() if row.get("grouping") is None], ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole report, per-user values and ids included, to one file; `load` reads it.
+        """Write the whole report, per-user values and ids included, to one file that `load` reads.
 
-        The file is an .npz archive of JSON and arrays, without pickle. It appears at the path only when
-        it is complete; the name is taken as it is, no ending is added. Links are followed; a file that is
-        there keeps its mode, and a device or a pipe is written to.
+        The file is an .npz archive of JSON and arrays, without pickle. It appears at the path only when it is complete.
+        No ending is added to the path. Links are followed, an existing file keeps its mode, and the path may be a
+        device or a pipe.
 
         Raises
         ------
-        InputError : the path can be that of no file, is in no folder, or ends as another format does (.txt, .json,
-            .csv, .md, .html, .tex); ids or labels are neither text nor integers, or not one for each user.
-        OSError : the system does not let the file be written.
+        InputError : the path cannot be that of a file, its folder does not exist, or it has the ending of another
+            format (.txt, .json, .csv, .md, .html, .tex); ids or labels are neither strings nor integers, or their
+            number is not the number of users.
+        OSError : the system does not allow writing the file.
 
         >>> import fastrec, pathlib, tempfile
         >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"])
@@ -372,11 +374,11 @@ class Report(ReportValues):
             write_archive(file, "report", document, arrays, small=False)
 
     def _members(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """The document and the arrays of a saved report.
+        """Return the document and the arrays of a saved report.
 
-        The document is `to_dict` and what that leaves out, the metrics with per-user values ("per_user") and the
-        group labels with their types ("labels"); "labelled" are the groupings whose labels of users are among the
-        arrays. The array "per_user_<i>" holds the values of the i-th of these metrics.
+        The document adds three fields to `to_dict`: "per_user" lists the metrics with per-user values, "labels" has
+        the group labels with their types, and "labelled" lists the groupings with an array of users' labels. The array
+        "per_user_<i>" has the values of metric i of "per_user".
         """
         per_user = self._per_user
         labelled, arrays = pack_labels(self.labels)
@@ -391,15 +393,15 @@ class Report(ReportValues):
         return document, arrays
 
     def __repr__(self) -> str:
-        """An aligned table of the metrics, the users counted, and the warnings."""
+        """Return an aligned table of the metrics, the users counted, and the warnings."""
         return "\n".join([*aligned(self._table()), *map(one_line, self._notes())])
 
     def _repr_html_(self) -> str:
-        """The same as the text form, as an HTML table for notebooks."""
+        """Return the same as `repr`, as an HTML table for notebooks."""
         return as_html(self._table(), self._notes())
 
     def _table(self) -> list[list[str]]:
-        """The cells of the shown table, its head first."""
+        """Return the cells of the printed table, its head first."""
         head = ["metric", "mean", "± 95 %", *(["users"] if self.users["total"] else [])]
         rows = []
         for name, estimate in self.estimates.items():
@@ -409,14 +411,12 @@ class Report(ReportValues):
         return [head, *rows]
 
     def _notes(self) -> list[str]:
-        """The lines under the shown table."""
-        users = [f"{self.users['evaluated']:,} of {self.users['total']:,} users counted"]
+        """Return the lines under the printed table."""
+        total = self.users["total"]
+        users = [f"{self.users['evaluated']:,} of {number_of_users(total)} counted"]
         if "rows" in self.data:
-            users = [
-                f"{self.data['rows']:,} rows of {self.users['total']:,} users"
-                if self.users["total"]
-                else f"{self.data['rows']:,} rows"
-            ]
+            rows = f"{self.data['rows']:,} rows"
+            users = [f"{rows} of {number_of_users(total)}" if total else rows]
         for count, meaning, policies in NOTES:
             if self.users.get(count):
                 rules = self._rules(policies)
@@ -431,14 +431,14 @@ class Report(ReportValues):
         return [*notes, *warning_lines(self.warnings)]
 
     def _no_intervals(self) -> list[str]:
-        """Why some metrics have no interval."""
+        """Return the reasons why some metrics have no interval."""
         return why_no_interval(self.estimates, self.users["total"])
 
 
 def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()) -> None:
-    """Warn of a report that was just made. This is the one way to do so: each warning is given and stays with it.
+    """Add warnings to a report that was just made, and give them.
 
-    Lines that are `silent` stay with it, too, and are not given.
+    All code that warns of a report does so here. Lines in `silent` are added and not given.
     """
     more = [line for line in lines if line not in report.warnings]
     report._warnings += more  # noqa: SLF001 - of this module
@@ -446,7 +446,7 @@ def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()
 
 
 def reword(report: Report, change: Callable[[str], str]) -> None:
-    """Change the words of the warnings of a report that was just made."""
+    """Reword the warnings of a report that was just made."""
     report._warnings = list(map(change, report.warnings))  # noqa: SLF001 - of this module
 
 
@@ -455,9 +455,9 @@ def load(path: str | os.PathLike[str]) -> Report:
 
     Raises
     ------
-    InputError : the file is damaged, is not a report, or was written by a newer fastrec; the path is a folder, or can
-        be that of no file.
-    MissingFileError : there is no file; it is an InputError and a FileNotFoundError.
+    InputError : the file is damaged, is not a report, or was written by a newer fastrec; the path is a folder, or
+        cannot be that of a file.
+    MissingFileError : the file does not exist. The error is an InputError and a FileNotFoundError.
     OSError : the file cannot be opened.
 
     Examples
@@ -474,22 +474,22 @@ def load(path: str | os.PathLike[str]) -> Report:
     with open(found, "rb") as file:
         try:
             return _read(file)
-        # A damaged or foreign file can fail in the zip, the array header, the text or the content.
+        # A damaged or foreign file can fail in the zip, the array header, the JSON or the content.
         except Exception as error:
             raise InputError(f"{os.fspath(path)} is not a readable fastrec report: {error}") from error
 
 
 def is_saved(path: str) -> bool:
-    """Whether a file is a report that was saved, be it damaged; by its ending, or by what it holds."""
+    """Return whether a file is a saved report, damaged or not, by its ending or its content."""
     if not os.path.isfile(path):
         return False
     return path.lower().endswith(".fastrec") or holds(path, "report")
 
 
 def _read(file: IO[bytes]) -> Report:
-    """The report in a file."""
+    """Read the report in a file."""
     if file.read(1) == b"{":
-        raise InputError("it is JSON, as to_json makes it, which is not loaded; Report.save writes what load reads")
+        raise InputError("it is JSON as to_json writes it, which load cannot read; use Report.save to write the file")
     document, arrays = read_archive(file, "report")
     check_form(document, HEAD, "the report")
     if document["schema"] != SCHEMA:
@@ -499,7 +499,7 @@ def _read(file: IO[bytes]) -> Report:
 
 
 def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Report:
-    """The inverse of `Report._members`. Raises InputError where no report has such members."""
+    """Undo `Report._members`. Raise InputError if no report can have such members."""
     check_form(document, FORM, "the report")
     check_form(document, FORM_OF_ROWS if "rows" in document["data"] else FORM_OF_LISTS, "the report")
     check_names(document)
@@ -526,7 +526,7 @@ def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Re
 
 
 def _check_numbers(report: Report) -> None:
-    """The numbers of a report must be such as an evaluation gives."""
+    """Raise InputError if no evaluation can give the numbers of a report."""
     settings = report.settings
     calls = known_calls(report.estimates)
     values = report.per_user if report.has_values else {}

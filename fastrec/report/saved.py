@@ -1,4 +1,4 @@
-"""The form of a saved report: declared, and checked part by part when it is loaded."""
+"""The schema of a saved report, and checks of its parts."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ SCHEMA = 1
 PREFIX = re.compile(r"(?:[A-Za-z_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*/?)?", re.ASCII)
 SHARES = ("truth_users_with_recs", "truth_items_in_recs")
 ESTIMATE = {"mean": NUMBER, "std_error": NUMBER, "users": COUNT}
-HEAD = {"schema": COUNT, "fastrec": str}  # of the document of `Report.save` in any version
+HEAD = {"schema": COUNT, "fastrec": str}  # fields that every version of `Report.save` writes
 FORM: dict[str, Any] = {
     "metrics": {str: ESTIMATE},
     "users": {"total": COUNT, "evaluated": COUNT, str: COUNT},
     "data": {"truth_users_with_recs?": SHARE, "truth_items_in_recs?": SHARE, str: COUNT},
     "groups": {str: {str: {str: ESTIMATE | {"rest": ESTIMATE}}}},
     "settings": {"like?": str, "names?": {str: str}, str: SETTING},
-    "warnings?": MaybeNone([str]),  # files of versions that kept only the counts lack them
+    "warnings?": MaybeNone([str]),  # missing in files of versions that kept only the counts
     "per_user": MaybeNone([str]),
     "labels": {str: [LABEL]},
     "labelled?": [str],
@@ -60,7 +60,7 @@ FORM_OF_ROWS = {"data": {"rows": COUNT}, "settings": {"no_truth": one_of(NO_TRUT
 
 
 def check_names(document: Mapping[str, Any]) -> None:
-    """Every part of a document must speak of the metrics and groups that it has."""
+    """Raise InputError if a part of a document names a metric or group that the document lacks."""
     metrics = document["metrics"]
     for where, names in (
         ("values of users", document["per_user"] or ()),
@@ -68,7 +68,7 @@ def check_names(document: Mapping[str, Any]) -> None:
     ):
         for name in names:
             if name not in metrics:
-                raise InputError(f"there is {where} of {name!r}, which is no metric of it")
+                raise InputError(f"it has {where} of {name!r}, but no such metric")
     labels = {grouping: list(map(str, own)) for grouping, own in document["labels"].items()}
     groups = {grouping: list(by_label) for grouping, by_label in document["groups"].items()}
     if labels != groups:
@@ -78,7 +78,7 @@ def check_names(document: Mapping[str, Any]) -> None:
 def unpack_values(
     names: list[str] | None, arrays: Mapping[str, NDArray[Any]], n_users: int
 ) -> dict[str, NDArray[Any]] | None:
-    """Each user's values of metrics."""
+    """Return the values of users: {metric: array}. None if the report kept none."""
     if names is None:
         return None
     found = {name: arrays[f"per_user_{nth}"] for nth, name in enumerate(names)}
@@ -91,12 +91,12 @@ def unpack_values(
 
 
 def group_estimates_of(metrics: dict[str, dict[str, Any]]) -> dict[str, GroupEstimate]:
-    """Return the estimates of a group, of their plain form."""
+    """Return the estimates of a group from their plain form."""
     return {
         name: GroupEstimate(*estimate_of(fields), rest=estimate_of(fields["rest"])) for name, fields in metrics.items()
     }
 
 
 def estimate_of(fields: dict[str, Any]) -> Estimate:
-    """Return an estimate, of its plain form."""
+    """Return an estimate from its plain form."""
     return Estimate(number_of(fields["mean"]), number_of(fields["std_error"]), fields["users"])

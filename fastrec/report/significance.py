@@ -1,8 +1,8 @@
 """Tests and intervals for the mean of paired differences, and corrections for many of them.
 
-Differences become whole numbers of steps of 2^-40 of the largest value, or larger ones where sums would overflow: what
-is equal but for rounding is equal, and any number of threads gives the same bits. A user whose two values are equal to
-2^-40 of themselves is a tie, and does not say how large a step is.
+Differences are rounded to multiples of 2^-40 of the largest value, or of more if sums would overflow. So differences
+that only rounding tells apart are equal, and any number of threads gives the same bits. A user whose two values agree
+to 2^-40 of themselves is a tie, and has no part in the size of a step.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Array = np.ndarray[Any, Any]
 TESTS = ("randomization", "bootstrap", "t", "wilcoxon")
 CORRECTIONS = ("holm", "bonferroni", "bh", "none")
 BITS = 60  # of the sum of all absolute differences: twice a sum and a total still fit
-GRID = 40  # bits of the largest value: 0.3 - 0.2 and 0.2 - 0.1 are the same
-MAX_SIGNS = 1 << 16  # that are all tried
-CELLS = 1 << 22  # counts of draws that are kept at a time
+GRID = 40  # bits of the largest value: makes 0.3 - 0.2 and 0.2 - 0.1 equal
+MAX_SIGNS = 1 << 16  # combinations of signs that are all tried
+CELLS = 1 << 22  # counts of draws in memory at a time
 POWER = 0.8
 FLIP = Kernel("fastrec.kernels.resampling", "flip_bin", "int64")
 RESAMPLE = Kernel("fastrec.kernels.resampling", "resample_bin", "int64")
 
 
 class Weighed(NamedTuple):
-    """Interval of a mean difference, and the chance of one as large where there is none."""
+    """Interval of a mean difference, and the chance of one as large if the true difference is 0."""
 
     low: float
     high: float
@@ -54,9 +54,10 @@ UNKNOWN = Weighed(math.nan, math.nan, math.nan)
 
 
 def pair_differences(ours: Array, theirs: Array, target: float | None = None) -> tuple[Array, float]:
-    """Differences of pairs of values, 0 where these are equal but for rounding, and the largest value of the others.
+    """Return the differences of pairs of values, and the largest value of pairs that differ.
 
-    With a target they are differences of the distances to it, which are rounded as the values and the target are.
+    The difference of values that are equal up to rounding is 0. With a target, the differences are those of the
+    distances to it, which carry the rounding of the values and of the target.
     """
     largest = np.maximum(np.abs(ours), np.abs(theirs))
     if target is not None:
@@ -68,9 +69,10 @@ def pair_differences(ours: Array, theirs: Array, target: float | None = None) ->
 
 
 def _on_grid(differences: Array, magnitude: float) -> Array:
-    """Differences of values up to a magnitude, without what rounding made of them.
+    """Return differences of values up to a magnitude, rounded so that rounding errors vanish.
 
-    As they are where one would vanish: over so many powers of ten none is another's but for rounding.
+    They stay as they are if rounding would make one of them 0: over so many powers of ten, no two of them are equal up
+    to rounding.
     """
     steps, scale = _whole(differences, magnitude)
     if ((steps == 0) & (differences != 0)).any():
@@ -89,9 +91,9 @@ def run_test(
     n_threads: int,
     magnitude: float | None = None,
 ) -> Weighed:
-    """Test whether the mean of float64 differences (n,) is 0, two-sided; NaN for fewer than two.
+    """Test whether the mean of float64 differences (n,) is 0, two-sided. NaN for fewer than two.
 
-    `magnitude` is the largest value that differences were made of, by default the largest of these.
+    `magnitude` is the largest value behind the differences, by default the largest difference.
     """
     if magnitude is None and len(differences):
         magnitude = float(np.abs(differences).max())
@@ -106,7 +108,7 @@ def run_test(
     if test == "t":
         distribution = require("scipy.stats", "stats", what="test='t'").t(len(differences) - 1)
         statistic = mean / error if error else math.inf
-        # the upper tail keeps all digits of a level close to 1, which (1 + level) / 2 rounds away
+        # the upper tail keeps all digits of a level close to 1; (1 + level) / 2 would round them away
         margin = float(distribution.isf((1 - level) / 2)) * error
         return Weighed(mean - margin, mean + margin, 2 * float(distribution.sf(abs(statistic))))
     margin = -NormalDist().inv_cdf((1 - level) / 2) * error
@@ -118,12 +120,12 @@ def run_test(
 
 
 def detectable_difference(differences: Array, level: float) -> float:
-    """The smallest true difference that a two-sided test at 1 - level would have found with a chance of 80 %."""
+    """Return the smallest true difference that a two-sided test at 1 - level finds with a chance of 80 %."""
     return math.nan if len(differences) < 2 else detectable_by(_std_error(differences), level)
 
 
 def detectable_by(std_error: float, level: float) -> float:
-    """`detectable_difference` of a difference with this standard error."""
+    """Return `detectable_difference` for a difference with this standard error."""
     normal = NormalDist()
     return (-normal.inv_cdf((1 - level) / 2) + normal.inv_cdf(POWER)) * std_error
 
@@ -138,11 +140,11 @@ def normal_test(difference: float, std_error: float, level: float) -> Weighed:
 
 
 def correct(p_values: Sequence[float], correction: str) -> list[float]:
-    """P-values that hold for all of them together; NaN stays NaN and does not count.
+    """Correct p-values for their number. NaN stays NaN and does not count.
 
-    holm : Holm (1979); the chance of any false finding.
-    bonferroni : times their number; likewise.
-    bh : Benjamini & Hochberg (1995); the expected share of false findings.
+    holm : Holm (1979); bounds the chance of any false finding.
+    bonferroni : multiply by the number of tests; bounds the same.
+    bh : Benjamini & Hochberg (1995); bounds the expected share of false findings.
     """
     values = np.asarray(p_values, float)
     if correction == "none":
@@ -162,21 +164,24 @@ def correct(p_values: Sequence[float], correction: str) -> list[float]:
 
 
 def _std_error(differences: Array) -> float:
-    largest = float(np.abs(differences).max()) or 1.0  # squares of numbers near the ends of the range leave it
+    largest = float(np.abs(differences).max()) or 1.0  # squares of very large or small numbers would overflow or vanish
     return float((differences / largest).std(ddof=1)) * largest / math.sqrt(len(differences))
 
 
 def _whole(differences: Array, magnitude: float) -> tuple[Array, int]:
-    """Differences of values up to a magnitude as whole numbers of steps of 2^-scale."""
+    """Return differences of values up to a magnitude as integers, in steps of 2^-scale, and the scale."""
     scale = min(GRID, BITS - 1 - len(differences).bit_length()) - math.frexp(magnitude)[1]
     return np.rint(np.ldexp(differences, scale)).astype(np.int64), scale
 
 
 def _randomization(values: Array, n_rounds: int, seed: int, n_threads: int) -> float:
-    """The share of random signs that make a sum as large, (b + 1) / (B + 1); of all signs where these are fewer."""
+    """Return the share of random signs that make a sum as large, (b + 1) / (B + 1).
+
+    If there are fewer combinations of signs than rounds, it is the share of all combinations.
+    """
     values = values[values != 0]
     total, n = int(values.sum()), len(values)
-    least = abs(total) - 2 * n  # each value may be a step off, and is in both sums
+    least = abs(total) - 2 * n  # each value may be a step off, and counts in both sums
     if 2 ** min(n, 62) <= min(n_rounds, MAX_SIGNS):
         signs = np.arange(2**n)[:, None] >> np.arange(n) & 1
         return float(np.mean(np.abs(2 * (signs @ values) - total) >= least))
@@ -189,10 +194,10 @@ def _randomization(values: Array, n_rounds: int, seed: int, n_threads: int) -> f
 
 
 def _bootstrap(values: Array, scale: int, level: float, n_rounds: int, seed: int, n_threads: int) -> Weighed:
-    """Percentiles of means of users drawn with replacement (Efron 1979); p as if their spread were around 0."""
+    """Return percentiles of means of users drawn with replacement (Efron 1979); the p-value centres them on 0."""
     n, total = len(values), int(values.sum())
     sums = np.empty(n_rounds, np.int64)
-    # The stream of RandomState never changes; how many draws each block gets is all that it decides.
+    # NumPy never changes the stream of RandomState. It decides only how many draws each range of users gets.
     stream = np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed)))
     sizes = np.diff(np.append(np.arange(0, n, DRAWN), n))
     at_once = max(1, CELLS // len(sizes))
@@ -200,7 +205,7 @@ def _bootstrap(values: Array, scale: int, level: float, n_rounds: int, seed: int
     for first in range(0, n_rounds, at_once):
         own = sums[first : first + at_once]
         counts = stream.multinomial(n, sizes / n, size=len(own)).astype(np.int32)
-        # A word serves several draws from a full block, and one from the last.
+        # One random word serves several draws from a full range, and one draw from the last.
         words = counts.astype(np.uint64) // np.where(sizes == DRAWN, DRAWS, 1).astype(np.uint64) + np.uint64(1)
         counters = np.cumsum(words.sum(axis=1), dtype=np.uint64)
         counters = used + np.append(np.uint64(0), counters[:-1])
@@ -214,5 +219,5 @@ def _bootstrap(values: Array, scale: int, level: float, n_rounds: int, seed: int
 
 
 def _key(seed: int) -> int:
-    """Where the stream of a seed begins: far from those of its neighbours."""
+    """Return the start of the stream of a seed, far from those of neighbouring seeds."""
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

@@ -1,4 +1,4 @@
-"""Whether numbers that were read from bytes can be those of an evaluation: ranges, errors, means of users' values."""
+"""Checks that numbers read from bytes can come from an evaluation: ranges, errors, means of users' values."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fastrec.exceptions import FastrecError, InputError, shown
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Asked, Value, make_plan
+from fastrec.show.views import number_of_users
 
 __all__ = [
     "NAN_POLICIES",
@@ -27,10 +28,10 @@ __all__ = [
     "values_of_settings",
 ]
 
-NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # of users; they make a mean NaN where they say so
-SLACK = 1e-9  # of bounds and means, whose sums were rounded in different orders
+NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # policies on users that can make a mean NaN
+SLACK = 1e-9  # of bounds and means, as their sums were rounded in different orders
 MIN_SLACK = 1e-15  # sums of values within [-1, 1] have no smaller steps
-SLACK_OF_ERRORS = 1e-6  # these lose half the digits where values are nearly equal
+SLACK_OF_ERRORS = 1e-6  # standard errors lose half their digits if values are nearly equal
 
 
 class Claim(Protocol):
@@ -56,10 +57,10 @@ class Summary(NamedTuple):
 
 @dataclass(frozen=True)
 class Claims:
-    """The numbers of a report or a state, and what they must agree with.
+    """The numbers of a report or a state, and the settings they must agree with.
 
-    calls : the metrics whose declarations are known here.
-    plain : those of them whose mean is that of the values of users.
+    calls : the metrics of fastrec itself, by name.
+    plain : those of them that are the plain mean of the values of users.
     """
 
     calls: Mapping[str, Call]
@@ -73,7 +74,7 @@ class Claims:
     nan_is_asked: bool = False  # a policy makes means NaN
 
     def check(self) -> None:
-        """Raise InputError where no evaluation gives such numbers."""
+        """Raise InputError if no evaluation gives such numbers."""
         for grouping in self.labels.keys() & self.groups.keys():
             _check_labels(grouping, self.labels[grouping], self.groups[grouping])
         for where, estimates in self._parts():
@@ -87,7 +88,7 @@ class Claims:
                 self._check_plain(name)
 
     def _parts(self) -> Iterator[tuple[str, Mapping[str, Claim]]]:
-        """All estimates, and what errors call those whose they are."""
+        """Yield all estimates, each after the words that locate them in an error."""
         yield "", self.estimates
         for grouping, by_label in self.groups.items():
             for label, estimates in by_label.items():
@@ -97,7 +98,7 @@ class Claims:
                 yield f" of the rest{where}", {name: rest for name, rest in rests.items() if rest is not None}
 
     def _check_plain(self, name: str) -> None:
-        """The means of a metric must be those of the values, and those of a group and its rest make up the whole."""
+        """Check that means are those of the values, and that each group and its rest make up all users."""
         whole = self.estimates[name]
         values = self.values.get(name)
         largest = 0.0 if values is None else float(np.nanmax(np.abs(values), initial=0.0))
@@ -119,22 +120,22 @@ class Claims:
                     self._check_mean(where, own, known[label], largest)
 
     def _check_mean(self, name: str, claim: Claim, found: Summary, largest: float) -> None:
-        """A claim must be that of the values of its users, sums of values up to `largest` being rounded."""
+        """Check that a claim follows from the values of its users, up to rounding of values up to `largest`."""
         if math.isnan(claim.mean):
             if found.users and not self.nan_is_asked and not self.weighted:
-                raise InputError(f"{name} has no mean, but {found.users} users have values of it")
+                raise InputError(f"{name} has no mean, but a value for {number_of_users(found.users)}")
             return
         if found.users == 0:
             raise InputError(f"{name} is {claim.mean}, but no user has a value of it")
         slack = SLACK * largest + MIN_SLACK
         if self.weighted:
             if not found.low - slack <= claim.mean <= found.high + slack:
-                raise InputError(
-                    f"{name} is {claim.mean}, which is no mean of its users' values, whatever their weights"
-                )
+                raise InputError(f"{name} is {claim.mean}, but no weights of users give this mean of their values")
             return
         if claim.users != found.users:
-            raise InputError(f"{name} counts {claim.users} users, but {found.users} have values of it")
+            raise InputError(
+                f"{name} counts {number_of_users(claim.users)}, but has a value for {number_of_users(found.users)}"
+            )
         if not math.isclose(claim.mean, found.mean, rel_tol=SLACK, abs_tol=slack):
             raise InputError(f"{name} is {claim.mean}, but the mean of its users' values is {found.mean}")
         slack = SLACK_OF_ERRORS * largest + MIN_SLACK
@@ -142,11 +143,11 @@ class Claims:
             claim.std_error, found.std_error, rel_tol=SLACK_OF_ERRORS, abs_tol=slack
         ):
             raise InputError(
-                f"{name} has the standard error {claim.std_error}, its users' values have {found.std_error}"
+                f"{name} has the standard error {claim.std_error}, but that of its users' values is {found.std_error}"
             )
 
     def _summarize_labels(self, values: NDArray[np.float64], grouping: str) -> dict[Any, Summary]:
-        """The values by label, of the labels that users have."""
+        """Return a summary of the values per label, for labels that users have."""
         labels = self.labels.get(grouping)
         if labels is None:
             return {}
@@ -156,7 +157,10 @@ class Claims:
 
 
 def known_calls(names: Iterable[str]) -> dict[str, Call]:
-    """The metrics of fastrec among texts. One of somebody's own may be declared otherwise where it was computed."""
+    """Return the metrics of fastrec itself among these names.
+
+    Custom metrics are left out, as their declaration may differ in the process that computed them.
+    """
     found = {}
     for name in names:
         try:
@@ -169,18 +173,18 @@ def known_calls(names: Iterable[str]) -> dict[str, Call]:
 
 
 def nan_is_asked(settings: Mapping[str, Any], calls: Iterable[Call]) -> bool:
-    """Whether a policy, of all metrics or of one, makes means NaN though users have values."""
+    """Return whether a policy, of all metrics or of one, makes means NaN although users have values."""
     own = (policy for call in calls for policy in (call.no_truth, call.no_recs))
     return "nan" in (*(settings.get(policy) for policy in NAN_POLICIES), *own)
 
 
 def plain_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> frozenset[str]:
-    """The metrics whose mean is that of the values of users, under the settings of a report."""
+    """Return the metrics that are the plain mean of the values of users, under the settings of a report."""
     return frozenset(name for name, value in values_of_settings(calls, settings).items() if value.is_plain)
 
 
 def values_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> dict[str, Value]:
-    """How metrics are evaluated under the settings of a report; those that lack a setting are left out."""
+    """Return how metrics are evaluated under the settings of a report. Metrics that lack a setting are left out."""
     asked = Asked(
         n_items=settings.get("n_items"),
         expected=settings.get("ties") == "expected",
@@ -188,25 +192,25 @@ def values_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -
     )
     found = {}
     for name, call in calls.items():
-        with contextlib.suppress(FastrecError):  # a setting that it needs is not among these
+        with contextlib.suppress(FastrecError):  # the metric needs a setting that is missing
             found[name] = make_plan((call,), asked).values[0]
     return found
 
 
 def _check_labels(grouping: str, labels: NDArray[Any], groups: Mapping[Any, Any]) -> None:
-    """Each user must be in a group that there is."""
+    """Check that each user is in an existing group."""
     unknown = next((label for label in dict.fromkeys(labels.tolist()) if label not in groups), None)
     if unknown is not None:
         raise InputError(
-            f"a user is in group {shown(unknown)} of {shown(grouping)}, whose groups are {shown(list(groups))}"
+            f"a user is in group {shown(unknown)} of {shown(grouping)}, which has the groups {shown(list(groups))}"
         )
 
 
 def check_range(name: str, mean: float, call: Call) -> None:
-    """Refuse a mean that is outside the range that the metric declares; NaN says nothing."""
+    """Raise InputError for a mean outside the declared range of the metric. NaN passes."""
     low, high = call.metric.range
     if mean < low - SLACK or (high is not None and mean > high + SLACK):
-        raise InputError(f"{name} is {mean}, which must be {_range(low, high)}")
+        raise InputError(f"{name} must be {_range(low, high)}, found {mean}")
 
 
 def _range(low: float, high: float | None) -> str:
@@ -215,9 +219,9 @@ def _range(low: float, high: float | None) -> str:
 
 def _check_claim(name: str, claim: Claim, call: Call | None, n_users: int) -> None:
     if claim.std_error < 0:
-        raise InputError(f"{name} has the standard error {claim.std_error}, which must not be below 0")
+        raise InputError(f"the standard error of {name} must be at least 0, found {claim.std_error}")
     if claim.users > n_users:
-        raise InputError(f"{name} counts {claim.users} users, of {n_users} in all")
+        raise InputError(f"{name} counts {number_of_users(claim.users)}, but there are only {n_users:,}")
     if call is not None:
         check_range(name, claim.mean, call)
 
@@ -229,19 +233,19 @@ def _check_values(call: Call, values: NDArray[np.float64]) -> None:
         wrong |= values > high + SLACK
     if wrong.any():
         at = int(wrong.argmax())
-        raise InputError(f"{call.text} of user {at} is {values[at]}, which must be {_range(low, high)}")
+        raise InputError(f"{call.text} of user {at} must be {_range(low, high)}, found {values[at]}")
 
 
 def _summarize(values: NDArray[np.float64], codes: NDArray[np.int64], n: int) -> list[Summary]:
-    """The values of the users of each code from 0 to n - 1, those left out that are NaN."""
+    """Return a summary of the values of the users of each code from 0 to n - 1, NaN left out."""
     counted = ~np.isnan(values)
     values, codes = values[counted], codes[counted]
     users = np.bincount(codes, minlength=n)
-    scale = float(np.abs(values).max(initial=0.0)) or 1.0  # so that no sum and no square leaves the range of a double
+    scale = float(np.abs(values).max(initial=0.0)) or 1.0  # keeps sums and squares within the range of a double
     unit = values / scale
     at_least_1, low, high = np.maximum(users, 1), np.full(n, np.inf), np.full(n, -np.inf)
     means = np.bincount(codes, unit, n) / at_least_1
-    means += np.bincount(codes, unit - means[codes], n) / at_least_1  # what summing one by one lost
+    means += np.bincount(codes, unit - means[codes], n) / at_least_1  # adds back what plain summing lost
     squares = np.bincount(codes, (unit - means[codes]) ** 2, n)
     errors = np.sqrt(squares / (np.maximum(users - 1, 1) * at_least_1))
     np.minimum.at(low, codes, values)
@@ -250,10 +254,12 @@ def _summarize(values: NDArray[np.float64], codes: NDArray[np.int64], n: int) ->
 
 
 def _check_share(name: str, whole: Claim, own: Claim, rest: Claim | None) -> None:
-    """A group and the rest of the users must make up all of them, where the rest is known."""
+    """Check that a group and the rest of the users make up all users, if the rest is known."""
     if rest is None or not rest.users or any(map(math.isnan, (whole.mean, own.mean, rest.mean))):
         return
     total, parts = whole.users * whole.mean, (own.users * own.mean, rest.users * rest.mean)
     slack = SLACK * max(map(abs, (total, *parts))) + MIN_SLACK * whole.users
     if own.users + rest.users != whole.users or not abs(sum(parts) - total) <= slack:
-        raise InputError(f"{name} and its rest are not the {whole.users} users with the mean {whole.mean}")
+        raise InputError(
+            f"{name} and its rest do not make up the {number_of_users(whole.users)} with the mean {whole.mean}"
+        )

@@ -25,18 +25,18 @@ MAX_SEED = 2**64 - 1
 
 
 def check_resampling(level: Any, n_rounds: Any, seed: Any) -> dict[str, Any]:
-    """The level of an interval, and the rounds and the seed of resampling, as numbers of Python."""
+    """Return the checked level of an interval, and rounds and seed of resampling, as Python numbers by name."""
     checked: dict[str, Any] = {"level": check_level(level)}
     for name, value, least, most in (("n_rounds", n_rounds, 1, MAX_ROUNDS), ("seed", seed, 0, MAX_SEED)):
         number = whole_number(value)
         if number is None or not least <= number <= most:
-            raise InputError(f"{name} must be a whole number from {least} to {most}, found {shown(value)}")
+            raise InputError(f"{name} must be an integer from {least} to {most}, found {shown(value)}")
         checked[name] = number
     return checked
 
 
 class ReportValues(Mapping[str, float]):
-    """What a report knows, before anything is written or drawn."""
+    """The numbers of a report, without any output."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class ReportValues(Mapping[str, float]):
         self.fastrec_version = fastrec_version
         self._warnings = doubts(data) if warnings is None else list(warnings)
 
-    # A Mapping compares its values, and NaN differs from itself: reports compare as objects instead.
+    # A Mapping compares values, and NaN differs from itself. Reports compare by identity instead.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
     def __getitem__(self, name: str) -> float:
-        """The mean of a metric; any spelling of its name finds it.
+        """Return the mean of a metric, given in any spelling.
 
         >>> import fastrec
         >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["ndcg@2"])
@@ -84,16 +84,16 @@ class ReportValues(Mapping[str, float]):
         return self.estimates[name].mean
 
     def __iter__(self) -> Iterator[str]:
-        """Canonical metric texts, in the order in which they were asked for."""
+        """Iterate over the canonical names of metrics, in the order of the call."""
         return iter(self.estimates)
 
     def __len__(self) -> int:
-        """How many metrics there are."""
+        """Return the number of metrics."""
         return len(self.estimates)
 
     @property
     def per_user(self) -> dict[str, NDArray[np.float64]]:
-        """Each user's value of each metric: {metric: float64 (n_users,)}, NaN where not counted.
+        """Each user's value of each metric: {metric: float64 (n_users,)}, NaN for users not counted.
 
         >>> import fastrec
         >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], []]
@@ -101,7 +101,7 @@ class ReportValues(Mapping[str, float]):
         array([0.5, nan])
         """
         if self._per_user is None:
-            raise InputError("per-user values were not kept: evaluate(..., per_user=True)")
+            raise InputError("per-user values were not kept: use evaluate(..., per_user=True)")
         return self._per_user
 
     @property
@@ -110,7 +110,7 @@ class ReportValues(Mapping[str, float]):
         return self._per_user is not None
 
     def name_of(self, name: str) -> str:
-        """The canonical text of a metric, by any spelling that finds it.
+        """Return the canonical name of a metric, given in any spelling.
 
         >>> import fastrec
         >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["ndcg@2"]).name_of("ndcg( gain=linear )@2")
@@ -120,7 +120,7 @@ class ReportValues(Mapping[str, float]):
         return next(text for text, estimate in self.estimates.items() if estimate is wanted)
 
     def std_error(self, name: str) -> float:
-        """The standard error of a metric's mean over users; NaN for fewer than two users.
+        """Return the standard error of a metric's mean over users; NaN for fewer than two users.
 
         >>> import fastrec
         >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]]
@@ -132,12 +132,12 @@ class ReportValues(Mapping[str, float]):
     def interval(
         self, name: str, level: float = 0.95, method: str = "normal", *, n_rounds: int = 10_000, seed: int = 0
     ) -> tuple[float, float]:
-        """The confidence interval of a metric over users.
+        """Return the confidence interval of a metric over users.
 
-        ``method="normal"`` is mean ± z * std_error; the standard error of a ratio of sums, such as a pooled metric or
-        `gauc`, is that of the delta method. ``method="bootstrap"`` draws users with replacement ``n_rounds`` times
-        (Efron 1979) and takes percentiles: for skewed values of few users. It needs values of users, whose plain mean
-        the metric must be; a seed gives the same bits for any number of threads.
+        ``method="normal"`` is mean ± z * std_error. For a ratio of sums, such as a pooled metric or `gauc`, the
+        standard error is that of the delta method. ``method="bootstrap"`` draws users with replacement ``n_rounds``
+        times (Efron 1979) and takes percentiles, which suits skewed values of few users. It needs per-user values, and
+        a metric that is their plain mean. A seed gives the same bits for any number of threads.
 
         >>> import fastrec
         >>> recs, truth = [[1, 2, 3], [4, 5, 6]], [[2, 9], [4, 5]]
@@ -149,7 +149,7 @@ class ReportValues(Mapping[str, float]):
         if method == "normal":
             return self.estimates[name].interval(level)
         if not self.is_mean(name):
-            why = f"no plain mean of users' values, which the bootstrap needs{why_no_mean(self, name)}"
+            why = f"not a plain mean of users' values, which the bootstrap needs{why_no_mean(self, name)}"
             raise InputError(f"{self.name_of(name)} is {why}")
         from fastrec.report.significance import run_test
         from fastrec.runtime.launch import resolve_threads
@@ -160,9 +160,9 @@ class ReportValues(Mapping[str, float]):
         return found.low, found.high
 
     def is_mean(self, name: str) -> bool:
-        """Whether a metric is the plain mean of the values of its users, which a report must have kept.
+        """Return whether a metric is the plain mean of the values of its users. The report must have kept these.
 
-        A metric that is declared otherwise, as a pooled one, is none even where the numbers agree by chance.
+        A metric with another definition, such as a pooled one, is none even if the numbers agree by chance.
 
         >>> import fastrec
         >>> metrics = ["recall@2", "recall(average=pooled)@2"]
@@ -177,9 +177,9 @@ class ReportValues(Mapping[str, float]):
 
     @property
     def warnings(self) -> list[str]:
-        """Each reason to doubt the numbers, a sentence each; usually empty.
+        """Reasons to doubt the numbers, a sentence each; usually empty.
 
-        It has every `FastrecWarning` that the call gave, and every form and copy of the report has it.
+        The list has every `FastrecWarning` that the call gave. Every output and copy of the report has it too.
 
         >>> import fastrec
         >>> fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["hits"]).warnings
@@ -189,7 +189,7 @@ class ReportValues(Mapping[str, float]):
 
 
 def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:
-    """Whether a number is the mean of values (n_users,), those left out that are NaN."""
+    """Return whether a number is the mean of values (n_users,), NaN left out."""
     counted = values[~np.isnan(values)]
     if len(counted) == 0:
         return math.isnan(mean)
@@ -197,7 +197,7 @@ def is_plain_mean(values: NDArray[np.float64], mean: float) -> bool:
 
 
 def why_no_mean(report: ReportValues, name: str) -> str:
-    """What in the call made a metric another number than the mean of its users' values, to end an error with."""
+    """Return the end of an error: the setting that makes a metric differ from the mean of its users' values."""
     if math.isnan(report[name]):
         policies = [f"{policy}='nan'" for policy in NAN_POLICIES if report.settings.get(policy) == "nan"]
         makers = " and ".join(policies)

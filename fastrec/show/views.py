@@ -195,7 +195,7 @@ def distributions(per_user: Mapping[str, Array]) -> Section:
             continue
         low, high = _bounds(metric, known)
         counts = np.histogram(known, bins=BINS, range=(low, high))[0]
-        title = f"{metric}: {len(known):,} users by their value"
+        title = f"{metric}: {number_of_users(len(known))} by value"
         charts.append(Chart(title, histogram(title, counts.tolist(), f"{low:g}", f"{high:.4g}")))
         quantiles = [one_figure(value) for value in np.quantile(known, list(QUANTILES.values())).tolist()]
         cells.append([metric, f"{len(known):,}", _share(float(np.mean(known == 0))), *quantiles])
@@ -239,7 +239,12 @@ def _no_rest(gaps: Iterable[Gap]) -> list[str]:
     ] * unknown
 
 
-def facts(
+def number_of_users(n: int) -> str:
+    """Return "1 user" or "n users"."""
+    return f"{n:,} user{'' if n == 1 else 's'}"
+
+
+def count_tables(
     users: Mapping[str, int], meanings: Sequence[tuple[str, str, str]], data: Mapping[str, int | float]
 ) -> list[Table]:
     """Return tables of the users, by (count, meaning, policy), and of the data."""

@@ -118,7 +118,7 @@ def test_seen_items_are_taken_out(folder):
 
 def test_duplicates(folder):
     (folder / "recs.csv").write_text("user_id,item_id\n1,11\n1,11\n1,10\n")
-    assert_fails(evaluate(), "user 1: item 11 stands twice", folder=folder)
+    assert_fails(evaluate(), "user 1: item 11 appears twice", folder=folder)
     assert means("recs.csv", "truth.csv", "-m", "mrr", "--duplicates", "first", "--no-recs", "skip") == {"mrr": 0.5}
     found = means("recs.csv", "truth.csv", "-m", "mrr", "--duplicates", "miss", "--no-recs", "skip")
     assert found == {"mrr": pytest.approx(1 / 3)}
@@ -127,7 +127,7 @@ def test_duplicates(folder):
 def test_errors_name_the_items_of_the_files(folder):
     (folder / "recs.csv").write_text("user_id,item_id\nann,tea\nann,mug\nann,tea\n")
     (folder / "truth.csv").write_text("user_id,item_id\nann,tea\n")
-    assert_fails(evaluate(), "user 'ann': item 'tea' stands twice", folder=folder)
+    assert_fails(evaluate(), "user 'ann': item 'tea' appears twice", folder=folder)
 
 
 def test_ties_of_text_ids_follow_their_bytes(folder):
@@ -701,7 +701,7 @@ def test_wrong_usage_with_a_log_is_one_line(logs, arguments, message):
 
 def test_usual_metrics_on_scores_that_are_no_probabilities_say_what_to_name(logs):
     (logs / "other.csv").write_text((logs / "log.csv").read_text())
-    words = "name metrics that take any score, such as auc or average_precision"
+    words = "choose metrics that take any score, such as auc or average_precision"
     for command in (("compare", "log.csv", "other.csv"), ("evaluate", "log.csv")):
         result = run(*command, "--score-col", "position")
         assert result.exit_code == 2 and result.stderr.endswith(f"for log_loss, found 2.0 in row 5; {words}\n")
@@ -1226,7 +1226,7 @@ def test_compared_means_are_those_of_the_users_that_are_compared(folder):
     options = ("--truth", "held.csv", "-m", "mrr", "--no-recs", "skip")
     shown = run("compare", "all=all.csv", "some=some.csv", *options).stdout
     assert re.search(r"^mrr +1\.0000 +0\.7500", shown, re.MULTILINE) and "-0.2500" in shown
-    assert "2 users compared; up to 1 users counted on one side only (missing=drop)" in shown
+    assert "2 users compared; up to 1 user counted on one side only (missing=drop)" in shown
     assert "mrr has values for 3 users in 'all', 2 in 'some'" in shown
     (folder / "few.csv").write_text("user_id,item_id,rank\n1,2,1\n1,1,2\n3,1,1\n")
     shown = run("compare", "all=all.csv", "some=some.csv", "few=few.csv", *options).stdout
@@ -1459,7 +1459,7 @@ def test_compare_does_not_pass_what_cannot_be_told(folder):
         (folder / f"{name}.csv").write_text("user_id,item_id\n1,1\n")
     arguments = ("compare", "a=a.csv", "b=b.csv", "--truth", "held.csv", "-m", "mrr", "--baseline", "a")
     result = run(*arguments, "--fail-if-worse", "mrr")
-    assert result.exit_code == 2 and "b and a share 1 users, too few for a test" in result.stderr
+    assert result.exit_code == 2 and "b and a share 1 user, too few for a test" in result.stderr
     assert run(*arguments).exit_code == 0
 
 

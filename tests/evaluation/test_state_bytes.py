@@ -169,9 +169,9 @@ def test_damaged_bytes() -> None:
 @pytest.mark.parametrize(
     ("fields", "match"),
     [
-        ({"kind": "ScoreEvaluator"}, "holds a ScoreEvaluator: use ScoreEvaluator.from_bytes"),
+        ({"kind": "ScoreEvaluator"}, "those of a ScoreEvaluator: use ScoreEvaluator.from_bytes"),
         ({"state": 3}, "format 3"),
-        ({"metrics": ["recall"]}, "computed otherwise"),
+        ({"metrics": ["recall"]}, "computes its metrics differently"),
         ({"settings": {"ties": "no"}}, "ties must be"),
         ({"metrics": ["nothing"]}, "nothing"),
         ({"seen": {}}, "not a state"),
@@ -268,14 +268,14 @@ def test_what_is_unpacked_is_at_most_what_deflate_can_hold() -> None:
 
 @pytest.mark.parametrize("data", ["text", None, 3, [1]])
 def test_what_is_not_bytes(data: Any) -> None:
-    with pytest.raises(fastrec.InputTypeError, match="from_bytes takes what to_bytes gave"):
+    with pytest.raises(fastrec.InputTypeError, match="from_bytes takes the bytes of to_bytes"):
         fastrec.Evaluator.from_bytes(data)
 
 
 def test_ids_that_cannot_be_kept() -> None:
     evaluator = fastrec.Evaluator(["recall"])
     evaluator.update({(1, "a"): [1]}, {(1, "a"): [1]})
-    with pytest.raises(fastrec.InputError, match="only text and integer user_ids"):
+    with pytest.raises(fastrec.InputError, match="only string and integer user_ids"):
         evaluator.to_bytes()
 
 
@@ -298,7 +298,7 @@ def test_a_metric_of_ones_own() -> None:
     with pytest.raises(fastrec.MetricError, match="unknown metric 'share'"):
         fastrec.Evaluator.from_bytes(data)
     declare_share("n_rel")
-    with pytest.raises(fastrec.InputError, match="computed otherwise"):
+    with pytest.raises(fastrec.InputError, match="computes its metrics differently"):
         fastrec.Evaluator.from_bytes(data)
 
 
@@ -326,7 +326,7 @@ def test_sums_that_no_users_have() -> None:
     forged = io.BytesIO()
     with np.load(io.BytesIO(data)) as members:
         np.savez(forged, **{name: huge.get(name, members[name]) for name in members.files})
-    with pytest.raises(fastrec.InputError, match="ndcg of this state has sums that no users have"):
+    with pytest.raises(fastrec.InputError, match="ndcg of this state has impossible sums"):
         fastrec.Evaluator.from_bytes(forged.getvalue())
 
 
@@ -457,7 +457,7 @@ def test_values_that_contradict_the_sums_of_a_group_are_refused(weights: Any) ->
     evaluator.update([[1, 2]] * 4, truth, groups=list("abab"), user_weight=weights)
     assert fastrec.Evaluator.from_bytes(evaluator.to_bytes()).result().to_dict() == evaluator.result().to_dict()
     data = forged(evaluator, lambda own: None, per_user=lambda own: own[:, ::-1])
-    says = "standard error" if weights is None else "no mean of its users' values"
+    says = "standard error" if weights is None else "no weights of users give this mean"
     with pytest.raises(fastrec.InputError, match=f"mrr of group 'a' of 'group' .*{says}"):
         fastrec.Evaluator.from_bytes(data)
 
@@ -479,7 +479,7 @@ def test_sums_of_a_group_that_no_users_have() -> None:
     seen: Any = evaluator._state
     seen._totals[1, seen.plan.position(seen.plan.values[0], 0), 0] *= 10
     again = fastrec.Evaluator.from_bytes(evaluator.to_bytes())
-    with pytest.raises(fastrec.InputError, match="of this state has sums that no users have"):
+    with pytest.raises(fastrec.InputError, match="of this state has impossible sums"):
         again.result()
 
 

@@ -521,7 +521,7 @@ def test_a_log_without_rows_is_warned_of_as_in_frames(write, monkeypatch, suffix
         wanted = evaluate_scores(log, metrics=metrics, per_user=bool(names), **names)
     with pytest.warns(FastrecWarning) as of_files:
         found = evaluate_files(path, metrics=metrics, per_user=bool(names), **names)
-    assert found.warnings == wanted.warnings == ["the log has no rows: there is nothing to evaluate"]
+    assert found.warnings == wanted.warnings == ["the input has no rows: there is nothing to evaluate"]
     assert [str(each.message) for each in of_files] == [str(each.message) for each in of_frames] == found.warnings
     assert np.isnan([*found.values(), *wanted.values()]).all()
     assert (found.data, found.users, found.groups) == (wanted.data, wanted.users, wanted.groups)

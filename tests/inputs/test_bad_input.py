@@ -832,8 +832,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a baseline that is none": ((*COMPARE, "--baseline", "old"), "--baseline old is not one of the systems a, b"),
     "a level that is none": ((*COMPARE, "--level", "95"), "level must lie between 0 and 1, both excluded, found 95.0"),
-    "no rounds": ((*COMPARE, "--rounds", "0"), "--rounds must be a whole number from 1 to 10000000, found 0"),
-    "a negative seed": ((*COMPARE, "--seed", "-1"), "seed must be a whole number from 0 to 18446744073709551615"),
+    "no rounds": ((*COMPARE, "--rounds", "0"), "--rounds must be an integer from 1 to 10000000, found 0"),
+    "a negative seed": ((*COMPARE, "--seed", "-1"), "seed must be an integer from 0 to 18446744073709551615"),
     "a metric of a log": (
         ("compare", "a=gone.csv", "b=gone.csv", "-m", "auc", "--baseline", "a", "--fail-if-worse", "gauc"),
         "--fail-if-worse gauc: the metric is not evaluated, only auc",

@@ -414,7 +414,7 @@ def test_columns_go_with_frames() -> None:
         fastrec.evaluate_scores(pl.DataFrame({"label": [1], "score": [1.0]}), indptr=[0, 1], metrics="auc")
     with pytest.raises(fastrec.InputTypeError, match="scores must be given"):
         fastrec.evaluate_scores([1, 0], metrics="auc")
-    with pytest.raises(fastrec.InputError, match="scores must be left out where labels is a data frame"):
+    with pytest.raises(fastrec.InputError, match="scores must be left out if labels is a data frame"):
         fastrec.evaluate_scores(pl.DataFrame({"label": [1], "score": [1.0]}), ["auc"])
 
 

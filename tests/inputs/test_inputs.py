@@ -443,7 +443,7 @@ def test_the_first_faulty_user_is_named_whatever_the_threads(n_threads: int) -> 
     items, indptr = many_rows()
     for user in (3999, 2100, 2049, 1203):  # in this order, so that the first of them changes
         items[user * 100 + 7] = items[user * 100 + 5]
-        with pytest.raises(fastrec.InputError, match=f"recs of user {user}: item 5 stands twice.*rank 8"):
+        with pytest.raises(fastrec.InputError, match=f"recs of user {user}: item 5 appears twice.*rank 8"):
             fastrec.evaluate((items, indptr), many_rows(), ["recall"], n_threads=n_threads)
 
 

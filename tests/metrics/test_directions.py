@@ -309,7 +309,7 @@ def test_a_metric_without_values_of_users_is_left_out() -> None:
     assert why in found.to_markdown()
     with pytest.raises(InputError, match="auc has no values per user"):
         fastrec.compare(reports, "old", "auc")
-    with pytest.raises(InputError, match="no plain mean"):
+    with pytest.raises(InputError, match="not a plain mean"):
         reports["old"].interval("auc", method="bootstrap")
 
 

@@ -255,7 +255,7 @@ def test_what_the_call_says_goes_before_the_tool():
     recs = {1: {5: 0.5, 6: 0.5}}, {1: [6]}
     assert fastrec.evaluate(*recs, "mrr", like="replay")["mrr"] == 1.0
     assert fastrec.evaluate(*recs, "mrr", like="replay", ties="id_asc")["mrr"] == 0.5
-    with pytest.raises(fastrec.InputError, match="stands twice"):
+    with pytest.raises(fastrec.InputError, match="appears twice"):
         fastrec.evaluate([[1, 1]], [[1]], "precision@2", like="rectools")
     assert fastrec.evaluate([[1, 1]], [[1]], "precision@2", like="rectools", duplicates="miss")["precision@2"] == 0.5
 

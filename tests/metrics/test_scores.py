@@ -823,7 +823,7 @@ def test_nothing_at_all() -> None:
         report = fastrec.evaluate_scores([], [], metrics=[*texts, "average_precision"], per_user=True, **call)  # type: ignore[arg-type]
         assert report["average_precision"] == 0
         assert all(math.isnan(report[text]) for text in texts)
-        assert report.warnings == ["the log has no rows: there is nothing to evaluate"]
+        assert report.warnings == ["the input has no rows: there is nothing to evaluate"]
 
 
 def test_the_extremes_of_log_loss_are_clipped() -> None:

@@ -476,7 +476,7 @@ def test_what_cannot_be_had_is_an_error(on_spark):
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:the log has no rows")
+@pytest.mark.filterwarnings("ignore:the input has no rows")
 def test_batches_end_by_rows_while_spark_evaluates_and_the_limit_is_put_back(session, on_spark, monkeypatch):
     conf, log = session.conf, on_spark(pa.table({"label": [0, 1, 1], "score": [0.1, 0.2, 0.3]}))
     default, seen = conf.get(fastrec.spark.side.BATCH_LIMIT), []
