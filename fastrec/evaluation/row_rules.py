@@ -78,7 +78,7 @@ def _check_without_users(plan: Plan) -> None:
 
 
 def _needs_classes(plan: Plan) -> Call | None:
-    """Return a metric that needs labels of 0 or 1 because no min_gain says which are positive; None if there is none."""
+    """Return a metric that needs labels of 0 or 1, as no min_gain says which are positive; None if there is none."""
     if plan.asked.min_gain is not None:
         return None
     needs = ("classes", "probabilities")
