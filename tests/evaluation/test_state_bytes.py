@@ -108,7 +108,7 @@ def test_before_the_first_batch() -> None:
 def test_users_are_remembered() -> None:
     ids = np.arange(N_USERS)
     again = fastrec.Evaluator.from_bytes(lists_evaluator(ids, slice(9)).to_bytes())
-    with pytest.raises(fastrec.InputError, match="a user comes whole"):
+    with pytest.raises(fastrec.InputError, match="pass all rows of a user in one update"):
         again.merge(lists_evaluator(ids, slice(8, 20)))
 
 

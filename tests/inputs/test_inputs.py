@@ -327,7 +327,7 @@ SETTINGS: dict[str, Fault] = {
     "n_items missing": Fault({"metrics": "mcc@2"}, Metric, ["mcc@2", "n_items"]),
     "n_items = 0": Fault({"n_items": 0}, Value, ["n_items", "from 1", "found 0"]),
     "n_items too large": Fault({"n_items": 2**60}, Value, ["n_items", "2**53", str(2**60)]),
-    "n_items is a float": Fault({"n_items": 10.0}, Type, ["n_items", "whole number", "10.0"]),
+    "n_items is a float": Fault({"n_items": 10.0}, Type, ["n_items", "integer", "10.0"]),
     "n_items is True": Fault({"n_items": True}, Type, ["n_items", "True"]),
     "min_gain = 0": Fault({"min_gain": 0}, Value, ["min_gain", "above 0", "found 0"]),
     "negative min_gain": Fault({"min_gain": -1.5}, Value, ["min_gain", "above 0", "-1.5"]),

@@ -97,7 +97,7 @@ WAYS = (one_after_the_other, merged, sent)
 def test_a_user_of_two_batches_is_refused_whatever_the_types_of_ids(case: str, form: str, way: Any) -> None:
     first, second = SAME[case]
     for batches in ([first, second], [second, first], [first, [], second]):
-        with pytest.raises(fastrec.InputError, match="a user comes whole in one"):
+        with pytest.raises(fastrec.InputError, match="pass all rows of a user in one update"):
             way(*FORMS[form], batches)
 
 
@@ -163,5 +163,5 @@ def test_batches_of_unlike_ids_are_sent_and_remembered() -> None:
         assert found is not None
         assert found.tolist() == [1, 2, "a", "b", "c\0", 3, 2**70]
         for known in found.tolist():
-            with pytest.raises(fastrec.InputError, match="a user comes whole in one"):
+            with pytest.raises(fastrec.InputError, match="pass all rows of a user in one update"):
                 by_argument(again, [known])
