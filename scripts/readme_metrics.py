@@ -79,10 +79,10 @@ def recipe_cell(recipe: Recipe, known: Any, name: str) -> str:
 
 
 def gauc_table() -> str:
-    """How to get each tool's GAUC, or why it cannot be had."""
+    """Return a table of the call that gives each tool's GAUC, or of why there is none."""
     lines = ["| tool | its name | weight of a user | users of one class | here | notes |", "|---|---|---|---|---|---|"]
     for number in tomllib.loads(GAUC_OF_TOOLS.read_text(encoding="utf-8"))["number"]:
-        call = f"`{number['call']}`" if number["call"] else "cannot be had"
+        call = f"`{number['call']}`" if number["call"] else "not available"
         cells = (number["tool"], number["name"], number["weight"], number["one_class"], call, number["note"])
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
