@@ -155,7 +155,7 @@ class ScoreEvaluator(BaseEvaluator):
         else:
             if hasattr(labels, "columns"):
                 raise InputError("scores must be left out if labels is a data frame; pass metrics by name, metrics=...")
-            refuse_columns(columns, "labels is not a data frame that stands alone, without scores")
+            refuse_columns(columns, "labels is not a data frame passed without scores")
             rows = read_rows(
                 labels,
                 scores,

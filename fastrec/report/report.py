@@ -406,8 +406,8 @@ class Report(ReportValues):
         rows = []
         for name, estimate in self.estimates.items():
             margin = estimate.margin()
-            texts = [short_number(estimate.mean), DASH if math.isnan(margin) else short_number(margin)]
-            rows.append([name, *texts, f"{estimate.users:,}"][: len(head)])
+            cells = [short_number(estimate.mean), DASH if math.isnan(margin) else short_number(margin)]
+            rows.append([name, *cells, f"{estimate.users:,}"][: len(head)])
         return [head, *rows]
 
     def _notes(self) -> list[str]:
