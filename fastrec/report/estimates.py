@@ -106,7 +106,7 @@ class ByMetric(dict[str, V]):
     def __getitem__(self, name: str) -> V:
         if not isinstance(name, str):  # also catches values that cannot be hashed
             raise MetricNotFoundError(
-                f"the name of a metric must be a string such as 'ndcg@10', found {shown(name)}; {self._known()}"
+                f"a metric must be a string such as 'ndcg@10', found {shown(name)}; {self._known()}"
             )
         return super().__getitem__(name)
 
