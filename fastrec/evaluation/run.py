@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fastrec.kernels.codes import BLOCK, DIGITS, N_DATA_COUNTS
-from fastrec.kernels.lists import Users
+from fastrec.kernels.lists import Task, Users
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
 from fastrec.runtime.launch import SMALL_ROWS, Kernel, run_bins
@@ -51,7 +51,8 @@ def launch(
     n_bins = 1 if int(rows.sum()) < SMALL_ROWS or len(blocks) < 2 else min(n_threads, len(blocks))
     totals = new_totals(program, stored, n_groups, n_bins)
     bins = fill_bins(blocks, rows, n_bins)
-    arguments = (*source.arguments(), program, users, totals, *source.scratch(program, blocks, n_bins), *bins)
+    scratch, tie_scratch = source.scratch(program, blocks, n_bins)
+    arguments = (*source.arguments(), Task(program, users, totals, scratch, *bins), tie_scratch)
     n_users = min(len(blocks) * BLOCK, source.n_users)
     run_bins(source.kernel(), arguments, n_bins, int(rows.sum()) + n_users * len(program.ops))
     return totals

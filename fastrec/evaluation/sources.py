@@ -142,8 +142,8 @@ class Scores(NamedTuple):
             walk=self._walk,
         )
         labels = read_only(self.labels)
-        lists = ScoreLog(labels, scores, bits, read_only(self.indptr))
-        return lists, _maybe(self.weights), extra, labels if self.graded else None
+        log = ScoreLog(labels, scores, bits, read_only(self.indptr))
+        return log, _maybe(self.weights), extra, labels if self.graded else None
 
     @property
     def _walk(self) -> bool:

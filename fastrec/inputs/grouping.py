@@ -282,7 +282,8 @@ class _Shuffled:
         split, targets = self._split, np.empty_like(self._codes)
         lowest = np.int64(ranks.min())
         taken = np.zeros(len(targets), bool)
-        arguments = (self._codes, read_only(split.scatter(ranks)), lowest, self._starts, self._counts, taken, targets)
+        groups = grouping.Groups(self._starts, self._counts)
+        arguments = (self._codes, read_only(split.scatter(ranks)), lowest, groups, taken, targets)
         kernel = _kernel("place_by_rank", targets, targets.dtype, ranks.dtype)
         if not all(split.over_buckets(lambda first, last: kernel(*arguments, *split.rows(first, last)))):
             return None

@@ -379,8 +379,9 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
     out = np.empty(len(items), items.dtype)
     ordered = np.empty(len(items) if ties == "expected" else 0)
     kernel = _kernel("order_lists", str(items.dtype), items, truth_side.items)
-    truth = (read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains), TIES[ties], out, ordered)
-    refused = _over_users(lambda a, b: kernel(items, indptr, scores, *truth, a, b), n_users, n_threads)
+    recs = list_order.ListSide(items, indptr, scores)
+    truth = list_order.ListSide(read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains))
+    refused = _over_users(lambda a, b: kernel(recs, truth, TIES[ties], out, ordered, a, b), n_users, n_threads)
     for user, first, second in refused:
         if user >= 0:
             row = slice(indptr[user], indptr[user + 1])

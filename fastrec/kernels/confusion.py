@@ -6,12 +6,25 @@ Thresholds ascend and are of the scores' type; `order` says in which column of t
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from fastrec.runtime.compiler import helper
 
 FEW = 32  # up to so many thresholds it is faster to compare all rows with each than to search among them
 SLICE = 1024  # rows that stay in the first cache while thresholds pass over them
+
+
+Array = np.ndarray[Any, Any]
+
+
+class LabelledRows(NamedTuple):
+    """Scored, labelled rows of users."""
+
+    labels: Array  # bool (n_rows,)
+    scores: Array  # float32 or float64 (n_rows,)
+    indptr: Array  # int64 (n_users + 1,)
 
 
 @helper
@@ -70,8 +83,10 @@ def count_by_search(labels, scores, thresholds, reached, bins):
         reached[j, 1] += reached[j + 1, 1]
 
 
-def count_users(labels, scores, indptr, thresholds, order, tp, fp, fn, tn, first, last):
-    """Write the four counts, int64 (n_users, n_thresholds), of users first..last-1."""
+def count_users(rows, thresholds, order, counts, first, last):
+    """Write tp, fp, fn and tn, int64 (4, n_users, n_thresholds), of users first..last-1."""
+    labels, scores, indptr = rows
+    tp, fp, fn, tn = counts[0], counts[1], counts[2], counts[3]
     n_thresholds = len(thresholds)
     reached = np.zeros((n_thresholds + 1, 2), np.int64)
     bins = np.empty(SLICE, np.int32)
@@ -121,8 +136,9 @@ def cumulate(sums, lost, label, order, above, below):
         below[order[j]] = total + rest
 
 
-def weigh_users(labels, scores, weights, indptr, thresholds, order, tp, fp, fn, tn, first, last):
-    """Write the four sums of weights, float64 (n_users, n_thresholds), of users first..last-1."""
+def weigh_users(rows, weights, thresholds, order, sums_of, first, last):
+    """Write the weights of tp, fp, fn and tn, float64 (4, n_users, n_thresholds), of users first..last-1."""
+    labels, scores, indptr = rows
     n_thresholds = len(thresholds)
     sums = np.zeros((n_thresholds + 1, 2))
     lost = np.zeros((n_thresholds + 1, 2))
@@ -139,5 +155,5 @@ def weigh_users(labels, scores, weights, indptr, thresholds, order, tp, fp, fn, 
                 label = labels[start + i]
                 sums[bins[i], label], error = add_exactly(sums[bins[i], label], weights[start + i])
                 lost[bins[i], label] += error
-        cumulate(sums, lost, 0, order, fp[u], tn[u])
-        cumulate(sums, lost, 1, order, tp[u], fn[u])
+        cumulate(sums, lost, 0, order, sums_of[1, u], sums_of[3, u])
+        cumulate(sums, lost, 1, order, sums_of[0, u], sums_of[2, u])

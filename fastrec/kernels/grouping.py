@@ -7,10 +7,14 @@ writes depends on the rows alone.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from fastrec.kernels.list_order import longest_row, sort_by_id
 from fastrec.runtime.compiler import helper
+
+Array = np.ndarray[Any, Any]
 
 SECOND_MULTIPLIER = 0xD6E8FEB86659FD93  # keys of one bucket agree in the top bits of the first product
 LANES = 64  # rows looked at together
@@ -149,7 +153,14 @@ def place_rows(codes, places, targets, first, last):
         own[i] = place
 
 
-def place_by_rank(codes, ranks, lowest, starts, counts, taken, targets, first, last):
+class Groups(NamedTuple):
+    """Where the rows of each user go."""
+
+    starts: Array  # by code: the first place
+    counts: Array  # by code: the rows
+
+
+def place_by_rank(codes, ranks, lowest, groups, taken, targets, first, last):
     """Give each row the place that its rank says; whether ranks go from `lowest` on without a gap and are distinct."""
     rows = codes[first:last]
     place_of = ranks[first:last]
@@ -157,9 +168,9 @@ def place_by_rank(codes, ranks, lowest, starts, counts, taken, targets, first, l
     for i in range(len(rows)):
         code = np.uint64(rows[i])
         place = np.uint64(place_of[i]) - np.uint64(lowest)  # of a lower rank, very large
-        if place >= np.uint64(counts[code]):
+        if place >= np.uint64(groups.counts[code]):
             return False
-        target = np.uint64(starts[code]) + place
+        target = np.uint64(groups.starts[code]) + place
         if taken[target]:
             return False
         taken[target] = True

@@ -5,10 +5,14 @@ Only lists that ask for it come here. Each function works on a range of users, s
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from fastrec.kernels.codes import BEST, ID_ASC, ID_DESC, REFUSE, WORST
 from fastrec.runtime.compiler import helper
+
+Array = np.ndarray[Any, Any]
 
 
 @helper
@@ -105,13 +109,22 @@ def find_unordered(indptr, scores, first, last):
     return -1
 
 
-def order_lists(items, indptr, scores, truth, truth_indptr, truth_gains, ties, out, ordered, first, last):
+class ListSide(NamedTuple):
+    """Lists or truth."""
+
+    items: Array  # int32 or int64 (n_rows,)
+    indptr: Array  # int64 (n_users + 1,)
+    values: Array  # float64 (n_rows,): scores or gains
+
+
+def order_lists(recs, truth, ties, out, ordered, first, last):
     """Write each list in descending order of its scores to `out`; returns (user, position, position) of a refused tie.
 
     `ordered` takes the scores in that order, unless it is empty.
     """
+    items, indptr, scores = recs
     n_list = longest_row(indptr, first, last)
-    n_truth = longest_row(truth_indptr, first, last)
+    n_truth = longest_row(truth.indptr, first, last)
     order = np.empty(n_list, np.int64)
     spare = np.empty(max(n_list, n_truth), np.int64)
     by_id = np.empty(n_truth, np.int64)
@@ -128,11 +141,11 @@ def order_lists(items, indptr, scores, truth, truth_indptr, truth_gains, ties, o
                 ordered[indptr[u] : indptr[u + 1]] = own
             continue
         if ties == WORST or ties == BEST:
-            row_of_truth = truth[truth_indptr[u] : truth_indptr[u + 1]]
+            row_of_truth = truth.items[truth.indptr[u] : truth.indptr[u + 1]]
             sort_by_id(by_id, spare, row_of_truth, none)
             for i in range(n):
                 at = find(row[i], row_of_truth, by_id, len(row_of_truth))
-                gains[i] = truth_gains[truth_indptr[u] + at] if at >= 0 else 0.0
+                gains[i] = truth.values[truth.indptr[u] + at] if at >= 0 else 0.0
         sort_positions(order, spare, n, own, row, gains, ties)
         for i in range(n):
             target[i] = row[order[i]]

@@ -28,12 +28,10 @@ from fastrec.kernels.codes import (
     ZERO,
 )
 from fastrec.kernels.hits import find_hits_of_user, order_by_rank
-from fastrec.kernels.program import run_program
-from fastrec.kernels.sums import add_data_counts, add_rows, store_rows
-from fastrec.kernels.ties import (
-    Ties,
-)
-from fastrec.runtime.compiler import helper
+from fastrec.kernels.program import Block, Program, run_program
+from fastrec.kernels.sums import Totals, add_data_counts, add_rows, store_rows
+from fastrec.kernels.ties import Ties
+from fastrec.runtime.compiler import helper, inlined
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +41,25 @@ class Users(NamedTuple):
 
     groups: Array  # int32 (n_groupings, n_users): 1-based group of each user in each grouping
     given: Array  # float64 (n_given, n_users)
+
+
+class Task(NamedTuple):
+    """What to compute, of which users, and into what."""
+
+    program: Program
+    users: Users
+    totals: Totals
+    scratch: Any  # `fastrec.kernels.hits.Scratch`, or `fastrec.kernels.positives.ScoreScratch`
+    blocks: Array  # int64 (n_blocks,), those of each bin together
+    starts: Array  # int64 (n_bins + 1,): where those of each bin start
+
+
+class Span(NamedTuple):
+    """The users of a block, and the bin whose memory serves them."""
+
+    at: int
+    first: int
+    n: int
 
 
 @helper
@@ -61,75 +78,97 @@ def loosest(min_gains):
     return least
 
 
+@inlined
+def keep_relevant(ranks, event_gains, start, positions, sources, hits, gains, not_relevant):
+    """Write the hits of a user whose gain is above `not_relevant` as events from `start` on; returns how many."""
+    kept = 0
+    for j in range(hits):
+        gain = gains[sources[j]]
+        if gain > not_relevant:
+            ranks[start + kept] = positions[j]
+            event_gains[start + kept] = gain
+            kept += 1
+    return kept
+
+
+@inlined
+def count_above(gains, limit):
+    """How many gains are above a limit."""
+    found = 0
+    for j in range(len(gains)):
+        found += gains[j] > limit
+    return found
+
+
+@inlined
+def place_in_blocks(ranks, above, tied, tie_blocks, list_start, first, last):
+    """Look up the tie blocks of events first..last-1, and rank the events as if they came first in their blocks."""
+    for e in range(first, last):
+        above[e] = tie_blocks[0, list_start + ranks[e] - 1]
+        tied[e] = tie_blocks[1, list_start + ranks[e] - 1]
+    rank_in_blocks(ranks, above, first, last)
+
+
 @helper
-def collect_block(
-    lists, list_blocks, gains, first, last, program, scratch, ties, at, ranks, event_gains, bounds, errors
-):
-    """Write down the hits of users first..last-1 that are relevant to some view; False on an error."""
+def fail(errors, code, user, detail):
+    """Leave an error for Python to read; False, for the caller to return."""
+    errors[0] = code
+    errors[1] = user
+    errors[2] = detail
+    return False
+
+
+@helper
+def collect_block(lists, tie_blocks, gains, program, scratch, ties, span, errors):
+    """Write down the hits of a span of users that are relevant under some condition; False on an error."""
+    at = span.at
     positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
+    ranks, event_gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
     # what changes with every user stays in registers: bins share cache lines
     base = scratch.base[at]
     not_relevant = loosest(program.min_gains)
     n_events = 0
-    for u in range(first, last):
-        i = u - first
-        held_from = lists.truth_indptr[u]
-        n_list, n_held = lists.rec_indptr[u + 1] - lists.rec_indptr[u], lists.truth_indptr[u + 1] - held_from
+    for i in range(span.n):
+        u = span.first + i
+        truth_from, truth_to = lists.truth_indptr[u], lists.truth_indptr[u + 1]
+        n_list, n_rel = lists.rec_indptr[u + 1] - lists.rec_indptr[u], truth_to - truth_from
         code, position, hits, base = find_hits_of_user(lists, u, program.lowest, table, base, positions, sources)
         if code != FINE:
-            errors[0] = code
-            errors[1] = u
-            errors[2] = position
-            return False
+            return fail(errors, code, u, position)
         order_by_rank(positions, sources, hits, n_list, scratch.marks[at])
         bounds[START, i] = n_events
         ranks[n_events] = 0
         n_events += 1
-        n_rel = n_held
-        kept = hits
         if gains is None:
             for j in range(hits):
                 ranks[n_events + j] = positions[j]
-            n_events += hits
         else:
-            held_gains = gains[held_from : lists.truth_indptr[u + 1]]
-            n_rel = 0
-            for j in range(n_held):
-                n_rel += held_gains[j] > not_relevant
-            kept = 0
-            for j in range(hits):
-                gain = held_gains[sources[j]]
-                if gain > not_relevant:
-                    ranks[n_events] = positions[j]
-                    event_gains[n_events] = gain
-                    n_events += 1
-                    kept += 1
-        if list_blocks is not None:
+            own = gains[truth_from:truth_to]
+            n_rel = count_above(own, not_relevant)
+            hits = keep_relevant(ranks, event_gains, n_events, positions, sources, hits, own, not_relevant)
+        n_events += hits
+        if tie_blocks is not None:
             above, tied = ties.above[at, 0], ties.tied[at, 0]
-            for e in range(n_events - kept, n_events):
-                above[e] = list_blocks[0, lists.rec_indptr[u] + ranks[e] - 1]
-                tied[e] = list_blocks[1, lists.rec_indptr[u] + ranks[e] - 1]
-            rank_in_blocks(ranks, above, n_events - kept, n_events)
+            place_in_blocks(ranks, above, tied, tie_blocks, lists.rec_indptr[u], n_events - hits, n_events)
         bounds[N_RELEVANT, i] = n_rel
         bounds[N_LISTED, i] = n_list
-        if n_list + n_rel - kept > program.n_items:
-            errors[0] = SMALL_CATALOGUE
-            errors[1] = u
-            errors[2] = n_list + n_rel - kept
-            return False
-    bounds[START, last - first] = n_events
+        if n_list + n_rel - hits > program.n_items:
+            return fail(errors, SMALL_CATALOGUE, u, n_list + n_rel - hits)
+    bounds[START, span.n] = n_events
     scratch.base[at] = base
     return True
 
 
 @helper
-def filter_block(ranks, event_gains, ties, at, expected, bounds, truth_indptr, gains, first, n, min_gain):
+def filter_block(scratch, ties, expected, indptr, gains, span, min_gain):
     """Copy the events found (row 0) whose gain is above 0 and at least `min_gain` to the events kept (row 1).
 
     `ties` is None or a `TieScratch`. Where no rule decides, the events kept come first in their blocks again.
     """
+    at = span.at
+    ranks, event_gains, bounds = scratch.ranks[at], scratch.gains[at], scratch.bounds[at]
     e = 0
-    for i in range(n):
+    for i in range(span.n):
         bounds[1, START, i] = e
         ranks[1, e] = 0
         e += 1
@@ -145,11 +184,11 @@ def filter_block(ranks, event_gains, ties, at, expected, bounds, truth_indptr, g
             if expected:
                 rank_in_blocks(ranks[1], ties.above[at, 1], bounds[1, START, i] + 1, e)
         n_rel = 0
-        for j in range(truth_indptr[first + i], truth_indptr[first + i + 1]):
+        for j in range(indptr[span.first + i], indptr[span.first + i + 1]):
             n_rel += gains[j] > 0 and gains[j] >= min_gain
         bounds[1, N_RELEVANT, i] = n_rel
         bounds[1, N_LISTED, i] = bounds[0, N_LISTED, i]
-    bounds[1, START, n] = e
+    bounds[1, START, span.n] = e
 
 
 @helper
@@ -175,20 +214,21 @@ def count_hits(ranks, n_events, bucket, counts, n):
 
 
 @helper
-def judge_users(n_rel, n_rec, truth_indptr, rules, status, counts, groups, first, n, errors):
+def judge_users(block, rules, counts, groups, errors):
     """Which policy rules each user: 0 none, 1 counted as 0, 2 counted as NaN, 3 left out; counts them all.
 
     The columns of the counts are N_EVALUATED, N_NAN, N_NO_TRUTH, N_NO_RECS.
     """
+    first, status, n_rel, n_rec = block.first, block.status, block.bounds[N_RELEVANT], block.bounds[N_LISTED]
     tally = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
-    for i in range(n):
+    for i in range(block.n):
         reason = 0
         policy = -1
         if n_rel[i] == 0:
             reason = N_NO_TRUTH
             policy = rules[0]
             if policy == JUDGED:
-                judged = truth_indptr[first + i + 1] > truth_indptr[first + i]
+                judged = block.indptr[first + i + 1] > block.indptr[first + i]
                 policy = ZERO if judged and (n_rec[i] > 0 or rules[1] != SKIP) else SKIP
             if policy == LISTED:
                 policy = ZERO if n_rec[i] > 0 else SKIP
@@ -212,7 +252,7 @@ def judge_users(n_rel, n_rec, truth_indptr, rules, status, counts, groups, first
 
 @helper
 def ties_of(scratch, at, which):
-    """The tie blocks of the events found, or of those kept by a view."""
+    """The tie blocks of the events found, or of those kept under a condition."""
     return Ties(
         scratch.above[at, which],
         scratch.tied[at, which],
@@ -224,69 +264,55 @@ def ties_of(scratch, at, which):
 
 
 @helper
-def evaluate_condition(condition, ties, truth_indptr, gains, program, users, totals, scratch, at, which, first, n):
-    """Count users and run the operations of one view on its events; False on an error."""
-    errors, status, bounds = totals.errors[at], scratch.status[at], scratch.bounds[at, which]
-    ranks, counts = scratch.ranks[at, which], scratch.counts[at]
-    if program.find:
-        count_hits(ranks, bounds[START, n], program.bucket, counts, n)
-        rules, people = program.policies[condition], totals.counts[at, :, condition]
-        known = (bounds[N_RELEVANT], bounds[N_LISTED], truth_indptr)
-        if not judge_users(*known, rules, status, people, users.groups, first, n, errors):
-            return False
-        if condition == 0:
-            add_data_counts(bounds[N_RELEVANT], bounds[N_LISTED], bounds[START, n], n, totals.data_counts[at])
-    event_gains, rows, sums = scratch.gains[at, which], scratch.rows[at], scratch.sums[at]
-    if not run_program(
-        condition,
-        truth_indptr,
-        gains,
-        program,
+def block_of(scratch, users, indptr, span, which):
+    """A span of users with the events found, or with those kept under a condition."""
+    at = span.at
+    return Block(
+        span.first,
+        span.n,
+        indptr,
         users.given,
-        ranks,
-        event_gains,
-        bounds,
-        counts,
-        sums,
-        status,
-        rows,
-        ties,
-        first,
-        n,
-        errors,
-    ):
-        return False
-    store_rows(program.stored_rows, totals.stored, condition, rows, status, first, n)
-    return True
-
-
-@helper
-def add_block(program, users, totals, scratch, at, first, n, spare):
-    """Add the rows of a block to the sums of bin `at`; False on an overflow."""
-    rows, bits, fixed, general = scratch.rows[at], scratch.bits[at], totals.fixed[at], totals.general[at]
-    errors = totals.errors[at]
-    return add_rows(
-        program.fixed_rows, program.general_rows, users.groups, fixed, general, rows, bits, first, n, errors, spare
+        scratch.ranks[at, which],
+        scratch.gains[at, which],
+        scratch.bounds[at, which],
+        scratch.counts[at],
+        scratch.sums[at],
+        scratch.status[at],
+        scratch.rows[at],
     )
 
 
-def evaluate_bin(lists, list_blocks, gains, program, users, totals, scratch, tie_scratch, blocks, starts, at):
-    """Evaluate the users of blocks[starts[at]:starts[at + 1]] into bin `at` of the totals, or leave an error there.
+@helper
+def evaluate_condition(condition, task, block, gains, ties, at):
+    """Count users and run the operations of one condition on its events; False on an error."""
+    program, totals = task.program, task.totals
+    if program.find:
+        bounds, n_events = block.bounds, block.bounds[START, block.n]
+        count_hits(block.ranks, n_events, program.bucket, block.counts, block.n)
+        rules, people = program.policies[condition], totals.counts[at, :, condition]
+        if not judge_users(block, rules, people, task.users.groups, totals.errors[at]):
+            return False
+        if condition == 0:
+            add_data_counts(bounds[N_RELEVANT], bounds[N_LISTED], n_events, block.n, totals.data_counts[at])
+    if not run_program(condition, program, block, gains, ties, totals.errors[at]):
+        return False
+    store_rows(program.stored_rows, totals.stored, condition, block.rows, block.status, block.first, block.n)
+    return True
 
-    `tie_scratch` and `list_blocks` are None, or a `TieScratch` and int32 (2, n_rec_rows) where scores of a list are
+
+def evaluate_bin(lists, tie_blocks, gains, task, tie_scratch, at):
+    """Evaluate the users of the blocks of bin `at` into its totals, or leave an error there.
+
+    `tie_scratch` and `tie_blocks` are None, or a `TieScratch` and int32 (2, n_rec_rows) where scores of a list are
     tied: how many rows have a higher score, how many have this one.
     """
+    program, scratch, indptr = task.program, task.scratch, lists.truth_indptr
     n_users = len(lists.rec_indptr) - 1
-    ranks, event_gains, bounds = scratch.ranks[at], scratch.gains[at], scratch.bounds[at]
-    for b in blocks[starts[at] : starts[at + 1]]:
-        first = b * BLOCK
-        last = min(first + BLOCK, n_users)
-        n = last - first
+    for b in task.blocks[task.starts[at] : task.starts[at + 1]]:
+        span = Span(at, b * BLOCK, min(BLOCK, n_users - b * BLOCK))
         if program.find:
-            found = (ranks[0], event_gains[0], bounds[0])
-            if not collect_block(
-                lists, list_blocks, gains, first, last, program, scratch, tie_scratch, at, *found, totals.errors[at]
-            ):
+            errors = task.totals.errors[at]
+            if not collect_block(lists, tie_blocks, gains, program, scratch, tie_scratch, span, errors):
                 return
         for condition in range(len(program.min_gains)):
             which = 0
@@ -294,15 +320,13 @@ def evaluate_bin(lists, list_blocks, gains, program, users, totals, scratch, tie
                 if program.min_gains[condition] > loosest(program.min_gains):
                     which = 1
                     least = program.min_gains[condition]
-                    expected, indptr = program.expected, lists.truth_indptr
-                    filter_block(ranks, event_gains, tie_scratch, at, expected, bounds, indptr, gains, first, n, least)
-            if list_blocks is not None:
+                    filter_block(scratch, tie_scratch, program.expected, indptr, gains, span, least)
+            if tie_blocks is not None:
                 ties = ties_of(tie_scratch, at, which)
             else:
                 ties = None
-            if not evaluate_condition(
-                condition, ties, lists.truth_indptr, gains, program, users, totals, scratch, at, which, first, n
-            ):
+            block = block_of(scratch, task.users, indptr, span, which)
+            if not evaluate_condition(condition, task, block, gains, ties, at):
                 return
-        if not add_block(program, users, totals, scratch, at, first, n, None):
+        if not add_rows(program, task.users.groups, task.totals, scratch, span, None):
             return

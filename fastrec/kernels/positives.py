@@ -18,7 +18,7 @@ from fastrec.kernels.codes import (
     TIED,
 )
 from fastrec.kernels.list_order import sort_positions
-from fastrec.kernels.lists import rank_in_blocks
+from fastrec.kernels.lists import fail, rank_in_blocks
 from fastrec.runtime.compiler import helper, inlined
 
 __all__ = [
@@ -367,17 +367,46 @@ def events_of_order(order, labels, scores, bar, ranks, above, tied, gains):
     return shared
 
 
+class UserRows(NamedTuple):
+    """The rows of a user."""
+
+    labels: Array
+    scores: Array
+    bits: Array  # of the scores
+    ids: Array  # what breaks ties by id, else empty
+
+
+class Memory(NamedTuple):
+    """What a user needs of the scratch: all of it, handed over for each user, costs as much as the user."""
+
+    chosen: Array
+    padded: Array
+    places: Array
+    marks: Array
+    keys: Array
+    order: Array
+
+
+class Events(NamedTuple):
+    """Where the events of a user are written: with room for all that come after."""
+
+    ranks: Array
+    above: Array
+    tied: Array
+    gains: Array
+
+
 @inlined
-def collect_user(
-    labels, scores, bits, ids, ties, bar, chosen, padded, places, marks, keys, order, ranks, above, tied, gains
-):
+def collect_user(rows, ties, bar, memory, events):
     """Write the events of one user; returns how many, and whether ties are refused."""
+    labels, scores, places = rows.labels, rows.scores, memory.places
+    ranks, above, tied, gains = events
     n = len(scores)
-    n_events = choose(labels, scores, bar, chosen, places[0])
+    n_events = choose(labels, scores, bar, memory.chosen, places[0])
     counted = n_events <= MAX_COUNTED
     if counted:
-        count_each(padded[: pad(scores, padded)], chosen, n_events, n, places[1], places[2])
-        order_events(places, n_events, n, marks, labels, above, tied, gains)
+        count_each(memory.padded[: pad(scores, memory.padded)], memory.chosen, n_events, n, places[1], places[2])
+        order_events(places, n_events, n, memory.marks, labels, above, tied, gains)
         shared = False
         for e in range(n_events):
             shared = shared or tied[e] > 1
@@ -389,37 +418,57 @@ def collect_user(
     else:
         shared = True
     if shared:
-        copy = sort_rows(labels, scores, bits, ids, ties, keys, order, marks)
-        shared = events_of_order(order[copy, :n], labels, scores, bar, ranks, above, tied, gains)
+        copy = sort_rows(labels, scores, rows.bits, rows.ids, ties, memory.keys, memory.order, memory.marks)
+        shared = events_of_order(memory.order[copy, :n], labels, scores, bar, ranks, above, tied, gains)
         if ties == EXPECTED:
             rank_in_blocks(ranks, above, 0, n_events)
     return n_events, shared and ties == REFUSE
 
 
+@inlined
+def check_ahead(log, extra, checked, stop, end):
+    """Check rows from `checked` on, some users ahead; returns up to where rows are fine, or -1."""
+    if checked >= stop:
+        return checked
+    fresh = slice(checked, max(stop, min(checked + ROWS_CHECKED, end)))
+    if within(log.labels[fresh], extra.label_limits) and within(log.scores[fresh], extra.score_limits):
+        return fresh.stop
+    return np.int64(-1)
+
+
+@inlined
+def rows_of(log, extra, span):
+    """The rows of a user."""
+    ids = extra.ids[span] if len(extra.ids) > 0 else extra.ids
+    return UserRows(log.labels[span], log.scores[span], log.bits[span], ids)
+
+
 @helper
-def collect_scores(log, extra, first, last, n_items, scratch, ties, at, errors):
-    """Write down the positives of users first..last-1 in rank order, or only how many; False on an error.
+def collect_scores(log, extra, n_items, scratch, ties, users, errors):
+    """Write down the positives of a span of users in rank order, or only how many; False on an error.
 
     Rows are checked here, some users ahead: that takes no pass of its own over memory.
     """
+    at = users.at
     ranks, gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
     bar = extra.bars[len(extra.bars) - 1]
-    # one by one: all of the scratch, handed over for each user, costs as much as the user
-    chosen, padded, places = scratch.chosen[at], scratch.padded[at], scratch.places[at]
-    marks, keys, order = scratch.marks[at], scratch.keys[at], scratch.order[at]
+    memory = Memory(
+        scratch.chosen[at],
+        scratch.padded[at],
+        scratch.places[at],
+        scratch.marks[at],
+        scratch.keys[at],
+        scratch.order[at],
+    )
     n_events = 0
-    checked = log.indptr[first]
-    for u in range(first, last):
+    checked, end = log.indptr[users.first], log.indptr[users.first + users.n]
+    for i in range(users.n):
+        u = users.first + i
         span = slice(log.indptr[u], log.indptr[u + 1])
-        if checked < span.stop:
-            fresh = slice(checked, max(span.stop, min(checked + ROWS_CHECKED, log.indptr[last])))
-            checked = fresh.stop
-            if not (within(log.labels[fresh], extra.label_limits) and within(log.scores[fresh], extra.score_limits)):
-                errors[0] = OUTSIDE
-                errors[1] = u
-                return False
+        checked = check_ahead(log, extra, checked, span.stop, end)
+        if checked < 0:
+            return fail(errors, OUTSIDE, u, 0)
         n_rows = log.indptr[u + 1] - log.indptr[u]
-        i = u - first
         bounds[START, i] = n_events
         ranks[n_events] = 0
         n_events += 1
@@ -427,33 +476,15 @@ def collect_scores(log, extra, first, last, n_items, scratch, ties, at, errors):
         if ties is None:
             n_rel = count_positives(log.labels[span], bar)
         else:
-            n_rel, refused = collect_user(
-                log.labels[span],
-                log.scores[span],
-                log.bits[span],
-                extra.ids[span] if len(extra.ids) > 0 else extra.ids,
-                extra.ties,
-                bar,
-                chosen,
-                padded,
-                places,
-                marks,
-                keys,
-                order,
-                ranks[n_events:],
-                ties.above[at, 0, n_events:],
-                ties.tied[at, 0, n_events:],
-                gains[n_events:],
-            )
+            above, tied = ties.above[at, 0, n_events:], ties.tied[at, 0, n_events:]
+            events = Events(ranks[n_events:], above, tied, gains[n_events:])
+            n_rel, refused = collect_user(rows_of(log, extra, span), extra.ties, bar, memory, events)
             n_events += n_rel
         if refused or n_rows > n_items:
-            errors[0] = TIED if refused else SMALL_CATALOGUE
-            errors[1] = u
-            errors[2] = n_rows
-            return False
+            return fail(errors, TIED if refused else SMALL_CATALOGUE, u, n_rows)
         bounds[N_RELEVANT, i] = n_rel
         bounds[N_LISTED, i] = n_rows
-    bounds[START, last - first] = n_events
+    bounds[START, users.n] = n_events
     return True
 
 

@@ -32,6 +32,7 @@ from fastrec.kernels.codes import (
     PRECISION,
     READ,
     READ_MEAN,
+    READ_SORTED,
     SELECT,
     SERIES,
     SORT_GAINS,
@@ -45,6 +46,8 @@ from fastrec.kernels.codes import (
 from fastrec.kernels.gains import map_gain
 from fastrec.kernels.hits import sort_descending
 from fastrec.kernels.ties import (
+    Cut,
+    Series,
     expected_series,
     find_cuts,
     find_tied_users,
@@ -56,7 +59,7 @@ from fastrec.kernels.ties import (
 )
 from fastrec.runtime.compiler import helper
 
-__all__ = ["Program", "run_program"]
+__all__ = ["Block", "Program", "run_program"]
 
 
 Array = np.ndarray[Any, Any]
@@ -66,8 +69,8 @@ class Program(NamedTuple):
     """What to compute; see `fastrec.metrics.program` for how it is written."""
 
     ops: Array  # int64 (n_ops, 5)
-    view_ops: Array  # int64 (n_views + 1,): the operations of each view
-    min_gains: Array  # float64 (n_views,): the gain from which an item is relevant, 0 for any gain > 0, -1 for any
+    condition_ops: Array  # int64 (n_conditions + 1,): the operations of each condition
+    min_gains: Array  # float64 (n_conditions,): the gain from which an item is relevant, 0 for any gain > 0, -1 for any
     cutoffs: Array  # int64 (n_cutoffs,), ascending
     bucket: Array  # int32 (longest rank + 2,): the first cut-off that a rank is within
     weights: Array  # float64 (n_weight_tables, longest rank + 1): weight of rank r at [r], 0 at [0]
@@ -78,14 +81,33 @@ class Program(NamedTuple):
     limits: Array  # float64 (n_limits, 2)
     fixed_rows: Array  # int64 (n_fixed,): rows to sum that stay within [-1, 1]
     general_rows: Array  # int64 (n_general,): rows to sum with any values
-    stored_rows: Array  # int64 (n_stored, 3): row, view, whether the policies of the call rule it
+    stored_rows: Array  # int64 (n_stored, 3): row, condition, whether the policies of the call rule it
     n_rows: int
     find: bool  # find hits, or work on given rows only
     n_items: int  # size of the catalogue
     lowest: int  # 0, or -1 where ranks of a list have been blanked out by negative ids
-    policies: Array  # int64 (n_views, 2): for users without truth, and with truth but without a list
+    policies: Array  # int64 (n_conditions, 2): for users without truth, and with truth but without a list
     expected: bool  # tied rows count with their mean over all orders
     refuse_ties: bool  # a metric has no closed form for tied scores
+
+
+class Block(NamedTuple):
+    """A block of users under one condition: their events, and working memory.
+
+    Events are the hits of these users, in rank order, with a rank 0 to open each user.
+    """
+
+    first: int  # the first user
+    n: int  # users
+    indptr: Array  # int64 (n_users + 1,): of the truth
+    given: Array  # float64 (n_given, n_users)
+    ranks: Array  # int32 (n_events,)
+    gains: Array  # float64 (n_events,)
+    bounds: Array  # int64 (4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
+    counts: Array  # int64 (n_cutoffs, BLOCK): hits within each cut-off
+    sums: Array  # float64 (3, n_events): running sums, sorted gains, their running sums
+    status: Array  # int64 (BLOCK,)
+    rows: Array  # float64 (n_rows, BLOCK)
 
 
 @helper
@@ -108,7 +130,7 @@ def rank_series(kind, ranks, weights, sums, n_events):
 
 
 @helper
-def gain_series(kind, ranks, gains, weights, gain_map, tables, sums, n_events):
+def gain_series(series, ranks, gains, sums, n_events):
     """Running sums over the hits of each user of what follows from their ranks and gains."""
     total = 0.0
     survival = 1.0
@@ -118,9 +140,9 @@ def gain_series(kind, ranks, gains, weights, gain_map, tables, sums, n_events):
             total = 0.0
             survival = 1.0
         else:
-            gain = map_gain(gains[e], gain_map, tables)
-            total += survival * gain * weights[rank]
-            if kind == CASCADE:
+            gain = map_gain(gains[e], series.gain_map, series.tables)
+            total += survival * gain * series.weights[rank]
+            if series.kind == CASCADE:
                 survival *= 1.0 - gain
         sums[e] = total
 
@@ -136,24 +158,25 @@ def weight_series(ranks, weights, sums, n_events):
 
 
 @helper
-def sort_gains(sorted_gains, bounds, ranks, event_gains, truth_indptr, gains, first, n, source, cutoff, min_gain):
+def sort_gains(block, gains, source, cutoff, min_gain):
     """Each user's gains in descending order, from the truth, the list or the first ranks of the list."""
+    bounds, sorted_gains = block.bounds, block.sums[1]
     end = 0
-    for i in range(n):
+    for i in range(block.n):
         start = end
         bounds[SORTED_START, i] = start
         if source == FROM_TRUTH:
-            for j in range(truth_indptr[first + i], truth_indptr[first + i + 1]):
+            for j in range(block.indptr[block.first + i], block.indptr[block.first + i + 1]):
                 if gains[j] > 0 and gains[j] >= min_gain:
                     sorted_gains[end] = gains[j]
                     end += 1
         else:
             for j in range(bounds[START, i] + 1, bounds[START, i + 1]):
-                if source != FROM_CUT_LIST or ranks[j] <= cutoff:
-                    sorted_gains[end] = event_gains[j]
+                if source != FROM_CUT_LIST or block.ranks[j] <= cutoff:
+                    sorted_gains[end] = block.gains[j]
                     end += 1
         sort_descending(sorted_gains[start:end])
-    bounds[SORTED_START, n] = end
+    bounds[SORTED_START, block.n] = end
 
 
 @helper
@@ -245,134 +268,135 @@ def fill_any(counts, out, n):
 
 
 @helper
-def run_program(
-    condition,
-    truth_indptr,
-    gains,
-    program,
-    given,
-    ranks,
-    event_gains,
-    bounds,
-    counts,
-    sums,
-    status,
-    rows,
-    ties,
-    first,
-    n,
-    errors,
-):
-    """Run the operations of one view over a block of users; False on an error.
+def series_of(program, kind, weight, gain_map):
+    """A running sum, by the numbers of its tables."""
+    weights, cumulative = program.weights[weight], program.ideals[weight]
+    return Series(kind, weights, cumulative, program.gain_maps[gain_map], program.gain_tables)
 
-    `ties` is None, or the tie blocks of the events: then users with ties that matter get expected values.
+
+@helper
+def start_series(series, block, n_tied, ties, graded):
+    """Sum over the hits of each user what the series says that a hit adds."""
+    n_events, sums = block.bounds[START, block.n], block.sums[0]
+    if series.kind == WEIGHT:
+        weight_series(block.ranks, series.weights, sums, n_events)
+    elif series.kind == PRECISION or series.kind == FIRST:
+        rank_series(series.kind, block.ranks, series.weights, sums, n_events)
+    elif graded:
+        gain_series(series, block.ranks, block.gains, sums, n_events)
+    if ties is not None:
+        expected_series(series, block.bounds, n_tied, ties, block.gains, graded, block.sums)
+
+
+@helper
+def read_events(code, cutoff, series, program, block, ties, graded, out):
+    """A row from the events of a block: what the hits within a cut-off amount to."""
+    n, bounds, counts, sums = block.n, block.bounds, block.counts[cutoff], block.sums
+    if code == READ:
+        read_sums(sums[0], bounds[START], counts, out, n)
+    elif code == HITS:
+        fill_from_whole(counts, out, n)
+    elif code == ANY_HIT:
+        fill_any(counts, out, n)
+    else:
+        read_means(sums[0], bounds[START], counts, out, n)
+    if ties is not None:
+        cut = Cut(ties.cuts[cutoff], program.cutoffs[cutoff], ties.n_cuts[cutoff])
+        if code == READ:
+            read_expected_series(series, cut, bounds, ties, block.gains, graded, sums, out)
+        elif code == HITS:
+            read_expected_hits(cut, bounds, ties, out)
+        elif code == ANY_HIT:
+            read_expected_any(cut, bounds, ties, out)
+        else:
+            read_expected_mean_precision(cut, bounds, ties, series.cumulative, sums[0], out)
+
+
+@helper
+def read_block(code, a, b, program, block, out):
+    """A row from what is known of users, or from other rows."""
+    n, rows = block.n, block.rows
+    if code <= N_REL:
+        fill_from_whole(block.bounds[N_LISTED] if code == N_REC else block.bounds[N_RELEVANT], out, n)
+    elif code <= INCLUDED:
+        fill_status(block.status, 1 if code == COUNTED else 0, out, n)
+    elif code == GIVEN:
+        for i in range(n):
+            out[i] = block.given[a, block.first + i]
+    elif code == CUMULATIVE:
+        table = program.ideals[a]
+        for i in range(n):
+            out[i] = table[np.uint64(rows[b, i])]
+    elif code == SQUARE_ROOT:
+        for i in range(n):
+            out[i] = np.sqrt(rows[a, i])
+    else:
+        combine(code, rows[a], rows[b], out, n)
+
+
+@helper
+def read_gains(op, condition, program, block, gains):
+    """Sort gains, sum them up, or read a row from their sums."""
+    code, a, b, sums = op[0], op[2], op[3], block.sums
+    starts = block.bounds[SORTED_START]
+    if code == SORT_GAINS:
+        sort_gains(block, gains, a, program.cutoffs[b], program.min_gains[condition])
+    elif code == SORTED_SERIES:
+        tables = program.gain_tables
+        sorted_series(sums[1], starts, block.n, program.weights[a], program.gain_maps[b], tables, sums[2])
+    else:
+        read_sorted(sums[2], starts, block.rows[a], block.rows[op[1]], block.n)
+
+
+@helper
+def first_beyond(values, limits, n):
+    """The first value that is not within limits, or -1."""
+    low, high = limits[0], limits[1]
+    for i in range(n):
+        if not (low <= values[i] <= high):
+            return i
+    return -1
+
+
+@helper
+def run_program(condition, program, block, gains, ties, errors):
+    """Run the operations of one condition over a block of users; False on an error.
+
+    `gains` is None, or the gains of the truth. `ties` is None, or the tie blocks of the events: then users with ties
+    that matter get expected values.
     """
-    kind, weight, gain_map, n_tied, graded = WEIGHT, np.int64(0), np.int64(0), np.int64(0), gains is not None
+    graded, n_tied, series = gains is not None, np.int64(0), series_of(program, WEIGHT, 0, 0)
     if ties is not None:
         if program.expected:
-            n_tied = find_tied_users(bounds, event_gains, graded, ties, n)
+            n_tied = find_tied_users(block.bounds, block.gains, graded, ties, block.n)
         if n_tied > 0 and program.refuse_ties:
             errors[0] = TIED
-            errors[1] = first + ties.users[0]
+            errors[1] = block.first + ties.users[0]
             return False
-        find_cuts(program.cutoffs, bounds, counts, n_tied, ties)
-    for at in range(program.view_ops[condition], program.view_ops[condition + 1]):
+        find_cuts(program.cutoffs, block.bounds, block.counts, n_tied, ties)
+    for at in range(program.condition_ops[condition], program.condition_ops[condition + 1]):
         op = program.ops[at]
-        code, a, b, c = op[0], op[2], op[3], op[4]
-        out = rows[op[1]]
-        if code == READ:
-            read_sums(sums[0], bounds[START], counts[a], out, n)
-            if ties is not None:
-                read_expected_series(
-                    kind,
-                    ties.cuts[a],
-                    program.cutoffs[a],
-                    bounds,
-                    ties.n_cuts[a],
-                    ties,
-                    event_gains,
-                    graded,
-                    program.gain_maps[gain_map],
-                    program.gain_tables,
-                    program.weights[weight],
-                    program.ideals[weight],
-                    sums,
-                    out,
-                )
-        elif code == HITS:
-            fill_from_whole(counts[a], out, n)
-            if ties is not None:
-                read_expected_hits(ties.cuts[a], program.cutoffs[a], bounds, ties.n_cuts[a], ties, out)
-        elif code == ANY_HIT:
-            fill_any(counts[a], out, n)
-            if ties is not None:
-                read_expected_any(ties.cuts[a], program.cutoffs[a], bounds, ties.n_cuts[a], ties, out)
-        elif code == READ_MEAN:
-            read_means(sums[0], bounds[START], counts[a], out, n)
-            if ties is not None:
-                cut, harmonic = ties.cuts[a], program.ideals[weight]
-                read_expected_mean_precision(
-                    cut, program.cutoffs[a], bounds, ties.n_cuts[a], ties, harmonic, sums[0], out
-                )
-        elif code <= N_REL:
-            fill_from_whole(bounds[N_LISTED] if code == N_REC else bounds[N_RELEVANT], out, n)
-        elif code <= INCLUDED:
-            fill_status(status, 1 if code == COUNTED else 0, out, n)
-        elif code == GIVEN:
-            for i in range(n):
-                out[i] = given[a, first + i]
+        code, a, b, out = op[0], op[2], op[3], block.rows[op[1]]
+        if code == SERIES:
+            series = series_of(program, a, b, op[4])
+            start_series(series, block, n_tied, ties, graded)
+        elif code == READ or code == HITS or code == ANY_HIT or code == READ_MEAN:
+            read_events(code, a, series, program, block, ties, graded, out)
         elif code == HITS_AT_N_REL:
-            hits_at_n_rel(ranks, bounds[START], bounds[N_RELEVANT], program.cutoffs[a], out, n)
+            hits_at_n_rel(block.ranks, block.bounds[START], block.bounds[N_RELEVANT], program.cutoffs[a], out, block.n)
             if ties is not None:
-                read_expected_hits_at_n_rel(program.cutoffs[a], bounds, bounds[N_RELEVANT], n_tied, ties, out)
-        elif code == SERIES:
-            kind, weight, gain_map = a, b, c
-            weights, n_events = program.weights[b], bounds[START, n]
-            if a == WEIGHT:
-                weight_series(ranks, weights, sums[0], n_events)
-            elif a == PRECISION or a == FIRST:
-                rank_series(a, ranks, weights, sums[0], n_events)
-            elif gains is not None:
-                tables = program.gain_tables
-                gain_series(a, ranks, event_gains, weights, program.gain_maps[c], tables, sums[0], n_events)
-            if ties is not None:
-                expected_series(
-                    a,
-                    bounds,
-                    n_tied,
-                    ties,
-                    event_gains,
-                    graded,
-                    program.gain_maps[c],
-                    program.gain_tables,
-                    weights,
-                    program.ideals[b],
-                    sums,
-                )
-        elif code == CUMULATIVE:
-            table = program.ideals[a]
-            for i in range(n):
-                out[i] = table[np.uint64(rows[b, i])]
-        elif code == SQUARE_ROOT:
-            for i in range(n):
-                out[i] = np.sqrt(rows[a, i])
+                n_rel = block.bounds[N_RELEVANT]
+                read_expected_hits_at_n_rel(program.cutoffs[a], block.bounds, n_rel, n_tied, ties, out)
         elif code == CHECK:
-            low, high = program.limits[b, 0], program.limits[b, 1]
-            for i in range(n):
-                if not (low <= rows[a, i] <= high):
-                    errors[0] = OUT_OF_LIMITS
-                    errors[1] = first + i
-                    errors[2] = b
-                    return False
-        elif code >= ADD:
-            combine(code, rows[a], rows[b], out, n)
-        elif gains is not None:
-            starts, tables = bounds[SORTED_START], program.gain_tables
-            if code == SORT_GAINS:
-                cutoff, least = program.cutoffs[b], program.min_gains[condition]
-                sort_gains(sums[1], bounds, ranks, event_gains, truth_indptr, gains, first, n, a, cutoff, least)
-            elif code == SORTED_SERIES:
-                sorted_series(sums[1], starts, n, program.weights[a], program.gain_maps[b], tables, sums[2])
-            else:
-                read_sorted(sums[2], starts, rows[a], out, n)
+            outside = first_beyond(block.rows[a], program.limits[b], block.n)
+            if outside >= 0:
+                errors[0] = OUT_OF_LIMITS
+                errors[1] = block.first + outside
+                errors[2] = b
+                return False
+        elif SORT_GAINS <= code <= READ_SORTED:
+            if gains is not None:
+                read_gains(op, condition, program, block, gains)
+        else:
+            read_block(code, a, b, program, block, out)
     return True

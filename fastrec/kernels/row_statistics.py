@@ -155,7 +155,7 @@ def sum_errors(labels, scores, weights, terms):
 
 
 @helper
-def error_statistics(condition, log, weights, extra, first, n, terms, rows):
+def error_statistics(condition, log, weights, extra, block, terms):
     """Fill the rows of squared and absolute differences, both in one pass."""
     squares, absolutes = -1, -1
     for f in range(len(extra.statistics)):
@@ -164,16 +164,16 @@ def error_statistics(condition, log, weights, extra, first, n, terms, rows):
             absolutes = extra.statistics[f, 3] if extra.statistics[f, 0] == ABSOLUTES else absolutes
     if squares < 0 and absolutes < 0:
         return
-    for i in range(n):
-        span = slice(log.indptr[first + i], log.indptr[first + i + 1])
+    for i in range(block.n):
+        span = slice(log.indptr[block.first + i], log.indptr[block.first + i + 1])
         if weights is None:
             sums = sum_errors(log.labels[span], log.scores[span], None, terms)
         else:
             sums = sum_errors(log.labels[span], log.scores[span], weights[span], terms)
         if squares >= 0:
-            rows[squares, i] = sums[0]
+            block.rows[squares, i] = sums[0]
         if absolutes >= 0:
-            rows[absolutes, i] = sums[1]
+            block.rows[absolutes, i] = sums[1]
 
 
 @helper
@@ -432,11 +432,11 @@ def asks_order(condition, extra):
 
 
 @helper
-def order_statistics(condition, log, weights, extra, first, n, scratch, ties, at, which, rows):
+def order_statistics(condition, log, weights, extra, block, scratch, ties, place):
     """Fill the rows of facts that follow from the order of rows."""
-    bar = extra.bars[condition]
-    bounds = scratch.bounds[at, which]
-    for i in range(n):
+    at, which = place
+    bar, bounds, first = extra.bars[condition], block.bounds, block.first
+    for i in range(block.n):
         span = slice(log.indptr[first + i], log.indptr[first + i + 1])
         labels, scores, bits = log.labels[span], log.scores[span], log.bits[span]
         n_rows = len(scores)
@@ -470,7 +470,7 @@ def order_statistics(condition, log, weights, extra, first, n, scratch, ties, at
                 value = np.float64(won)
             else:
                 value = 1.0 if n_rows > 0 and all_equal(scores) else 0.0
-            rows[extra.statistics[f, 3], i] = value
+            block.rows[extra.statistics[f, 3], i] = value
 
 
 @helper
@@ -482,14 +482,14 @@ def positives_of(condition, extra, bounds, labels, i):
 
 
 @helper
-def row_statistics(condition, log, weights, extra, first, n, bounds, rows):
+def row_statistics(condition, log, weights, extra, block):
     """Fill the rows of facts that are sums over the rows of a user."""
     for f in range(len(extra.statistics)):
         kind, parameter = extra.statistics[f, 0], extra.parameters[extra.statistics[f, 1]]
         if kind >= FIRST_ORDER_STATISTIC or kind == SQUARES or kind == ABSOLUTES or extra.statistics[f, 2] != condition:
             continue
-        out = rows[extra.statistics[f, 3]]
-        for i in range(n):
+        out, bounds, first = block.rows[extra.statistics[f, 3]], block.bounds, block.first
+        for i in range(block.n):
             span = slice(log.indptr[first + i], log.indptr[first + i + 1])
             labels, scores = log.labels[span], log.scores[span]
             if weights is None:

@@ -10,14 +10,24 @@ which holds for up to 2^40 rows.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from fastrec.runtime.compiler import helper
 
+Array = np.ndarray[Any, Any]
 LOW_BITS = 20
 LOW_MASK = (1 << LOW_BITS) - 1
 ROWS_PER_CARRY = 1 << 20  # rows below 2^41 each: their sum stays below 2^61
 SHORT_TIE = 64  # longer ties of weights are sorted by NumPy
+
+
+class BucketOfKey(NamedTuple):
+    """Which bucket a key belongs to: `bucket_of[key >> shift]`."""
+
+    shift: int
+    bucket_of: Array
 
 
 @helper
@@ -92,9 +102,9 @@ def count_classes_by_bin(bits, labels, infinity, shift, counts, span, block):
     return -1
 
 
-def scatter(bits, labels, shift, bucket_of, places, keys, block):
+def scatter(bits, labels, buckets, places, keys, block):
     """Write `key << 1 | label` of each row to the next place of its bucket."""
-    shift = np.uint64(shift)
+    shift = np.uint64(buckets.shift)
     one = np.uint64(1)
     for start in range(0, len(bits), len(block)):
         rows = bits[start : start + len(block)]
@@ -102,15 +112,15 @@ def scatter(bits, labels, shift, bucket_of, places, keys, block):
         fill_keys(rows, block)
         for i in range(len(rows)):
             key = np.uint64(block[i])
-            bucket = bucket_of[key >> shift]
+            bucket = buckets.bucket_of[key >> shift]
             place = places[bucket]
             places[bucket] = place + 1
             keys[place] = key << one | (np.uint64(own[i]) & one)
 
 
-def scatter_narrow(bits, labels, weights, shift, bucket_of, places, keys, block):
+def scatter_narrow(bits, labels, weights, buckets, places, keys, block):
     """Write `key << 32 | label << 31 | weight` of each float32 row with a float32 weight (given as its bits)."""
-    shift = np.uint64(shift)
+    shift = np.uint64(buckets.shift)
     one = np.uint64(1)
     for start in range(0, len(bits), len(block)):
         rows = bits[start : start + len(block)]
@@ -119,16 +129,16 @@ def scatter_narrow(bits, labels, weights, shift, bucket_of, places, keys, block)
         fill_keys(rows, block)
         for i in range(len(rows)):
             key = np.uint64(block[i])
-            bucket = bucket_of[key >> shift]
+            bucket = buckets.bucket_of[key >> shift]
             place = places[bucket]
             places[bucket] = place + 1
             payload = (np.uint64(own[i]) & one) << np.uint64(31) | np.uint64(weigh[i])
             keys[place] = key << np.uint64(32) | payload
 
 
-def scatter_wide(bits, labels, weights, shift, bucket_of, places, keys, payload, block):
+def scatter_wide(bits, labels, weights, buckets, places, keys, payload, block):
     """Write keys and, beside them, `label << 63 | weight` of rows with float64 weights (given as bits)."""
-    shift = np.uint64(shift)
+    shift = np.uint64(buckets.shift)
     one = np.uint64(1)
     for start in range(0, len(bits), len(block)):
         rows = bits[start : start + len(block)]
@@ -137,7 +147,7 @@ def scatter_wide(bits, labels, weights, shift, bucket_of, places, keys, payload,
         fill_keys(rows, block)
         for i in range(len(rows)):
             key = np.uint64(block[i])
-            bucket = bucket_of[key >> shift]
+            bucket = buckets.bucket_of[key >> shift]
             place = places[bucket]
             places[bucket] = place + 1
             keys[place] = key
@@ -208,29 +218,35 @@ def write_runs(keys, scores, positives, negatives):
     return at + 1
 
 
-def merge_runs(
-    scores, positives, negatives, other_scores, other_positives, other_negatives, to_scores, to_positives, to_negatives
-):
+class Merged(NamedTuple):
+    """Runs of ascending scores: each score, and the rows of both classes that have it."""
+
+    scores: Array  # float64 (n,)
+    positives: Array  # int64 (n,)
+    negatives: Array  # int64 (n,)
+
+
+def merge_runs(first, second, out):
     """Merge two lists of runs with ascending scores; equal scores become one run. Returns how many there are."""
     i = 0
     j = 0
     at = 0
-    while i < len(scores) or j < len(other_scores):
-        left = j >= len(other_scores) or (i < len(scores) and scores[i] <= other_scores[j])
-        right = i >= len(scores) or (j < len(other_scores) and other_scores[j] <= scores[i])
-        to_scores[at] = scores[i] if left else other_scores[j]
+    while i < len(first.scores) or j < len(second.scores):
+        left = j >= len(second.scores) or (i < len(first.scores) and first.scores[i] <= second.scores[j])
+        right = i >= len(first.scores) or (j < len(second.scores) and second.scores[j] <= first.scores[i])
+        out.scores[at] = first.scores[i] if left else second.scores[j]
         positive = np.int64(0)
         negative = np.int64(0)
         if left:
-            positive += positives[i]
-            negative += negatives[i]
+            positive += first.positives[i]
+            negative += first.negatives[i]
             i += 1
         if right:
-            positive += other_positives[j]
-            negative += other_negatives[j]
+            positive += second.positives[j]
+            negative += second.negatives[j]
             j += 1
-        to_positives[at] = positive
-        to_negatives[at] = negative
+        out.positives[at] = positive
+        out.negatives[at] = negative
         at += 1
     return at
 
@@ -292,14 +308,14 @@ def two_sum(total, value):
     return new, (total - (new - back)) + (value - back)
 
 
-def write_weighted_runs(
-    keys, shift, signed, step, scale, scores, positives, negatives, positive_squares, negative_squares, sizes
-):
+def write_weighted_runs(keys, shift, signed, step, scale, scores, columns, sizes):
     """Distinct keys of sorted rows, `key >> shift`, with sums of weights and of their squares by class.
 
-    `signed[step * i]` is the weight of row i, below 0 for a positive row. `sizes` (2,)
-    counts negatives and positives that have a weight. Returns how many runs there are.
+    `signed[step * i]` is the weight of row i, below 0 for a positive row. `columns`, float64 (4, n), takes the sums of
+    positives and negatives, then those of their squares; `sizes` (2,) counts negatives and positives that have a
+    weight. Returns how many runs there are.
     """
+    positives, negatives, positive_squares, negative_squares = columns[0], columns[1], columns[2], columns[3]
     shift = np.uint64(shift)
     n = len(keys)
     at = 0

@@ -146,24 +146,26 @@ def add_many(row, bits, n, scaled, digits, total):
 
 
 @helper
-def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first, n, errors, spare):
+def add_rows(program, groups, totals, scratch, span, spare):
     """Add the rows of a block to the sums of all users and of each group; False on an overflow.
 
     `spare` is None, or float64 (BLOCK,) and int64 (6,) to add the rows of all users many at a time.
     """
+    first, n, rows, bits = span.first, span.n, scratch.rows[span.at], scratch.bits[span.at]
+    fixed, general, errors = totals.fixed[span.at], totals.general[span.at], totals.errors[span.at]
     for g in range(-1, len(groups)):  # -1 for all users: the whole block at once, else one user at a time
         step = n if g < 0 else 1
         for i in range(0, n, step):
             group = 0 if g < 0 else groups[g, first + i]
-            for j in range(len(fixed_rows)):
-                row = rows[fixed_rows[j]]
+            for j in range(len(program.fixed_rows)):
+                row = rows[program.fixed_rows[j]]
                 if add_fixed(row, i, i + step, fixed[group, j]) > 0:
                     errors[0] = OUT_OF_RANGE
                     errors[1] = first + first_outside(row)
                     errors[2] = j
                     return False
-            for j in range(len(general_rows)):
-                r = general_rows[j]
+            for j in range(len(program.general_rows)):
+                r = program.general_rows[j]
                 if spare is not None:
                     if g < 0 and add_many(rows[r], bits[r], n, spare[0], spare[1], general[0, j]):
                         continue
@@ -178,7 +180,7 @@ def add_rows(fixed_rows, general_rows, groups, fixed, general, rows, bits, first
 
 @helper
 def store_rows(stored_rows, stored, condition, rows, status, first, n):
-    """Per-user values of one view, NaN where the user was not counted."""
+    """Per-user values under one condition, NaN where the user was not counted."""
     for j in range(len(stored_rows)):
         if stored_rows[j, 1] == condition:
             row = rows[stored_rows[j, 0]]

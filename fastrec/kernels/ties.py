@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec.kernels.codes import CASCADE, FIRST, GAIN_WEIGHT, PRECISION, START
 from fastrec.kernels.gains import map_gain
-from fastrec.runtime.compiler import helper
+from fastrec.runtime.compiler import helper, inlined
 
 Array = np.ndarray[Any, Any]
 
@@ -28,6 +28,24 @@ class Ties(NamedTuple):
     # user, the first event of the block and its relevant rows
     n_cuts: Array  # int64 (n_cutoffs,): such users
     products: Array  # float64 (longest row + 1,): working memory of `cascade_in_slots`
+
+
+class Series(NamedTuple):
+    """A running sum over the hits of each user: what a hit adds to it."""
+
+    kind: int
+    weights: Array  # float64 (longest rank + 1,): weight of rank r at [r], 0 at [0]
+    cumulative: Array  # float64 (longest ideal + 1,): sums of these
+    gain_map: Array  # float64 (2,): kind, parameter
+    tables: Array  # float64 (n_gain_tables, longest table)
+
+
+class Cut(NamedTuple):
+    """The tie blocks that a cut-off cuts, one of each user that has one."""
+
+    blocks: Array  # int32 (3, BLOCK): the user, the first event of the block, its relevant rows
+    cutoff: int
+    n: int
 
 
 @helper
@@ -94,7 +112,7 @@ def first_in_slots(above, tied, slots, c, weights, cumulative):
 
 
 @helper
-def cascade_in_slots(above, tied, slots, first, stop, gains, gain_map, tables, weights, products):
+def cascade_in_slots(above, tied, slots, first, stop, gains, series, products):
     """The expected reciprocal rank at which a user stops within the first `slots` ranks who reached the block.
 
     For each relevant row, products[m] is the mean over all choices of m of the other rows of the product of
@@ -115,13 +133,13 @@ def cascade_in_slots(above, tied, slots, first, stop, gains, gain_map, tables, w
                 continue
             if gains[j] == gains[e]:
                 same += 1
-            going_on = 1.0 - map_gain(gains[j], gain_map, tables)
+            going_on = 1.0 - map_gain(gains[j], series.gain_map, series.tables)
             size += 1
             for m in range(min(slots - 1, size), 0, -1):
                 products[m] = products[m] * ((size - m) / size) + products[m - 1] * (m / size) * going_on
-        chance = (same + 1.0) * map_gain(gains[e], gain_map, tables) / tied
+        chance = (same + 1.0) * map_gain(gains[e], series.gain_map, series.tables) / tied
         for m in range(slots):
-            value += chance * products[m] * weights[np.uint64(above + m + 1)]
+            value += chance * products[m] * series.weights[np.uint64(above + m + 1)]
     return value
 
 
@@ -149,21 +167,21 @@ def find_cuts(cutoffs, bounds, counts, n_tied, ties):
             relevant[at] = stop - e
 
 
-@helper
-def gain_of_block(first, stop, gains, gained, gain_map, tables):
+@inlined
+def gain_of_block(first, stop, gains, gained, series):
     """The gain of a block's relevant rows, or their number where gains do not count."""
     if not gained:
         return np.float64(stop - first)
     total = 0.0
     for e in range(first, stop):
-        total += map_gain(gains[e], gain_map, tables)
+        total += map_gain(gains[e], series.gain_map, series.tables)
     return total
 
 
 @helper
-def expected_weights(bounds, n_tied, ties, gains, gained, gain_map, tables, weights, cumulative, sums):
+def expected_weights(series, bounds, n_tied, ties, gains, gained, sums):
     """Running sums of gain x weight of tied users: at the last event of a block the expected sum up to its end."""
-    last = np.int64(len(cumulative) - 1)  # past the largest cut-off nothing is read
+    last = np.int64(len(series.cumulative) - 1)  # past the largest cut-off nothing is read
     for at in range(n_tied):
         i = ties.users[at]
         e, end = bounds[START, i] + 1, bounds[START, i + 1]
@@ -173,20 +191,21 @@ def expected_weights(bounds, n_tied, ties, gains, gained, gain_map, tables, weig
             stop = block_end(ties.above, e, end)
             slots = min(tied, last - above)
             if slots > 0:
-                gain = gain_of_block(e, stop, gains, gained, gain_map, tables)
-                total += weight_in_slots(above, tied, slots, gain, weights, cumulative)
+                gain = gain_of_block(e, stop, gains, gained, series)
+                total += weight_in_slots(above, tied, slots, gain, series.weights, series.cumulative)
             sums[stop - 1] = total
             e = stop
 
 
 @helper
-def read_expected_weights(cut, cutoff, n_cut, ties, gains, gained, gain_map, tables, weights, cumulative, sums, out):
+def read_expected_weights(series, cut, ties, gains, gained, sums, out):
     """The expected sum of gain x weight within a cut-off, for users with a cut block."""
-    for at in range(n_cut):
-        first = np.int64(cut[1, at])
+    for at in range(cut.n):
+        first = np.int64(cut.blocks[1, at])
         above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
-        gain = gain_of_block(first, first + cut[2, at], gains, gained, gain_map, tables)
-        out[cut[0, at]] = sums[first - 1] + weight_in_slots(above, tied, cutoff - above, gain, weights, cumulative)
+        gain = gain_of_block(first, first + cut.blocks[2, at], gains, gained, series)
+        within = weight_in_slots(above, tied, cut.cutoff - above, gain, series.weights, series.cumulative)
+        out[cut.blocks[0, at]] = sums[first - 1] + within
 
 
 @helper
@@ -210,44 +229,46 @@ def expected_precisions(bounds, n_tied, ties, harmonic, sums):
 
 
 @helper
-def read_expected_precisions(cut, cutoff, bounds, n_cut, ties, harmonic, sums, out):
+def read_expected_precisions(cut, bounds, ties, harmonic, sums, out):
     """The expected sum of precisions at hits within a cut-off, for users with a cut block."""
-    for at in range(n_cut):
-        i, first = cut[0, at], np.int64(cut[1, at])
+    for at in range(cut.n):
+        i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
         above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
-        c, hits_above = np.float64(cut[2, at]), np.float64(first - bounds[START, i] - 1)
-        out[i] = sums[first - 1] + precision_in_slots(above, tied, cutoff - above, c, hits_above, harmonic)
+        c, hits_above = np.float64(cut.blocks[2, at]), np.float64(first - bounds[START, i] - 1)
+        out[i] = sums[first - 1] + precision_in_slots(above, tied, cut.cutoff - above, c, hits_above, harmonic)
 
 
 @helper
-def expected_first(bounds, n_tied, ties, weights, cumulative, sums):
+def expected_first(series, bounds, n_tied, ties, sums):
     """Running expected weights of the rank of the first hit of tied users, whose first block decides."""
-    last = np.int64(len(cumulative) - 1)  # past the largest cut-off nothing is read
+    last = np.int64(len(series.cumulative) - 1)  # past the largest cut-off nothing is read
     for at in range(n_tied):
         i = ties.users[at]
         e, end = bounds[START, i] + 1, bounds[START, i + 1]
         above, tied = np.int64(ties.above[e]), np.int64(ties.tied[e])
         if above < last:
             c = block_end(ties.above, e, end) - e
-            value = first_in_slots(above, tied, min(tied, last - above), c, weights, cumulative)
+            value = first_in_slots(above, tied, min(tied, last - above), c, series.weights, series.cumulative)
             for j in range(e, end):
                 sums[j] = value
 
 
 @helper
-def read_expected_first(cut, cutoff, bounds, n_cut, ties, weights, cumulative, out):
+def read_expected_first(series, cut, bounds, ties, out):
     """The expected weight of the rank of the first hit within a cut-off, for users whose first block it cuts."""
-    for at in range(n_cut):
-        i, first = cut[0, at], np.int64(cut[1, at])
+    for at in range(cut.n):
+        i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
         if first == bounds[START, i] + 1:
             above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
-            out[i] = first_in_slots(above, tied, cutoff - above, np.int64(cut[2, at]), weights, cumulative)
+            out[i] = first_in_slots(
+                above, tied, cut.cutoff - above, np.int64(cut.blocks[2, at]), series.weights, series.cumulative
+            )
 
 
 @helper
-def expected_cascade(bounds, n_tied, ties, gains, gain_map, tables, weights, sums, ends):
+def expected_cascade(series, bounds, n_tied, ties, gains, sums, ends):
     """Running expected reciprocal ranks at which a user stops; `ends` takes the chance to get past each block."""
-    last = np.int64(len(weights) - 1)
+    last = np.int64(len(series.weights) - 1)
     for at in range(n_tied):
         i = ties.users[at]
         start, end = bounds[START, i], bounds[START, i + 1]
@@ -260,81 +281,73 @@ def expected_cascade(bounds, n_tied, ties, gains, gain_map, tables, weights, sum
             stop = block_end(ties.above, e, end)
             slots = min(tied, last - above)
             if slots > 0:
-                total += survival * cascade_in_slots(
-                    above, tied, slots, e, stop, gains, gain_map, tables, weights, ties.products
-                )
+                total += survival * cascade_in_slots(above, tied, slots, e, stop, gains, series, ties.products)
             for j in range(e, stop):
-                survival *= 1.0 - map_gain(gains[j], gain_map, tables)
+                survival *= 1.0 - map_gain(gains[j], series.gain_map, series.tables)
             sums[stop - 1] = total
             ends[stop - 1] = survival
             e = stop
 
 
 @helper
-def read_expected_cascade(cut, cutoff, n_cut, ties, gains, gain_map, tables, weights, sums, ends, out):
+def read_expected_cascade(series, cut, ties, gains, sums, ends, out):
     """The expected reciprocal rank at which a user stops within a cut-off, for users with a cut block."""
-    for at in range(n_cut):
-        first = np.int64(cut[1, at])
+    for at in range(cut.n):
+        first = np.int64(cut.blocks[1, at])
         above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
-        stop, slots = first + cut[2, at], cutoff - above
-        out[cut[0, at]] = sums[first - 1] + ends[first - 1] * cascade_in_slots(
-            above, tied, slots, first, stop, gains, gain_map, tables, weights, ties.products
+        stop, slots = first + cut.blocks[2, at], cut.cutoff - above
+        out[cut.blocks[0, at]] = sums[first - 1] + ends[first - 1] * cascade_in_slots(
+            above, tied, slots, first, stop, gains, series, ties.products
         )
 
 
 @helper
-def expected_series(kind, bounds, n_tied, ties, gains, graded, gain_map, tables, weights, cumulative, sums):
+def expected_series(series, bounds, n_tied, ties, gains, graded, sums):
     """The running sums of one series, for tied users; sums[0] takes them, sums[2] is working memory."""
-    if kind == PRECISION:
-        expected_precisions(bounds, n_tied, ties, cumulative, sums[0])
-    elif kind == CASCADE:
+    if series.kind == PRECISION:
+        expected_precisions(bounds, n_tied, ties, series.cumulative, sums[0])
+    elif series.kind == CASCADE:
         if graded:
-            expected_cascade(bounds, n_tied, ties, gains, gain_map, tables, weights, sums[0], sums[2])
-    elif kind == FIRST:
-        expected_first(bounds, n_tied, ties, weights, cumulative, sums[0])
+            expected_cascade(series, bounds, n_tied, ties, gains, sums[0], sums[2])
+    elif series.kind == FIRST:
+        expected_first(series, bounds, n_tied, ties, sums[0])
     else:
-        gained = graded and kind == GAIN_WEIGHT
-        expected_weights(bounds, n_tied, ties, gains, gained, gain_map, tables, weights, cumulative, sums[0])
+        expected_weights(series, bounds, n_tied, ties, gains, graded and series.kind == GAIN_WEIGHT, sums[0])
 
 
 @helper
-def read_expected_series(
-    kind, cut, cutoff, bounds, n_cut, ties, gains, graded, gain_map, tables, weights, cumulative, sums, out
-):
+def read_expected_series(series, cut, bounds, ties, gains, graded, sums, out):
     """The expected sum of one series within a cut-off, for users with a cut block; others are in place."""
-    if kind == PRECISION:
-        read_expected_precisions(cut, cutoff, bounds, n_cut, ties, cumulative, sums[0], out)
-    elif kind == FIRST:
-        read_expected_first(cut, cutoff, bounds, n_cut, ties, weights, cumulative, out)
-    elif kind == CASCADE:
+    if series.kind == PRECISION:
+        read_expected_precisions(cut, bounds, ties, series.cumulative, sums[0], out)
+    elif series.kind == FIRST:
+        read_expected_first(series, cut, bounds, ties, out)
+    elif series.kind == CASCADE:
         if graded:
-            read_expected_cascade(cut, cutoff, n_cut, ties, gains, gain_map, tables, weights, sums[0], sums[2], out)
+            read_expected_cascade(series, cut, ties, gains, sums[0], sums[2], out)
     else:
-        gained, running = graded and kind == GAIN_WEIGHT, sums[0]
-        read_expected_weights(
-            cut, cutoff, n_cut, ties, gains, gained, gain_map, tables, weights, cumulative, running, out
-        )
+        read_expected_weights(series, cut, ties, gains, graded and series.kind == GAIN_WEIGHT, sums[0], out)
 
 
 @helper
-def read_expected_hits(cut, cutoff, bounds, n_cut, ties, out):
+def read_expected_hits(cut, bounds, ties, out):
     """The expected number of hits within a cut-off, for users with a cut block; others are in place."""
-    for at in range(n_cut):
-        i, first = cut[0, at], np.int64(cut[1, at])
-        slots = cutoff - np.int64(ties.above[first])
-        out[i] = (first - bounds[START, i] - 1) + cut[2, at] * slots / ties.tied[first]
+    for at in range(cut.n):
+        i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
+        slots = cut.cutoff - np.int64(ties.above[first])
+        out[i] = (first - bounds[START, i] - 1) + cut.blocks[2, at] * slots / ties.tied[first]
 
 
 @helper
-def read_expected_any(cut, cutoff, bounds, n_cut, ties, out):
+def read_expected_any(cut, bounds, ties, out):
     """The chance of a hit within a cut-off, for users whose first block it cuts; others are in place."""
-    for at in range(n_cut):
-        i, first = cut[0, at], np.int64(cut[1, at])
+    for at in range(cut.n):
+        i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
         if first == bounds[START, i] + 1:
             tied = np.int64(ties.tied[first])
-            slots = cutoff - np.int64(ties.above[first])
+            slots = cut.cutoff - np.int64(ties.above[first])
             miss = 1.0
-            for j in range(cut[2, at]):
+            for j in range(cut.blocks[2, at]):
                 miss *= max(np.int64(0), tied - slots - j) / (tied - j)
             out[i] = 1.0 - miss
 
@@ -356,13 +369,13 @@ def read_expected_hits_at_n_rel(cutoff, bounds, n_rel, n_tied, ties, out):
 
 
 @helper
-def read_expected_mean_precision(cut, cutoff, bounds, n_cut, ties, harmonic, sums, out):
+def read_expected_mean_precision(cut, bounds, ties, harmonic, sums, out):
     """The expected mean of precisions over hits within a cut-off, for users with a cut block; others are in place."""
-    for at in range(n_cut):
-        i, first = cut[0, at], np.int64(cut[1, at])
-        above, tied, c = np.int64(ties.above[first]), np.int64(ties.tied[first]), np.int64(cut[2, at])
+    for at in range(cut.n):
+        i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
+        above, tied, c = np.int64(ties.above[first]), np.int64(ties.tied[first]), np.int64(cut.blocks[2, at])
         hits_above = first - bounds[START, i] - 1
-        out[i] = mean_over_hits(above, tied, cutoff - above, c, hits_above, sums[first - 1], harmonic)
+        out[i] = mean_over_hits(above, tied, cut.cutoff - above, c, hits_above, sums[first - 1], harmonic)
 
 
 @helper

@@ -126,10 +126,10 @@ class Writer:
         self._has_hits = any(row.key[0] in (*_FROM_HITS, "ideal") for row in leaves)
         self._measure(leaves)
         self._min_gains = [condition.min_gain for condition in conditions]
-        self._view_ops = [0]
+        self._condition_ops = [0]
         for condition in conditions:
             self._write_condition(condition)
-            self._view_ops.append(len(self._ops))
+            self._condition_ops.append(len(self._ops))
         self._tables: tuple[Extent, Array, Array] | None = None
 
     def _measure(self, leaves: list[Row]) -> None:
@@ -250,7 +250,7 @@ class Writer:
         gain_maps, gain_tables = self._gain_arrays()
         return {
             "ops": np.array(self._ops, np.int64).reshape(-1, op.OP_WIDTH),
-            "view_ops": np.array(self._view_ops, np.int64),
+            "condition_ops": np.array(self._condition_ops, np.int64),
             "min_gains": np.array(self._min_gains, float),
             "cutoffs": np.array(self._cutoffs or [UNCUT], np.int64),  # never empty: an operation may refer to the first
             "bucket": self._buckets(extent),

@@ -110,6 +110,11 @@ class Buckets(NamedTuple):
     edges: list[int]  # bucket b fills edges[b]:edges[b + 1]
     n_below: int  # buckets of scores below 0
 
+    @property
+    def of_key(self) -> kernels.BucketOfKey:
+        """The bucket of a key, as kernels look it up."""
+        return kernels.BucketOfKey(self.shift, self.bucket_of)
+
     def in_chunks(self, work: Callable[[slice, Array], Any]) -> None:
         """Call `work(rows, places)` for all chunks, in threads."""
         chunks = [slice(*cut) for cut in zip(self.cuts, self.cuts[1:], strict=False)]
@@ -167,9 +172,7 @@ def sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, Bu
     keys = np.empty(len(bits), form.bits)
     scatter = kernel_for("scatter", form.width, len(bits))
     buckets.in_chunks(
-        lambda rows, places: scatter(
-            bits[rows], classes[rows], buckets.shift, buckets.bucket_of, places, keys, key_buffer(form)
-        )
+        lambda rows, places: scatter(bits[rows], classes[rows], buckets.of_key, places, keys, key_buffer(form))
     )
     return keys, buckets
 
@@ -229,7 +232,8 @@ def merged_runs(first: Runs, second: Runs) -> Runs:
     scores = np.empty(n)
     positives, negatives = np.empty((2, n), np.int64)
     merge = kernel_for("merge_runs", "plain", n)
-    size = merge(*map(read_only, first[:3]), *map(read_only, second[:3]), scores, positives, negatives)
+    given = (kernels.Merged(*map(read_only, runs[:3])) for runs in (first, second))
+    size = merge(*given, kernels.Merged(scores, positives, negatives))
     return plain_runs(scores[:size].copy(), positives[:size].copy(), negatives[:size].copy())
 
 
@@ -274,7 +278,7 @@ def weighted_runs(rows: ScoredRows, n_threads: int) -> Iterator[Runs]:
         columns = np.empty((4, part.stop - part.start))
         scores = np.empty(part.stop - part.start, np.uint64)
         sizes = np.zeros(2, np.int64)
-        n = write(keys[part], shift, signed, 2 if narrow else 1, scale, scores, *columns, sizes)
+        n = write(keys[part], shift, signed, 2 if narrow else 1, scale, scores, columns, sizes)
         return Runs(_scores_of(scores[:n], form), *columns[:, :n], *sizes[::-1].tolist())
 
     parts = buckets.parts()
@@ -294,9 +298,7 @@ def _scatter_narrow(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Buc
     keys = np.empty(len(bits), np.uint64)
     scatter = kernel_for("scatter_narrow", "plain", len(bits))
     buckets.in_chunks(
-        lambda at, places: scatter(
-            bits[at], labels[at], weights[at], buckets.shift, buckets.bucket_of, places, keys, key_buffer(form)
-        )
+        lambda at, places: scatter(bits[at], labels[at], weights[at], buckets.of_key, places, keys, key_buffer(form))
     )
     return keys, keys, buckets
 
@@ -312,7 +314,7 @@ def _scatter_wide(rows: ScoredRows, n_threads: int) -> tuple[Array, Array, Bucke
     scatter = kernel_for("scatter_wide", form.width, len(bits))
     buckets.in_chunks(
         lambda at, places: scatter(
-            bits[at], labels[at], weights[at], buckets.shift, buckets.bucket_of, places, keys, payload, key_buffer(form)
+            bits[at], labels[at], weights[at], buckets.of_key, places, keys, payload, key_buffer(form)
         )
     )
     return keys, payload, buckets
