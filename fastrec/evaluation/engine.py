@@ -14,7 +14,7 @@ from fastrec.evaluation.sources import ListSource, Scores
 from fastrec.exceptions import MetricError
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import codes as op
-from fastrec.kernels.lists import Users
+from fastrec.kernels.lists import UserArrays
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
 from fastrec.metrics.plan import Failure, Plan, Policies, SumList, call_on_arrays
@@ -66,7 +66,7 @@ def evaluate_source(
     program = plan.program(Extent(*source.longest), policies, graded=graded, lowest=lowest)
     n_groups = int(groups.max()) if groups.size else 0
     given = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
-    batch = Batch(source, Users(read_only(groups), read_only(given)), n_groups, n_threads)
+    batch = Batch(source, UserArrays(read_only(groups), read_only(given)), n_groups, n_threads)
     outcome = _empty_outcome(plan, source.n_users, n_groups)
     run = _run_formulas if plan.formulas else _run_direct
     for done, part in run(plan, program, batch, outcome.per_user):
@@ -89,7 +89,7 @@ class Batch(NamedTuple):
     """The data of one call."""
 
     source: KernelInput
-    users: Users
+    users: UserArrays
     n_groups: int
     n_threads: int
 
@@ -131,13 +131,13 @@ def _run_formulas(
     def work(at: int) -> BatchSums:
         first, last = at * USERS_PER_FORMULA, min((at + 1) * USERS_PER_FORMULA, n_users)
         source = batch.source.part(first, last)
-        users = Users(*(read_only(part[:, first:last]) for part in batch.users))
+        users = UserArrays(*(read_only(part[:, first:last]) for part in batch.users))
         blocks = np.arange(-(-(last - first) // op.BLOCK))
         stored = np.empty((plan.n_stored, last - first))
         totals = launch(source, program, users, stored, batch.n_groups, blocks, 1)
         _raise_failure(totals, plan.direct, first)
         given = _fill_formulas(plan, stored, users.given)
-        users = Users(users.groups, read_only(given))
+        users = UserArrays(users.groups, read_only(given))
         more = launch(_nothing(last - first), array_program, users, np.empty((0, 0)), batch.n_groups, blocks, 1)
         _raise_failure(more, plan.arrays, first)
         if per_user is not None:

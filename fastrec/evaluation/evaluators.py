@@ -33,7 +33,7 @@ from fastrec.inputs.lists import (
     TIES,
     AboutUsers,
 )
-from fastrec.inputs.users import SeenUsers, User, check_saved_ids, join_ids
+from fastrec.inputs.users import SeenUsers, Users, check_saved_ids, join_ids
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain
 from fastrec.metrics.plan import Asked, Plan, make_plan
@@ -210,7 +210,7 @@ class BaseEvaluator(Shared, ABC):
         )
         return make_plan(self._calls, asked)
 
-    def _check_batch(self, users: User) -> None:
+    def _check_batch(self, users: Users) -> None:
         if self._state is None:
             return
         if self._state.plan.weighted != (users.weights is not None):
@@ -223,7 +223,7 @@ class BaseEvaluator(Shared, ABC):
         if users.ids is not None and (again := self._seen.find(users.ids)) is not None:
             raise InputError(f"user {shown(again)} was in an earlier update: pass all rows of a user in one update")
 
-    def _keep(self, plan: Plan, outcome: Outcome, users: User, data_counts: dict[str, int]) -> State:
+    def _keep(self, plan: Plan, outcome: Outcome, users: Users, data_counts: dict[str, int]) -> State:
         """Add the outcome of a batch that had no error. Only here the state changes."""
         if self._state is None:
             self._state = State(plan)

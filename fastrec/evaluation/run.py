@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fastrec.kernels.codes import BLOCK, DIGITS, N_DATA_COUNTS
-from fastrec.kernels.lists import Task, Users
+from fastrec.kernels.lists import Task, UserArrays
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
 from fastrec.runtime.launch import SMALL_ROWS, Kernel, run_bins
@@ -44,7 +44,13 @@ class KernelInput(Protocol):
 
 
 def launch(
-    source: KernelInput, program: Program, users: Users, stored: Array, n_groups: int, blocks: Array, n_threads: int
+    source: KernelInput,
+    program: Program,
+    users: UserArrays,
+    stored: Array,
+    n_groups: int,
+    blocks: Array,
+    n_threads: int,
 ) -> Totals:
     """Evaluate some blocks of users and return the totals of all bins."""
     rows = block_rows(source, blocks)

@@ -1,6 +1,6 @@
 """Data frames, long or with columns of lists, as lists and truth of the same users, or as scored rows.
 
-Users are matched by id. A frame that is grouped by user is not copied: users keep its order, and `User.order` sorts
+Users are matched by id. A frame that is grouped by user is not copied: users keep its order, and `Users.order` sorts
 reported values by id.
 """
 

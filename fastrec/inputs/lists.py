@@ -16,7 +16,7 @@ from fastrec.inputs.frames import Columns, read_frames, refuse_columns
 from fastrec.inputs.hints import Example, Hint, users_with_gaps
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.ragged import longest_row, read_only
-from fastrec.inputs.users import User, UserLabels, check_groups, check_user_ids, check_weights
+from fastrec.inputs.users import UserLabels, Users, check_groups, check_user_ids, check_weights
 from fastrec.kernels import codes as op
 from fastrec.kernels import list_order
 from fastrec.runtime.compiler import Entry
@@ -109,7 +109,7 @@ class Prepared(NamedTuple):
     """Input for the engine, and counts of what was changed."""
 
     lists: Lists
-    users: User
+    users: Users
     names: Names
     counts: dict[str, int]
     hints: tuple[Hint, ...] = ()  # other possible meanings of the input
@@ -209,7 +209,7 @@ def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
 
 def _read(
     recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Settings
-) -> tuple[tuple[RawSide, RawSide, RawSide | None], User, tuple[str, ...]]:
+) -> tuple[tuple[RawSide, RawSide, RawSide | None], Users, tuple[str, ...]]:
     """Return all sides for the same users, these users, and hints at other meanings of the input."""
     given = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
     for name, value in given.items():
@@ -229,14 +229,14 @@ def _read(
     codes, labels = check_groups(about.groups if about.labels is None else about.labels.of(ids), n_users)
     return (
         (rec_side, truth_side, exclude_side),
-        User(ids, codes, labels, check_weights(about.user_weight, n_users)),
+        Users(ids, codes, labels, check_weights(about.user_weight, n_users)),
         (),
     )
 
 
 def _read_frames(
     frames: dict[str, Any], about: AboutUsers, settings: Settings
-) -> tuple[tuple[RawSide, RawSide, RawSide | None], User, tuple[str, ...]]:
+) -> tuple[tuple[RawSide, RawSide, RawSide | None], Users, tuple[str, ...]]:
     if about.user_ids is not None:
         raise InputError("user_ids must not be given with data frames: user=... names their column")
     if about.groups is not None:
@@ -248,7 +248,7 @@ def _read_frames(
     groups = users.groups if about.labels is None else about.labels.of(users.ids)
     codes, labels = check_groups(groups, n_users)
     weights = check_weights(users.weights, n_users)
-    known = User(users.ids, codes, labels, weights, users.order)
+    known = Users(users.ids, codes, labels, weights, users.order)
     return (rec_side, truth_side, exclude_side[0] if exclude_side else None), known, users.hints
 
 

@@ -15,8 +15,8 @@ from fastrec.inputs.grouping import Grouping, agreed, group_rows, order_of_ids
 from fastrec.inputs.ids import Strings, check_ids, encode_strings, spell
 from fastrec.inputs.ragged import check_indptr
 from fastrec.inputs.users import (
-    User,
     UserLabels,
+    Users,
     as_labels,
     check_groups,
     check_labels_of_rows,
@@ -39,7 +39,7 @@ class Rows(NamedTuple):
     indptr: Array  # int64 (n_users + 1,)
     weights: Array | None
     items: Array | None  # int64 (n_rows,): ids in order, or None
-    users: User
+    users: Users
     grouped: bool  # whether rows belong to users at all
     grouping: Grouping | None = None  # how rows were grouped by user; None if they were passed so
 
@@ -80,14 +80,14 @@ def read_rows(
         pointers = check_indptr(indptr, len(values), "indptr")
         n_users = len(pointers) - 1
         codes, keys = check_groups(groups, n_users)
-        users = User(check_user_ids(user_ids, n_users), codes, keys, check_weights(user_weight, n_users))
+        users = Users(check_user_ids(user_ids, n_users), codes, keys, check_weights(user_weight, n_users))
         return Rows(grades, values, pointers, weights, items, users, grouped=True)
     if user_ids is None:
         if groups is not None or user_weight is not None:
             raise InputError("groups and user_weight describe users: pass indptr, or user_ids with one key per row")
         pointers = np.append(np.arange(0, len(values), ROWS_WITHOUT_USERS, dtype=np.int64), len(values))
         codes, keys = check_groups(None, len(pointers) - 1)
-        return Rows(grades, values, pointers, weights, items, User(None, codes, keys, None), grouped=False)
+        return Rows(grades, values, pointers, weights, items, Users(None, codes, keys, None), grouped=False)
     of_rows = encode_keys(user_ids, len(values))
     grouping = group_rows(of_rows.codes, n_threads)
     return Rows(
@@ -114,7 +114,7 @@ def one_by_one(rows: Rows) -> Rows:
     """Return rows without users, each summed on its own, so that a sum over all is exact wherever they are cut."""
     n = len(rows.scores)
     codes, keys = check_groups(None, n)
-    return rows._replace(indptr=np.arange(n + 1, dtype=np.int64), users=User(None, codes, keys, None))
+    return rows._replace(indptr=np.arange(n + 1, dtype=np.int64), users=Users(None, codes, keys, None))
 
 
 def read_frame(
@@ -212,7 +212,7 @@ def _encode_key(values: Any, name: str, n: int) -> Keys:
     return Keys(codes, lambda some: as_labels(spell(strings, some)))
 
 
-def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any) -> User:
+def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any) -> Users:
     """Return the users of rows; groups and weights must agree within a user."""
     n = int(grouping.indptr[-1])
     ids = keys.name_of(grouping.ids)
@@ -227,7 +227,7 @@ def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any
     weights = check_weights(user_weight, n)
     if weights is not None:
         weights, _ = _agreed(weights, None, grouping, ids, "user_weight")
-    return User(ids, codes, group_keys, weights, order_of_ids(grouping.ids))
+    return Users(ids, codes, group_keys, weights, order_of_ids(grouping.ids))
 
 
 def _encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]:

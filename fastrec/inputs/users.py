@@ -21,8 +21,8 @@ from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
 __all__ = [
     "NO_LABEL",
     "SeenUsers",
-    "User",
     "UserLabels",
+    "Users",
     "alike",
     "as_labels",
     "check_groups",
@@ -41,7 +41,7 @@ INT64, UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
 NO_IDS = (type(None), np.bool_, Number)
 
 
-class User(NamedTuple):
+class Users(NamedTuple):
     """Ids, groups and weights of users."""
 
     ids: Array | None

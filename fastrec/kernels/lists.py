@@ -36,7 +36,7 @@ from fastrec.runtime.compiler import helper, inlined
 Array = np.ndarray[Any, Any]
 
 
-class Users(NamedTuple):
+class UserArrays(NamedTuple):
     """What is known of users besides their items."""
 
     groups: Array  # int32 (n_groupings, n_users): 1-based group of each user in each grouping
@@ -47,7 +47,7 @@ class Task(NamedTuple):
     """What to compute, of which users, and into what."""
 
     program: Program
-    users: Users
+    users: UserArrays
     totals: Totals
     scratch: Any  # `fastrec.kernels.hits.Scratch`, or `fastrec.kernels.positives.ScoreScratch`
     blocks: Array  # int64 (n_blocks,), those of each bin together
