@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from fastrec.checks import (
-    listed_in_order,
-)
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
-from fastrec.inputs.arrow import Frame, open_foreign
-from fastrec.inputs.frames import Columns
-from fastrec.inputs.users import is_hashable
-from fastrec.metrics.declaration import MinGain
-from fastrec.report.doubts import NO_TRUTH
-from fastrec.report.report import Report
-from fastrec.segments import split_truth
-
-if TYPE_CHECKING:
-    pass
+from fastrec.checks import listed_in_order
 from fastrec.evaluation.evaluators import (
     OF_USERS,
     POLICY_CHOICES,
@@ -34,6 +21,14 @@ from fastrec.evaluation.evaluators import (
 )
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
+from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.frames import Columns
+from fastrec.inputs.users import is_hashable
+from fastrec.metrics.declaration import MinGain
+from fastrec.report.doubts import NO_TRUTH
+from fastrec.report.report import Report
+from fastrec.segments import split_truth
 
 __all__ = ["evaluate", "evaluate_by_items", "evaluate_scores", "gauc", "mae", "mse", "rmse"]
 

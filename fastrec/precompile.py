@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from fastrec.checks import (
-    check_choice,
-    check_progress,
-)
+from fastrec.api import evaluate, evaluate_scores
+from fastrec.checks import check_choice, check_progress
 from fastrec.inputs.grouping import group_rows
 from fastrec.runtime.compiler import Entry
-
-if TYPE_CHECKING:
-    pass
-from fastrec.api import evaluate, evaluate_scores
 
 __all__ = ["warmup"]
 

@@ -10,9 +10,7 @@ import click
 
 from fastrec.cli.completion import SHELLS, complete_metrics, script
 from fastrec.cli.draw import draw_demo, draw_metrics, draw_one_metric
-from fastrec.cli.output import (
-    emit,
-)
+from fastrec.cli.output import emit
 
 if TYPE_CHECKING:
     from rich.console import Console

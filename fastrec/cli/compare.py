@@ -12,10 +12,7 @@ import click
 from click.core import ParameterSource
 
 from fastrec.cli.completion import complete_metrics, complete_systems
-from fastrec.cli.output import (
-    check_outputs,
-    write_comparison,
-)
+from fastrec.cli.output import check_outputs, write_comparison
 from fastrec.cli.standard_input import open_inputs
 from fastrec.exceptions import InputError, one_line
 from fastrec.metrics.directions import Direction

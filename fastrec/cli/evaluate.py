@@ -13,14 +13,7 @@ import click
 from click.core import ParameterSource
 
 from fastrec._version import __version__
-from fastrec.cli.output import (
-    SAVED,
-    check_outputs,
-    csv_text,
-    emit,
-    save_report,
-    write_report,
-)
+from fastrec.cli.output import SAVED, check_outputs, csv_text, emit, save_report, write_report
 from fastrec.cli.standard_input import Inputs, open_inputs
 from fastrec.exceptions import FastrecWarning, InputError
 from fastrec.report.report import is_saved, reword

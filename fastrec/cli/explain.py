@@ -11,10 +11,7 @@ import click
 from click.core import ParameterSource
 
 from fastrec.cli.completion import complete_metrics, complete_tools
-from fastrec.cli.output import (
-    check_outputs,
-    write_explanation,
-)
+from fastrec.cli.output import check_outputs, write_explanation
 
 if TYPE_CHECKING:
     from fastrec.explanation.explanation import Explanation

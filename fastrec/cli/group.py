@@ -11,21 +11,16 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import click
 
 from fastrec._version import __version__
-from fastrec.cli.output import (
-    console,
-)
+from fastrec.cli.output import console
 from fastrec.exceptions import FastrecError, cut_line, one_line
 from fastrec.runtime.limits import NO_MEMORY
 from fastrec.runtime.signals import exit_code, undone_by
 from fastrec.show.terminal import wrap
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "ARGUMENTS",

@@ -14,13 +14,7 @@ from click.core import ParameterSource
 
 from fastrec.checks import some_names
 from fastrec.cli.completion import complete_metrics, complete_tools
-from fastrec.cli.output import (
-    FORMATS_OF,
-    SAVED,
-    TITLED,
-    endings_of,
-    format_of,
-)
+from fastrec.cli.output import FORMATS_OF, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError
 from fastrec.files.formats.recognise import FORMATS
 from fastrec.files.paths import DATA_ENDINGS

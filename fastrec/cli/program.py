@@ -5,14 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import TYPE_CHECKING
 
-from fastrec.runtime.signals import end_on_signals
-
-if TYPE_CHECKING:
-    pass
 from fastrec.cli import about, compare, evaluate, explain  # each adds its commands to the group
 from fastrec.cli.group import program, say_warning
+from fastrec.runtime.signals import end_on_signals
 
 __all__ = ["about", "compare", "evaluate", "explain", "main", "program"]
 

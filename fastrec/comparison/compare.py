@@ -12,16 +12,10 @@ from fastrec.comparison.pairing import PairedValues, listed_names
 from fastrec.exceptions import InputError, InputTypeError, shown, warn
 from fastrec.metrics.directions import Direction
 from fastrec.report.report import Report
-from fastrec.report.significance import (
-    CORRECTIONS,
-    TESTS,
-    correct,
-)
+from fastrec.report.significance import CORRECTIONS, TESTS, correct
 from fastrec.report.values import check_resampling
 from fastrec.runtime.launch import resolve_threads
-from fastrec.show.views import (
-    alpha,
-)
+from fastrec.show.views import alpha
 
 __all__ = ["compare"]
 

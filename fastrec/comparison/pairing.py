@@ -16,13 +16,7 @@ from fastrec.inputs.users import alike
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.report.report import Report
-from fastrec.report.significance import (
-    detectable_by,
-    detectable_difference,
-    normal_test,
-    pair_differences,
-    run_test,
-)
+from fastrec.report.significance import detectable_by, detectable_difference, normal_test, pair_differences, run_test
 from fastrec.report.values import why_no_mean
 from fastrec.show.views import number_of_users
 

@@ -6,33 +6,19 @@ import io
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.checks import (
-    COUNT,
-    check_choice,
-    check_flag,
-    check_form,
-    is_number,
-    one_of,
-    whole_number,
-    with_article,
-)
+from fastrec.checks import COUNT, check_choice, check_flag, check_form, is_number, one_of, whole_number, with_article
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import FORM as SEEN
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import InputError, InputTypeError, MetricError, one_line, shown
 from fastrec.inputs.frames import Columns, read_user_labels
 from fastrec.inputs.hints import HINT, Example, Hint
-from fastrec.inputs.lists import (
-    DUPLICATES_CHOICES,
-    RANK_GAPS,
-    TIES,
-    AboutUsers,
-)
+from fastrec.inputs.lists import DUPLICATES_CHOICES, RANK_GAPS, TIES, AboutUsers
 from fastrec.inputs.users import SeenUsers, Users, check_saved_ids, join_ids
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain
@@ -45,9 +31,6 @@ from fastrec.report.report import Report, record
 from fastrec.report.soundness import Claims, nan_is_asked
 from fastrec.runtime.launch import resolve_threads
 from fastrec.runtime.turns import Shared, in_turn
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "MAX_ROWS_OF_USER",

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastrec.evaluation.engine import KernelError
 from fastrec.exceptions import InputError, MetricError
-from fastrec.inputs.lists import (
-    Lists,
-    Names,
-)
+from fastrec.inputs.lists import Lists, Names
 from fastrec.kernels import codes as op
 from fastrec.metrics.plan import Failure, Plan
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["explain_fault"]
 

@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
-from fastrec.checks import (
-    check_progress,
-)
+from fastrec.checks import check_progress
 from fastrec.evaluation.engine import KernelError, evaluate_source
-from fastrec.evaluation.row_rules import check_grades
-from fastrec.evaluation.sources import ListSource
-from fastrec.evaluation.state import State
-from fastrec.exceptions import InputError, InputTypeError, MetricError, shown
-from fastrec.inputs.frames import Columns
-from fastrec.inputs.lists import (
-    AboutUsers,
-    Lists,
-    Prepared,
-    Settings,
-    prepare,
-)
-from fastrec.kernels import codes as op
-from fastrec.metrics.declaration import MinGain
-from fastrec.metrics.plan import Plan, Policies
-from fastrec.runtime.turns import in_turn
-
-if TYPE_CHECKING:
-    pass
 from fastrec.evaluation.evaluators import (
     MAX_ROWS_OF_USER,
     BaseEvaluator,
@@ -43,6 +22,16 @@ from fastrec.evaluation.evaluators import (
     wanted_metrics,
 )
 from fastrec.evaluation.faults import explain_fault
+from fastrec.evaluation.row_rules import check_grades
+from fastrec.evaluation.sources import ListSource
+from fastrec.evaluation.state import State
+from fastrec.exceptions import InputError, InputTypeError, MetricError, shown
+from fastrec.inputs.frames import Columns
+from fastrec.inputs.lists import AboutUsers, Lists, Prepared, Settings, prepare
+from fastrec.kernels import codes as op
+from fastrec.metrics.declaration import MinGain
+from fastrec.metrics.plan import Plan, Policies
+from fastrec.runtime.turns import in_turn
 
 __all__ = ["Evaluator"]
 

@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.checks import (
-    check_choice,
-    check_progress,
-)
+from fastrec.checks import check_choice, check_progress
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.row_rules import check_row_metrics, check_values, collect_score_counts, make_source
 from fastrec.evaluation.state import GroupSums, ScoreCountsKey, State
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
-from fastrec.inputs.lists import (
-    TIES,
-    Names,
-)
+from fastrec.inputs.lists import TIES, Names
 from fastrec.inputs.rows import Rows, label_users, one_by_one, read_frame, read_rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import expand

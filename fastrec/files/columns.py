@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fastrec.checks import suggest_name
 from fastrec.exceptions import FastrecError, InputError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["ColumnError", "ListColumns", "RowColumns", "TooLargeError"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,16 +14,13 @@ from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.inputs.frames import read_user_labels
-from fastrec.metrics.declaration import nearest
-from fastrec.report.report import Report
-
-if TYPE_CHECKING:
-    pass
 from fastrec.files.job import EVALUATING
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources, read_size
 from fastrec.files.rows import evaluate_log
+from fastrec.inputs.frames import read_user_labels
+from fastrec.metrics.declaration import nearest
+from fastrec.report.report import Report
 
 __all__ = ["evaluate_files"]
 

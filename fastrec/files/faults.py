@@ -5,19 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from fastrec.exceptions import FastrecError
-from fastrec.files.tables import (
-    File,
-)
-from fastrec.inputs.users import as_labels
-from fastrec.report.report import Report
-
-if TYPE_CHECKING:
-    pass
 from fastrec.files.job import Evaluated
 from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.tables import File
+from fastrec.inputs.users import as_labels
+from fastrec.report.report import Report
 
 __all__ = ["finished", "named_as_in"]
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastrec.evaluation.lists import Evaluator
 from fastrec.files.columns import ListColumns
-from fastrec.inputs.users import UserLabels
-from fastrec.report.report import record
-
-if TYPE_CHECKING:
-    pass
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.hints import (
     explain_unmatched_files,
@@ -24,6 +19,8 @@ from fastrec.files.hints import (
 from fastrec.files.job import Data, Evaluated, FileJob, Opened, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.resources import Resources
+from fastrec.inputs.users import UserLabels
+from fastrec.report.report import record
 
 __all__ = ["evaluate_lists"]
 

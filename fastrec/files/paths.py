@@ -6,13 +6,10 @@ import contextlib
 import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fastrec.checks import check_there
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["JSON_ENDINGS", "OTHER_ENDINGS", "Files", "find_files", "unchanged", "utf8_path"]
 

@@ -6,14 +6,11 @@ import contextlib
 import math
 import os
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fastrec.exceptions import InputError
 from fastrec.runtime.launch import resolve_threads
 from fastrec.runtime.limits import control_groups
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Resources", "read_size"]
 

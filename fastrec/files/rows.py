@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.files.columns import RowColumns
-from fastrec.inputs.arrow import read_numbers
-from fastrec.inputs.users import UserLabels
-from fastrec.report.report import Report
-
-if TYPE_CHECKING:
-    pass
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.job import Data, Evaluated, FileJob, batches, numbers_sql, roles_of_log, select_sql, users_of
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.resources import Resources
+from fastrec.inputs.arrow import read_numbers
+from fastrec.inputs.users import UserLabels
+from fastrec.report.report import Report
 
 __all__ = ["evaluate_log"]
 

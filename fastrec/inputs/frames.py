@@ -27,15 +27,7 @@ from fastrec.inputs.arrow import (
     split_lists,
 )
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
-from fastrec.inputs.grouping import (
-    Grouping,
-    agreed,
-    find_blocks,
-    find_users,
-    group_rows,
-    join_users,
-    order_of_ids,
-)
+from fastrec.inputs.grouping import Grouping, agreed, find_blocks, find_users, group_rows, join_users, order_of_ids
 from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels

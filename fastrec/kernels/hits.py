@@ -6,13 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import (
-    DUPLICATE_REC,
-    DUPLICATE_TRUTH,
-    FINE,
-    NEGATIVE_REC,
-    NEGATIVE_TRUTH,
-)
+from fastrec.kernels.codes import DUPLICATE_REC, DUPLICATE_TRUTH, FINE, NEGATIVE_REC, NEGATIVE_TRUTH
 from fastrec.runtime.compiler import helper
 
 __all__ = ["Scratch", "TieScratch", "find_hits_of_user", "order_by_rank", "sort_descending"]

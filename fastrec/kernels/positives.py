@@ -6,17 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import (
-    EXPECTED,
-    INPUT,
-    N_LISTED,
-    N_RELEVANT,
-    OUTSIDE,
-    REFUSE,
-    SMALL_CATALOGUE,
-    START,
-    TIED,
-)
+from fastrec.kernels.codes import EXPECTED, INPUT, N_LISTED, N_RELEVANT, OUTSIDE, REFUSE, SMALL_CATALOGUE, START, TIED
 from fastrec.kernels.list_order import sort_positions
 from fastrec.kernels.lists import fail, rank_in_blocks
 from fastrec.runtime.compiler import helper, inlined

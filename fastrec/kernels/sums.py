@@ -7,14 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.kernels.codes import (
-    COUNT_HITS,
-    COUNT_LISTED,
-    COUNT_RELEVANT,
-    GENERAL_SCALE,
-    OUT_OF_RANGE,
-    OVERFLOW,
-)
+from fastrec.kernels.codes import COUNT_HITS, COUNT_LISTED, COUNT_RELEVANT, GENERAL_SCALE, OUT_OF_RANGE, OVERFLOW
 from fastrec.runtime.compiler import helper
 
 __all__ = ["Totals", "add_data_counts", "add_rows", "store_rows"]

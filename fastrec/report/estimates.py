@@ -7,10 +7,7 @@ from collections.abc import Iterable, Mapping
 from statistics import NormalDist
 from typing import Any, NamedTuple, Self, TypeVar
 
-from fastrec.checks import (
-    check_level,
-    some_names,
-)
+from fastrec.checks import check_level, some_names
 from fastrec.exceptions import MetricError, MetricNotFoundError, shown
 from fastrec.metrics.calls import parse
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.checks import (
-    check_choice,
-)
+from fastrec.checks import check_choice
 from fastrec.exceptions import InputError, MissingExtraError, one_line
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.runtime.extras import require

@@ -9,13 +9,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from fastrec.checks import (
-    check_file,
-    check_form,
-    check_path,
-    check_text,
-    check_there,
-)
+from fastrec.checks import check_file, check_form, check_path, check_text, check_there
 from fastrec.exceptions import InputError, one_line, shown, warn
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.report.archive import (
@@ -55,13 +49,7 @@ from fastrec.report.saved import (
     group_estimates_of,
     unpack_values,
 )
-from fastrec.report.soundness import (
-    NAN_POLICIES,
-    Claims,
-    known_calls,
-    nan_is_asked,
-    plain_of_settings,
-)
+from fastrec.report.soundness import NAN_POLICIES, Claims, known_calls, nan_is_asked, plain_of_settings
 from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
 from fastrec.show.html import DASH, Section, Table, as_html, as_latex, as_markdown, html_page

@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrec.checks import (
-    COUNT,
-    LABEL,
-    NUMBER,
-    SETTING,
-    SHARE,
-    MaybeNone,
-    one_of,
-)
+from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, one_of
 from fastrec.exceptions import InputError, shown
 from fastrec.metrics.declaration import NO_RECS_CHOICES, NO_TRUTH_CHOICES
 from fastrec.report.estimates import Estimate, GroupEstimate

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 
 from fastrec.checks import is_whole
 from fastrec.exceptions import InputError, InputTypeError, one_line, shown
-from fastrec.inputs.columns import (
-    check_lengths,
-    check_row_weights,
-)
+from fastrec.inputs.columns import check_lengths, check_row_weights
 from fastrec.inputs.ragged import as_array
 from fastrec.runtime.threads import once
 from fastrec.scored.confusion import (

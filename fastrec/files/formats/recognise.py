@@ -9,13 +9,10 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from fastrec.checks import check_choice
 from fastrec.exceptions import InputError
-
-if TYPE_CHECKING:
-    pass
 from fastrec.files.paths import JSON_ENDINGS, OTHER_ENDINGS, Files
 
 __all__ = [

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from fastrec.exceptions import InputError
-
-if TYPE_CHECKING:
-    pass
 from fastrec.files.formats.base import FILE, Source, names_files, quoted, reader_sql, text_source
 from fastrec.files.formats.recognise import (
     TREC_COMMENT,
