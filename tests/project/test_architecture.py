@@ -115,6 +115,15 @@ def test_no_modules_import_one_another() -> None:
     graphlib.TopologicalSorter(arrows).prepare()  # raises CycleError
 
 
+def test_no_test_module_imports_another() -> None:
+    """What tests share is in `tests/support`."""
+    tests = PACKAGE.parent / "tests"
+    modules = [*tests.glob("*/*.py")]
+    assert len(modules) > 80
+    found = {(path.name, i.module) for path in modules for i in imports_of(tree_of(path))}
+    assert not {(name, module) for name, module in found if module.startswith("test_")}
+
+
 def test_the_package_fits_a_screen() -> None:
     assert len([path for path in PACKAGE.iterdir() if path.name != "__pycache__"]) <= ENTRIES
 
