@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 BLOCK: Final = 512
-"""Users per block: the rows of a block stay in the processor's second cache."""
+"""Users per block, so few that the rows of a block stay in the second-level cache."""
 
-# What an operation of a row program does; its five numbers are (code, out, a, b, c).
+# Operations of a row program; each is five numbers: (code, out, a, b, c).
 N_REC: Final = 0  # out = length of the user's list
 N_REL: Final = 1  # out = relevant items
 COUNTED: Final = 2  # out = 1 where the user counts in means
 INCLUDED: Final = 3  # out = 1 where the user counts with a value of its own (not the policy's 0 or NaN)
-GIVEN: Final = 4  # out = row a of the matrix handed in
+GIVEN: Final = 4  # out = row a of the given matrix
 HITS: Final = 5  # out = hits within cut-off a
 HITS_AT_N_REL: Final = 6  # out = hits within the first min(n_rel, cut-off a) ranks
 ANY_HIT: Final = 7  # out = 1 with a hit within cut-off a, else 0
@@ -23,7 +23,7 @@ SORT_GAINS: Final = 11  # gains in descending order: source a, cut-off b
 SORTED_SERIES: Final = 12  # running sum over sorted gains: weight table a, gain map b
 READ_SORTED: Final = 13  # out = that sum at position row a, or at the last one
 CUMULATIVE: Final = 14  # out = cumulative weights of table a at position row b
-# from here on arithmetic, up to BLANK; the kernel tells leaves from it by the order of these numbers
+# arithmetic from here to BLANK; the kernel compares codes, so their order matters
 ADD: Final = 15
 MULTIPLY: Final = 16
 DIVIDE: Final = 17  # 0 / 0 is 0
@@ -40,7 +40,7 @@ N_RELEVANT: Final = 1
 N_LISTED: Final = 2
 SORTED_START: Final = 3  # where the sorted gains of each user start
 
-# kinds of SERIES: what a hit at rank r, the j-th of its user, adds
+# kinds of SERIES, by the term that a hit adds; it is the j-th hit of its user, at rank r
 WEIGHT: Final = 0  # weight[r]
 GAIN_WEIGHT: Final = 1  # gain * weight[r]
 PRECISION: Final = 2  # j / r
@@ -58,20 +58,20 @@ EXP2: Final = 1
 TABLE: Final = 2
 STOP: Final = 3
 
-# what is done with users who have no relevant item, or no list
+# policies for users who have no relevant item, or no list
 SKIP: Final = 0
 ZERO: Final = 1
 NAN: Final = 2
 ERROR: Final = 3
-JUDGED: Final = 4  # ZERO with rows in the truth and, where users without a list are left out, a list; else SKIP
+JUDGED: Final = 4  # ZERO with rows in the truth, and a list unless users without one count; else SKIP
 LISTED: Final = 5  # ZERO with a list; SKIP without one
 
-# what is computed of a user's scored rows (facts); y is 1 for a positive row, w the weight of a row, s its score
+# statistics of a user's scored rows; y is 1 for a positive row, w is the weight of a row, s its score
 WEIGHTS: Final = 0  # sum of w
 POSITIVES: Final = 1  # sum of w y
 NEGATIVES: Final = 2  # sum of w (1 - y)
 SCORES: Final = 3  # sum of w s
-LOG_LOSS: Final = 4  # sum of w x cross entropy, s clipped to parameter from 0 and 1
+LOG_LOSS: Final = 4  # sum of w x cross entropy, s clipped to [parameter, 1 - parameter]
 BRIER: Final = 5  # sum of w (s - y)^2
 SQUARES: Final = 6  # sum of w (s - label)^2
 ABSOLUTES: Final = 7  # sum of w |s - label|
@@ -81,20 +81,20 @@ ENTROPY: Final = 10  # cross entropy of the base rate x sum of w
 GAP: Final = 11  # sum of w (s - y) in one of equally wide bins: parameter = bin + (bins << BIN_BITS)
 GAPS: Final = 12  # sum over bins of |gap|: parameter = bins
 BELOW: Final = 13  # sum of w where s < parameter
-# facts that follow from the order of a user's rows
+# statistics that follow from the order of a user's rows
 TWICE_WON: Final = 14  # 2 x pairs (positive, negative) in the right order, ties counting as half
 CONSTANT: Final = 15  # 1 if all scores are equal
 STEP: Final = 16  # average precision x sum of w y, without interpolation
 TRAPEZOID: Final = 17
 DAVIS_GOADRICH: Final = 18
-KOLMOGOROV: Final = 19  # largest distance of the two distributions
+KOLMOGOROV: Final = 19  # largest distance between the score distributions of the classes
 QUANTILE_GAPS: Final = 20  # sum of |gap| over bins of equal weight: parameter = bins
 FIRST_ORDER_STATISTIC: Final = 14
 STATISTIC_WIDTH: Final = 4
 BIN_BITS: Final = 20
-"""A parameter of GAP holds the bin in its lowest bits, above them the number of bins."""
+"""Low bits of a GAP parameter, which hold the bin; the bits above hold the number of bins."""
 
-# what decides between equal scores
+# rules for equal scores
 INPUT: Final = 0
 WORST: Final = 1
 BEST: Final = 2
@@ -103,7 +103,7 @@ ID_DESC: Final = 4
 REFUSE: Final = 5
 EXPECTED: Final = 6
 
-# how a block ended
+# outcomes of a block
 FINE: Final = 0
 DUPLICATE_REC: Final = 1
 DUPLICATE_TRUTH: Final = 2
@@ -114,21 +114,21 @@ USER_NO_RECS: Final = 6
 OUT_OF_LIMITS: Final = 7
 OVERFLOW: Final = 8
 SMALL_CATALOGUE: Final = 10  # list and truth hold more items than the catalogue
-OUT_OF_RANGE: Final = 9  # a value that should be within [-1, 1]
-TIED: Final = 11  # tied scores, and a metric without a closed form for their mean
-OUTSIDE: Final = 12  # a label or a score of these rows is outside of what the metrics take
+OUT_OF_RANGE: Final = 9  # a value outside [-1, 1]
+TIED: Final = 11  # tied scores that the rule refuses, or a metric without a closed form for their mean
+OUTSIDE: Final = 12  # a label or a score outside the limits of the metrics
 
-# columns of the counts kept per group and view
+# columns of the counts of users, kept per group and condition
 N_EVALUATED: Final = 0
 N_NAN: Final = 1
 N_NO_TRUTH: Final = 2
 N_NO_RECS: Final = 3
 
-# facts about the data, kept per bin
+# counts for the report, kept per bin
 COUNT_HITS: Final = 0  # relevant items found anywhere in the list of their user
 COUNT_RELEVANT: Final = 1
 COUNT_LISTED: Final = 2  # users with relevant items and a list
-COUNT_NO_ROWS: Final = 3  # of scored rows: users without rows
+COUNT_NO_ROWS: Final = 3  # for scored rows: users without rows
 COUNT_NO_POSITIVES: Final = 4  # users with rows, none of them positive
 COUNT_NO_NEGATIVES: Final = 5
 COUNT_CONSTANT: Final = 6  # users with both classes and equal scores

@@ -1,7 +1,7 @@
 """Confusion matrices of scored rows at many thresholds, in one pass over the rows.
 
-Thresholds ascend and are of the scores' type; `order` says in which column of the result each belongs. Labels are 0 or
-1. A function works on a range of users, so that ranges can run in threads: a user's numbers depend on its rows alone.
+Thresholds ascend and have the type of the scores; `order` gives the column of each in the result. Labels are 0 or 1.
+Each function works on a range of users, so that ranges can run in threads. A user's numbers depend on its rows alone.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 
 from fastrec.runtime.compiler import helper
 
-FEW = 32  # up to so many thresholds it is faster to compare all rows with each than to search among them
-SLICE = 1024  # rows that stay in the first cache while thresholds pass over them
+FEW = 32  # up to this many thresholds, comparing all rows with each is faster than a binary search
+SLICE = 1024  # rows that stay in the first-level cache while all thresholds are compared with them
 
 
 Array = np.ndarray[Any, Any]
@@ -29,9 +29,9 @@ class LabelledRows(NamedTuple):
 
 @helper
 def find_bins(scores, thresholds, bins):
-    """Write how many of the thresholds (there is at least one) each score reaches, int32.
+    """Write how many of the thresholds each score reaches, int32; there is at least one threshold.
 
-    A binary search in which all rows take each step together and none branches: ten times as fast as row by row.
+    All rows take each step of the binary search together, without branches: ten times as fast as row by row.
     """
     for i in range(len(scores)):
         bins[i] = 0
@@ -39,7 +39,7 @@ def find_bins(scores, thresholds, bins):
     while left > 1:
         half = np.int32(left >> 1)
         for i in range(len(scores)):
-            # in int32, or half the lanes are lost; unsigned, or each index is tested for its sign
+            # int32 keeps all lanes; unsigned saves a test of each index for its sign
             middle = np.uint32(np.int32(bins[i] + half) - np.int32(1))
             bins[i] = np.int32(bins[i] + np.int32(half * np.int32(thresholds[middle] <= scores[i])))
         left -= half
@@ -49,7 +49,7 @@ def find_bins(scores, thresholds, bins):
 
 @helper
 def count_by_comparing(labels, scores, thresholds, reached):
-    """Add to `reached[j]` the rows, negatives and positives, that reach at least j thresholds."""
+    """Add to `reached[j]` the negatives and the positives that reach at least j thresholds."""
     for start in range(0, len(scores), SLICE):
         own = scores[start : start + SLICE]
         positive = labels[start : start + SLICE]
@@ -72,7 +72,7 @@ def count_by_comparing(labels, scores, thresholds, reached):
 
 @helper
 def count_by_search(labels, scores, thresholds, reached, bins):
-    """Add to `reached[j]`, all zero before, the rows, negatives and positives, that reach at least j thresholds."""
+    """Add to `reached[j]`, which starts at zero, the negatives and the positives that reach at least j thresholds."""
     for start in range(0, len(scores), SLICE):
         own = scores[start : start + SLICE]
         find_bins(own, thresholds, bins)
@@ -110,7 +110,7 @@ def count_users(rows, thresholds, order, counts, first, last):
 
 @helper
 def add_exactly(total, value):
-    """The rounded sum and what rounding took from it (Knuth 1997, The Art of Computer Programming 2, 4.2.2)."""
+    """Return the rounded sum and its rounding error (Knuth 1997, The Art of Computer Programming 2, 4.2.2)."""
     result = total + value
     part = result - total
     return result, (total - (result - part)) + (value - part)
@@ -120,7 +120,7 @@ def add_exactly(total, value):
 def cumulate(sums, lost, label, order, above, below):
     """Write for each threshold the weight of the rows of one label that reach it, and of those that do not.
 
-    Both are sums of weights: a difference from the total would be off where nearly all weight lies on one side.
+    Both are sums of weights: a difference from the total would lose digits if nearly all weight lies on one side.
     """
     total = 0.0
     rest = 0.0

@@ -1,8 +1,8 @@
-"""Puts the rows of each user together, in their order, without sorting all rows.
+"""Grouping of rows by user, in their order, without sorting all rows.
 
-Rows go to *buckets* first, few enough to write to all of them at once, then to their places within the bucket, which
-fits a cache. Each function works on a range of rows, buckets or users, so that ranges can run in threads; what a range
-writes depends on the rows alone.
+Rows first go to *buckets*, few enough to write to all of them at once, then to their places within the bucket, which
+fits a cache. Each function works on a range of rows, buckets or users, so that ranges can run in threads. The output
+of a range depends on the rows alone.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from fastrec.runtime.compiler import helper
 Array = np.ndarray[Any, Any]
 
 SECOND_MULTIPLIER = 0xD6E8FEB86659FD93  # keys of one bucket agree in the top bits of the first product
-LANES = 64  # rows looked at together
-TOO_MANY_STEPS = 8  # per key of a bucket: beyond, the keys were made to collide
-WIDE_RANKS = 4  # ranks that spread over more places than this for each row are sorted
+LANES = 64  # rows compared together
+TOO_MANY_STEPS = 8  # per key of a bucket: more mean keys that were chosen to collide
+WIDE_RANKS = 4  # ranks that spread over more places per row are sorted
 
 
 def scan_keys(keys, first, last):
-    """Rows whose key differs from the row before, rows whose key is lower, the lowest and the highest key."""
+    """Count the rows whose key differs from the row before, and those whose key is lower; return the key range, too."""
     lowest = keys[first]
     highest = keys[first]
     rows = keys[max(first, 1) : last]
@@ -39,7 +39,7 @@ def scan_keys(keys, first, last):
 
 
 def write_changes(keys, changes, at, first, last):
-    """Write where a key differs from the one before, to `changes` from `at` on."""
+    """Write the positions at which a key differs from the one before to `changes`, from `at` on."""
     for start in range(max(first, 1), last, LANES):
         end = min(start + LANES, last)
         rows = keys[start:end]
@@ -55,7 +55,7 @@ def write_changes(keys, changes, at, first, last):
 
 
 def count_buckets(keys, lowest, multiplier, shift, buckets, counts, first, last):
-    """Write the bucket of each row and count the rows of each."""
+    """Write the bucket of each row and count the rows of each bucket."""
     lowest = np.uint64(lowest)
     multiplier = np.uint64(multiplier)
     shift = np.uint64(shift)
@@ -79,7 +79,7 @@ def scatter(values, buckets, places, out, first, last):
 
 
 def number_dense(keys, lowest, codes, counts, first, last):
-    """Number the keys of a dense range by their distance from the lowest, and count the rows of each."""
+    """Number the keys of a dense range by their distance from the lowest, and count the rows of each key."""
     lowest = np.uint64(lowest)
     rows = keys[first:last]
     own = codes[first:last]
@@ -91,7 +91,10 @@ def number_dense(keys, lowest, codes, counts, first, last):
 
 @helper
 def number_bucket(keys, codes, counts, ids, table, shift, start):
-    """Number the distinct keys of one bucket from `start` in order of appearance; how many, or -1 to give up."""
+    """Number the distinct keys of one bucket from `start` in order of appearance.
+
+    Returns how many there are, or -1 if the keys collide too often.
+    """
     top = np.uint64(len(table) - 1)
     one = np.uint64(1)
     multiplier = np.uint64(SECOND_MULTIPLIER)
@@ -119,9 +122,9 @@ def number_bucket(keys, codes, counts, ids, table, shift, start):
 
 
 def number_sparse(keys, starts, codes, counts, ids, distinct, first, last):
-    """Number the distinct keys of some buckets, those of each from the bucket's first row on; whether that went well.
+    """Number the distinct keys of each bucket from the bucket's first row on; return False if keys collide too often.
 
-    `counts` and `ids` take the rows and the key of each number, `distinct` how many a bucket has.
+    `counts` takes the rows of each number, `ids` its key, and `distinct` the number of distinct keys of a bucket.
     """
     largest = 1
     for bucket in range(first, last):
@@ -154,20 +157,23 @@ def place_rows(codes, places, targets, first, last):
 
 
 class Groups(NamedTuple):
-    """Where the rows of each user go."""
+    """Places of the rows of each user."""
 
     starts: Array  # by code: the first place
     counts: Array  # by code: the rows
 
 
 def place_by_rank(codes, ranks, lowest, groups, taken, targets, first, last):
-    """Give each row the place that its rank says; whether ranks go from `lowest` on without a gap and are distinct."""
+    """Give each row the place of its rank.
+
+    Returns False unless ranks are distinct and go from `lowest` on without a gap.
+    """
     rows = codes[first:last]
     place_of = ranks[first:last]
     own = targets[first:last]
     for i in range(len(rows)):
         code = np.uint64(rows[i])
-        place = np.uint64(place_of[i]) - np.uint64(lowest)  # of a lower rank, very large
+        place = np.uint64(place_of[i]) - np.uint64(lowest)  # very large if the rank is below the lowest
         if place >= np.uint64(groups.counts[code]):
             return False
         target = np.uint64(groups.starts[code]) + place
@@ -187,7 +193,7 @@ def move(values, targets, out, first, last):
 
 
 def copy_blocks(values, starts, indptr, out, first, last):
-    """Fill the rows of users with those that begin at `starts`."""
+    """Fill the rows of users with the values that begin at `starts`."""
     for u in range(first, last):
         target = out[indptr[u] : indptr[u + 1]]
         source = values[starts[u] : starts[u] + len(target)]
@@ -196,7 +202,7 @@ def copy_blocks(values, starts, indptr, out, first, last):
 
 
 def find_unranked(ranks, indptr, first, last):
-    """The first user from `first` on whose ranks do not rise strictly, or -1."""
+    """Return the first user from `first` on whose ranks do not rise strictly, or -1."""
     for u in range(first, last):
         row = ranks[indptr[u] : indptr[u + 1]]
         falls = np.int64(0)
@@ -209,7 +215,7 @@ def find_unranked(ranks, indptr, first, last):
 
 @helper
 def order_ranks(ranks, order, spare, none, marks):
-    """Positions by ascending rank into `order`: by marking ranks that lie close, by sorting others."""
+    """Write positions by ascending rank to `order`: ranks close together are marked, others are sorted."""
     n = len(ranks)
     if n == 0:
         return
@@ -218,7 +224,7 @@ def order_ranks(ranks, order, spare, none, marks):
     for i in range(n):
         lowest = min(lowest, np.int64(ranks[i]))
         highest = max(highest, np.int64(ranks[i]))
-    span = np.uint64(highest) - np.uint64(lowest)  # wraps around to the right number
+    span = np.uint64(highest) - np.uint64(lowest)  # unsigned, so the difference is right even if it overflows int64
     if span >= np.uint64(WIDE_RANKS * n):
         sort_by_id(order, spare, ranks, none)
         return
@@ -227,7 +233,7 @@ def order_ranks(ranks, order, spare, none, marks):
         marks[at] = -1
     for i in range(n):
         place = np.int64(ranks[i]) - lowest
-        if marks[place] >= 0:  # two rows of one rank: any order that keeps them together will do
+        if marks[place] >= 0:  # two rows share a rank: any order that keeps them together will do
             sort_by_id(order, spare, ranks, none)
             return
         marks[place] = i
@@ -239,7 +245,7 @@ def order_ranks(ranks, order, spare, none, marks):
 
 
 def order_users(ranks, indptr, items, out, first, last):
-    """Write the items of each user by ascending rank; (user, rank) of a rank that stands twice, or (-1, 0)."""
+    """Write the items of each user by ascending rank; return (user, rank) of a repeated rank, or (-1, 0)."""
     longest = longest_row(indptr, first, last)
     order = np.empty(longest, np.int64)
     spare = np.empty(longest, np.int64)

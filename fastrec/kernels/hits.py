@@ -1,4 +1,4 @@
-"""Which items of a user's list are in the user's truth: a hash table of the truth, probed by the list."""
+"""Items of a user's list that are in the user's truth: a hash table of the list, probed by the truth."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Scratch", "TieScratch", "find_hits_of_user", "order_by_rank", "sort_
 
 Array = np.ndarray[Any, Any]
 GOLDEN = 0x9E3779B97F4A7C15
-SMALL_TABLE = 13  # log2 of the slots that serve lists and truth of up to SMALL_ROWS ids together
+SMALL_TABLE = 13  # log2 of the slots for a list and a truth with up to SMALL_ROWS ids together
 SMALL_ROWS = 512
-SLOTS_PER_ID = 4  # for more ids
+SLOTS_PER_ID = 4  # with more ids
 MAX_BASE = 2**31 - 2
-FEW_HITS = 24  # up to here hits are put in rank order by insertion
-TOO_MANY_STEPS = 16  # steps per id before a user's ids are hashed again with another multiplier
+FEW_HITS = 24  # up to this many hits are sorted by insertion
+TOO_MANY_STEPS = 16  # steps per id; beyond, a user's ids are hashed again with another multiplier
 
 
 class ListArrays(NamedTuple):
@@ -29,13 +29,13 @@ class ListArrays(NamedTuple):
     rec_indptr: Array  # int64 (n_users + 1,)
     truth_items: Array  # as rec_items (n_truth_rows,)
     truth_indptr: Array  # int64 (n_users + 1,)
-    wide: bool  # ids are int64; one kernel takes both, as all else in it is the same
+    wide: bool  # ids are int64; one kernel takes both widths, because all else in it is the same
 
 
 class TieScratch(NamedTuple):
     """Working memory for tie blocks, one set per bin; see `fastrec.kernels.ties`."""
 
-    above: Array  # int32 (bins, 2, n_events): of events found, of events kept by a view
+    above: Array  # int32 (bins, 2, n_events): of events found, of events kept under a condition
     tied: Array  # int32 (bins, 2, n_events)
     users: Array  # int32 (bins, BLOCK)
     cuts: Array  # int32 (bins, n_cutoffs, 3, BLOCK)
@@ -46,19 +46,19 @@ class TieScratch(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory, one set per bin; see `fastrec.evaluation.run`.
 
-    The hits of a block of users are its events, in rank order, with a rank 0 to open each user.
+    The events of a block of users are their hits, in rank order; an event of rank 0 opens each user.
     """
 
     table: Array  # int32 (bins, slots), zeros
-    base: Array  # int64 (bins,), ones: what the positions of the next user are counted from in the table
+    base: Array  # int64 (bins,), ones: added to the positions of the next user in the table
     positions: Array  # int32 (bins, n_events)
     sources: Array  # int32 (bins, n_events)
     marks: Array  # int32 (bins, longest list + 1)
     status: Array  # int64 (bins, BLOCK), zeros
     rows: Array  # float64 (bins, n_rows, BLOCK), constants filled in
     bits: Array  # int64: `rows` as bits
-    ranks: Array  # int32 (bins, 2, n_events): events found, events kept by a view
-    gains: Array  # float64 (bins, 2, n_events), or no events where truth has no gains
+    ranks: Array  # int32 (bins, 2, n_events): events found, events kept under a condition
+    gains: Array  # float64 (bins, 2, n_events), or no events if the truth has no gains
     bounds: Array  # int64 (bins, 2, 4, BLOCK + 1): START, N_RELEVANT, N_LISTED, SORTED_START
     counts: Array  # int64 (bins, n_cutoffs, BLOCK)
     sums: Array  # float64 (bins, 3, n_events): running sums, sorted gains, their running sums
@@ -66,13 +66,13 @@ class Scratch(NamedTuple):
 
 @helper
 def slot_of(item, multiplier, shift):
-    """Multiply-shift hashing: the top bits of the product."""
+    """Return the slot of an item by multiply-shift hashing: the top bits of the product."""
     return (np.uint64(item) * multiplier) >> shift
 
 
 @helper
 def first_negative(row):
-    """Position of the first id below 0."""
+    """Return the position of the first id below 0."""
     at = 0
     while row[at] >= 0:
         at += 1
@@ -81,10 +81,10 @@ def first_negative(row):
 
 @helper
 def index_list(row, lowest, table, base, multiplier, shift):
-    """Put positions of `row` into the hash table as base + position; returns (code, position).
+    """Put positions of `row` into the hash table as base + position; return (code, position).
 
-    A slot below `base` is free: it belongs to an earlier user, so the table is never cleared between users. What is
-    rare (a step to the next slot) carries the checks, what is done for every id is as little as can be.
+    A slot below `base` is free: it belongs to an earlier user, so the table is never cleared between users. The step to the
+    next slot, which is rare, carries the checks, so that the work for every id stays small.
     """
     top = np.uint64(len(table) - 1)
     one = np.uint64(1)
@@ -112,9 +112,9 @@ def index_list(row, lowest, table, base, multiplier, shift):
 
 @helper
 def probe_truth(row, truth, table, base, multiplier, shift, positions, sources):
-    """Look up the truth in the table over the list; returns (code, truth position, hits).
+    """Look up the truth in the table over the list; return (code, truth position, hits).
 
-    A found or new truth item takes its slot over as base + len(row) + position, so a second copy is seen.
+    Each truth item, found or new, writes base + len(row) + position to its slot, so that a second copy is detected.
     """
     n = len(row)
     top = np.uint64(len(table) - 1)
@@ -178,7 +178,7 @@ def order_by_rank(positions, sources, hits, n, marks):
 
 @helper
 def sort_descending(values):
-    """In place: insertion for few, heap sort for many (no quadratic case)."""
+    """Sort values in place: by insertion if they are few, else by heap sort, which is never quadratic."""
     n = len(values)
     if n <= 32:
         for i in range(1, n):
@@ -200,7 +200,7 @@ def sort_descending(values):
 
 @helper
 def sink(values, root, n):
-    """Let values[root] sink in a heap whose smallest value is at the top."""
+    """Let values[root] sink in a heap that has its smallest value at the top."""
     value = values[root]
     child = 2 * root + 1
     while child < n:
@@ -216,7 +216,7 @@ def sink(values, root, n):
 
 @helper
 def find_hits(row, truth, lowest, table, base, positions, sources):
-    """Ranks of the truth items in `row`; returns (code, position, hits, base for the next user)."""
+    """Find the ranks of the truth items in `row`; return (code, position, hits, base for the next user)."""
     rows = len(row) + len(truth)
     bits = SMALL_TABLE
     if rows > SMALL_ROWS:
@@ -243,7 +243,7 @@ def find_hits(row, truth, lowest, table, base, positions, sources):
 
 @helper
 def find_hits_of_user(lists, u, lowest, table, base, positions, sources):
-    """The same for the list and the truth of a user."""
+    """Call `find_hits` for the list and the truth of user u."""
     first, last = lists.rec_indptr[u], lists.rec_indptr[u + 1]
     held_first, held_last = lists.truth_indptr[u], lists.truth_indptr[u + 1]
     if lists.wide:

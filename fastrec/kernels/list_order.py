@@ -1,6 +1,6 @@
-"""Puts lists right before they are evaluated: order by score, seen items, duplicates.
+"""Preparation of lists before evaluation: order by score, items to exclude, duplicates.
 
-Only lists that ask for it come here. Each function works on a range of users, so that ranges can run in threads.
+Only calls that need it run these kernels. Each function works on a range of users, so that ranges can run in threads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 @helper
 def comes_before(a, b, scores, ids, gains, ties):
-    """Whether position a must stand before the earlier position b."""
+    """Return whether position a must come before the earlier position b."""
     if scores[a] != scores[b]:
         return scores[a] > scores[b]
     if ties == ID_ASC:
@@ -33,7 +33,7 @@ def comes_before(a, b, scores, ids, gains, ties):
 
 @helper
 def sort_positions(order, spare, n, scores, ids, gains, ties):
-    """Stable merge sort of positions 0..n-1 into `order`: no quadratic case, whatever the input."""
+    """Sort positions 0..n-1 into `order` by a stable merge sort, which is never quadratic."""
     for i in range(n):
         order[i] = i
     width = 1
@@ -60,7 +60,7 @@ def sort_positions(order, spare, n, scores, ids, gains, ties):
 
 @helper
 def sort_by_id(order, spare, row, none):
-    """Positions of `row` by ascending id, equal ids in the order of the list."""
+    """Sort positions of `row` by ascending id, equal ids in the order of the list."""
     n = len(row)
     for i in range(n):
         none[i] = 0.0
@@ -69,7 +69,7 @@ def sort_by_id(order, spare, row, none):
 
 @helper
 def find(item, row, order, n):
-    """Position of an id in a row whose positions are ordered by id, or -1."""
+    """Return the position of an id in a row whose positions are ordered by id, or -1."""
     low = 0
     high = n
     while low < high:
@@ -85,7 +85,7 @@ def find(item, row, order, n):
 
 @helper
 def falls_strictly(scores):
-    """Whether each score is larger than the next."""
+    """Return whether each score is larger than the next."""
     for i in range(1, len(scores)):
         if not scores[i - 1] > scores[i]:
             return False
@@ -94,7 +94,7 @@ def falls_strictly(scores):
 
 @helper
 def longest_row(indptr, first, last):
-    """Length of the longest row of users first..last-1."""
+    """Return the length of the longest row of users first..last-1."""
     longest = 0
     for u in range(first, last):
         longest = max(longest, indptr[u + 1] - indptr[u])
@@ -102,7 +102,7 @@ def longest_row(indptr, first, last):
 
 
 def find_unordered(indptr, scores, first, last):
-    """The first user from `first` on whose scores do not fall strictly, or -1."""
+    """Return the first user from `first` on whose scores do not fall strictly, or -1."""
     for u in range(first, last):
         if not falls_strictly(scores[indptr[u] : indptr[u + 1]]):
             return u
@@ -118,7 +118,7 @@ class ListSide(NamedTuple):
 
 
 def order_lists(recs, truth, ties, out, ordered, first, last):
-    """Write each list in descending order of its scores to `out`; returns (user, position, position) of a refused tie.
+    """Write each list in descending order of its scores to `out`; return (user, position, position) of a refused tie.
 
     `ordered` takes the scores in that order, unless it is empty.
     """
@@ -157,7 +157,10 @@ def order_lists(recs, truth, ties, out, ordered, first, last):
 
 
 def find_blocks(indptr, scores, blocks, first, last):
-    """For rows in descending order of their scores the rows of their user with a higher score, and with the same."""
+    """Count for each row the rows of its user with a higher score, and those with the same score.
+
+    Rows are in descending order of their scores.
+    """
     for u in range(first, last):
         start = indptr[u]
         for i in range(indptr[u] + 1, indptr[u + 1] + 1):
@@ -169,7 +172,7 @@ def find_blocks(indptr, scores, blocks, first, last):
 
 
 def mark_excluded(items, indptr, exclude, exclude_indptr, keep, first, last):
-    """Clear `keep` where a list holds an item that its user has seen."""
+    """Clear `keep` where a list has an item that is excluded for its user."""
     n_exclude = longest_row(exclude_indptr, first, last)
     order = np.empty(n_exclude, np.int64)
     spare = np.empty(n_exclude, np.int64)

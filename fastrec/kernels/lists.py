@@ -1,6 +1,6 @@
-"""Lists against truth: find each user's hits once, then run a row program over blocks of users.
+"""Evaluation of lists against the truth: find each user's hits once, then run a row program over blocks of users.
 
-Arrays in, arrays out; everything index-like was checked before.
+Arrays in, arrays out; the caller has checked everything that is used as an index.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ Array = np.ndarray[Any, Any]
 
 
 class UserArrays(NamedTuple):
-    """What is known of users besides their items."""
+    """Groups and given values of users."""
 
     groups: Array  # int32 (n_groupings, n_users): 1-based group of each user in each grouping
     given: Array  # float64 (n_given, n_users)
 
 
 class Task(NamedTuple):
-    """What to compute, of which users, and into what."""
+    """A program, its users and blocks, and the arrays that take the results."""
 
     program: Program
     users: UserArrays
     totals: Totals
     scratch: Any  # `fastrec.kernels.hits.Scratch`, or `fastrec.kernels.positives.ScoreScratch`
-    blocks: Array  # int64 (n_blocks,), those of each bin together
-    starts: Array  # int64 (n_bins + 1,): where those of each bin start
+    blocks: Array  # int64 (n_blocks,), grouped by bin
+    starts: Array  # int64 (n_bins + 1,): where the blocks of each bin start
 
 
 class Span(NamedTuple):
-    """The users of a block, and the bin whose memory serves them."""
+    """The users of a block, and the bin that lends its memory to them."""
 
     at: int
     first: int
@@ -64,14 +64,14 @@ class Span(NamedTuple):
 
 @helper
 def rank_in_blocks(ranks, above, first, last):
-    """Ranks of a user's events when the relevant rows of each tie block come first."""
+    """Write the ranks of a user's events as if the relevant rows of each tie block came first."""
     for e in range(first, last):
         ranks[e] = ranks[e - 1] + 1 if e > first and above[e] == above[e - 1] else above[e] + 1
 
 
 @helper
 def loosest(min_gains):
-    """The gain that rows must be above to be relevant to some view: 0, or -1 where one takes any gain."""
+    """Return the gain that rows must exceed to be relevant under some condition: 0, or -1 if one takes any gain."""
     least = 0.0
     for condition in range(len(min_gains)):
         least = min(least, min_gains[condition])
@@ -80,7 +80,7 @@ def loosest(min_gains):
 
 @inlined
 def keep_relevant(ranks, event_gains, start, positions, sources, hits, gains, not_relevant):
-    """Write the hits of a user whose gain is above `not_relevant` as events from `start` on; returns how many."""
+    """Write a user's hits with a gain above `not_relevant` as events from `start` on; return how many."""
     kept = 0
     for j in range(hits):
         gain = gains[sources[j]]
@@ -93,7 +93,7 @@ def keep_relevant(ranks, event_gains, start, positions, sources, hits, gains, no
 
 @inlined
 def count_above(gains, limit):
-    """How many gains are above a limit."""
+    """Count the gains above a limit."""
     found = 0
     for j in range(len(gains)):
         found += gains[j] > limit
@@ -111,7 +111,7 @@ def place_in_blocks(ranks, above, tied, tie_blocks, list_start, first, last):
 
 @helper
 def fail(errors, code, user, detail):
-    """Leave an error for Python to read; False, for the caller to return."""
+    """Write an error for Python to read; return False, for the caller to return."""
     errors[0] = code
     errors[1] = user
     errors[2] = detail
@@ -120,11 +120,11 @@ def fail(errors, code, user, detail):
 
 @helper
 def collect_block(lists, tie_blocks, gains, program, scratch, ties, span, errors):
-    """Write down the hits of a span of users that are relevant under some condition; False on an error."""
+    """Write the hits of a span of users that are relevant under some condition; return False on an error."""
     at = span.at
     positions, sources, table = scratch.positions[at], scratch.sources[at], scratch.table[at]
     ranks, event_gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
-    # what changes with every user stays in registers: bins share cache lines
+    # values that change with every user stay in registers, because bins share cache lines
     base = scratch.base[at]
     not_relevant = loosest(program.min_gains)
     n_events = 0
@@ -161,9 +161,9 @@ def collect_block(lists, tie_blocks, gains, program, scratch, ties, span, errors
 
 @helper
 def filter_block(scratch, ties, expected, indptr, gains, span, min_gain):
-    """Copy the events found (row 0) whose gain is above 0 and at least `min_gain` to the events kept (row 1).
+    """Copy the events found (row 0) with a gain above 0 and at least `min_gain` to the events kept (row 1).
 
-    `ties` is None or a `TieScratch`. Where no rule decides, the events kept come first in their blocks again.
+    `ties` is None or a `TieScratch`. With expected values for ties, the events kept come first in their blocks again.
     """
     at = span.at
     ranks, event_gains, bounds = scratch.ranks[at], scratch.gains[at], scratch.bounds[at]
@@ -193,7 +193,7 @@ def filter_block(scratch, ties, expected, indptr, gains, span, min_gain):
 
 @helper
 def count_hits(ranks, n_events, bucket, counts, n):
-    """Hits of each user within each cut-off."""
+    """Count the hits of each user within each cut-off."""
     n_cutoffs = len(counts)
     for c in range(n_cutoffs):
         for i in range(n):
@@ -215,9 +215,10 @@ def count_hits(ranks, n_events, bucket, counts, n):
 
 @helper
 def judge_users(block, rules, counts, groups, errors):
-    """Which policy rules each user: 0 none, 1 counted as 0, 2 counted as NaN, 3 left out; counts them all.
+    """Write the policy for each user and count users; return False on an error.
 
-    The columns of the counts are N_EVALUATED, N_NAN, N_NO_TRUTH, N_NO_RECS.
+    0: none, 1: counted as 0, 2: counted as NaN, 3: left out. The columns of the counts are N_EVALUATED, N_NAN, N_NO_TRUTH,
+    N_NO_RECS.
     """
     first, status, n_rel, n_rec = block.first, block.status, block.bounds[N_RELEVANT], block.bounds[N_LISTED]
     tally = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
@@ -252,7 +253,7 @@ def judge_users(block, rules, counts, groups, errors):
 
 @helper
 def ties_of(scratch, at, which):
-    """The tie blocks of the events found, or of those kept under a condition."""
+    """Return the tie blocks of the events found, or of those kept under a condition."""
     return Ties(
         scratch.above[at, which],
         scratch.tied[at, which],
@@ -265,7 +266,7 @@ def ties_of(scratch, at, which):
 
 @helper
 def block_of(scratch, users, indptr, span, which):
-    """A span of users with the events found, or with those kept under a condition."""
+    """Return a span of users with the events found, or with those kept under a condition."""
     at = span.at
     return Block(
         span.first,
@@ -284,7 +285,7 @@ def block_of(scratch, users, indptr, span, which):
 
 @helper
 def evaluate_condition(condition, task, block, gains, ties, at):
-    """Count users and run the operations of one condition on its events; False on an error."""
+    """Count users and run the operations of one condition on its events; return False on an error."""
     program, totals = task.program, task.totals
     if program.find:
         bounds, n_events = block.bounds, block.bounds[START, block.n]
@@ -301,10 +302,10 @@ def evaluate_condition(condition, task, block, gains, ties, at):
 
 
 def evaluate_bin(lists, tie_blocks, gains, task, tie_scratch, at):
-    """Evaluate the users of the blocks of bin `at` into its totals, or leave an error there.
+    """Evaluate the users of the blocks of bin `at` into its totals, or write an error there.
 
-    `tie_scratch` and `tie_blocks` are None, or a `TieScratch` and int32 (2, n_rec_rows) where scores of a list are
-    tied: how many rows have a higher score, how many have this one.
+    With tied scores, `tie_scratch` is a `TieScratch` and `tie_blocks` is int32 (2, n_rec_rows): how many rows of the list
+    have a higher score, and how many this one. Otherwise both are None.
     """
     program, scratch, indptr = task.program, task.scratch, lists.truth_indptr
     n_users = len(lists.rec_indptr) - 1

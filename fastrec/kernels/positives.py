@@ -1,4 +1,4 @@
-"""Where the positive rows of a user stand: rows with a higher score and with the same, counted or sorted."""
+"""Positions of the positive rows of a user: rows with a higher score and with the same, counted or sorted."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ __all__ = [
 
 
 Array = np.ndarray[Any, Any]
-UNIT, NOTHING = np.int32(3), np.int32(0)  # where not 1, LLVM adds under a mask and does not make numbers of the mask
-MANY_TO_ONE = 4  # negatives to a positive from which pairs of positives cost less than leaving them out
+UNIT, NOTHING = np.int32(3), np.int32(0)  # not 1, so that LLVM adds under a mask instead of turning the mask into numbers
+MANY_TO_ONE = 4  # from so many negatives per positive on, comparing positives, too, is faster than a split
 LANES = 32  # rows are padded to a multiple of this
 MAX_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
-FEW_EVENTS = 24  # up to here events are put in order by comparing all of them
+FEW_EVENTS = 24  # up to this many events are sorted by comparing all of them
 RADIX_BITS = 11
-NARROW_BITS = 9  # of a digit where there are fewer rows than digits
+NARROW_BITS = 9  # bits of a digit if there are fewer rows than DIGITS_OF_RADIX
 DIGITS_OF_RADIX = 1 << RADIX_BITS
-ROWS_CHECKED = 1 << 15  # at once: many enough for long loops, few enough to be still at hand when they are used
+ROWS_CHECKED = 1 << 15  # at once: enough for long loops, few enough to be in the cache when they are used
 
 
 class ScoreLog(NamedTuple):
-    """Rows of all users, end to end."""
+    """Labels and scores of all users, end to end."""
 
     labels: Array  # int8 or float64 (n_rows,)
     scores: Array  # float32 or float64 (n_rows,)
-    bits: Array  # uint32 or uint64 (n_rows,): the same as bits
+    bits: Array  # uint32 or uint64 (n_rows,): the scores as bits
     indptr: Array  # int64 (n_users + 1,)
 
 
@@ -59,7 +59,7 @@ class ScoreScratch(NamedTuple):
     counts: Array
     sums: Array
     padded: Array  # as scores (bins, longest row + LANES): the scores of a user, or of the negatives
-    chosen: Array  # the same of one class, or of the positives
+    chosen: Array  # as padded: the scores of one class, or of the positives
     scaled: Array  # float64 (bins, BLOCK)
     digits: Array  # int64 (bins, 6)
     terms: Array  # float64 (bins, 2, longest row / 2 + 8)
@@ -72,7 +72,7 @@ class ScoreScratch(NamedTuple):
 
 @helper
 def within(values, limits):
-    """Whether all values are within limits, and none is NaN."""
+    """Return whether all values are within limits and none is NaN."""
     low, high = limits[0], limits[1]
     outside = False
     for j in range(len(values)):
@@ -82,7 +82,7 @@ def within(values, limits):
 
 @helper
 def choose(labels, scores, bar, chosen, places):
-    """Scores and positions of the positive rows; how many there are."""
+    """Write scores and positions of the positive rows; return how many there are."""
     n = 0
     for j in range(len(labels)):
         chosen[np.uint64(n)] = scores[j]
@@ -93,7 +93,7 @@ def choose(labels, scores, bar, chosen, places):
 
 @helper
 def count_positives(labels, bar):
-    """Positive rows of a user."""
+    """Count the positive rows of a user."""
     n = np.int32(0)
     for j in range(len(labels)):
         n = np.int32(n + np.int32(labels[j] >= bar))
@@ -102,7 +102,7 @@ def count_positives(labels, bar):
 
 @helper
 def pick(labels, scores, bar, positives):
-    """Scores of the positive rows."""
+    """Write the scores of the positive rows."""
     n = 0
     for j in range(len(labels)):
         positives[np.uint64(n)] = scores[j]
@@ -111,7 +111,7 @@ def pick(labels, scores, bar, positives):
 
 @helper
 def split(labels, scores, bar, positives, negatives):
-    """Scores of the rows of either class."""
+    """Write the scores of the rows of each class."""
     n = 0
     for j in range(len(labels)):
         score = scores[j]
@@ -122,7 +122,7 @@ def split(labels, scores, bar, positives, negatives):
 
 @helper
 def pad(scores, padded):
-    """Copy a row and fill it up; returns its length."""
+    """Copy a row and pad it; return its new length."""
     n = len(scores)
     for j in range(n):
         padded[j] = scores[j]
@@ -131,7 +131,7 @@ def pad(scores, padded):
 
 @helper
 def fill_up(padded, n):
-    """Fill a row of n scores up with NaN, which is neither smaller than anything nor equal; returns its length."""
+    """Pad a row of n scores with NaN, which is neither smaller than a score nor equal; return its new length."""
     length = (n + LANES - 1) // LANES * LANES
     for j in range(n, length):
         padded[j] = np.nan
@@ -140,7 +140,10 @@ def fill_up(padded, n):
 
 @helper
 def count_both(row, chosen, n):
-    """Sum over the chosen scores of the rows below each and of the rows not above it, two scores at a time."""
+    """Sum over the chosen scores the rows below each and the rows not above it.
+
+    Each pass over the rows serves two scores.
+    """
     total = np.int64(0)
     chosen[n] = np.nan
     for first in range(0, n, 2):
@@ -158,7 +161,7 @@ def count_both(row, chosen, n):
 
 @helper
 def count_each(row, chosen, n, n_rows, above, tied):
-    """For each chosen score the rows above it and the rows that share it, two scores at a time."""
+    """Count for each chosen score the rows above it and the rows that share it, two scores per pass."""
     chosen[n] = np.nan
     for first in range(0, n, 2):
         a, b = chosen[first], chosen[first + 1]
@@ -175,7 +178,7 @@ def count_each(row, chosen, n, n_rows, above, tied):
 
 @helper
 def order_events(places, n, n_rows, marks, labels, above, tied, gains):
-    """Write the events of a user in the order of their blocks; `places` holds row, above and tied of each."""
+    """Write a user's events in the order of their tie blocks; `places` holds row, above and tied of each."""
     few = n <= FEW_EVENTS
     if few:
         order_few(places[1], n, marks)
@@ -199,7 +202,7 @@ def order_events(places, n, n_rows, marks, labels, above, tied, gains):
 
 @helper
 def order_few(values, n, places):
-    """The place of each value among all in ascending order, by comparing each with those before: nothing to guess."""
+    """Write the place of each value in ascending order, by comparing each with those before; nothing branches."""
     for i in range(n):
         own = values[i]
         place = np.int32(0)
@@ -212,14 +215,17 @@ def order_few(values, n, places):
 
 @helper
 def sort_key(score, bits, top):
-    """A number that is the smaller the larger the score is, 0.0 and -0.0 alike; `top` is the highest of the bits."""
+    """Return an integer that is smaller for a larger score, and the same for 0.0 and -0.0.
+
+    `top` is the highest of the bits.
+    """
     own = np.uint64(0) if score == 0 else np.uint64(bits)
     return own if own & top else (top - np.uint64(1)) ^ own
 
 
 @helper
 def fill_keys(scores, bits, keys, order):
-    """Keys that sort a row from its largest score to its smallest."""
+    """Write keys that sort a row from its largest score to its smallest."""
     top = np.uint64(1) << np.uint64(8 * keys.itemsize - 1)
     for j in range(len(scores)):
         keys[j] = sort_key(scores[j], bits[j], top)
@@ -228,7 +234,10 @@ def fill_keys(scores, bits, keys, order):
 
 @helper
 def pack_rows(labels, scores, bits, bar, packed):
-    """Keys counted from the smallest, with the class of the row as the lowest bit; how many bits the keys take."""
+    """Write keys counted from the smallest, with the class of the row as the lowest bit.
+
+    Returns how many bits the keys take.
+    """
     top = np.uint64(1) << np.uint64(8 * bits.itemsize - 1)
     lowest, highest = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
     for j in range(len(scores)):
@@ -245,7 +254,7 @@ def pack_rows(labels, scores, bits, bar, packed):
 
 @helper
 def sort_packed(packed, n, n_bits, marks):
-    """Sort n packed rows by their keys, digit by digit; returns which copy of the two holds them."""
+    """Sort n packed rows by their keys, digit by digit; return which of the two copies holds them."""
     widest = RADIX_BITS if n >= DIGITS_OF_RADIX else NARROW_BITS
     passes = (n_bits + widest - 1) // widest
     if passes == 0:
@@ -276,7 +285,10 @@ def sort_packed(packed, n, n_bits, marks):
 
 @helper
 def count_won(packed, n):
-    """Twice the pairs won by positives: each negative loses to those above it, and half to those of its block."""
+    """Return twice the pairs won by positives.
+
+    Each negative loses to the positives above it, and half to those of its tie.
+    """
     twice, above, hits, others = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     one = np.uint64(1)
     key = packed[0] >> one
@@ -294,7 +306,7 @@ def count_won(packed, n):
 
 @helper
 def radix_sort(keys, order, marks, n):
-    """Stable sort of n keys and their rows by digits, lowest first; returns which copy of the two holds them."""
+    """Sort n keys and their rows stably by digits, lowest first; return which of the two copies holds them."""
     source = 0
     if n < 2:
         return source
@@ -326,7 +338,10 @@ def radix_sort(keys, order, marks, n):
 
 @helper
 def sort_rows(labels, scores, bits, ids, ties, keys, order, marks):
-    """Rows of a user from the largest score to the smallest, equal ones by the rule; returns the copy to read."""
+    """Sort rows of a user from the largest score to the smallest, equal ones by the rule for ties.
+
+    Returns the copy to read.
+    """
     n = len(scores)
     if ties in (EXPECTED, INPUT, REFUSE):
         fill_keys(scores, bits, keys[0], order[0])
@@ -337,7 +352,10 @@ def sort_rows(labels, scores, bits, ids, ties, keys, order, marks):
 
 @helper
 def events_of_order(order, labels, scores, bar, ranks, above, tied, gains):
-    """Write the events of a user whose rows are in order; returns whether two rows of one score count."""
+    """Write the events of a user whose rows are sorted.
+
+    Returns whether a positive row shares its score with another row.
+    """
     n = len(order)
     n_events = 0
     start = 0
@@ -363,11 +381,11 @@ class UserRows(NamedTuple):
     labels: Array
     scores: Array
     bits: Array  # of the scores
-    ids: Array  # what breaks ties by id, else empty
+    ids: Array  # to break ties by id, else empty
 
 
 class Memory(NamedTuple):
-    """What a user needs of the scratch: all of it, handed over for each user, costs as much as the user."""
+    """Parts of the scratch for one user: passing all of the scratch for each user costs as much as the user."""
 
     chosen: Array
     padded: Array
@@ -378,7 +396,7 @@ class Memory(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Where the events of a user are written: with room for all that come after."""
+    """Arrays for the events of a user, with room for all users that come after."""
 
     ranks: Array
     above: Array
@@ -388,7 +406,7 @@ class Events(NamedTuple):
 
 @inlined
 def collect_user(rows, ties, bar, memory, events):
-    """Write the events of one user; returns how many, and whether ties are refused."""
+    """Write the events of one user; return how many, and whether the rule refuses its ties."""
     labels, scores, places = rows.labels, rows.scores, memory.places
     ranks, above, tied, gains = events
     n = len(scores)
@@ -417,7 +435,10 @@ def collect_user(rows, ties, bar, memory, events):
 
 @inlined
 def check_ahead(log, extra, checked, stop, end):
-    """Check rows from `checked` on, some users ahead; returns up to where rows are fine, or -1."""
+    """Check rows from `checked` on, some users ahead.
+
+    Returns the end of the checked rows, or -1 if one is outside the limits.
+    """
     if checked >= stop:
         return checked
     fresh = slice(checked, max(stop, min(checked + ROWS_CHECKED, end)))
@@ -428,16 +449,16 @@ def check_ahead(log, extra, checked, stop, end):
 
 @inlined
 def rows_of(log, extra, span):
-    """The rows of a user."""
+    """Return the rows of a user."""
     ids = extra.ids[span] if len(extra.ids) > 0 else extra.ids
     return UserRows(log.labels[span], log.scores[span], log.bits[span], ids)
 
 
 @helper
 def collect_scores(log, extra, n_items, scratch, ties, users, errors):
-    """Write down the positives of a span of users in rank order, or only how many; False on an error.
+    """Write the positives of a span of users in rank order, or only their number; return False on an error.
 
-    Rows are checked here, some users ahead: that takes no pass of its own over memory.
+    Rows are checked here, some users ahead, which saves a separate pass over memory.
     """
     at = users.at
     ranks, gains, bounds = scratch.ranks[at, 0], scratch.gains[at, 0], scratch.bounds[at, 0]
@@ -480,13 +501,13 @@ def collect_scores(log, extra, n_items, scratch, ties, users, errors):
 
 @helper
 def twice_won(labels, scores, bar, positives, chosen, padded):
-    """Twice the pairs won by a user's positives, by comparing each row of the smaller class with the larger class."""
+    """Return twice the pairs won by a user's positives, comparing each row of the smaller class with the larger."""
     negatives = np.int64(len(scores)) - positives
     if positives == 0 or negatives == 0:
         return np.int64(0)
     if positives * MANY_TO_ONE <= negatives:
-        # few pairs stand within the class, and they win half, whatever the scores
-        length = pad(scores, padded)  # first, so that it is in memory by the time it is read as vectors
+        # pairs of two positives are few, and they win half, whatever the scores
+        length = pad(scores, padded)  # first, so that the stores are done before vectors are loaded
         pick(labels, scores, bar, chosen)
         return count_both(padded[:length], chosen, positives) - positives * positives
     split(labels, scores, bar, chosen, padded)
@@ -497,7 +518,10 @@ def twice_won(labels, scores, bar, positives, chosen, padded):
 
 @helper
 def twice_won_in_order(labels, scores, bits, bar, packed, marks):
-    """The same by sorting; -1 if scores are too far apart to be packed with their classes."""
+    """Return twice the pairs won by a user's positives, by sorting.
+
+    Returns -1 if scores are too far apart to be packed with their classes.
+    """
     n = np.int64(len(scores))
     n_bits = pack_rows(labels, scores, bits, bar, packed[0])
     if n_bits == 64:
@@ -507,7 +531,7 @@ def twice_won_in_order(labels, scores, bits, bar, packed, marks):
 
 @helper
 def all_equal(scores):
-    """Whether a user has one score only."""
+    """Return whether all scores of a user are equal."""
     for j in range(1, len(scores)):
         if scores[j] != scores[0]:
             return False

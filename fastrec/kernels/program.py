@@ -1,4 +1,4 @@
-"""The interpreter of row programs: what a formula asks of a block of users, a row of values for each step."""
+"""The interpreter of row programs: each operation computes a row of values for a block of users."""
 
 from __future__ import annotations
 
@@ -66,27 +66,27 @@ Array = np.ndarray[Any, Any]
 
 
 class Program(NamedTuple):
-    """What to compute; see `fastrec.metrics.program` for how it is written."""
+    """A row program and its tables; `fastrec.metrics.program` writes it."""
 
     ops: Array  # int64 (n_ops, 5)
     condition_ops: Array  # int64 (n_conditions + 1,): the operations of each condition
     min_gains: Array  # float64 (n_conditions,): the gain from which an item is relevant, 0 for any gain > 0, -1 for any
     cutoffs: Array  # int64 (n_cutoffs,), ascending
-    bucket: Array  # int32 (longest rank + 2,): the first cut-off that a rank is within
+    bucket: Array  # int32 (longest rank + 2,): the first cut-off that includes a rank
     weights: Array  # float64 (n_weight_tables, longest rank + 1): weight of rank r at [r], 0 at [0]
     ideals: Array  # float64 (n_weight_tables, longest ideal + 1): cumulative weights
     gain_maps: Array  # float64 (n_gain_maps, 2): kind, parameter
     gain_tables: Array  # float64 (n_gain_tables, longest table)
     constants: Array  # float64 (n_constants,): fill the first rows
     limits: Array  # float64 (n_limits, 2)
-    fixed_rows: Array  # int64 (n_fixed,): rows to sum that stay within [-1, 1]
+    fixed_rows: Array  # int64 (n_fixed,): rows to sum with values within [-1, 1]
     general_rows: Array  # int64 (n_general,): rows to sum with any values
-    stored_rows: Array  # int64 (n_stored, 3): row, condition, whether the policies of the call rule it
+    stored_rows: Array  # int64 (n_stored, 3): row, condition, whether the policies of the call apply to it
     n_rows: int
-    find: bool  # find hits, or work on given rows only
+    find: bool  # find hits, or use given rows only
     n_items: int  # size of the catalogue
-    lowest: int  # 0, or -1 where ranks of a list have been blanked out by negative ids
-    policies: Array  # int64 (n_conditions, 2): for users without truth, and with truth but without a list
+    lowest: int  # 0, or -1 if negative ids blank out ranks of a list
+    policies: Array  # int64 (n_conditions, 2): for users without truth, and for users with truth but no list
     expected: bool  # tied rows count with their mean over all orders
     refuse_ties: bool  # a metric has no closed form for tied scores
 
@@ -94,7 +94,7 @@ class Program(NamedTuple):
 class Block(NamedTuple):
     """A block of users under one condition: their events, and working memory.
 
-    Events are the hits of these users, in rank order, with a rank 0 to open each user.
+    The events are the hits of these users, in rank order; an event of rank 0 opens each user.
     """
 
     first: int  # the first user
@@ -112,7 +112,7 @@ class Block(NamedTuple):
 
 @helper
 def rank_series(kind, ranks, weights, sums, n_events):
-    """Running sums over the hits of each user of what follows from their ranks."""
+    """Write running sums, over the hits of each user, of terms that depend on the ranks."""
     total = 0.0
     nth = 0
     for e in range(n_events):
@@ -131,7 +131,7 @@ def rank_series(kind, ranks, weights, sums, n_events):
 
 @helper
 def gain_series(series, ranks, gains, sums, n_events):
-    """Running sums over the hits of each user of what follows from their ranks and gains."""
+    """Write running sums, over the hits of each user, of terms that depend on ranks and gains."""
     total = 0.0
     survival = 1.0
     for e in range(n_events):
@@ -149,7 +149,7 @@ def gain_series(series, ranks, gains, sums, n_events):
 
 @helper
 def weight_series(ranks, weights, sums, n_events):
-    """The series of kind WEIGHT, which most metrics use."""
+    """Write running sums of kind WEIGHT, which most metrics use."""
     total = 0.0
     for e in range(n_events):
         rank = ranks[e]
@@ -159,7 +159,7 @@ def weight_series(ranks, weights, sums, n_events):
 
 @helper
 def sort_gains(block, gains, source, cutoff, min_gain):
-    """Each user's gains in descending order, from the truth, the list or the first ranks of the list."""
+    """Sort each user's gains in descending order, from the truth, the list or the first ranks of the list."""
     bounds, sorted_gains = block.bounds, block.sums[1]
     end = 0
     for i in range(block.n):
@@ -181,7 +181,7 @@ def sort_gains(block, gains, source, cutoff, min_gain):
 
 @helper
 def sorted_series(sorted_gains, starts, n, weights, gain_map, tables, sums):
-    """Running sums of mapped gains x weights over the sorted gains of each user."""
+    """Write running sums of mapped gains x weights over the sorted gains of each user."""
     for i in range(n):
         total = 0.0
         for j in range(starts[i], starts[i + 1]):
@@ -191,7 +191,7 @@ def sorted_series(sorted_gains, starts, n, weights, gain_map, tables, sums):
 
 @helper
 def read_sorted(sums, starts, limits, out, n):
-    """The running sum of each user after limits[i] gains, or after all of them."""
+    """Read the running sum of each user after limits[i] gains, or after all of them."""
     for i in range(n):
         length = min(starts[i + 1] - starts[i], np.int64(limits[i]))
         out[i] = sums[starts[i] + length - 1] if length > 0 else 0.0
@@ -199,7 +199,7 @@ def read_sorted(sums, starts, limits, out, n):
 
 @helper
 def hits_at_n_rel(ranks, start, n_rel, cutoff, out, n):
-    """Hits within the first n_rel ranks and within the cut-off."""
+    """Count hits within the first n_rel ranks and within the cut-off."""
     for i in range(n):
         limit = min(n_rel[i], cutoff)
         hits = 0
@@ -210,7 +210,7 @@ def hits_at_n_rel(ranks, start, n_rel, cutoff, out, n):
 
 @helper
 def combine(code, x, y, out, n):
-    """Arithmetic on two rows."""
+    """Apply an arithmetic operation to two rows."""
     if code == ADD:
         for i in range(n):
             out[i] = x[i] + y[i]
@@ -234,49 +234,49 @@ def combine(code, x, y, out, n):
 
 @helper
 def fill_from_whole(values, out, n):
-    """Whole numbers as a row."""
+    """Write integers as a row."""
     for i in range(n):
         out[i] = values[i]
 
 
 @helper
 def fill_status(status, highest, out, n):
-    """1 for users whose status is at most `highest`, else 0."""
+    """Write 1 for users with a status of at most `highest`, else 0."""
     for i in range(n):
         out[i] = 1.0 if status[i] <= highest else 0.0
 
 
 @helper
 def read_sums(sums, start, counts, out, n):
-    """The running sum of each user after its first counts[i] hits."""
+    """Read the running sum of each user after its first counts[i] hits."""
     for i in range(n):
         out[i] = sums[start[i] + counts[i]]
 
 
 @helper
 def read_means(sums, start, counts, out, n):
-    """The same, divided by that number of hits."""
+    """Read the running sum of each user after its first counts[i] hits, divided by counts[i]."""
     for i in range(n):
         out[i] = sums[start[i] + counts[i]] / counts[i] if counts[i] > 0 else 0.0
 
 
 @helper
 def fill_any(counts, out, n):
-    """1 for users with a hit, else 0."""
+    """Write 1 for users with a hit, else 0."""
     for i in range(n):
         out[i] = 1.0 if counts[i] > 0 else 0.0
 
 
 @helper
 def series_of(program, kind, weight, gain_map):
-    """A running sum, by the numbers of its tables."""
+    """Return a running sum, given the numbers of its tables."""
     weights, cumulative = program.weights[weight], program.ideals[weight]
     return Series(kind, weights, cumulative, program.gain_maps[gain_map], program.gain_tables)
 
 
 @helper
 def start_series(series, block, n_tied, ties, graded):
-    """Sum over the hits of each user what the series says that a hit adds."""
+    """Write the running sums of a series over the hits of each user."""
     n_events, sums = block.bounds[START, block.n], block.sums[0]
     if series.kind == WEIGHT:
         weight_series(block.ranks, series.weights, sums, n_events)
@@ -290,7 +290,7 @@ def start_series(series, block, n_tied, ties, graded):
 
 @helper
 def read_events(code, cutoff, series, program, block, ties, graded, out):
-    """A row from the events of a block: what the hits within a cut-off amount to."""
+    """Write a row from the events of a block: a value of the hits within a cut-off."""
     n, bounds, counts, sums = block.n, block.bounds, block.counts[cutoff], block.sums
     if code == READ:
         read_sums(sums[0], bounds[START], counts, out, n)
@@ -314,7 +314,7 @@ def read_events(code, cutoff, series, program, block, ties, graded, out):
 
 @helper
 def read_block(code, a, b, program, block, out):
-    """A row from what is known of users, or from other rows."""
+    """Write a row from the counts, status or given values of users, or from other rows."""
     n, rows = block.n, block.rows
     if code <= N_REL:
         fill_from_whole(block.bounds[N_LISTED] if code == N_REC else block.bounds[N_RELEVANT], out, n)
@@ -350,7 +350,7 @@ def read_gains(op, condition, program, block, gains):
 
 @helper
 def first_beyond(values, limits, n):
-    """The first value that is not within limits, or -1."""
+    """Return the position of the first value that is not within limits, or -1."""
     low, high = limits[0], limits[1]
     for i in range(n):
         if not (low <= values[i] <= high):
@@ -360,10 +360,10 @@ def first_beyond(values, limits, n):
 
 @helper
 def run_program(condition, program, block, gains, ties, errors):
-    """Run the operations of one condition over a block of users; False on an error.
+    """Run the operations of one condition over a block of users; return False on an error.
 
-    `gains` is None, or the gains of the truth. `ties` is None, or the tie blocks of the events: then users with ties
-    that matter get expected values.
+    `gains` is None, or the gains of the truth. `ties` is None, or the tie blocks of the events; users with ties that
+    matter then get expected values.
     """
     graded, n_tied, series = gains is not None, np.int64(0), series_of(program, WEIGHT, 0, 0)
     if ties is not None:

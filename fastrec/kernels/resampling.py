@@ -1,7 +1,7 @@
 """Sums of differences under random signs, and sums of random draws, for tests and intervals by resampling.
 
 Random numbers are a function of a counter (SplitMix64: Steele, Lea & Flood 2014), so any range of rounds can be
-computed anywhere. Differences are whole numbers, whose sums have the same bits in any order.
+computed anywhere. Differences are integers, so that their sums have the same bits in any order.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from fastrec.runtime.compiler import helper
 
 STEP = 0x9E3779B97F4A7C15  # from counter to counter: the golden ratio
 WORD = 64  # rounds that share a random number per user, a bit each
-SLICE = 1024  # users whose random numbers stay in the first cache
-DRAWN = 4096  # users that one draw chooses among: as many as stay in the first cache
-BITS = 12  # of a random number, for one draw
-DRAWS = 5  # from one random number
+SLICE = 1024  # users per pass, so few that their random numbers stay in the first-level cache
+DRAWN = 4096  # users that one draw chooses from: as many as stay in the first-level cache
+BITS = 12  # bits of a random number for one draw
+DRAWS = 5  # draws from one random number
 
 
 @helper
 def random_word(counter):
-    """64 random bits, a function of the counter."""
+    """Return 64 random bits, a function of the counter."""
     z = (counter ^ (counter >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
 
 
 def flip_bin(values, seed, sums, scratch, edges, at):
-    """Write into `sums[r]`, for the rounds of some words, the sum of the values that a random bit chooses.
+    """Write to `sums[r]`, for the rounds of some words, the sum of the values that a random bit chooses.
 
     The words are edges[at]..edges[at + 1]-1; `scratch` is uint64 (bins, SLICE). With the total t of all values and the
     sum s, 2 s - t is the sum under random signs.
@@ -53,7 +53,7 @@ def flip_bin(values, seed, sums, scratch, edges, at):
 
 @helper
 def draw_full(part, n_draws, counter):
-    """The sum of draws with replacement from DRAWN values."""
+    """Return the sum of draws with replacement from DRAWN values."""
     low = np.uint64(DRAWN - 1)
     drawn = np.int64(0)
     n_words = n_draws // DRAWS
@@ -72,7 +72,7 @@ def draw_full(part, n_draws, counter):
 
 @helper
 def draw_few(part, n_draws, counter):
-    """The sum of draws with replacement from fewer values; each has the same chance to 2^-32."""
+    """Return the sum of draws with replacement from fewer values, each with the same chance to 2^-32."""
     size = np.uint64(len(part))
     drawn = np.int64(0)
     for j in range(n_draws):
@@ -82,10 +82,10 @@ def draw_few(part, n_draws, counter):
 
 
 def resample_bin(values, seed, counts, counters, sums, edges, at):
-    """Write into `sums[r]`, for some rounds, the sum of as many draws with replacement as there are values.
+    """Write to `sums[r]`, for some rounds, the sum of as many draws with replacement as there are values.
 
-    The rounds are edges[at]..edges[at + 1]-1.
-    `counts[r, b]` of them are from block b of DRAWN values; `counters[r]` is where the round's random numbers begin.
+    The rounds are edges[at]..edges[at + 1]-1. Of the draws of round r, `counts[r, b]` are from block b of DRAWN values.
+    The random numbers of round r begin at `counters[r]`.
     """
     for r in range(edges[at], edges[at + 1]):
         counter = seed + counters[r] * np.uint64(STEP)
