@@ -83,8 +83,8 @@ def first_negative(row):
 def index_list(row, lowest, table, base, multiplier, shift):
     """Put positions of `row` into the hash table as base + position; return (code, position).
 
-    A slot below `base` is free: it belongs to an earlier user, so the table is never cleared between users. The step to the
-    next slot, which is rare, carries the checks, so that the work for every id stays small.
+    A slot below `base` is free: it belongs to an earlier user, so the table is never cleared between users. The rare
+    step to the next slot carries the checks, so that the work for every id stays small.
     """
     top = np.uint64(len(table) - 1)
     one = np.uint64(1)

@@ -217,8 +217,8 @@ def count_hits(ranks, n_events, bucket, counts, n):
 def judge_users(block, rules, counts, groups, errors):
     """Write the policy for each user and count users; return False on an error.
 
-    0: none, 1: counted as 0, 2: counted as NaN, 3: left out. The columns of the counts are N_EVALUATED, N_NAN, N_NO_TRUTH,
-    N_NO_RECS.
+    0: none, 1: counted as 0, 2: counted as NaN, 3: left out. The columns of the counts are N_EVALUATED, N_NAN,
+    N_NO_TRUTH, N_NO_RECS.
     """
     first, status, n_rel, n_rec = block.first, block.status, block.bounds[N_RELEVANT], block.bounds[N_LISTED]
     tally = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
@@ -304,8 +304,8 @@ def evaluate_condition(condition, task, block, gains, ties, at):
 def evaluate_bin(lists, tie_blocks, gains, task, tie_scratch, at):
     """Evaluate the users of the blocks of bin `at` into its totals, or write an error there.
 
-    With tied scores, `tie_scratch` is a `TieScratch` and `tie_blocks` is int32 (2, n_rec_rows): how many rows of the list
-    have a higher score, and how many this one. Otherwise both are None.
+    With tied scores, `tie_scratch` is a `TieScratch` and `tie_blocks` is int32 (2, n_rec_rows): how many rows of the
+    list have a higher score, and how many this one. Otherwise both are None.
     """
     program, scratch, indptr = task.program, task.scratch, lists.truth_indptr
     n_users = len(lists.rec_indptr) - 1

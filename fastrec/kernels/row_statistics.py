@@ -1,4 +1,4 @@
-"""Numbers of a user's rows: sums, errors, calibration, areas and distances of their order."""
+"""Statistics of a user's scored rows: sums, errors, calibration, areas, and distances of distributions."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ __all__ = ["Extra", "asks_order", "error_statistics", "log", "order_statistics",
 
 
 Array = np.ndarray[Any, Any]
-MAX_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows is less than 2^31
-SPLIT = 2.0**27 + 1  # times it, a double falls apart into two halves of its digits
+MAX_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows stays below 2^31
+SPLIT = 2.0**27 + 1  # factor that splits a double into two halves of its digits
 NO_SUM = (0.0, 0.0, 0.0)
-LOG_SERIES = 1e-3  # below, the series of the logarithm is exact and nothing cancels
+LOG_SERIES = 1e-3  # below this, the series of the logarithm is exact, and the formula would cancel
 
 
 class Extra(NamedTuple):
-    """What is asked of rows."""
+    """Limits, conditions and statistics for scored rows."""
 
-    ids: Array  # int64 (n_rows,): what breaks ties by id, else empty
-    label_limits: Array  # as labels (2,): the smallest and the largest that may be
+    ids: Array  # int64 (n_rows,): to break ties by id, else empty
+    label_limits: Array  # as labels (2,): the smallest and the largest allowed
     score_limits: Array  # as scores (2,)
-    bars: Array  # as labels (n_views + 1,): the label from which a row is positive in each view, and in any
-    statistics: Array  # int64 (n_statistics, STATISTIC_WIDTH): kind, parameter, view, row to fill
+    bars: Array  # as labels (n_conditions + 1,): the smallest positive label under each condition, and under any
+    statistics: Array  # int64 (n_statistics, STATISTIC_WIDTH): kind, parameter, condition, row to fill
     parameters: Array  # float64
     ties: int
-    walk: bool  # whether facts need the order of all rows
+    walk: bool  # whether statistics need the order of all rows
 
 
 @helper
 def weight_of(weights, j):
-    """The weight of a row, 1 without weights."""
+    """Return the weight of a row, 1 without weights."""
     if weights is None:
         return 1.0
     else:
@@ -70,13 +70,13 @@ def weight_of(weights, j):
 
 @helper
 def log(x):
-    """The natural logarithm of a number that is not negative."""
+    """Return the natural logarithm of a number that is not negative."""
     return math.log(x) if x > 0.0 else -np.inf
 
 
 @helper
 def sum_over_rows(kind, parameter, labels, scores, weights, bar):
-    """One sum over the rows of a user; see the kinds of facts."""
+    """Return one sum over the rows of a user; `fastrec.kernels.codes` lists the kinds of statistics."""
     total = 0.0
     n = len(scores)
     if kind == WEIGHTS:
@@ -113,7 +113,7 @@ def sum_over_rows(kind, parameter, labels, scores, weights, bar):
 
 @helper
 def sum_pairs(first, second, n):
-    """The sums of n terms each, halves onto halves: many at a time, in an order that is always the same."""
+    """Return the sums of two sets of n terms, halves added to halves: many at a time, always in the same order."""
     while n > 8:
         half = (n + 1) // 2
         low, high, low2, high2 = first[: n - half], first[half:n], second[: n - half], second[half:n]
@@ -129,19 +129,19 @@ def sum_pairs(first, second, n):
 
 @helper
 def sum_eight(terms):
-    """Eight terms, halves onto halves."""
+    """Return the sum of eight terms, halves added to halves."""
     even, odd = (terms[0] + terms[4]) + (terms[2] + terms[6]), (terms[1] + terms[5]) + (terms[3] + terms[7])
     return even + odd
 
 
 @helper
 def sum_errors(labels, scores, weights, terms):
-    """Sums of squared and of absolute differences over the rows of a user."""
+    """Return the sums of squared and of absolute differences over the rows of a user."""
     n = len(scores)
     half = n // 2
     squares, absolutes = terms[0], terms[1]
     scores2, labels2 = scores[half:], labels[half:]
-    for j in range(half):  # two rows become one term: half as much to write down and to add
+    for j in range(half):  # two rows become one term, which halves the writes and additions
         gap = np.float64(scores[j]) - np.float64(labels[j])
         other = np.float64(scores2[j]) - np.float64(labels2[j])
         weight, weight2 = weight_of(weights, j), weight_of(weights, half + j)
@@ -178,7 +178,10 @@ def error_statistics(condition, log, weights, extra, block, terms):
 
 @helper
 def bin_of(score, bins):
-    """The bin of a probability among equally wide ones, from b / bins to below (b + 1) / bins, the last one closed."""
+    """Return the bin of a probability among equally wide ones.
+
+    Bin b goes from b / bins to below (b + 1) / bins; the last one includes 1.
+    """
     b = min(np.int64(np.float64(score) * bins), bins - 1)
     if score < b / bins:  # the product was rounded up
         return b - 1
@@ -187,7 +190,7 @@ def bin_of(score, bins):
 
 @helper
 def sum_gaps(kind, parameter, labels, scores, weights, bar):
-    """Sum of w (s - y) in one of equally wide bins, or the sum over bins of its absolute value."""
+    """Return the sum of w (s - y) in one of equally wide bins, or the sum of its absolute values over bins."""
     bins = np.int64(parameter) >> BIN_BITS if kind == GAP else np.int64(parameter)
     wanted = np.int64(parameter) & ((1 << BIN_BITS) - 1)
     total = 0.0
@@ -202,11 +205,11 @@ def sum_gaps(kind, parameter, labels, scores, weights, bar):
 
 @helper
 def entropy(positives, negatives):
-    """Cross entropy of always predicting the base rate, times the rows."""
+    """Return the cross entropy of always predicting the base rate, times the rows."""
     rows = positives + negatives
     if positives == 0.0 or negatives == 0.0:
         return 0.0
-    # the logarithm of a share near 1 has all its digits only as that of what is missing
+    # near 1, only log1p of the missing share keeps all digits of the logarithm
     if positives < negatives:
         return -(positives * log(positives / rows) + negatives * math.log1p(-positives / rows))
     return -(positives * math.log1p(-negatives / rows) + negatives * log(negatives / rows))
@@ -214,7 +217,7 @@ def entropy(positives, negatives):
 
 @helper
 def statistic_of_rows(kind, parameter, labels, scores, weights, bar):
-    """A fact that does not depend on the order of rows."""
+    """Return a statistic that does not depend on the order of rows."""
     if kind == GAP or kind == GAPS:
         return sum_gaps(kind, parameter, labels, scores, weights, bar)
     if kind == ENTROPY:
@@ -225,10 +228,10 @@ def statistic_of_rows(kind, parameter, labels, scores, weights, bar):
 
 @helper
 def area_of_block(kind, hits, others, more_hits, more_others):
-    """What a block adds to the area under precision-recall, in units of positives.
+    """Return the part of the area under precision-recall that a tie block adds, in units of positives.
 
-    `hits` and `others` are the positives and negatives above it, the rest its own. Davis & Goadrich (2006) move
-    between two points as if positives and negatives were spread evenly over the block.
+    `hits` and `others` count the positives and negatives above the block, `more_hits` and `more_others` those in it.
+    Davis & Goadrich (2006) interpolate as if positives and negatives were spread evenly over the block.
     """
     if more_hits == 0.0:
         return 0.0
@@ -248,19 +251,22 @@ def area_of_block(kind, hits, others, more_hits, more_others):
 
 @helper
 def log_series(x):
-    """The first terms of log(1 + x) / x."""
+    """Return the first terms of the series of log(1 + x) / x."""
     return 1.0 + x * (-1 / 2 + x * (1 / 3 + x * (-1 / 4 + x * (1 / 5 + x * (-1 / 6)))))
 
 
 @helper
 def distance(positives, negatives, hits, others):
-    """Distance of the two distributions after some positives and negatives."""
+    """Return the distance between the distributions of the classes after some positives and negatives."""
     return abs(hits / positives - others / negatives)
 
 
 @helper
 def statistic_of_events(kind, above, tied, first, last, n_rows, n_rel):
-    """A fact of the order of an unweighted user, from the blocks that hold positives."""
+    """Return a statistic of the order of an unweighted user's rows.
+
+    It is computed from the tie blocks that hold positives.
+    """
     if kind == CONSTANT:
         return 1.0 if last > first and tied[first] == n_rows else 0.0
     if kind == TWICE_WON:
@@ -288,7 +294,7 @@ def statistic_of_events(kind, above, tied, first, last, n_rows, n_rel):
 
 @helper
 def twice_of_events(above, tied, first, last, n_rows):
-    """Twice the pairs won by the positives: the rows below each and half of those that share its score."""
+    """Return twice the pairs won by the positives: the rows below each and half of those that share its score."""
     lost = np.int64(0)
     for e in range(first, last):
         lost += 2 * np.int64(above[e]) + np.int64(tied[e])
@@ -299,7 +305,7 @@ def twice_of_events(above, tied, first, last, n_rows):
 
 @helper
 def one_score(order, scores, weights):
-    """1 if all rows that have weight have the same score, else 0."""
+    """Return 1 if all rows with weight have the same score, else 0."""
     first = -1
     for j in range(len(order)):
         if weight_of(weights, order[j]) > 0.0:
@@ -311,7 +317,7 @@ def one_score(order, scores, weights):
 
 @helper
 def statistic_of_order(kind, parameter, order, labels, scores, weights, bar):
-    """A fact of the order of a user whose rows are sorted, with weights."""
+    """Return a statistic of the order of a user's sorted rows, with weights."""
     n = len(order)
     positives = sum_over_rows(POSITIVES, 0.0, labels, scores, weights, bar)
     negatives = sum_over_rows(NEGATIVES, 0.0, labels, scores, weights, bar)
@@ -331,7 +337,7 @@ def statistic_of_order(kind, parameter, order, labels, scores, weights, bar):
                 else:
                     more_others += weight_of(weights, order[j])
             if kind == TWICE_WON:
-                # a negative wins nothing: each loses to the positives above it, and half to those of its block
+                # each negative loses to the positives above it, and half to those of its block
                 value += more_others * (2.0 * hits + more_hits)
             elif kind == KOLMOGOROV:
                 if positives > 0.0 and negatives > 0.0:
@@ -346,7 +352,10 @@ def statistic_of_order(kind, parameter, order, labels, scores, weights, bar):
 
 @helper
 def sum_quantile_gaps(parameter, order, labels, scores, weights, bar):
-    """Sum over bins of |sum of w (s - y)|; rows from the smallest score, tied ones in the bin of the first."""
+    """Return the sum over bins of |sum of w (s - y)|.
+
+    Bins take rows from the smallest score up; tied rows are in the bin of the first.
+    """
     bins = np.int64(parameter)
     n = len(order)
     total = NO_SUM
@@ -374,7 +383,10 @@ def sum_quantile_gaps(parameter, order, labels, scores, weights, bar):
 
 @helper
 def bin_of_weight(before, total, bins):
-    """The whole part of before * bins / total, bins - 1 at most; both are sums in parts, so no rounding decides."""
+    """Return the integer part of before * bins / total, at most bins - 1.
+
+    Both are sums in parts, so that rounding never decides the bin.
+    """
     if not 0.0 < total[0] < math.inf:
         return np.int64(0)
     nearest = np.int64(math.floor(before[0] / total[0] * np.float64(bins) + 0.5))
@@ -385,7 +397,7 @@ def bin_of_weight(before, total, bins):
 
 @helper
 def reaches(before, total, bins, cut):
-    """Whether before * bins >= total * cut."""
+    """Return whether before * bins >= total * cut."""
     exponent = -math.frexp(total[0])[1]
     gap = NO_SUM
     for at in range(len(before)):
@@ -396,7 +408,10 @@ def reaches(before, total, bins, cut):
 
 @helper
 def added(parts, value):
-    """A sum in three parts: the second holds what the first was rounded by, the third what the second was."""
+    """Return a sum in three parts with a value added.
+
+    The second part holds the rounding error of the first, the third that of the second.
+    """
     first, rest = two_sum(parts[0], value)
     second, rest = two_sum(parts[1], rest)
     return first, second, parts[2] + rest
@@ -404,7 +419,7 @@ def added(parts, value):
 
 @helper
 def two_sum(one, other):
-    """The rounded sum, and what it was rounded by."""
+    """Return the rounded sum and its rounding error."""
     whole = one + other
     new = whole - one
     return whole, (one - (whole - new)) + (other - new)
@@ -412,7 +427,7 @@ def two_sum(one, other):
 
 @helper
 def add_product(parts, one, other):
-    """Add the product of two numbers of moderate size, and what it is rounded by."""
+    """Add the product of two numbers of moderate size, and its rounding error."""
     whole = one * other
     one_high, other_high = SPLIT * one, SPLIT * other
     one_high -= one_high - one
@@ -424,7 +439,7 @@ def add_product(parts, one, other):
 
 @helper
 def asks_order(condition, extra):
-    """Whether a view asks for facts that follow from the order of rows."""
+    """Return whether a condition has statistics that follow from the order of rows."""
     for f in range(len(extra.statistics)):
         if extra.statistics[f, 0] >= FIRST_ORDER_STATISTIC and extra.statistics[f, 2] == condition:
             return True
@@ -433,7 +448,7 @@ def asks_order(condition, extra):
 
 @helper
 def order_statistics(condition, log, weights, extra, block, scratch, ties, place):
-    """Fill the rows of facts that follow from the order of rows."""
+    """Fill the rows of statistics that follow from the order of rows."""
     at, which = place
     bar, bounds, first = extra.bars[condition], block.bounds, block.first
     for i in range(block.n):
@@ -475,7 +490,7 @@ def order_statistics(condition, log, weights, extra, block, scratch, ties, place
 
 @helper
 def positives_of(condition, extra, bounds, labels, i):
-    """Positive rows of a user: counted before where all metrics mean the same rows."""
+    """Return the number of a user's positive rows; it is known if all metrics share one condition."""
     if len(extra.bars) == 2:
         return bounds[N_RELEVANT, i]
     return count_positives(labels, extra.bars[condition])
@@ -483,7 +498,7 @@ def positives_of(condition, extra, bounds, labels, i):
 
 @helper
 def row_statistics(condition, log, weights, extra, block):
-    """Fill the rows of facts that are sums over the rows of a user."""
+    """Fill the rows of statistics that are sums over the rows of a user."""
     for f in range(len(extra.statistics)):
         kind, parameter = extra.statistics[f, 0], extra.parameters[extra.statistics[f, 1]]
         if kind >= FIRST_ORDER_STATISTIC or kind == SQUARES or kind == ABSOLUTES or extra.statistics[f, 2] != condition:

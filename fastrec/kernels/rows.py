@@ -1,7 +1,7 @@
-"""Scored, labelled rows: rank each user's positives, then go on as for lists.
+"""Evaluation of scored, labelled rows: rank each user's positives, then go on as for lists.
 
-What a positive needs is how many rows of its user have a higher score (`above`) and how many the same (`tied`). Both
-are whole numbers, so the pairs won are exact.
+A positive needs how many rows of its user have a higher score (`above`) and how many the same (`tied`). Both are
+integers, so the pairs won are exact.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Array = np.ndarray[Any, Any]
 
 @helper
 def add_classes(block, log, data_counts):
-    """Count the users that have no rows or one class only."""
+    """Count users without rows, with one class only, and with both classes but equal scores."""
     for i in range(block.n):
         n_rows, n_rel = block.bounds[N_LISTED, i], block.bounds[N_RELEVANT, i]
         data_counts[COUNT_NO_ROWS] += n_rows == 0
@@ -42,10 +42,10 @@ def add_classes(block, log, data_counts):
 
 
 def evaluate_score_bin(log, weights, extra, gains, task, tie_scratch, at):
-    """Evaluate the users of the blocks of bin `at` into its totals, or leave an error there.
+    """Evaluate the users of the blocks of bin `at` into its totals, or write an error there.
 
-    `weights` is None or float64 (n_rows,); `gains` is None where all relevant rows are worth the same, else the labels;
-    `tie_scratch` is None where the ranks of positives are not needed.
+    `weights` is None or float64 (n_rows,). `gains` is None if all relevant rows have the same gain, else the labels.
+    `tie_scratch` is None if the ranks of positives are not needed.
     """
     program, scratch, totals = task.program, task.scratch, task.totals
     n_users = len(log.indptr) - 1

@@ -1,11 +1,11 @@
-"""The order of all rows: scores as whole numbers that sort alike, tied rows counted class by class.
+"""Sorting of all rows by score: floats as integers of the same order, and counts of tied rows by class.
 
-A float's bits become an unsigned *key* that orders like the float: -0.0 is 0.0, infinities stand at the ends. The
-top bits of a key name its *bin*; neighbouring bins make a *bucket*, small enough to be sorted inside the caches.
-What is written out is `key << 1 | label` without the key's top bit, which all keys of a bucket share.
+A float's bits become an unsigned *key* that orders like the float: -0.0 is 0.0, infinities are at the ends. The top
+bits of a key name its *bin*; neighbouring bins make a *bucket*, small enough to be sorted inside the caches. The output
+is `key << 1 | label` without the key's top bit, which all keys of a bucket share.
 
-Counts are whole numbers of any size: a sum of products is kept as `(high, low)`, meaning `high << 20 | low`,
-which holds for up to 2^40 rows.
+Counts are integers of any size. A sum of products is kept as `(high, low)`, which means `high << 20 | low` and holds
+for up to 2^40 rows.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Array = np.ndarray[Any, Any]
 LOW_BITS = 20
 LOW_MASK = (1 << LOW_BITS) - 1
 ROWS_PER_CARRY = 1 << 20  # rows below 2^41 each: their sum stays below 2^61
-SHORT_TIE = 64  # longer ties of weights are sorted by NumPy
+SHORT_TIE = 64  # NumPy sorts longer ties of weights
 
 
 class BucketOfKey(NamedTuple):
-    """Which bucket a key belongs to: `bucket_of[key >> shift]`."""
+    """Buckets of keys: key k belongs to `bucket_of[k >> shift]`."""
 
     shift: int
     bucket_of: Array
@@ -32,9 +32,9 @@ class BucketOfKey(NamedTuple):
 
 @helper
 def fill_keys(bits, keys):
-    """The keys of some floats, given as bits. Returns the largest bits without their sign: those of a NaN are highest.
+    """Write the keys of floats given as bits; return the largest bits without their sign, those of a NaN if there is one.
 
-    A loop of its own without branches, so that it works on many rows at a time; signs come in no order to be guessed.
+    A loop of its own without branches works on many rows at a time, and signs in random order cost no mispredictions.
     """
     kind = keys.dtype.type
     sign = kind(1) << kind(8 * keys.itemsize - 1)
@@ -49,7 +49,7 @@ def fill_keys(bits, keys):
 
 @helper
 def first_nan(bits, infinity):
-    """Where the first NaN stands, its bits without the sign being above those of infinity."""
+    """Return the position of the first NaN, whose bits without the sign are above those of infinity."""
     magnitude = (np.uint64(1) << np.uint64(8 * bits.itemsize - 1)) - np.uint64(1)
     for i in range(len(bits)):
         if np.uint64(bits[i]) & magnitude > np.uint64(infinity):
@@ -59,7 +59,7 @@ def first_nan(bits, infinity):
 
 @helper
 def extremes(keys):
-    """The lowest and the highest of some keys, many at a time."""
+    """Return the lowest and the highest key, comparing many at a time."""
     kind = keys.dtype.type
     lowest = keys[0]
     highest = keys[0]
@@ -70,7 +70,7 @@ def extremes(keys):
 
 
 def count_bins(bits, infinity, shift, counts, block):
-    """Count rows by bin; `block` is room for some keys. Returns where the first NaN stands, or -1."""
+    """Count rows by bin; return the position of the first NaN, or -1. `block` is room for some keys."""
     shift = np.uint64(shift)
     for start in range(0, len(bits), len(block)):
         rows = bits[start : start + len(block)]
@@ -82,7 +82,10 @@ def count_bins(bits, infinity, shift, counts, block):
 
 
 def count_classes_by_bin(bits, labels, infinity, shift, counts, span, block):
-    """Count rows by bin and class, `counts[2 * bin + label]`; bins met widen `span`. Where a NaN stands, or -1."""
+    """Count rows by bin and class, `counts[2 * bin + label]`; return the position of the first NaN, or -1.
+
+    `span` is widened to the bins found. `block` is room for some keys.
+    """
     shift = np.uint64(shift)
     one = np.uint64(1)
     lowest = np.uint64(span[0])
@@ -119,7 +122,7 @@ def scatter(bits, labels, buckets, places, keys, block):
 
 
 def scatter_narrow(bits, labels, weights, buckets, places, keys, block):
-    """Write `key << 32 | label << 31 | weight` of each float32 row with a float32 weight (given as its bits)."""
+    """Write `key << 32 | label << 31 | weight` of float32 rows with float32 weights (given as bits) to buckets."""
     shift = np.uint64(buckets.shift)
     one = np.uint64(1)
     for start in range(0, len(bits), len(block)):
@@ -137,7 +140,7 @@ def scatter_narrow(bits, labels, weights, buckets, places, keys, block):
 
 
 def scatter_wide(bits, labels, weights, buckets, places, keys, payload, block):
-    """Write keys and, beside them, `label << 63 | weight` of rows with float64 weights (given as bits)."""
+    """Write keys and, in `payload`, `label << 63 | weight` of rows with float64 weights (given as bits) to buckets."""
     shift = np.uint64(buckets.shift)
     one = np.uint64(1)
     for start in range(0, len(bits), len(block)):
@@ -155,10 +158,10 @@ def scatter_wide(bits, labels, weights, buckets, places, keys, payload, block):
 
 
 def count_pairs(keys):
-    """Ordered pairs of sorted rows, those of a tie counting half, all twice: (high, low, positives).
+    """Return twice the ordered pairs of sorted rows, those of a tie counting half: (high, low, positives).
 
-    Inside a tie negatives stand before positives, so when a positive comes, twice the negatives below it and once
-    those tied with it are the negatives so far plus the negatives before its tie.
+    In a tie negatives come before positives. A positive adds twice the negatives below it and once those tied with it:
+    the negatives so far plus the negatives before its tie.
     """
     one = keys.dtype.type(1)
     before = np.int64(0)  # negatives before this tie
@@ -181,7 +184,10 @@ def count_pairs(keys):
 
 
 def sum_pairs(positives, negatives):
-    """As `count_pairs`, from counts by ascending score; and pairs inside ties: (high, low, tied high, tied low)."""
+    """Return the pairs of `count_pairs` from counts by ascending score, and the pairs inside ties.
+
+    The result is (high, low, tied high, tied low).
+    """
     below = np.int64(0)
     high = np.int64(0)
     low = np.int64(0)
@@ -202,7 +208,10 @@ def sum_pairs(positives, negatives):
 
 
 def write_runs(keys, scores, positives, negatives):
-    """Distinct keys of sorted rows, `key >> 1`, with the counts of both classes. Returns how many there are."""
+    """Write the distinct keys of sorted rows, `key >> 1`, with the counts of each class.
+
+    Returns how many there are.
+    """
     one = keys.dtype.type(1)
     at = -1
     for i in range(len(keys)):
@@ -219,7 +228,7 @@ def write_runs(keys, scores, positives, negatives):
 
 
 class Merged(NamedTuple):
-    """Runs of ascending scores: each score, and the rows of both classes that have it."""
+    """Score counts: distinct scores, ascending, and the rows of each class that have them."""
 
     scores: Array  # float64 (n,)
     positives: Array  # int64 (n,)
@@ -227,7 +236,7 @@ class Merged(NamedTuple):
 
 
 def merge_runs(first, second, out):
-    """Merge two lists of runs with ascending scores; equal scores become one run. Returns how many there are."""
+    """Merge two sets of score counts, adding the counts of equal scores; return how many scores there are."""
     i = 0
     j = 0
     at = 0
@@ -252,9 +261,9 @@ def merge_runs(first, second, out):
 
 
 def number_rows(keys, payload, lowest, spare, room):
-    """Make a key its distance from the lowest, then the first `spare` bits of the payload, then `room` of its position.
+    """Replace a key by its distance from the lowest, `spare` bits of the payload, and its position in `room` bits.
 
-    What of the payload has no place is put right by `take_rows`.
+    `take_rows` fixes the order of rows that differ in the other bits of the payload only.
     """
     lowest = np.uint64(lowest)
     room = np.uint64(room)
@@ -266,10 +275,10 @@ def number_rows(keys, payload, lowest, spare, room):
 
 
 def take_rows(keys, lowest, spare, room, payload, taken, starts, ends):
-    """After numbered keys were sorted: their keys again, and their payload, which ties have in ascending order.
+    """Restore the keys and payload of sorted numbered keys, with the payload of each tie in ascending order.
 
-    Without room for numbers, keys and payload are in order already, but for ties. Ties too long for this go to
-    `starts` and `ends`. Returns how many they are.
+    Without room for positions, keys and payload are in order already, except in ties. Ties too long for insertion go to
+    `starts` and `ends`. Returns how many there are.
     """
     lowest = np.uint64(lowest)
     shift = np.uint64(spare) + np.uint64(room)
@@ -302,18 +311,18 @@ def take_rows(keys, lowest, spare, room, payload, taken, starts, ends):
 
 @helper
 def two_sum(total, value):
-    """A sum and what rounding took from it (Knuth)."""
+    """Return a rounded sum and its rounding error (Knuth)."""
     new = total + value
     back = new - total
     return new, (total - (new - back)) + (value - back)
 
 
 def write_weighted_runs(keys, shift, signed, step, scale, scores, columns, sizes):
-    """Distinct keys of sorted rows, `key >> shift`, with sums of weights and of their squares by class.
+    """Write the distinct keys of sorted rows, `key >> shift`, with sums of weights and of their squares by class.
 
     `signed[step * i]` is the weight of row i, below 0 for a positive row. `columns`, float64 (4, n), takes the sums of
     positives and negatives, then those of their squares; `sizes` (2,) counts negatives and positives that have a
-    weight. Returns how many runs there are.
+    weight. Returns how many distinct keys there are.
     """
     positives, negatives, positive_squares, negative_squares = columns[0], columns[1], columns[2], columns[3]
     shift = np.uint64(shift)
@@ -352,7 +361,10 @@ def write_weighted_runs(keys, shift, signed, step, scale, scores, columns, sizes
 
 
 def sum_weighted_pairs(positives, negatives, sums):
-    """Add runs, by ascending score, to `sums`: negatives, positives, ordered pairs twice; each with its error."""
+    """Add score counts, by ascending score, to `sums`.
+
+    `sums` holds the negatives, the positives and twice the ordered pairs, each with its rounding error.
+    """
     below = sums[0]
     below_rest = sums[1]
     above = sums[2]

@@ -1,6 +1,6 @@
-"""Numbers texts in the order in which they first appear, by way of a hash table that keeps every text it has seen.
+"""Numbering of strings in order of first appearance, with a hash table that keeps every distinct string.
 
-Strings are bytes, end to end, with pointers as Arrow has them. Two are the same only if all their bytes are.
+Strings are bytes, end to end, with offsets as in Arrow. Two are equal only if all their bytes are.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import numpy as np
 
 from fastrec.runtime.compiler import helper
 
-MULTIPLIER = 0x9E3779B97F4A7C15  # odd, its bits as good as random: the golden ratio
+MULTIPLIER = 0x9E3779B97F4A7C15  # odd, with bits as good as random: the golden ratio
 HALF = 32  # bits
-TOO_MANY_STEPS = 8  # per text: beyond, texts were made to collide
+TOO_MANY_STEPS = 8  # per string: more mean strings that were chosen to collide
 
 
 @helper
 def word_at(data, at):
-    """Eight bytes as a number; LLVM makes one load of it."""
+    """Return eight bytes as a number; LLVM compiles this to one load."""
     word = np.uint64(data[at])
     for j in range(1, 8):
         word |= np.uint64(data[at + np.uint64(j)]) << np.uint64(8 * j)
@@ -25,7 +25,7 @@ def word_at(data, at):
 
 @helper
 def short_word(data, at, n):
-    """A text of fewer than eight bytes as a number that no other text of this length has."""
+    """Return a string of fewer than eight bytes as a number, distinct among strings of this length."""
     word = np.uint64(0)
     for j in range(n):
         word |= np.uint64(data[at + np.uint64(j)]) << np.uint64(8 * j)
@@ -34,14 +34,14 @@ def short_word(data, at, n):
 
 @helper
 def mixed(number, word):
-    """A hash with another word."""
+    """Return a hash extended by another word."""
     number = (number ^ word) * np.uint64(MULTIPLIER)
     return number ^ (number >> np.uint64(HALF))
 
 
 @helper
 def ends_of(data, at, n):
-    """The first and the last eight bytes of a text, which may overlap: all there is of up to sixteen."""
+    """Return the first and last eight bytes of a string; they may overlap, and cover strings of up to sixteen."""
     if n < 8:
         return short_word(data, at, n), np.uint64(0)
     return word_at(data, at), word_at(data, at + np.uint64(n - 8))
@@ -49,7 +49,7 @@ def ends_of(data, at, n):
 
 @helper
 def hash_string(data, at, n, first, last):
-    """A hash of all bytes, whose ends are known."""
+    """Return a hash of all bytes of a string, given its ends."""
     number = mixed(mixed(np.uint64(n), first), last)
     for j in range(8, n - 8, 8):
         number = mixed(number, word_at(data, at + np.uint64(j)))
@@ -58,7 +58,7 @@ def hash_string(data, at, n, first, last):
 
 @helper
 def same_middle(data, at, kept, start, n):
-    """Whether two texts whose ends agree are the same in between."""
+    """Return whether two strings whose ends agree also agree in between."""
     for j in range(8, n - 8, 8):
         if word_at(data, at + np.uint64(j)) != word_at(kept, start + np.uint64(j)):
             return False
@@ -67,7 +67,7 @@ def same_middle(data, at, kept, start, n):
 
 @helper
 def shift_of(table):
-    """How far a hash is shifted to be a slot of a table, whose size is a power of two."""
+    """Return how far to shift a hash to get a slot of a table, whose size is a power of two."""
     shift = np.uint64(64)
     size = len(table)
     while size > 1:
@@ -77,10 +77,11 @@ def shift_of(table):
 
 
 def number_strings(offsets, data, codes, table, records, kept, distinct, n_bytes):
-    """Number texts until there is no room for a new one: the texts done, the distinct ones, and the bytes kept.
+    """Number strings until there is no room for a new one.
 
-    `table` holds the number at each slot or -1. `records` has of each distinct text where it begins in `kept`, how long
-    it is, and its ends. Strings done are -1 if texts were made to collide.
+    Returns the strings done, the distinct ones, and the bytes kept; the strings done are -1 if too many strings collide.
+    `table` holds the number of the string at each slot, or -1. `records` has, for each distinct string, its start in
+    `kept`, its length and its ends.
     """
     shift = shift_of(table)
     top = np.uint64(len(table) - 1)
@@ -117,7 +118,7 @@ def number_strings(offsets, data, codes, table, records, kept, distinct, n_bytes
 
 
 def fill_table(table, records, kept, distinct):
-    """Put the numbers of distinct texts into an empty table."""
+    """Put the numbers of distinct strings into an empty table."""
     shift = shift_of(table)
     top = np.uint64(len(table) - 1)
     for own in range(distinct):

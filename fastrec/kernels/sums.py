@@ -1,4 +1,4 @@
-"""Exact sums over users: values become whole digits, which add up in any order to the same bits."""
+"""Exact sums over users: values become integer digits, which add up to the same bits in any order."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["Totals", "add_data_counts", "add_rows", "store_rows"]
 
 Array = np.ndarray[Any, Any]
 MAX_FIXED = 1.0 + 1e-9  # a ratio may round past its bound
-MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # the bits of a double but for its sign
+MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # the bits of a double without its sign
 MAX_BINADES = 20  # between values whose squares have no bit below the digits of `add_fixed`, see `add_many`
 
 
 class Totals(NamedTuple):
-    """What comes out, one set per bin so that threads never share a line."""
+    """Results, one set per bin so that threads never share a cache line."""
 
     fixed: Array  # int64 (bins, n_groups + 1, n_fixed, 6)
     general: Array  # int64 (bins, n_groups + 1, n_general, 2, DIGITS)
-    counts: Array  # int64 (bins, n_groups + 1, n_views, 4)
-    data_counts: Array  # int64 (bins, 3)
+    counts: Array  # int64 (bins, n_groups + 1, n_conditions, 4)
+    data_counts: Array  # int64 (bins, N_DATA_COUNTS)
     errors: Array  # int64 (bins, 3): code, user, detail
     stored: Array  # float64 (n_stored, n_users)
 
@@ -34,7 +34,7 @@ class Totals(NamedTuple):
 def add_fixed(row, first, last, total):
     """Add values in [-1, 1] and their squares in three 32-bit digits each: exact, in any order.
 
-    Returns how many values are outside that range, or no numbers.
+    Returns how many values are NaN or outside that range; then nothing is added.
     """
     base = 4294967296.0
     high, low, lowest = np.int64(0), np.int64(0), np.int64(0)
@@ -71,7 +71,7 @@ def add_fixed(row, first, last, total):
 
 @helper
 def first_outside(row):
-    """Position of the first value that is not within [-1, 1]."""
+    """Return the position of the first value that is not within [-1, 1]."""
     i = 0
     while abs(row[i]) <= MAX_FIXED:
         i += 1
@@ -95,7 +95,7 @@ def add_digits(mantissa, exponent, digits):
 
 @helper
 def add_general(value, bits, total):
-    """Add any finite value and its square; False for NaN and infinities."""
+    """Add any finite value and its square; return False for NaN and infinities."""
     if value == 0.0:
         return True
     exponent = (bits >> 52) & 0x7FF
@@ -105,7 +105,7 @@ def add_general(value, bits, total):
     mantissa = fraction | (np.int64(1) << 52) if exponent > 0 else fraction
     exponent = max(exponent, 1) - 1075
     add_digits(mantissa if bits >= 0 else -mantissa, exponent, total[0])
-    # the square, of the fraction in (0, 2) so that it neither overflows nor vanishes
+    # square the fraction in (0, 2), which neither overflows nor vanishes
     scaled = mantissa * 2.220446049250313e-16
     square = scaled * scaled
     add_digits(np.int64(square * 4503599627370496.0), 2 * (exponent + 52) - 52, total[1])
@@ -114,7 +114,7 @@ def add_general(value, bits, total):
 
 @helper
 def add_many(row, bits, n, scaled, digits, total):
-    """Add values of similar size and their squares, many at a time; False, and nothing added, if they are not."""
+    """Add values of similar size and their squares, many at a time; if sizes differ, add nothing and return False."""
     largest, smallest = np.int64(0), np.int64(MAGNITUDE)
     for i in range(n):
         magnitude = bits[i] & MAGNITUDE
@@ -125,7 +125,7 @@ def add_many(row, bits, n, scaled, digits, total):
     exponent = (largest >> 52) - 1022  # all values are below 2^exponent
     if abs(exponent) > 512 or (largest >> 52) - (smallest >> 52) > MAX_BINADES:
         return False
-    # a value is at least 2^-21 of that: its last bit is worth 2^-73 and that of its square 2^-94 or more
+    # a value is at least 2^-21 of that, so its last bit is 2^-73 and that of its square 2^-94 or more
     scale = math.ldexp(1.0, -int(exponent))
     for i in range(n):
         scaled[i] = row[i] * scale
@@ -140,7 +140,7 @@ def add_many(row, bits, n, scaled, digits, total):
 
 @helper
 def add_rows(program, groups, totals, scratch, span, spare):
-    """Add the rows of a block to the sums of all users and of each group; False on an overflow.
+    """Add the rows of a block to the sums of all users and of each group; return False on an overflow.
 
     `spare` is None, or float64 (BLOCK,) and int64 (6,) to add the rows of all users many at a time.
     """
@@ -173,7 +173,7 @@ def add_rows(program, groups, totals, scratch, span, spare):
 
 @helper
 def store_rows(stored_rows, stored, condition, rows, status, first, n):
-    """Per-user values under one condition, NaN where the user was not counted."""
+    """Store per-user values under one condition, NaN if the user was not counted."""
     for j in range(len(stored_rows)):
         if stored_rows[j, 1] == condition:
             row = rows[stored_rows[j, 0]]
@@ -184,7 +184,7 @@ def store_rows(stored_rows, stored, condition, rows, status, first, n):
 
 @helper
 def add_data_counts(n_rel, n_rec, n_events, n, data_counts):
-    """What the report says of the data: relevant items, those found, users with both sides."""
+    """Add to the counts for the report: relevant items, those found, and users with a list and relevant items."""
     data_counts[COUNT_HITS] += n_events - n
     for i in range(n):
         data_counts[COUNT_RELEVANT] += n_rel[i]

@@ -1,8 +1,8 @@
 """Expected values over all orders of tied items, in closed form (McSherry & Najork 2008; blocks of equal scores).
 
-A block has `above` rows before it, `tied` rows and, among them, some relevant ones: consecutive events with the same
-`above`. An event is a hit of a user, in rank order, the relevant ones of a block first; event 0 of a user opens it.
-A block is whole within a cut-off k when above + tied <= k; the one that k cuts lends min(tied, k - above) slots.
+A block has `above` rows before it, and `tied` rows, some of them relevant: consecutive events with the same `above`.
+An event is a hit of a user, in rank order, the relevant ones of a block first; event 0 opens the user. A block is
+whole within a cut-off k if above + tied <= k. A block that k cuts has min(tied, k - above) ranks, its slots, within k.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class Ties(NamedTuple):
 
     above: Array  # int32 (n_events,): rows with a higher score
     tied: Array  # int32 (n_events,): rows with this score
-    users: Array  # int32 (BLOCK,): tied users, those for whom the order of ties matters; then anything
-    cuts: Array  # int32 (n_cutoffs, 3, BLOCK): of tied users with a block that a cut-off cuts, one after the other, the
-    # user, the first event of the block and its relevant rows
-    n_cuts: Array  # int64 (n_cutoffs,): such users
+    users: Array  # int32 (BLOCK,): tied users (the order of ties matters for them), then any values
+    cuts: Array  # int32 (n_cutoffs, 3, BLOCK): for each tied user with a block that a cut-off cuts, the user, the first
+    # event of the block and its relevant rows
+    n_cuts: Array  # int64 (n_cutoffs,): how many of these users there are
     products: Array  # float64 (longest row + 1,): working memory of `cascade_in_slots`
 
 
 class Series(NamedTuple):
-    """A running sum over the hits of each user: what a hit adds to it."""
+    """A running sum over the hits of each user, with the tables of its terms."""
 
     kind: int
     weights: Array  # float64 (longest rank + 1,): weight of rank r at [r], 0 at [0]
@@ -41,7 +41,7 @@ class Series(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The tie blocks that a cut-off cuts, one of each user that has one."""
+    """The tie blocks that a cut-off cuts, at most one per user."""
 
     blocks: Array  # int32 (3, BLOCK): the user, the first event of the block, its relevant rows
     cutoff: int
@@ -50,7 +50,7 @@ class Cut(NamedTuple):
 
 @helper
 def block_end(above, e, end):
-    """One past the last event of the block that event e belongs to."""
+    """Return one past the last event of the block of event e."""
     stop = e + 1
     while stop < end and above[stop] == above[e]:
         stop += 1
@@ -59,7 +59,7 @@ def block_end(above, e, end):
 
 @helper
 def find_tied_users(bounds, gains, graded, ties, n):
-    """Write down users with a block whose order matters: not all of its rows are relevant with one gain."""
+    """Write users with a block in which order matters: its rows are not all relevant with the same gain."""
     found = 0
     for i in range(n):
         e = bounds[START, i] + 1
@@ -82,7 +82,7 @@ def find_tied_users(bounds, gains, graded, ties, n):
 
 @helper
 def precision_in_slots(above, tied, slots, c, hits_above, harmonic):
-    """The part of a block's expected sum of precisions that its first `slots` ranks hold."""
+    """Return the part of a block's expected sum of precisions that its first `slots` ranks hold."""
     if tied == 1:
         return (hits_above + 1.0) / (above + 1.0)
     share = (c - 1.0) / (tied - 1.0)
@@ -92,7 +92,10 @@ def precision_in_slots(above, tied, slots, c, hits_above, harmonic):
 
 @helper
 def weight_in_slots(above, tied, slots, total, weights, cumulative):
-    """The expected gain x weight that the first `slots` ranks of a block hold; `total` is the gain of its rows."""
+    """Return the expected gain x weight that the first `slots` ranks of a block hold.
+
+    `total` is the gain of all its rows.
+    """
     if tied == 1:
         return total * weights[np.uint64(above + 1)]
     return total / tied * (cumulative[np.uint64(above + slots)] - cumulative[np.uint64(above)])
@@ -100,7 +103,7 @@ def weight_in_slots(above, tied, slots, total, weights, cumulative):
 
 @helper
 def first_in_slots(above, tied, slots, c, weights, cumulative):
-    """The expected weight of the first relevant rank of a block, if it is within the first `slots`."""
+    """Return the expected weight of the first relevant rank of a block, if within the first `slots`."""
     if c == 1:  # every rank is as likely as the next
         return (cumulative[np.uint64(above + slots)] - cumulative[np.uint64(above)]) / tied
     chance = c / tied
@@ -113,7 +116,7 @@ def first_in_slots(above, tied, slots, c, weights, cumulative):
 
 @helper
 def cascade_in_slots(above, tied, slots, first, stop, gains, series, products):
-    """The expected reciprocal rank at which a user stops within the first `slots` ranks who reached the block.
+    """Return the expected reciprocal rank at which a user who reaches the block stops within its first `slots` ranks.
 
     For each relevant row, products[m] is the mean over all choices of m of the other rows of the product of
     their probabilities to go on: a mean elementary symmetric polynomial, built up row by row.
@@ -145,7 +148,10 @@ def cascade_in_slots(above, tied, slots, first, stop, gains, series, products):
 
 @helper
 def find_cuts(cutoffs, bounds, counts, n_tied, ties):
-    """Write down which blocks of tied users each cut-off cuts; the sums of others end with a block, or with none."""
+    """Write the blocks of tied users that each cut-off cuts.
+
+    For other users, the hits within the cut-off end with a whole block, or there are none.
+    """
     for c in range(len(cutoffs)):
         users, first, relevant = ties.cuts[c, 0], ties.cuts[c, 1], ties.cuts[c, 2]
         found = 0
@@ -169,7 +175,7 @@ def find_cuts(cutoffs, bounds, counts, n_tied, ties):
 
 @inlined
 def gain_of_block(first, stop, gains, gained, series):
-    """The gain of a block's relevant rows, or their number where gains do not count."""
+    """Return the gain of a block's relevant rows, or their number if gains do not count."""
     if not gained:
         return np.float64(stop - first)
     total = 0.0
@@ -180,7 +186,10 @@ def gain_of_block(first, stop, gains, gained, series):
 
 @helper
 def expected_weights(series, bounds, n_tied, ties, gains, gained, sums):
-    """Running sums of gain x weight of tied users: at the last event of a block the expected sum up to its end."""
+    """Write running sums of gain x weight of tied users.
+
+    The last event of a block takes the expected sum up to its end.
+    """
     last = np.int64(len(series.cumulative) - 1)  # past the largest cut-off nothing is read
     for at in range(n_tied):
         i = ties.users[at]
@@ -199,7 +208,7 @@ def expected_weights(series, bounds, n_tied, ties, gains, gained, sums):
 
 @helper
 def read_expected_weights(series, cut, ties, gains, gained, sums, out):
-    """The expected sum of gain x weight within a cut-off, for users with a cut block."""
+    """Read the expected sum of gain x weight within a cut-off, for users with a cut block."""
     for at in range(cut.n):
         first = np.int64(cut.blocks[1, at])
         above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
@@ -210,7 +219,10 @@ def read_expected_weights(series, cut, ties, gains, gained, sums, out):
 
 @helper
 def expected_precisions(bounds, n_tied, ties, harmonic, sums):
-    """Running sums of precision at hits of tied users: at the last event of a block the expected sum up to its end."""
+    """Write running sums of precision at hits of tied users.
+
+    The last event of a block takes the expected sum up to its end.
+    """
     last = np.int64(len(harmonic) - 1)
     for at in range(n_tied):
         i = ties.users[at]
@@ -230,7 +242,7 @@ def expected_precisions(bounds, n_tied, ties, harmonic, sums):
 
 @helper
 def read_expected_precisions(cut, bounds, ties, harmonic, sums, out):
-    """The expected sum of precisions at hits within a cut-off, for users with a cut block."""
+    """Read the expected sum of precisions at hits within a cut-off, for users with a cut block."""
     for at in range(cut.n):
         i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
         above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
@@ -240,7 +252,7 @@ def read_expected_precisions(cut, bounds, ties, harmonic, sums, out):
 
 @helper
 def expected_first(series, bounds, n_tied, ties, sums):
-    """Running expected weights of the rank of the first hit of tied users, whose first block decides."""
+    """Write expected weights of the rank of the first hit of tied users; only their first block matters."""
     last = np.int64(len(series.cumulative) - 1)  # past the largest cut-off nothing is read
     for at in range(n_tied):
         i = ties.users[at]
@@ -255,7 +267,10 @@ def expected_first(series, bounds, n_tied, ties, sums):
 
 @helper
 def read_expected_first(series, cut, bounds, ties, out):
-    """The expected weight of the rank of the first hit within a cut-off, for users whose first block it cuts."""
+    """Read the expected weight of the rank of the first hit within a cut-off.
+
+    This applies to users whose first block the cut-off cuts.
+    """
     for at in range(cut.n):
         i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
         if first == bounds[START, i] + 1:
@@ -267,7 +282,10 @@ def read_expected_first(series, cut, bounds, ties, out):
 
 @helper
 def expected_cascade(series, bounds, n_tied, ties, gains, sums, ends):
-    """Running expected reciprocal ranks at which a user stops; `ends` takes the chance to get past each block."""
+    """Write running expected reciprocal ranks at which a user stops.
+
+    `ends` takes the chance to get past each block.
+    """
     last = np.int64(len(series.weights) - 1)
     for at in range(n_tied):
         i = ties.users[at]
@@ -291,7 +309,7 @@ def expected_cascade(series, bounds, n_tied, ties, gains, sums, ends):
 
 @helper
 def read_expected_cascade(series, cut, ties, gains, sums, ends, out):
-    """The expected reciprocal rank at which a user stops within a cut-off, for users with a cut block."""
+    """Read the expected reciprocal rank at which a user stops within a cut-off, for users with a cut block."""
     for at in range(cut.n):
         first = np.int64(cut.blocks[1, at])
         above, tied = np.int64(ties.above[first]), np.int64(ties.tied[first])
@@ -303,7 +321,7 @@ def read_expected_cascade(series, cut, ties, gains, sums, ends, out):
 
 @helper
 def expected_series(series, bounds, n_tied, ties, gains, graded, sums):
-    """The running sums of one series, for tied users; sums[0] takes them, sums[2] is working memory."""
+    """Write the running sums of one series for tied users; sums[0] takes them, sums[2] is working memory."""
     if series.kind == PRECISION:
         expected_precisions(bounds, n_tied, ties, series.cumulative, sums[0])
     elif series.kind == CASCADE:
@@ -317,7 +335,7 @@ def expected_series(series, bounds, n_tied, ties, gains, graded, sums):
 
 @helper
 def read_expected_series(series, cut, bounds, ties, gains, graded, sums, out):
-    """The expected sum of one series within a cut-off, for users with a cut block; others are in place."""
+    """Read the expected sum of one series within a cut-off, for users with a cut block; keep others."""
     if series.kind == PRECISION:
         read_expected_precisions(cut, bounds, ties, series.cumulative, sums[0], out)
     elif series.kind == FIRST:
@@ -331,7 +349,7 @@ def read_expected_series(series, cut, bounds, ties, gains, graded, sums, out):
 
 @helper
 def read_expected_hits(cut, bounds, ties, out):
-    """The expected number of hits within a cut-off, for users with a cut block; others are in place."""
+    """Read the expected hits within a cut-off, for users with a cut block; keep others."""
     for at in range(cut.n):
         i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
         slots = cut.cutoff - np.int64(ties.above[first])
@@ -340,7 +358,7 @@ def read_expected_hits(cut, bounds, ties, out):
 
 @helper
 def read_expected_any(cut, bounds, ties, out):
-    """The chance of a hit within a cut-off, for users whose first block it cuts; others are in place."""
+    """Read the chance of a hit within a cut-off, for users whose first block it cuts; keep others."""
     for at in range(cut.n):
         i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
         if first == bounds[START, i] + 1:
@@ -354,7 +372,7 @@ def read_expected_any(cut, bounds, ties, out):
 
 @helper
 def read_expected_hits_at_n_rel(cutoff, bounds, n_rel, n_tied, ties, out):
-    """The expected hits within the first n_rel ranks and within a cut-off, for tied users."""
+    """Read the expected hits within the first n_rel ranks and within a cut-off, for tied users."""
     for at in range(n_tied):
         i = ties.users[at]
         e, end = bounds[START, i] + 1, bounds[START, i + 1]
@@ -370,7 +388,7 @@ def read_expected_hits_at_n_rel(cutoff, bounds, n_rel, n_tied, ties, out):
 
 @helper
 def read_expected_mean_precision(cut, bounds, ties, harmonic, sums, out):
-    """The expected mean of precisions over hits within a cut-off, for users with a cut block; others are in place."""
+    """Read the expected mean of precisions over hits within a cut-off, for users with a cut block; keep others."""
     for at in range(cut.n):
         i, first = cut.blocks[0, at], np.int64(cut.blocks[1, at])
         above, tied, c = np.int64(ties.above[first]), np.int64(ties.tied[first]), np.int64(cut.blocks[2, at])
@@ -380,7 +398,10 @@ def read_expected_mean_precision(cut, bounds, ties, harmonic, sums, out):
 
 @helper
 def mean_over_hits(above, tied, slots, c, hits_above, before, harmonic):
-    """Mean of precision sum / hits over the hypergeometric number x of hits in the slots of a block."""
+    """Return the mean of precision sum / hits over the number x of hits in the slots of a block.
+
+    x has the hypergeometric distribution.
+    """
     low, high = max(np.int64(0), slots - (tied - c)), min(c, slots)
     mode = min(max(((slots + 1) * (c + 1)) // (tied + 2), low), high)
     value = 0.0
