@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 SECOND_MULTIPLIER = 0xD6E8FEB86659FD93  # keys of one bucket agree in the top bits of the first product
 LANES = 64  # rows compared together
-TOO_MANY_STEPS = 8  # per key of a bucket: more mean keys that were chosen to collide
+TOO_MANY_STEPS = 8  # per key of a bucket; more mean that the keys were chosen to collide
 WIDE_RANKS = 4  # ranks that spread over more places per row are sorted
 
 

@@ -28,7 +28,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 UNIT, NOTHING = np.int32(3), np.int32(0)  # not 1, so that LLVM adds under a mask instead of making it numbers
-MANY_TO_ONE = 4  # from so many negatives per positive on, comparing positives, too, is faster than a split
+MANY_TO_ONE = 4  # with this many negatives per positive, comparing positives, too, is faster than a split
 LANES = 32  # rows are padded to a multiple of this
 MAX_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
 FEW_EVENTS = 24  # up to this many events are sorted by comparing all of them

@@ -32,7 +32,7 @@ class BucketOfKey(NamedTuple):
 
 @helper
 def fill_keys(bits, keys):
-    """Write the keys of floats given as bits; return the largest bits without their sign, those of a NaN if there is one.
+    """Write the keys of floats given as bits; return the largest bits without their sign, those of a NaN if any.
 
     A loop of its own without branches works on many rows at a time, and signs in random order cost no mispredictions.
     """

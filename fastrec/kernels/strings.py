@@ -11,7 +11,7 @@ from fastrec.runtime.compiler import helper
 
 MULTIPLIER = 0x9E3779B97F4A7C15  # odd, with bits as good as random: the golden ratio
 HALF = 32  # bits
-TOO_MANY_STEPS = 8  # per string: more mean strings that were chosen to collide
+TOO_MANY_STEPS = 8  # per string; more mean that the strings were chosen to collide
 
 
 @helper
@@ -77,11 +77,10 @@ def shift_of(table):
 
 
 def number_strings(offsets, data, codes, table, records, kept, distinct, n_bytes):
-    """Number strings until there is no room for a new one.
+    """Number strings until a new one does not fit; return the strings done, the distinct ones and the bytes kept.
 
-    Returns the strings done, the distinct ones, and the bytes kept; the strings done are -1 if too many strings collide.
-    `table` holds the number of the string at each slot, or -1. `records` has, for each distinct string, its start in
-    `kept`, its length and its ends.
+    The strings done are -1 if too many strings collide. `table` holds the number of the string at each slot, or -1.
+    `records` has, for each distinct string, its start in `kept`, its length and its ends.
     """
     shift = shift_of(table)
     top = np.uint64(len(table) - 1)
