@@ -1,6 +1,6 @@
-# For the other scripts here to source: goes to a copy of the project in a temporary folder, which is removed at the
-# end, so nothing installed or built in the project can help a test pass. Sets `root` (the project) and `work` (the
-# temporary folder, for the rest of what is made too).
+# The other scripts here source this one. It goes to a copy of the project in a temporary folder and removes it at the
+# end, so nothing installed or built in the project can help a test pass. It sets `root` (the project) and `work` (the
+# temporary folder, also for other files).
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(mktemp -d)

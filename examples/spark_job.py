@@ -1,11 +1,10 @@
-"""A job for spark-submit: evaluates lists against truth, both Parquet, and writes the report as JSON.
+"""Job for spark-submit: evaluate lists against truth, both Parquet, and write the report as JSON.
 
     cp fastrec-*.whl fastrec.zip    # Spark takes Python files by this ending, and a wheel is a zip file
     spark-submit --py-files fastrec.zip examples/spark_job.py recs.parquet truth.parquet report.json
 
-The executors need NumPy, Numba and PyArrow; fastrec travels with the job. Where it is installed on the executors
-instead, kernels are compiled once per node, and `--conf spark.executorEnv.FASTREC_CACHE_DIR=FOLDER` keeps them from job
-to job.
+The executors need NumPy, Numba and PyArrow; fastrec travels with the job. If it is installed on the executors instead,
+each node compiles kernels once, and `--conf spark.executorEnv.FASTREC_CACHE_DIR=FOLDER` keeps them from job to job.
 """
 
 import argparse
@@ -17,7 +16,7 @@ import fastrec.spark
 
 
 def main() -> None:
-    """Evaluate what the command line names."""
+    """Evaluate the files in the arguments."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("recs", help="Parquet of user_id, item_id and rank or score")
     parser.add_argument("truth", help="Parquet of user_id and item_id")

@@ -1,6 +1,6 @@
-"""Looks for known faults in the packages of an environment: python scripts/audit.py SITE_PACKAGES. Needs pip-audit.
+"""Look for known vulnerabilities in the packages of an environment: python scripts/audit.py SITE_PACKAGES.
 
-Exits with 1 if a package has any, and with 3 if nothing could be told, as without a network.
+Needs pip-audit. Exits with 1 if a package has any, and with 3 if nothing is known, for example without a network.
 """
 
 import json
@@ -12,7 +12,7 @@ UNKNOWN = 3
 
 
 def look_up(folder: str) -> list[dict[str, Any]]:
-    """What is known of each package: "vulns", or the reason why it could not be looked up."""
+    """Return a dict per package: "vulns", or the reason why pip-audit could not look it up."""
     command = [sys.executable, "-m", "pip_audit", "--path", folder, "--progress-spinner", "off", "--format", "json"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
@@ -24,17 +24,17 @@ def look_up(folder: str) -> list[dict[str, Any]]:
 
 
 def report(packages: list[dict[str, Any]]) -> int:
-    """Print every known fault, and how many packages were looked up; the exit code."""
+    """Print every known vulnerability and the number of packages looked up; return the exit code."""
     known = [package for package in packages if "vulns" in package]
     faulty = [package for package in known if package["vulns"]]
     for package in faulty:
         for fault in package["vulns"]:
-            mended = ", ".join(fault["fix_versions"]) or "no version yet"
-            print(f"{package['name']} {package['version']}: {fault['id']}, mended in {mended}")
-    print(f"{len(known)} of {len(packages)} packages could be looked up, {len(faulty)} with known faults")
+            fixed = ", ".join(fault["fix_versions"]) or "no version yet"
+            print(f"{package['name']} {package['version']}: {fault['id']}, fixed in {fixed}")
+    print(f"{len(known)} of {len(packages)} packages could be looked up, {len(faulty)} with known vulnerabilities")
     if known:
         return int(bool(faulty))
-    print("nothing is known: the list of faults could not be reached (no network?)", file=sys.stderr)
+    print("nothing is known: the list of vulnerabilities could not be reached (no network?)", file=sys.stderr)
     return UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""Prints the oldest supported versions of what fastrec and its extras for users need, as pip takes them."""
+"""Print the oldest supported versions of all packages that fastrec and its extras for users need, for pip."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ EXTRAS = ("cli", "frames", "plot", "spark", "stats")
 
 
 def lowest() -> list[str]:
-    """NAME==VERSION for each lower bound, sorted."""
+    """Return NAME==VERSION for each lower bound, sorted."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *(line for extra in EXTRAS for line in extras[extra])]

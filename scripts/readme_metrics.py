@@ -1,7 +1,7 @@
-"""Writes the README's generated tables of metrics; with --check it only says whether they are current.
+"""Write the README's generated tables of metrics; with --check only say whether they are current.
 
-The metrics come from the registry, what other tools mean by them from their recipes, and how to get the GAUC of other
-tools from gauc_of_tools.toml.
+The metrics come from the registry, the definitions of other tools from their recipes, and the GAUC of other tools from
+gauc_of_tools.toml.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GAUC_OF_TOOLS = Path(__file__).with_name("gauc_of_tools.toml")
 
 
 def option_text(name: str, option: dict[str, Any]) -> str:
-    """An option with its choices, the default in bold."""
+    """Return an option with its choices, the default in bold."""
     choices = [f"**{choice}**" if choice == option["default"] else choice for choice in option["choices"]]
     if option["kind"].endswith("table"):
         choices.append("table")
@@ -35,7 +35,7 @@ def option_text(name: str, option: dict[str, Any]) -> str:
 
 
 def metrics_table(kind: str, value: str) -> str:
-    """The metrics of a kind; `value` is the title of the column with their formulas."""
+    """Return the table of the metrics of a kind; `value` is the title of the column with their formulas."""
     lines = [f"| metric | {value} | better | options (default in **bold**) | source |", "|---|---|---|---|---|"]
     for metric in fastrec.catalogue():
         if metric["kind"] == kind:
@@ -50,7 +50,7 @@ def metrics_table(kind: str, value: str) -> str:
 
 
 def recipes_table(kind: str, columns: tuple[str, ...], policies: tuple[str, ...]) -> str:
-    """What every tool means by our names of metrics, and what else it has."""
+    """Return the table of what every tool means by the names of fastrec's metrics, and which others it has."""
     head = ["tool, version", *(f"`{name}`" for name in columns), *(f"`{name}=`" for name in policies), "also"]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     seen: dict[str, str] = {}
@@ -69,7 +69,7 @@ def recipes_table(kind: str, columns: tuple[str, ...], policies: tuple[str, ...]
 
 
 def recipe_cell(recipe: Recipe, known: Any, name: str) -> str:
-    """Whether a tool means the same by a name, or which options say it."""
+    """Say whether a tool means the same by a name, or which options give its number."""
     if name not in known:
         return f"not available: {recipe.declined[name]}" if name in recipe.declined else "–"
     call = parse(known[name])
@@ -89,14 +89,14 @@ def gauc_table() -> str:
 
 
 def with_table(text: str, name: str, table: str) -> str:
-    """The text with the table between the marks of this name."""
+    """Return the text with the table between the markers of this name."""
     begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     before, rest = text.split(begin)
     return f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}"
 
 
 def main() -> int:
-    """Write the tables, or compare them."""
+    """Write the tables, or check them; return the exit code."""
     text = README.read_text(encoding="utf-8")
     fresh = with_table(text, "metrics", metrics_table("ranking", "value of a user"))
     fresh = with_table(fresh, "score-metrics", metrics_table("scores", "value"))

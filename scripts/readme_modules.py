@@ -1,4 +1,4 @@
-"""Writes the table of packages and modules in CONTRIBUTING.md, from the first lines of their docstrings."""
+"""Write the table of packages and modules in CONTRIBUTING.md, from the first lines of their docstrings."""
 
 import ast
 import sys
@@ -10,13 +10,13 @@ BEGIN, END = "<!-- modules -->\n", "<!-- end of modules -->\n"
 
 
 def first_line(path: Path) -> str:
-    """The first line of a module's docstring, without its full stop."""
+    """Return the first line of a module's docstring, without its full stop."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return text.split("\n\n")[0].replace("\n", " ").rstrip(".")
 
 
 def modules_of(folder: Path) -> list[str]:
-    """Names of the modules of a package, those of packages in it after its own."""
+    """Return the names of a package's modules, its own before those of its subpackages."""
     own = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
     inner = [
         f"{path.parent.name}/{name}"
@@ -27,7 +27,7 @@ def modules_of(folder: Path) -> list[str]:
 
 
 def table(layers: tuple[tuple[str, ...], ...]) -> str:
-    """Lines of Markdown: a row for each package or module at the top, in the order of the layers."""
+    """Return the table in Markdown: a row for each top-level package or module, in the order of the layers."""
     lines = ["| in `fastrec/` | what it holds | modules |", "|---|---|---|"]
     for name in (name for layer in layers for name in layer):
         folder = PACKAGE / name
@@ -40,7 +40,7 @@ def table(layers: tuple[tuple[str, ...], ...]) -> str:
 
 
 def written(layers: tuple[tuple[str, ...], ...]) -> str:
-    """CONTRIBUTING.md with the table as it should be."""
+    """Return the text of CONTRIBUTING.md with a current table."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     return before + BEGIN + table(layers) + END + rest.split(END)[1]

@@ -119,11 +119,15 @@ def test_the_lock_has_all_extras_within_their_bounds() -> None:
 @pytest.mark.parametrize(
     ("packages", "exit_code", "says"),
     [
-        ([{"name": "a", "version": "1", "vulns": []}], 0, "1 of 1 packages could be looked up, 0 with known faults"),
+        (
+            [{"name": "a", "version": "1", "vulns": []}],
+            0,
+            "1 of 1 packages could be looked up, 0 with known vulnerabilities",
+        ),
         (
             [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}, {"name": "b"}],
             1,
-            "a 1: CVE-1, mended in 2\n1 of 2 packages could be looked up, 1 with known faults",
+            "a 1: CVE-1, fixed in 2\n1 of 2 packages could be looked up, 1 with known vulnerabilities",
         ),
         ([{"name": "a", "skip_reason": "not found"}], 3, "0 of 1 packages could be looked up"),
         ([], 3, "0 of 0 packages could be looked up"),

@@ -35,7 +35,7 @@ def averaged(weight, one_class):
 def test_the_gauc_of_a_tool_is_what_the_table_says(number):
     assert set(number) == {"tool", "name", "weight", "one_class", "call", "note"}
     if not number["call"]:
-        assert number["note"], "why it cannot be had"
+        assert number["note"], "why it is not available"
         return
     found = fastrec.evaluate_scores(LABELS, SCORES, INDPTR, number["call"])[number["call"]]
     assert found == pytest.approx(averaged(number["weight"], number["one_class"]), abs=1e-12, nan_ok=True)
