@@ -1,1 +1,1 @@
-"""Benchmarks of fastrec: seeded logs, a floor to compare with, one command that measures every promise of speed."""
+"""Benchmarks of fastrec: seeded logs, a floor to compare with, and one command that measures every promise of speed."""

@@ -1,9 +1,9 @@
-"""Seeded logs by size: lists, and truth of which some is in the lists.
+"""Seeded logs by size: lists, and truth that is partly in the lists.
 
-Items are long-tailed: popularity ranks are cut into strata that grow with the rank, every user gets items of some
-strata as the list and of others as the rest of the truth. So no item stands twice and what is not meant to be a hit is
-none, without sorting or drawing again. Ids are a random permutation of the catalogue, so that the regular steps
-through the strata leave no pattern in the ids.
+Items are long-tailed: popularity ranks are cut into strata that grow with the rank. Every user gets items of some
+strata as the list and items of others as the rest of the truth. So no item is there twice and no item is a hit by chance,
+without sorting or drawing again. Ids are a random permutation of the catalogue, so that the regular steps through the
+strata leave no pattern in the ids.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TAIL = 3.0  # strata of equal traffic grow with this power of their number
 
 
 class Log(NamedTuple):
-    """Lists and truth of the same users in CSR form, items best first."""
+    """Lists and truth of the same users in CSR form, best items first."""
 
     rec_items: Array  # int32 or int64 (n_rec_rows,)
     rec_indptr: Array  # int64 (n_users + 1,)
@@ -31,7 +31,7 @@ class Log(NamedTuple):
 
     @property
     def n_users(self) -> int:
-        """Users in the log."""
+        """Number of users in the log."""
         return len(self.rec_indptr) - 1
 
     @property
@@ -59,7 +59,7 @@ def make_log(
     hit_share: float = 0.15,
     seed: int = 1,
 ) -> Log:
-    """A log with int32 ids in 0..n_items-1; lists of one length, or of lengths drawn from low..high.
+    """Return a log with int32 ids in 0..n_items-1; lists have one length, or lengths drawn from low..high.
 
     Truth sizes are log-normal, at least 1 and at most a quarter of the strata; about `hit_share` of the truth is in
     the list.
@@ -82,7 +82,7 @@ def make_log(
 
 
 def widen(log: Log, *, seed: int = 2) -> Log:
-    """The same log with int64 ids: every item gets a random id below 2^62 of its own."""
+    """Return the same log with int64 ids: every item gets its own random id below 2^62."""
     rng = np.random.default_rng(seed)
     n_items = int(max(log.rec_items.max(initial=0), log.truth_items.max(initial=0))) + 1
     ids = np.zeros(0, np.int64)
@@ -93,7 +93,7 @@ def widen(log: Log, *, seed: int = 2) -> Log:
 
 
 def add_giant(log: Log, n_rows: int, *, seed: int = 3) -> Log:
-    """The log with one more user in its middle, who has a list and truth of `n_rows` items each, about 15 % shared."""
+    """Return the log with one more user in the middle: list and truth of `n_rows` items each, about 15 % shared."""
     rng = np.random.default_rng(seed)
     items = rng.permutation(2 * n_rows).astype(log.rec_items.dtype)
     shared = n_rows * 3 // 20
@@ -105,7 +105,7 @@ def add_giant(log: Log, n_rows: int, *, seed: int = 3) -> Log:
 
 
 def first_users(log: Log, n_users: int) -> Log:
-    """The log of the first users only."""
+    """Return the log of the first users only."""
     n = min(n_users, log.n_users)
     rec_indptr, truth_indptr = log.rec_indptr[: n + 1], log.truth_indptr[: n + 1]
     return Log(log.rec_items[: rec_indptr[-1]], rec_indptr, log.truth_items[: truth_indptr[-1]], truth_indptr)
@@ -119,21 +119,21 @@ def save(log: Log, folder: Path) -> None:
 
 
 def load(folder: Path) -> Log:
-    """Read what `save` has written, straight into arrays and so without memory besides theirs."""
+    """Read a log that `save` wrote, straight into its arrays, without other memory."""
     return Log(*(np.load(folder / f"{name}.npy") for name in Log._fields))
 
 
 def _make_chunk(
     rng: np.random.Generator, lengths: Array, sizes: Array, edges: Array, hit_share: float
 ) -> tuple[Array, Array]:
-    """Popularity ranks of the lists and the truth of some users."""
+    """Return the popularity ranks of the lists and the truth of some users."""
     n_users, n_strata = len(lengths), len(edges) - 1
     rec_indptr, truth_indptr = _indptr(lengths), _indptr(sizes)
     start = rng.integers(0, n_strata, n_users, np.int32)
     step = rng.integers(0, n_strata // 2, n_users, np.int32) * 2 + 1  # odd: visits each stratum once
 
     def draw(users: Array, turns: Array) -> Array:
-        """An item of the stratum that each user visits at a turn."""
+        """Draw an item of the stratum that each user visits at a turn."""
         stratum = (start[users] + step[users] * turns) & np.int32(n_strata - 1)
         width = edges[stratum + 1] - edges[stratum]
         return edges[stratum] + (rng.random(len(users), np.float32) * width).astype(np.int32)
@@ -150,14 +150,14 @@ def _make_chunk(
 
 
 def _spread(rng: np.random.Generator, nth: Array, parts: Array, length: Array) -> Array:
-    """A position in 0..length-1 from the nth of `parts` equal parts: different parts never share one."""
+    """Draw a position in 0..length-1 from the nth of `parts` equal parts; different parts never share a position."""
     low = nth * length // parts
     high = (nth + 1) * length // parts
     return low + (rng.random(len(nth)) * (high - low)).astype(np.int64)
 
 
 def _strata(n_items: int, n_strata: int) -> Array:
-    """Edges of the strata of popularity ranks, each at least one item wide."""
+    """Return the edges of the strata of popularity ranks, each at least one item wide."""
     if n_items < n_strata:
         raise ValueError(f"lists of this length need n_items of at least {n_strata}, found {n_items}")
     number = np.arange(n_strata + 1)
@@ -169,7 +169,7 @@ def _indptr(lengths: Array) -> Array:
 
 
 def _counter(indptr: Array, users: Array) -> Array:
-    """0, 1, 2, ... within each user."""
+    """Return 0, 1, 2, ... within each user."""
     return np.arange(len(users), dtype=np.int32) - indptr[users].astype(np.int32)
 
 

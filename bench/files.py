@@ -1,6 +1,6 @@
-"""Benchmarks of files: whole processes from start to exit, against DuckDB and Polars computing one metric alone.
+"""Benchmarks of files: whole processes from start to exit, against DuckDB and Polars computing only one metric.
 
-Files are Parquet. Fastrec computes 30 values with all checks on; the others NDCG@10 and nothing else, checks none.
+Files are Parquet. fastrec computes 30 values with all checks; the others compute only NDCG@10, without checks.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ import fastrec
 start = time.perf_counter()
 report = fastrec.evaluate_files(sys.argv[1], sys.argv[2], ["ndcg@10", "recall@10"], memory=int(sys.argv[3]),
                                 temp_directory=sys.argv[4])
-with open("/proc/self/status") as status:  # the highest use since this program began; others count what was before
+with open("/proc/self/status") as status:  # the peak since this program began; other counters include earlier memory
     peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 print(json.dumps([time.perf_counter() - start, peak, report["ndcg@10"]]))
 """
 
 
 def write_files(folder: Path, n_users: int, kind: str) -> list[str]:
-    """Lists and truth as Parquet: "sorted" by user, or "shuffled", or shuffled with ids that are "texts"."""
+    """Write lists and truth as Parquet: "sorted" by user, "shuffled", or "texts": shuffled with string ids."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -91,7 +91,7 @@ def write_files(folder: Path, n_users: int, kind: str) -> list[str]:
 
 
 def compare_files(folder: Path, n_users: int, rounds: int) -> list[Promise]:
-    """Whole processes on Parquet files, equal values first."""
+    """Time whole processes on Parquet files, after a check that their values are equal."""
     if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
         return []
     rows = []
@@ -121,7 +121,7 @@ def compare_files(folder: Path, n_users: int, rounds: int) -> list[Promise]:
 
 
 def write_large(folder: Path, n_rows: int) -> list[str]:
-    """Shuffled lists of 100 and a truth of 5 rows for each user, written by DuckDB."""
+    """Write shuffled lists of 100 and a truth of 5 rows for each user, with DuckDB."""
     import duckdb
 
     n_users = n_rows // LENGTH
@@ -140,7 +140,7 @@ def write_large(folder: Path, n_rows: int) -> list[str]:
 
 
 def stream_files(folder: Path, n_rows: int, memory: int) -> list[Promise]:
-    """Files eight times as large as the memory given, and half of these rows: peak memory, and time per row."""
+    """Measure peak memory and time per row for files eight times as large as `memory`, and for half of their rows."""
     if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
         return []
     took = {}

@@ -1,7 +1,7 @@
-"""What reading the data costs at least: loops over the same arrays that do nothing but add.
+"""Lower bounds of the cost of reading the data: loops over the same arrays that only add.
 
 `index` is the floor that "x floor" means everywhere. It is no memory floor: its index is signed, so that Numba handles
-negative ones and the loop hardly vectorises, depending on the length of lists; `slices` and `flat` say by how much.
+negative ones and the loop hardly vectorises, depending on the length of lists. `slices` and `flat` show by how much.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from numba import njit, prange
 
 from bench.cases import Log
 
-BLOCKS = 64  # of users, shared out among the threads
+BLOCKS = 64  # of users, distributed over the threads
 INDEX, SLICES, FLAT = 0, 1, 2
 
 
 @njit(nogil=True, error_model="numpy")
 def add_by_index(items, indptr, first, last):
-    """The loop that anyone would write."""
+    """Add all ids by index, the loop that anyone would write."""
     total = 0
     for u in range(first, last):
         for j in range(indptr[u], indptr[u + 1]):
@@ -27,7 +27,7 @@ def add_by_index(items, indptr, first, last):
 
 @njit(nogil=True, error_model="numpy")
 def add_by_slices(items, indptr, first, last):
-    """The same over a slice per user, indexed from 0."""
+    """Add all ids over a slice per user, indexed from 0."""
     total = 0
     for u in range(first, last):
         row = items[indptr[u] : indptr[u + 1]]
@@ -38,7 +38,7 @@ def add_by_slices(items, indptr, first, last):
 
 @njit(nogil=True, error_model="numpy")
 def add_flat(items, indptr, first, last):
-    """The same rows without looking at users."""
+    """Add all ids without looking at users."""
     total = 0
     row = items[indptr[first] : indptr[last]]
     for j in range(len(row)):
@@ -64,22 +64,22 @@ def _read(recs, rec_indptr, truth, truth_indptr, add):
 
 
 def index(log: Log) -> int:
-    """The floor: the sum of all ids, by index."""
+    """Return the sum of all ids, by index: the floor."""
     return int(_read(*log, INDEX))
 
 
 def slices(log: Log) -> int:
-    """The sum of all ids, by slices."""
+    """Return the sum of all ids, by slices."""
     return int(_read(*log, SLICES))
 
 
 def flat(log: Log) -> int:
-    """The sum of all ids, without users."""
+    """Return the sum of all ids, without users."""
     return int(_read(*log, FLAT))
 
 
 def check(log: Log) -> None:
-    """Compile the loops for this kind of log, and see that all of them read everything."""
+    """Compile the loops for this kind of log, and check that all of them read everything."""
     wanted = int(log.rec_items.sum(dtype=np.int64)) + int(log.truth_items.sum(dtype=np.int64))
     for read in (index, slices, flat):
         if read(log) != wanted:

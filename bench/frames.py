@@ -1,6 +1,6 @@
 """Benchmarks of data frames in memory: the same 30 values from Polars and PyArrow frames, and by hand in Polars.
 
-All that is asked of a frame is timed: its columns are read, users matched, rows grouped and ordered by rank.
+The times include all work on a frame: reading its columns, matching users, grouping rows and ordering them by rank.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ TARGETS = {"sorted": 0.2, "shuffled": 0.5}
 
 
 def evaluate(recs: Any, truth: Any) -> Any:
-    """Fastrec on frames, all checks on."""
+    """Evaluate frames with fastrec, with all checks."""
     import fastrec
 
     return fastrec.evaluate(recs, truth, METRICS, user="user", item="item")
 
 
 def shuffle(frame: Any) -> Any:
-    """The rows of a Polars frame in another order."""
+    """Return a Polars frame with its rows in another order."""
     return frame.sample(fraction=1, shuffle=True, seed=1).rechunk()
 
 
 def compare_frames(n_users: int, rounds: int) -> list[Promise]:
-    """Frames of whole numbers, sorted by user and shuffled, against Polars written by hand, equal values first."""
+    """Time frames of integers, sorted by user and shuffled, against hand-written Polars, after a check of values."""
     if importlib.util.find_spec("polars") is None:
         print("frames: left out, polars is not installed", file=sys.stderr)
         return []
@@ -60,7 +60,7 @@ def compare_frames(n_users: int, rounds: int) -> list[Promise]:
 
 
 def compare_grouping(n_rows: int, rounds: int) -> list[Promise]:
-    """Grouping shuffled rows and one column of theirs, against sorting the keys alone."""
+    """Time grouping shuffled rows and one of their columns, against sorting only the keys."""
     from fastrec.inputs.grouping import group_rows
     from fastrec.runtime.launch import resolve_threads
 

@@ -1,7 +1,7 @@
-"""Peaks of memory of whole processes that evaluate files under `memory=`, in shares of what is promised.
+"""Peak memory of whole processes that evaluate files under `memory=`, as shares of the promised peak.
 
-The files hold integers, strings of 10, 100 and 500 characters, or well-packed gzip. Values under the limit and in
-memory must have the same bits before a peak counts.
+The files hold integers, strings of 10, 100 and 500 characters, or highly compressed gzip. A peak counts only if the
+values under the limit and in memory have the same bits.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ import json, sys
 import fastrec
 report = fastrec.evaluate_files(sys.argv[1], sys.argv[2], ["ndcg@10", "recall@10", "map"], memory=int(sys.argv[3]),
                                 temp_directory=sys.argv[4])
-with open("/proc/self/status") as status:  # the highest use since this program began
+with open("/proc/self/status") as status:  # the peak since this program began
     peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 print(json.dumps([peak, {name: report[name].hex() for name in report}]))
 """
 
 
 class Case(NamedTuple):
-    """A file of lists, and a limit of memory."""
+    """File of lists, and a memory limit."""
 
     rows: int
     characters: int  # of each id; 0 for integers
@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the case is called."""
+        """Name of the case."""
         ids = f"ids of {self.characters} characters" if self.characters else "integers"
         form = "CSV in gzip" if self.packed else "Parquet"
         return f"{form}, {self.rows} rows, {ids}, memory={self.limit}"
@@ -66,7 +66,7 @@ TINY = [Case(2_000, 10, 64 * MB, packed=True)]
 
 
 def columns(case: Case, seed: int = 1) -> Iterator[dict[str, Any]]:
-    """Rows of lists in pieces, by user, items drawn anew for every user."""
+    """Yield rows of lists in pieces, by user, with new random items for every user."""
     rng = np.random.default_rng(seed)
     for first in range(0, case.rows, ROWS_AT_ONCE):
         rows = np.arange(first, min(first + ROWS_AT_ONCE, case.rows))
@@ -75,7 +75,7 @@ def columns(case: Case, seed: int = 1) -> Iterator[dict[str, Any]]:
 
 
 def spelled(numbers: Any, characters: int) -> Any:
-    """Numbers as strings of one length."""
+    """Return numbers as strings of one length, or unchanged."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -83,7 +83,7 @@ def spelled(numbers: Any, characters: int) -> Any:
 
 
 def write(case: Case, folder: Path) -> list[str]:
-    """Lists, and a truth of five rows in a hundred."""
+    """Write lists, and a truth of five rows in a hundred."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet as pq
@@ -107,14 +107,14 @@ def write(case: Case, folder: Path) -> list[str]:
 
 
 def measure_limits(folder: Path, limits: Sequence[Case]) -> list[Promise]:
-    """The peak of each case over what is promised."""
+    """Return the peak of each case over the promised one."""
     if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
         return []
     return [measure(case, folder) for case in limits]
 
 
 def measure(case: Case, folder: Path) -> Promise:
-    """The peak under the limit over what is promised, once the values are those of a run in memory."""
+    """Return the peak under the limit over the promised one, after a check that the values equal those in memory."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         paths = write(case, Path(name))
         peak, values = json.loads(run_python(CODE, *paths, str(case.limit), name)[1])

@@ -1,4 +1,4 @@
-"""Timing: calls in turns, ratios within a turn, medians of those; processes from start to exit."""
+"""Timing: calls in turns, ratios within a turn and their medians; processes from start to exit."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-CALM = 0.1  # processors that other processes may use in a turn
-BUSY = 0.25  # processors used by others meanwhile; with more a ratio means nothing
-SHORTEST_TURN = 0.2  # seconds; what others use in less cannot be told: the system counts in hundredths
+CALM = 0.1  # processors that other processes may use during a turn
+BUSY = 0.25  # processors used by others meanwhile; above it a ratio means nothing
+SHORTEST_TURN = 0.2  # seconds; the system counts in hundredths, too coarse for shorter turns
 
 
 class Spread(NamedTuple):
-    """Median and quartiles."""
+    """Median and quartiles of measurements."""
 
     median: float
     low: float
@@ -30,25 +30,25 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, others: float = 0.0) -> Spread:
-        """Median and quartiles of some values."""
+        """Return the median and quartiles of some values."""
         low, median, high = np.quantile(np.asarray(values, float), [0.25, 0.5, 0.75]).tolist()
         return cls(median, low, high, others)
 
 
 class Others:
-    """Processors that other processes, or other machines on the same hardware, use from now on (Linux)."""
+    """Number of processors that other processes, or other machines on the same hardware, use from now on (Linux)."""
 
     def __init__(self) -> None:
         self._start = self.read()
 
     def share(self) -> float:
-        """Their mean number since then, 0 where it cannot be told."""
+        """Return their mean number since then, or 0 if unknown."""
         wall, busy, own = (now - before for now, before in zip(self.read(), self._start, strict=True))
         return max(0.0, (busy - own) / wall) if wall > SHORTEST_TURN else 0.0
 
     @staticmethod
     def read() -> tuple[float, float, float]:
-        """Seconds: the clock, all processors at work, this process and its children at work."""
+        """Return seconds of the clock, of all processors at work, and of this process with its children."""
         try:
             counts = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
         except OSError:
@@ -68,14 +68,14 @@ def wait_until_calm(limit: float) -> None:
 
 
 class Turns:
-    """Seconds of several calls that were made in turns, so that a slow minute of the machine slows all of them.
+    """Seconds of several calls made in turns, so that a slow minute of the machine slows all of them.
 
-    A long call loses more than a short one when other processes want the processors too, which would not cancel in
-    a ratio. So a turn in which they had them is made again, up to four times as many turns as `rounds`.
+    If other processes use the processors too, a long call loses more than a short one, which would not cancel in a
+    ratio. So such a turn is repeated, up to four times as many turns as `rounds`.
     """
 
     def __init__(self, calls: dict[str, Callable[[], Any]], rounds: int, others_of: type[Others] = Others) -> None:
-        """Make each call once to warm up, then `rounds` times in turns, each turn beginning with another call."""
+        """Make each call once to warm up, then `rounds` times in turns; each turn starts with another call."""
         for call in calls.values():
             call()
         names = list(calls)
@@ -92,27 +92,27 @@ class Turns:
         self.others = float(np.mean([share for share, _ in calmest]))
 
     def median(self, name: str) -> float:
-        """The median of the seconds of one call."""
+        """Return the median of the seconds of one call."""
         return float(np.median(self.seconds[name]))
 
     def ratio(self, name: str, other: str, scale: float = 1.0) -> Spread:
-        """Seconds of one call over those of another in the same turn, times `scale`."""
+        """Return the seconds of one call over those of another in the same turn, times `scale`."""
         return Spread.of(np.array(self.seconds[name]) / np.array(self.seconds[other]) * scale, self.others)
 
     def each(self, name: str, scale: float) -> Spread:
-        """Seconds of one call, times `scale`."""
+        """Return the seconds of one call, times `scale`."""
         return Spread.of(np.array(self.seconds[name]) * scale, self.others)
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
-    """Seconds that one call takes."""
+    """Return the seconds that one call takes."""
     start = perf_counter()
     call()
     return perf_counter() - start
 
 
 def run_python(code: str, *arguments: str, cache: Path | None = None) -> tuple[float, str]:
-    """Run `code` in a fresh Python with this checkout's fastrec: seconds from start to exit, and what it printed."""
+    """Run `code` in a fresh Python with this checkout's fastrec; return its seconds and its output."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     if cache is not None:
@@ -133,16 +133,16 @@ def run_python(code: str, *arguments: str, cache: Path | None = None) -> tuple[f
 
 
 def reset_peak_memory() -> None:
-    """Let the highest memory of this process be counted from now on, where the system can do that (Linux)."""
+    """Count the peak memory of this process from now on, if the system can do that (Linux)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def memory(*, peak: bool) -> int:
-    """Bytes that this process holds, or has held at most since the reset.
+    """Return the bytes that this process holds, or its peak since the reset.
 
-    Not `ru_maxrss` on Linux: that begins with the memory of the process that started this one. Elsewhere the highest
-    since the start stands for both.
+    Linux does not use `ru_maxrss`: it starts with the memory of the parent process. Other systems return the peak since
+    the start for both.
     """
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
@@ -156,7 +156,7 @@ def memory(*, peak: bool) -> int:
 
 
 def describe_machine() -> dict[str, Any]:
-    """The machine in one line, and the versions that matter."""
+    """Return the machine in one line, and the versions that matter."""
     import llvmlite
     import numba
 
@@ -181,7 +181,7 @@ def _granted() -> int:
 
 
 def _processor() -> str:
-    """The name of the processor, with its family and model where the name is a mere brand."""
+    """Return the name of the processor, with the name that LLVM gives its architecture."""
     import llvmlite.binding
 
     name = platform.processor() or platform.machine()

@@ -1,6 +1,6 @@
-"""Writes the README's tables of speed from the results: `python -m bench.report [--check]`.
+"""Write the README's tables of speed from the results: `python -m bench.report [--check]`.
 
-With --check nothing is written; the exit code is 1 if the table is stale.
+--check writes nothing; the exit code is 1 if a table is stale.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from bench.run import RESULTS, ROUTE
 
 README = ROOT / "README.md"
 SPARK_RESULTS = RESULTS.with_name("spark.json")
-PER_CORE = "M rows/s per core"  # how notes of rates on Spark end
-DOLLARS_PER_CORE_HOUR = 0.05  # an assumption, about what a rented core with 4 GB costs
+PER_CORE = "M rows/s per core"  # the end of notes of rates on Spark
+DOLLARS_PER_CORE_HOUR = 0.05  # an assumption: about the price of a rented core with 4 GB
 
 
 def check_results(results: dict[str, Any]) -> None:
-    """Only a whole, full-size run on a machine without other work is worth printing."""
+    """Reject results that are not of a full-size run on a machine without other work."""
     if results.get("schema") != 1:
         raise SystemExit("the results are not those of this version of `python -m bench.run`")
     if results["quick"]:
@@ -33,7 +33,7 @@ def check_results(results: dict[str, Any]) -> None:
 
 
 def table(results: dict[str, Any]) -> str:
-    """The table in Markdown."""
+    """Return the table in Markdown."""
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     lines = ["| what | measured | promised |", "|---|---|---|"]
     for row in results["rows"]:
@@ -48,7 +48,7 @@ def table(results: dict[str, Any]) -> str:
 
 
 def table_of_routes(results: dict[str, Any]) -> str:
-    """The ways to bring rows: seconds and rows per second, by the number of rows."""
+    """Return the table of input forms: seconds and rows per second, by the number of rows."""
     cells: dict[str, dict[str, str]] = {}
     for row in results["rows"]:
         if row["name"].startswith(ROUTE):
@@ -61,7 +61,7 @@ def table_of_routes(results: dict[str, Any]) -> str:
 
 
 def table_of_spark(results: dict[str, Any]) -> str:
-    """What was measured of Spark, and an estimate of what a billion rows cost at these rates."""
+    """Return the table of Spark, and an estimate of the cost of a billion rows at these rates."""
     lines = [table(results), ""]
     for row in results["rows"]:
         if row["note"].endswith(PER_CORE):
@@ -76,12 +76,12 @@ TABLES_OF_SPARK = {"spark": table_of_spark}
 
 
 def tidy(text: str) -> str:
-    """Typography of a plain text."""
+    """Return a plain text with proper typography."""
     return text.replace(" x ", " × ").replace("->", "→").replace("|", "\\|")
 
 
 def fill(text: str, results: dict[str, Any], tables: dict[str, Callable[[dict[str, Any]], str]] = TABLES) -> str:
-    """The text with fresh tables between the markers of each."""
+    """Return the text with fresh tables between their markers."""
     for name, make in tables.items():
         begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
         if text.count(begin) != 1 or text.count(end) != 1:
@@ -92,9 +92,9 @@ def fill(text: str, results: dict[str, Any], tables: dict[str, Callable[[dict[st
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the table, or compare it."""
+    """Write the tables, or check them; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="only say whether the table is current")
+    parser.add_argument("--check", action="store_true", help="only say whether the tables are current")
     parser.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
     parser.add_argument("--spark", type=Path, default=SPARK_RESULTS, metavar="FILE")
     parser.add_argument("--readme", type=Path, default=README, metavar="FILE")
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = fresh = options.readme.read_text(encoding="utf-8")
     for file, tables in ((options.json, TABLES), (options.spark, TABLES_OF_SPARK)):
         if file == SPARK_RESULTS and not file.exists():
-            continue  # Spark is measured apart, where there is a Java
+            continue  # Spark is measured separately, on a machine with Java
         results = json.loads(file.read_text(encoding="utf-8"))
         check_results(results)
         fresh = fill(fresh, results, tables)

@@ -1,7 +1,7 @@
-"""Others on the same data: `python -m bench.rivals [--users N]`.
+"""Other tools on the same data: `python -m bench.rivals [--users N]`.
 
-Each rival gets its data ready in the form it likes best, which is not timed. Before anything is timed, its numbers
-must equal ours. What is not installed is left out.
+Each tool gets its data in its best form; preparing it is not timed. Before any timing, its numbers must equal those of
+fastrec. Tools that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Values = dict[str, float]
 
 
 class Rival(NamedTuple):
-    """A tool, the names of our metrics that it gives, and how it is called."""
+    """Tool, the names of fastrec's metrics that it computes, and how to call it."""
 
     name: str
     module: str
@@ -35,7 +35,7 @@ class Rival(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Seconds of a rival and of fastrec for the same numbers."""
+    """Seconds of another tool and of fastrec for the same numbers."""
 
     name: str
     users: int
@@ -46,13 +46,13 @@ class Result(NamedTuple):
 
 
 def long_table(items: Any, indptr: Any) -> tuple[Any, Any]:
-    """Users and 1-based positions of all rows."""
+    """Return the users and the positions from 1 of all rows."""
     users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return users, np.arange(len(items)) - indptr[users] + 1
 
 
 def polars_frames(log: Log) -> tuple[Any, Any]:
-    """Lists with their ranks, and truth, as Polars frames."""
+    """Return lists with their ranks, and truth, as Polars frames."""
     import polars as pl
 
     users, ranks = long_table(*log.recs)
@@ -61,12 +61,12 @@ def polars_frames(log: Log) -> tuple[Any, Any]:
 
 
 def prepare_polars(log: Log, metrics: list[str]) -> Callable[[], Values]:
-    """By hand: one join for the hits, one pass over them per user, then formulas."""
+    """Prepare Polars written by hand: one join for the hits, one pass over them per user, then formulas."""
     return polars_query(*polars_frames(log), metrics)
 
 
 def polars_query(recs: Any, truth: Any, metrics: list[str]) -> Callable[[], Values]:
-    """All metrics at all cut-offs of two frames, in any order of rows."""
+    """Return a query of all metrics at all cut-offs of two frames, with rows in any order."""
     import polars as pl
 
     longest = max(CUTOFFS)
@@ -104,7 +104,7 @@ def polars_query(recs: Any, truth: Any, metrics: list[str]) -> Callable[[], Valu
 
 
 def polars_formulas(pl: Any) -> dict[str, Any]:
-    """The formulas over a table of one row per user."""
+    """Return the formulas over a table with one row per user."""
     formulas: dict[str, Any] = {}
     for k in CUTOFFS:
         hits = pl.col(f"hits@{k}")
@@ -120,7 +120,7 @@ def polars_formulas(pl: Any) -> dict[str, Any]:
 
 
 def prepare_ranx(log: Log, metrics: list[str]) -> Callable[[], Values]:
-    """Its own Qrels and Run objects; making them takes several times longer than evaluating and is not timed."""
+    """Prepare its own Qrels and Run objects, untimed: that takes several times longer than evaluating."""
     import ranx
 
     lists = np.split(log.rec_items, log.rec_indptr[1:-1])
@@ -139,7 +139,7 @@ def prepare_ranx(log: Log, metrics: list[str]) -> Callable[[], Values]:
 
 
 def names_of(metrics: str) -> list[str]:
-    """All metrics at all cut-offs."""
+    """Return the names of all metrics at all cut-offs."""
     return [f"{metric}@{k}" for metric in metrics.split() for k in CUTOFFS]
 
 
@@ -162,7 +162,7 @@ RIVALS = [
 
 
 def compare(log: Log, rounds: int) -> Iterator[Result]:
-    """Each installed rival against fastrec, equal numbers first."""
+    """Time each installed tool against fastrec, after a check that the numbers are equal."""
     import fastrec
 
     for rival in RIVALS:
@@ -174,7 +174,7 @@ def compare(log: Log, rounds: int) -> Iterator[Result]:
         def ours(part: Log = part, metrics: list[str] = rival.metrics) -> Any:
             return fastrec.evaluate(part.recs, part.truth, metrics)
 
-        wanted = ours()  # before a rival that sets Numba's threading layer for the whole process is imported
+        wanted = ours()  # before importing a tool that sets Numba's threading layer for the whole process
         theirs = rival.prepare(part, rival.metrics)
         check_equal(rival.name, theirs(), {name: wanted[name] for name in rival.metrics})
         turns = Turns({"theirs": theirs, "ours": ours}, rounds)
@@ -183,14 +183,14 @@ def compare(log: Log, rounds: int) -> Iterator[Result]:
 
 
 def check_equal(name: str, theirs: Values, ours: Values) -> None:
-    """All values must agree to 1e-9."""
+    """Raise unless all values agree to 1e-9."""
     for metric, value in ours.items():
         if not abs(theirs[metric] - value) <= TOLERANCE:
             raise AssertionError(f"{name} and fastrec differ in {metric}: {theirs[metric]} and {value}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print one line per rival."""
+    """Print one line per tool."""
     parser = argparse.ArgumentParser(prog="python -m bench.rivals", description=__doc__.splitlines()[0])
     parser.add_argument("--users", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)

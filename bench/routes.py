@@ -1,6 +1,6 @@
-"""Benchmarks of the ways to bring rows: the same 30 values from lists, arrays, frames and files of 10^5 and 10^7 rows.
+"""Benchmarks of input forms: the same 30 values from lists, arrays, frames and files of 10^5 and 10^7 rows.
 
-All that is asked of a way is timed, in a process that has done it before.
+The times include all work on a form, in a process that has done it before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ METRICS = rivals.names_of("ndcg recall precision map mrr hit_rate")
 
 
 def measure_routes(folder: Path, n_rows: int, rounds: int) -> dict[str, Spread]:
-    """Seconds of each way to evaluate so many rows of lists."""
+    """Return the seconds of each input form for this number of rows of lists."""
     if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
         return {}
     import fastrec
@@ -49,12 +49,12 @@ def measure_routes(folder: Path, n_rows: int, rounds: int) -> dict[str, Spread]:
 
 
 def as_dict(items: Any, indptr: Any) -> dict[int, list[int]]:
-    """{user: items} of flat arrays."""
+    """Return {user: items} of flat arrays."""
     return {user: part.tolist() for user, part in enumerate(np.split(items, indptr[1:-1]))}
 
 
 def write_csv(path: str) -> str:
-    """A Parquet file once more, as CSV."""
+    """Write a copy of a Parquet file as CSV; return its path."""
     import polars as pl
 
     target = path.replace(".parquet", ".csv")

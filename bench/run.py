@@ -1,7 +1,7 @@
-"""Measures every promise of speed: `python -m bench.run [--quick] [--json FILE] [--only NAME] [--wait SECONDS]`.
+"""Measure every promise of speed: `python -m bench.run [--quick] [--json FILE] [--only NAME] [--wait SECONDS]`.
 
-Times are ratios of calls made in turns, medians with quartiles; what stands below the ratio is named in each row.
-`floor` is the parallel index loop of `bench.floor` over the same arrays. All checks of the input are on.
+Times are ratios of calls made in turns, as medians with quartiles; each row names the divisor. `floor` is the parallel
+index loop of `bench.floor` over the same arrays. All checks of the input are on.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from bench.measure import BUSY, ROOT, Others, Spread, Turns, describe_machine, r
 
 METRICS = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
 CUTOFFS = [1, 5, 10, 20, 100]
-ROUTE = "a way to bring "  # how the names of such rows begin
+ROUTE = "a way to bring "  # the start of the names of rows from bench.routes
 RESULTS = ROOT / "bench" / "results.json"
 
 
 class Sizes(NamedTuple):
-    """How large everything is, and how often it is done."""
+    """Sizes of all data, and numbers of rounds."""
 
     users: int  # with lists of 100
     scale: tuple[int, int]  # users with lists of 20, few and many
     giant: int  # rows of the one large user
-    calls: int  # of the smallest input in a row
+    calls: int  # of the smallest input, one after the other
     rival_users: int
     warm_up_users: int  # before memory is measured
-    scores: int  # of one global AUC
+    scores: int  # for one global AUC
     frame_users: int  # with 100 rows, in frames and in files
-    resampled: int  # rounds of resampling, of as many users as have lists
+    resampled: int  # rounds of resampling, for `users` users
     routes: tuple[int, int]  # rows of lists
-    streamed: tuple[int, int]  # rows of files that do not fit, and the memory given
+    streamed: tuple[int, int]  # rows of files that do not fit in memory, and `memory`
     limits: Sequence[limits.Case]
     rounds: int
     fresh_rounds: int
-    empty_rounds: int  # with an empty cache; 0 takes the cache as it is
+    empty_rounds: int  # with an empty cache; 0 uses the current cache
 
 
 FULL = Sizes(
@@ -83,11 +83,11 @@ QUICK = Sizes(
 )
 TINY = Sizes(
     300, (200, 400), 2_000, 2, 200, 200, 1_000, 200, 200, (1_000, 2_000), (2_000, 64_000_000), limits.TINY, 1, 1, 0
-)  # only to see that everything still runs
+)  # only to check that everything still runs
 
 
 class Row(NamedTuple):
-    """One line of the table: a value, smaller is better, and what was promised."""
+    """Row of the table: a measured value (smaller is better) and the promised limit."""
 
     name: str
     spread: Spread
@@ -98,16 +98,16 @@ class Row(NamedTuple):
 
     @property
     def busy(self) -> bool:
-        """Whether others used the processors, so that nothing can be said."""
+        """Whether other processes used the processors, which makes the value meaningless."""
         return self.spread.others > BUSY
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None without one, or where that cannot be said."""
+        """Whether the value meets the target; None without a target or on a busy machine."""
         return None if self.target is None or self.busy else self.spread.median <= self.target
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON, four digits of each number."""
+        """Return the row as JSON, with four digits of each number."""
         value, low, high = (float(f"{number:.4g}") for number in self.spread[:3])
         return {
             "name": self.name,
@@ -124,14 +124,14 @@ class Row(NamedTuple):
 
 
 def evaluate(log: Log, metrics: Sequence[str] = METRICS, k: Sequence[int] = CUTOFFS, **options: Any) -> Any:
-    """All metrics at all cut-offs, all checks on."""
+    """Evaluate all metrics at all cut-offs, with all checks."""
     import fastrec
 
     return fastrec.evaluate(log.recs, log.truth, metrics, k=k, **options)
 
 
 def compact(number: int) -> str:
-    """1000000 as 1M."""
+    """Return 1000000 as 1M."""
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if number >= size and number % size == 0:
             return f"{number // size}{letter}"
@@ -139,19 +139,19 @@ def compact(number: int) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """Seconds as text, in milliseconds."""
+    """Return seconds as a string, in milliseconds."""
     return f"{seconds * 1e3:.3g} ms"
 
 
 def check_equal(first: Any, second: Any) -> None:
-    """Two reports must agree in every bit of what both hold."""
+    """Raise unless two reports agree in every bit of their common metrics."""
     common = [name for name in first if name in second]
     if not common or any(first[name] != second[name] for name in common):
         raise AssertionError("two ways to the same numbers differ")
 
 
 def bench_lists(sizes: Sizes, _folder: Path) -> list[Row]:
-    """Lists of 100: against the floor, per user, with wide ids, one value."""
+    """Time lists of 100: against the floor, per user, with wide ids, one value."""
     from bench import floor
 
     log = cases.make_log(sizes.users, 100)
@@ -189,7 +189,7 @@ def bench_lists(sizes: Sizes, _folder: Path) -> list[Row]:
 
 
 def bench_scale(sizes: Sizes, _folder: Path) -> list[Row]:
-    """Time per user, many against few."""
+    """Compare the time per user of many and of few users."""
     few, many = (cases.make_log(n_users, 20) for n_users in sizes.scale)
     turns = Turns({"few": lambda: evaluate(few), "many": lambda: evaluate(many)}, max(3, sizes.rounds // 2))
     small, large = sizes.scale
@@ -200,7 +200,7 @@ def bench_scale(sizes: Sizes, _folder: Path) -> list[Row]:
 
 
 def bench_small_call(sizes: Sizes, _folder: Path) -> list[Row]:
-    """One user, three items: what a call costs beside the work."""
+    """Time one user with three items: the overhead of a call."""
     items, indptr, held = np.array([1, 2, 3]), np.array([0, 3]), np.array([1, 5, 3])
     log = Log(items, indptr, held, indptr)
 
@@ -223,7 +223,7 @@ def bench_small_call(sizes: Sizes, _folder: Path) -> list[Row]:
 
 
 def bench_giant(sizes: Sizes, _folder: Path) -> list[Row]:
-    """One user with as many rows as there are users."""
+    """Time a log with one user that has as many rows as there are users."""
     plain = cases.make_log(sizes.giant, (20, 100))
     giant = cases.add_giant(plain, sizes.giant)
     turns = Turns({"plain": lambda: evaluate(plain), "giant": lambda: evaluate(giant)}, sizes.rounds)
@@ -240,7 +240,7 @@ import sys
 from pathlib import Path
 from bench import cases, run
 from bench.measure import memory, reset_peak_memory
-for name in ("tiny", "parallel", "lists"):  # the first two compile
+for name in ("tiny", "parallel", "lists"):  # the first two only compile
     log = cases.load(Path(sys.argv[1]) / name)
     reset_peak_memory()
     before = memory(peak=False)
@@ -250,7 +250,7 @@ print(memory(peak=True) - before)
 
 
 def bench_memory(sizes: Sizes, folder: Path) -> list[Row]:
-    """Highest memory of a process during a call, beyond what it held before with its arrays loaded."""
+    """Measure the peak memory of a call beyond the memory before it, with its arrays loaded."""
     for name, n_users in (("tiny", 10), ("parallel", sizes.warm_up_users), ("lists", sizes.users)):
         log = cases.make_log(n_users, 100)
         cases.save(log, folder / name)
@@ -282,7 +282,7 @@ print(loading)
 
 
 def bench_fresh(sizes: Sizes, folder: Path) -> list[Row]:
-    """Processes from start to exit, against one that only imports NumPy and Numba."""
+    """Time processes from start to exit, against one that only imports NumPy and Numba."""
     warm = folder / "warm" if sizes.empty_rounds else None
     rows = []
     imports = functools.partial(run_python, IMPORT_CODE)
@@ -326,7 +326,7 @@ print(process_time())
 
 
 def _cold_rows(log: Path, folder: Path, sizes: Sizes) -> list[Row]:
-    """Processor time from an empty cache: the second call against the third, and all kernels ahead."""
+    """Measure processor time from an empty cache: the second call against the third, and `fastrec.warmup`."""
     measured: dict[str, list[float]] = {CALLS_CODE: [], WARM_UP_CODE: []}
     others = Others()
     for code, values in measured.items():
@@ -343,7 +343,7 @@ def _cold_rows(log: Path, folder: Path, sizes: Sizes) -> list[Row]:
 
 
 def _with_empty_cache(code: str, log: Path, folder: Path, rounds: int) -> tuple[Spread, float]:
-    """Seconds of a process that must compile over those of imports, and the median of the former."""
+    """Return the seconds of a process that must compile over those of imports, and the median of the former."""
     ratios, all_seconds = [], []
     others = Others()
     for _ in range(max(1, rounds)):
@@ -361,14 +361,14 @@ NO_NUMBA = "; import sys; assert 'numba' not in sys.modules, 'import fastrec loa
 
 
 def bench_import(sizes: Sizes, _folder: Path) -> list[Row]:
-    """`import fastrec` must cost little more than NumPy, and not load Numba."""
+    """Time `import fastrec`: it must cost little more than NumPy, and not load Numba."""
     seconds: dict[str, list[float]] = {"numpy": [], "fastrec": []}
     others = Others()
     for turn in range(sizes.fresh_rounds + 1):
         for name, times in seconds.items():
             code = TIMED_IMPORT.format(name) + (NO_NUMBA if name == "fastrec" else "")
             printed = run_python(code)[1]
-            if turn:  # the first only fills the caches of the file system
+            if turn:  # the first turn only fills the caches of the file system
                 times.append(float(printed))
     spread = Spread.of(np.array(seconds["fastrec"]) / np.array(seconds["numpy"]), others.share())
     note = f"{milliseconds(float(np.median(seconds['fastrec'])))}, no Numba loaded"
@@ -376,7 +376,7 @@ def bench_import(sizes: Sizes, _folder: Path) -> list[Row]:
 
 
 def bench_rivals(sizes: Sizes, _folder: Path) -> list[Row]:
-    """Others on the same data, equal results asserted first; those that are not installed are left out."""
+    """Time installed other tools on the same data, after a check that the results are equal."""
     log = cases.make_log(sizes.rival_users, 100)
     rows = []
     for result in rivals.compare(log, max(1, sizes.rounds // 5)):
@@ -386,32 +386,32 @@ def bench_rivals(sizes: Sizes, _folder: Path) -> list[Row]:
 
 
 def rows_of(promises: list[scored.Promise]) -> list[Row]:
-    """Ratios as lines of the table."""
+    """Return ratios as rows of the table."""
     return [Row(each.name, each.spread, "x", each.target, each.stretch, each.note) for each in promises]
 
 
 def bench_gauc(sizes: Sizes, _folder: Path) -> list[Row]:
-    """Grouped AUC and rankings from scores."""
+    """Time grouped AUC and rankings from scores."""
     return rows_of(scored.compare_gauc(sizes.users, max(1, sizes.rounds // 2)))
 
 
 def bench_errors(sizes: Sizes, _folder: Path) -> list[Row]:
-    """Errors of predicted ratings."""
+    """Time errors of predicted ratings."""
     return rows_of(scored.compare_errors(sizes.users, max(1, sizes.rounds // 2)))
 
 
 def bench_auc(sizes: Sizes, _folder: Path) -> list[Row]:
-    """One AUC over all rows."""
+    """Time one AUC over all rows."""
     return rows_of(scored.compare_auc(sizes.scores, max(1, sizes.rounds // 3)))
 
 
 def bench_score_rivals(sizes: Sizes, _folder: Path) -> list[Row]:
-    """Others on the same scored rows."""
+    """Time other tools on the same scored rows."""
     return rows_of(scored.compare_rivals(sizes.users, max(1, sizes.rounds // 5)))
 
 
 def bench_frames(sizes: Sizes, _folder: Path) -> list[Row]:
-    """Data frames in memory, and grouping their rows."""
+    """Time data frames in memory, and grouping their rows."""
     return [
         *rows_of(frames.compare_frames(sizes.frame_users, max(1, sizes.rounds // 3))),
         *rows_of(frames.compare_grouping(sizes.scores, max(1, sizes.rounds // 5))),
@@ -419,17 +419,17 @@ def bench_frames(sizes: Sizes, _folder: Path) -> list[Row]:
 
 
 def bench_files(sizes: Sizes, folder: Path) -> list[Row]:
-    """Files, whole processes."""
+    """Time files, in whole processes."""
     return rows_of(files.compare_files(folder, sizes.frame_users, max(1, sizes.rounds // 3)))
 
 
 def bench_resampling(sizes: Sizes, _folder: Path) -> list[Row]:
-    """Tests by resampling."""
+    """Time tests by resampling."""
     return rows_of(weighed.compare_resampling(sizes.users, sizes.resampled, max(1, sizes.rounds // 5)))
 
 
 def bench_routes(sizes: Sizes, folder: Path) -> list[Row]:
-    """The ways to bring rows."""
+    """Time the input forms."""
     rows = []
     for n_rows in sizes.routes:
         for name, spread in routes.measure_routes(folder, n_rows, max(1, sizes.rounds // 3)).items():
@@ -439,12 +439,12 @@ def bench_routes(sizes: Sizes, folder: Path) -> list[Row]:
 
 
 def bench_streams(sizes: Sizes, folder: Path) -> list[Row]:
-    """Files that do not fit in memory."""
+    """Measure files that do not fit in memory."""
     return rows_of(files.stream_files(folder, *sizes.streamed))
 
 
 def bench_limits(sizes: Sizes, folder: Path) -> list[Row]:
-    """Peaks of memory under `memory=`."""
+    """Measure peak memory under `memory=`."""
     return rows_of(limits.measure_limits(folder, sizes.limits))
 
 
@@ -471,7 +471,7 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
 
 
 def measure(sizes: Sizes, names: Iterable[str], wait: float) -> list[Row]:
-    """Run the benchmarks of these names; what is written on the way is in a folder that is gone afterwards."""
+    """Run the benchmarks of these names, with a temporary folder for their files."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="fastrec-bench-") as folder:
         for name in names:
@@ -482,7 +482,7 @@ def measure(sizes: Sizes, names: Iterable[str], wait: float) -> list[Row]:
 
 
 def to_text(rows: Sequence[Row]) -> str:
-    """The table as plain text."""
+    """Return the table as plain text."""
     lines = []
     for row in rows:
         promised = "" if row.target is None else f"<= {row.target:g}"
@@ -497,7 +497,7 @@ def to_text(rows: Sequence[Row]) -> str:
 
 
 def kept_rows(file: Path, machine: dict[str, Any], *, quick: bool) -> list[dict[str, Any]]:
-    """Rows of an earlier run of the same kind on the same machine; raise if it was of another."""
+    """Return the rows of an earlier run; raise if it was of another kind or machine."""
     if not file.exists():
         return []
     earlier = json.loads(file.read_text(encoding="utf-8"))
@@ -511,22 +511,24 @@ def kept_rows(file: Path, machine: dict[str, Any], *, quick: bool) -> list[dict[
 
 
 def replaced(kept: list[dict[str, Any]], measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with those that were measured anew in the places of the old ones of their names, or at the end."""
-    anew = {row["name"]: row for row in measured}
-    return [anew.pop(row["name"], row) for row in kept] + list(anew.values())
+    """Return the kept rows, each replaced by the new row of its name, with other new rows at the end."""
+    new = {row["name"]: row for row in measured}
+    return [new.pop(row["name"], row) for row in kept] + list(new.values())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table, write the JSON; 1 if a promise is not kept."""
+    """Measure, print the table and write the JSON; return 1 if a promise is broken."""
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller data and fewer rounds")
     parser.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
-        help="write the results there (bench/results.json); with --only, change those rows",
+        help="write the results to FILE (bench/results.json); with --only, replace only those rows",
     )
-    parser.add_argument("--wait", type=float, default=60, metavar="SECONDS", help="for a calm machine, at most, each")
+    parser.add_argument(
+        "--wait", type=float, default=60, metavar="SECONDS", help="longest wait for a calm machine, before each"
+    )
     parser.add_argument("--only", choices=BENCHMARKS, nargs="+", default=list(BENCHMARKS), metavar="NAME")
     options = parser.parse_args(arguments)
     machine = describe_machine()

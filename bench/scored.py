@@ -1,6 +1,6 @@
-"""Benchmarks of scored, labelled rows: grouped and global AUC, rankings from scores, errors; their floor and rivals.
+"""Benchmarks of scored, labelled rows: grouped and global AUC, rankings from scores, errors; a floor and other tools.
 
-`loop` is a parallel loop over the rows of every user that only adds scores and labels up, by index.
+`loop` is a parallel loop over the rows of every user that only adds up scores and labels, by index.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOLERANCE = 1e-9
 
 
 class ScoredLog(NamedTuple):
-    """Rows of users, end to end."""
+    """Rows of all users, one user after the other."""
 
     labels: Array  # int8 (n_rows,)
     scores: Array  # float32 or float64 (n_rows,)
@@ -32,12 +32,12 @@ class ScoredLog(NamedTuple):
 
     @property
     def n_users(self) -> int:
-        """Users in the log."""
+        """Number of users in the log."""
         return len(self.indptr) - 1
 
 
 def make_scored(n_users: int, n_rows: int, positives: float, *, seed: int = 1) -> ScoredLog:
-    """Users with `n_rows` rows each, uniform float32 scores, a share of positives that the scores know a little of."""
+    """Return users with `n_rows` rows each, uniform float32 scores, and positives that are likelier at high scores."""
     rng = np.random.default_rng(seed)
     size = n_users * n_rows
     scores = rng.random(size, np.float32)
@@ -46,7 +46,7 @@ def make_scored(n_users: int, n_rows: int, positives: float, *, seed: int = 1) -
 
 
 def rounded(log: ScoredLog, decimals: int) -> ScoredLog:
-    """The log with scores rounded, so that most are tied."""
+    """Return the log with rounded scores, so that most are tied."""
     return log._replace(scores=np.round(log.scores, decimals))
 
 
@@ -71,24 +71,24 @@ def _loop(labels, scores, indptr):
 
 
 def loop(log: ScoredLog) -> float:
-    """The floor: every score and label is read once."""
+    """Read every score and label once: the floor."""
     return float(_loop(*log))
 
 
 def evaluate(log: ScoredLog, metrics: list[str], **options: Any) -> Any:
-    """Fastrec on the log, all checks on."""
+    """Evaluate the log with fastrec, with all checks."""
     import fastrec
 
     return fastrec.evaluate_scores(*log, metrics, **options)
 
 
 def gauc(log: ScoredLog) -> float:
-    """The grouped AUC alone."""
+    """Return only the grouped AUC."""
     return float(evaluate(log, ["gauc"])["gauc"])
 
 
 class Promise(NamedTuple):
-    """A ratio that was measured, and what was promised."""
+    """Measured ratio and its promised limit."""
 
     name: str
     spread: Spread
@@ -98,7 +98,7 @@ class Promise(NamedTuple):
 
 
 def compare_gauc(n_users: int, rounds: int) -> list[Promise]:
-    """Grouped AUC and rankings against the loop and against each other."""
+    """Time grouped AUC and rankings against the loop and against each other."""
     log, half = make_scored(n_users, 100, 0.07), make_scored(n_users, 100, 0.5)
     long = make_scored(max(1, n_users // 100), 10_000, 0.07)
     tied = rounded(log, 1)
@@ -127,7 +127,7 @@ def compare_gauc(n_users: int, rounds: int) -> list[Promise]:
 
 
 def compare_errors(n_users: int, rounds: int) -> list[Promise]:
-    """Rating errors over rows and per user."""
+    """Time rating errors over rows and per user."""
     log = make_scored(n_users, 100, 0.3)
     log = log._replace(labels=(log.scores * 5).astype(np.int8))
     turns = Turns({"loop": lambda: loop(log), "errors": lambda: evaluate(log, ERRORS)}, rounds)
@@ -137,7 +137,7 @@ def compare_errors(n_users: int, rounds: int) -> list[Promise]:
 
 
 def compare_auc(n_rows: int, rounds: int) -> list[Promise]:
-    """Global AUC against sorting; the bounded one against the exact one."""
+    """Time the global AUC against sorting, and the bounded AUC against the exact one."""
     import fastrec
 
     log = make_scored(1, n_rows, 0.07)
@@ -166,7 +166,7 @@ def compare_auc(n_rows: int, rounds: int) -> list[Promise]:
 
 
 def compare_rivals(n_users: int, rounds: int) -> list[Promise]:
-    """Others on the same rows, equal numbers first; those that are not installed are left out."""
+    """Time installed other tools on the same rows, after a check that the numbers are equal."""
     log = make_scored(n_users, 100, 0.07)
     found = []
     for name, module, target, prepare in RIVALS:

@@ -1,7 +1,8 @@
 """Benchmarks of Spark on this machine: `python -m bench.spark [--users N] [--json FILE]`.
 
-One session on all processors, rows cached in it, workers that have done it before. The same 30 values by fastrec where
-the rows lie, by Spark SQL with window functions, and by fastrec on this machine; equal values are asserted first.
+One session on all processors, with cached rows and workers that have done the work before. It computes the same 30
+values by fastrec on Spark, by Spark SQL with window functions, and by fastrec on this machine, after a check of
+equal values.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ NAMES = {"user": "user", "item": "item"}
 
 
 class OtherProcesses(Others):
-    """What other processes use, those that Spark started not being such."""
+    """Number of processors that other processes use, not counting those that Spark started."""
 
     @staticmethod
     def read() -> tuple[float, float, float]:
-        """Seconds: the clock, all processors at work, this process and all that it started at work."""
+        """Return seconds of the clock, of all processors at work, and of this process with all that it started."""
         import psutil
 
         clock, busy, _ = Others.read()
@@ -45,7 +46,7 @@ class OtherProcesses(Others):
 
 
 def start(n_partitions: int = PARTITIONS) -> Any:
-    """A session on all processors."""
+    """Return a session on all processors."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -64,14 +65,14 @@ def start(n_partitions: int = PARTITIONS) -> Any:
 
 
 def cached(session: Any, table: Any) -> Any:
-    """A table in Spark's memory."""
+    """Return a data frame in Spark's memory."""
     frame = session.createDataFrame(table).repartition(2 * session.sparkContext.defaultParallelism).cache()
     frame.count()
     return frame
 
 
 def as_lists(frame: Any) -> Any:
-    """One row per user, with the items by rank."""
+    """Return one row per user, with the items by rank."""
     import polars as pl
 
     order = ["user", "rank"] if "rank" in frame.columns else ["user"]
@@ -79,7 +80,7 @@ def as_lists(frame: Any) -> Any:
 
 
 def query(recs: Any, truth: Any) -> Callable[[], dict[str, float]]:
-    """The same values by Spark SQL: windows that rank rows and number hits, a join, a row per user, means."""
+    """Return the same query in Spark SQL: windows that rank rows and number hits, a join, a row per user, means."""
     from pyspark.sql import Window, functions
     from pyspark.sql.functions import col, lit, when
 
@@ -117,7 +118,7 @@ def query(recs: Any, truth: Any) -> Callable[[], dict[str, float]]:
 
 
 def hand_over(frame: Any, *, is_long: bool) -> Callable[[], Any]:
-    """Spark giving all rows to a function of Python that does nothing with them, as fastrec asks for them."""
+    """Return a call that hands all rows to a Python function that only counts them, in the batches of fastrec."""
     from fastrec.spark.side import BATCH_LIMIT, NO_LIMIT
 
     conf = frame.sparkSession.conf
@@ -138,12 +139,12 @@ def hand_over(frame: Any, *, is_long: bool) -> Callable[[], Any]:
 
 
 def collect_and_evaluate(recs: Any, truth: Any) -> Any:
-    """All rows brought to the driver, and evaluated there."""
+    """Collect all rows on the driver, and evaluate them there."""
     return evaluate(recs.toArrow(), truth.toArrow())
 
 
 def compare(session: Any, n_users: int, rounds: int) -> list[Row]:
-    """Rows and lists of users: fastrec on Spark against Spark SQL, handing over the rows, and this machine alone."""
+    """Time fastrec on Spark against Spark SQL, handing over the rows, and this machine alone, for rows and lists."""
     import polars as pl
 
     import fastrec.spark
@@ -179,13 +180,13 @@ def compare(session: Any, n_users: int, rounds: int) -> list[Row]:
 
 
 def lines(turns: Turns, what: str, n_rows: int, cores: int) -> list[Row]:
-    """What is promised of one form of the data, and what explains it."""
+    """Return the rows of one form of the data: its promises, and times that explain them."""
     took = {name: turns.median(name) for name in turns.seconds}
     rate = f"{n_rows / took['spark'] / cores / 1e6:.3g}{PER_CORE}"
     rows = [Row(f"{what}: fastrec.spark", turns.each("spark", 1.0), "s", note=rate)]
     if "SQL" in took:
         note = f"{took['spark']:.3g} s / {took['SQL']:.3g} s"
-        target = 0.5 if BY_SCORE in what else None  # where SQL needs a window over all rows
+        target = 0.5 if BY_SCORE in what else None  # here SQL needs a window over all rows
         rows.append(Row(f"{what}: fastrec.spark / Spark SQL", turns.ratio("spark", "SQL"), "x", target, note=note))
     for name, other, target in [
         ("frame", "evaluate on a frame in this machine's memory", 2.0),
@@ -198,7 +199,7 @@ def lines(turns: Turns, what: str, n_rows: int, cores: int) -> list[Row]:
 
 
 def measure_driver(session: Any, n_users: int) -> list[Row]:
-    """Memory that the driver's Python needs more for ten times the users."""
+    """Measure how much more memory the driver's Python needs for ten times the users."""
     import fastrec.spark
 
     peaks = []
@@ -218,7 +219,7 @@ def measure_driver(session: Any, n_users: int) -> list[Row]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table, write the JSON; 1 if a promise is not kept."""
+    """Measure, print the table and write the JSON; return 1 if a promise is broken."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__.splitlines()[0])
     parser.add_argument("--users", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)

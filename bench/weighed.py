@@ -1,7 +1,7 @@
 """Benchmarks of tests by resampling, against a loop that only adds up as many values, and against NumPy.
 
-`loop` sums all differences once per round, rounds in parallel, without fastmath; NumPy draws signs or users round by
-round, as anyone would write it, and its time is scaled up from fewer rounds.
+`loop` sums all differences once per round, with rounds in parallel, without fastmath. NumPy draws signs or users round
+by round, as anyone would write it; its time is scaled up from fewer rounds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench.measure import Turns
 from bench.scored import Promise
 
 Array = np.ndarray[Any, Any]
-FEW = 100  # one round in so many is done by NumPy
+FEW = 100  # NumPy runs one round in this many
 
 
 @njit(parallel=True, nogil=True, error_model="numpy")
@@ -30,21 +30,21 @@ def _loop(values, n_rounds):
 
 
 def flip_in_numpy(differences: Array, n_rounds: int) -> Array:
-    """Sums under random signs."""
+    """Return sums with random signs."""
     rng = np.random.default_rng(0)
     signs = (rng.integers(0, 2, len(differences), dtype=np.int8) for _ in range(n_rounds))
     return np.array([np.where(sign, differences, -differences).sum() for sign in signs])
 
 
 def draw_in_numpy(differences: Array, n_rounds: int) -> Array:
-    """Sums of users drawn with replacement."""
+    """Return sums of users drawn with replacement."""
     rng = np.random.default_rng(0)
     n = len(differences)
     return np.array([differences[rng.integers(0, n, n)].sum() for _ in range(n_rounds)])
 
 
 def run_test(differences: Array, test: str, n_rounds: int) -> Any:
-    """The test of fastrec."""
+    """Run the test of fastrec."""
     from fastrec.report import significance
     from fastrec.runtime.launch import resolve_threads
 
@@ -53,7 +53,7 @@ def run_test(differences: Array, test: str, n_rounds: int) -> Any:
 
 
 def compare_resampling(n_users: int, n_rounds: int, turns: int) -> list[Promise]:
-    """Sign flips and the bootstrap of one metric."""
+    """Time sign flips and the bootstrap of one metric."""
     differences = np.random.default_rng(1).normal(size=n_users)
     few = max(1, n_rounds // FEW)
     took = Turns(
