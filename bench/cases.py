@@ -1,7 +1,7 @@
 """Seeded logs by size: lists, and truth that is partly in the lists.
 
 Items are long-tailed: popularity ranks are cut into strata that grow with the rank. Every user gets items of some
-strata as the list and items of others as the rest of the truth. So no item is there twice and no item is a hit by chance,
+strata as the list and items of others as the rest of the truth. So no item is there twice or a hit by chance,
 without sorting or drawing again. Ids are a random permutation of the catalogue, so that the regular steps through the
 strata leave no pattern in the ids.
 """
