@@ -1,4 +1,4 @@
-"""What every test and example starts from: doctests use `fastrec` without importing it."""
+"""Settings of every test and example: doctests use `fastrec` without importing it."""
 
 import os
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ import fastrec
 from fastrec.metrics import declaration
 from fastrec.runtime import compiler
 
-# Tests speak of compiled kernels; test_interpreted.py says that interpreted ones give the same bits.
+# Tests use compiled kernels; test_interpreted.py checks that interpreted ones give the same bits.
 compiler.Entry.eager = True
 
-# What a command writes to stderr must not depend on whether its kernels were compiled before.
+# The output of a command to stderr must not depend on whether its kernels are compiled already.
 os.environ["FASTREC_NOTICE"] = "0"
 
-# A machine that is busy with other things makes no test wrong.
+# A busy machine must not fail a test.
 settings.register_profile("fastrec", deadline=None)
 settings.load_profile("fastrec")
 
@@ -28,7 +28,7 @@ def _doctest_names(doctest_namespace: dict[str, object]) -> None:
 
 @pytest.fixture(autouse=True)
 def _registry_as_before() -> Iterator[None]:
-    """Metrics that a test or an example declares are gone after it."""
+    """Forget the metrics that a test or an example declares."""
     metrics = declaration.ranking_metrics()
     before = dict(metrics)
     yield

@@ -1,4 +1,4 @@
-"""Which tests are run, and assertions of helpers shown as those of tests are."""
+"""Selection of the default tests, and assertions of helpers shown like those of tests."""
 
 import re
 
@@ -8,14 +8,14 @@ pytest.register_assert_rewrite("support", "fuzz")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Run what is named, thorough or not: `pytest tests/files/test_streams.py::test_lists`."""
+    """Run every test that is named by `::`, thorough or not: `pytest tests/files/test_streams.py::test_lists`."""
     if any("::" in argument for argument in config.args):
         config.option.markexpr = ""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a few cases of a thorough test in the default run: those whose id `except_for` finds."""
+    """Keep a few cases of a thorough test in the default run: those with an id that matches `except_for`."""
     kept = {}
     for item in items:
         mark = item.get_closest_marker("thorough")

@@ -1,6 +1,6 @@
-"""What programs of others depend on, as text: public names, their arguments, and the fields of every JSON.
+"""Everything that other programs depend on, as text: public names, their arguments, and the fields of every JSON.
 
-`python tests/describe_api.py` writes it to `api.txt`, which `test_api.py` holds it to: a change is then a visible line.
+`python tests/describe_api.py` writes it to `api.txt`, and `test_api.py` compares the two: a change is a visible line.
 """
 
 import inspect
@@ -16,7 +16,7 @@ FILE = Path(__file__).with_name("api.txt")
 
 
 def described() -> str:
-    """All of it, a line each."""
+    """Return all of it, one line each."""
     parts = {
         "Commands": list(of_commands()),
         "Names and arguments": [line for name in sorted(fastrec.__all__) for line in of_name(name)],
@@ -26,7 +26,7 @@ def described() -> str:
 
 
 def of_commands() -> Iterator[str]:
-    """Each command with its arguments and options."""
+    """Yield each command with its arguments and options."""
     from fastrec.cli.program import program
 
     for name, command in sorted(program.commands.items()):
@@ -34,7 +34,7 @@ def of_commands() -> Iterator[str]:
 
 
 def of_name(name: str) -> Iterator[str]:
-    """A function with its arguments; a class with its bases, its arguments and everything it offers."""
+    """Yield a function with its arguments, or a class with its bases, its arguments and all its attributes."""
     value = getattr(fastrec, name)
     if not callable(value):
         yield f"{name}: {type(value).__name__}"
@@ -53,10 +53,10 @@ def of_name(name: str) -> Iterator[str]:
 
 
 def arguments(function: Any) -> str:
-    """Names, kinds and defaults; what is passed on to `self` is left out."""
+    """Return names, kinds and defaults, without `self`."""
     try:
         found = inspect.signature(function)
-    except ValueError:  # of a class that only inherits
+    except ValueError:  # for a class that only inherits
         return "()"
     plain = [
         parameter.replace(annotation=inspect.Parameter.empty)
@@ -67,7 +67,7 @@ def arguments(function: Any) -> str:
 
 
 def of_value(value: Any, path: str = "") -> Iterator[str]:
-    """The path of each field and what it holds."""
+    """Yield the path and the content of each field."""
     if isinstance(value, dict) and value:
         for key, own in value.items():
             yield from of_value(own, f"{path}.{key}" if path else key)
@@ -78,7 +78,7 @@ def of_value(value: Any, path: str = "") -> Iterator[str]:
 
 
 def documents() -> dict[str, Any]:
-    """An example of every JSON."""
+    """Return an example of every JSON."""
     truth = {"ann": [1], "bob": [2], "eve": []}
     systems = {
         name: fastrec.evaluate({"ann": [1, 2], "bob": own}, truth, "ndcg@2", per_user=True, groups=None, by=None)
@@ -101,7 +101,7 @@ def documents() -> dict[str, Any]:
 
 
 def commands() -> dict[str, Any]:
-    """What the command line prints as JSON."""
+    """Return the JSON that the command line prints."""
     from click.testing import CliRunner
 
     from fastrec.cli.program import program

@@ -1,4 +1,4 @@
-"""The command line: what a person or a script gets from real files, on both streams and as exit code."""
+"""The command line: its output from real files, on both streams, and its exit codes."""
 
 import contextlib
 import csv
@@ -27,7 +27,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("duckdb")
 CliRunner = pytest.importorskip("click.testing").CliRunner
 
-# One relevant item each, at rank 1 and at rank 2; user 3 has a list and no truth, user 4 truth and no list.
+# One relevant item per user, at rank 1 and at rank 2; user 3 has a list and no truth, user 4 truth and no list.
 LISTS = "user_id,item_id,rank\n1,10,1\n1,11,2\n2,10,2\n2,12,1\n3,10,1\n"
 TRUTH = "user_id,item_id,gain,country\n1,10,1,NL\n2,10,3,BE\n4,12,2,NL\n"
 SECOND = 1 / math.log2(3)  # the discount of rank 2
@@ -37,14 +37,14 @@ SECOND = 1 / math.log2(3)  # the discount of rank 2
 def folder(tmp_path, monkeypatch):
     """An empty current folder with the two files in it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(Path(fastrec.__file__).parents[1]))  # for processes of their own
+    monkeypatch.setenv("PYTHONPATH", str(Path(fastrec.__file__).parents[1]))  # for separate processes
     (tmp_path / "recs.csv").write_text(LISTS)
     (tmp_path / "truth.csv").write_text(TRUTH)
     return tmp_path
 
 
 def run(*arguments):
-    """The command in this process."""
+    """Run the command in this process."""
     try:
         runner = CliRunner(mix_stderr=False)  # click before 8.2
     except TypeError:
@@ -57,14 +57,14 @@ def evaluate(*arguments):
 
 
 def means(*arguments):
-    """The means that a successful evaluation prints as JSON."""
+    """Return the means that a successful evaluation prints as JSON."""
     result = run("evaluate", *arguments, "--format", "json")
     assert result.exit_code == 0, result.stderr
     return {name: found["mean"] for name, found in json.loads(result.stdout)["metrics"].items()}
 
 
 def command(*arguments, **options):
-    """The command in a process of its own."""
+    """Run the command in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "fastrec", *map(str, arguments)],
         capture_output=True,
@@ -76,7 +76,7 @@ def command(*arguments, **options):
 
 
 def assert_fails(result, message, *, folder=None, files=("recs.csv", "truth.csv")):
-    """Exit code 2, nothing on standard output, one line on standard error, and no file left behind."""
+    """Check for exit code 2, no standard output, one line on standard error, and no file left behind."""
     assert result.stdout == ""
     assert result.stderr.startswith("fastrec: error: ") and result.stderr.endswith("\n")
     assert result.stderr.count("\n") == 1
@@ -141,7 +141,7 @@ def test_ties_of_text_ids_follow_their_bytes(folder):
 
 
 def make_log(rng, n_users=200, n_items=50, length=20):
-    """Lists with scores, and graded truth, as flat arrays in shuffled order."""
+    """Return lists with scores, and graded truth, as flat arrays in shuffled order."""
     users = np.repeat(np.arange(n_users), length)
     items = np.concatenate([rng.permutation(n_items)[:length] for _ in range(n_users)])
     scores = rng.random(len(items))
@@ -154,7 +154,7 @@ def make_log(rng, n_users=200, n_items=50, length=20):
 
 
 def as_dicts(recs, truth):
-    """The same log as dictionaries, users and items as they stand in the files."""
+    """Return the same log as dictionaries, with users and items as in the files."""
     lists, relevant = {}, {}
     for user, item, score in zip(*(column.tolist() for column in recs.values()), strict=True):
         lists.setdefault(user, {})[item] = score
@@ -459,7 +459,7 @@ def test_an_output_that_fails_late_leaves_nothing(folder, monkeypatch):
 
 # Scored logs
 
-# Users 1 and 2 have AUC 2/3 and 1/2; user 3 has no positive row. The rows of a user do not stand together.
+# Users 1 and 2 have AUC 2/3 and 1/2; user 3 has no positive row. The rows of a user are not consecutive.
 LOG = """user_id,item_id,label,score,country,position,w
 2,21,1,.9,BE,1,1
 1,11,1,.9,NL,1,2
@@ -944,7 +944,7 @@ def test_a_reader_that_goes_away(folder):
         check=True,
     )
     assert result.stderr == ""
-    assert result.stdout in ("[141\n", "[0\n")  # 0 where all of it fits into the pipe
+    assert result.stdout in ("[141\n", "[0\n")  # 0 if all of it fits into the pipe
 
 
 def test_a_full_disk(folder):
@@ -962,7 +962,7 @@ def test_a_full_disk(folder):
 
 
 def in_shell(*words):
-    """The command as a shell starts it, with streams that it may close."""
+    """Start the command like a shell, with streams that may be closed."""
     command = " ".join([shlex.quote(sys.executable), "-m", "fastrec", *words])
     return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=300, check=False)
 
@@ -1040,9 +1040,9 @@ def test_labels_do_not_steer_a_terminal(hostile, form):
 
 
 def read_to_the_end(terminal):
-    """Everything that a program has shown on a terminal."""
+    """Return everything that a program showed on a terminal."""
     shown = b""
-    with contextlib.suppress(OSError):  # what Linux makes of the end
+    with contextlib.suppress(OSError):  # Linux reports the end of a terminal so
         while part := os.read(terminal, 1 << 16):
             shown += part
     return shown
@@ -1091,7 +1091,7 @@ def test_the_pace_of_rows():
     assert len(f"* evaluating 0:00:00 ---- {longest}") <= 80
 
 
-# Another tool's names
+# Names of another tool
 
 
 def test_names_and_policies_of_another_tool(folder):
@@ -1136,7 +1136,7 @@ def test_explain_definitions():
     rows = [line.split() for line in result.stdout.splitlines()]
     assert ["rectools", "binary*", "log2", "k*", "any*", "input*", "skip"] in rows
     assert ["lenskit", "binary*", "log2_flat2*", "truth", "any*", "input*", "listed*"] in rows
-    assert ["lenskit", "skip*"] in rows  # columns that have no room follow in a second table
+    assert ["lenskit", "skip*"] in rows  # columns without room follow in a second table
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
@@ -1182,7 +1182,7 @@ def test_explain_says_what_is_wrong(folder, arguments, message):
 
 @pytest.fixture
 def two_systems(folder):
-    """Forty users with one item each; `good` has it at rank 1, `bad` at rank 2 and, for every fifth, at rank 1."""
+    """Write forty users with one item each; `good` has it at rank 1, `bad` at rank 2, for every fifth at rank 1."""
     users = range(40)
     (folder / "held.csv").write_text("user_id,item_id,plan\n" + "".join(f"{u},1,{'ab'[u % 2]}\n" for u in users))
     lines = {"good": ["1", "2"], "bad": ["2", "1"]}
@@ -1219,7 +1219,7 @@ def test_compare_tables(two_systems):
 
 
 def test_compared_means_are_those_of_the_users_that_are_compared(folder):
-    """One user has no list of `some`, which is not worse for it: the means are those the differences are of."""
+    """One user has no list of `some`, which does not count against it: the means are those of the compared users."""
     (folder / "held.csv").write_text("user_id,item_id\n1,1\n2,1\n3,1\n")
     (folder / "all.csv").write_text("user_id,item_id,rank\n1,1,1\n2,1,1\n3,2,1\n")
     (folder / "some.csv").write_text("user_id,item_id,rank\n1,1,1\n2,2,1\n2,1,2\n")
@@ -1236,7 +1236,7 @@ def test_compared_means_are_those_of_the_users_that_are_compared(folder):
 
 
 def test_counts_of_users_name_their_metrics(folder):
-    """User 4 has no relevant item, and a list of one system only: mrr leaves the user out, the others may count 0."""
+    """User 4 has no relevant item, and a list of only one system: mrr leaves the user out, the others may count 0."""
     (folder / "held.csv").write_text("user_id,item_id\n1,1\n2,1\n3,1\n")
     (folder / "all.csv").write_text("user_id,item_id\n1,1\n2,1\n3,1\n4,1\n")
     (folder / "some.csv").write_text("user_id,item_id\n1,1\n2,2\n")
@@ -1294,7 +1294,7 @@ def test_compare_fails_if_worse(two_systems):
 
 
 def test_of_two_systems_the_first_is_the_baseline_and_files_name_them(two_systems):
-    """Without NAME= a system is called as its file; a gate needs no --baseline where there are two."""
+    """Without NAME= a system has the name of its file; with two systems, a gate needs no --baseline."""
     options = ("--truth", "held.csv", "-m", "mrr", "--fail-if-worse", "mrr")
     worse = run("compare", "good.csv", "./bad.csv", *options)
     assert worse.exit_code == 1 and "bad is worse than good: mrr -0.4000" in worse.stderr
@@ -1339,7 +1339,7 @@ def test_what_two_systems_share_is_warned_of_once(two_systems):
 
 
 def test_messages_speak_of_options(folder):
-    """Errors and warnings of the library name arguments of Python, which the command line has no use for."""
+    """Errors and warnings of the library name arguments of Python, which the command line does not have."""
     for arguments, words in (
         (["--no-truth", "error"], "user 3 has no relevant item, and --no-truth error"),
         (["--ties", "error", "--rank-col", "rank"], None),
@@ -1361,7 +1361,7 @@ def test_messages_speak_of_options(folder):
 
 
 def test_files_speak_of_options_and_saved_reports_of_arguments(folder):
-    """All formats have the words of standard error; a saved report is for Python, too."""
+    """All formats have the words of standard error; a saved report is also for Python."""
     (folder / "graded.csv").write_text("user_id,item_id,stars\n1,10,3\n2,10,1\n")
     lists, words = (
         ("recs.csv", "graded.csv", "-m", "mrr"),
@@ -1497,7 +1497,7 @@ def test_compare_says_what_is_wrong(two_systems, arguments, message):
 
 @pytest.mark.parametrize("command", sorted(program.commands))
 def test_help_fits_in_80_columns(command):
-    """Examples too, so that a terminal does not break what people paste."""
+    """This includes examples, so that a terminal does not break lines that people paste."""
     help_text = run(command, "--help").stdout
     assert "Usage: fastrec" in help_text
     assert [line for line in help_text.splitlines() if len(line) > 80] == []

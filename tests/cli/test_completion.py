@@ -1,4 +1,4 @@
-"""Completion: what is offered, and that bash, zsh and fish insert it when Tab is pressed."""
+"""Completion: the offers, and that bash, zsh and fish insert them when the user presses Tab."""
 
 import os
 import pty
@@ -26,7 +26,7 @@ NAMES = list(dict.fromkeys(metric["name"] for metric in fastrec.catalogue()))
 
 
 def offered(*words):
-    """What is offered for the last of some words."""
+    """Return the offers for the last of some words."""
     *before, incomplete = words
     items = ShellComplete(program, {}, "fastrec", "_FASTREC_COMPLETE").get_completions(before, incomplete)
     return [item.value for item in items]
@@ -69,7 +69,7 @@ def test_options_and_cutoffs_of_a_metric():
 
 
 def test_every_offer_can_be_parsed():
-    """What is offered for an option is a metric, once what the metric asks for is given."""
+    """An offer for an option is a metric once its required arguments are given."""
     from fastrec.metrics.calls import parse
 
     for metric in fastrec.catalogue():
@@ -116,7 +116,7 @@ def test_an_unknown_shell():
 
 
 class Shell:
-    """An interactive shell on a terminal of its own, without anybody's start files."""
+    """An interactive shell on its own terminal, without start files."""
 
     STARTS: ClassVar = {
         "bash": (["--norc", "--noprofile", "-i"], "source ./script; bind 'set bell-style none'; PS1='> '"),
@@ -139,7 +139,7 @@ class Shell:
         os.write(self.terminal, text.encode())
 
     def read(self, seconds):
-        """What is printed until there is silence for so long."""
+        """Return the output until there is silence for this long."""
         text = b""
         while select.select([self.terminal], [], [], seconds)[0]:
             try:
@@ -156,7 +156,7 @@ class Shell:
         return text
 
     def completed(self, typed, wanted):
-        """The command line after Tab, once a text is in it: what it hands to a command that prints its arguments."""
+        """Return the command line after Tab at the end of a string: the arguments that a printing command receives."""
         out = Path("arguments")
         out.unlink(missing_ok=True)
         self.send(f"{typed}\t")
@@ -177,7 +177,7 @@ class Shell:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with a `fastrec` that completes as the real one, and else writes its arguments to a file."""
+    """A folder with a `fastrec` that completes like the real one, and otherwise writes its arguments to a file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(Path(fastrec.__file__).parents[1]))
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")

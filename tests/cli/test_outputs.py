@@ -30,14 +30,14 @@ ENDINGS = ("txt", "json", "csv", "md", "html", "tex", "fastrec")
 def folder(tmp_path, monkeypatch):
     """A current folder with lists of two systems, their truth and a log."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(Path(fastrec.__file__).parents[1]))  # for processes of their own
+    monkeypatch.setenv("PYTHONPATH", str(Path(fastrec.__file__).parents[1]))  # for separate processes
     for name, text in {"a.csv": LISTS, "b.csv": OTHER, "truth.csv": TRUTH, "log.csv": LOG}.items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
 
 def run(*arguments, text=None):
-    """The command in this process, with a text as standard input."""
+    """Run the command in this process, with a string as standard input."""
     try:
         runner = CliRunner(mix_stderr=False)  # click before 8.2
     except TypeError:
@@ -52,7 +52,7 @@ def good(*arguments, text=None):
 
 
 def assert_fails(message, *arguments, text=None):
-    """Exit code 2, one line that holds the message, and no output."""
+    """Check for exit code 2, one line that holds the message, and no output."""
     before = sorted(os.listdir())
     result = run(*arguments, text=text)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1), result.stderr
@@ -64,7 +64,7 @@ def assert_fails(message, *arguments, text=None):
 
 
 def is_format(name):
-    """Whether a file holds the format that its name promises."""
+    """Return whether a file holds the format that its name promises."""
     if name.endswith(".fastrec"):
         return len(fastrec.load(name)) > 0
     text = Path(name).read_text(encoding="utf-8")

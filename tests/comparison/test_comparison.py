@@ -1,4 +1,4 @@
-"""Systems compared: rows against plain Python, tests against SciPy and statsmodels, laws, simulations, bad input."""
+"""Comparisons: rows against plain Python, tests against SciPy and statsmodels, laws, simulations, bad input."""
 
 import gc
 import itertools
@@ -19,7 +19,7 @@ ROUNDS = 2_000
 
 
 def reports_of(n_users=60, seed=0, names=("a", "b", "c"), **options):
-    """Systems of rising quality on the same users, every one with ids."""
+    """Return reports of systems of rising quality on the same users, all with ids."""
     chance = random.Random(seed)
     truth = {f"u{user}": [chance.randrange(20)] for user in range(n_users)}
     found = {}
@@ -33,7 +33,7 @@ def reports_of(n_users=60, seed=0, names=("a", "b", "c"), **options):
 
 
 def plain(x, y):
-    """What a row must say of two lists of values, in plain Python."""
+    """Return the expected row for two lists of values, in plain Python."""
     d = [a - b for a, b in zip(x, y, strict=True)]
     return {
         "mean": statistics.fmean(x),
@@ -110,7 +110,7 @@ def test_resampling_comes_near_to_scipy(test, n):
 
 @pytest.mark.parametrize("n", [30, 100, 4095, 4096, 4097, 9000])
 def test_draws_have_the_moments_they_should(n):
-    """The mean of sums drawn is n times the mean, their variance n times the variance: every block, and the last."""
+    """The mean of drawn sums is n times the mean, their variance n times the variance: every block, and the last."""
     d = np.random.default_rng(n).normal(size=n)
     found = run_test(d, "bootstrap", level=0.6827, n_rounds=20_000, seed=3, n_threads=1)
     error = d.std() / math.sqrt(n)
@@ -352,7 +352,7 @@ def test_labels_must_agree():
 @pytest.mark.thorough
 @pytest.mark.parametrize("test", TESTS)
 def test_false_positives_of_equal_systems(test):
-    """2,000 pairs whose users differ by a skewed amount of mean 0: about 5 % are called different at 5 %."""
+    """Of 2,000 pairs of systems with skewed differences of mean 0, the test calls about 5 % different at 5 %."""
     chance = np.random.default_rng(11)
     hits = 0
     for seed in range(2_000):
@@ -364,7 +364,7 @@ def test_false_positives_of_equal_systems(test):
 @pytest.mark.thorough
 @pytest.mark.parametrize("test", TESTS)
 def test_intervals_cover_a_skewed_mean(test):
-    """Values as of reciprocal ranks: 2,000 samples, of which about 95 % have the true mean in their interval."""
+    """Values like reciprocal ranks: about 95 % of 2,000 samples have the true mean in their interval."""
     chance = np.random.default_rng(12)
     ranks = np.arange(1, 11)
     share = 1 / ranks / (1 / ranks).sum()
@@ -378,7 +378,7 @@ def test_intervals_cover_a_skewed_mean(test):
 
 
 def test_family_wise_errors_with_holm():
-    """Ten equal systems, one of them the baseline: any false finding in at most 6 % of 1,000 tables."""
+    """Ten equal systems, one of them the baseline: at most 6 % of 1,000 tables have any false finding."""
     chance = np.random.default_rng(13)
     wrong = 0
     for seed in range(1_000):
@@ -441,7 +441,7 @@ def test_what_is_shown_of_extreme_values_and_names():
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("n", [8, 13, 100])
 def test_what_is_equal_but_for_rounding_is_equal(test, n):
-    """Tenths are as good as whole numbers, though 1.0 - 0.9 is not 0.2 - 0.1 in floating point."""
+    """Tenths work as well as integers, though 1.0 - 0.9 is not 0.2 - 0.1 in floating point."""
     chance = np.random.default_rng(n)
     options = {"level": 0.95, "n_rounds": 2_000, "seed": 3, "n_threads": 1}
     for _ in range(3 if test == "wilcoxon" else 100):  # SciPy takes a second for small samples with ties
@@ -467,7 +467,8 @@ def test_wins_are_no_rounding():
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("shared", [True, False])
 def test_one_user_of_huge_values_hides_no_others(test, shared):
-    """200 users, better for most, and one that is hopeless in both systems, a little less so in one if not shared."""
+    """Return 200 users, better for most, and one that is hopeless in both systems, a little less so in one if not
+    shared."""
     chance = np.random.default_rng(0)
     values = {"old": chance.gamma(2, 1, 200), "new": chance.gamma(2, 0.5, 200)}
     reports = {
@@ -483,7 +484,7 @@ def test_one_user_of_huge_values_hides_no_others(test, shared):
     row = fastrec.compare(reports, "old", test=test, n_rounds=ROUNDS).rows[0]
     better = int((values["new"] < values["old"]).sum())
     assert (row.wins, row.ties, row.losses) == (better, int(shared), 200 - better + (not shared))
-    if shared or test == "wilcoxon":  # which goes by ranks
+    if shared or test == "wilcoxon":  # which uses ranks
         assert row.p_value < 0.01
         wanted = (values["new"] - values["old"]).sum() / 201
         assert row.low < wanted < row.high if shared else row.difference > 0
@@ -581,7 +582,7 @@ def test_a_level_next_to_1_has_a_finite_interval():
 
 
 def test_a_pooled_metric_is_left_out_even_where_it_equals_the_mean():
-    """By chance it does here over all users, and not in the groups."""
+    """Here it happens by chance over all users, and not in the groups."""
     name, truth = "recall(average=pooled)", [[1], [1, 2, 3], [1], [1, 2, 3]]
     reports = {
         system: fastrec.evaluate(recs, truth, [name, "recall"], groups=["x", "x", "y", "y"], per_user=True)

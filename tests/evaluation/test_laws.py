@@ -1,4 +1,4 @@
-"""What must not change a bit: how items are called, how users stand, how the work is cut, what else is asked for."""
+"""Changes that must not change a bit: names of items, order of users, division of the work, other metrics."""
 
 import copy
 import math
@@ -47,7 +47,7 @@ def groups_of(users: slice | Any) -> dict[str, Any]:
 
 
 def evaluate(kind: str, recs: Any = None, truth: Any = None, **call: Any) -> fastrec.Report:
-    """The whole matrix on the log of a kind, or on another form of it."""
+    """Evaluate the whole matrix on the log of a kind, or on another form of it."""
     recs = recs_of(LOGS[kind]) if recs is None else recs
     truth = truth_of(LOGS[kind]) if truth is None else truth
     return fastrec.evaluate(recs, truth, TEXTS[kind], n_items=N_ITEMS, per_user=True, **call)
@@ -65,7 +65,7 @@ def plainly(kind: str) -> fastrec.Report:
 
 
 def assert_same(found: fastrec.Report, expected: fastrec.Report, order: Any = slice(None)) -> None:
-    """Same means, and the same values of the users, who stand in `order` in what was expected."""
+    """Check for the same means, and the same values of the users, which come in `order` in the expected report."""
     assert mean_bits(found.estimates) == mean_bits(expected.estimates)
     assert user_bits(found) == user_bits(expected, order)
     assert found.users == expected.users
@@ -77,7 +77,8 @@ SCATTER = 0x9E3779B97F4A7C15
 
 
 def same_slot() -> list[int]:
-    """Ids whose products with the golden ratio's multiplier start alike: the worst case of a simple hash."""
+    """Return ids with products that start alike after multiplication with the golden ratio: the worst case of a simple
+    hash."""
     inverse = pow(SCATTER, -1, 2**64)
     ids = (inverse * low % 2**64 for low in range(1, 2**20))
     return [item for item, _ in zip((item for item in ids if item <= MAX_ID), range(4000), strict=False)]
@@ -130,7 +131,7 @@ def test_the_order_of_the_truth_does_not_matter(kind: str, plainly: fastrec.Repo
     assert_same(evaluate(kind, truth=truth_of(Log([], turned))), plainly)
 
 
-# How the work is cut
+# Division of the work
 
 
 @pytest.mark.thorough(except_for="^(plain-False|True-False)$")
@@ -171,7 +172,7 @@ def test_any_split_and_any_order_of_merging(kind: str, weighted: bool, data: st.
 
 @pytest.fixture(scope="module")
 def large() -> dict[str, Any]:
-    """Enough rows to run in parallel; one user has half of them, and so a table of its own size."""
+    """Return enough rows to run in parallel; one user has half of them, and so needs a table of another size."""
     draw = np.random.default_rng(2)
     lists = [draw.permutation(300)[: draw.integers(0, 200)] for _ in range(4000)]
     lists[1700] = draw.permutation(500_000)[:400_000]
@@ -209,7 +210,7 @@ def test_wide_ids_on_many_rows(large: dict[str, Any]) -> None:
     assert on_threads(large, "plain", "wide", 2) == on_threads(large, "plain", "plain", 1)
 
 
-# How the data comes
+# Forms of the data
 
 
 def lists_of(log: Log) -> list[list[int]]:
@@ -224,7 +225,7 @@ def padded(rows: list[list[int]], dtype: Any = np.int64) -> Any:
 
 
 def falling(items: list[int]) -> list[float]:
-    """Scores that keep a list in its order."""
+    """Return scores that keep a list in its order."""
     return [float(-rank) for rank in range(len(items))]
 
 
@@ -235,7 +236,7 @@ def csr(rows: list[list[int]], data: Iterable[Iterable[float]]) -> Any:
 
 
 def shuffled(log: Log) -> tuple[Any, Any, Any]:
-    """The lists in another order, with scores that put them right."""
+    """Return the lists in another order, with scores that restore the first one."""
     draw = np.random.default_rng(4)
     orders = [draw.permutation(len(items)) for items in log.recs]
     items, indptr = flat([[items[at] for at in order] for items, order in zip(log.recs, orders, strict=True)])
@@ -308,7 +309,7 @@ def test_dicts_are_matched_by_key(kind: str, plainly: fastrec.Report) -> None:
 
 
 def test_gains_of_one_beside_other_gains() -> None:
-    """A user's value does not depend on whether somebody else's truth has gains."""
+    """A user's value does not depend on whether the truth of another user has gains."""
     texts = [text for text in TEXTS["plain"] if "ideal=k" not in text]
     recs, truth = LOGS["plain"].recs, LOGS["plain"].truth
     alone = fastrec.evaluate(recs, list(map(dict, truth)), texts, n_items=N_ITEMS, per_user=True)
@@ -316,7 +317,7 @@ def test_gains_of_one_beside_other_gains() -> None:
     assert user_bits(beside, slice(-1)) == user_bits(alone)
 
 
-# What else is asked for
+# Other metrics in the call
 
 
 @pytest.mark.thorough
@@ -351,7 +352,7 @@ def test_policies_for_duplicates_without_any(kind: str, plainly: fastrec.Report,
 
 
 def uses_k_alone(ask: Ask) -> bool:
-    """Whether the formula divides by k, or fills k positions."""
+    """Return whether the formula divides by k, or fills k positions."""
     return ask.name in ("f_beta", "f1") or ask.options.get("denominator") == "k" or ask.options.get("ideal") == "k"
 
 
@@ -387,7 +388,7 @@ def half_a_last_digit(value: float) -> Fraction:
 
 
 def test_means_are_exact(kind: str, plainly: fastrec.Report) -> None:
-    """Sums of values in [-1, 1] are exact to 2^-64 of each value, all others altogether."""
+    """Sums of values in [-1, 1] are exact to 2^-64 of each value, all other sums are exact in total."""
     for name, values in plainly.per_user.items():
         if not is_a_mean(name) or not plainly.estimates[name].users:
             continue
@@ -402,7 +403,7 @@ def test_means_are_exact(kind: str, plainly: fastrec.Report) -> None:
 
 @pytest.mark.thorough
 def test_weighted_means_are_exact(kind: str) -> None:
-    """The products of weight and value are rounded; nothing after them is."""
+    """The products of weight and value are rounded, and no later step is."""
     report = evaluate(kind, user_weight=WEIGHTS)
     for name, values in report.per_user.items():
         if is_a_mean(name) and report.estimates[name].users:
@@ -423,7 +424,7 @@ def counted_values(report: fastrec.Report, name: str) -> list[float]:
 
 
 def test_the_standard_error_of_small_values() -> None:
-    """A large catalogue makes small values, whose squares are smaller still."""
+    """A large catalogue makes small values with even smaller squares."""
     n_items, wrong = 10**9, [0, 1, 5, 2]
     report = fastrec.evaluate([[1, *range(2, 2 + n)] for n in wrong], [[1]] * 4, ["fallout"], n_items=n_items)
     values = [n / (n_items - 1) for n in wrong]
@@ -436,7 +437,7 @@ SPREAD_TEXTS = ["mrr", "precision@10", "ndcg", "map", "cg", "dcg", "arhr", "rbp"
 
 
 def test_equal_values_have_no_spread() -> None:
-    """Up to the rounding of squares: 2^-53 of the value, under a square root."""
+    """Exact up to the rounding of squares: 2^-53 of the value, under a square root."""
     report = fastrec.evaluate([[9, 8, 1, 2]] * 1000, [{1: 7.3, 2: 0.1}] * 1000, SPREAD_TEXTS)
     for name, estimate in report.estimates.items():
         assert 0 <= estimate.std_error <= 2.0**-26 * estimate.mean / math.sqrt(999), name
@@ -459,7 +460,7 @@ def test_extreme_gains(scale: float) -> None:
 
 
 def test_sums_of_numbers_of_every_size() -> None:
-    """Neither the largest nor the smallest of the addends is lost, whatever comes first."""
+    """Neither the largest nor the smallest of the addends is lost, whichever comes first."""
     sizes = [1e300, 1.0, 1e-300, 3e-308, 1e16, 1e300, 7.0] * 50
     recs, truth = [[1]] * len(sizes), [{1: size} for size in sizes]
     mean = fastrec.evaluate(recs, truth, ["cg"])["cg"]
@@ -520,7 +521,7 @@ def test_the_matrix_is_large_enough_to_mean_something() -> None:
     assert all(len(FEW[kind]) > 50 for kind in KINDS)
 
 
-# One evaluator in several hands
+# One evaluator in several threads
 
 
 @pytest.mark.parametrize("rows", [False, True], ids=["lists", "rows"])
@@ -529,7 +530,7 @@ def test_threads_that_share_an_evaluator(monkeypatch: pytest.MonkeyPatch, rows: 
     shared, add_up = make("ndcg@3", per_user=True, n_threads=1), State.add
 
     def add_up_slowly(*arguments: Any) -> None:
-        time.sleep(0.001)  # in which other threads go on
+        time.sleep(0.001)  # in which other threads continue
         add_up(*arguments)
 
     def add(worker: int) -> None:
@@ -552,7 +553,7 @@ def test_threads_that_share_an_evaluator(monkeypatch: pytest.MonkeyPatch, rows: 
 
 
 class SlowLock:
-    """A lock after which others get their turn."""
+    """Lock that lets other threads run after each release."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

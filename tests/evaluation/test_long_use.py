@@ -11,7 +11,7 @@ from support.processes import run
 
 CALLS = int(os.environ.get("FASTREC_TEST_CALLS", "1200"))  # .ci/full asks for 10,000
 
-# Calls of many shapes, in an order that a seed decides; every one of them comes about as often.
+# Calls of many shapes, in an order that a seed decides; every shape is about equally frequent.
 MIXED_USE = """
 import gc, os, random, sys, threading, time, tracemalloc, warnings
 import fastrec
@@ -240,7 +240,7 @@ def test_a_thousand_updates_and_merges_in_any_order_are_one_call(kind, weighted)
     found = open_[0].result()
     order = found.user_ids
     whole = make(weighted)
-    update(whole, order, weighted)  # users in the order in which they came to be: per-user values are in it
+    update(whole, order, weighted)  # users in the order of their first batches, which the per-user values follow
     assert sorted(order) == list(range(N_USERS))
     assert bits(found) == bits(whole.result())
     other = make(weighted)

@@ -1,4 +1,4 @@
-"""Real ratings and a real TREC run. The data's folder stands in FASTREC_TEST_DATA; without it these tests skip."""
+"""Real ratings and a real TREC run from the folder in FASTREC_TEST_DATA; without it these tests skip."""
 
 import csv
 import math
@@ -45,7 +45,7 @@ METRICS = [
 
 
 def read_ratings():
-    """Train and held-out ratings: the last fifth of each user's, by time. Users and items are numbered from 0."""
+    """Return train and held-out ratings: the last fifth of each user's, by time. Users and items count from 0."""
     with open(Path(FOLDER) / "ml-latest-small" / "ratings.csv", encoding="utf-8", newline="") as file:
         rows = [
             (int(r["userId"]), int(r["movieId"]), float(r["rating"]), int(r["timestamp"])) for r in csv.DictReader(file)
@@ -64,7 +64,7 @@ def read_ratings():
 
 
 def best_lists(scores, train):
-    """The LENGTH best unseen items of each user and their scores; equal scores by smaller id."""
+    """Return the LENGTH best unseen items of each user and their scores; smaller ids come first on equal scores."""
     lists, values = [], []
     for given, seen in zip(scores, train, strict=True):
         row = given.copy()
@@ -122,7 +122,7 @@ def test_neighbours_beat_popularity(logs):
     assert means["neighbours"] > means["popularity"] > 0.01
 
 
-# A run and judgements of TREC, and what trec_eval prints for each topic
+# A run and judgements of TREC, and the output of trec_eval for each topic
 
 
 TREC |= {f"P_{k}": f"precision@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)}

@@ -1,4 +1,5 @@
-"""What must not change a bit of scored rows: how users stand, how the work is cut, how rows come, what scores mean."""
+"""Changes to scored rows that must not change a bit: order of users, division of the work, form of rows, scale of
+scores."""
 
 import math
 import pickle
@@ -42,7 +43,7 @@ def all_bits(report: fastrec.Report) -> Any:
 
 
 def assert_same(found: fastrec.Report, expected: fastrec.Report, order: Any = ALL) -> None:
-    """The same bits; the users of what was found stand in `order` in what was expected."""
+    """Check for the same bits; the users of the found report come in `order` in the expected one."""
     assert mean_bits(found.estimates) == mean_bits(expected.estimates)
     assert group_bits(found) == group_bits(expected)
     assert user_bits(found) == user_bits(expected, order)
@@ -50,7 +51,7 @@ def assert_same(found: fastrec.Report, expected: fastrec.Report, order: Any = AL
     assert found.data == expected.data
 
 
-# How users stand and how the work is cut
+# Order of users and division of the work
 
 
 KINDS = [(False, False), (True, False), (False, True), (True, True)]
@@ -81,7 +82,7 @@ def test_any_split_and_any_order_of_merging(weighted: bool, row_weights: bool, d
 
     whole = evaluator()
     add(whole, ALL)
-    # so wide that no part has rows of weight 0 alone, which are refused
+    # so wide that no part has only rows of weight 0, which are errors
     edges = sorted(data.draw(st.lists(st.integers(0, 14).map(lambda nth: 50 * nth), max_size=5)))
     parts: list[fastrec.ScoreEvaluator] = []
     for start, end in zip([0, *edges], [*edges, N_USERS], strict=True):
@@ -193,7 +194,7 @@ RANKED_TEXTS = ["ndcg@10", "map", "mrr@5", "hit_rate@3", "map(denominator=hits)@
 
 @pytest.fixture(scope="module")
 def large() -> dict[str, Any]:
-    """Enough rows to run in parallel; one user has a fifth of them."""
+    """Return enough rows to run in parallel; one user has a fifth of them."""
     draw = np.random.default_rng(4)
     lengths = draw.integers(0, 200, 5500)
     lengths[3000] = 120_000
@@ -222,7 +223,7 @@ def test_any_number_of_threads_on_many_rows(large: dict[str, Any]) -> None:
 
 
 def test_many_rows_in_the_order_of_the_log(large: dict[str, Any]) -> None:
-    """Sorted by user or not: the same bits, on many rows too."""
+    """Rows sorted by user or not give the same bits, on many rows too."""
     lengths = np.diff(large["indptr"])
     owners = np.repeat(np.arange(len(lengths)), lengths)
     order = np.random.default_rng(5).permutation(len(owners))
@@ -236,11 +237,11 @@ def test_many_rows_in_the_order_of_the_log(large: dict[str, Any]) -> None:
     assert user_bits(shuffled) == user_bits(expected, kept)
 
 
-# How rows come
+# Order and types of rows
 
 
 def test_shuffled_rows_with_keys() -> None:
-    """Untied rows of a user may stand in any order, beside those of anybody."""
+    """Untied rows of a user may come in any order, between rows of other users."""
     draw = np.random.default_rng(3)
     lengths = draw.integers(1, 30, 300)
     indptr = np.cumsum([0, *lengths])
@@ -263,7 +264,7 @@ TYPES += [(np.float32, np.float64), (np.float64, np.float32), (np.float16, np.fl
 
 def test_types_of_labels_and_scores() -> None:
     call = USERS.call(ALL)
-    call["scores"] = np.round(call["scores"] * 64) / 64  # any type holds these
+    call["scores"] = np.round(call["scores"] * 64) / 64  # values that any type holds
     texts = [text for text in FEW if "log_loss" not in text and "entropy" not in text]
     expected = evaluate(texts, call)
     for labels, scores in TYPES:
@@ -295,7 +296,7 @@ def test_arguments_are_left_alone() -> None:
     evaluate(FEW, call)
 
 
-# What scores mean
+# Scale of scores
 
 
 @pytest.mark.parametrize(
@@ -366,7 +367,7 @@ def test_doubles_that_are_one_float32_stay_apart(n: int) -> None:
 @CI
 @given(data=st.data(), kind=st.sampled_from(["plain", "integer", "graded"]))
 def test_lists_with_scores_are_rows(data: st.DataObject, kind: str) -> None:
-    """Truth that stands in the lists: `evaluate` and `evaluate_scores` give the same bits."""
+    """If all truth is in the lists, `evaluate` and `evaluate_scores` give the same bits."""
     drawn = data.draw(strategies.logs(graded=kind != "plain", integer=kind == "integer"))
     truth = [
         [(item, gain) for item, gain in rows if item in set(items)]
@@ -461,7 +462,7 @@ def test_the_scale_of_weights_does_not_matter(scale: float) -> None:
         np.testing.assert_allclose(found.std_error(text), expected.std_error(text), rtol=1e-9, atol=1e-12, err_msg=text)
 
 
-# What else is asked for
+# Other metrics in the call
 
 
 @pytest.mark.thorough

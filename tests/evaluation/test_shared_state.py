@@ -1,4 +1,4 @@
-"""Evaluators and histograms that threads share: copies are whole; a forked child waits for no thread of its parent."""
+"""Evaluators and histograms shared by threads: copies are whole; a forked child waits for no thread of its parent."""
 
 import copy
 import os
@@ -27,7 +27,7 @@ DUPLICATES: dict[str, Callable[[Any], Any]] = {
 
 
 class Pause:
-    """Holds whoever comes by until it is told to let go."""
+    """Gate that holds each thread that reaches it until another thread opens it."""
 
     def __init__(self) -> None:
         self.reached, self.released = threading.Event(), threading.Event()
@@ -70,12 +70,12 @@ def histogram() -> tuple[Any, Callable[[Any], None], Callable[[Any], list[Any]]]
     )
 
 
-# What is made, what changes it, what is asked of it, and the function in the middle of a change.
+# How to make an object, change it and read it, and the function in the middle of a change.
 KINDS: dict[str, Any] = {"lists": (lists, State), "rows": (rows, State), "histogram": (histogram, ScoreHistogram)}
 
 
 def hold(monkeypatch: pytest.MonkeyPatch, kind: str, pause: Pause) -> None:
-    """Changes made from now on stop half way."""
+    """Stop changes half way from now on."""
     owner, name = KINDS[kind][1], "_count" if kind == "histogram" else "add"
     whole = getattr(owner, name)
 
@@ -161,7 +161,7 @@ def test_what_copies_of_a_histogram_are_made_of_changes_no_more() -> None:
     seen = ScoreHistogram(16)
     seen.add(np.array([0, 1], np.int8), np.array([0.25, 0.5]))
     state, before = seen.__getstate__(), {name: column.tolist() for name, column in seen.pack().items()}
-    seen.add(np.array([0, 1], np.int8), np.array([0.125, 0.75]))  # as another thread may, before the copy is made
+    seen.add(np.array([0, 1], np.int8), np.array([0.125, 0.75]))  # like another thread, before the copy is made
     twin = ScoreHistogram(16)
     twin.__setstate__(state)
     assert {name: column.tolist() for name, column in twin.pack().items()} == before
@@ -261,7 +261,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this
 @needs_fork
 @pytest.mark.parametrize(("name", "add"), [("evaluator", "of_lists"), ("scored", "of_rows")])
 def test_a_child_uses_an_evaluator_that_another_thread_was_using(name: str, add: str) -> None:
-    """It has what was added before; neither of them loads the compiler."""
+    """The child has everything that was added before; neither process loads the compiler."""
     code = f"print(while_held(lambda: usable({name}, {add}), lambda: {add}({name}, progress=pause)))"
     code += f"\nprint({name}.result().users['total'], 'numba' in sys.modules)"
     assert run(code) == ["0", "6 False"]
@@ -319,7 +319,7 @@ print(while_held(lambda: says_that_it_is_torn(seen.auc) and says_that_it_is_torn
 
 @needs_fork
 def test_a_child_has_no_lock_of_a_thread_that_was_working_out_a_property() -> None:
-    """Python 3.11 takes one for all metrics while it works out the text of any."""
+    """Python 3.11 uses one lock for all metrics while it computes the name of any."""
     code = """
 from fastrec.metrics import declaration as registry
 print_value = registry.print_value
@@ -334,7 +334,7 @@ print(while_held(work, lambda: fastrec.Evaluator("map(denominator=n_rel)@2")))
 
 @needs_fork
 def test_importing_hooks_into_no_fork() -> None:
-    """The first use does, once."""
+    """Only the first use registers a hook, once."""
     code = """
 import os
 hooks = []

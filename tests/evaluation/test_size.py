@@ -1,6 +1,6 @@
-"""Exact at every size: more rows, users and pairs than words of 32, 53 or 64 bits count, long users and empty ones.
+"""Exactness at every size: more rows, users and pairs than 32, 53 or 64 bits count, long users and empty ones.
 
-What takes gigabytes or minutes runs where FASTREC_TEST_SIZE is "full", as in `.ci/full exact_at_size`.
+Tests that take gigabytes or minutes run only if FASTREC_TEST_SIZE is "full", as in `.ci/full exact_at_size`.
 """
 
 import copy
@@ -48,7 +48,8 @@ def scores_evaluator() -> fastrec.ScoreEvaluator:
 
 @pytest.mark.parametrize("make", [lists_evaluator, scores_evaluator])
 def test_counts_past_every_word(make: Any) -> None:
-    """2^55 times the same users: the same means to the last bit, exact counts, an error that shrinks as it should."""
+    """2^55 times the same users give the same means to the last bit, exact counts, and an error that shrinks as it
+    should."""
     once, many = make(), make()
     for _ in range(55):
         many.merge(copy.deepcopy(many))
@@ -70,7 +71,7 @@ def test_counts_past_every_word(make: Any) -> None:
 @pytest.mark.parametrize("n_positive", [31_623, pytest.param(95_000_000, marks=full)])
 @pytest.mark.parametrize("distinct", [1 << 20, 7])
 def test_a_user_of_many_pairs(n_positive: int, distinct: int) -> None:
-    """10^9 pairs of one user, and more than 2^53, with few ties and with many; beside a user of one pair."""
+    """One user has 10^9 pairs, or more than 2^53, with few ties and with many, beside a user with one pair."""
     n = 2 * n_positive
     scores = (np.arange(n + 2, dtype=np.uint32) * np.uint32(2_654_435_761) >> np.uint32(8)) % np.uint32(distinct)
     labels = (np.arange(n + 2) & 1).astype(np.int8)
@@ -86,7 +87,7 @@ def test_a_user_of_many_pairs(n_positive: int, distinct: int) -> None:
     metrics = ["gauc(weight=equal)", "gauc(weight=pairs)", "gauc"]
     report = fastrec.evaluate_scores(labels, scores, [0, n, n + 2], metrics, per_user=True)
     assert report.per_user["gauc"].tolist() == [float(own), float(other)]
-    close = 2 * math.ulp(0.5)  # the weighted sums take users' values as doubles
+    close = 2 * math.ulp(0.5)  # the weighted sums use users' values as doubles
     assert abs(Fraction(report["gauc(weight=equal)"]) - (own + other) / 2) <= close
     assert abs(Fraction(report["gauc(weight=pairs)"]) - (pairs * own + other) / (pairs + 1)) <= close
     assert abs(Fraction(report["gauc"]) - (n * own + 2 * other) / (n + 2)) <= close
@@ -113,7 +114,7 @@ def test_a_long_user(n: int) -> None:
     exact["arhr"] = Fraction(math.fsum(1 / rank for rank in ranks))
     for name, value in exact.items():
         assert report.estimates[name].users == 1
-        # within a user n addends are added one after the other, each with half a last digit
+        # within a user n addends are added one after the other, each with an error of half a last digit
         assert abs(Fraction(report[name]) - value) <= (n // 3 + 2) * 2.0**-53 * value, name
 
 
@@ -165,7 +166,7 @@ def test_the_largest_ids_of_users_and_items() -> None:
 
 
 def many_users(n: int) -> tuple[Any, Any]:
-    """Lists of five, and gains from 1e-300 to 1e300."""
+    """Return lists of five, with gains from 1e-300 to 1e300."""
     draw = np.random.default_rng(3)
     items = draw.permuted(np.tile(np.arange(8), (n, 1)), axis=1)[:, :5].copy()
     held = draw.permuted(np.tile(np.arange(8), (n, 1)), axis=1)[:, :3].copy()
@@ -174,7 +175,8 @@ def many_users(n: int) -> tuple[Any, Any]:
 
 
 def test_means_of_many_users_are_exact_in_any_order_and_cut() -> None:
-    """Of values in [0, 1] to 2^-60, of all others to the last digit; the bits are the same however users stand."""
+    """Means of values in [0, 1] are exact to 2^-60, all others to the last digit, with the same bits in any order of
+    users."""
     n = 20_000
     items, (held, indptr, gains) = many_users(n)
     within, beyond = ["ndcg", "map@3", "mrr", "recall@2", "precision@3"], ["cg", "dcg", "dcg(discount=log2_flat2)@3"]
@@ -205,7 +207,7 @@ def test_means_of_many_users_are_exact_in_any_order_and_cut() -> None:
 
 
 def repeated(block: Any, times: int) -> Any:
-    """The block over and over, end to end, in the memory of one: the same pages of a file, mapped again and again."""
+    """Map one block many times in a row, in the memory of one: the same pages of a file, mapped again and again."""
     size = block.nbytes
     assert size % mmap.PAGESIZE == 0
     libc = ctypes.CDLL(None, use_errno=True)
@@ -234,7 +236,7 @@ LARGE = [(1 << 9) + 3] if ALL else [3]  # blocks of 2^22 rows
 
 
 def block_of_lists() -> tuple[Any, Any, Any]:
-    """Lists of ROWS_OF_USER items, and a truth of two items each, one of which is listed."""
+    """Return lists of ROWS_OF_USER items, and a truth of two items each; one of the two is listed."""
     draw = np.random.default_rng(5)
     lists = np.stack([draw.permutation(ROWS_OF_USER) for _ in range(USERS_OF_BLOCK)]).astype(np.int32)
     held = np.stack([lists[:, 0], np.full(USERS_OF_BLOCK, 2**31 - 1)], axis=1).astype(np.int32)
@@ -244,7 +246,7 @@ def block_of_lists() -> tuple[Any, Any, Any]:
 
 @pytest.mark.parametrize("times", LARGE)
 def test_offsets_of_lists(times: int) -> None:
-    """One call whose pointers pass 2^31: what one block gives, to the last bit, and counts of all."""
+    """One call with pointers past 2^31 gives the result of one block to the last bit, and the counts of all."""
     items, held, indptr = block_of_lists()
     metrics = ["ndcg", "mrr", "hits", "map@100", "hit_rate@1", "precision(average=pooled)@10"]
     n_users = USERS_OF_BLOCK * times
@@ -260,7 +262,7 @@ def test_offsets_of_lists(times: int) -> None:
 
 @pytest.mark.parametrize("times", LARGE)
 def test_offsets_of_rows(times: int) -> None:
-    """As of lists: positives are above all but the last of the negatives of their user."""
+    """The same for rows: positives are above all but the last of the negatives of their user."""
     scores = np.tile(np.arange(ROWS_OF_USER, dtype=np.float32), USERS_OF_BLOCK)
     labels = (scores >= ROWS_OF_USER - 101).astype(np.int8)
     labels.reshape(-1, ROWS_OF_USER)[:, -1] = 0
@@ -280,7 +282,7 @@ def test_offsets_of_rows(times: int) -> None:
 
 @pytest.mark.parametrize("times", LARGE)
 def test_rows_in_batches(times: int) -> None:
-    """A constant block again and again, in one evaluator: the same means to the last bit, all counts."""
+    """A constant block again and again, in one evaluator, gives the same means to the last bit, and all counts."""
     items, held, indptr = block_of_lists()
     lists = fastrec.Evaluator(["ndcg", "hits", "map@100"])
     rows = fastrec.ScoreEvaluator(["auc", "gauc", "rmse"])

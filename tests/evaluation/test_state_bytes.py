@@ -1,4 +1,4 @@
-"""An evaluator as bytes: equal on the other side, refused where it cannot be."""
+"""Evaluators as bytes: equal after the way back, or an error."""
 
 import functools
 import io
@@ -129,18 +129,18 @@ def test_another_process_reads_it(tmp_path: Any) -> None:
 
 
 def test_it_is_compact() -> None:
-    """A few hundred bytes per metric, whatever the number of users."""
+    """It has a few hundred bytes per metric, whatever the number of users."""
     evaluator = fastrec.Evaluator(["ndcg", "recall"], k=[5, 10])
     items = np.tile(np.arange(10), 50_000)
     evaluator.update((items, np.arange(50_001) * 10), (items, np.arange(50_001) * 10))
     assert len(evaluator.to_bytes()) < 4000
 
 
-# What is refused
+# Errors
 
 
 def changed(data: bytes, **fields: Any) -> bytes:
-    """The bytes with fields of the document replaced."""
+    """Return the bytes with fields of the document replaced."""
     with np.load(io.BytesIO(data)) as members:
         arrays = {name: members[name] for name in members.files}
     document = json.loads(arrays.pop("evaluator").tobytes()) | fields
@@ -163,7 +163,7 @@ def test_damaged_bytes() -> None:
             again = fastrec.Evaluator.from_bytes(bytes(flipped))
         except fastrec.FastrecError:
             continue
-        assert again.result().to_dict() == lists_evaluator(np.arange(N_USERS)).result().to_dict()  # a date, say
+        assert again.result().to_dict() == lists_evaluator(np.arange(N_USERS)).result().to_dict()  # such as a date
 
 
 @pytest.mark.parametrize(
@@ -201,10 +201,10 @@ def test_nothing_in_it_is_run() -> None:
 
 
 def archive(members: dict[str, bytes], *, times: int = 1) -> bytes:
-    """A compressed archive, each member so many times in its directory."""
+    """Return a compressed archive with each member this many times in its directory."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that a name stands twice
+        warnings.simplefilter("ignore", UserWarning)  # zipfile warns of a name that is there twice
         for name, content in members.items():
             for _ in range(times):
                 file.writestr(f"{name}.npy", content)
@@ -218,7 +218,7 @@ def header(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
 
 
 def overlapping() -> bytes:
-    """A directory of a thousand members that are all the same 10 MB of zeros."""
+    """Return a directory of a thousand members that are all the same 10 MB of zeros."""
     data = archive({"a": header((1_250_000,)) + bytes(10_000_000)})
     entry = data[data.index(b"PK\x01\x02") : data.index(b"PK\x05\x06")]
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1000, 1000, 1000 * len(entry), data.index(b"PK\x01\x02"), 0)
@@ -239,7 +239,7 @@ LYING = {
 
 @pytest.mark.parametrize("name", LYING)
 def test_sizes_that_are_claimed_are_not_believed(name: str, tmp_path: Any) -> None:
-    """What is refused has not made room for what it claims to be."""
+    """A rejected file reserves no memory for its claims."""
     data = LYING[name]()
     path = tmp_path / "report.npz"
     path.write_bytes(data)
@@ -255,7 +255,7 @@ def test_sizes_that_are_claimed_are_not_believed(name: str, tmp_path: Any) -> No
 
 
 def test_what_is_unpacked_is_at_most_what_deflate_can_hold() -> None:
-    """Zeros, the smallest of all, are read; the same file with a larger size in its directory is not."""
+    """Zeros, the smallest of all, are read; the same file with a larger size in its directory is an error."""
     evaluator = fastrec.Evaluator("mrr", per_user=True)
     users = 200_000
     evaluator.update(
@@ -303,7 +303,7 @@ def test_a_metric_of_ones_own() -> None:
 
 
 def with_members(data: bytes, **members: bytes) -> bytes:
-    """The archive with members replaced as they are."""
+    """Return the archive with some members replaced."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():
@@ -341,7 +341,7 @@ def test_sums_that_no_users_have() -> None:
     ],
 )
 def test_sorted_rows_that_are_none(name: str, column: Any) -> None:
-    """Kernels trust their types, order and signs."""
+    """Kernels rely on their types, order and signs."""
     forged = io.BytesIO()
     with np.load(io.BytesIO(scores_evaluator().to_bytes())) as members:
         np.savez(forged, **{n: column(members[n]) if n == f"runs_0_{name}" else members[n] for n in members.files})
@@ -350,7 +350,7 @@ def test_sorted_rows_that_are_none(name: str, column: Any) -> None:
 
 
 def forged(evaluator: Any, change: Any, **arrays: Any) -> bytes:
-    """The bytes of an evaluator, its document and members changed by functions."""
+    """Return the bytes of an evaluator, with its document and members changed by functions."""
     out = io.BytesIO()
     with np.load(io.BytesIO(evaluator.to_bytes())) as members:
         found = {name: arrays.get(name, lambda own: own)(members[name]) for name in members.files}
@@ -414,7 +414,7 @@ def test_a_forged_state_is_refused_when_it_is_read(name: str) -> None:
 def test_sums_outside_the_range_of_their_metric_are_refused(
     at: int, rows: bool, weighted: bool, per_user: bool
 ) -> None:
-    """Of all users or of a group, too large or below 0: each total is read, changed and written again."""
+    """Change each total, of all users or of a group, to be too large or below 0, and write it again."""
     kind = fastrec.ScoreEvaluator if rows else fastrec.Evaluator
     evaluator = kind(["ndcg", "recall(average=pooled)@2" if not rows else "gauc"], per_user=per_user)
     about: Any = {"groups": ["a", "b"] * 4, "user_weight": np.arange(1.0, 9) if weighted else None}
@@ -451,7 +451,7 @@ def test_values_that_contradict_the_sums_are_refused(change: Any) -> None:
 
 @pytest.mark.parametrize("weights", [None, [1.0, 1, 3, 1]])
 def test_values_that_contradict_the_sums_of_a_group_are_refused(weights: Any) -> None:
-    """All users have the same values in another order: without weights, groups have the same means, not the errors."""
+    """All users have the same values in another order: without weights, groups have the same means and other errors."""
     evaluator = fastrec.Evaluator("mrr", per_user=True)
     truth = [[1], [2], [9], [2]] if weights is None else [[1], [2], [9], [1]]
     evaluator.update([[1, 2]] * 4, truth, groups=list("abab"), user_weight=weights)
@@ -464,7 +464,7 @@ def test_values_that_contradict_the_sums_of_a_group_are_refused(weights: Any) ->
 
 @pytest.mark.parametrize("gains", [[5e-324], [5e-324, 1e300], [1e-320, 1e-310, 2e-308], [1e-323] * 1000])
 def test_sums_of_the_smallest_doubles_are_read(gains: list[float]) -> None:
-    """Their squares are cut to nothing, which made the sums look like those of no users."""
+    """Their squares were rounded to 0, so that the sums looked like those of no users."""
     evaluator = fastrec.Evaluator("cg", min_gain="any", per_user=True)
     groups = np.arange(len(gains)) % 3
     evaluator.update([[1]] * len(gains), [{1: gain} for gain in gains], groups=groups)
@@ -473,7 +473,7 @@ def test_sums_of_the_smallest_doubles_are_read(gains: list[float]) -> None:
 
 
 def test_sums_of_a_group_that_no_users_have() -> None:
-    """Of a metric that is no mean of users' values; others are refused when they are read."""
+    """Only for a metric that is no mean of users' values; reading rejects others."""
     evaluator = fastrec.Evaluator("recall(average=pooled)@2")
     evaluator.update([[1, 2]] * 4, [[1, 3], [2]] * 2, groups=list("abab"))
     seen: Any = evaluator._state
@@ -484,7 +484,7 @@ def test_sums_of_a_group_that_no_users_have() -> None:
 
 
 def test_an_update_looks_at_the_labels_of_its_own_users_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels that are known, however many, are not made texts again."""
+    """However many labels are known, only new ones become strings."""
     made: list[Any] = []
 
     def text(label: Any) -> str:

@@ -1,4 +1,4 @@
-"""Every warning that a call gives is in its result, in every form and copy of it."""
+"""Every warning of a call is in its result, in every form and copy of it."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from fastrec.report.archive import write_archive
 
 pa = pytest.importorskip("pyarrow")
 
-# without a column called rank or score the lists are in the order of the rows, which `pred` contradicts
+# without a column called rank or score the lists have the order of the rows, which `pred` contradicts
 RECS = pa.table({"user_id": [1, 1, 1, 2, 2], "item_id": [5, 6, 7, 7, 8], "pred": [0.1, 0.2, 0.3, 0.8, 0.9]})
 TRUTH = pa.table({"user_id": [1, 2], "item_id": [7, 8]})
 ORDER = "recs has no column 'rank' or 'score'"
@@ -23,11 +23,11 @@ NO_ITEM = "no truth item is in its user's list"
 
 
 def given(call: Any) -> tuple[Any, list[str]]:
-    """The result of a call, and the warnings that it gave."""
+    """Return the result of a call, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = call()
-    assert all(warning.filename == __file__ for warning in caught)  # they point at who called
+    assert all(warning.filename == __file__ for warning in caught)  # they point at the caller
     return result, [str(warning.message) for warning in caught if issubclass(warning.category, FastrecWarning)]
 
 
@@ -158,9 +158,9 @@ def test_the_command_line_says_each_once(format_: str, tmp_path: Path) -> None:
 
 
 def test_no_module_warns_past_the_reports() -> None:
-    """Warnings are given in one place; whoever warns elsewhere loses them."""
+    """Only one module gives warnings; other ways lose them."""
     package = Path(fastrec.__file__).parent
     found = [path.name for path in package.rglob("*.py") if re.search(r"warnings\.warn\(", path.read_text())]
     assert found == ["exceptions.py"]
     callers = [path.name for path in package.rglob("*.py") if re.search(r"(?<![.\w])warn\(", path.read_text())]
-    assert sorted(callers) == ["compare.py", "compiler.py", "exceptions.py", "report.py"]  # of speed alone
+    assert sorted(callers) == ["compare.py", "compiler.py", "exceptions.py", "report.py"]  # about speed only

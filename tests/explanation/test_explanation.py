@@ -1,4 +1,4 @@
-"""Why another number: definitions against the recipes, numbers against `like=`, steps and users that add up."""
+"""Explanations: definitions against the recipes, numbers against `like=`, steps and users that add up."""
 
 import json
 import math
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
 
 
 def some_lists(seed, *, tied=False):
-    """Lists and truth as dicts: graded, short, without a list, without truth."""
+    """Return lists and truth as dicts: graded, short, without a list, without truth."""
     chance = random.Random(seed)
     recs, truth = {}, {}
     for user in range(40):

@@ -1,4 +1,4 @@
-"""Columns of any name: names that differ in case alone, are empty or stand twice, by every route the same values."""
+"""Columns of any name: names that differ only in case, empty and double names, with the same values on every route."""
 
 import itertools
 import json
@@ -29,7 +29,7 @@ NAMES = st.lists(
 
 
 def by_every_route(monkeypatch, *paths, **options):
-    """Reports of files read without a database if that can be, by one, and sorted by one on disk."""
+    """Evaluate files in memory without a database if possible, with one, and sorted on disk by one."""
     yield "whole", evaluate_files(*paths, METRICS, **options)
     with monkeypatch.context() as patch:
         patch.setattr(job, "find_plain", lambda *_: None)
@@ -39,7 +39,7 @@ def by_every_route(monkeypatch, *paths, **options):
 
 
 def write(path, format_, names, rows):
-    """Write a table; the path as a text."""
+    """Write a table; return the path as a string."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if format_ == "parquet":
         arrays = [pa.array([row[at] for row in rows]) for at in range(len(names))]
@@ -59,7 +59,7 @@ def write(path, format_, names, rows):
 @example(["c0", "", "c1", "c2", "c6", "C3", "c4"], "parquet", 2)
 @example(["User_Id", "user_id", "RANK", "rank", "Rank", "gain", "Gain"], "jsonl", 1)
 def test_every_route_reads_the_same_columns_whatever_their_names(tmp_path_factory, names, format_, seed):
-    """Each column orders the lists in another way, so that one taken for another shows."""
+    """Each column orders the lists in another way, so that a wrong column shows."""
     rng, folder, monkeypatch = random.Random(seed), tmp_path_factory.mktemp("names"), pytest.MonkeyPatch()
     user, item, rank, gain, *others = names
     recs = {u: rng.sample(range(9), 5) for u in range(6)}
@@ -71,7 +71,7 @@ def test_every_route_reads_the_same_columns_whatever_their_names(tmp_path_factor
     rng.shuffle(rows)
     sides = {"recs": rows, "truth": [[u, i, 0, g, 7, 7, 7] for u in truth for i, g in truth[u].items()]}
     for side, values in sides.items():
-        for nth in range(2):  # files of a folder whose columns stand in another order, but for CSV
+        for nth in range(2):  # files of a folder with columns in another order, except for CSV
             order = list(range(7))
             if format_ != "csv":
                 rng.shuffle(order)
@@ -89,7 +89,7 @@ def test_every_route_reads_the_same_columns_whatever_their_names(tmp_path_factor
     [("Rank", "rank"), ("RANK", "rank", "rank_1"), ("rank", "Rank", "rank_1", "Rank"), ("rank_1", "Rank", "rank")],
 )
 def test_a_column_of_parquet_is_the_one_of_that_name(tmp_path, monkeypatch, names, more):
-    """DuckDB calls the second of two names that differ in case alone "rank_1"."""
+    """DuckDB calls the second of two names that differ only in case "rank_1"."""
     columns = [[5] * 4 if name != "rank" else [2, 1, 2, 1] for name in names]
     rows = list(zip([1, 1, 2, 2], [5, 6, 5, 6], *columns, strict=True))
     recs = write(tmp_path / "recs", "parquet", ["user_id", "item_id", *names], rows)
@@ -110,7 +110,7 @@ def test_a_score_is_the_one_of_that_name(tmp_path, monkeypatch, name):
 
 
 def test_files_of_several_schemas_keep_the_order_of_their_rows(tmp_path, monkeypatch):
-    """Where names differ in case alone, files are read by their own schemas; lists in the order of rows stay so."""
+    """Files with names that differ only in case are read by their own schemas; lists in the order of rows stay so."""
     rng, n = np.random.default_rng(1), 30_000
     users, items = rng.integers(0, 50, n), np.arange(n)
     for nth, part in enumerate(np.array_split(np.arange(n), 7)):
@@ -130,7 +130,7 @@ def test_files_of_several_schemas_keep_the_order_of_their_rows(tmp_path, monkeyp
 
 @pytest.mark.thorough
 def test_a_field_of_a_nested_column_is_not_a_column(tmp_path, monkeypatch):
-    """Parquet calls the field b of a column a as it calls a column "a.b"."""
+    """Parquet gives the field b of a column a the same name as a column "a.b"."""
     for order in itertools.permutations(["a", "a.b", "user_id", "item_id"]):
         columns = {"a": [{"b": 1, "user_id": 9}] * 2, "a.b": [2, 1], "user_id": [1, 1], "item_id": [5, 6]}
         pq.write_table(pa.table({name: columns[name] for name in order}), tmp_path / "recs")

@@ -1,4 +1,4 @@
-"""Files: lists, truth and scored logs from Parquet and CSV into arrays, and files that are never half written."""
+"""Files: lists, truth and scored logs from Parquet and CSV into arrays, and output files that are whole or absent."""
 
 import os
 import re
@@ -25,7 +25,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a text as CSV, or a dict of columns as Parquet; the path as a text."""
+    """Write a string as CSV, or a dict of columns as Parquet; return the path as a string."""
 
     def write_file(content, name=None):
         path = tmp_path / (
@@ -621,7 +621,7 @@ def test_paths_that_cannot_be_read(tmp_path, write):
 
 @pytest.mark.thorough
 def test_names_in_utf8_where_the_locale_is_c(tmp_path):
-    """Python then takes the bytes of such names for signs that stand for no character."""
+    """Python then decodes the bytes of such names to characters that no encoding has."""
     folder = tmp_path / "dossié"
     (folder / "recs" / "é=ü").mkdir(parents=True)
     for name in ("recs/é=ü/é.parquet", "recs é.parquet"):
@@ -664,7 +664,7 @@ def test_an_interrupted_query_is_an_interrupt():
 
 
 class OwnError(RuntimeError):
-    """An error of a caller's own."""
+    """Error of a caller."""
 
 
 @pytest.mark.parametrize(
@@ -805,7 +805,7 @@ def test_why_ids_do_not_match(write, role, ours, theirs, difference):
 
 
 def test_ids_that_match_are_not_said_to_differ(write):
-    """The items of both files are the same, but no user's list has one of their own."""
+    """The items of both files are the same, but no user's list has an item of the user's truth."""
     recs = write({"user_id": [1, 2], "item_id": [7, 8]})
     truth = write({"user_id": [1, 2], "item_id": [8, 9]})
     with pytest.warns(FastrecWarning) as caught:
@@ -831,7 +831,7 @@ def test_a_full_disk_is_named(tmp_path, message):
         raise duckdb.OutOfMemoryException("could not allocate block")
 
 
-# Arguments that are meant for others
+# Arguments for other functions
 
 
 @pytest.mark.parametrize("name", ["recs", "truth", "users", "exclude"])

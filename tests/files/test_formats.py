@@ -36,7 +36,8 @@ def jsonl(*records):
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a text, bytes, or a dict of columns (as Parquet) to a path below an empty folder; the path as a text."""
+    """Write a string, bytes, or a dict of columns (as Parquet) to a path in an empty folder; return the path as a
+    string."""
     numbers = itertools.count()
 
     def write_file(content, name=None):
@@ -53,7 +54,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def fails(write):
-    """The message with which lists (a path, or what to write) cannot be read."""
+    """Return the message for lists (a path, or contents to write) that cannot be read."""
 
     def message_of(recs, truth=TRUTH, *, input_format="auto", columns=None, error=FastrecError):
         path = recs if isinstance(recs, str) and os.path.lexists(recs) else write(recs)
@@ -65,7 +66,7 @@ def fails(write):
     return message_of
 
 
-# Which format
+# Detection of the format
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_the_format_is_known_by_the_first_bytes_or_named(write, content, name, i
     path = write(content, name)
     is_text = input_format == "trec"
     truth = write({"user_id": [1, 2], "item_id": [6, 7]}) if input_format == "auto" else path
-    if is_text:  # a run as the truth would warn of its scores
+    if is_text:  # a run as the truth would cause a warning about its scores
         truth = write("1 0 6 1\n2 0 7 1\n", "truth")
     logs = read_logs(path, truth, input_format=input_format)
     assert lists(logs.recs) == ([[0, 1], [2]] if is_text else [[5, 6], [7]])
@@ -301,7 +302,7 @@ def test_ids_of_trec_are_texts_unless_other_files_have_integers(write):
 
 @pytest.mark.parametrize("input_format", ["auto", "trec"])
 def test_words_after_the_tag_and_comments_in_trec(write, input_format):
-    """As in trec_eval: a run ends with the tag, and a line whose first character is # is none."""
+    """Like in trec_eval, a run ends with the tag, and a line that starts with # is a comment."""
     plain = read_logs(write(RUN), write(QRELS))
     run = "# my system, of today\n\n" + RUN.replace(" tag", " tag and more words").replace("q2", " # q 7 d 1 1 1\nq2")
     qrels = "#\n# judged by two\n" + QRELS.replace("q2 0 d4", "#q2 0 d3 2\nq2 0 d4")
@@ -358,7 +359,7 @@ def test_signs_in_ids_of_trec(write):
 
 
 def parts(write, contents, name="logs/part#"):
-    """Write each content to a file; their folder."""
+    """Write each content to a file; return their folder."""
     paths = [write(content, name.replace("#", str(n))) for n, content in enumerate(contents)]
     return os.path.dirname(paths[0])
 
@@ -686,7 +687,7 @@ def test_labels_of_users_beside_trec(write):
 
 
 def command(folder, *arguments):
-    """The command in a process of its own."""
+    """Run the command in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "fastrec", *map(str, arguments)],
         cwd=folder,
@@ -752,5 +753,5 @@ def test_trec_eval_prints_the_same(tmp_path):
                 assert values[text][at] == pytest.approx(wanted, abs=5.1e-5), (topic, measure)
         means = json.loads(found.stdout)["metrics"]
         for measure, text in TREC.items():
-            if measure != "num_rel_ret":  # of all topics the sum
+            if measure != "num_rel_ret":  # the sum over all topics
                 assert means[text]["mean"] == pytest.approx(float(printed["all"][measure]), abs=5.1e-5), measure

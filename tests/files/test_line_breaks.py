@@ -1,4 +1,4 @@
-"""Line breaks in quotes, line ends of every kind, files of which no row is read: never fewer rows than there are."""
+"""Line breaks in quotes, line ends of every kind, files that give no row: no row is ever lost."""
 
 import csv
 import gzip
@@ -30,7 +30,7 @@ SEEN = [(user, item) for user in range(3) for item in range(3)]
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a CSV whose header, and values, may hold a line break in quotes; the path as a text."""
+    """Write a CSV with line breaks in a quoted header, and quoted values; return the path as a string."""
 
     def write_file(name, columns, rows, end="\n", inside=" ", packed=False):
         lines = [[columns[0], f'"a{inside}b"', *columns[1:]], *([row[0], f'"x{inside}y"', *row[1:]] for row in rows)]
@@ -46,7 +46,7 @@ def write(tmp_path):
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("end", "inside"), PAIRS)
 def test_a_line_break_in_a_header_loses_no_rows(write, monkeypatch, end, inside, packed):
-    """DuckDB took four of the nine pairs for files without rows, and failed on two more."""
+    """DuckDB read four of the nine pairs as files without rows, and failed on two more."""
     kind = {"end": BREAKS[end], "inside": BREAKS[inside], "packed": packed}
     ids = ["user_id", "item_id"]
     recs, truth, seen = (write(*side, **kind) for side in (("r", ids, ROWS), ("t", ids, TRUTH), ("s", ids, SEEN)))
@@ -103,7 +103,7 @@ JUNK = ["plain", "a,b", 'x"y', "m\nl", "1,2,3\n4,5,6\n", '"', "\n", '""', '"\n"'
 
 
 def table_of_junk(end, inside, n):
-    """A CSV with quoted values that look like rows."""
+    """Return a CSV with quoted values that look like rows."""
     rng, text = random.Random(1), io.StringIO(newline="")
     writer = csv.writer(text, lineterminator=end, quoting=csv.QUOTE_ALL)
     writer.writerow(["user_id", "junk", "item_id"])
@@ -116,7 +116,7 @@ def table_of_junk(end, inside, n):
 
 @pytest.mark.parametrize(("end", "inside"), PAIRS)
 def test_quoted_line_breaks_where_pieces_of_a_file_are_read_at_once(tmp_path, monkeypatch, end, inside):
-    """Small pieces, as those of DuckDB have 8 MB."""
+    """Set small pieces; those of DuckDB have 8 MB."""
 
     def in_pieces(function, paths, options, **naming):
         return base_reader(function, paths, options + ", buffer_size=16000, max_line_size=2000", **naming)
@@ -149,7 +149,7 @@ LOST += itertools.product(["trec"], SIDES[:3], [False, True])
 
 
 def losing(reader):
-    """A reader that finds no rows in a file called lost."""
+    """Read no rows from a file called lost."""
 
     def read(*args, **options):
         sql = reader(*args, **options)
@@ -162,7 +162,7 @@ def losing(reader):
 @pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 @pytest.mark.parametrize(("format_", "side", "packed"), LOST)
 def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, format_, side, packed):
-    """Whatever a reader loses: here one that reads nothing of the files called lost."""
+    """This holds for any reader that loses rows: here one that reads nothing of the files called lost."""
     columns = {"user_id": [1], "item_id": [2], "label": [1], "score": [0.5]}
     for path in (tmp_path / "good", tmp_path / "lost"):
         if format_ == "parquet":
@@ -201,7 +201,7 @@ def test_one_file_of_several_of_which_no_row_is_read(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("format_", "reads"), [("csv", 1), ("jsonl", 2), ("parquet", 1)])
 def test_whether_rows_were_lost_is_found_without_reading_again(tmp_path, monkeypatch, format_, reads):
-    """JSON lines are read once more for the kinds of values; the table counts the rows of each file."""
+    """A second read of JSON lines finds the kinds of values; the table counts the rows of each file."""
     asked, own = [], base.run
     for module in (module for module in (*MODULES, tables) if hasattr(module, "run")):
         monkeypatch.setattr(module, "run", lambda con, query, *rest: asked.append(query) or own(con, query, *rest))
@@ -229,7 +229,7 @@ def test_whether_rows_were_lost_is_found_without_reading_again(tmp_path, monkeyp
 
 
 def test_rows_that_python_parses_are_kept_once(write, tmp_path, monkeypatch):
-    """But the first of them, in which columns that nobody named are looked at."""
+    """The first file is an exception, because columns without a given name are looked up there."""
     monkeypatch.setattr(base, "ROWS_TO_ASK", 2)
     path = write("recs.csv", ["user_id", "item_id", "prediction"], [(1, 1, 1), (1, 2, 2), (1, 3, 3)], inside="\r\n")
     with open_database(1) as con:
@@ -243,7 +243,7 @@ def test_rows_that_python_parses_are_kept_once(write, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_value_that_is_too_long_for_the_parser_says_what_to_do(write, packed):
-    """The limit is that of the whole process: it stays what it is."""
+    """The limit is that of the whole process and stays unchanged."""
     limit, value = csv.field_size_limit(), "z" * 200_000
     path = write("log.csv", ["label", "score"], [(0, 1, value), (1, 2, value)], inside="\r\n", packed=packed)
     says = r"line 3: a value has more than 131,072 characters.*write the rows as Parquet, or call csv\.field_size_limit"

@@ -1,6 +1,6 @@
-"""Odd values: types of NumPy that only look like numbers, texts that end in NUL, names that steer a terminal.
+"""Odd values: NumPy types that only look like numbers, strings that end in NUL, names that control a terminal.
 
-In data frames and in files the same odd values are the same, or the same kind of error.
+Data frames and files give the same values for them, or the same kind of error.
 """
 
 import csv
@@ -45,10 +45,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "classes": lambda odd: fastrec.count_classes(list(odd), list(odd)),
     "a number": lambda odd: fastrec.evaluate([[1]], [[1]], "recall@1", min_gain=odd[1]),
 }
-FINE = {  # what is taken for what it is
+FINE = {  # which keeps its meaning
     ("bool", "classes"),
     ("float16", "a number"),
-    ("datetime64", "user_ids that are a list"),  # things that can be told apart, as tuples are
+    ("datetime64", "user_ids that are a list"),  # values that differ, like tuples
 }
 
 
@@ -104,7 +104,7 @@ LONG_TEXTS: dict[str, Callable[[], Any]] = {
 
 
 def lines_run(call: Callable[[], Any]) -> int:
-    """How many lines of Python a call runs that ends in an error of ours."""
+    """Count the lines of Python that a call runs until its fastrec error."""
     count = 0
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
@@ -125,10 +125,10 @@ def lines_run(call: Callable[[], Any]) -> int:
 @pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
 @pytest.mark.parametrize("what", LONG_TEXTS)
 def test_what_is_too_long_is_refused_before_it_is_read(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pattern sees it, and no loop goes over its signs: one line of Python for ten signs would be 100,000."""
+    """No pattern and no loop sees its characters: one line of Python per ten characters would be 100,000."""
     parse, read = calls._parse, [""]
     monkeypatch.setattr(calls, "_parse", lambda text, changes: (read.append(text), parse(text, changes))[1])
-    lines_run(LONG_TEXTS[what])  # imports what it needs
+    lines_run(LONG_TEXTS[what])  # imports the modules it needs
     assert lines_run(LONG_TEXTS[what]) < 50_000
     assert max(map(len, read)) <= calls.MAX_LENGTH
 
@@ -137,7 +137,7 @@ HOSTILE = "\x1b]0;owned\x07\x9b31m\nnext"
 
 
 def shown_texts(tmp_path: Any) -> dict[str, str]:
-    """Whatever shows a name that came from data."""
+    """Return everything that shows a name from data."""
     report = fastrec.evaluate(
         [[1], [2]], [[1], [1]], "recall@1", groups={HOSTILE: [HOSTILE, "b"]}, per_user=True, user_ids=[HOSTILE, "c"]
     )
@@ -166,7 +166,7 @@ def test_no_warning_steers_a_terminal() -> None:
 # The same odd values in data frames and in files
 
 NAN, INF = float("nan"), float("inf")
-INEXACT = 2**53 + 1  # no double is this integer
+INEXACT = 2**53 + 1  # no double equals this integer
 ROUTES = [f"{kind}{how}" for kind in ("csv", "parquet", "jsonl") for how in ("", ", streamed")]
 RANKS: dict[str, list[Any]] = {
     "integers with a gap": [1, 1000],
@@ -269,7 +269,7 @@ NOT_IN_CSV = {  # which has no zero bytes and no types
 
 
 def found_in(evaluate: Callable[[], fastrec.Report]) -> Any:
-    """Values of users and groups and warnings of a report, or the kind of its error."""
+    """Return values of users and groups and the warnings of a report, or the kind of its error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,4 +1,4 @@
-"""Parquet that is read straight into memory: the same as by way of DuckDB, which reads what needs a second look."""
+"""Parquet read straight into memory: the same as by DuckDB, which reads the files that need it."""
 
 import json
 import os
@@ -23,7 +23,7 @@ LOG_METRICS = ["gauc", "auc", "ndcg@2", "log_loss"]
 
 @pytest.fixture
 def write(tmp_path):
-    """Write columns as Parquet, some rows to a group; the path as a text."""
+    """Write columns as Parquet, with this many rows per group; return the path as a string."""
 
     def write_file(columns, name=None, group=4):
         path = tmp_path / (name or f"file{len(os.listdir(tmp_path))}.parquet")
@@ -36,7 +36,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def both(monkeypatch):
-    """Evaluate files straight and by way of DuckDB; whether they were read straight, and the same report of both."""
+    """Evaluate files straight and by DuckDB; return whether the first was straight, and their common report."""
 
     def evaluate_both(*args, **options):
         read = []
@@ -60,7 +60,7 @@ def both(monkeypatch):
 
 
 def make_lists(rng, *, texts=False, wide=None, n=60):
-    """Lists and truth with rows in any order."""
+    """Return lists and truth with rows in any order."""
     users, items = rng.integers(0, 7, n), rng.integers(0, 9, n)
     pairs = np.unique(np.stack([users, items], axis=1), axis=0)
     recs, truth = rng.permutation(pairs), rng.permutation(pairs)[: n // 3]
@@ -157,7 +157,7 @@ def test_what_is_not_as_usual_goes_by_way_of_duckdb(write, both, tmp_path):
     assert not both(write(ranks), truth, METRICS)[0]
     decimals = {**lists, "user_id": lists["user_id"].cast(pa.decimal128(30, 0))}
     assert not both(write(decimals), truth, METRICS)[0]
-    write(lists, "days/rank=7/part.parquet")  # a partition takes the place of the column
+    write(lists, "days/rank=7/part.parquet")  # a partition replaces the column
     assert not both(str(tmp_path / "days"), truth, METRICS)[0]
     labelled = {**held, "plan": pa.array(["a"] * len(held["gain"]))}
     assert not both(write(lists), write(labelled), METRICS, by="plan")[0]
@@ -228,7 +228,7 @@ def test_integers_that_need_64_bits_after_others_that_do_not(write, both):
 
 
 def test_statistics_of_a_column_whose_type_is_damaged(write):
-    """PyArrow ends the process when it is asked for them; DuckDB reads the file."""
+    """PyArrow ends the process on reading them; DuckDB reads the file."""
     lists, held = make_lists(np.random.default_rng(12))
     path, truth = Path(write(lists, group=1000)), write(held)
     mrr = evaluate_files(path, truth, "mrr")["mrr"]
@@ -243,7 +243,7 @@ def test_statistics_of_a_column_whose_type_is_damaged(write):
 
 @pytest.mark.thorough
 def test_no_damaged_bit_of_a_footer_ends_the_process(write):
-    """PyArrow ends it where it is asked for the metadata of a column that is damaged."""
+    """PyArrow ends it on reading the metadata of a damaged column."""
     lists, held = make_lists(np.random.default_rng(12))
     path, truth = Path(write(lists, group=1000)), write(held)
     code = """

@@ -46,7 +46,7 @@ LOG_METRICS = ["auc", "gauc", "ndcg@3", "log_loss", "average_precision", "rmse(a
 
 @st.composite
 def sorted_streams(draw: st.DrawFn) -> tuple[dict[str, list[list[Any]]], bool]:
-    """By stream, its users cut into Arrow batches, some of them empty."""
+    """Draw the users of each stream, cut into Arrow batches, some of them empty."""
     texts = draw(st.booleans())
     user = st.sampled_from(["a", "b", "é", "z", "\U0001f600", "\uffff"]) if texts else st.integers(-3, 6)
     streams = {}
@@ -97,7 +97,7 @@ def test_rows_of_nobody_are_handed_out_as_they_come() -> None:
 
 
 def stream_everything(monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
-    """Nothing fits in memory from here on, and batches are small."""
+    """Let nothing fit in memory from here on, and make batches small."""
     monkeypatch.setattr(job, "COPIES", 1 << 40)
     monkeypatch.setattr(resources, "MIN_BATCH", batch_rows)
     monkeypatch.setattr(resources, "MAX_BATCH", batch_rows)
@@ -117,7 +117,7 @@ def assert_same(found: Any, expected: Any) -> None:
 
 
 def write_lists(folder: Path, *, texts: bool) -> dict[str, Path]:
-    """Shuffled rows: users of either side alone, ties, seen items, labels that some users lack."""
+    """Write shuffled rows: users on only one side, ties, seen items, labels that some users lack."""
     draw = np.random.default_rng(12)
     n_users, n_items = 300, 400
     word = (lambda ids: [f"é{i:05d}" for i in ids]) if texts else (lambda ids: ids)
@@ -167,7 +167,7 @@ def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: tuple[str,
     columns["plan"] = columns["user"] % 4
     path = tmp_path / "log.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=1000)
-    # sums over rows that belong to nobody are rounded where the rows are cut; their order is not
+    # sums over rows without users are rounded at the cuts between rows; their order does not matter
     metrics = LOG_METRICS if users else ["auc", "average_precision"]
     wanted = RowColumns(users=users, by=("plan",) if users else ())
 
@@ -198,7 +198,7 @@ def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     evaluate_lists(fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
     stages = {stage: [done for name, done, _ in told if name == stage] for stage, _, _ in told}
     assert list(stages) == ["sorting", "evaluating"]
-    assert {260 * 20, 260 * 26} <= set(stages["sorting"])  # where the sort of the next file begins
+    assert {260 * 20, 260 * 26} <= set(stages["sorting"])  # the sort of the next file begins here
     assert len(stages["evaluating"]) > 5 and stages["evaluating"][-1] == n_rows
     assert all(done == sorted(done) for done in stages.values())
     assert {total for _, _, total in told} == {n_rows}
@@ -231,7 +231,7 @@ finally:
 
 
 def measured(paths: list[Path], memory: int) -> tuple[str, int]:
-    """What the command prints, and the most memory it used."""
+    """Return the output of the command, and its peak memory."""
     options = ["-m", "ndcg@10,recall,mrr", "--format", "json", "--threads", "2", "--memory", str(memory)]
     found = subprocess.run(
         [sys.executable, "-c", MEASURED, "evaluate", *map(str, paths), *options],
@@ -288,7 +288,7 @@ def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted(os.listdir(tmp_path)) == ["recs", "truth"]
 
 
-# Long texts, and files that are packed well
+# Long strings, and highly compressed files
 
 UNDER_A_LIMIT = """
 import json, sys
@@ -301,7 +301,7 @@ print(json.dumps([peak, [value.hex() for value in (report["recall@2"], report["n
 
 
 def peak_of(path: Path, memory: int) -> tuple[int, list[str]]:
-    """The most memory that a process used, and its values."""
+    """Return the peak memory of a process, and its values."""
     command = [sys.executable, "-c", UNDER_A_LIMIT, str(path), str(path), str(memory)]
     environment = os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])}
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -310,7 +310,7 @@ def peak_of(path: Path, memory: int) -> tuple[int, list[str]]:
 
 
 def long_texts(n_rows: int, characters: int) -> Any:
-    """Lists of 100, ids of one length."""
+    """Return lists of 100 with ids of one length."""
     rows = np.arange(n_rows)
     columns = {"user_id": rows // 100, "item_id": rows}
     return pa.table(
@@ -336,7 +336,7 @@ def test_long_texts_keep_to_the_memory(tmp_path: Path, form: str) -> None:
 
 
 def test_texts_that_are_longer_than_a_sample_says(tmp_path: Path) -> None:
-    """Reading stops where they are too much, and the files are streamed."""
+    """Reading stops when the strings are too long, and the files are streamed."""
     rows = np.arange(40_000)
     lengths = np.where(rows % 10_000 < 5_000, 1, 400)
     texts = [f"{row:05}".ljust(length, "x") for row, length in zip(rows.tolist(), lengths.tolist(), strict=True)]
@@ -378,7 +378,7 @@ def test_rows_sorted_in_ranges_stand_as_if_sorted_at_once(keys: tuple[str, ...])
 
 @pytest.mark.thorough
 def test_what_cannot_be_sorted_at_once_is_sorted_in_ranges(tmp_path: Path) -> None:
-    """DuckDB cannot merge such texts in so little memory."""
+    """DuckDB cannot merge such strings in so little memory."""
     source = long_texts(150_000, 1000)
     with open_database(2, str(tmp_path), 100_000_000) as con:
         con.register("source", source)
