@@ -1,1 +1,1 @@
-"""Targets of `scripts/fuzz`: random cases, and what each should give."""
+"""Targets of `scripts/fuzz`: random cases, and the expected result of each."""

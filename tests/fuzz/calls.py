@@ -1,6 +1,6 @@
-"""Random calls, one per seed: arrays of every form, options and metric texts, right and wrong, and what must come of
-each: the value of the naive oracle where the input is valid, an error of ours where it is not, nothing else ever.
+"""Random calls, one per seed: arrays of every form, options and metric strings, valid and invalid.
 
+A valid call must give the value of the naive oracle, an invalid one a fastrec error, and nothing else ever.
 `scripts/fuzz` runs them by the million, `test_fuzz` for a few seconds.
 """
 
@@ -33,7 +33,7 @@ Draw = random.Random
 
 
 class Finding(Exception):  # noqa: N818 - what was found, which may be an error or none
-    """What must not come of a call: `kind` is "wrong value" or "foreign error"."""
+    """Forbidden result of a call: `kind` is "wrong value" or "foreign error"."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")
@@ -41,7 +41,7 @@ class Finding(Exception):  # noqa: N818 - what was found, which may be an error 
 
 
 class Case(NamedTuple):
-    """A call, what must come of it, and the check of its value."""
+    """Call, its expected result, and the check of its value."""
 
     function: Callable[..., Any]
     arguments: Arguments
@@ -59,7 +59,7 @@ def one_in(r: Draw, n: int) -> bool:
 
 
 class Subclass(np.ndarray):
-    """An array that is no plain one."""
+    """Array that is a subclass of NumPy's."""
 
 
 def at_odd_bytes(values: Any) -> Any:
@@ -99,7 +99,7 @@ FLOATS = ["f2", "f4", "f8"]
 
 
 def dress(r: Draw, values: Any, *, any_type: bool = True) -> Any:
-    """The same numbers in another type, layout or container."""
+    """Return the same numbers in another type, layout or container."""
     values = np.asarray(values)
     if any_type and r.random() < 0.6:
         values = in_type(values, np.dtype(r.choice(INTEGERS if values.dtype.kind in "iu" else [*FLOATS, *INTEGERS])))
@@ -107,7 +107,7 @@ def dress(r: Draw, values: Any, *, any_type: bool = True) -> Any:
 
 
 def in_type(values: Any, dtype: Any) -> Any:
-    """The values in this type if it holds them all."""
+    """Return the values in this type if it holds them all."""
     with np.errstate(all="ignore"):
         if values.dtype.kind == "f" and dtype.kind in "iu" and not (np.abs(values) < 2**31).all():
             return values
@@ -120,7 +120,7 @@ def in_type(values: Any, dtype: Any) -> Any:
 
 
 def draw_pool(r: Draw, size: int) -> list[int]:
-    """Distinct ids of one kind, as `strategies.id_pools`."""
+    """Return distinct ids of one kind, as in `strategies.id_pools`."""
     start, step = r.choice([(0, 1), (0, 1), (strategies.MAX_ID, -1), (r.randrange(1000), r.choice(STEPS))])
     if step * size > strategies.MAX_ID:
         step = strategies.MAX_ID // size
@@ -142,7 +142,7 @@ class Size(NamedTuple):
 
 
 def draw_size(r: Draw, longest: int) -> Size:
-    """Mostly few users and rows; at times more users than a block holds, or more rows than small tables serve."""
+    """Draw mostly few users and rows; at times more users than a block holds, or more rows than small tables hold."""
     chance = r.random()
     if chance < 0.002:
         return Size(r.randint(513, 1100), 9, 3)
@@ -172,7 +172,7 @@ NAMES: list[Callable[[int], Any]] = [
 ]
 
 
-# Lists in the forms that a call takes
+# Lists in the forms that a call accepts
 
 
 def side_as_tuple(r: Draw, rows: list[list[Any]], extra: list[list[float]] | None) -> Any:
@@ -183,21 +183,21 @@ def side_as_tuple(r: Draw, rows: list[list[Any]], extra: list[list[float]] | Non
 
 
 class LyingList(list[Any]):
-    """A list that says that it is longer than it is."""
+    """List that claims to be longer than it is."""
 
     def __len__(self) -> int:
         return super().__len__() * 1000 + 1
 
 
 class LyingDict(dict[Any, Any]):
-    """A dict that says that it is longer than it is."""
+    """Dict that claims to be longer than it is."""
 
     def __len__(self) -> int:
         return super().__len__() * 1000 + 1
 
 
 class FrameOfUser(list[Any]):
-    """What looks like a data frame, which iterates something else than its rows."""
+    """Object that looks like a data frame, but does not iterate over its rows."""
 
     columns = ("item_id",)
 
@@ -245,7 +245,7 @@ def side_as_ragged(r: Draw, rows: list[list[Any]], extra: list[list[float]] | No
 SIDES = [side_as_tuple, side_as_tuple, side_as_tuple, side_as_rows, side_as_matrix, side_as_csr, side_as_ragged]
 
 
-# Whether what came is what the oracle says
+# Checks against the oracle
 
 
 def check_report(
@@ -257,7 +257,7 @@ def check_report(
     *,
     per_user: bool,
 ) -> None:
-    """Means, standard errors, counts, values of users and of groups."""
+    """Check means, standard errors, counts, values of users and of groups."""
     of_lists = isinstance(expect, ListsCall)
     check = list_calls.check_estimate if of_lists else row_calls.check_estimate
     assert report.users["total"] == n_users, (report.users, n_users)
@@ -278,7 +278,7 @@ def check_report(
 
 
 def check_sane(report: Any) -> None:
-    """Of a report on input that the oracle does not judge: numbers, or nothing."""
+    """Check a report on input that the oracle does not judge: numbers, or nothing."""
     if not isinstance(report, fastrec.Report):
         return
     assert all(count >= 0 for count in report.users.values()), report.users
@@ -287,7 +287,7 @@ def check_sane(report: Any) -> None:
 
 
 class ListsCall(NamedTuple):
-    """The log, and the rules that the oracle takes."""
+    """Log, and the rules for the oracle."""
 
     log: Log
     scores: list[list[float]] | None
@@ -298,7 +298,7 @@ class ListsCall(NamedTuple):
     rules: Arguments
 
     def of(self, users: Sequence[int]) -> "ListsCall":
-        """The same of some users, in this order."""
+        """Return the same case for some users, in this order."""
 
         def some(rows: Any) -> Any:
             return None if rows is None else [rows[user] for user in users]
@@ -326,17 +326,17 @@ def draw_asks(r: Draw, asks: Sequence[Ask]) -> list[Ask]:
     return r.sample(asks, min(len(asks), r.choice([1, 1, 1, 2, 3, 5])))
 
 
-MENUS = 400  # what is asked for is drawn from so many in a stretch of seeds, since planning costs more than evaluating
+MENUS = 400  # a stretch of seeds draws from this many requests, because planning costs more than evaluating
 STRETCH = 40_000
 
 
 def menu(seed: int, r: Draw) -> Draw:
-    """Draws what is asked for: metrics and their rules."""
+    """Draw a request: metrics and their rules."""
     return random.Random(f"menu {seed // STRETCH} {r.randrange(MENUS)}")
 
 
 def draw_users(r: Draw, n_users: int) -> Arguments:
-    """What is said of users: groups, ids, weights are drawn by the caller."""
+    """Per-user arguments; the caller draws groups, ids and weights."""
     labels = r.choice([["a", "b"], [3, -4], ["", "é"], [2**62, 0]])
     ids: Any = r.choice(
         [None, None, range(n_users), [f"u{u}" for u in range(n_users)], [2**62 + u for u in range(n_users)]]
@@ -345,12 +345,12 @@ def draw_users(r: Draw, n_users: int) -> Arguments:
 
 
 def spaced(r: Draw, text: str) -> str:
-    """The same metric with other white space and order."""
+    """Return the same metric with other white space and order."""
     return text if r.random() < 0.8 else f"  {text} ".replace("(", " ( ").replace("@", "@ ").replace("=", "= ")
 
 
 class Lists(NamedTuple):
-    """What is asked of which lists, and what is said of their users."""
+    """Request, its lists, and the arguments of their users."""
 
     expect: ListsCall
     asks: list[Ask]
@@ -465,7 +465,7 @@ ROW_WEIGHTS = [1.0, 0.5, 2.0, 3.25, 0.0, 2.0**-10, 1000.0]
 
 @functools.cache
 def asks_of(labels: str, scores: str, min_gain: float | None, order: str) -> list[Ask]:
-    """The metrics of rows, or of ranks in an order, that take such labels and scores."""
+    """Return the metrics of rows, or of ranks in an order, that accept such labels and scores."""
     if order == "rows":
         return [ask for ask in row_calls.OF_ROWS if takes(ask, labels, scores, min_gain)]
     taken = [ask for ask in row_calls.RANKED if takes(ask, labels, scores)]
@@ -473,7 +473,7 @@ def asks_of(labels: str, scores: str, min_gain: float | None, order: str) -> lis
 
 
 def draw_scores(r: Draw, asked: Draw) -> tuple[Rows, list[Ask], list[str], Arguments]:
-    """Rows, what is asked of them, the types that their labels may have, and the rules that oracle and call take."""
+    """Rows, their request, the possible types of their labels, and the rules of oracle and call."""
     of_rows = asked.random() < 0.6
     labels, scores = asked.choice(list(strategies.LABELS)), asked.choice(list(strategies.SCORE_POOLS))
     ties = asked.choice(["expected", *ORDERS])
@@ -481,11 +481,11 @@ def draw_scores(r: Draw, asked: Draw) -> tuple[Rows, list[Ask], list[str], Argum
     asks = draw_asks(asked, asks_of(labels, scores, rules["min_gain"], "rows" if of_rows else ties))
     rows = draw_rows(r, labels, scores, 4 if ties == "expected" and not of_rows else 10)
     if of_rows:
-        rules["ties"] = ties  # which decides nothing here
+        rules["ties"] = ties  # which has no effect here
         rules["one_class"] = asked.choice(["drop", "half", "zero", "nan"])
         if any(rows.log.labels) and one_in(r, 3):
             weights = [r.choices(ROW_WEIGHTS, k=len(own)) for own in rows.log.labels]
-            next(own for own in weights if own)[0] = 1.0  # weights of 0 alone are refused
+            next(own for own in weights if own)[0] = 1.0  # only weights of 0 are an error
             rows = rows._replace(sample_weight=weights)
     else:
         rules |= {"ties": ties, "n_items": asked.choice([5000, 10**9 + 7]), "no_truth": asked.choice(POLICIES)}
@@ -524,7 +524,7 @@ def scores_case(r: Draw, asked: Draw) -> Case:
 
 
 def dress_rows(r: Draw, values: Any, name: str) -> Any:
-    """Scores keep their type, which decides how far from 0 and 1 probabilities are clipped."""
+    """Keep the type of the scores, which decides how far from 0 and 1 probabilities are clipped."""
     if name == "scores":
         return r.choice(ARRAYS[:9])(np.asarray(values))
     return dress(r, values, any_type=name != "labels")
@@ -534,7 +534,7 @@ def dress_rows(r: Draw, values: Any, name: str) -> Any:
 
 
 def draw_columns(r: Draw) -> tuple[Any, Any, Any, Arguments]:
-    """Labels, scores, weights of at most a few rows, and the last three as a call takes them."""
+    """Draw labels, scores and weights of at most a few rows, and the last three as arguments of a call."""
     n = r.choice([0, 1, 2, 3, 8, 14]) if r.random() > 0.004 else 3000
     labels = np.array(r.choices([0, 1], k=n), np.int8)
     with np.errstate(over="ignore"):
@@ -624,7 +624,7 @@ def classes_case(r: Draw, _: Draw) -> Case:
     return Case(fastrec.count_classes, given, EQUAL, check)
 
 
-# What is wrong with a call
+# Faults of a call
 
 
 def masked(values: Any) -> Any:
@@ -676,7 +676,7 @@ NO_NUMBERS: list[Callable[[Any], Any]] = [
 
 
 def spoil_pointers(r: Draw, pointers: Any) -> tuple[Any, bool]:
-    """Pointers that lie, and whether they must be refused."""
+    """Return wrong pointers, and whether the call must reject them."""
     wrong = pointers.astype(object)
     at = r.randrange(len(wrong))
     kind = r.randrange(5)
@@ -764,7 +764,7 @@ COLUMNS = {"labels", "scores", "sample_weight"}
 
 
 def spoil(r: Draw, case: Case) -> Case:
-    """The call with one argument that is wrong, or may be."""
+    """Return the call with one argument that is wrong, or may be."""
     given = dict(case.arguments)
     kind = r.choice(["option", "option", "users", "array", "array", "array", "metric", "swap"])
     if kind == "metric" and "metrics" in given:
@@ -791,7 +791,7 @@ def spoil(r: Draw, case: Case) -> Case:
 
 
 def spoil_side(r: Draw, case: Case, given: Arguments) -> Case:
-    """One array of a side given as a tuple."""
+    """Replace one array of a side that is a tuple."""
     name = r.choice(["recs", "truth", "exclude"])
     side = given[name]
     if isinstance(side, (list, dict)) and side:
@@ -816,7 +816,7 @@ def spoil_side(r: Draw, case: Case, given: Arguments) -> Case:
 
 
 def spoil_row(r: Draw, case: Case, given: Arguments, name: str) -> Case:
-    """The items of one user."""
+    """Replace the items of one user."""
     given[name] = side = given[name].copy()
     user = r.choice(list(side)) if isinstance(side, dict) else r.randrange(len(side))
     make, must = r.choice([(FrameOfUser, True), (set, name == "recs"), (list, False)])
@@ -845,7 +845,7 @@ def spoil_column(r: Draw, case: Case, given: Arguments) -> Case:
     return case._replace(arguments=given, verdict=REFUSED if must else EITHER, check=check_sane, why=name)
 
 
-# Metric texts
+# Metric strings
 
 
 METRICS = fastrec.catalogue()
@@ -873,7 +873,7 @@ def draw_value(r: Draw, option: dict[str, Any]) -> str:
 
 
 def draw_text(r: Draw) -> Any:
-    """Metric texts by a grammar, some with a few characters changed."""
+    """Draw metric strings by a grammar, some with a few changed characters."""
     metric = r.choice(METRICS)
     names = r.sample(list(metric["options"]), r.randint(0, min(3, len(metric["options"]))))
     inside = ", ".join(f"{name}={draw_value(r, metric['options'][name])}" for name in names)
@@ -895,7 +895,7 @@ def draw_text(r: Draw) -> Any:
 
 
 def set_up() -> None:
-    """For a process that does nothing else: plans are kept, as making one costs more than a small evaluation."""
+    """Prepare a process that does nothing else: keep plans, as planning costs more than a small evaluation."""
     evaluators.make_plan = functools.lru_cache(4 * MENUS)(evaluators.make_plan)
 
 
@@ -910,9 +910,9 @@ CASES: list[tuple[float, Callable[[Draw, Draw], Case]]] = [
 
 
 def draw_case(seed: int) -> tuple[Case, bool]:
-    """The case of a seed, and whether kernels are to be interpreted."""
+    """Return the case of a seed, and whether to interpret kernels."""
     r = random.Random(seed)
-    interpreted = one_in(r, 4)  # where every index is checked, too
+    interpreted = one_in(r, 4)  # interpreted kernels also check every index
     chance = r.random()
     case = next(make for below, make in CASES if chance < below)(r, menu(seed, r))
     if one_in(r, 2):
@@ -921,18 +921,18 @@ def draw_case(seed: int) -> tuple[Case, bool]:
 
 
 def run_case(seed: int) -> bool:
-    """Make the call of a seed; whether a value came of it. Raises `Finding` for what must not be."""
+    """Make the call of a seed; return whether it gave a value. Raise `Finding` for a forbidden result."""
     return run(*draw_case(seed))
 
 
 def run(case: Case, interpreted: bool) -> bool:
-    """Make a call, and hold it to its verdict."""
+    """Make a call, and compare it with its expected result."""
     suited, small = compiler.Entry.suited_to, launch.SMALL_ROWS
     compiler.Entry.eager = True
     if interpreted:
         compiler.Entry.suited_to = lambda entry, steps, *_: entry.interpreted  # type: ignore[method-assign, assignment]
     else:
-        launch.SMALL_ROWS = lists_and_rows.SMALL_ROWS = 8  # few rows run on several threads, too
+        launch.SMALL_ROWS = lists_and_rows.SMALL_ROWS = 8  # few rows run on several threads too
     try:
         found = case.function(**case.arguments)
     except fastrec.FastrecError as error:
@@ -954,7 +954,7 @@ def run(case: Case, interpreted: bool) -> bool:
 
 
 def describe(seed: int) -> str:
-    """The call of a seed, for whoever replays it."""
+    """Return the call of a seed for a replay."""
     return shown(*draw_case(seed))
 
 

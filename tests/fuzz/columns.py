@@ -1,6 +1,6 @@
-"""Random names of columns in files of every format: names that differ in case alone, that are empty, hold quotes or
-line breaks, stand twice or look like what a database makes of a name; and the values of plain dicts by every route.
+"""Random names of columns in files of every format, with the values of plain dicts on every route.
 
+Names differ only in case, are empty, hold quotes or line breaks, occur twice or look like names that a database makes.
 `scripts/fuzz --target columns` makes them by the thousand, `test_fuzz` for a few seconds.
 """
 
@@ -82,7 +82,7 @@ Rows = list[list[Any]]
 
 
 class Side(NamedTuple):
-    """A table and how it is written: names and rows, of which the columns before `n_wanted` are asked for."""
+    """Table and how to write it: names and rows; the call uses the columns before `n_wanted`."""
 
     names: list[str]
     rows: Rows
@@ -90,23 +90,23 @@ class Side(NamedTuple):
     format: str
     n_files: int
     packed: bool
-    partition: int | None  # the column that the names of folders hold
+    partition: int | None  # the column in the names of folders
 
 
 class Case(NamedTuple):
-    """Files, how they are evaluated, and what must come of it: {metric: value}, and the same of each group."""
+    """Files, their arguments, and the expected result: {metric: value}, and the same of each group."""
 
     sides: dict[str, Side]
     options: dict[str, Any]
     metrics: list[str]
     expected: dict[str, dict[str, float]]
     by: str | None
-    style: random.Random  # of what does not matter: line ends, delimiters, the order of columns
+    style: random.Random  # of choices without effect: line ends, delimiters, the order of columns
     route: str
 
 
 def draw_names(r: Draw, n: int, taken: Sequence[str] = ()) -> list[str]:
-    """Distinct names, some of which differ in case alone."""
+    """Draw distinct names, some of which differ only in case."""
     names: list[str] = []
     while len(names) < n:
         name = r.choice(r.choice([MADE, MADE, ODD]))
@@ -118,7 +118,7 @@ def draw_names(r: Draw, n: int, taken: Sequence[str] = ()) -> list[str]:
 
 
 def draw_roles(r: Draw, roles: Sequence[str]) -> dict[str, str]:
-    """{role: name}; a usual name of a column that is found without being asked for names no other."""
+    """Draw {role: name}; a usual name, which is found without an argument, names no other column."""
     while True:
         names = dict(zip(roles, draw_names(r, len(roles)), strict=True))
         if all(name == role or name not in ("rank", "score", "gain") for role, name in names.items()):
@@ -128,7 +128,7 @@ def draw_roles(r: Draw, roles: Sequence[str]) -> dict[str, str]:
 def draw_side(
     r: Draw, formats: Sequence[str], names: list[str], rows: Rows, taken: set[str], label: int | None
 ) -> Side:
-    """A table with columns that nobody asks for; those of Parquet may come twice."""
+    """Draw a table with columns that the call does not use; those of Parquet may occur twice."""
     format_ = r.choice(formats)
     more = draw_names(r, r.choice([0, 1, 2, 5]), [*taken, *names])
     if more and format_ != "jsonl" and one_in(r, 3):
@@ -140,7 +140,7 @@ def draw_side(
 
 
 def draw_case(seed: int) -> Case:
-    """The files of a seed."""
+    """Return the files of a seed."""
     r = random.Random(seed)
     formats = r.choice([["parquet"], ["parquet"], ["csv"], ["jsonl"], ["parquet", "csv", "jsonl"]])
     users: list[Any] = r.choice([[1, 2, 3, 4], [7, -3, 2**40, 0], ["a", "B", "ü", "b"], ["a\nb", "x\r", 'q"', " s "]])
@@ -226,7 +226,7 @@ def rows_case(r: Draw, formats: Sequence[str], users: list[Any]) -> Case:
 
 
 def asked(r: Draw, names: dict[str, str]) -> dict[str, Any]:
-    """The arguments that name columns; usual names need not be given."""
+    """Return the arguments that name columns; usual names may be left out."""
     return {role: name for role, name in names.items() if name != DEFAULTS.get(role) or one_in(r, 2)}
 
 
@@ -234,7 +234,7 @@ def asked(r: Draw, names: dict[str, str]) -> dict[str, Any]:
 
 
 def write(case: Case, name: str, folder: Path) -> Path:
-    """Write a side; its path, a folder where there are several files."""
+    """Write a side; return its path, a folder if there are several files."""
     side, r = case.sides[name], case.style
     place = folder / name
     per = -(-len(side.rows) // side.n_files)
@@ -260,7 +260,7 @@ def write(case: Case, name: str, folder: Path) -> Path:
 
 
 def content(r: Draw, side: Side, columns: list[int], rows: Rows, dialect: tuple[str, bool]) -> bytes:
-    """The bytes of a file; the line ends of a CSV are of any kind, whatever breaks there are in quotes."""
+    """Return the bytes of a file; the line ends of a CSV are of any kind, whatever breaks are in quotes."""
     names = [side.names[at] for at in columns]
     if side.format == "parquet":
         arrays = [pa.array([row[at] for row in rows]) for at in columns]
@@ -274,7 +274,7 @@ def content(r: Draw, side: Side, columns: list[int], rows: Rows, dialect: tuple[
     looks_like_json = any(name.startswith("{") for name in names)
     special = re.compile(
         "" if quoting or looks_like_json else f'[\r\n"{re.escape(delimiter)}]'
-    )  # of Python, csv leaves a lone CR bare
+    )  # Python's csv leaves a lone CR bare
 
     def cell(value: Any) -> str:
         return '"' + str(value).replace('"', '""') + '"' if special.search(str(value)) else str(value)
@@ -286,7 +286,7 @@ def content(r: Draw, side: Side, columns: list[int], rows: Rows, dialect: tuple[
 
 @contextlib.contextmanager
 def by_route(route: str) -> Iterator[None]:
-    """Read all at once without a database where that can be, with one, or sorted by one and in batches."""
+    """Evaluate in memory without a database if possible, with one, or sorted by one and in batches."""
     with contextlib.ExitStack() as stack:
         if route == "streamed":
             stack.enter_context(mock.patch.object(job, "COPIES", 1 << 60))
@@ -302,7 +302,7 @@ def evaluate(case: Case, route: str) -> fastrec.Report:
     paths = {name: write(case, name, folder) for name in case.sides}
     options = dict(case.options)
     if {side.format for side in case.sides.values()} == {"csv"}:
-        options["input_format"] = "csv"  # where a first name looks like JSON
+        options["input_format"] = "csv"  # if a first name looks like JSON
     exclude = {"exclude": paths["exclude"]} if "exclude" in paths else {}
     with by_route(route):
         return fastrec.evaluate_files(
@@ -311,7 +311,7 @@ def evaluate(case: Case, route: str) -> fastrec.Report:
 
 
 def check(case: Case, report: fastrec.Report) -> None:
-    """The same values as of plain dicts, to the bit."""
+    """Check for the values of plain dicts, to the bit."""
     found = {"": {name: report[name] for name in case.metrics}}
     if case.by is not None:
         groups = report.groups[case.by]
@@ -321,7 +321,7 @@ def check(case: Case, report: fastrec.Report) -> None:
 
 
 def run_case(seed: int) -> bool:
-    """Evaluate the files of a seed and hold the values to those of plain dicts."""
+    """Evaluate the files of a seed and compare the values with those of plain dicts."""
     case = draw_case(seed)
     try:
         report = evaluate(case, case.route)
@@ -334,7 +334,7 @@ def run_case(seed: int) -> bool:
 
 
 def describe(seed: int) -> str:
-    """The files of a seed, for whoever replays it."""
+    """Return the files of a seed for a replay."""
     case = draw_case(seed)
     lines = [f"{case.route}: {case.options}, expected {case.expected}"]
     for name, side in case.sides.items():

@@ -1,7 +1,7 @@
-"""Evaluators in the hands of somebody who does anything in any order: they are made, updated with good batches and with
-bad ones, merged, copied, sent as bytes and asked, and hold at all times what the naive oracle says of the same users.
+"""Evaluators used in any order: made, updated with good and bad batches, merged, copied, sent as bytes and read.
 
-`scripts/fuzz --target evaluators` runs it for long, `test_fuzz` for a few seconds.
+They hold at all times what the naive oracle computes for the same users. `scripts/fuzz --target evaluators` runs them
+for long, `test_fuzz` for a few seconds.
 """
 
 import copy
@@ -28,11 +28,11 @@ __all__ = ["Evaluators", "Finding", "describe", "of_machine", "run_case", "set_u
 
 STEPS = 30
 EXAMPLES = 20  # of a seed
-draws = st.integers(0, 2**64 - 1).map(Draw)  # Hypothesis chooses what is done, and a number that all else depends on
+draws = st.integers(0, 2**64 - 1).map(Draw)  # Hypothesis chooses the steps, and a number that determines the rest
 
 
 class Batch(NamedTuple):
-    """Users as the oracle takes them: lists with truth, or scored rows."""
+    """Users for the oracle: lists with truth, or scored rows."""
 
     log: Log | ScoredLog
     extra: list[Any] | None  # scores of lists, weights of rows
@@ -49,7 +49,7 @@ class Batch(NamedTuple):
 
 
 class Held(NamedTuple):
-    """An evaluator, and what it has been given; its list of batches grows with it."""
+    """Evaluator and its batches; the list of batches grows with it."""
 
     evaluator: Any
     batches: list[Batch]
@@ -60,7 +60,7 @@ class Held(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What all evaluators of a run have in common."""
+    """Common settings of all evaluators of a run."""
 
     scored: bool  # rows with scores, not lists
     kind: str
@@ -100,7 +100,7 @@ def draw_settings(r: Draw) -> Settings:
 
 
 class Evaluators(RuleBasedStateMachine):
-    """See above. Every step is checked by itself; nothing is asked of the private side of an evaluator."""
+    """Machine of such steps. Each step is checked by itself, and only through public methods."""
 
     held = Bundle("held")
     steps = 0
@@ -110,11 +110,11 @@ class Evaluators(RuleBasedStateMachine):
         self.settings = draw_settings(r)
         self.pool = fuzz_calls.draw_pool(r, 12)
         self.next_id = 0
-        # most calls of so few users are interpreted anyway; here either way is as likely
+        # most calls of so few users are interpreted anyway; here both ways are equally likely
         self.interpreted = one_in(r, 4)
 
     def call(self, function: Callable[[], Any]) -> Any:
-        """What a call gives, in the way of running kernels that was drawn."""
+        """Return the result of a call, with compiled or interpreted kernels as drawn."""
         Evaluators.steps += 1
         suited = compiler.Entry.suited_to
         compiler.Entry.eager = not self.interpreted
@@ -202,7 +202,7 @@ class Evaluators(RuleBasedStateMachine):
         self.refused(one, lambda: one.evaluator.update(**given), flaw)
 
     def refused(self, one: Held, function: Callable[[], Any], why: str) -> None:
-        """An error of ours, after which the evaluator is as it was."""
+        """Check for a fastrec error that leaves the evaluator unchanged."""
         before = one.evaluator.to_bytes()
         try:
             self.call(function)
@@ -246,7 +246,7 @@ class Evaluators(RuleBasedStateMachine):
         self.check(one)
 
     def check(self, one: Held) -> None:
-        """What it says is what the oracle says of all its batches."""
+        """Check that its results are those of the oracle for all its batches."""
         report = self.call(one.evaluator.result)
         own = self.settings
         empty: Any = ScoredLog([], []) if own.scored else Log([], [])
@@ -278,7 +278,7 @@ class Evaluators(RuleBasedStateMachine):
 
 
 def unzipped(data: bytes) -> Any:
-    """What an archive holds; the bytes themselves tell the time too."""
+    """Return the contents of an archive; its bytes also hold the time."""
     import io
     import zipfile
 
@@ -286,11 +286,11 @@ def unzipped(data: bytes) -> Any:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-# What is wrong with a batch: changes the arguments, and says whether that was possible
+# Faults of a batch: each changes the arguments, and returns whether it could
 
 
 def spoil_array(name: str, at: int, value: Any) -> Callable[..., bool]:
-    """A column with its last entry replaced."""
+    """Replace the last entry of a column."""
 
     def flaw(given: dict[str, Any], n_users: int, own: Settings, one: Held) -> bool:
         column = given.get(name)
@@ -327,7 +327,7 @@ def user_again(given: dict[str, Any], n_users: int, own: Settings, one: Held) ->
 
 
 def other_kind(name: str) -> Callable[..., bool]:
-    """With weights or ids where earlier batches had none, or the other way round."""
+    """Add weights or ids if earlier batches had none, or remove them."""
 
     def flaw(given: dict[str, Any], n_users: int, own: Settings, one: Held) -> bool:
         given[name] = (
@@ -358,7 +358,7 @@ FLAWS: dict[str, Callable[..., bool]] = {
 
 
 def run_case(number: int) -> int:
-    """Run the machine from a seed; the number of steps done. Raises `Finding`."""
+    """Run the machine from a seed; return the number of steps done. Raise `Finding`."""
     start = Evaluators.steps
     machine = seed(number)(type("Seeded", (Evaluators,), {}))
     run_state_machine_as_test(machine, settings=of_machine(EXAMPLES))
@@ -373,11 +373,11 @@ def of_machine(examples: int) -> settings:
         database=None,
         print_blob=False,
         report_multiple_bugs=False,
-        phases=[Phase.generate],  # to shrink a failure takes minutes, and says little more than its steps
+        phases=[Phase.generate],  # shrinking a failure takes minutes, and says little more than its steps
         suppress_health_check=list(HealthCheck),
     )
 
 
 def describe(number: int) -> str:
-    """How to see the run: Hypothesis prints the steps of a run that fails."""
+    """Return how to see the run: Hypothesis prints the steps of a run that fails."""
     return f"{EXAMPLES} runs of the machine, seed {number}"

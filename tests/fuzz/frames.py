@@ -1,7 +1,7 @@
-"""Random data frames of every library, right and wrong: lists and scored rows in any order of rows, as long tables or
-as columns of lists, and what must come of each, as in `fuzz_calls`, whose lists, rows and oracle these are.
+"""Random data frames of every library, valid and invalid, with rows in any order.
 
-`scripts/fuzz --target frames` runs them by the thousand, `test_fuzz` for a few seconds.
+Lists and scored rows come as long tables or as columns of lists; lists, rows, oracle and expected results are those of
+`fuzz.calls`. `scripts/fuzz --target frames` runs them by the thousand, `test_fuzz` for a few seconds.
 """
 
 import datetime as dt
@@ -39,11 +39,11 @@ from support.frames import FORMS, LIST_FORMS, Table
 from support.row_calls import Form
 
 NAMES: list[Callable[[int], Any]] = [int, int, lambda item: f"{item:020}", lambda item: f"é{item:020}\0"]
-NEVER_LISTS = {"note": [dt.date(2020, 1, 1), b"\0", 0.5, "x"]}  # what a column that nobody asked for may hold
+NEVER_LISTS = {"note": [dt.date(2020, 1, 1), b"\0", 0.5, "x"]}  # possible contents of a column that the call ignores
 
 
 def build(form: Callable[[Table], Any], table: Table) -> Any:
-    """The frame, by PyArrow where the library makes none of such columns, as of unsigned ids below 0 or no rows."""
+    """Return the frame, by PyArrow if the library makes no such columns, as for unsigned ids below 0 or no rows."""
     try:
         return form(table)
     except Exception:  # noqa: BLE001 - every library has errors of its own
@@ -51,7 +51,7 @@ def build(form: Callable[[Table], Any], table: Table) -> Any:
 
 
 def encoded(name: str) -> Callable[[Table], Any]:
-    """A PyArrow table with a column whose nulls are in its dictionary."""
+    """Return a PyArrow table with a column that has its nulls in the dictionary."""
 
     def build(table: Table) -> Any:
         whole = pa.table(table)
@@ -62,13 +62,13 @@ def encoded(name: str) -> Callable[[Table], Any]:
 
 
 def draw_ids(r: Draw, n: int) -> list[Any]:
-    """Distinct ids of users, in any order."""
+    """Draw distinct ids of users, in any order."""
     drawn = r.sample(range(-5, n + 20), n)
     return r.choice([drawn, [f"ü{at}" for at in drawn], [2**62 + at for at in drawn], [str(2**at) for at in range(n)]])
 
 
 def in_order(r: Draw, owners: Sequence[int], *, free: bool) -> list[int]:
-    """An order of rows: as they are, with those of each user kept in order, or any at all."""
+    """Draw an order of rows: unchanged, any that keeps each user's rows in order, or any at all."""
     rows = list(range(len(owners)))
     kind = r.randrange(3)
     if kind == 0:
@@ -83,7 +83,7 @@ def in_order(r: Draw, owners: Sequence[int], *, free: bool) -> list[int]:
 
 
 def long_table(r: Draw, ids: list[Any], columns: dict[str, list[list[Any]]], about: Table, *, free: bool) -> Table:
-    """A row per item: columns of each user's values, and what is said of users."""
+    """Return one row per item: columns of each user's values, and the per-user arguments."""
     lengths = [len(rows) for rows in columns["item_id"]]
     owners = [user for user, length in enumerate(lengths) for _ in range(length)]
     order = in_order(r, owners, free=free)
@@ -95,7 +95,7 @@ def long_table(r: Draw, ids: list[Any], columns: dict[str, list[list[Any]]], abo
 
 
 def list_table(r: Draw, ids: list[Any], columns: dict[str, list[list[Any]]], about: Table) -> Table:
-    """A row per user that has any."""
+    """Return one row per user that has items."""
     users = [user for user, rows in enumerate(columns["item_id"]) if rows]
     r.shuffle(users)
     table: Table = {"user_id": [ids[user] for user in users]}
@@ -103,7 +103,7 @@ def list_table(r: Draw, ids: list[Any], columns: dict[str, list[list[Any]]], abo
 
 
 def draw_side(r: Draw, ids: list[Any], columns: dict[str, list[list[Any]]], about: Table, *, ordered: bool) -> Any:
-    """A frame of lists; where their order counts, by the order of rows or, without scores, by rank."""
+    """Return a frame of lists; if their order counts, by the order of rows or, without scores, by rank."""
     if one_in(r, 4):
         return r.choice(list(LIST_FORMS.values())), list_table(r, ids, columns, about)
     ranked = ordered and "score" not in columns and one_in(r, 2)
@@ -129,7 +129,7 @@ def lists_case(r: Draw, asked: Draw) -> Case:
     recs |= {} if expect.scores is None else {"score": expect.scores}
     truth: dict[str, Any] = {"item_id": [[name(item) for item, _ in rows] for rows in expect.log.truth]}
     truth |= {} if gains is None else {"gain": [[gain for _, gain in rows] for rows in expect.log.truth]}
-    # of copies of an item that are tied, where the second stands depends on the order of rows
+    # the position of the second of two tied copies of an item depends on the order of rows
     ordered = expect.scores is None or expect.ties == "input" or expect.duplicates != "error"
     sides = {
         "recs": draw_side(r, ids, recs, about, ordered=ordered),
@@ -187,7 +187,7 @@ def scores_case(r: Draw, asked: Draw) -> Case:
     return Case(fastrec.evaluate_scores, {"labels": build(*sides["labels"]), **options}, verdict, check, 0, why)
 
 
-# What is wrong with a frame
+# Faults of a frame
 
 
 NO_IDS: list[Callable[[list[Any]], list[Any]]] = [
@@ -202,7 +202,7 @@ NO_NUMBERS: list[Callable[[list[Any]], list[Any]]] = [
     lambda values: [str(value) for value in values],
     lambda values: [float("nan")] * len(values),
 ]
-ODD: list[Callable[[list[Any]], list[Any]]] = [  # which may be of use
+ODD: list[Callable[[list[Any]], list[Any]]] = [  # which may be valid
     lambda values: values[::-1],
     lambda values: [values[0]] * len(values),
     lambda values: [b"\xff%d" % at for at in range(len(values))],
@@ -218,7 +218,7 @@ BY_POSITION = {"recs": ["user_ids", "groups", "exclude"], "labels": ["user_ids",
 
 
 def spoil(r: Draw, sides: dict[str, Any], options: Arguments) -> tuple[str, str]:
-    """Make a column, its name or an option wrong, in place: what must come of it, and what is wrong."""
+    """Make a column, its name or an option wrong, in place; return the expected result and the fault."""
     first, side = next(iter(sides)), r.choice(list(sides))
     _, table = sides[side]
     names = [name for name in table if name != "note"]
@@ -273,19 +273,19 @@ def spoil(r: Draw, sides: dict[str, Any], options: Arguments) -> tuple[str, str]
 
 
 def draw_case(seed: int) -> tuple[Case, bool]:
-    """The case of a seed, and whether kernels are to be interpreted."""
+    """Return the case of a seed, and whether to interpret kernels."""
     r = random.Random(seed)
     interpreted = one_in(r, 4)
     return r.choice([lists_case, scores_case])(r, menu(seed, r)), interpreted
 
 
 def run_case(seed: int) -> bool:
-    """Make the call of a seed; whether a value came of it. Raises `Finding` for what must not be."""
+    """Make the call of a seed; return whether it gave a value. Raise `Finding` for a forbidden result."""
     return run(*draw_case(seed))
 
 
 def describe(seed: int) -> str:
-    """The call of a seed, for whoever replays it."""
+    """Return the call of a seed for a replay."""
     return shown(*draw_case(seed))
 
 

@@ -1,8 +1,8 @@
-"""What reads bytes of others, on bytes that were changed at random: files of every format, Arrow streams, the states of
-evaluators, saved reports. Values or errors of ours may come of it, nothing else.
+"""Readers of foreign bytes on bytes changed at random: files, Arrow streams, states of evaluators, saved reports.
 
-`scripts/fuzz --target readers` changes them blindly, `--target coverage` (with atheris) is guided by the branches of
-fastrec that are taken; `test_fuzz` runs the first for a few seconds.
+They must give values or fastrec errors, and nothing else. `scripts/fuzz --target readers` changes the bytes blindly;
+`--target coverage` (with atheris) is guided by the branches taken in fastrec. `test_fuzz` runs the first for a few
+seconds.
 """
 
 import atexit
@@ -28,11 +28,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-if __name__ == "__main__":  # the guided run: coverage must be there before fastrec is
+if __name__ == "__main__":  # the guided run must start coverage before it imports fastrec
     import atheris
 
     KERNELS = [f"fastrec.kernels.{path.stem}" for path in Path(__file__).parents[2].glob("fastrec/kernels/*.py")]
-    with atheris.instrument_imports(include=["fastrec"], exclude=KERNELS):  # Numba does not compile what is traced
+    with atheris.instrument_imports(include=["fastrec"], exclude=KERNELS):  # Numba does not compile traced code
         import fastrec
         import fastrec.evaluation.state
         import fastrec.files.evaluate
@@ -57,7 +57,7 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 class Target(NamedTuple):
-    """A reader, and bytes that it reads."""
+    """Reader, and bytes that it reads."""
 
     read: Callable[[bytes], Any]
     seeds: list[bytes]
@@ -65,7 +65,7 @@ class Target(NamedTuple):
     members: bool = False  # the bytes are a member of an archive, after its number
 
 
-# Archives: the bytes are a number and what replaces that member, as a change of the zip itself fails its checksum
+# Archives: the bytes are a number and a new member, because a change of the zip itself fails its checksum
 
 
 def members_of(data: bytes) -> dict[str, bytes]:
@@ -82,7 +82,7 @@ def zipped(members: dict[str, bytes]) -> bytes:
 
 
 def of_members(whole: bytes, read: Callable[[bytes], Any]) -> Target:
-    """An archive with one of its members replaced."""
+    """Return an archive with one of its members replaced."""
     members = members_of(whole)
     names = list(members)
 
@@ -113,7 +113,7 @@ SHAPES: list[Callable[[Any], Any]] = [
 
 
 def forge(r: Draw, member: bytes) -> bytes:
-    """A member that is still whole: a value of its document replaced, or another array."""
+    """Return a member that is still whole: a value of its document replaced, or another array."""
     array = np.load(io.BytesIO(member))
     text = array.tobytes()
     if array.dtype == np.uint8 and text[:1] in (b"{", b"["):
@@ -130,7 +130,7 @@ def forge(r: Draw, member: bytes) -> bytes:
 
 
 def forge_document(r: Draw, document: Any) -> None:
-    """Replace, leave out, name twice or add something at any depth."""
+    """Replace, remove, duplicate or add something at any depth."""
     inside = document
     while True:
         places = list(inside) if isinstance(inside, dict) else list(range(len(inside)))
@@ -174,7 +174,7 @@ def scores_evaluator(**more: Any) -> fastrec.ScoreEvaluator:
 
 
 def use_state(make: Callable[[], Any], data: bytes) -> None:
-    """Read a state and do with it what can be done."""
+    """Read a state and use it in every way."""
     kind = type(make())
     evaluator = kind.from_bytes(data)
     report = evaluator.result()
@@ -244,7 +244,7 @@ def parquet(columns: dict[str, Any], **options: Any) -> bytes:
 
 
 def read_lists(name: str, truth: bytes) -> Callable[[bytes], Any]:
-    """Lists of a file against a truth that is right."""
+    """Evaluate lists of a file against a valid truth."""
 
     def read(data: bytes) -> Any:
         (FOLDER / name).write_bytes(data)
@@ -271,7 +271,7 @@ def read_log(name: str) -> Callable[[bytes], Any]:
     return read
 
 
-# Arrow streams, as they come from other processes
+# Arrow streams, as from other processes
 
 
 def arrow(columns: dict[str, Any]) -> bytes:
@@ -333,7 +333,7 @@ NUMBERS = [0, 1, -1, 2**7, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53, 2**
 
 
 def change(r: Draw, data: bytes) -> bytes:
-    """The bytes, changed in a few places."""
+    """Return the bytes, changed in a few places."""
     out = bytearray(data)
     for _ in range(r.choice([1, 1, 2, 4])):
         at = r.randint(0, len(out))
@@ -359,7 +359,7 @@ def change(r: Draw, data: bytes) -> bytes:
 
 
 def draw_case(seed: int) -> tuple[str, bytes]:
-    """The reader and the bytes of a seed."""
+    """Return the reader and the bytes of a seed."""
     r = random.Random(seed)
     (name,) = r.choices(NAMES, [target.weight for target in TARGETS.values()])
     seed = r.choice(TARGETS[name].seeds)
@@ -369,7 +369,7 @@ def draw_case(seed: int) -> tuple[str, bytes]:
 
 
 def read_one(name: str, data: bytes) -> bool:
-    """Whether a value came of it. Raises `Finding` for what must not be."""
+    """Read bytes; return whether they gave a value. Raise `Finding` for a forbidden result."""
     try:
         TARGETS[name].read(data)
     except fastrec.FastrecError:
@@ -388,7 +388,7 @@ def run_case(seed: int) -> bool:
 
 
 def describe(seed: int) -> str:
-    """The reader and the bytes of a seed, for whoever replays it."""
+    """Return the reader and the bytes of a seed for a replay."""
     name, data = draw_case(seed)
     return f"{name}: {data!r}"
 
@@ -397,7 +397,7 @@ def describe(seed: int) -> str:
 
 
 def run_guided(cases: int, seconds: float, seed: int) -> int:
-    """Run libFuzzer, by way of atheris, in a process of its own; 1 if it found anything."""
+    """Run libFuzzer, by atheris, in a separate process; return 1 if it found anything."""
     folder = tempfile.mkdtemp(prefix="fuzz-corpus-")
     for at, name in enumerate(GUIDED):
         for nth, data in enumerate(TARGETS[name].seeds):
@@ -420,7 +420,7 @@ def run_guided(cases: int, seconds: float, seed: int) -> int:
 
 
 def one_input(data: bytes) -> None:
-    """A case of libFuzzer: the first byte names the reader."""
+    """Run a case of libFuzzer: the first byte chooses the reader."""
     if data:
         read_one(GUIDED[data[0] % len(GUIDED)], data[1:])
 

@@ -1,6 +1,6 @@
-"""What is made of reports, at random: systems compared, intervals, files, segments and explanations, against plain
-Python; right and wrong, as in `fuzz_calls`, whose lists, rows and oracle these are.
+"""Random uses of reports: comparisons, intervals, files, segments and explanations, valid and invalid.
 
+Plain Python gives the expected results; lists, rows and oracle are those of `fuzz.calls`.
 `scripts/fuzz --target reports` runs them by the thousand, `test_fuzz` for a few seconds.
 """
 
@@ -43,17 +43,17 @@ from support.explanations import names_of
 
 VALUES = [0.0, 0.0, 0.1, 0.2, 0.3, 1 / 3, 1 - 2 / 3, 0.5, 1.0, 1.0, 2.0, 7.0]
 EXTREMES = [0.0, 5e-324, 1e-310, 1e-300, 1.0, 1 + 2**-52, 2.0**60, 1e300]
-ROUNDED = 2.0**-39  # of the largest value: differences that large are none of rounding
-TINY = 1e-322  # a few of the smallest numbers there are
+ROUNDED = 2.0**-39  # of the largest value: larger differences are not rounding
+TINY = 1e-322  # a few of the smallest positive numbers
 TESTS = ["randomization", "bootstrap", "t", "wilcoxon"]
 CORRECTIONS = ["holm", "bonferroni", "bh", "none"]
 
 
-# Systems compared
+# Comparisons
 
 
 def draw_systems(r: Draw, asked: Draw) -> dict[str, fastrec.Report]:
-    """Reports on the same users or on some of them, whose values are any numbers or those of a metric of lists."""
+    """Draw reports on the same users or on some of them, with any values or those of a metric of lists."""
     n_users = r.choice([0, 1, 2, 3, 5, 9, 14, 40])
     ids = r.choice([None, r.sample(range(-20, 60), n_users), [f"ü{at}" for at in r.sample(range(60), n_users)]])
     labels = r.choice(
@@ -90,7 +90,7 @@ def systems_of_values(r: Draw, _: Draw, n_users: int) -> Make:
 
 
 def systems_of_shares(r: Draw, _: Draw, __: int) -> Make:
-    """Users with a positive row each, whose score is then their calibration: a metric with a target."""
+    """Draw users with one positive row each; its score is then their calibration: a metric with a target."""
 
     def make(users: list[int], about: Arguments) -> fastrec.Report:
         rows: Arguments = {"labels": [1] * len(users), "scores": r.choices(VALUES, k=len(users))}
@@ -130,7 +130,7 @@ def compare_case(r: Draw, asked: Draw) -> Case:
         "missing": r.choice(["drop", "drop", "zero"]),
         "n_threads": r.choice([None, 1, 2, 3]),
     }
-    # refused where reports have no user, or no plain mean, in common, which is for the tests of `compare`
+    # `compare` rejects reports without a common user or a common plain mean; its own tests check that
     return Case(fastrec.compare, arguments, EITHER, lambda found: check_comparison(found, arguments))
 
 
@@ -149,7 +149,7 @@ def check_comparison(found: fastrec.Comparison, arguments: Arguments) -> None:
         pairs = [pair for pair in pairs if not all(map(math.isnan, pair))]
         whole = [pair for pair in pairs if not any(map(math.isnan, pair))]
         assert row.unpaired == len(pairs) - len(whole), row
-        if row.ties is None:  # of ratios of sums nothing is dropped: all reports have the same users
+        if row.ties is None:  # ratios of sums drop nothing: all reports have the same users
             whole = pairs
         used = whole if missing == "drop" else [tuple(0.0 if math.isnan(v) else v for v in pair) for pair in pairs]
         check_row(row, used, arguments)
@@ -210,7 +210,7 @@ def check_row(row: fastrec.ComparisonRow, pairs: list[Any], arguments: Arguments
 
 
 def check_verdict(row: fastrec.ComparisonRow, level: float) -> None:
-    """The better system is nearer to a target, lower in an error, else higher."""
+    """The better system is nearer to a target, lower for an error metric, otherwise higher."""
     if math.isnan(row.p_corrected):
         assert row.verdict is None, row
     elif row.p_corrected > 1 - level + 1e-9 or row.difference == 0:
@@ -220,7 +220,7 @@ def check_verdict(row: fastrec.ComparisonRow, level: float) -> None:
 
 
 def check_signs(p_value: float, differences: Sequence[Fraction], near: float) -> None:
-    """The share of all signs that make a sum as large, whatever becomes of those that are as large but for rounding."""
+    """Bound the share of all signs with a sum as large, whether or not sums equal up to rounding count."""
     total = abs(sum(differences))
     sums = [abs(sum(way * d for way, d in zip(ways, differences, strict=True))) for ways in every_sign(differences)]
     slack = Fraction(near) * 4 * len(differences)
@@ -233,7 +233,7 @@ def every_sign(differences: Sequence[Fraction]) -> Any:
 
 
 def corrected(p_values: list[float], how: str) -> list[float]:
-    """By the definitions of Holm (1979) and of Benjamini & Hochberg (1995)."""
+    """Correct p-values by the definitions of Holm (1979) and of Benjamini & Hochberg (1995)."""
     known = sorted(p for p in p_values if not math.isnan(p))
     n = len(known)
 
@@ -256,7 +256,7 @@ def same_or_near(found: list[float], wanted: list[float]) -> None:
 
 
 def check_shown(found: Any) -> None:
-    """Every form of a report or a comparison can be had, and says nothing that JSON cannot."""
+    """Check that every form of a report or a comparison is available, and holds nothing that JSON cannot."""
     json.loads(found.to_json(), parse_constant=lambda name: 1 / 0)
     texts = [repr(found), found._repr_html_(), found.to_markdown(), found.to_latex(), found.to_html()]
     assert all(text and "\x1b" not in text for text in texts), texts
@@ -265,7 +265,7 @@ def check_shown(found: Any) -> None:
         assert len(found.to_frame(kind)) == len(rows), kind
 
 
-# A report by itself
+# One report
 
 
 def report_case(r: Draw, asked: Draw) -> Case:
@@ -379,7 +379,7 @@ def by_items_case(r: Draw, asked: Draw) -> Case:
             for metric, values in wanted.per_user.items():
                 np.testing.assert_array_equal(report.per_user[metric], values)
 
-    # texts or integers of the truth cannot be told where there is none
+    # without a truth, strings and integers cannot be told apart
     verdict = EQUAL if any(truth) else EITHER
     return Case(
         fastrec.evaluate_by_items, {"recs": recs, "truth": truth, "segments": segments, **options}, verdict, check
@@ -419,7 +419,7 @@ def explain_case(r: Draw, asked: Draw) -> Case:
     return Case(fastrec.explain, arguments, EITHER, check)
 
 
-# What is wrong with a call
+# Faults of a call
 
 
 WRONG: dict[str, list[Any]] = {
@@ -442,13 +442,13 @@ WRONG: dict[str, list[Any]] = {
 
 
 def spoil(r: Draw, case: Case) -> Case:
-    """The call with one argument that is of no use."""
+    """Return the call with one invalid argument."""
     names = [name for name in WRONG if name in case.arguments]
     if not names:
         return case
     name = r.choice(names)
     given = case.arguments | {name: r.choice(WRONG[name])}
-    # a history of one type may meet no users, and what is of no use for one user may not be looked at
+    # a history of one type may meet no users, and one user may never reach the invalid argument
     verdict = EITHER if name in ("names", "history", "segments", "n_users", "like") else REFUSED
     return case._replace(arguments=given, verdict=verdict, check=lambda found: None, why=name)
 
@@ -470,19 +470,19 @@ MAKE = [
 
 
 def draw_case(seed: int) -> Case:
-    """The case of a seed."""
+    """Return the case of a seed."""
     r = random.Random(seed)
     case = r.choice(MAKE)(r, menu(seed, r))
     return spoil(r, case) if one_in(r, 4) else case
 
 
 def run_case(seed: int) -> bool:
-    """Make the call of a seed; whether a value came of it. Raises `Finding` for what must not be."""
+    """Make the call of a seed; return whether it gave a value. Raise `Finding` for a forbidden result."""
     return run(draw_case(seed), interpreted=False)
 
 
 def describe(seed: int) -> str:
-    """The call of a seed, for whoever replays it."""
+    """Return the call of a seed for a replay."""
     return shown(draw_case(seed), interpreted=False)
 
 

@@ -1,4 +1,4 @@
-"""Files of random sizes and shapes against a random `memory=`: the bits of a run in memory, no peak beyond the promise.
+"""Files of random sizes and shapes under a random `memory=`: the bits of a run in memory, no peak beyond the promise.
 
 `scripts/fuzz --target sizes` tries them by the hundred, `test_fuzz` for a few seconds.
 """
@@ -24,22 +24,22 @@ from fuzz.calls import Finding, one_in
 
 MB = 1_000_000
 SPARE_MEMORY = 400 * MB
-PACKAGES = 250 * MB  # of these, what Python and the packages take, which a process that runs already has
+PACKAGES = 250 * MB  # Python and the packages take this much of it, which a running process already has
 BYTES_PER_CHARACTER = 16  # of the longest id, for each user: reports have the ids of all users
-VERY_LONG = 1000  # characters of an id, of which `memory=` may be too little to read anything
+VERY_LONG = 1000  # characters of an id; for longer ids `memory=` may be too small to read anything
 IN_MEMORY = 1 << 40
-MAX_BYTES = 40 * MB  # of the texts of a file, so that a case takes seconds
+MAX_BYTES = 40 * MB  # of the strings of a file, so that a case takes seconds
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-sizes-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 class Shape(NamedTuple):
-    """What is drawn of a case."""
+    """Random choices of a case."""
 
     rows: int
     length: int  # rows of a user
     characters: tuple[int, int]  # the shortest and the longest id; (0, 0) for integers
-    users_alike: bool  # all of the length in one part of the file, others elsewhere: no sample tells
+    users_alike: bool  # one part of the file has all long ids, so that no sample shows them
     n_items: int
     form: str
     group_rows: int
@@ -52,7 +52,7 @@ class Shape(NamedTuple):
 
 
 def draw_shape(seed: int) -> Shape:
-    """The shape of a seed."""
+    """Return the shape of a seed."""
     r = random.Random(seed)
     longest = r.choice([0, 1, 8, 13, 40, 200, 700, 3000])
     shortest = r.choice([0, longest // 2, longest])
@@ -75,7 +75,7 @@ def draw_shape(seed: int) -> Shape:
 
 
 def spelled(numbers: Any, lengths: Any) -> Any:
-    """Integers as texts of at least these lengths, different integers as different texts."""
+    """Return integers as distinct strings of at least these lengths."""
     if not lengths.any():
         return pa.array(numbers)
     texts = [
@@ -86,7 +86,7 @@ def spelled(numbers: Any, lengths: Any) -> Any:
 
 
 def make(shape: Shape) -> Any:
-    """The rows of lists: of each user distinct items."""
+    """Return the rows of lists, with distinct items for each user."""
     rng = np.random.default_rng(shape.seed)
     at = np.arange(shape.rows)
     users = at // shape.length
@@ -105,7 +105,7 @@ def make(shape: Shape) -> Any:
 
 
 def write(table: Any, name: str, shape: Shape) -> Path:
-    """The table in the format of the shape."""
+    """Write the table in the format of the shape."""
     path = FOLDER / f"{name}.{shape.form}"
     if shape.form == "parquet":
         pq.write_table(table, path, row_group_size=shape.group_rows)
@@ -119,7 +119,7 @@ def write(table: Any, name: str, shape: Shape) -> Path:
 
 
 def reset_peak() -> int:
-    """Let the highest memory be counted from now on; what is held now."""
+    """Count the peak memory from now on; return the current memory."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
@@ -127,13 +127,13 @@ def reset_peak() -> int:
 
 
 def held(what: str) -> int:
-    """Bytes that this process holds, or held at most."""
+    """Return the bytes that this process holds, or its peak."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(what))
 
 
 def bits(report: Any) -> Any:
-    """All that a report says, to the last bit."""
+    """Return the contents of a report, to the last bit."""
     estimates = {name: tuple(map(repr, report.estimates[name])) for name in report}
     groups = {
         name: {str(g): tuple(map(repr, by.values())) for g, by in own.items()} for name, own in report.groups.items()
@@ -143,7 +143,7 @@ def bits(report: Any) -> Any:
 
 
 def evaluate(paths: dict[str, Path], shape: Shape, memory: int) -> Any:
-    """What comes of the files within some memory."""
+    """Evaluate the files within this memory."""
     return fastrec.evaluate_files(
         paths["recs"],
         paths["truth"],
@@ -157,7 +157,7 @@ def evaluate(paths: dict[str, Path], shape: Shape, memory: int) -> Any:
 
 
 def set_up() -> None:
-    """Load what every case needs, so that it does not count as memory of the first."""
+    """Load everything that all cases need, so that it does not count as memory of the first."""
     for shape in (
         draw_shape(seed)._replace(rows=40_000, characters=(8, 8), length=20, form="parquet") for seed in (0, 1)
     ):
@@ -165,8 +165,8 @@ def set_up() -> None:
 
 
 def run_shape(shape: Shape, *, check: bool = True) -> bool:
-    """Evaluate the files of a shape twice; whether a value came of it. Raises `Finding` for what must not be."""
-    for path in FOLDER.iterdir():  # of a case that was broken off
+    """Evaluate the files of a shape twice; return whether they gave a value. Raise `Finding` for a forbidden result."""
+    for path in FOLDER.iterdir():  # of an interrupted case
         path.unlink()
     table = make(shape)
     paths = {"recs": write(table, "recs", shape), "truth": write(table.slice(0, 1 + shape.rows // 3), "truth", shape)}
@@ -202,5 +202,5 @@ def run_case(seed: int) -> bool:
 
 
 def describe(seed: int) -> str:
-    """The shape of a seed, for whoever replays it."""
+    """Return the shape of a seed for a replay."""
     return str(draw_shape(seed))

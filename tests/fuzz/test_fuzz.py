@@ -1,4 +1,4 @@
-"""A few seconds of what `scripts/fuzz` does for long, and that it notices what it is to notice."""
+"""A few seconds of `scripts/fuzz`, and checks that it notices crashes, hangs and wrong values."""
 
 import importlib.util
 import os
@@ -30,7 +30,7 @@ def fuzz(*arguments: object, path: Path = ROOT) -> subprocess.CompletedProcess[s
 @pytest.mark.thorough(except_for="^calls$")
 @pytest.mark.parametrize("target", ["calls", "frames", "reports", "users", "threads", "readers", "columns", "sizes"])
 def test_random_cases(target: str) -> None:
-    """Another stretch of seeds every time, so that years of runs try many."""
+    """Every run tries other seeds, so that years of runs try many."""
     first = int.from_bytes(os.urandom(4), "big")
     done = fuzz("--target", target, "--seed", first, "--cases", 10**9, "--seconds", SECONDS, "--workers", 1)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -99,7 +99,7 @@ def test_what_is_read_depends_on_its_seed_alone() -> None:
 
 
 def test_cases_are_of_all_kinds() -> None:
-    """Half of them hostile; what they ask for is of every sort."""
+    """Half of them are hostile; their requests are of every sort."""
     cases = [fuzz_calls.draw_case(seed) for seed in range(3000)]
     verdicts = [case.verdict for case, _ in cases]
     for verdict in (fuzz_calls.EQUAL, fuzz_calls.REFUSED, fuzz_calls.EITHER):
@@ -122,6 +122,6 @@ def test_cases_of_frames_and_reports_are_of_all_kinds() -> None:
 
 @pytest.mark.thorough
 def test_a_damaged_footer_of_parquet_that_ended_the_process() -> None:
-    """PyArrow aborts where the sizes that a footer gives for a column of texts do not fit its levels."""
+    """PyArrow aborts if the sizes in a footer do not fit the levels of a string column."""
     done = fuzz("--target", "readers", "--replay", 198008500)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "refused"), done.stderr

@@ -1,10 +1,10 @@
-"""Evaluators and histograms that several threads use at once, and that forked children use from there.
+"""Evaluators and histograms that several threads use at once, and that forked children then use.
 
-Threads update, merge, copy, pickle and ask two shared objects, each thread by a program of its own. At any time an
-object must hold whole batches alone, and of each thread the first ones. A child goes on with what it has, or is told
-that the object was being changed in its parent. Nothing waits for ever.
+Threads update, merge, copy, pickle and read two shared objects; each thread has its own program. At any time an
+object must hold only whole batches, and the first ones of each thread. A child continues with its copy, or gets an
+error that its parent was changing the object. Nothing waits for ever.
 
-The programs depend on the seed alone; how threads take turns does not.
+The programs depend only on the seed; the order of the threads does not.
 
 `scripts/fuzz --target threads` runs it for long, `test_fuzz` for a few seconds.
 """
@@ -33,8 +33,8 @@ from fuzz.calls import Finding, set_up
 __all__ = ["Finding", "describe", "run_case", "set_up"]
 
 BATCHES = 8
-EXTRA = BATCHES  # the batch that copies and children are given: it must show nowhere else
-SECONDS = 120  # that a child may take, which may load the compiler on a busy machine; a case may take twice as long
+EXTRA = BATCHES  # the batch for copies and children: it must show nowhere else
+SECONDS = 120  # for a child, which may load the compiler on a busy machine; a case may take twice as long
 DUPLICATES: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
@@ -44,7 +44,7 @@ DUPLICATES: dict[str, Callable[[Any], Any]] = {
 
 
 class Step(NamedTuple):
-    """What a thread does with a shared object, or with it and the other one."""
+    """Step of a thread with one shared object, or with both."""
 
     action: str
     at: int
@@ -52,7 +52,7 @@ class Step(NamedTuple):
 
 
 class Case(NamedTuple):
-    """The kind of the shared objects, and a program of each thread."""
+    """Kind of the shared objects, and a program for each thread."""
 
     kind: str
     with_ids: bool
@@ -69,7 +69,7 @@ class Case(NamedTuple):
         return fastrec.ScoreEvaluator(["gauc", "auc", "log_loss"], **options)
 
     def add(self, one: Any, batch: int) -> None:
-        """Add a batch of 2^batch users, or pairs of rows, of which no other batch has any."""
+        """Add a batch of 2^batch users or pairs of rows that no other batch has."""
         users = np.arange(2**batch, 2 ** (batch + 1))
         if self.kind == "histogram":
             scores = np.concatenate([users / 1024, users * 37 % 1024 / 1024])
@@ -85,7 +85,7 @@ class Case(NamedTuple):
             one.update(labels, scores, np.arange(len(users) + 1) * 3, **about)
 
     def look(self, one: Any) -> tuple[int, Any]:
-        """How many users or pairs of rows an object has seen, and all that it says of them."""
+        """Return how many users or pairs of rows an object has seen, and all its results."""
         if self.kind == "histogram":
             packed = one.pack()
             return int(packed["negatives"].sum()), {name: column.tolist() for name, column in packed.items()}
@@ -97,16 +97,16 @@ class Case(NamedTuple):
 
 
 class Run:
-    """The shared objects of a case while its threads are at work."""
+    """Shared objects of a case while its threads work."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self.shared = [case.make() for _ in range(2)]
-        self.known: dict[int, Any] = {}  # what batches give, by their bits
+        self.known: dict[int, Any] = {}  # results of batches, by their bits
         self.errors: list[BaseException] = []
 
     def check(self, one: Any, least: int = 0) -> int:
-        """The batches that an object has, as bits: whole ones, those of `least` among them."""
+        """Return the batches that an object has, as bits; check that they are whole and include those of `least`."""
         seen, found = self.case.look(one)
         if seen not in self.known:
             alone = self.case.make()
@@ -125,14 +125,14 @@ class Run:
         return seen
 
     def use(self, one: Any, seen: int) -> None:
-        """Go on with an object that nobody else has."""
+        """Continue with an object that no other thread has."""
         self.case.add(one, EXTRA)
         if self.check(one) != seen | 1 << EXTRA:
             raise Finding("wrong value", "a copy changes by itself")
 
     def follow(self, program: list[Step]) -> None:
-        """The work of a thread."""
-        least = [0, 0]  # what the thread knows to be there
+        """Run the program of a thread."""
+        least = [0, 0]  # batches that the thread knows are there
         try:
             for step in program:
                 self.take(step, least)
@@ -190,7 +190,7 @@ class Run:
             raise Finding(kind or "crash", f"in a forked child, status {code}: {text}")
 
     def inherit(self, one: Any, least: int) -> None:
-        """The work of a child."""
+        """Run the work of a child."""
         try:
             seen = self.check(one, least)
         except fastrec.FastrecError as error:
@@ -213,7 +213,7 @@ class Run:
 
 
 def merged(one: Any, other: Any) -> bool:
-    """Merge, and say whether it could be: ids of users tell what was merged before."""
+    """Merge, and return whether that was possible: ids of users tell what was merged before."""
     try:
         one.merge(other)
     except fastrec.InputError as error:
@@ -225,7 +225,7 @@ def merged(one: Any, other: Any) -> bool:
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """What is done in the block must be refused, as it uses what is not whole."""
+    """Check that the block raises an error, because it uses an object that is not whole."""
     try:
         yield
     except fastrec.FastrecError:
@@ -258,7 +258,7 @@ def describe(seed: int) -> str:
 
 
 def stopping(whole: Callable[..., Any]) -> Callable[..., Any]:
-    """A change in the middle of which other threads often get their turn."""
+    """Make a change during which other threads often run."""
 
     def half(*arguments: Any, **options: Any) -> Any:
         time.sleep(random.choice([0, 0, 1e-5, 1e-3]))
@@ -271,7 +271,7 @@ def stopping(whole: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def many_turns() -> Iterator[None]:
-    """Threads take turns all the time, in the middle of changes too."""
+    """Switch threads all the time, in the middle of changes too."""
     owners: list[tuple[Any, str]] = [(State, "add"), (State, "merge"), (ScoreHistogram, "_count")]
     before = [getattr(owner, name) for owner, name in owners]
     interval = sys.getswitchinterval()
@@ -287,8 +287,8 @@ def many_turns() -> Iterator[None]:
 
 
 def run_case(seed: int) -> bool:
-    """Run the programs of a seed. Raises `Finding`."""
-    warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)  # Python 3.12: of a process with threads
+    """Run the programs of a seed. Raise `Finding`."""
+    warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)  # Python 3.12 warns of a fork beside threads
     case = draw_case(seed)
     run = Run(case)
     threads = [threading.Thread(target=run.follow, args=(program,), daemon=True) for program in case.programs]

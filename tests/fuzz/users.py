@@ -1,4 +1,4 @@
-"""Batches of users whose ids are of mixed types, against a set of plain Python: each user is counted once or refused.
+"""Batches of users with ids of mixed types, against a set in plain Python: each user is counted once or is an error.
 
 `scripts/fuzz --target users` runs it for long, `test_fuzz` for a few seconds.
 """
@@ -26,7 +26,7 @@ WIDTHS = [np.int8, np.int32, np.int64, np.uint8, np.uint32, np.uint64]
 
 
 class Step(NamedTuple):
-    """What is done: an update with ids in a form, or a merge, journey or copy."""
+    """Step: an update with ids in a form, or a merge, a way through bytes or a copy."""
 
     action: str
     which: int
@@ -54,7 +54,7 @@ def describe(seed: int) -> str:
 
 
 def as_given(step: Step) -> tuple[Any, list[Any]]:
-    """The ids in the form of a step, and what they then are; a fixed width drops NULs at the end."""
+    """Return the ids in the form of a step, and their values there; a fixed width drops NULs at the end."""
     if step.form == "array" and step.ids and all(isinstance(user, int) for user in step.ids):
         for width in WIDTHS:
             if all(np.iinfo(width).min <= user <= np.iinfo(width).max for user in step.ids):
@@ -84,7 +84,7 @@ def update(evaluator: Any, step: Step, given: Any, *, scored: bool) -> None:
 
 
 def run_case(seed: int) -> bool:
-    """Do the steps of a seed; whether any user was taken. Raises `Finding`."""
+    """Do the steps of a seed; return whether any user was accepted. Raise `Finding`."""
     scored, steps = draw_case(seed)
     kind = fastrec.ScoreEvaluator if scored else fastrec.Evaluator
     open_: list[Any] = [kind("gauc" if scored else "recall@1", per_user=seed % 2 == 0) for _ in range(3)]

@@ -1,7 +1,7 @@
-"""Argument x fault x what the error is and says, over the whole public surface; and what no fault leaves behind.
+"""Arguments x faults x the expected errors, over the whole public surface; and that no fault leaves anything behind.
 
-What is particular to one function is in that function's own tests (`test_inputs.py`, `test_scores.py`, `test_files.py`
-and so on); here are the faults that all arguments of a kind share.
+Tests of one function check its particular faults (`test_inputs.py`, `test_scores.py`, `test_files.py` and so on). This
+module has the faults that all arguments of a kind share.
 """
 
 import functools
@@ -43,7 +43,7 @@ Value, Type, Metric = fastrec.InputError, fastrec.InputTypeError, fastrec.Metric
 
 
 def footprint(folder: Path) -> dict[str, Any]:
-    """What a call might leave behind or change: files, threads, what is open, settings of the process."""
+    """Return what a call might leave behind or change: files, threads, open files, settings of the process."""
     descriptors = Path("/proc/self/fd")
     return settings_of_process() | {
         "files": sorted(folder.rglob("*")),
@@ -53,7 +53,7 @@ def footprint(folder: Path) -> dict[str, Any]:
 
 
 def settings_of_process() -> dict[str, Any]:
-    """What belongs to the whole process, and not to us."""
+    """Settings that belong to the whole process, not to fastrec."""
     return {
         "threads of Numba": numba.get_num_threads(),
         "environment": {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"},
@@ -68,7 +68,7 @@ def settings_of_process() -> dict[str, Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _used() -> None:
-    """Everything was loaded and used once: libraries open files and start threads then, and change no settings."""
+    """Load and use everything once: libraries open files and start threads then, and change no settings."""
     before = settings_of_process()
     for call in CALLS.values():
         call.run({})
@@ -81,7 +81,7 @@ def _used() -> None:
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty current folder, beside the one for temporary files; whatever a test makes itself it makes before."""
+    """An empty current folder, beside the one for temporary files; a test makes its own files before the call."""
     work, temporary = tmp_path / "work", tmp_path / "temporary"
     work.mkdir()
     temporary.mkdir()
@@ -94,7 +94,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def refuse(call: Callable[[], Any], error: type[Exception], says: str) -> str:
-    """An error of ours, of this kind, in one line of reasonable length; and no file was written."""
+    """Check for a fastrec error of this kind, in one line of reasonable length, and for no written file."""
     listed = sorted(Path.cwd().rglob("*"))
     with pytest.raises(fastrec.FastrecError) as caught:
         call()
@@ -110,14 +110,14 @@ def refuse(call: Callable[[], Any], error: type[Exception], says: str) -> str:
 
 
 class Call(NamedTuple):
-    """A function and good arguments, by what errors call them; and the kind of each array."""
+    """Function and good arguments, by the names in errors; and the kind of each array."""
 
     function: Callable[..., Any]
     good: dict[str, Any]
     kinds: dict[str, str]
 
     def run(self, change: dict[str, Any]) -> str:
-        """What comes out, as a text that tells bits apart."""
+        """Return the result as a string that tells bits apart."""
         return shown(self.function(self.good | change))
 
 
@@ -190,7 +190,7 @@ HISTORY = np.array([1, 1, 2, 3])
 
 
 def call_of(function: Callable[..., Any], arguments: dict[str, tuple[Any, str]], *, by_name: bool = True) -> Call:
-    """A call whose arguments are passed by name, or all together."""
+    """Return a call with arguments by name, or all together."""
     good = {name: array for name, (array, _) in arguments.items()}
     kinds = {name: kind for name, (_, kind) in arguments.items()}
     return Call((lambda given: function(**given)) if by_name else function, good, kinds)
@@ -273,13 +273,13 @@ CALLS: dict[str, Call] = {
     "plot_pr": call_of(closing(fastrec.plot_pr), CURVE),
     "plot_calibration": call_of(closing(fastrec.plot_calibration), CHANCES),
 }
-NUMBERS = ("numbers", "weights", "classes")  # what is counted with
+NUMBERS = ("numbers", "weights", "classes")  # numbers to count with
 IDS = ("ids", "labels")
 EVERY = (*NUMBERS, *IDS, "pointers")
 
 
 class Fault(NamedTuple):
-    """What becomes of a good array, and what errors say of it, by the kind of array; None: it is as good."""
+    """Changes of a good array, and the expected error by the kind of array; None: it is as good."""
 
     make: Callable[[Any], Any]
     says: dict[str, tuple[type[Exception], str] | None]
@@ -290,12 +290,12 @@ def all_kinds(error: type[Exception], says: str, **others: tuple[type[Exception]
 
 
 def second(array: Any, value: float) -> Any:
-    """The array with another second element."""
+    """Return the array with another second element."""
     return np.where(np.arange(len(array)) == 1, value, array)
 
 
 class NoArray:
-    """Something that has a length, and nothing in it."""
+    """Object that has a length, and nothing in it."""
 
     def __len__(self) -> int:
         return 2
@@ -422,8 +422,8 @@ FAULTS: dict[str, Fault] = {
     "booleans": Fault(lambda a: a.astype(bool), {"classes": None}),
 }
 
-# Kinds that are as another one, but for some faults: labels may be any names of classes, thresholds of any number, and
-# rows of the past are nobody's pair.
+# Kinds that equal another one except for some faults: labels may be any names of classes, thresholds any number, and
+# rows of a history belong to no other array.
 LIKE = {
     "names": (
         "numbers",
@@ -445,7 +445,7 @@ LIKE = {
 
 
 def faults_of(kind: str) -> dict[str, tuple[type[Exception], str] | None]:
-    """What each fault makes of an array of some kind."""
+    """Changes by fault, for an array of some kind."""
     like, leave_out = LIKE.get(kind, (kind, set()))
     return {name: says[like] for name, (_, says) in FAULTS.items() if like in says and name not in leave_out}
 
@@ -455,7 +455,7 @@ ARRAYS = [(call, argument) for call, (_, _, kinds) in CALLS.items() for argument
 
 @pytest.fixture(scope="module")
 def plain() -> dict[str, str]:
-    """What comes out of each call on good arguments."""
+    """The result of each call on good arguments."""
     return {name: call.run({}) for name, call in CALLS.items()}
 
 
@@ -473,13 +473,13 @@ def test_an_array_is_as_good_or_refused_by_name(name: str, argument: str, plain:
         assert any(word.rstrip("s") in message for word in argument.split()), f"{fault}: {message}"
 
 
-# Everything else that is passed
+# All other arguments
 
 
 REPORT = fastrec.evaluate([[1], [2]], [[1], [3]], ["mrr", "ndcg@5"], per_user=True)
 COMPARISON = fastrec.compare({"a": REPORT, "b": REPORT}, n_rounds=10)
 FRAME = pd.DataFrame({"user_id": [1], "item_id": [1]})
-ODD: dict[str, Any] = {  # no text, no number, nothing that can be compared or hashed
+ODD: dict[str, Any] = {  # no string, no number, no object that can be compared or hashed
     "an array": np.array([1, 2]),
     "an empty array": np.zeros(0),
     "a scalar array": np.array("mrr"),
@@ -497,7 +497,7 @@ ODD: dict[str, Any] = {  # no text, no number, nothing that can be compared or h
 
 
 class Setting(NamedTuple):
-    """A call with one argument, what errors call it, and what is no fault there."""
+    """Call with one argument, its name in errors, and values that are no fault there."""
 
     call: Callable[[Any], Any]
     name: str
@@ -616,7 +616,8 @@ def test_a_page_may_have_any_title(name: str) -> None:
 
 
 def test_a_metric_that_is_not_there_does_not_list_all_that_are() -> None:
-    """The nearest name where one is near, else a few and how to see the others; all where nothing lists them."""
+    """The error names the nearest metric if one is near, else a few and how to list the others; all if nothing lists
+    them."""
     many = fastrec.evaluate([[1]], [[1]], ["ndcg", "recall"], k=range(1, 200), per_user=True)
     both = fastrec.compare({"a": many, "b": many}, n_rounds=10)
     calls: list[Callable[[], Any]] = [
@@ -641,7 +642,7 @@ def test_every_public_function_is_in_a_table() -> None:
     results = {"AucTest", "BoundedAuc", "ComparisonRow", "CurveComparison", "Explanation", "GroupEstimate"}
     results |= {"PrCurve", "RocCurve"}
     results |= {name for name in fastrec.__all__ if name.endswith(("Error", "Warning"))}
-    in_calls = {"Confusion", "ClassCounts", "evaluate_files"}  # in test_classes.py; below
+    in_calls = {"Confusion", "ClassCounts", "evaluate_files"}  # the first two in test_classes.py, the last below
     assert set(fastrec.__all__) - named - results - in_calls == {"__version__", "catalogue", "warmup"}
 
 
@@ -665,7 +666,7 @@ WRITERS: dict[str, Callable[[Path, dict[str, Any]], Any]] = {
 
 
 class FileFault(NamedTuple):
-    """A column of a file that is replaced, left out (None) or added; and what is said where it is read."""
+    """Column of a file to replace, leave out (None) or add; and the expected error."""
 
     columns: dict[str, Any]
     says: str
@@ -775,7 +776,7 @@ def test_files_that_may_not_be_read(here: Path) -> None:
     for folder in (here, here.parent, here.parent.parent, here.parent.parent.parent):
         if ours == 0 and folder.stat().st_uid == 0:
             folder.chmod(0o755)
-    if ours == 0:  # who may read everything
+    if ours == 0:  # root may read everything
         os.seteuid(65534)
     try:
         with pytest.raises(OSError, match=r"Permission denied.*recs\.csv"):
@@ -849,7 +850,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_typos_are_found_before_any_file_is_read(name: str, here: Path) -> None:
-    """None of the files is there, which nothing says."""
+    """None of the files exists, and no error says so."""
     arguments, says = COMMANDS[name]
     result = CliRunner().invoke(program, arguments)
     lines = result.output.splitlines()

@@ -29,7 +29,7 @@ FOLDER = os.environ.get("FASTREC_TEST_DATA")
 
 
 class Log(NamedTuple):
-    """Lists and graded truth of users, some on one side only."""
+    """Draw lists and graded truth of users, some on only one side."""
 
     recs: dict[Any, list[Any]]
     truth: dict[Any, dict[Any, float]]
@@ -76,14 +76,14 @@ def shuffle(table: Table, seed: int = 1) -> Table:
 
 
 def but_order(data: dict[str, float]) -> dict[str, float]:
-    """What was seen in the data, but for what ordered the lists: frames need columns for it, and arrays do not."""
+    """Return the counts of the data without what ordered the lists: frames need columns for it, arrays do not."""
     return {name: value for name, value in data.items() if not name.startswith("rec_rows_by_")}
 
 
 def check_equal(report: fastrec.Report, wanted: fastrec.Report, *, per_user: bool = True) -> None:
-    """The same numbers to the last bit, users matched by id and reported in the order of ids."""
+    """Check for the same numbers to the last bit, with users matched by id and reported in the order of ids."""
     assert report.users == wanted.users
-    assert repr(but_order(report.data)) == repr(but_order(wanted.data))  # NaN is itself here
+    assert repr(but_order(report.data)) == repr(but_order(wanted.data))  # NaN equals itself here
     assert repr(report.estimates) == repr(wanted.estimates)
     assert repr(report.groups) == repr(wanted.groups)
     if per_user:
@@ -153,7 +153,7 @@ def test_a_fixed_number_of_items_per_user() -> None:
 
 @pytest.mark.parametrize("kind", [pa.ListViewArray, pa.LargeListViewArray])
 def test_a_list_view(kind: Any) -> None:
-    """Lists that lie in any order, overlap and leave values out."""
+    """Return lists that are in any order, overlap and leave values out."""
     offsets, sizes = pa.array([0, 4, 1, 2, 0]), pa.array([1, 1, 2, 1, 3])
     if kind is pa.ListViewArray:
         offsets, sizes = offsets.cast(pa.int32()), sizes.cast(pa.int32())
@@ -175,7 +175,7 @@ LIST_ARRAYS = {
 
 
 def export(library: Any) -> bool:
-    """Whether its Series can be exported: older ones have data frames only that can."""
+    """Return whether its Series can be exported: in older versions only data frames can."""
     return hasattr(library.Series, "__arrow_c_stream__")
 
 
@@ -274,14 +274,14 @@ def test_no_rows() -> None:
     assert fastrec.evaluate(recs.slice(0, 0), truth.slice(0, 0), "mrr").users["total"] == 0
 
 
-# What is refused
+# Errors
 
 RECS = {"user_id": [1, 1, 2], "item_id": [10, 11, 12], "rank": [1, 2, 1]}
 TRUTH = {"user_id": [1, 2], "item_id": [11, 12], "gain": [1.0, 2.0]}
 
 
 class Fault(NamedTuple):
-    """A frame that differs from RECS or TRUTH, other arguments, and what the error says."""
+    """Differences of a frame from RECS or TRUTH, other arguments, and the expected error."""
 
     recs: Table
     truth: Table
@@ -585,7 +585,7 @@ print(sorted({"pyarrow", "polars", "pandas", "narwhals"} & set(sys.modules)))
 
 
 def test_nothing_is_copied_where_rows_are_grouped() -> None:
-    """What the engine gets is the memory of the frame."""
+    """The engine gets the memory of the frame."""
     from fastrec.inputs.frames import Columns
     from fastrec.inputs.lists import AboutUsers, Settings, prepare
 
@@ -664,7 +664,7 @@ def test_scored_frames_without_users() -> None:
 
 
 def test_what_is_evaluated_unless_metrics_are_named(tmp_path: Path) -> None:
-    """What the rows can have, by every way the same."""
+    """Every route gives the metrics that such rows can have."""
     table = make_scored(3)
     frame = pd.DataFrame(table).assign(w=1.0)
     frame["score"] = frame["score"] / (1 + frame["score"].max())  # as log_loss needs
@@ -796,7 +796,7 @@ def test_many_rows_for_any_threads_and_order() -> None:
 @pytest.mark.skipif(FOLDER is None, reason="FASTREC_TEST_DATA names no folder with real data")
 @pytest.mark.parametrize("library", ["pandas", "Polars", "PyArrow, chunks"])
 def test_real_ratings(library: str) -> None:
-    """Lists by popularity against the ratings themselves, from frames and from dicts."""
+    """Evaluate lists by popularity against the ratings themselves, from frames and from dicts."""
     with open(Path(str(FOLDER)) / "ml-latest-small" / "ratings.csv", encoding="utf-8", newline="") as file:
         rows = [(int(row["userId"]), int(row["movieId"]), float(row["rating"])) for row in csv.DictReader(file)]
     counts: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Rows put together by user: against plain Python, with the compiled way forced on small inputs."""
+"""Grouping of rows by user: against plain Python, with the compiled way forced on small inputs."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ LOW, HIGH = -(2**63), 2**63 - 1
 
 @pytest.fixture(params=["as it is", "kernels", "wide codes"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Small inputs as they are treated, or as if they were large."""
+    """Run small inputs normally, or as if they were large."""
     if request.param != "as it is":
         monkeypatch.setattr(grouping, "SMALL_ROWS", 1)
         monkeypatch.setattr(grouping, "ROWS_PER_RANGE", 4)
@@ -35,7 +35,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def as_lists(keys: Array, values: Array) -> dict[int, list[Any]]:
-    """The oracle: values of each key, in their order."""
+    """Return the values of each key, in their order: the oracle."""
     lists: dict[int, list[Any]] = {}
     for key, value in zip(keys.tolist(), values.tolist(), strict=True):
         lists.setdefault(key, []).append(value)
@@ -140,7 +140,7 @@ def test_keys_that_were_made_to_collide_are_sorted(monkeypatch: pytest.MonkeyPat
     from fastrec.kernels import grouping as groups
 
     multipliers = np.array([grouping.MULTIPLIER, groups.SECOND_MULTIPLIER], np.uint64)
-    # keys whose two products both begin with many zeros: found by trying the inverse of the second
+    # keys with two products that both begin with many zeros, found by the inverse of the second
     inverse = np.uint64(pow(int(multipliers[1]), -1, 2**64))
     with np.errstate(over="ignore"):
         keys = (np.arange(2**21, dtype=np.uint64) * inverse).view(np.int64)
@@ -188,7 +188,7 @@ def test_items_by_rank(users: list[list[int]], narrow: bool) -> None:
 @given(users=ranked_users, first=st.sampled_from([0, 1, -7, 2**40]), data=st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=["function_scoped_fixture"])
 def test_shuffled_items_by_user_and_rank(way: str, users: list[list[int]], first: int, data: st.DataObject) -> None:
-    if data.draw(st.booleans()):  # as ranks usually are
+    if data.draw(st.booleans()):  # like most ranks
         users = [[first + at for at in range(len(user))] for user in users]
     rows = [(user * 3, rank) for user, ranks in enumerate(users) for rank in ranks]
     rows = data.draw(st.permutations(rows))

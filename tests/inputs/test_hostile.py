@@ -1,4 +1,4 @@
-"""What a hostile or careless caller could do: each once crashed, read past an array, or gave a wrong number."""
+"""Hostile or careless calls: each once crashed, read past an array, or gave a wrong number."""
 
 import math
 import pickle
@@ -225,7 +225,7 @@ def test_an_evaluator_travels_to_another_process():
 
 
 def arrow_parts() -> dict[str, Any]:
-    """Arrow arrays whose parts do not fit, as the bytes of a stranger may hold: PyArrow itself does not look."""
+    """Return inconsistent Arrow arrays, like those in foreign bytes: PyArrow itself does not check them."""
     pa = pytest.importorskip("pyarrow")
 
     def lists(offsets: list[int]) -> Any:
@@ -286,14 +286,14 @@ def test_an_arrow_table_whose_column_has_no_name_that_can_be_read():
 
 
 class LongList(list[int]):
-    """A list that says that it is longer than it is."""
+    """List that claims to be longer than it is."""
 
     def __len__(self) -> int:
         return 4_000_000
 
 
 class EmptyTuple(tuple[int, ...]):
-    """A tuple that says that nothing is in it."""
+    """Tuple that claims to be empty."""
 
     __slots__ = ()
 
@@ -302,14 +302,14 @@ class EmptyTuple(tuple[int, ...]):
 
 
 class LongDict(dict[int, float]):
-    """A dict that says that it holds more than it does."""
+    """Dict that claims to hold more than it does."""
 
     def __len__(self) -> int:
         return 4_000_000
 
 
 class LongArray(np.ndarray):  # type: ignore[type-arg]
-    """An array that says that it is longer than it is."""
+    """Array that claims to be longer than it is."""
 
     def __len__(self) -> int:
         return 4_000_000
@@ -352,7 +352,7 @@ def test_rows_that_another_thread_grows_are_read_once():
     try:
         for _ in range(20):
             report = fastrec.evaluate(rows, [[1]] * 2000, "mrr", duplicates="first", n_threads=1)
-            assert report["mrr"] == 1  # lists that were cut at another's pointers begin with another item
+            assert report["mrr"] == 1  # lists cut at the pointers of another begin with another item
     finally:
         stop.set()
         thread.join()
@@ -396,7 +396,7 @@ def test_an_array_of_no_dimension_is_no_list_of_users(value):
 @pytest.mark.parametrize("column", ["user_id", "item_id", "rank", "score", "group", "weight"])
 @pytest.mark.parametrize("form", ["long", "in blocks", "lists"])
 def test_columns_of_different_lengths_never_reach_a_kernel(form, column, length):
-    """As of a frame that another thread changes while its columns are read."""
+    """This happens with a frame that another thread changes while its columns are read."""
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
 
@@ -420,7 +420,7 @@ def test_columns_of_different_lengths_never_reach_a_kernel(form, column, length)
 
 
 class Unshown:
-    """A value that Python cannot write down."""
+    """Value that Python cannot print."""
 
     def __repr__(self) -> str:
         raise ZeroDivisionError("mine")

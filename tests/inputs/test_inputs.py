@@ -1,4 +1,4 @@
-"""What is refused, and how; what is converted, and exactly; how lists are put right."""
+"""Input of `evaluate`: errors, exact conversions, and the order of lists."""
 
 import itertools
 import math
@@ -28,7 +28,7 @@ HUGE = 2**63
 
 
 class Fault(NamedTuple):
-    """Arguments of a call on two users, and what the error must be and say."""
+    """Arguments of a call on two users, and the expected error."""
 
     change: dict[str, Any]
     error: type[fastrec.FastrecError]
@@ -224,7 +224,7 @@ DATA: dict[str, Fault] = {
         Value,
         ["recs of user 'ann'", "items 'a' and 'b'", "'id_asc'"],
     ),
-    # metrics that cannot take these data
+    # metrics that cannot use this data
     "gain above max_gain": Fault(
         {"truth": [{2: 3.0}, {}], "metrics": "err(max_gain=2)"}, Value, ["truth gains", "max_gain = 2", "3.0"]
     ),
@@ -586,11 +586,11 @@ def test_batches_may_have_other_groups() -> None:
     assert report.users["total"] == 6
 
 
-# Nobody's data change
+# The caller's data stay unchanged
 
 
 def everything() -> dict[str, Any]:
-    """A call in which every array is used for something that might write to it."""
+    """Make a call in which something might write to each array."""
     items = np.array([3, 1, 1, 2, 5, 4, 5, 9], np.int64)
     return {
         "recs": (items, np.array([0, 5, 8]), np.array([1, 1, 2, 1, 0, 3, 3, 4.0])),
@@ -647,7 +647,7 @@ def test_lists_and_dicts_stay_as_they_are() -> None:
 
 
 def test_a_buffer_may_be_used_again_for_the_next_batch() -> None:
-    """What an evaluator keeps is its own: streams fill the same arrays again and again."""
+    """An evaluator copies what it keeps, because streams fill the same arrays again and again."""
     ids, weights, items = np.array([1, 2]), np.array([1.0, 3.0]), np.array([1, 2, 3, 4])
     truth, indptr = items.copy(), np.array([0, 2, 4])
     evaluator = fastrec.Evaluator("recall", per_user=True)
@@ -862,7 +862,7 @@ def test_scores_without_ties_need_no_policy(data: st.DataObject) -> None:
 
 
 def test_many_users_and_long_lists_are_put_right() -> None:
-    """Past the users of one task, and lists past every small size; several threads do it as one does."""
+    """More users than one task has, and lists longer than every small size; several threads give the bits of one."""
     draw = np.random.default_rng(0)
     lengths = np.where(np.arange(40_000) == 20_001, 5000, 3)
     indptr = np.concatenate([[0], np.cumsum(lengths)])
@@ -889,7 +889,7 @@ def test_many_users_and_long_lists_are_put_right() -> None:
         assert one.per_user["mrr"][user] == expected.per_user[0]
 
 
-# What the report says of the data
+# Counts of the data in the report
 
 
 def test_rows_and_shares() -> None:

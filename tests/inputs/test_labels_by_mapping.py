@@ -1,4 +1,4 @@
-"""Users are grouped by a mapping or a frame of users, whatever form the lists or rows have."""
+"""Groups of users by a mapping or a frame of users, whatever the form of lists or rows."""
 
 from pathlib import Path
 from typing import Any

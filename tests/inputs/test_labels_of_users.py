@@ -1,4 +1,4 @@
-"""Labels to group users by: the same for data frames and files, whatever holds them."""
+"""Labels for groups of users: the same for data frames and files, in every form."""
 
 import datetime as dt
 import decimal
@@ -22,7 +22,7 @@ DAY, NOON = (dt.datetime.fromisoformat(text) for text in ("2024-01-02", "2024-01
 
 
 def groups_of(way: str, folder: Path, column: Any) -> list[str | int]:
-    """The labels that users 1, 2, 3 have by a column of the rows of `USERS`."""
+    """Return the labels that users 1, 2, 3 have by a column of the rows of `USERS`."""
     truth = pa.table({"user_id": USERS, "item_id": [5, 6, 7, 8], "own": column})
     recs = pa.table({"user_id": [1, 2, 3], "item_id": [5, 6, 7]})
     one_each = truth.slice(0, 3)

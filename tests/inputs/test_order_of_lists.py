@@ -1,4 +1,4 @@
-"""What ordered the lists and where gains came from is seen, and columns that were perhaps meant are named."""
+"""Reports show what ordered the lists and where gains came from; a warning names columns that perhaps should."""
 
 import warnings
 from pathlib import Path
@@ -29,7 +29,7 @@ UNUSED = "lists keep row order, but column {} implies another"
 
 
 def evaluate(way: str, folder: Path, recs: Any, truth: Any, **columns: Any) -> fastrec.Report:
-    """The same rows by each way."""
+    """Return the same rows in each form."""
     if way == "frames":
         return fastrec.evaluate(recs, truth, "mrr", **columns)
     paths = [folder / f"{name}.{'parquet' if way == 'parquet' else 'csv'}" for name in ("recs", "truth")]
@@ -43,7 +43,7 @@ def evaluate(way: str, folder: Path, recs: Any, truth: Any, **columns: Any) -> f
 
 @pytest.fixture(params=WAYS)
 def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Evaluates by one of the ways; a warning is an error."""
+    """Evaluate one of the forms; a warning is an error."""
     if request.param == "streamed":
         monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
     with warnings.catch_warnings():
@@ -127,7 +127,7 @@ def test_a_column_that_contradicts_the_order_of_rows_is_named(run: Any, name: st
 @pytest.mark.parametrize(
     "more",
     [
-        {"pred": [0.5, 0.9, 0.5, 0.8, 0.4]},  # the rows stand so
+        {"pred": [0.5, 0.9, 0.5, 0.8, 0.4]},  # the order of the rows
         {"Rank": [1, 1, 2, 2, 3]},
         {"timestamp": RECS["score"], "price": RECS["rank"], "model": ["a", "b", "c", "d", "e"]},
         {"prediction": ["low", "low", "high", "low", "low"]},

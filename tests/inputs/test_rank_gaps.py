@@ -1,4 +1,4 @@
-"""Ranks with gaps in a frame: closed and said so, or kept where the tool to follow takes ranks as places."""
+"""Ranks with gaps: closed with a warning, or kept if the tool of `like=` takes ranks as positions."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import fastrec
 
 pa = pytest.importorskip("pyarrow")
 
-# ann misses rank 2, bob rank 1; cid's ranks count from 0 and dan's from 1
+# ann misses rank 2, bob rank 1; cid's ranks start at 0 and dan's at 1
 USERS = ["bob", "ann", "ann", "ann", "bob", "cid", "cid", "dan"]
 RECS = pa.table(
     {"user_id": USERS, "item_id": [5, 30, 10, 20, 6, 7, 8, 9], "rank": [3, 4, 1, 3, 2, 1, 0, 1]},
@@ -42,7 +42,7 @@ def write(folder: Path, recs: Any = RECS, truth: Any = TRUTH) -> list[Path]:
 
 
 def in_batches() -> fastrec.Report:
-    """A user per batch, the last ones first, sent and merged."""
+    """Send and merge one batch per user, the last users first."""
     whole = fastrec.Evaluator("mrr")
     for user in ("dan", "cid", "bob", "ann"):
         part = fastrec.Evaluator("mrr")
@@ -148,7 +148,7 @@ def test_what_cannot_be_a_place_is_an_error(ranks: list[int], options: dict[str,
 
 
 def test_a_tool_that_takes_them_in_two_ways_is_not_followed() -> None:
-    """LensKit's ndcg, dcg and rbp go by the numbers, its other metrics by the order of the rows."""
+    """LensKit's ndcg, dcg and rbp use the numbers, its other metrics the order of the rows."""
     with pytest.raises(fastrec.InputError, match=r"1 list, e.g. of user 1: 1, 3, 4\); number them 1, 2, 3"):
         fastrec.evaluate(KEPT, KEPT_TRUTH, "ndcg@3", like="lenskit")
 
@@ -162,7 +162,7 @@ def test_an_explanation_gives_no_number_that_the_tool_would_not() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_places_are_those_of_lists_with_misses(seed: int) -> None:
-    """Random ranks, beside lists that have an item of their own at each place that no rank names."""
+    """Random ranks equal lists with an extra item at each position that no rank names."""
     rng = np.random.default_rng(seed)
     rows, full = [], {}
     for user in range(6):

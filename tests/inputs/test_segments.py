@@ -1,4 +1,4 @@
-"""Segments of users and items, against plain Python and against truth that was limited beforehand."""
+"""Segments of users and items, against plain Python and against a truth limited beforehand."""
 
 import random
 
@@ -51,7 +51,7 @@ def test_only_items_of_the_segment_count(texts, graded):
         user: {name(item): chance.randint(0, 3) if graded else 1 for item in chance.sample(range(30), 4)}
         for user in range(50)
     }
-    segments = {name(item): ("head", "mid", "tail")[item % 3] for item in range(28)}  # two items are in none
+    segments = {name(item): ("head", "mid", "tail")[item % 3] for item in range(28)}  # two items are in no segment
     metrics = ["ndcg@5", "recall@10", "map"]
     groups = {"half": [user % 2 for user in range(50)]}
     found = fastrec.evaluate_by_items(recs, truth, segments, metrics, per_user=True, groups=groups)

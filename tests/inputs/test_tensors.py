@@ -1,4 +1,4 @@
-"""Tensors in place of arrays: stand-ins with the protocols alone and, where it is installed, PyTorch itself."""
+"""Tensors in place of arrays: stand-ins with only the protocols and, if installed, PyTorch itself."""
 
 import math
 import subprocess
@@ -14,7 +14,7 @@ LABELS, SCORES, INDPTR = [1, 0, 0, 1], [0.5, 0.25, 0.75, 0.125], [0, 2, 4]
 
 
 class OfDlpack:
-    """All that DLPack asks for, and nothing else; CPU unless told otherwise."""
+    """The minimum that DLPack requires; on the CPU unless set otherwise."""
 
     device = "other:0"
 
@@ -30,7 +30,7 @@ class OfDlpack:
 
 
 class OfArray:
-    """Only NumPy's own protocol, as tensors of TensorFlow have it."""
+    """NumPy's own protocol only, like tensors of TensorFlow."""
 
     requires_grad = False
 
@@ -115,7 +115,7 @@ class NeedsGrad(OfArray):
 
 
 class OfBrain(OfArray):
-    """A type of number that NumPy has only as bytes, as ml_dtypes hands it out."""
+    """Number type that NumPy has only as bytes, like those of ml_dtypes."""
 
     dtype = "bfloat16"
 
@@ -132,7 +132,7 @@ class Broken(OfArray):
 
 
 def raising(name, **options):
-    """A tensor of which a property raises."""
+    """Tensor with a property that raises."""
 
     def fail(_):
         raise RuntimeError(f"no {name}")
@@ -235,7 +235,7 @@ def test_torch_is_not_imported():
 
 
 def test_an_evaluator_per_epoch(tensor):
-    """As the README shows: `reset` begins the next epoch."""
+    """As in the README: `reset` begins the next epoch."""
     evaluator, found = fastrec.Evaluator("recall@2", per_user=True), []
     for recs in (RECS, [[9, 1, 2], [5, 4, 6]]):
         for row, relevant in zip(recs, TRUTH, strict=True):
@@ -247,7 +247,7 @@ def test_an_evaluator_per_epoch(tensor):
     assert found == [fastrec.evaluate(recs, TRUTH, "recall@2")["recall@2"] for recs in (RECS, [[9, 1, 2], [5, 4, 6]])]
     evaluator.update(RECS, TRUTH, user_ids=[1, 2])
     evaluator.reset()
-    evaluator.update(RECS, TRUTH, user_ids=[1, 2])  # neither seen before, nor bound to have ids
+    evaluator.update(RECS, TRUTH, user_ids=[1, 2])  # neither seen before, nor required to have ids
     assert evaluator.result().per_user["recall@2"].tolist() == [0.5, 0.0]
     scorer = fastrec.ScoreEvaluator(["auc"])
     scorer.update(LABELS, SCORES, INDPTR)

@@ -1,4 +1,4 @@
-"""Strings numbered by kernels: the same as a dict in Python does it, however the column is cut."""
+"""Strings numbered by kernels: the numbers of a dict in Python, however the column is cut."""
 
 import random
 
@@ -14,13 +14,13 @@ BITS = 2**64
 
 
 def expected(values):
-    """The first place of each value's like."""
+    """Return the first position of each value's equal."""
     first = {}
     return [first.setdefault(value, at) for at, value in enumerate(values)]
 
 
 def check(column, n_threads):
-    """Equal texts have equal numbers, and numbers stand for their texts."""
+    """Equal strings have equal numbers, and numbers lead back to their strings."""
     values = column.to_pylist()
     codes, distinct = strings.number_column(column, n_threads)
     assert codes.dtype == np.int32 and sorted(set(codes.tolist())) == list(range(len(distinct)))
@@ -66,7 +66,7 @@ def test_neighbours_differ_in_one_byte():
 
 
 def collide(n):
-    """Strings of sixteen bytes that all have the same hash."""
+    """Return strings of sixteen bytes that all have the same hash."""
     inverse = pow(kernels.MULTIPLIER, -1, BITS)
     mixed = 12345
     found = []

@@ -1,4 +1,4 @@
-"""A column of the truth that is called like a gain, and is not used as one, is named once."""
+"""A warning names a column of the truth once if it is called like a gain and is not used as one."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ WAYS = ("frames", "lists", "csv", "parquet", "streamed", "evaluator")
 
 @pytest.fixture(params=WAYS)
 def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Evaluates by one of the ways."""
+    """Evaluate in one of the forms."""
     if request.param == "streamed":
         monkeypatch.setattr("fastrec.files.job.COPIES", 10**9)
 
@@ -73,7 +73,7 @@ def test_an_unused_rating_is_named_once(run: Any, name: str) -> None:
         {"like": "rectools"},  # which reads no gains
         {"by": "rating", "truth": TRUTH.set_column(2, "rating", [[5, 4]])},
         {"truth": TRUTH.append_column("gain", [[1.0, 2.0]])},
-        {"truth": TRUTH.append_column("stars", [[1.0, 2.0]])},  # which of the two is not to be known
+        {"truth": TRUTH.append_column("stars", [[1.0, 2.0]])},  # either could be meant
         {"truth": TRUTH.drop_columns("rating").append_column("rating", [[1, 1]])},
         {"truth": TRUTH.drop_columns("rating").append_column("rating", [["good", "bad"]])},
         {"truth": TRUTH.drop_columns("rating").append_column("rating", [pa.array([None, None], pa.float64())])},

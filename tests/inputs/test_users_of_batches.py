@@ -13,7 +13,7 @@ import fastrec
 LARGE = 2**63  # more than an int64 holds
 Batch = list[Any] | np.ndarray[Any, Any]
 
-# A user of the first batch comes again in the second.
+# A user of the first batch is in the second, too.
 SAME: dict[str, tuple[Batch, Batch]] = {
     "int64 and uint64": ([1, 2], [1, LARGE]),
     "uint64 on both sides": ([1, LARGE], [LARGE, 2]),
@@ -31,7 +31,7 @@ SAME: dict[str, tuple[Batch, Batch]] = {
     "bytes": ([b"a", b"b"], [b"c", b"a"]),
     "tuples": ([(1, "a"), (2, "a")], [(np.int64(2), "a"), (3, "a")]),
 }
-# All users are others.
+# All users differ.
 OTHERS: dict[str, tuple[Batch, Batch]] = {
     "integers that one double stands for": ([2**53, 2**60], [2**53 + 1, 2**60 + 1, LARGE]),
     "large integers that one double stands for": ([1, LARGE], [2, LARGE + 1]),
@@ -78,7 +78,7 @@ def merged(make: Callable[[], Any], add: Any, batches: list[Batch]) -> Any:
 
 
 def sent(make: Callable[[], Any], add: Any, batches: list[Batch]) -> Any:
-    """All but the last batch travel as bytes, where ids can be kept so."""
+    """All but the last batch travel as bytes, if ids can be kept so."""
     evaluator = one_after_the_other(make, add, batches[:-1])
     if all(isinstance(user, str | int) for batch in batches[:-1] for user in batch):
         evaluator = type(evaluator).from_bytes(evaluator.to_bytes())
@@ -114,7 +114,7 @@ def test_other_users_are_taken_whatever_the_types_of_ids(case: str, form: str, w
 
 
 def test_the_ids_of_batches_are_joined_as_those_of_one_call() -> None:
-    """So that reports of the same users can be compared, however these were cut into batches."""
+    """Reports of the same users can be compared, however these were cut into batches."""
     users = {1: [1], 2: [1], LARGE: [1]}
     cut = fastrec.Evaluator("recall@1", per_user=True)
     cut.update({1: [1], 2: [1]}, {1: [1], 2: [1]})
@@ -139,7 +139,7 @@ def test_a_batch_without_users_leaves_the_type_of_ids() -> None:
 
 
 def test_texts_of_numpy_that_end_in_nul_keep_it() -> None:
-    """Those of variable width have it; NumPy drops it from those of fixed width before anyone sees it."""
+    """Those of variable width keep it; NumPy drops it from those of fixed width beforehand."""
     ids = np.array(["b", "b\0"], np.dtypes.StringDType())
     report = fastrec.evaluate([[1]] * 2, [[1]] * 2, "recall@1", user_ids=ids)
     assert report.user_ids is not None
@@ -154,7 +154,7 @@ def test_numpy_integers_do_not_wrap_around_beside_large_ones() -> None:
 
 
 def test_batches_of_unlike_ids_are_sent_and_remembered() -> None:
-    """Integers past 64 bits, texts that end in NUL, and those of NumPy, which pickles without the NUL."""
+    """Integers past 64 bits, strings that end in NUL, and those of NumPy, which pickles without the NUL."""
     evaluator = fastrec.Evaluator("recall@1")
     for ids in ([1, 2], ["a", "b"], [np.str_("c\0")], [np.int64(3), 2**70]):
         by_argument(evaluator, ids)

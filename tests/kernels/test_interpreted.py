@@ -1,4 +1,4 @@
-"""Small inputs are interpreted: the same bits as compiled code gives, and nobody waits for a compiler."""
+"""Small inputs are interpreted: they give the bits of compiled code, and no call waits for a compiler."""
 
 import json
 import os
@@ -28,7 +28,7 @@ TIES = ["expected", "input", "worst", "best", "id_asc", "id_desc"]
 
 @pytest.fixture
 def assert_same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], fastrec.Report]], None]:
-    """A call gives the same report compiled and interpreted."""
+    """Check that a call gives the same report compiled and interpreted."""
 
     def check(call: Callable[[], fastrec.Report]) -> None:
         monkeypatch.setattr(compiler.Entry, "eager", True)
@@ -59,7 +59,7 @@ def test_lists(assert_same_bits: Any, kind: str) -> None:
 
 
 def test_gains_that_are_no_whole_numbers(assert_same_bits: Any) -> None:
-    """Powers are the one function that libraries round differently."""
+    """Powers are the only function that libraries round differently."""
     draw = np.random.default_rng(8)
     log = random_log("plain", N_USERS, seed=6)
     graded = Log(log.recs, [[(item, float(9 * draw.random())) for item, _ in row] for row in log.truth])
@@ -74,7 +74,7 @@ def test_lists_that_are_put_right(assert_same_bits: Any, ties: str, duplicates: 
     draw = np.random.default_rng(4)
     items = draw.integers(0, 50, N_USERS * 12)
     indptr = np.arange(N_USERS + 1) * 12
-    # copies of an item with one score would be refused where no rule decides
+    # copies of an item with one score would be an error without a rule
     scores = draw.integers(0, 5, len(items)) + draw.permuted(np.tile(np.arange(12), (N_USERS, 1)), axis=1).ravel() // 3
     lists = (items % 13 if ties != "expected" else np.tile(np.arange(12), N_USERS), indptr, scores.astype(float))
     truth = (items % 17, indptr, draw.random(len(items)))
@@ -128,11 +128,11 @@ def test_all_rows_together(monkeypatch: pytest.MonkeyPatch, n_rows: int, dtype: 
     assert values() == compiled
 
 
-# When
+# Choice of the way
 
 
 def run(code: str, folder: Path, **variables: str) -> Any:
-    """What a fresh process with an empty cache prints, as JSON."""
+    """Return the JSON that a fresh process with an empty cache prints."""
     environment = os.environ | {"FASTREC_CACHE_DIR": str(folder)} | variables
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     return json.loads(done.stdout)

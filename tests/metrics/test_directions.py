@@ -1,4 +1,4 @@
-"""Which values of a metric are better: declared once, and what comparisons, gates, tables and pages make of it."""
+"""Directions of metrics: declared once, and followed by comparisons, gates, tables and pages."""
 
 import dataclasses
 import itertools
@@ -41,7 +41,7 @@ PER_USER, OVER_ROWS = "calibration(average=user)", "calibration"
 
 @pytest.fixture
 def own() -> Iterator[Callable[..., Any]]:
-    """What declares a metric that is forgotten afterwards: hits within k, under a name and in a direction."""
+    """A function that declares a metric until the end of a test: hits within k, under a name and in a direction."""
     declared = []
 
     def declare(name: str, **options: Any) -> None:
@@ -55,7 +55,7 @@ def own() -> Iterator[Callable[..., Any]]:
 
 
 def log_of(factor: float, seed: int = 0, **options: Any) -> fastrec.Report:
-    """Scores around a share of positives that differs by user, times a factor; the log is always the same one."""
+    """Evaluate scores near a share of positives that differs by user, times a factor; the log is always the same."""
     chance = np.random.default_rng(7)
     shares = np.repeat(chance.uniform(0.3, 0.5, N_USERS), ROWS_OF_USER)
     labels = (chance.random(shares.shape) < shares).astype(int)
@@ -68,7 +68,7 @@ def log_of(factor: float, seed: int = 0, **options: Any) -> fastrec.Report:
 
 
 def lists_of(hits: list[int], metrics: list[str], **options: Any) -> fastrec.Report:
-    """Users with so many relevant items among three."""
+    """Evaluate users with this many relevant items among three."""
     recs = [[*range(n), *range(10, 13 - n)] for n in hits]
     return fastrec.evaluate(recs, [[0, 1, 2]] * len(hits), metrics, per_user=True, **options)
 
@@ -77,7 +77,7 @@ def lists_of(hits: list[int], metrics: list[str], **options: Any) -> fastrec.Rep
 
 
 def test_every_metric_has_the_direction_that_it_should() -> None:
-    """Written out here once more: a metric is added to this list by someone who thought about it."""
+    """A second list by hand, so that someone thinks about the direction of each new metric."""
     for metric in fastrec.catalogue():
         name = metric["name"]
         kind = "lower" if name in LOWER else "target" if name in TARGETS else "higher" if name in HIGHER else "?"
@@ -157,7 +157,7 @@ def test_both_sides_of_a_target_are_equally_far(own: Any) -> None:
 
 
 def test_distances_are_tied_where_values_are_equal_but_for_rounding() -> None:
-    """Close to the target, the difference of two distances has fewer digits than the values have."""
+    """Close to the target, the difference of two distances has fewer digits than the values."""
     from fastrec.report.significance import pair_differences
 
     values = 1 + np.array([1e-13, 0.3, -0.2])
@@ -183,7 +183,7 @@ def test_a_metric_without_a_direction_gets_no_verdict(own: Any) -> None:
 
 
 def test_no_difference_is_no_verdict() -> None:
-    """Signed ranks may tell two systems apart whose means are equal: neither is then the worse one."""
+    """Signed ranks may distinguish two systems with equal means: neither is then the worse one."""
     pytest.importorskip("scipy")
     few, many = [3] * 4 + [0] * 12, [0] * 4 + [1] * 12
     reports = {"a": lists_of(few, ["hits"]), "b": lists_of(many, ["hits"])}
@@ -239,7 +239,7 @@ def test_a_ratio_of_sums_is_judged_by_the_standard_errors_of_both() -> None:
 
 @pytest.mark.parametrize("factors", [(1.4, 1.3), (0.7, 1.2), (0.9, 0.95), (2.0, 1.9)])
 def test_the_interval_of_a_ratio_is_never_too_short(factors: tuple[float, float]) -> None:
-    """It holds that of the jackknife, which leaves out a user on both sides at a time."""
+    """It contains the interval of the jackknife, which leaves out one user on both sides at a time."""
     chance = np.random.default_rng(3)
     labels = (chance.random((N_USERS, ROWS_OF_USER)) < 0.4).astype(int)
     systems = [factor * 0.4 * chance.uniform(0.5, 1.5, labels.shape) for factor in factors]
@@ -260,7 +260,7 @@ def test_the_interval_of_a_ratio_is_never_too_short(factors: tuple[float, float]
 
 
 def test_how_a_ratio_is_judged_does_not_depend_on_the_data() -> None:
-    """Where every user has as many positive rows, the ratio of sums is the mean of the users' ratios as well."""
+    """If every user has as many positive rows, the ratio of sums is also the mean of the users' ratios."""
     labels, indptr = np.tile([1, 0], 20), np.arange(0, 41, 2)
     chance = np.random.default_rng(0)
     one, other = (
@@ -295,7 +295,7 @@ def test_ratios_need_the_same_users() -> None:
     assert "the same users" in found.left_out[OVER_ROWS]
 
 
-# What is left out
+# Metrics that are left out
 
 
 def test_a_metric_without_values_of_users_is_left_out() -> None:
@@ -321,7 +321,7 @@ def test_an_auc_that_is_nan_is_left_out_too() -> None:
     assert list(found.left_out) == ["auc"] and len(found.rows) == 1
 
 
-# What people see
+# Tables and pages
 
 
 def test_pages_and_tables_show_the_direction() -> None:
@@ -363,7 +363,7 @@ def run(*arguments: Any) -> Result:
 
 @pytest.fixture
 def logs(tmp_path: Path) -> list[str]:
-    """Two logs of one set of rows, as arguments of `compare`: one promises far too much, one a little."""
+    """Two logs of the same rows, as arguments of `compare`: one promises far too much, one a little."""
     chance = np.random.default_rng(0)
     named = []
     for name, factor in (("old", 1.68), ("new", 1.09)):

@@ -1,7 +1,7 @@
 """Every metric, with every choice of its options, at several cut-offs, against the naive oracle.
 
-The matrix is generated from `fastrec.catalogue()`: a new metric or choice is tested as soon as the oracle knows it,
-and fails until then. All metrics of the matrix go through one call, so that what they share is shared here too.
+`fastrec.catalogue()` generates the matrix: a new metric or choice fails until the oracle knows it. One call evaluates
+all metrics of the matrix, so that they share everything that they can.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def check_call(
     weights: Sequence[float] | None = None,
     **call: Any,
 ) -> None:
-    """Every value, standard error, count and group of one call is that of the oracle."""
+    """Every value, standard error, count and group of one call equals that of the oracle."""
     report = fastrec.evaluate(
         recs_of(log),
         truth_of(log),
@@ -114,7 +114,7 @@ def test_matrix_on_a_random_batch(kind: str, weighted: bool) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_users_and_long_lists(kind: str) -> None:
-    """More users than a block of the kernels holds, and users with more ids than its small table serves."""
+    """More users than a block of the kernels holds, and users with more ids than its small table holds."""
     log = random_log(kind, 1100, seed=8)
     draw = np.random.default_rng(13)
     gains = [1.0] if kind == "plain" else [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -149,11 +149,11 @@ def test_a_metrics_min_gain_goes_before_the_calls(log: Log, k: int, min_gain: fl
     check_call(log, [*asks, *(Ask(f"{ask.name}@{k}", ask.name, {}, k) for ask in asks)], min_gain=2.0)
 
 
-LOOKING = {"max_gain", "min_gain"}  # options, besides a gain other than binary, with which a metric looks at gains
+LOOKING = {"max_gain", "min_gain"}  # options, besides a gain other than binary, that make a metric use gains
 
 
 def takes_an_order(text: str) -> bool:
-    """Whether a metric has no closed form for tied scores."""
+    """Return whether a metric has no closed form for tied scores."""
     return bool(make_plan((parse(text),), Asked(n_items=100)).not_linear)
 
 
@@ -161,7 +161,7 @@ def takes_an_order(text: str) -> bool:
 @pytest.mark.parametrize("ties", ["input", "expected"])
 @pytest.mark.parametrize("kind", ["integer", "graded"])
 def test_any_gain_makes_every_row_of_the_truth_relevant(kind: str, ties: str) -> None:
-    """To metrics that do not look at gains it is truth without; to the others, rows that add nothing."""
+    """Metrics that ignore gains see truth without rows; the others see rows that add nothing."""
     log = random_log(kind, 300, seed=4)
     items, indptr = recs_of(log)
     recs = items, indptr, np.random.default_rng(2).integers(0, 4, len(items)).astype(float)
@@ -247,7 +247,7 @@ def test_a_policy_of_a_metric_may_be_an_error() -> None:
 
 
 def run(case: Case | Refused) -> fastrec.Report:
-    """A worked case through fastrec."""
+    """Evaluate a worked case with fastrec."""
     call = dict(case.call)
     scores = call.pop("scores", None)
     log = Log(case.recs, case.truth)
@@ -275,7 +275,7 @@ def test_worked_case(case: Case) -> None:
     "case", [case for case in worked_cases.CASES if has_min_gain_below_zero(case)], ids=lambda case: case.name
 )
 def test_min_gain_not_above_zero_is_refused(case: Case) -> None:
-    """The oracle takes such a `min_gain` as no limit at all; fastrec takes it for a mistake."""
+    """The oracle treats such a `min_gain` as no limit; fastrec rejects it."""
     with pytest.raises(fastrec.InputError, match="min_gain must be finite and above 0"):
         run(case)
 

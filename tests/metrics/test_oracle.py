@@ -1,4 +1,4 @@
-"""The oracle itself: worked cases, closed forms and what must hold between metrics."""
+"""The oracle itself: worked cases, closed forms and laws between metrics."""
 
 import math
 import statistics
@@ -87,7 +87,7 @@ def test_no_standard_error_of_nothing() -> None:
 
 
 def covariance(left: list[float], right: list[float]) -> float:
-    """Sample covariance, the textbook form."""
+    """Return the sample covariance, in the textbook form."""
     a, b = statistics.fmean(left), statistics.fmean(right)
     return sum((x - a) * (y - b) for x, y in zip(left, right, strict=True)) / (len(left) - 1)
 
@@ -95,7 +95,7 @@ def covariance(left: list[float], right: list[float]) -> float:
 @pytest.mark.thorough
 @given(strategies.logs(graded=False), st.integers(1, 5))
 def test_delta_method_from_covariances(log: Log, k: int) -> None:
-    """The standard errors written with residuals are those written with the covariance matrix."""
+    """Standard errors from residuals equal those from the covariance matrix."""
     h = [run(f"hits@{k}", [r], [t], no_truth="zero").value for r, t in zip(log.recs, log.truth, strict=True)]
     n_rel = [float(len(rows)) for rows in log.truth]
     n = len(h)
@@ -182,13 +182,13 @@ def test_worst_and_best_enclose_every_tie_policy(log: Log, data: st.DataObject, 
 
 @given(log=strategies.logs(duplicates=True), data=st.data())
 def test_excluded_items_leave_the_list(log: Log, data: st.DataObject) -> None:
-    """`exclude` is the same as a list without these items, with duplicates first or miss."""
+    """`exclude` equals a list without these items, with duplicates first or miss."""
     seen = data.draw(strategies.seen_items(log))
     left = [[i for i in items if i not in out] for items, out in zip(log.recs, seen, strict=True)]
     for duplicates in ("first", "miss"):
         excluded = oracle.evaluate(log.recs, log.truth, "map", exclude=seen, duplicates=duplicates)
         shorter = oracle.evaluate(left, log.truth, "map", duplicates=duplicates)
-        # repr, because NaN is not equal to itself.
+        # repr, because NaN does not equal itself.
         assert repr(excluded) == repr(shorter)
 
 
@@ -198,12 +198,12 @@ def test_equal_weights_change_nothing(log: Log, data: st.DataObject) -> None:
     for text in ("ndcg@5", "recall(average=pooled)@5", "f1(average=means)@5"):
         plain = run(text, log.recs, log.truth)
         weighted = run(text, log.recs, log.truth, weights=[weight] * len(log.recs))
-        # Powers of two scale without rounding. repr, because NaN is not equal to itself.
+        # Powers of two scale without rounding. repr, because NaN does not equal itself.
         assert repr(weighted) == repr(plain)
 
 
 def some_user(wanted: Callable[[list[int], dict[int, float]], bool]) -> Callable[[Log], bool]:
-    """Whether a log has a user whose list and truth (id -> gain) are `wanted`."""
+    """Return whether a log has a user with this list and truth (id -> gain)."""
     return lambda log: any(wanted(recs, dict(rows)) for recs, rows in zip(log.recs, log.truth, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Recipes against the answers of the real tools, as `tests/rivals/run.py` got them: every number, or why not."""
+"""Recipes against the answers of the real tools from `tests/rivals/run.py`: every number, or the reason for none."""
 
 import math
 import os
@@ -25,13 +25,13 @@ LISTS = {case["name"]: case for case in cases.list_cases()}
 ROWS = {case["name"]: case for case in cases.score_cases()}
 RECIPE_OF = {tool: "trec_eval" if tool == "pytrec_eval" else tool for tool in run.REQUIREMENTS}
 ENOUGH = 300
-TEXT_IDS = ("trec_eval", "ir_measures")  # where equal scores are ordered by ids as texts
+TEXT_IDS = ("trec_eval", "ir_measures")  # if ids as strings order equal scores
 
-# Kinds of cases in which a tool tells apart what one policy of ours does not, and the call that says the same.
+# Kinds of cases that a tool distinguishes and one policy of fastrec does not, and the call for the same number.
 CALLS = {
     ("pytrec_eval", "empty_list"): {"no_recs": "zero"},  # an empty list is a list there, in a dict
     ("pytrec_eval", "judged_empty"): {"no_recs": "zero"},
-    ("lenskit", "empty_list"): {"no_recs": "zero"},  # likewise
+    ("lenskit", "empty_list"): {"no_recs": "zero"},  # the same
     ("lenskit", "judged_empty"): {"no_truth": "zero", "no_recs": "zero"},
     ("spark", "no_recs"): {"no_recs": "skip"},  # a user in no row of the RDD does not count
     ("spark", "judged_alone"): {"no_truth": "listed", "no_recs": "skip"},
@@ -40,7 +40,7 @@ CALLS = {
     ("recbole", "judged_empty"): {"no_truth": "zero"},
     ("recbole", "one_class"): {"no_truth": "zero"},
 }
-# What stands in a name beside the metric, and what the call says instead; None where nothing of ours says it.
+# Parts of a name beside the metric, and the arguments that replace them; None if fastrec has none.
 VARIANTS = {
     "pytrec_eval": {r"\(relevance_level=2\)": {"min_gain": 2.0}},
     "ir_measures": {r"\(rel=2\)": {"min_gain": 2.0}},
@@ -51,7 +51,7 @@ VARIANTS = {
     "sklearn": {"^weighted ": {"sample_weight": True}},
     "spark": {"^weighted ": {"sample_weight": True}},
 }
-# Names that are asked of a tool and have no recipe: the reason.
+# Names of a tool without a recipe, and the reason.
 UNREAD = {
     "cornac": {r"ncrr.*|gauc.*": "declined", r".*user_based=True.*": "average=user of the same errors"},
     "implicit": {r"limited_auc.*": "declined, as auc"},
@@ -89,7 +89,7 @@ UNREAD = {
 
 
 def adapted(tool, case, recipe):
-    """Lists and truth as a user of fastrec gives them who comes from this tool."""
+    """Return lists and truth in the form of a fastrec user who comes from this tool."""
     key = str if recipe.name in TEXT_IDS else int
     truth = {key(user): {key(item): grade for item, grade in held.items()} for user, held in case["truth"].items()}
     scored = recipe.ties != "input" and case["kind"] != "duplicates"
@@ -101,7 +101,7 @@ def adapted(tool, case, recipe):
 
 
 def completed(recs, truth, case):
-    """Lists followed by the rest of the catalogue, as a tool has it that ranks all of it for every user."""
+    """Return lists followed by the rest of the catalogue, like a tool that ranks all of it for every user."""
     known = sorted({item for held in (*recs.values(), *truth.values()) for item in held})
     others = range(10**18, 10**18 + case["n_items"] - len(known))
     return {
@@ -111,7 +111,7 @@ def completed(recs, truth, case):
 
 
 def read(tool, name):
-    """The name of a metric in a recipe, and what the call says besides."""
+    """Return the name of a metric in a recipe, and the other arguments of the call."""
     call = {}
     for pattern, more in VARIANTS.get(tool, {}).items():
         if (found := re.search(pattern, name)) is not None:
@@ -121,7 +121,7 @@ def read(tool, name):
 
 
 def evaluate(tool, case, names, call):
-    """The report of one case, whose lists or rows are those of this tool."""
+    """Return the report of one case with the lists or rows of this tool."""
     recipe = find_recipe(RECIPE_OF[tool])
     call = call | CALLS.get((tool, case["kind"]), {})
     if case["name"] in ROWS:
@@ -132,7 +132,7 @@ def evaluate(tool, case, names, call):
 
 
 def groups_of(tool, case, answers):
-    """Names that one call can ask for: {(how, ...): {name of the answer: name in the recipe}}."""
+    """Return names that one call can evaluate: {(how, ...): {name of the answer: name in the recipe}}."""
     recipe = find_recipe(RECIPE_OF[tool])
     kind = "rows" if case["name"] in ROWS else "lists"
     found = {}
@@ -149,19 +149,19 @@ def groups_of(tool, case, answers):
 
 
 def tolerance_of(tool, name):
-    """How far a number may be off: some are printed with five digits there."""
+    """Return the tolerance of a number: the tool prints some with five digits."""
     printed = tool == "ir_measures" and name.startswith(("ERR@", "nDCG(dcg="))
     return 5.1e-6 if printed else find_recipe(RECIPE_OF[tool]).tolerance
 
 
 def is_open(tool, case, name):
-    """Whether a tool leaves this number to chance, or a note of its recipe says that it is another."""
+    """Return whether a tool leaves this number to chance, or a note of its recipe says that the number differs."""
     if case["kind"] in ("tied", "tied_rows") and tool == "ranx" and "inputs=dict" in name:
         return True  # reversed order
     if case["kind"] == "tied" and tool == "ir_measures":
         return name.startswith(("RR@", "RR(rel=2)@", "RBP"))  # other providers, other orders
     if tool == "cornac" and case["kind"] == "tied":
-        return True  # hits below all that are tied with them
+        return True  # hits below all items tied with them
     if tool == "recbole" and name.startswith("recall"):
         return case["kind"] in ("no_truth", "grade_zero", "judged_empty", "one_class")  # NaN for all
     return False
@@ -266,7 +266,7 @@ LOW_GRADES = {1: {1: -1.0, 2: 3.0, 9: 0.0}, 2: {5: -2.0}}
 
 @pytest.mark.parametrize("tool", ["rectools", "recommenders", "replay", "lenskit"])
 def test_a_tool_that_reads_no_grades_counts_every_row(tool):
-    """The numbers are those of the real tools, of the versions that were asked for the cases, where none is below 0."""
+    """The numbers are those of the real tools, in the versions of the kept answers, for cases without gains below 0."""
     report = fastrec.evaluate(RECS, LOW_GRADES, ["precision@3", "recall@3"], like=tool)
     assert [report["precision@3"], report["recall@3"]] == [pytest.approx(1 / 2), pytest.approx(5 / 6)]
     assert report.settings["min_gain"] == "any" and report.data["truth_rows_not_relevant"] == 0
@@ -341,7 +341,7 @@ def test_what_a_tool_does_not_have(metric, like, match):
         fastrec.evaluate(*LISTS_OF_TWO, metric, like=like)
 
 
-# What the modules of tools export beside metrics, and what fastrec has under another name than `like=` takes.
+# Exports of tools' modules that are no metrics, and metrics that fastrec has under another name than `like=` takes.
 NO_METRICS = {
     "ranx": "get_hit_lists",
     "rectools": ".*Calculator|DebiasConfig|debias_interactions|calc_metrics",
@@ -357,7 +357,7 @@ NO_METRICS = {
 
 @pytest.mark.parametrize("tool", run.REQUIREMENTS)
 def test_no_metric_of_a_tool_is_called_unknown(tool):
-    """Each name that the tool itself lists is taken or declined: its recipe never says that the tool has no such."""
+    """Each name that the tool lists has a recipe or a reason: the recipe never says that the tool does not have it."""
     recipe, names = find_recipe(RECIPE_OF[tool]), run.load_golden(tool)["names"]
     metrics = [name for name in names if not re.fullmatch(NO_METRICS.get(tool, "-"), name)]
     assert len(metrics) >= 4
@@ -391,7 +391,7 @@ ALONE = (
     ("like", "means"),
     [
         ("trec_eval", (1.0, 1.0)),  # without -c
-        ("ir_measures", (1 / 3, 0.0)),  # all queries that are judged
+        ("ir_measures", (1 / 3, 0.0)),  # all judged queries
         ("ranx", (1 / 3, 0.0)),
         ("lenskit", (1.0, 1.0)),  # users with a list
         ("torchmetrics", (1.0, 1.0)),

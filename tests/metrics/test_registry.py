@@ -1,4 +1,4 @@
-"""The words for metrics: reading, printing, the catalogue, and metrics of one's own."""
+"""Names of metrics: parsing, printing, the catalogue, and declaring your own."""
 
 import math
 import re
@@ -25,7 +25,7 @@ from support.list_calls import CI, MATRIX, flat, random_log, recs_of, truth_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 
-# Reading and printing
+# Parsing and printing
 
 CANONICAL = {
     "ndcg": "ndcg",
@@ -171,7 +171,7 @@ def test_splitting_leaves_brackets_whole() -> None:
     assert split_outside_brackets(text) == ["ndcg(gain=[0, 1, 3], ideal=list)@10", "recall@5", "map(denominator=k)"]
 
 
-# What a call asks for
+# Metrics of a call
 
 
 def names(*arguments: Any) -> list[str]:
@@ -301,7 +301,7 @@ def test_the_catalogue_is_a_copy() -> None:
     assert fastrec.catalogue()[0]["options"]["min_gain"]["choices"] == ["any"]
 
 
-# Metrics of one's own
+# Declaring a metric
 
 
 @pytest.fixture(autouse=True)
@@ -326,7 +326,7 @@ USERS: dict[str, Any] = {
 
 
 def check_twins(own: str, built_in: str, **call: Any) -> None:
-    """Both metrics have the same bits everywhere."""
+    """Check that both metrics have the same bits everywhere."""
     report = fastrec.evaluate(RECS, TRUTH, [own, built_in, "hits@3"], n_items=100, per_user=True, **call)
     first, second = parse(own).text, parse(built_in).text
     means, values = mean_bits(report.estimates), user_bits(report)
@@ -607,7 +607,7 @@ def test_zero_over_zero_is_zero_in_every_formula() -> None:
 
 @pytest.mark.parametrize("elsewhere", ["AP", "ap", "AP_", "A.P."])
 def test_what_a_metric_is_called_elsewhere_is_suggested(elsewhere):
-    """It may be map of lists or average_precision of rows, so it is no alias of either."""
+    """It may be map of lists or average_precision of rows, so it is an alias of neither."""
     with pytest.raises(MetricError, match="did you mean 'map'"):
         parse(f"{elsewhere}@10")
 
@@ -678,7 +678,7 @@ def test_aliases_are_checked_when_they_are_declared(aliases, says):
         return x * s.hits
 
     fastrec.ranking_metric(range=(0, None), name="other", aliases=["taken"])(lambda s: s.hits)
-    for _ in range(2):  # a cell of a notebook that is run again declares its metric again
+    for _ in range(2):  # a notebook cell that runs again declares its metric again
         fastrec.ranking_metric(range=(0, None), name="mine", aliases=["hh(x=2, no_truth=zero)"])(formula)
     with pytest.raises(fastrec.FastrecError, match=says):
         fastrec.ranking_metric(range=(0, None), name="mine", aliases=aliases)(formula)
@@ -709,7 +709,7 @@ def loss(s):
     ],
 )
 def test_a_metric_is_not_spelled_like_another(name, whose):
-    """Else neither could be found in another case."""
+    """Otherwise neither could be found in another case."""
     fastrec.ranking_metric(range=(0, 1), name="mine", aliases=["ok"])(lambda s: s.hits / s.k)
     with pytest.raises(MetricError, match=f"'{name}' equals {whose}, except for case and '_': choose another"):
         fastrec.ranking_metric(range=(0, 1), name=name)(lambda s: s.hits / s.k)
@@ -749,7 +749,7 @@ LONG = {
 
 @pytest.fixture
 def long_texts(monkeypatch):
-    """Strings that patterns with quadratic time would read for hours: an alarm ends these."""
+    """Patterns with quadratic time would read these strings for hours; an alarm stops them."""
 
     def hang(*_):
         raise AssertionError("the time grows faster than the text")

@@ -70,7 +70,7 @@ def test_distinct_orders_stand_for_equally_many(gains: list[float]) -> None:
 @FEW
 @given(log=strategies.scored_logs(labels="integer"), k=st.none() | st.integers(1, 7), data=st.data())
 def test_expected_is_the_mean_over_shuffled_rows(log: ScoredLog, k: int | None, data: st.DataObject) -> None:
-    """Every order of all rows of a user, ties as they come: each order of the tied ones comes equally often."""
+    """Yield every order of all rows of a user, with ties in place: each order of the tied ones is equally frequent."""
     text = data.draw(st.sampled_from(["map", "ndcg(gain=exp2)", "err(max_gain=4)", "mrr", "limited_auc"]))
     metric, options, _ = worked_cases.parse(text)
     call = {"k": k, "options": options, "n_items": 20, "no_truth": "zero"}
@@ -104,7 +104,7 @@ CLOSED += ["err(max_gain=4)", "accuracy", "specificity", "fallout", "mcc"]
 
 @st.composite
 def tied_users(draw: st.DrawFn) -> tuple[tuple[tuple[float, ...], ...], list[float]]:
-    """Tie blocks of one user, seven rows at most, and the gains of relevant items in no block."""
+    """Draw tie blocks of one user, at most seven rows, and the gains of relevant items in no block."""
     gains = draw(st.sampled_from([[0.0, 1.0], [0.0, 1.0, 2.0, 4.0]]))
     rows = draw(st.lists(st.sampled_from(gains), max_size=7))
     cuts = sorted({0, len(rows), *draw(st.lists(st.integers(0, len(rows)), max_size=3))})
@@ -144,7 +144,7 @@ def rows_of(log: ScoredLog) -> list[score_oracle.Rows]:
 
 @given(strategies.scored_logs(longest=12))
 def test_forms_of_auc(log: ScoredLog) -> None:
-    """Pairs, areas and ranks: exactly the same."""
+    """Pairs, areas and ranks give exactly the same number."""
     for rows in rows_of(log):
         n_pos, n_neg = len(score_oracle.positives(rows)), len(score_oracle.negatives(rows))
         if n_pos and n_neg:
@@ -167,7 +167,7 @@ def test_forms_of_auc(log: ScoredLog) -> None:
 @FEW
 @given(strategies.scored_logs(longest=12))
 def test_interpolated_precision_by_small_steps(log: ScoredLog) -> None:
-    """The integral of TP / (TP + FP) over recall, by the midpoint rule."""
+    """Return the integral of TP / (TP + FP) over recall, by the midpoint rule."""
     for rows in rows_of(log):
         n_pos = len(score_oracle.positives(rows))
         if not n_pos:

@@ -1,7 +1,7 @@
 """Every metric of scored rows, with every choice of its options, in every form of input, against the naive oracle.
 
-As in `test_metrics`, the matrix is generated from `fastrec.catalogue()`; here it holds the metrics of lists, on ranks
-that come from scores, and the metrics of rows.
+`fastrec.catalogue()` generates the matrix, as in `test_metrics`. Here it has the metrics of lists, on ranks from
+scores, and the metrics of rows.
 """
 
 import itertools
@@ -48,14 +48,14 @@ def test_the_matrix_is_that_of_the_oracle() -> None:
     assert {ask.name for ask in RANKED} == set(oracle.METRICS)
 
 
-# Rows in the forms that a call takes
+# Forms of rows that a call accepts
 
 
 PLAIN = Form()
 
 
 def check_call(rows: Rows, asks: list[Ask], form: Form = PLAIN, **call: Any) -> None:
-    """Every value, standard error, count and group of one call is that of the oracle."""
+    """Every value, standard error, count and group of one call equals that of the oracle."""
     if form.form != "indptr":
         rows = rows.of([u for u, own in enumerate(rows.log.labels) if own])
     rows = rounded(rows, form)
@@ -100,7 +100,7 @@ def rows_with_users(draw: st.DrawFn, log: ScoredLog) -> Rows:
 
 
 def sampled(draw: Any, asks: list[Ask], stride: int) -> list[Ask]:
-    """Every `stride`-th metric: over many examples all of them."""
+    """Return every `stride`-th metric: over many examples all of them."""
     return asks[draw(st.integers(0, stride - 1)) :: stride]
 
 
@@ -155,7 +155,7 @@ def test_metrics_of_rows(labels: str, scores: str, data: st.DataObject) -> None:
     if sum(map(len, log.labels)) and data.draw(st.booleans(), label="weights of rows"):
         weights = data.draw(strategies.row_weights(log))
         some = [own for own in weights if own]
-        some[0][0] = some[0][0] or 1.0  # weights of 0 alone are refused
+        some[0][0] = some[0][0] or 1.0  # only weights of 0 are an error
         rows = rows._replace(sample_weight=weights)
     check_call(
         rows,
@@ -185,7 +185,7 @@ def random_rows(labels: str, scores: str, n_users: int, seed: int, longest: int 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("labels", strategies.LABELS)
 def test_all_ranking_metrics_on_a_batch(labels: str, form: str) -> None:
-    """A quarter of the matrix in each form."""
+    """Each form evaluates a quarter of the matrix."""
     rows = random_rows(labels, "any", 12, seed=FORMS.index(form), longest=5)
     asks = [ask for ask in RANKED if takes(ask, labels, "any") and not refuses_ties(ask)]
     check_call(rows, asks[FORMS.index(form) :: 4], Form(form), n_items=100)
@@ -220,7 +220,7 @@ REFUSING = [ask for ask in RANKED if refuses_ties(ask) and ask.allowed("integer"
 @SPARE
 @given(data=st.data(), ask=st.sampled_from(REFUSING))
 def test_metrics_without_a_closed_form(data: st.DataObject, ask: Ask) -> None:
-    """They need none where no relevant row is tied, and are refused by name where one is."""
+    """They need none if no relevant row is tied, and otherwise an error names them."""
     gains = data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=6))
     scores = [float(rank) if gain > 0 else 9.0 for rank, gain in enumerate(gains)]
     check_call(Rows(ScoredLog([gains], [scores])), [ask], n_items=20)
@@ -282,7 +282,7 @@ def test_negatives_repeated_change_no_bit() -> None:
 @CI
 @given(data=st.data(), kind=st.sampled_from(["plain", "integer", "graded"]))
 def test_expected_ties_of_lists(data: st.DataObject, kind: str) -> None:
-    """As for rows; here truth may be in no list, and seen items may be excluded."""
+    """Like rows, but truth may be in no list, and seen items may be excluded."""
     drawn = data.draw(strategies.logs(max_users=4, graded=kind != "plain", integer=kind == "integer"))
     log = Log([items[: strategies.MAX_ROWS] for items in drawn.recs], drawn.truth)
     pool = st.sampled_from(data.draw(st.sampled_from([strategies.SCORES, [0.0, -0.0, 1.0]])))
@@ -323,7 +323,7 @@ def test_lists_with_ties_that_no_closed_form_covers(text: str) -> None:
 
 @pytest.mark.parametrize(("duplicates", "expected"), [("first", 1 / 2), ("miss", 5 / 12)])
 def test_copies_of_an_item_among_ties(duplicates: Any, expected: float) -> None:
-    """The later copy of 2 ties with 5: dropped it leaves rank 2 alone, as a miss it shares ranks 2 and 3."""
+    """The later copy of 2 ties with 5: without it 5 has rank 2 alone, as a miss it shares ranks 2 and 3."""
     scored = ([2, 5, 2], [0, 3], [3.0, 1.0, 1.0])
     assert same(fastrec.evaluate(scored, [[5]], "mrr", duplicates=duplicates)["mrr"], expected)
 
@@ -343,7 +343,7 @@ def tie_blocks(labels: Any, scores: Any) -> Any:
 @pytest.mark.parametrize("graded", [False, True])
 @pytest.mark.parametrize("n", [60, 300])
 def test_long_tie_blocks(n: int, graded: bool) -> None:
-    """Closed forms with fractions, as no one can go through all orders."""
+    """Closed forms with fractions, because all orders are too many."""
     draw = np.random.default_rng(n)
     labels = draw.choice([0.0, 1.0, 2.0, 3.0], n, p=[0.7, 0.1, 0.1, 0.1])
     if not graded:
@@ -371,7 +371,7 @@ ROWS_OF_LONG += ["ece(strategy=quantile, average=user)", "ece", "f1(threshold=0.
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.97])
 def test_long_users(share: float, tied: bool, dtype: Any) -> None:
-    """Enough rows of both classes that a user is sorted rather than counted, beside short ones."""
+    """One user has so many rows of both classes that sorting replaces counting, beside short users."""
     draw = np.random.default_rng(6)
     lengths = [1500, 1, 0, 30, 500, 2000, 20_000]
     indptr = np.cumsum([0, *lengths])
@@ -394,7 +394,7 @@ def test_long_users(share: float, tied: bool, dtype: Any) -> None:
 
 
 def exact_auc(labels: Any, scores: Any) -> float:
-    """The quotient of two whole numbers, rounded once."""
+    """Return the quotient of two integers, rounded once."""
     n_pos, n_neg = int((labels == 1).sum()), int((labels == 0).sum())
     if n_pos == 0 or n_neg == 0:
         return math.nan
@@ -463,7 +463,7 @@ def test_min_gain_beside_labels(dtype: Any, min_gain: float) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("text", ["ks(average=user)", "average_precision(average=user)", "gauc", "ndcg"])
 def test_metrics_of_several_limits_beside_each_other(text: str) -> None:
-    """Each looks at its own positives, whatever else is asked for."""
+    """Each metric uses its own positives, whatever else the call evaluates."""
     name, options, _ = worked_cases.parse(text)
     labels, scores = [3.0, 2.0, 2.5, 0.0, 1.0, 1.0], [9.0, 5.0, 4.0, 3.0, 3.0, 0.0]
     texts = [write(name, options | {"min_gain": limit}, None) for limit in (1.0, 2.0, 2.25, 3.0, 4.0)]
@@ -475,7 +475,7 @@ def test_metrics_of_several_limits_beside_each_other(text: str) -> None:
         assert same(beside[each], expected), f"{each} beside others"
 
 
-# Weights whose sums are rounded
+# Weights with rounded sums
 
 
 @pytest.mark.parametrize("weights", [[0.1, 0.1, 0.1], [0.1, 0.3, 0.7], [0.1, 0.7, 0.3], [0.3, 2.5, 0.7]])
@@ -614,7 +614,7 @@ def test_scikit_learn(seed: int) -> None:
 
 
 def test_users_of_scikit_learn() -> None:
-    """What it says of each user alone, also with infinite scores, and its gains under ties."""
+    """Its value for each user alone, also with infinite scores, and its gains under ties."""
     rivals = pytest.importorskip("support.score_rivals", exc_type=ImportError)
     draw = np.random.default_rng(12)
     lengths = draw.integers(2, 40, 60)
@@ -635,7 +635,7 @@ def test_users_of_scikit_learn() -> None:
             assert same(float(report.per_user[text][user]), wanted), (text, user)
 
 
-# Users and what is counted of them
+# Users and their counts
 
 
 def test_users_are_counted_by_what_befell_them() -> None:
@@ -817,7 +817,7 @@ def test_lists_have_no_metrics_of_rows(text: str) -> None:
 
 
 def test_nothing_at_all() -> None:
-    """No rows and no users: no number, a warning, no error."""
+    """No rows and no users: NaN and a warning, no error."""
     texts = ["gauc", "auc", "ndcg@3", "log_loss", "ks", "ks(average=user)", "ece", "mcc(threshold=0.5)", "mae"]
     for call in ({"indptr": [0]}, {"indptr": [0, 0, 0]}, {"user_ids": []}):
         report = fastrec.evaluate_scores([], [], metrics=[*texts, "average_precision"], per_user=True, **call)  # type: ignore[arg-type]
@@ -835,7 +835,7 @@ def test_the_extremes_of_log_loss_are_clipped() -> None:
 @pytest.mark.parametrize("power", [-600, -500, -20, 0, 3, 500])
 @pytest.mark.parametrize("binades", [0, 19, 20, 21, 40])
 def test_sums_over_users_are_exact_whatever_the_sizes(power: int, binades: int) -> None:
-    """Values of one size are added many at a time, others one by one; groups always are."""
+    """Values of one size are added many at a time, others one by one; so are those of groups, always."""
     rng = np.random.default_rng(1000 + power + binades)
     values = np.ldexp(rng.random(1300) + 1.0, power - rng.integers(0, binades + 1, 1300))
     values[rng.random(1300) < 0.1] = 0.0
@@ -851,7 +851,7 @@ def test_sums_over_users_are_exact_whatever_the_sizes(power: int, binades: int) 
 @pytest.mark.parametrize("spread", ["one sign", "both signs", "tied", "constant", "all doubles"])
 @pytest.mark.parametrize("n_rows", [450, 3000])
 def test_long_users_are_sorted(n_rows: int, spread: str, dtype: Any) -> None:
-    """Both classes too large to be compared row by row."""
+    """Both classes are too large to compare row by row."""
     rng = np.random.default_rng(n_rows)
     largest = float(np.finfo(dtype).max)
     scores = {
@@ -873,7 +873,7 @@ def test_long_users_are_sorted(n_rows: int, spread: str, dtype: Any) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("ties", ["id_asc", "id_desc"])
 def test_rows_without_item_ids_need_none_where_no_list_is_asked_for(ties: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They were looked up past the end of an array, which only interpreted kernels notice."""
+    """Kernels read past the end of an array here, which only interpreted kernels notice."""
     monkeypatch.setattr(compiler.Entry, "suited_to", lambda entry, steps, *_: entry.interpreted)
     rows = random_rows("binary", "unit", 40, seed=3)
     asks = [ask for ask in OF_ROWS if takes(ask, "binary", "unit")][::5]
@@ -884,7 +884,7 @@ def test_rows_without_item_ids_need_none_where_no_list_is_asked_for(ties: str, m
 
 @pytest.mark.parametrize("average", ["row", "user"])
 def test_calibration_has_no_bounds(average: str) -> None:
-    """Scores may be any numbers, as those of a model of profits."""
+    """Scores may be any numbers, like those of a model of profits."""
     name = f"calibration(average={average})"
     evaluator = fastrec.ScoreEvaluator(name)
     evaluator.update([1, 0], [-0.8, 0.4], [0, 2])

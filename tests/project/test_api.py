@@ -1,4 +1,4 @@
-"""What programs of others depend on does not change unseen: names, arguments, JSON, types."""
+"""Everything that other programs depend on changes only on purpose: names, arguments, JSON, types."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ PROGRAM = Path(typed_program.__file__)
 
 
 def test_names_arguments_and_fields_are_those_that_are_kept() -> None:
-    """Where the change is meant: python tests/describe_api.py, and a line in CHANGELOG.md."""
+    """After an intended change: python tests/describe_api.py, and a line in CHANGELOG.md."""
     assert describe_api.described().splitlines() == describe_api.FILE.read_text().splitlines()
 
 
@@ -43,7 +43,7 @@ def test_the_typed_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "all names are there True\n"
 
 
-# A comment that expects an error where there is none is an error itself.
+# A comment that expects an error is itself an error if there is none.
 MISTAKES = """
 import fastrec
 
@@ -61,7 +61,7 @@ misses()  # type: ignore[call-arg]
 @pytest.mark.thorough
 @pytest.mark.skipif(find_spec("mypy") is None, reason="needs mypy, of the extra dev")
 def test_the_typed_program_is_right_for_mypy(tmp_path: Path) -> None:
-    """As a user has it: strictly, and without the settings of this project. What is wrong in a program is found."""
+    """Check a program strictly and without the settings of this project, like a user. mypy finds its errors."""
     (tmp_path / "mistakes.py").write_text(MISTAKES)
     settings = ["--strict", "--follow-imports=silent", "--config-file=", f"--cache-dir={tmp_path}"]
     done = subprocess.run(
@@ -81,7 +81,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def test_all_that_is_kept_is_given_away() -> None:
-    """The tests read more than the package."""
+    """The tests read more files than the package."""
     kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     if not kept:
         pytest.skip("no repository of git")
@@ -98,11 +98,11 @@ def test_all_extras_for_users_are_one() -> None:
 
 
 def test_the_lock_has_all_extras_within_their_bounds() -> None:
-    """Where it has not: scripts/lock."""
+    """If it fails: scripts/lock."""
     packaging = pytest.importorskip("packaging.requirements")
     lines = re.findall(r"^([\w.-]+)==(\S+)", LOCK.read_text(), re.MULTILINE)
     pinned: dict[str, list[str]] = {}
-    for name, version in lines:  # several where they differ between systems or versions of Python
+    for name, version in lines:  # several if they differ between systems or versions of Python
         pinned.setdefault(re.sub(r"[-_.]+", "-", name).lower(), []).append(version)
     project = PROJECT["project"]
     wanted = [

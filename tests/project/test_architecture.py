@@ -1,4 +1,4 @@
-"""What may know of what: read from the sources, and from a fresh interpreter."""
+"""Imports and sizes of modules: read from the sources, and from a fresh interpreter."""
 
 import ast
 import graphlib
@@ -38,13 +38,13 @@ LAYERS = (
 )
 HEIGHTS = {package: -at for at, line in enumerate(LAYERS) for package in line}
 LINES_OF_FILE = 600
-LINES, LINES_OF_KERNEL = 70, 40  # of a function at most, its docstring aside
-ARGUMENTS_OF_KERNEL = 8  # at most: what belongs together is a named tuple
-ENTRIES = 28  # of the package at most, so that `ls` shows the architecture
+LINES, LINES_OF_KERNEL = 70, 40  # at most, for a function without its docstring
+ARGUMENTS_OF_KERNEL = 8  # at most: named tuples hold related arguments
+ENTRIES = 28  # at most in the package, so that `ls` shows the architecture
 
 
 def module_of(path: Path) -> str:
-    """`fastrec.inputs.ids` for fastrec/inputs/ids.py."""
+    """Return `fastrec.inputs.ids` for fastrec/inputs/ids.py."""
     parts = ["fastrec", *path.relative_to(PACKAGE).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -65,7 +65,7 @@ def is_for_types_only(node: ast.AST) -> bool:
 
 
 def imports_of(node: ast.AST, *, inside: bool = False, for_types: bool = False) -> Iterator[Import]:
-    """Every import in a syntax tree, those in functions and for type checks too."""
+    """Yield every import in a syntax tree, those in functions and for type checks too."""
     found: list[str] = []
     if isinstance(node, ast.Import):
         found = [alias.name for alias in node.names]
@@ -90,7 +90,7 @@ def test_every_module_has_a_layer() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
 def test_imports_point_down(path: Path) -> None:
     own = layer_of(module_of(path))
-    if own == "__init__":  # offers the public names of all layers
+    if own == "__init__":  # re-exports the public names of all layers
         return
     for found in imports_of(tree_of(path)):
         if found.module.split(".")[0] != "fastrec":
@@ -103,7 +103,7 @@ def test_imports_point_down(path: Path) -> None:
 
 
 def test_no_modules_import_one_another() -> None:
-    """Imports for type checks may go round; those in functions may not."""
+    """Imports for type checks may form cycles; those in functions may not."""
     modules = {module_of(path): path for path in SOURCES}
     arrows = {
         name: {next(m for m in (i.module, i.module.rpartition(".")[0]) if m in modules) for i in own} - {"fastrec"}
@@ -111,7 +111,7 @@ def test_no_modules_import_one_another() -> None:
         if (own := [i for i in imports_of(tree_of(path)) if i.module.startswith("fastrec.") and not i.for_types])
     }
     assert arrows["fastrec.api"] > {"fastrec.evaluation.lists"}
-    del arrows["fastrec"]  # it imports names when they are first used
+    del arrows["fastrec"]  # it imports names at first use
     graphlib.TopologicalSorter(arrows).prepare()  # raises CycleError
 
 
@@ -142,7 +142,7 @@ ON_IMPORT = {
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
 def test_only_what_is_always_installed_is_imported_on_import(path: Path) -> None:
-    """The command line alone may need click: it says itself what is missing, in `__main__`."""
+    """Only the command line needs click: `__main__` says if it is missing."""
     for found in imports_of(tree_of(path)):
         package = found.module.split(".")[0]
         if found.runs_on_import and package != "fastrec" and package not in sys.stdlib_module_names:
@@ -173,7 +173,7 @@ def test_only_kernels_are_compiled(path: Path) -> None:
 
 
 def test_the_kernels_are_where_we_look() -> None:
-    """Otherwise the test above would pass on anything."""
+    """Otherwise the test above would pass on any source."""
     words = {w for path in (PACKAGE / "runtime").glob("*.py") for w in path.read_text().replace("(", " ").split()}
     assert "njit" in words
 
@@ -183,7 +183,7 @@ UNSAFE = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml"
 UNSAFE_CALLS = (
     r"os\.(system|popen|exec\w*|spawn\w*|startfile)|(np|numpy)\.load|\w+\.(read_pickle|unpack_archive|extractall)"
 )
-# Machine code is run, so pickles are the lesser matter: only files that this user wrote are read there.
+# These modules run machine code anyway, so pickles add no risk: they read only files that this user wrote.
 READS_OWN_PICKLES = {"fastrec.runtime.code_cache"}
 
 
@@ -254,7 +254,7 @@ def test_public_names_are_those_that_are_listed() -> None:
 
 
 def test_public_names_outlive_calls() -> None:
-    """Importing a submodule binds its name in the package: none may take the place of a function."""
+    """Importing a submodule binds its name in the package: no submodule may replace a function."""
     program = f"""
 import fastrec, importlib, io, pkgutil, tempfile, types, warnings
 report = fastrec.evaluate([[1, 2]], [[2]], ["ndcg@2"])
@@ -293,11 +293,11 @@ def test_errors_are_also_the_built_in_ones() -> None:
 
 
 def test_the_arguments_of_evaluate() -> None:
-    """Which they are stands in api.txt."""
+    """api.txt lists them."""
     parameters = inspect.signature(fastrec.evaluate).parameters
     assert all(p.kind is p.KEYWORD_ONLY for name, p in parameters.items() if name not in ("recs", "truth", "metrics"))
     defaults = {name: p.default for name, p in parameters.items() if isinstance(p.default, str)}
-    assert defaults == {}  # None is what `like` says, or else these
+    assert defaults == {}  # None means the policy of `like`, or else these
     assert DEFAULT_POLICIES == {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "duplicates": "error"}
 
 
@@ -326,7 +326,7 @@ def test_no_two_classes_have_one_name() -> None:
 
 
 def lines_of(function: ast.FunctionDef) -> int:
-    """Lines of a function, its docstring aside."""
+    """Return the number of lines of a function without its docstring."""
     docstring = function.body[0] if ast.get_docstring(function) is not None else None
     own, text = (0 if node is None else (node.end_lineno or 0) - node.lineno + 1 for node in (function, docstring))
     return own - text

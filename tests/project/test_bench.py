@@ -1,4 +1,4 @@
-"""Benchmarks run at tiny size, so that they do not rot; the logs are what they claim; the README's table is current."""
+"""Benchmarks still run, at tiny size; logs have their documented form; the README's table is current."""
 
 import json
 

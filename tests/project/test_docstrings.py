@@ -1,4 +1,4 @@
-"""What help() names can be reached, from `import fastrec` alone."""
+"""Names in help() can be reached from `import fastrec` alone."""
 
 import inspect
 import re
@@ -11,7 +11,7 @@ import fastrec
 
 
 def documented() -> Iterator[tuple[str, str]]:
-    """Every public object and member, and its docstring."""
+    """Yield every public object and member, and its docstring."""
     yield "fastrec", fastrec.__doc__ or ""
     for name in fastrec.__all__:
         value = getattr(fastrec, name)
@@ -22,7 +22,8 @@ def documented() -> Iterator[tuple[str, str]]:
 
 
 def named_in(doc: str) -> set[str]:
-    """What a docstring names: `fastrec.load`, a public name in backticks, or a member of a class, as `Report.data`."""
+    """Yield the names in a docstring: `fastrec.load`, a public name in backticks, or a member of a class, as
+    `Report.data`."""
     found = {name.rstrip(".") for name in re.findall(r"(?<!from )\bfastrec\.[A-Za-z_][\w.]*", doc)}
     for name in re.findall(r"(?<!`)`([A-Za-z_][\w.]*)(?:\([^`]*\))?`(?!`)", doc):
         first = name.partition(".")[0]
@@ -44,7 +45,7 @@ def test_what_docstrings_name_is_there() -> None:
 
 
 def is_attribute(name: str) -> bool:
-    """Whether it is an attribute of instances, which the docstring of the class lists."""
+    """Return whether it is an attribute of instances, which the docstring of the class lists."""
     parts = name.split(".")
     owner: Any = getattr(fastrec, parts[1], None)
     return (

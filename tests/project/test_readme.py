@@ -1,4 +1,4 @@
-"""The README's generated tables are current and hold; its examples run as doctests."""
+"""The README's generated tables are current and true; its examples run as doctests."""
 
 import math
 import re
@@ -24,7 +24,7 @@ ONE_CLASS = {"left out": None, "0.5": 0.5, "0": 0.0, "NaN": math.nan}
 
 
 def averaged(weight, one_class):
-    """The mean of the users' AUCs, by the words of the table."""
+    """Return the mean of the users' AUCs, by the words of the table."""
     value = ONE_CLASS[one_class]
     values = AUC_OF_USERS if value is None else (*AUC_OF_USERS, value, value)
     weights = WEIGHTS[weight][: len(values)]

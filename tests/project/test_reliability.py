@@ -1,4 +1,4 @@
-"""RELIABILITY.md names tests that exist, and no promise goes without one."""
+"""RELIABILITY.md names tests that exist, and every promise has one."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ def test_a_promise_is_held_by_tests_that_exist(row):
 
 
 def is_run_by_default(file, test):
-    """Whether the README's command runs it, or at least some of its cases."""
+    """Return whether the README's command runs the test, or at least some of its cases."""
     (function,) = [
         node
         for node in ast.walk(ast.parse((TESTS / file).read_text()))
@@ -44,7 +44,7 @@ def test_the_default_run_shows_every_promise_that_is_not_marked(row):
 
 
 def run_by_ci_full():
-    """The commands of the parts that it does by default."""
+    """Return the commands of the parts that .ci/full runs by default."""
     text = (TESTS.parent / ".ci/full").read_text()
     functions = dict(re.findall(r"^(\w+)\(\) \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL))
     (parts,) = re.findall(r"^for part in \$\{\*:-(.*)\}; do", text, re.MULTILINE)
@@ -52,7 +52,7 @@ def run_by_ci_full():
 
 
 def marked_full():
-    """Tests that a row says to be run by .ci/full: those before the mark, or all where the promise has it."""
+    """Yield tests that .ci/full must run: those before the mark, or all if the promise has it."""
     for promise, shown in ROWS:
         for before in re.split(r"\*\*full\*\*", shown)[:-1]:
             yield re.findall(r"(\w+/test_\w+\.py)::(\w+)", before)[-1]

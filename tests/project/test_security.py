@@ -1,4 +1,4 @@
-"""What names, ids and files of strangers cannot do; see SECURITY.md. Sources: `test_architecture.py`."""
+"""Limits of names, ids and files from strangers; see SECURITY.md. Checks of sources: `test_architecture.py`."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ from fastrec.cli.program import program  # noqa: E402 - needs click
 ROOT = Path(fastrec.__file__).parents[1]
 NAMES = ["'; DROP TABLE recs; --", '"; DROP TABLE recs; --', "a'b", 'a"b', "a;b", "\\", "%s", "{0}", "$1", "?", "a\nb"]
 NAMES += ["a\0b", "", " ", "\u202e", "\ufeffa", "-- ", "/*", "NULL", "nan", "é", "\U0001f600", "=1+1"]
-NO_CSV = {"a\0b", ""}  # which no CSV can hold: zero bytes make it no text, and nothing is null
+NO_CSV = {"a\0b", ""}  # which no CSV can hold: zero bytes make it binary, and NULL_NAME is null
 
 
 def write(path: Path, columns: dict[str, Any]) -> str:
@@ -41,7 +41,7 @@ def write(path: Path, columns: dict[str, Any]) -> str:
 @pytest.mark.parametrize("memory", [None, "64MB"])
 @pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
 def test_ids_labels_and_columns_are_never_sql(tmp_path: Path, form: str, memory: str | None) -> None:
-    """The same numbers as with plain names: nothing was run, cut, merged or taken for another."""
+    """The numbers equal those with plain names: no name was run, cut, merged or taken for another."""
     names = [name for name in NAMES if form != "csv" or name not in NO_CSV]
     user, item, by = ('"; DROP TABLE x; --', "it'em", "group; by")
     lists = {user: names * 2, item: names + names[1:] + names[:1], "score": [2.0] * len(names) + [1.0] * len(names)}
@@ -80,7 +80,7 @@ def test_ids_that_do_not_match_are_shown_and_not_run(tmp_path: Path, form: str) 
 def test_nothing_is_sent_or_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, memory: str | None
 ) -> None:
-    """No socket is made by Python, and no database may install or load an extension, also where a file is wrong."""
+    """Python makes no socket, and no database may install or load an extension, even if a file is wrong."""
     may, connect = [], duckdb.connect
 
     def watch(*arguments: Any, **options: Any) -> Any:
@@ -106,7 +106,7 @@ def test_nothing_is_sent_or_fetched(
 
 
 def test_every_place_of_a_page_is_escaped() -> None:
-    """Titles, heads, cells, notes, lines, links, pictures and attributes, with signs that end any of them."""
+    """Return titles, heads, cells, notes, lines, links, pictures and attributes with characters that end them."""
     ends = "\"' onload=alert(1) </title></style></svg>--><!--"
     found, wanted = Tags(page_of(HOSTILE + ends)), Tags(page_of("plain words"))
     assert found.tags == wanted.tags
@@ -116,7 +116,7 @@ def test_every_place_of_a_page_is_escaped() -> None:
 
 
 def page_of(text: str) -> str:
-    """A page with a text wherever there is one."""
+    """Return a page with a string wherever one can be."""
     drawn = Drawn(text, whisker(-0.1, 0.0, 0.1, 1.0))
     table = Table(text, [text, text], [[text, drawn]], 1, [text])
     pictures = line_chart(text, [text], [(0.1, 0.0, 0.2)]), histogram(text, [1, 2], text, text)
@@ -134,7 +134,7 @@ def test_names_in_an_explanation_are_escaped(tmp_path: Path) -> None:
     write(tmp_path / "recs.parquet", {"user_id": users * 2, "item_id": [1, 1, 2, 2], "score": [1.0] * 4})
     write(tmp_path / "truth.parquet", {"user_id": users, "item_id": [2, 2]})
     files = [str(tmp_path / f"{name}.parquet") for name in ("recs", "truth")]
-    tools = ("--like", "rectools", "--like", "recbole")  # which cannot tell equal scores apart, and names the user
+    tools = ("--like", "rectools", "--like", "recbole")  # which cannot order equal scores, and names the user
     for form in ("md", "table"):
         result = CliRunner().invoke(program, ["explain", "ndcg@2", *files, *tools, "--format", form])
         assert result.exit_code == 0, result.output
@@ -180,4 +180,4 @@ def test_whoever_is_killed_while_it_writes_leaves_the_old_file(tmp_path: Path, n
     assert done.returncode == (-ending if number == "SIGKILL" else 128 + ending), done.stderr
     assert out.read_text() == OLD
     left = {path.name for path in tmp_path.iterdir()} - {*LISTS, "log.csv", out.name}
-    assert len(left) == (number == "SIGKILL")  # nobody can tidy up after that
+    assert len(left) == (number == "SIGKILL")  # no process can tidy up after that

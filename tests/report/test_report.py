@@ -28,7 +28,7 @@ Z95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution, from 
 
 
 def make_report(**changes):
-    """A report of two metrics over four users, one of them not counted."""
+    """Return a report of two metrics over four users, one of them not counted."""
     fields = {
         "estimates": {"ndcg@10": Estimate(0.5, 0.1, 3), "hits@5": Estimate(1.25, 0.25, 3)},
         "users": {"total": 4, "evaluated": 3, "no_truth": 1, "no_recs": 0},
@@ -138,7 +138,7 @@ def test_per_user_values_must_have_been_asked_for():
         _ = make_report().per_user
 
 
-# Warnings and text
+# Warnings and text forms
 
 
 NOTHING_HELD = "the truth has no rows: there is nothing to compare the lists with"
@@ -284,7 +284,7 @@ def test_dict_is_schema_1():
 
 
 def strict_json(text):
-    """Parse JSON as the standard has it, without Python's NaN and Infinity."""
+    """Parse JSON by the standard, without Python's NaN and Infinity."""
 
     def refuse(token):
         raise AssertionError(f"{token} is not JSON")
@@ -331,7 +331,7 @@ def test_labels_that_are_the_same_text_are_refused_by_json():
 
 
 def column(frame, name):
-    """A column of any kind of frame as a list, missing values as None."""
+    """Return a column of any kind of frame as a list, with None for missing values."""
     if hasattr(frame, "to_pylist"):
         return frame.column(name).to_pylist()
     if hasattr(frame, "get_column"):
@@ -396,7 +396,7 @@ def test_require_does_not_hide_the_error_of_a_broken_package(monkeypatch, tmp_pa
 
 
 def assert_same(report, other):
-    """Equal in every part, arrays to the bit and with their types."""
+    """Check that every part is equal, arrays to the bit and with their types."""
     assert repr(other.estimates) == repr(report.estimates)
     assert repr(other.groups) == repr(report.groups)
     assert repr(other.data) == repr(report.data)
@@ -766,7 +766,7 @@ def test_the_text_of_to_json_is_not_loaded_and_says_what_is(tmp_path, indent):
 
 
 def forge(path, change=lambda document: None, **arrays):
-    """Save a report of two metrics, groups and four users, its document and arrays changed by functions."""
+    """Save a report of two metrics, groups and four users, with its document and arrays changed by functions."""
     lists = {name: values.tolist() for name, values in VALUES.items()}
     means = {
         name: (Estimate(sum(own[:2]) / 2, abs(own[0] - own[1]) / 2, 2), Estimate(own[2], NAN, 1))
@@ -790,7 +790,7 @@ def forge(path, change=lambda document: None, **arrays):
 
 
 def set_in(*path, to):
-    """A change of a document: the value at a path."""
+    """Return a change of a document: sets the value at a path."""
 
     def change(document):
         for name in path[:-1]:

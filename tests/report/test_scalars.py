@@ -1,4 +1,4 @@
-"""Names of scalars that trackers of experiments take."""
+"""Names of scalars that experiment trackers accept."""
 
 import math
 import re
@@ -15,7 +15,7 @@ NUMBERS = ("err(max_gain=4)@10", "rbp(p=0.25)", "ndcg(min_gain=1e-05)@3", "ndcg(
 
 
 def every_metric() -> list[str]:
-    """Each metric with each choice of each of its options, canonical."""
+    """Yield each metric with each choice of each of its options, in canonical form."""
     found = [parse(text).text for text in (*TABLES, *NUMBERS, "precision(threshold=-1)", "precision(threshold=1)")]
     for metric in fastrec.catalogue():
         required = [f"{name}=1" for name, option in metric["options"].items() if option["required"]]

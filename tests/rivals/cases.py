@@ -1,7 +1,7 @@
-"""The cases that every tool is asked for: small, random, the same for ever, and awkward in one way each.
+"""Cases for every tool: small, random, always the same, and awkward in one way each.
 
-Only Python's own generator is used, whose numbers do not change between versions, and no library, since every tool
-has an environment of its own.
+They use only Python's own generator, with the same numbers in every version, and no library, because every tool has its
+own environment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KS = (1, 3, 10)
 FAR_K = 50  # past the end of every list
 STEPS = 256  # scores are multiples of 1 / STEPS, which float32 holds too
 LISTS_OF_A_KIND = 34
-ROWS_OF_A_KIND = 75  # tools that have metrics of scored rows only are asked 300 cases too
+ROWS_OF_A_KIND = 75  # so 300 cases, also for tools with only metrics of scored rows
 LARGEST = 2**62
 
 Case = dict[str, Any]
@@ -25,8 +25,8 @@ Case = dict[str, Any]
 def list_cases() -> list[Case]:
     """Lists against truth: {name, kind, ks, n_items, recs: {user: [[item, score], ...]}, truth: {user: {item: grade}}}.
 
-    Lists are in descending order of their scores. Keys of users and of items in the truth are texts, as in JSON; all
-    are whole numbers.
+    Lists are in descending order of their scores. Keys of users and of items in the truth are strings, as in JSON; all
+    are integers.
     """
     return [_list_case(kind, nth) for kind in LIST_KINDS for nth in range(LISTS_OF_A_KIND)]
 
@@ -67,7 +67,7 @@ def _list_case(kind: str, nth: int) -> Case:
 
 
 def _scores(rng: random.Random, n: int, kind: str) -> list[float]:
-    """Scores above 0 in descending order, all different unless the kind says otherwise."""
+    """Return scores above 0 in descending order, all different unless the kind says otherwise."""
     steps = [rng.randint(1, 4) for _ in range(n)] if kind == "tied" else rng.sample(range(1, STEPS), n)
     return [step / STEPS for step in sorted(steps, reverse=True)]
 
@@ -90,7 +90,7 @@ def _without_truth(rng: random.Random, recs: dict[str, Any], truth: dict[str, An
 
 
 def _judged_irrelevant(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any], ids: list[int]) -> None:
-    """Some of the judged items have grade 0; one user has no others."""
+    """Give some of the judged items grade 0; one user has no others."""
     for held in truth.values():
         for item in list(held)[1:]:
             held[item] = rng.choice([0, held[item]])
@@ -100,9 +100,9 @@ def _judged_irrelevant(rng: random.Random, recs: dict[str, Any], truth: dict[str
 
 
 def _judged_alone(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any], ids: list[int]) -> None:
-    """Users who are judged and have no list: nothing is relevant to one, nothing above grade 1 to another.
+    """Return judged users without a list: nothing is relevant to one, nothing above grade 1 to another.
 
-    A further user with a list has nothing relevant, a fourth is in the lists only.
+    A further user with a list has nothing relevant, and a fourth is only in the lists.
     """
     for grade in (0, 1):
         items = rng.sample(ids, 2)
@@ -112,7 +112,7 @@ def _judged_alone(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any
 
 
 def _judged_with_empty_list(rng: random.Random, recs: dict[str, Any], truth: dict[str, Any], ids: list[int]) -> None:
-    """The same two users, each with a list that is empty."""
+    """Give the same two users a list that is empty."""
     for grade in (0, 1):
         user = _another_user(rng, recs, truth)
         recs[user], truth[user] = [], {str(rng.choice(ids)): grade}
@@ -171,9 +171,9 @@ def _score_case(kind: str, nth: int) -> Case:
 
 
 def real_case(folder: Path) -> Case:
-    """The most popular films that each user of ml-latest-small has not rated before, and the last five ratings of each.
+    """Return the most popular films that each user of ml-latest-small has not rated before, and the last five ratings.
 
-    It is made of the data where those are, and never stored.
+    The case is computed from the data if they are there, and never stored.
     """
     with open(folder / "ml-latest-small" / "ratings.csv", encoding="utf-8", newline="") as stream:
         ratings = [

@@ -1,9 +1,9 @@
-"""Asks the real tools: `python tests/rivals/run.py [TOOL ...] [--data FOLDER] [--environments FOLDER] [--check]`.
+"""Ask the real tools: `python tests/rivals/run.py [TOOL ...] [--data FOLDER] [--environments FOLDER] [--check]`.
 
-Each tool is installed from the registry into an environment of its own and runs `tools/TOOL.py` there, which reads
-cases from its standard input and prints what the tool makes of them. That is kept as `TOOL.json.gz` beside this file,
-in the newest version that there is, and what it changes is printed. With --check the versions are those of the answers
-that are kept, nothing is written, and any difference is an error.
+pip installs each tool into its own environment. There `tools/TOOL.py` reads cases from its standard input and prints
+the tool's answers. By default the script takes the newest version, writes the answers to `TOOL.json.gz` beside this
+file and prints the changes. With --check it takes the versions of the kept answers and writes nothing, and any
+difference is an error.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ SHOWN = 20  # differences of a tool
 
 
 def digest(given: Any) -> str:
-    """What names the cases that were asked."""
+    """Return an identifier of the cases."""
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
 
 def all_cases(data: Path | None) -> dict[str, list[Any]]:
-    """What a tool is given: the stored cases and, with a folder of real data, those made of it."""
+    """Return the cases for a tool: the stored ones and, with a folder of real data, those made of it."""
     lists = cases.list_cases() + ([cases.real_case(data)] if data is not None else [])
     return {"lists": lists, "rows": cases.score_cases()}
 
 
 def golden_path(tool: str) -> Path:
-    """Where the answers of a tool are kept."""
+    """Return the path of a tool's kept answers."""
     return HERE / f"{tool}.json.gz"
 
 
 def load_golden(tool: str) -> dict[str, Any]:
-    """The answers of a tool, none of one that was never asked."""
+    """Return the kept answers of a tool, or none."""
     if not golden_path(tool).exists():
         return {"versions": {}, "values": {}}
     with gzip.open(golden_path(tool), "rt", encoding="utf-8") as stream:
@@ -73,7 +73,7 @@ def load_golden(tool: str) -> dict[str, Any]:
 
 
 def ask(tool: str, python: str, given: dict[str, list[Any]]) -> dict[str, Any]:
-    """What a tool answers: {versions, values: {case: {metric: value}}, skipped: {kind: why}}."""
+    """Return the answers of a tool: {versions, values: {case: {metric: value}}, skipped: {kind: why}}."""
     done = subprocess.run(
         [python, str(HERE / "tools" / f"{tool}.py")],
         input=json.dumps(given),
@@ -91,18 +91,18 @@ def ask(tool: str, python: str, given: dict[str, list[Any]]) -> dict[str, Any]:
 
 
 def environment(tool: str, folder: Path, versions: dict[str, str]) -> str:
-    """The Python of an environment in which the tool is installed, in these versions of the packages that are named."""
+    """Return the Python of an environment with the tool, in these versions of the packages."""
     python = folder / tool / "bin" / "python"
     if not python.exists():
         venv.create(folder / tool, with_pip=True)
-        # 2.13.0+cpu is the build of 2.13.0 that some registry had
+        # 2.13.0+cpu is the build of 2.13.0 in some registries
         exact = [f"{package}=={version.partition('+')[0]}" for package, version in versions.items()]
         subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS[tool], *exact], check=True)
     return str(python)
 
 
 def differences(old: dict[str, Any], new: dict[str, Any], asked: set[str]) -> list[str]:
-    """Values of the cases asked that are not the same in two answers."""
+    """Yield the values of common cases that differ between two answers."""
     found = []
     for case in sorted(asked & {*old["values"], *new["values"]}):
         ours, theirs = old["values"].get(case, {}), new["values"].get(case, {})
@@ -117,7 +117,7 @@ def differences(old: dict[str, Any], new: dict[str, Any], asked: set[str]) -> li
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Ask, and keep or compare."""
+    """Ask the tools, and keep or compare their answers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tools", nargs="*", choices=[*REQUIREMENTS, []], metavar="TOOL", help="by default all")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""What an empty cache costs: which calls compile, and which do not."""
+"""The cost of an empty cache: which calls compile, and which do not."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import fastrec
 
 ROOT = Path(__file__).parents[2]
 
-# Calls of the usual forms, each large enough to be compiled, and what Numba compiled during each.
+# Calls of the usual forms, each large enough to be compiled, and the compilations of Numba during each.
 FORMS = """
 import json, sys
 import numpy as np, fastrec
@@ -58,7 +58,7 @@ print(json.dumps(found))
 
 
 def compiled_by(forms: str, cache: Path) -> dict[str, list[list[str]]]:
-    """What the first and the second call of each form compiled, from an empty cache."""
+    """Return the compilations of the first and the second call of each form, from an empty cache."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(cache), "NUMBA_NUM_THREADS": "2"}
     command = [sys.executable, "-c", FORMS.replace("{FORMS}", forms)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -95,7 +95,7 @@ for gains in sys.argv[1:]:
 
 @pytest.mark.thorough
 def test_kernels_that_two_processes_compiled_are_told_apart(tmp_path: Path) -> None:
-    """Both number their functions from 1, and the loader goes by names."""
+    """Both number their functions from 1, and the loader uses names."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
     for forms, values in (["none"], ["1.0"]), (["gains"], ["0.601"]), (["none", "gains"], ["1.0", "0.601"]):
         command = [sys.executable, "-c", KERNELS, *forms]
@@ -131,7 +131,7 @@ print(fastrec.evaluate((n[1:], n), (n[1:], n), "recall@1", n_threads=int(sys.arg
 @pytest.mark.thorough
 @pytest.mark.parametrize(("setting", "lines"), [("1", 1), ("0", 0), (None, 0)])
 def test_compilation_is_told_of(tmp_path: Path, setting: str | None, lines: int) -> None:
-    """Without a setting only on a terminal; the second process reads what the first compiled, and says nothing."""
+    """By default only on a terminal; the second process reads the code of the first, and prints nothing."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "FASTREC_CACHE_DIR": str(tmp_path)}
     del environment["FASTREC_NOTICE"]
     environment |= {} if setting is None else {"FASTREC_NOTICE": setting}

@@ -1,4 +1,4 @@
-"""Compiled code on disk: whatever became of the files, answers are right, and at worst code is compiled again."""
+"""Compiled code on disk: whatever happened to the files, results are right, and at worst code compiles again."""
 
 import os
 import shutil
@@ -63,7 +63,7 @@ print(sum(compiled.stats.cache_hits.values()))
 
 
 def test_code_for_other_types_is_not_used(tmp_path):
-    """One function for two types of arrays: each has a file of its own."""
+    """One function for two types of arrays has two files."""
     assert ask(TWO_SIGNATURES, tmp_path) == ["7.5", "15.0", "15", "0"]
     assert ask(TWO_SIGNATURES, tmp_path) == ["7.5", "15.0", "15", "2"]
     assert len(list(tmp_path.rglob("total-*.nbc"))) == 2
@@ -117,7 +117,7 @@ def test_what_cannot_be_read_is_compiled_again(tmp_path):
 
 @pytest.mark.thorough
 def test_a_flipped_bit_in_a_kernel(tmp_path):
-    """Real ones, end to end: the machine code of some of these would end the process."""
+    """Real kernels, end to end: the machine code of some of these would end the process."""
     code = "print(*fastrec.bounded_auc([1, 0, 1, 0], [0.7, 0.2, 0.1, 0.9]))"
     check(run(code, FASTREC_CACHE_DIR=str(tmp_path)), "0.25 0.0")
     for step in (5000, 3001, 701):
@@ -250,7 +250,7 @@ def compile_helpers():
     assert compiler.Entry(sum_of_four, "sum_of_four").dispatcher(numbers)(numbers) == 60
     return compiler.Helper.plain
 """
-OTHER_NUMBAS = {  # what stands in for parts that another version lacks or has otherwise
+OTHER_NUMBAS = {  # replacements of parts that another version lacks or has changed
     "as it is": "",
     "without a module": "sys.modules['fastrec.runtime.pipeline'] = None",
     "without a method": """
@@ -353,7 +353,7 @@ def test_the_code_of_another_processor_is_not_used(tmp_path):
 
 @pytest.mark.thorough
 def test_two_versions_share_a_folder(tmp_path):
-    """A kernel's helper, in another file than the kernel, is what differs."""
+    """Only a kernel's helper differs, in another file than the kernel."""
     sites = ROOT, tmp_path / "site"
     shutil.copytree(ROOT / "fastrec", sites[1] / "fastrec", ignore=shutil.ignore_patterns("__pycache__"))
     helper = sites[1] / "fastrec/kernels/gains.py"

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, wherever their path leads; folders that are gone in the end."""
+"""Output files that are whole or absent, wherever their path leads; temporary folders that are gone in the end."""
 
 import errno
 import os
@@ -107,7 +107,7 @@ print(os.stat("of all").st_uid, sorted(os.listdir()))
 
 @needs_root
 def test_what_this_user_may_not_write_to_is_refused(tmp_path):
-    """As `open` refuses it; nothing is left of the attempt, and it is the user's path that is named."""
+    """The error is that of `open`; the attempt leaves nothing behind, and the error names the user's path."""
     tmp_path.chmod(0o777)
     for folder in tmp_path.parents[:3]:
         folder.chmod(folder.stat().st_mode | 0o011)
@@ -186,7 +186,7 @@ print("after")
 
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="standard output has no name on this system")
 def test_standard_output_is_written_to_where_it_stands(tmp_path):
-    """Whatever it is: a pipe, or a file that is to keep what else is printed."""
+    """This holds for a pipe and for a file that must keep the other output."""
     wanted = f"before\n{PAGE}after\n"
     assert run(TO_STANDARD_OUTPUT).stdout == wanted
     with (tmp_path / "out").open("w") as file:
@@ -354,7 +354,7 @@ needs_locks = pytest.mark.skipif(outputs.fcntl is None, reason="this system has 
 
 
 def abandoned_in(parent):
-    """A folder whose process was killed."""
+    """A folder of a killed process."""
     done = run(KILLED.format(end="os.kill(os.getpid(), signal.SIGKILL)"), parent)
     assert done.returncode == -signal.SIGKILL, done.stderr
     folder = Path(done.stdout.strip())

@@ -1,4 +1,4 @@
-"""Ctrl-C in a program of one's own: a long call stops soon, and what an evaluator holds is whole, or it says so."""
+"""Ctrl-C in a program: a long call stops soon, and an evaluator is whole, or says that it is not."""
 
 import signal
 import sys
@@ -13,7 +13,7 @@ from fastrec.evaluation import engine
 from fastrec.runtime import launch
 from support.processes import run
 
-WAIT = 10  # seconds, where a second is promised: other programs may need the machine
+WAIT = 10  # seconds; the promise is one second, but other programs may use the machine
 PACKAGE = Path(fastrec.__file__).parent
 KEEPERS = {
     str(PACKAGE / name)
@@ -26,7 +26,7 @@ KEEPERS = {
     )
 }
 
-# A call of any length, its kernels loaded.
+# A call of any length, with its kernels loaded.
 LONG_CALL = """
 import os, signal, threading, time
 from fastrec.report.significance import run_test
@@ -42,7 +42,7 @@ def call(n, times):
     CALL
 call(200_000, 100)
 """
-# Prints how long after an interrupt a call was over, of work that takes far longer.
+# Prints how long after an interrupt a call ended that has far more work.
 INTERRUPTED = """
 signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background ignore it
 def tell():
@@ -107,7 +107,7 @@ print(value, table.num_rows, len(told) > 5, waited > 0)
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
 @pytest.mark.parametrize("warm", [False, True])
 def test_an_interrupt_while_modules_are_imported_or_kernels_compiled(tmp_path, warm):
-    """It is raised at once, without waiting for the compiler, and the next call works."""
+    """The interrupt takes effect at once, without waiting for the compiler, and the next call works."""
     if warm:
         assert run("many(n_threads=2)", FASTREC_CACHE_DIR=str(tmp_path)).returncode == 0
     result = run(FIRST_CALLS, FASTREC_CACHE_DIR=str(tmp_path), NUMBA_NUM_THREADS="2")
@@ -115,8 +115,8 @@ def test_an_interrupt_while_modules_are_imported_or_kernels_compiled(tmp_path, w
     assert result.stdout.split() == ["1.0", "1", "True", "True"]
 
 
-# Prints which share of a call is its longest stretch in which no signal is heeded: signals come all the time, and are
-# told of between launches of kernels.
+# Prints the share of a call in its longest stretch without handling a signal: signals come all the time, and Python
+# handles them between launches of kernels.
 PIECES = """
 heeded = []
 signal.signal(signal.SIGALRM, lambda *_: heeded.append(time.monotonic()))
@@ -133,7 +133,8 @@ print(np.diff([start, *heeded, end]).max() / (end - start))
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no alarms on this system")
 @pytest.mark.parametrize("call", ["evaluate", "evaluate_scores", "compare"])
 def test_no_stretch_of_a_long_call_is_long(call):
-    """Each of these is ten launches of one thread or more: a twentieth of the call or so was seen, with any load."""
+    """Each of these is ten launches of one thread or more: measured stretches were about a twentieth of the call, under
+    any load."""
     result = run(LONG_CALL.replace("CALL", CALLS[call].replace("n_threads=2", "n_threads=1")) + PIECES)
     assert result.returncode == 0, result.stderr
     assert float(result.stdout) < 1 / 5
@@ -174,7 +175,7 @@ def test_rounds_in_pieces_have_the_same_bits(monkeypatch, test):
 
 
 class InterruptAt:
-    """Raises KeyboardInterrupt at the n-th line that runs where state is kept, from 0, if there are so many."""
+    """Raise KeyboardInterrupt at the n-th line that runs where state is kept, from 0, if there are so many."""
 
     def __init__(self, n):
         self.left = n
@@ -191,7 +192,7 @@ class InterruptAt:
 
 
 def interrupted_at(n, work):
-    """Whether the work was interrupted before it was done."""
+    """Return whether the work was interrupted before its end."""
     before = sys.gettrace()
     sys.settrace(InterruptAt(n))
     try:
@@ -237,7 +238,7 @@ def with_batches(kind, *batches):
 
 
 def seen(evaluator):
-    """Everything that can be had of it; None if it says that it is not whole."""
+    """Return everything it offers; None if it says that it is not whole."""
     if not evaluator._torn:
         return evaluator.result().to_json(), evaluator.to_bytes()
     copy = type(evaluator)(["mrr"])
@@ -266,7 +267,7 @@ def test_interrupted_anywhere_it_is_whole_or_says_that_it_is_not(kind, change):
     start = with_batches(kind, 0, 1).to_bytes()
     make = KINDS[kind][0]
     before, after = seen(with_batches(kind, 0, 1)), seen(with_batches(kind, 0, 1, *added))
-    do(kind, with_batches(kind, 0, 1))  # compiled, and metrics parsed
+    do(kind, with_batches(kind, 0, 1))  # with compiled kernels, and parsed metrics
     found, n = [], 0
     while True:
         evaluator = type(make()).from_bytes(start) if n % 2 else with_batches(kind, 0, 1)

@@ -1,4 +1,4 @@
-"""Interrupts: what runs is stopped, nothing is left behind, and the command ends whatever it is doing."""
+"""Interrupts: work stops, nothing is left behind, and the command ends whatever it is doing."""
 
 import contextlib
 import os
@@ -20,12 +20,12 @@ duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
 
 ENDLESS = "SELECT sum(hash(a.range, b.range)) FROM range(10000000) AS a, range(10000000) AS b"
-WAIT = 10  # seconds, where a second is promised: other programs may need the machine
+WAIT = 10  # seconds; the promise is one second, but other programs may use the machine
 
 
 @pytest.fixture(autouse=True)
 def _heard():
-    """Programs in the background are made to ignore interrupts, and theirs with them: not these."""
+    """Shells make background programs and their children ignore interrupts; these must not."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -40,7 +40,7 @@ def large(tmp_path_factory):
 
 
 COMMAND = "from fastrec.cli.program import main; main()"
-# What a shell does for a program in the foreground; nohup and the background ignore some of these.
+# A shell does this for a program in the foreground; nohup and the background ignore some of these signals.
 HEED = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -51,7 +51,7 @@ if hasattr(signal, "SIGHUP"):
 
 @contextlib.contextmanager
 def started(*arguments, code=COMMAND):
-    """The command in a process of its own."""
+    """Start the command in a separate process."""
     process = subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": str(Path(fastrec.__file__).parents[1])},
@@ -68,7 +68,7 @@ def started(*arguments, code=COMMAND):
 
 def test_an_interrupt_reaches_a_statement():
     class Deaf:
-        """A connection that looks for no signals."""
+        """Connection that checks for no signals."""
 
         told = threading.Event()
 
@@ -174,7 +174,7 @@ def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, number, tim
     paths = large / "recs.parquet", large / "truth.parquet"
     with started("evaluate", *paths, "--memory", "64MB", "--temp-dir", tmp_path, code=HEED + COMMAND) as process:
         wait_for(f"*/{seen}", tmp_path, process)
-        for _ in range(times):  # as a key that is held down sends them
+        for _ in range(times):  # like a key held down
             process.send_signal(ending)
             time.sleep(0.01)
         assert process.communicate(timeout=WAIT) == ("", "")
@@ -185,7 +185,7 @@ def test_the_command_while_it_reads_and_sorts(large, tmp_path, seen, number, tim
 @pytest.mark.thorough
 def test_the_command_in_the_background_goes_on(large, tmp_path):
     paths = large / "recs.parquet", large / "truth.parquet"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # like a shell
     with started("evaluate", *paths, "-m", "mrr", "--memory", "64MB", "--temp-dir", tmp_path) as process:
         wait_for("*/rows.duckdb", tmp_path, process)
         process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""What a process goes through: threads, forks, cold starts at once, folders that cannot be written. In subprocesses."""
+"""Processes: threads, forks, simultaneous cold starts, read-only folders. In subprocesses."""
 
 import multiprocessing
 import os
@@ -15,7 +15,7 @@ from fastrec.runtime import launch, threads
 from fastrec.runtime import limits as control_groups
 from support.processes import MANY, ROOT, check, run
 
-COLD_STARTS = int(os.environ.get("FASTREC_TEST_COLD_STARTS", "4"))  # .ci/full asks for more
+COLD_STARTS = int(os.environ.get("FASTREC_TEST_COLD_STARTS", "4"))  # .ci/full sets more
 
 
 @pytest.mark.thorough
@@ -87,8 +87,8 @@ print(numba.threading_layer())
 
 
 def on_layer(layer, code):
-    """Run where Numba has to use a threading layer; skipped where it cannot be loaded."""
-    # where pip puts the library of oneTBB, which Numba looks for elsewhere
+    """Run where Numba has to use a threading layer; skip if it cannot be loaded."""
+    # pip puts the library of oneTBB here, and Numba looks for it elsewhere
     libraries = os.pathsep.join([f"{sys.prefix}/lib", *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
     result = run(code, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2", LD_LIBRARY_PATH=libraries)
     if layer != "workqueue" and "No threading layer could be loaded" in result.stderr:
@@ -165,7 +165,7 @@ print(os.waitpid(child, 0)[1])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_any_thread_of_a_forked_child_compiles():
-    """The lock of the compiler, which the parent holds while it forks, belongs to no thread of the child."""
+    """The lock of the compiler, which the parent holds during the fork, belongs to no thread of the child."""
     check(run(FORK_AND_COMPILE), "0")
 
 
@@ -209,7 +209,7 @@ print(ended == [0] * 20)
 def test_a_fork_during_a_call_of_another_thread(layer):
     result = on_layer(layer, FORK_DURING)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.split()[-1] == "True"  # oneTBB writes a line of its own at each fork
+    assert result.stdout.split()[-1] == "True"  # oneTBB writes a line at each fork
 
 
 FORKS_AT_ONCE = """
@@ -240,8 +240,8 @@ os._exit(0)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_threads_that_fork_at_once():
-    """Each takes the locks that the hook takes, and none is left with them."""
-    check(run(FORKS_AT_ONCE, before="import logging"), "True True")  # or its hook would let one fork at a time
+    """Each fork takes the locks of the hook, and none keeps them."""
+    check(run(FORKS_AT_ONCE, before="import logging"), "True True")  # otherwise its hook would run forks one by one
 
 
 LOADING = """
@@ -428,7 +428,7 @@ print(round(between(numbers)), round(within(6), 9))
 @pytest.mark.thorough(except_for="workqueue")
 @LAYERS
 def test_a_parallel_program_of_the_users_own(layer):
-    """A kernel of its own beside our calls, and calls of ours from within one."""
+    """A separate parallel kernel runs beside our calls, and calls us from within."""
     check(on_layer(layer, BESIDE), "True True True 2200000 0.6")
 
 
@@ -476,7 +476,7 @@ def test_the_quota_of_a_control_group(tmp_path, monkeypatch, own, limits, grante
 
 
 def pretend_groups(folder, monkeypatch, own, limits):
-    """The control groups of this process, and the files of some."""
+    """Return the control groups of this process, and the files of some."""
     for group, texts in limits.items():
         made = folder / "groups" / group
         made.mkdir(parents=True, exist_ok=True)
@@ -515,7 +515,7 @@ def test_the_memory_of_a_control_group(tmp_path, monkeypatch, own, limits, grant
 
 @pytest.mark.thorough
 def test_a_real_control_group():
-    """Half a processor: one thread, and the call is done."""
+    """Half a processor gives one thread, and the call works."""
     group = control_groups.CONTROL_GROUPS / "cpu" / f"fastrec-test-{os.getpid()}"
     try:
         group.mkdir()

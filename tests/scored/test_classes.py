@@ -1,4 +1,4 @@
-"""Confusion matrices at thresholds and counts of several classes: worked cases, oracle, rival, laws, bad input."""
+"""Confusion matrices at thresholds and counts of several classes: worked cases, oracle, sklearn, laws, bad input."""
 
 import functools
 import math
@@ -28,7 +28,7 @@ SCORES = [0.0, -0.0, 0.1, 0.5, 0.7, 0.5 + 2.0**-30, 1.0, -3.0, 1e300, -1e300, 1e
 
 
 def same(found: Any, wanted: Any) -> bool:
-    """Whether two arrays are of one type, shape and content, bit by bit but for the payload of NaN."""
+    """Return whether two arrays have the same type, shape and content, bit by bit except for the payload of NaN."""
     found, wanted = np.asarray(found), np.asarray(wanted)
     return found.dtype == wanted.dtype and np.array_equal(found, wanted, equal_nan=found.dtype.kind == "f")
 
@@ -60,7 +60,7 @@ def test_negatives_repeated_ten_times() -> None:
 
 
 def test_rare_positives_and_a_constant_score() -> None:
-    """Case 14: accuracy .999 says nothing where AUC says .5."""
+    """Case 14: accuracy .999 says nothing, as AUC is .5."""
     labels = np.zeros(1000, int)
     labels[17] = 1
     scores = np.full(1000, 0.1)
@@ -181,7 +181,7 @@ def test_thresholds_keep_their_order_and_copies() -> None:
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[list[list[int]], list[list[float]], list[list[float]], list[float]]:
-    """Labels, scores and weights of some users, and thresholds."""
+    """Return labels, scores and weights of some users, and thresholds."""
     row = st.tuples(st.integers(0, 1), st.sampled_from(SCORES), st.sampled_from([0.0, 1.0, 0.5, 3.25, 0.1, 1e-3]))
     users = draw(st.lists(st.lists(row, max_size=8), max_size=4))
     thresholds = draw(st.lists(st.sampled_from(SCORES), min_size=1, max_size=6))
@@ -235,7 +235,7 @@ def mean_of(values: list[Any], weights: list[Fraction], zero_division: float) ->
 
 
 class NaiveClasses:
-    """Counts of classes, one row at a time."""
+    """Count classes, one row at a time."""
 
     def __init__(self, labels: Sequence[Any], predictions: Sequence[Any], weights: Sequence[float] | None) -> None:
         self.pairs: Counter[tuple[Any, Any]] = Counter()
@@ -312,7 +312,7 @@ def test_f_of_means(rows: Any, average: str, beta: float) -> None:
     assert found.f_beta(beta, average, of="means") >= found.f_beta(beta, average) - 1e-12
 
 
-# The rival
+# scikit-learn
 
 
 @pytest.fixture(scope="module")
@@ -485,7 +485,7 @@ def test_many_classes_take_little_memory(weighted: bool) -> None:
         counts.matrix  # noqa: B018
 
 
-# Shown
+# Text forms
 
 
 def test_a_table_of_thresholds_is_shown() -> None:

@@ -1,4 +1,4 @@
-"""The order of all rows: against pairs counted one by one, against scikit-learn, and what must not change a bit."""
+"""Metrics of the order of all rows: against pairs counted one by one, against scikit-learn, and laws of equal bits."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 @st.composite
 def rows(draw: st.DrawFn, *, most: int = 14, weighted: bool | None = None) -> Rows:
-    """1 to `most` rows: labels, scores with heavy ties of either float, and weights (some 0, one not) or none."""
+    """Draw 1 to `most` rows: labels, scores of either float with many ties, and weights (some 0, one not) or none."""
     n = draw(st.integers(1, most))
     pool = draw(st.lists(st.one_of(st.sampled_from(SCORES), st.floats(0, 1, width=32)), min_size=1, max_size=6))
     labels = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
@@ -54,7 +54,7 @@ def rows(draw: st.DrawFn, *, most: int = 14, weighted: bool | None = None) -> Ro
 
 
 def random_rows(n: int, *, seed: int, dtype: Any = np.float64, distinct: int | None = None) -> Rows:
-    """Scores of both signs that tell something about the labels."""
+    """Return scores of both signs that depend on the labels."""
     random = np.random.default_rng(seed)
     labels = (random.random(n) < 0.3).astype(np.int8)
     scores = random.normal(size=n) + 0.5 * labels
@@ -103,7 +103,7 @@ def naive_auc(given_rows: list[tuple[int, float, Fraction]]) -> Fraction | None:
 
 
 def rank_sum_auc(given_rows: list[tuple[int, float, Fraction]]) -> Fraction:
-    """Mann & Whitney: the positives' mean ranks, less what they would be among themselves."""
+    """Return Mann & Whitney: the positives' mean ranks, minus their ranks among themselves."""
     scores = [s for _, s, _ in given_rows]
     ranks = [
         Fraction(sum(t < s for t in scores)) + Fraction(1 + sum(t == s for t in scores), 2) for _, s, _ in given_rows
@@ -115,7 +115,7 @@ def rank_sum_auc(given_rows: list[tuple[int, float, Fraction]]) -> Fraction:
 
 
 def naive_points(given_rows: list[tuple[int, float, Fraction]]) -> list[tuple[float, Fraction, Fraction]]:
-    """(threshold, weight of true positives, of false positives), thresholds descending."""
+    """Return (threshold, weight of true positives, of false positives), thresholds descending."""
     return [
         (t, *(sum((w for y, s, w in given_rows if y == label and s >= t), Fraction(0)) for label in (1, 0)))
         for t in sorted({s for _, s, _ in given_rows}, reverse=True)
@@ -139,7 +139,7 @@ def naive_partial_auc(given_rows: list[tuple[int, float, Fraction]], limit: floa
 
 
 def hits_at_mean_precision(p: Fraction, n: Fraction, p2: Fraction, n2: Fraction) -> Decimal:
-    """Integral of t / (t + f) over t from p to p2 while f goes from n to n2 in proportion, in 60 digits."""
+    """Return the integral of t / (t + f) over t from p to p2 while f goes from n to n2 in proportion, in 60 digits."""
     with localcontext() as context:
         context.prec = 60
         hits, misses = (Decimal(x.numerator) / Decimal(x.denominator) for x in (p2 - p, n2 - n))
@@ -147,7 +147,7 @@ def hits_at_mean_precision(p: Fraction, n: Fraction, p2: Fraction, n2: Fraction)
         if not hits:
             return Decimal(0)
         a = 1 + misses / hits
-        if not before:  # precision stays the same from nothing to the first threshold
+        if not before:  # precision stays constant before the first threshold
             return hits / a
         start = before - a * hits_before
         return (hits - start / a * ((hits + misses) / before + 1).ln()) / a
@@ -172,7 +172,7 @@ def naive_average_precision(given_rows: list[tuple[int, float, Fraction]], inter
 
 
 def naive_std_error(given_rows: list[tuple[int, float, Fraction]]) -> float:
-    """DeLong, DeLong & Clarke-Pearson 1988: components of every row by a loop over the other class."""
+    """Return DeLong, DeLong & Clarke-Pearson 1988: components of every row by a loop over the other class."""
     area = naive_auc(given_rows)
     assert area is not None
     variance = Fraction(0)
@@ -247,7 +247,7 @@ def test_average_precision(drawn: Rows, interpolation: Any) -> None:
 
 @pytest.mark.parametrize("share", [1e-9, 1e-5, 9.9e-4, 1.1e-3, 0.3, 5.0])
 def test_davis_goadrich_on_steps_of_any_size(share: float) -> None:
-    """A short step has all its digits, too: its own share of the area is looked at."""
+    """A short step has all its digits too: the test compares its own share of the area."""
     counts = [1000.0, 3000.0, 4000 * share / 3, 8000 * share / 3]
     scores = np.array([2.0, 2.0, 1.0, 1.0])
     state = state_of(np.array([1, 0, 1, 0], np.int8), scores, np.array(counts))
@@ -296,7 +296,7 @@ BESIDE_CUTS = st.lists(st.sampled_from([0.001, 0.1, 0.2, 0.5, 1 / 3, 3.25, 1e-9,
 @given(BESIDE_CUTS, st.integers(1, 6), st.integers(1, 4))
 @compiles
 def test_no_rounding_moves_a_row_across_a_cut(parts: list[float], copies: int, bins: int) -> None:
-    """The same weights again and again: their sums lie at the cuts, or beside them by what sums are rounded by."""
+    """The same weights again and again: their sums are at the cuts, or off by the rounding of sums."""
     weights = np.tile(parts, copies)
     scores = np.linspace(0, 1, len(weights)).repeat(2)[: len(weights)]  # ties of two
     labels = np.arange(len(weights)) % 2
@@ -372,7 +372,7 @@ def test_thinning_leaves_the_line_where_it_was(drawn: Rows) -> None:
 
 
 def naive_break_even(labels: np.ndarray, scores: np.ndarray) -> float:
-    """Mean over all orders that the scores allow."""
+    """Return the mean over all orders that the scores allow."""
     p = int(labels.sum())
     values = [
         Fraction(sum(int(labels[row]) for row in order[:p]), p)
@@ -524,7 +524,7 @@ def test_scikit_learn_agrees(sklearn_metrics: Any, n: int, dtype: Any, distinct:
                 assert ours.tolist() == pytest.approx(theirs.tolist(), **close)
 
 
-# Worked cases of DEFINITIONS.md, section 4
+# Worked cases
 
 
 def test_worked_case_11() -> None:
@@ -563,7 +563,7 @@ def test_worked_case_16() -> None:
 @given(rows(weighted=False))
 @compiles
 def test_all_forms_of_auc_agree(drawn: Rows) -> None:
-    """Pairs, 1 - ranking loss, rank sums, the curve and the negated scores: the same whole numbers."""
+    """Pairs, 1 - ranking loss, rank sums, the curve and the negated scores give the same integers."""
     labels, scores, _ = drawn
     if not has_both(labels, None):
         return
@@ -621,7 +621,7 @@ def test_scores_that_differ_past_float32_stay_distinct() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_more_than_2_to_24_rows(dtype: Any) -> None:
-    """Counts in float32 stop there."""
+    """Counts in float32 end there."""
     n = 2**24 + 3
     labels, scores = np.ones(n, np.int8), np.full(n, 0.5, dtype)
     labels[:7], scores[:3] = 0, 1.0
@@ -866,7 +866,7 @@ def test_histograms_that_differ_do_not_merge() -> None:
 
 
 def naive_order(first: RocCurve, second: RocCurve) -> str:
-    """By the heights of both lines over the other's points, along fpr + tpr, in fractions."""
+    """Compare the heights of both lines at the other's points, along fpr + tpr, in fractions."""
 
     def height(curve: RocCurve, s: Fraction) -> Fraction:
         n, p = int(curve.false_positives[-1]), int(curve.true_positives[-1])
@@ -937,7 +937,7 @@ def test_where_curves_cross() -> None:
     labels = [1, 0, 0, 1]
     steep, level = roc_curve(labels, [4, 3, 2, 1]), roc_curve(labels, [1, 1, 1, 1])
     assert compare_curves(steep, level).crossings.tolist() == [[0.5, 0.5]]
-    # in common up to (0, 0.5) and from there apart
+    # equal up to (0, 0.5) and different from there
     better, worse = roc_curve(labels, [4, 2, 1, 3]), roc_curve(labels, [4, 3, 2, 1])
     assert compare_curves(better, worse) == ("first", pytest.approx(np.empty((0, 2))))
     first, second = pr_curve([1, 0, 0, 1], [4, 3, 2, 1]), pr_curve([0, 1, 1, 0], [4, 3, 2, 1])

@@ -1,4 +1,4 @@
-"""Pages as a browser shows them: in a headless Chromium."""
+"""Pages in a browser: a headless Chromium."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,7 +59,7 @@ def show(browser: Browser, tmp_path: Path) -> Callable[..., Browser]:
 
 
 def click(browser: Browser, caption: str, name: str) -> tuple[list[str], str]:
-    """The column of a table after a click on its head, and how it says it is sorted."""
+    """Return the column of a table after a click on its head, and its stated sorting."""
     script = f"[head, cells] = ({COLUMN})({caption!r}, {name!r}); head.querySelector('button').click();"
     found = browser.run(f"{{ let head, cells; {script} [cells(), head.getAttribute('aria-sort')] }}")
     return found[0], found[1]
@@ -79,7 +79,7 @@ def test_pages_are_shown_without_errors_in_any_window(show, name, width, scheme)
     assert browser.run("[innerWidth, document.documentElement.scrollWidth <= innerWidth]") == [width, True]
     ground, ink = browser.run(LUMINANCE)
     assert (ground > ink) == (scheme == "light")
-    assert abs(ground - ink) > 450  # of 765: easily read
+    assert abs(ground - ink) > 450  # of 765: easy to read
 
 
 def test_what_does_not_fit_scrolls_in_its_own_frame(show) -> None:
@@ -101,7 +101,7 @@ def test_hostile_names_are_not_run(show) -> None:
 
 
 def test_the_policy_stops_what_would_slip_through(show) -> None:
-    """A script that was not ours, had it come in, would not run."""
+    """A foreign script would not run, even if it came in."""
     text = evaluated().to_html()
     assert text is not None
     browser = show(text.replace("</main>", "<script>document.title = 'changed'</script></main>"))
@@ -200,7 +200,7 @@ def test_pages_print_without_what_is_only_for_screens(show) -> None:
     screen_only = "[...document.querySelectorAll('nav, .controls label, .controls button')]"
     hidden = f"{screen_only}.every(one => getComputedStyle(one).display === 'none')"
     assert browser.run(hidden)
-    assert browser.run("document.querySelector('output').offsetHeight") > 0  # how many rows are not on the paper
+    assert browser.run("document.querySelector('output').offsetHeight") > 0  # the number of rows missing on paper
     assert browser.run(
         "[...document.querySelectorAll('.scroll')].every(one => one.scrollHeight <= one.clientHeight + 1)"
     )

@@ -1,4 +1,4 @@
-"""Pages, Markdown, LaTeX and pictures of reports and comparisons, by what they hold."""
+"""Pages, Markdown, LaTeX and pictures of reports and comparisons, by their contents."""
 
 import itertools
 import math
@@ -262,7 +262,7 @@ def test_tiny_differences_and_chances_keep_their_digits() -> None:
     assert cells[5:7] == ["0.0000", "1.2e-09"]
 
 
-# Hostile texts, and large ones
+# Hostile strings, and large ones
 
 
 def test_hostile_texts_are_shown() -> None:
@@ -298,7 +298,7 @@ def test_large_comparisons_are_at_most_3_mb(pairs: bool) -> None:
     assert ("the 2,600 with the smallest corrected p-value, of 114,000" in title) == pairs
     if pairs:
         kept = [float(row[-2]) for row in page.tables[title][1:]]
-        assert max(kept) < 0.03  # as many of all rows, whose chances are uniform
+        assert max(kept) < 0.03  # as many of all rows, with uniform chances
 
 
 # Markdown and LaTeX
@@ -420,7 +420,7 @@ def pyplot() -> Iterator[Any]:
 
 
 def ends(ax: Any, at: int) -> list[list[float]]:
-    """The ends of the intervals of one series."""
+    """Return the ends of the intervals of one series."""
     return [sorted(map(float, path.ravel())) for path in ax.containers[at].lines[2][0].get_segments()]
 
 

@@ -1,4 +1,4 @@
-"""Pictures of scored rows, by what is drawn."""
+"""Pictures of scored rows, by their drawn data."""
 
 import math
 import re
@@ -48,7 +48,7 @@ def drawn(ax: Any, at: int = -1) -> tuple[list[float], list[float]]:
     return list(map(float, line.get_xdata())), list(map(float, line.get_ydata()))
 
 
-# What is drawn
+# Drawn data
 
 
 def test_a_roc_curve() -> None:
@@ -97,7 +97,7 @@ def test_every_picture_is_readable(plot: Any) -> None:
 
 @pytest.mark.parametrize("plot", PLOTS)
 def test_weights_count(plot: Any) -> None:
-    """A weight of 2 draws what a row given twice does."""
+    """A weight of 2 draws the same as a double row."""
     labels, scores = np.array([1, 0, 1, 0, 0]), np.array([0.9, 0.8, 0.7, 0.1, 0.7])
     weights = np.array([1, 2, 1, 3, 1])
     weighed = plot(labels, scores, sample_weight=weights)
@@ -223,7 +223,7 @@ def test_float32_scores_are_binned_as_they_are() -> None:
     assert found.rows.tolist() == [1, 1]
 
 
-# What is refused
+# Errors
 
 
 @pytest.mark.parametrize("plot", PLOTS)

@@ -1,4 +1,4 @@
-"""Tables in terminals of any width: no word, number or label is broken, and what has no room is named."""
+"""Tables in terminals of any width: no word, number or label is broken, and a line names everything without room."""
 
 import ast
 import io
@@ -26,7 +26,7 @@ LABELS = ["a-plain-label", "日本語のラベル", "with blanks in it"]
 
 
 def drawn(draw, width):
-    """Lines on a console of a width."""
+    """Return the lines on a console of a width."""
     stream = io.StringIO()
     draw(Console(file=stream, width=width, force_terminal=False, highlight=False, emoji=False))
     return stream.getvalue().split("\n")
@@ -47,7 +47,7 @@ def reports():
 
 @pytest.fixture(scope="module")
 def pictures(reports):
-    """What can be drawn, and the words that must be whole in it at every width."""
+    """Drawable objects, and the words that must be whole in them at every width."""
     one = next(iter(reports.values()))
     found = fastrec.compare(reports, n_rounds=100)
     two = fastrec.compare(dict(list(reports.items())[:2]), baseline="popularity", n_rounds=100)
@@ -75,12 +75,12 @@ ALL = ("report", "all pairs", "a baseline", "log", "metrics", "metric", "why")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ALL)
 def test_no_word_number_or_label_is_broken(pictures, name, width):
-    """Every word at any width is one of the words where there is room for all; every wanted text is in one line."""
+    """Every word at any width is also a word with room for all; every expected string is in one line."""
     draw, wanted = pictures[name]
     lines, wide = drawn(draw, width), drawn(draw, 500)
     for text in wanted:
         assert any(text in line for line in lines), text
-    words = {"...", *(word for line in wide for word in line.split())}  # of examples that go on in the next line
+    words = {"...", *(word for line in wide for word in line.split())}  # of examples that continue in the next line
     told = re.compile(r"no room in \d+ columns for")
     for line in lines:
         broken = [word.removesuffix(":") for word in line.split() if word not in words and set(word) != {"─"}]
@@ -92,9 +92,9 @@ def test_no_word_number_or_label_is_broken(pictures, name, width):
 @pytest.mark.parametrize("name", ALL)
 def test_lines_fit_unless_they_are_one_word(pictures, name, width):
     draw, wanted = pictures[name]
-    longest = max(map(len, [*wanted, *METRICS])) + 12  # beside its name, or behind an indent
+    longest = max(map(len, [*wanted, *METRICS])) + 12  # beside its name, or after an indent
     for line in drawn(draw, width):
-        if name != "metric":  # whose examples are code
+        if name != "metric":  # with examples that are code
             assert fits(line, width) or len(line) <= longest, line
 
 
@@ -185,7 +185,7 @@ def test_commands_and_examples_are_the_same_in_several_lines(width):
     assert all(line.startswith("... ") for line in lines[1:]) and (len(lines) > 1) == (len(code) > width)
 
 
-# What is marked or missing is explained
+# Explanations of marks and missing values
 
 
 @pytest.mark.parametrize("level", [0.95, 0.9])
@@ -210,7 +210,7 @@ def test_a_star_is_explained_wherever_it_is_printed(reports, level):
 
 
 def texts_of(report):
-    """A report in every form that people read, a page too."""
+    """Return a report in every form that people read, a page too."""
     console = "\n".join(drawn(lambda console: drawings.draw_report(console, report), 200))
     return [console, repr(report), report._repr_html_(), report.to_markdown(), report.to_latex(), report.to_html()]
 
@@ -246,7 +246,7 @@ def test_rows_without_users_have_no_number_of_users():
     for text in texts_of(report):
         found = re.sub(r"rows have no users|<h2>Definitions.*?<h2>Data", "", text, flags=re.DOTALL)
         assert "users" not in found.replace("of users", "")
-    assert json.loads(report.to_json())["users"]["total"] == 0  # what programs read stays
+    assert json.loads(report.to_json())["users"]["total"] == 0  # JSON is for programs and stays unchanged
 
 
 def test_an_explanation_of_rows_without_users_has_no_number_of_users():

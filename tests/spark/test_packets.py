@@ -1,4 +1,4 @@
-"""Rows packed by user: nothing is lost, whole buckets come out, and what an evaluator of a part keeps does not grow."""
+"""Rows packed by user: no row is lost, buckets come out whole, and the state of a task's evaluator does not grow."""
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ WIDE = 2**40
 
 
 def make_rows(n=10_000, seed=0):
-    """Rows of integers that fit 32 bits or do not, texts and lists, in batches."""
+    """Draw rows of integers that fit 32 bits or do not, strings and lists, in batches."""
     rng = np.random.default_rng(seed)
     users = rng.integers(0, 300, n)
     table = pa.table(
@@ -28,7 +28,7 @@ def make_rows(n=10_000, seed=0):
 
 
 def unpacked(batches):
-    """The packets of packed batches, in the order of buckets as a cluster brings them."""
+    """Return the packets of packed batches, in the order of buckets as a cluster delivers them."""
     found = [Packet(*row.values()) for batch in batches for row in batch.to_pylist()]
     return sorted(found, key=lambda packet: packet.bucket)
 
@@ -57,7 +57,7 @@ def test_rows_come_out_as_they_went_in(monkeypatch, packed, handed_out):
         else:
             assert sorted(whole["user"].to_pylist()) == sorted(table["user"].to_pylist())
         users = [set(part["user"].to_pylist()) for part in tables]
-        assert sum(map(len, users)) == len(set().union(*users))  # a user is in one table only
+        assert sum(map(len, users)) == len(set().union(*users))  # a user is in only one table
 
 
 def test_integers_that_fit_travel_narrow():
@@ -118,7 +118,7 @@ def test_parts_without_ids_and_order_add_up():
     again.update(log.slice(80))
     assert again.result().to_dict() == report.to_dict()
     assert report["gauc"] == fastrec.evaluate_scores(log, metrics="gauc")["gauc"]
-    assert np.isnan(report["auc"]) and report.user_ids is None  # the order of all rows is for others to bring
+    assert np.isnan(report["auc"]) and report.user_ids is None  # another route brings the order of all rows
 
 
 def test_bins_of_a_histogram_add_up():

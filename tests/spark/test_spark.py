@@ -1,4 +1,4 @@
-"""Evaluation of Spark data frames in a real session on this machine, held to the same evaluation without Spark."""
+"""Evaluation of Spark data frames in a real session on this machine, against the same evaluation without Spark."""
 
 import datetime as dt
 import json
@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.skipif(
         JAVA is None, reason="no Java: Spark needs 17 or newer (apt-get install openjdk-17-jre-headless)"
     ),
-    # PySpark's own, of a library that is not used here
+    # PySpark's own warning, about an unused library
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore:ranks of lists have gaps"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # PySpark's sockets
@@ -39,7 +39,7 @@ ROWS = ["gauc", "auc", "average_precision", "ks", "ndcg@5", "log_loss", "calibra
 
 @pytest.fixture(scope="module")
 def environment():
-    """What Spark's workers find: this Python, and kernels that other tests have compiled."""
+    """Give Spark's workers this Python, and the kernels that other tests have compiled."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         if (folder := cache_root()) is not None:
@@ -73,7 +73,7 @@ def session(environment, tmp_path_factory):
 
 @pytest.fixture
 def on_spark(session):
-    """A PyArrow table as a data frame of Spark, its rows dealt at random into some partitions."""
+    """Return a PyArrow table as a data frame of Spark, with its rows at random in some partitions."""
 
     def make(table, n_partitions=3, seed=0):
         order = np.random.default_rng(seed).permutation(len(table))
@@ -83,7 +83,7 @@ def on_spark(session):
 
 
 def make_lists(n_users=120, texts=False, seed=0):
-    """Lists, and a truth that lacks some of their users and has others."""
+    """Return lists, and a truth that lacks some of their users and has others."""
     rng = np.random.default_rng(seed)
     name = "user {}".format if texts else int
     called = "item {}".format if texts else int
@@ -100,7 +100,7 @@ def make_lists(n_users=120, texts=False, seed=0):
 
 
 def make_log(n_users=60, seed=0):
-    """A log whose users have from one row to hundreds, in the order in which Spark's route adds them up."""
+    """Return a log with one to hundreds of rows per user, in the order in which Spark's route adds them up."""
     rng = np.random.default_rng(seed)
     users = np.repeat(np.arange(n_users), np.ceil(400 / (1 + np.arange(n_users))).astype(int))
     n = len(users)
@@ -118,7 +118,7 @@ def make_log(n_users=60, seed=0):
 
 
 def having(table, **columns):
-    """The table with other values in some columns."""
+    """Return the table with other values in some columns."""
     for name, values in columns.items():
         column = values if isinstance(values, pa.ChunkedArray) else pa.array(values)
         table = table.set_column(table.column_names.index(name), name, column)
@@ -126,7 +126,7 @@ def having(table, **columns):
 
 
 def as_lists(table):
-    """One row per user, with columns of lists in the order of ranks or scores."""
+    """Return one row per user, with columns of lists in the order of ranks or scores."""
     order = "rank" if "rank" in table.column_names else "item_id"
     table = table.sort_by([("user_id", "ascending"), (order, "ascending")])
     columns = [name for name in table.column_names if name not in ("user_id", "plan", "weight", "device")]
@@ -136,7 +136,7 @@ def as_lists(table):
 
 def assert_same(report, wanted):
     assert report.to_dict() == wanted.to_dict()
-    assert repr(report.groups) == repr(wanted.groups)  # labels have their types
+    assert repr(report.groups) == repr(wanted.groups)  # labels keep their types
 
 
 @pytest.mark.thorough(except_for="^7$")
@@ -279,7 +279,7 @@ def test_a_user_of_a_million_rows(session):
 
 @pytest.mark.thorough
 def test_warnings_of_tasks_are_in_the_report(session, tmp_path):
-    """Ranks with gaps, of users in several partitions: each list is counted, and the first user named."""
+    """Ranks with gaps, of users in several partitions: each list counts, and the warning names the first user."""
     recs = pa.table({"user_id": [5, 5, 4, 4, 3, 3], "item_id": [1, 2, 1, 2, 1, 2], "rank": [1, 3, 1, 2, 2, 3]})
     truth = pa.table({"user_id": [5, 4, 3], "item_id": [2, 2, 1]})
     with pytest.warns(fastrec.FastrecWarning, match="2 lists, e.g. of user 3: 2, 3"):
@@ -363,7 +363,7 @@ def test_rows_without_users(on_spark):
     reports = [fastrec.spark.evaluate_scores(on_spark(log, n, seed=n), metrics) for n in (1, 5)]
     assert reports[0].to_dict() == reports[1].to_dict()
     for name in metrics:
-        # sums of numbers are exact here, and nearly so there
+        # sums of numbers are exact here, and nearly so on Spark
         exact = name.partition("(")[0] in ("auc", "average_precision", "ks", "accuracy")
         assert reports[0][name] == (wanted[name] if exact else pytest.approx(wanted[name], rel=1e-14))
     assert reports[0].users == wanted.users and reports[0].data == wanted.data
@@ -429,7 +429,7 @@ def test_errors_are_those_of_the_local_evaluation(session, wrong):
     with pytest.raises(fastrec.FastrecError) as found:
         fastrec.spark.evaluate(*map(session.createDataFrame, (recs, truth)), **options, n_partitions=1)
     assert type(found.value) is type(local.value)
-    # any of the users that are wrong may be named
+    # the error may name any of the wrong users
     messages = [re.sub(r"user \d+", "user N", str(error)) for error in (found.value, local.value)]
     assert messages[0] == fastrec.spark.side.without_rows(messages[1])
     assert not any(part in messages[0] for part in ("Traceback", "row ", "counted from"))
@@ -527,7 +527,7 @@ def test_code_is_kept_on_the_node(monkeypatch):
     assert os.environ["FASTREC_CACHE_DIR"] == "/named"
 
 
-@pytest.mark.filterwarnings("ignore:.*copy keyword is deprecated")  # how PySpark calls pandas 3
+@pytest.mark.filterwarnings("ignore:.*copy keyword is deprecated")  # PySpark calls pandas 3 so
 @pytest.mark.parametrize("get", ["collect", "toArrow", "toPandas"])
 def test_what_the_driver_gets_goes_straight_in(session, get):
     recs, truth = make_lists()
@@ -554,7 +554,7 @@ def test_versions_that_differ_are_told_apart():
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The library as a wheel of another version than the one that is installed, with the ending that Spark wants."""
+    """Return the library as a wheel of another version than the installed one, with the ending that Spark requires."""
     source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     shutil.copytree(ROOT / "fastrec", source / "fastrec", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -603,5 +603,5 @@ def test_a_submitted_job(environment, tmp_path, wheel):
     )
     assert run.returncode == 0, run.stderr
     wanted = fastrec.evaluate(recs, truth, LISTS).to_dict()
-    # the version says that the driver ran what was shipped; had a task not, it would have complained
+    # the version shows that the driver ran the shipped wheel; a task with another version would have raised
     assert json.loads((tmp_path / "out.json").read_text()) == wanted | {"fastrec": f"{fastrec.__version__}+shipped"}

@@ -1,1 +1,1 @@
-"""What tests share: the naive oracle, worked cases, strategies, calls and checks."""
+"""Helpers that tests share: the naive oracle, worked cases, strategies, calls and checks."""

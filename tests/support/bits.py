@@ -1,4 +1,4 @@
-"""Results as bytes, to be compared to the last bit."""
+"""Results as bytes, for comparisons to the last bit."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Bits = dict[str, Any]
 
 
 def number_bits(values: Any) -> list[int]:
-    """The bits of some numbers, every NaN being the same."""
+    """Return the bits of some numbers; every NaN has the same."""
     array = np.asarray(values, np.float64)
     out: list[int] = np.where(np.isnan(array), np.nan, array).view(np.int64).tolist()
     return out

@@ -1,4 +1,4 @@
-"""A headless Chromium that tests steer by its DevTools protocol, over two pipes: no driver and no port."""
+"""A headless Chromium that tests control by its DevTools protocol, over two pipes: no driver and no port."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ START = 'exec "$@" 3<&"$TO_BROWSER" 4>&"$FROM_BROWSER"'
 
 
 class Browser:
-    """One browser with one tab."""
+    """Browser with one tab."""
 
     def __init__(self, folder: Path) -> None:
         assert CHROMIUM is not None
@@ -50,7 +50,7 @@ class Browser:
 
     def close(self) -> None:
         """End the browser."""
-        os.close(self._commands)  # which it takes for the end of its work
+        os.close(self._commands)  # which ends the browser
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
@@ -59,7 +59,7 @@ class Browser:
         os.close(self._answers)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """The result of a command; events that come before it are kept."""
+        """Return the result of a command; keep the events that come before it."""
         self._n += 1
         command = {"id": self._n, "method": method, "params": parameters}
         if self._session is not None:
@@ -81,7 +81,7 @@ class Browser:
         return json.loads(message)
 
     def open(self, path: Path, *, width: int = 1280, scheme: str = "light") -> None:
-        """Load a file, in a window of a width, light or dark; wait until it is there."""
+        """Load a file, in a window of a width, light or dark; wait until it is loaded."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", media="", features=features)
@@ -91,13 +91,13 @@ class Browser:
             self.events.append(self._next())
 
     def run(self, script: str) -> Any:
-        """The value of an expression on the page."""
+        """Return the value of an expression on the page."""
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def complaints(self) -> list[str]:
-        """Errors and warnings of the page and of the browser about it."""
+        """Return errors and warnings of the page and of the browser about it."""
         return [
             json.dumps(event["params"])
             for event in self.events
@@ -105,11 +105,11 @@ class Browser:
         ]
 
     def requests(self) -> list[str]:
-        """What was asked for."""
+        """Return the requested addresses."""
         sent = [event for event in self.events if event["method"] == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
 
     def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """A picture of the page, for people."""
+        """Save a picture of the page."""
         picture = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
         path.write_bytes(base64.b64decode(picture))

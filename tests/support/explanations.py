@@ -1,11 +1,11 @@
-"""The names by which a tool knows metrics."""
+"""Names of metrics by tool."""
 
 from fastrec.metrics.calls import parse
 from fastrec.metrics.recipes import RECIPES
 
 
 def names_of(kind):
-    """Every metric of every tool, with a cut-off where it takes one: (tool, name)."""
+    """Return every metric of every tool, with a cut-off if it takes one: (tool, name)."""
     for recipe in RECIPES.values():
         for name, ours in getattr(recipe, kind).items():
             metric = parse(ours).metric

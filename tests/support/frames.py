@@ -14,7 +14,7 @@ Table = dict[str, list[Any]]
 
 
 class Row(tuple):  # noqa: SLOT001 - tuples of one's own have no non-empty slots
-    """What `DataFrame.collect()` of Spark gives: a tuple that knows its fields."""
+    """Row like those of Spark's `DataFrame.collect()`: a tuple that knows its fields."""
 
     __fields__: list[str]
 
@@ -29,7 +29,7 @@ class Row(tuple):  # noqa: SLOT001 - tuples of one's own have no non-empty slots
 
 
 class Exporter:
-    """A library that we know nothing of, except that it exports an Arrow stream."""
+    """Object of an unknown library that exports an Arrow stream."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -51,7 +51,7 @@ def sliced(table: Table) -> Any:
 
 
 def chunked_dictionary(table: Table) -> Any:
-    """Every chunk with a dictionary of its own."""
+    """Return a column with a separate dictionary in every chunk."""
     whole = in_chunks(table)
     ids = [name for name in whole.column_names if name.endswith("_id")]
     for name in ids:

@@ -1,4 +1,4 @@
-"""Calls of `evaluate` and what their results should be: every metric of lists, random logs, checks."""
+"""Calls of `evaluate` and their expected results: every metric of lists, random logs, checks."""
 
 import itertools
 import math
@@ -21,7 +21,7 @@ TABLES: dict[str, list[Any]] = {
     "gain": [(0.0, 1.0, 3.0, 7.0, 15.0), (0.0, 0.0, 2.0, 2.0, 9.5)],
     "discount": [(1.0, 0.5, 0.5, 0.1)],
 }
-# to explain a failure takes many times as long as to find and shrink it
+# explaining a failure takes many times as long as finding and shrinking it
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink]
 CI = settings(
     derandomize=True,
@@ -34,7 +34,7 @@ CI = settings(
 
 
 class Ask(NamedTuple):
-    """A metric as both sides take it."""
+    """Metric in the form for both sides."""
 
     text: str
     name: str
@@ -42,14 +42,14 @@ class Ask(NamedTuple):
     k: int | None
 
     def allowed(self, kind: str) -> bool:
-        """Whether the metric takes truth of this kind."""
+        """Return whether the metric takes truth of this kind."""
         has_table = isinstance(self.options.get("gain"), tuple)
         needs_plain = self.options.get("ideal") == "k" and self.options.get("gain") != "binary"
         return not (kind == "graded" and has_table) and not (kind != "plain" and needs_plain)
 
 
 def samples(name: str, option: dict[str, Any]) -> list[Any]:
-    """Every choice of an option, and a few of its numbers or tables."""
+    """Return every choice of an option, and a few of its numbers or tables."""
     values: list[Any] = list(option["choices"])
     if option["kind"].endswith("table"):
         values += TABLES[name]
@@ -59,7 +59,7 @@ def samples(name: str, option: dict[str, Any]) -> list[Any]:
 
 
 def write(name: str, options: dict[str, Any], k: int | None) -> str:
-    """The text of a metric, defaults written out."""
+    """Return the string of a metric, with its defaults."""
     inside = ", ".join(f"{key}={list(value) if isinstance(value, tuple) else value}" for key, value in options.items())
     return f"{name}({inside})" + ("" if k is None else f"@{k}")
 
@@ -81,7 +81,7 @@ MATRIX = matrix()
 
 
 def flat(rows: Sequence[Sequence[Any]], dtype: Any = np.int64) -> tuple[Any, Any]:
-    """Rows laid end to end, and their pointers."""
+    """Return rows one after the other, and their pointers."""
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     return np.array([value for row in rows for value in row], dtype), indptr
 
@@ -96,14 +96,14 @@ def truth_of(log: Log) -> tuple[Any, Any, Any]:
 
 
 def same(found: float, expected: float | None) -> bool:
-    """Equal to twelve digits, or both nothing."""
+    """Return whether two values are equal to twelve digits, or both missing."""
     if expected is None or math.isnan(expected):
         return math.isnan(found)
     return math.isclose(found, expected, rel_tol=1e-12, abs_tol=1e-12)
 
 
 def same_error(found: float, expected: oracle.Result) -> bool:
-    """As `same`; the squares that fastrec adds up are rounded, so less is known of a variance near 0."""
+    """Compare like `same`; fastrec adds up rounded squares, so a variance near 0 has fewer digits."""
     if expected.std_error is None or math.isnan(expected.std_error) or same(found, expected.std_error):
         return same(found, expected.std_error)
     largest = max(abs(value) for value in expected.per_user if value is not None)
@@ -127,7 +127,7 @@ def for_kind(kind: str) -> list[Ask]:
 
 
 def random_log(kind: str, n_users: int, seed: int) -> Log:
-    """Users with short, long and no lists, and few, many or no relevant items."""
+    """Draw users with short, long and no lists, and few, many or no relevant items."""
     draw = np.random.default_rng(seed)
     gains = {
         "plain": [1.0],

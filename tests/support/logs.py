@@ -10,7 +10,7 @@ TRUTH = "user_id,item_id\n1,6\n2,7\n"
 
 
 def rows(side):
-    """[(items, ...) of each user] as plain lists."""
+    """Return [(items, ...) of each user] as plain lists."""
     values = [array.tolist() for array in (side[0], *side[2:])]
     bounds = side[1].tolist()
     return [tuple(column[start:end] for column in values) for start, end in pairwise(bounds)]
@@ -32,7 +32,7 @@ duckdb = pytest.importorskip("duckdb")
 
 
 def write_large(folder: Path, n_rows: int) -> list[Path]:
-    """Shuffled lists of about 20, and a truth."""
+    """Write shuffled lists of about 20, and a truth."""
     users = n_rows // 20
     tables = {
         "recs": f"SELECT hash(i) % {users} AS user_id, i AS item_id, hash(i) / 1e19 AS score FROM range({n_rows}) r(i)",

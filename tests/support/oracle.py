@@ -1,15 +1,15 @@
-"""The naive evaluator that every fast path is tested against.
+"""The naive evaluator, the reference of every fast path.
 
 Plain Python: lists, dicts, `fractions` and `math`; no NumPy and nothing of the package under test.
-It is meant to be read beside the definitions: one small function per metric, all of a metric's options
-in its signature, sums in `Fraction` or `math.fsum`. Speed is of no interest here.
+Read it beside the definitions: one small function per metric, with all its options in the signature,
+and sums in `Fraction` or `math.fsum`. Speed does not matter here.
 
 Fixed readings of the definitions:
 
 - An item is relevant if and only if its gain is > 0 and, when `min_gain` is given, at least `min_gain`.
   Every other item has gain 0 everywhere: in the list, in the ideal, in `n_rel`.
 - `n_rec` is the length of the whole list (after `exclude` and `duplicates`), never of its first k.
-- Without a cut-off, k is infinite inside min(k, x), and `n_rec` where a formula divides by k alone.
+- Without a cut-off, k is infinite inside min(k, x), and `n_rec` if a formula divides by k alone.
 - 0/0 is 0.
 - A list is built in this order: seen items out, order by score, duplicates.
 """
@@ -25,12 +25,12 @@ Table = Sequence[float]
 
 
 class Result(NamedTuple):
-    """What `evaluate` found.
+    """Result of `evaluate`.
 
-    `value` is the mean over the counted users, or the pooled form or form of means; NaN if nobody counted.
-    `std_error` is NaN for fewer than two users, and None where the delta method has no derivative (0/0).
-    `per_user` holds None where a user was not counted and NaN under the policy nan.
-    `users` is the number of users counted, that is of values that are not None.
+    `value` is the mean over the counted users, or the pooled form or form of means; NaN if no user counts.
+    `std_error` is NaN for fewer than two users, and None if the delta method has no derivative (0/0).
+    `per_user` holds None for a user who is not counted and NaN under the policy nan.
+    `users` is the number of counted users, that is of values that are not None.
     `no_truth` and `no_recs` are numbers of users, whatever the policy.
     """
 
@@ -43,7 +43,7 @@ class Result(NamedTuple):
 
 
 class User(NamedTuple):
-    """A user as the metrics see them: gains by rank, gains of the relevant items (largest first), limits."""
+    """User in the form for metrics: gains by rank, gains of the relevant items (largest first), limits."""
 
     gains: list[float]
     truth: list[float]
@@ -75,7 +75,7 @@ class User(NamedTuple):
 
     @property
     def k_alone(self) -> int:
-        """k where a formula divides by it alone: the length of the list if there is no cut-off."""
+        """k in a formula that divides only by it: the length of the list if there is no cut-off."""
         return self.n_rec if self.k is None else self.k
 
     def min_k(self, count: int) -> int:
@@ -204,7 +204,7 @@ def gain_of(grade: float, gain: str | Table) -> float:
 
 
 def with_gain(u: User, gain: str | Table) -> User:
-    """The user with every grade, in the list and in the truth, replaced by its gain."""
+    """The user with each grade, in the list and in the truth, replaced by its gain."""
     return u._replace(
         gains=[gain_of(grade, gain) for grade in u.gains],
         truth=sorted((gain_of(grade, gain) for grade in u.truth), reverse=True),
@@ -238,10 +238,10 @@ def dcg(u: User, *, gain: str | Table = "linear", discount: str | Table = "log2"
 
 
 def ndcg(u: User, *, gain: str | Table = "linear", discount: str | Table = "log2", ideal: str = "truth") -> Number:
-    """dcg over the ideal dcg, the ideal gains in descending order from rank 1.
+    """dcg over the ideal dcg, with the ideal gains in descending order from rank 1.
 
     `ideal="k"` fills all k positions (n_rec positions without a cut-off) with gain_of(1); other grades
-    than 1 are refused there.
+    than 1 raise there.
     """
     if ideal == "k" and gain != "binary" and any(grade != 1 for grade in u.truth):
         raise ValueError("ideal=k is for binary truth")
@@ -269,7 +269,7 @@ def rbp(u: User, *, p: float = 0.8, gain: str = "linear") -> Number:
 def err(u: User, *, max_gain: float) -> Number:
     """Sum over the ranks within k of 1/rank * stop * product of (1 - stop) of the ranks above.
 
-    stop = (2^gain - 1) / 2^max_gain; a gain above max_gain anywhere in the truth is refused.
+    stop = (2^gain - 1) / 2^max_gain; a gain above max_gain anywhere in the truth raises.
     """
     if any(gain > max_gain for gain in u.truth):
         raise ValueError(f"a gain is larger than max_gain={max_gain}")
@@ -327,15 +327,15 @@ def mcc(u: User) -> Number:
 
 
 def limited_auc(u: User, *, unseen: str = "tail_mean") -> Number:
-    """Share of the pairs (relevant, not relevant) that are in the right order, by counting them.
+    """Share of the pairs (relevant, not relevant) in the right order, by counting them.
 
     The first min(k, n_rec) ranks are seen. `tail_mean` puts all other items of the catalogue together after
-    them, and a pair of two such items counts one half; `list_only` looks at pairs of seen items alone.
+    them, and a pair of two such items counts one half; `list_only` counts only pairs of seen items.
     """
     good = [(float(rank), 1) for rank in u.hit_ranks]
     bad = [(float(rank), 1) for rank, gain in enumerate(u.top, start=1) if gain <= 0]
     if unseen == "tail_mean":
-        # One entry stands for all unseen items of its kind: (rank, how many).
+        # One entry represents all unseen items of its kind: (rank, how many).
         table = confusion(u)
         good.append((math.inf, table.fn))
         bad.append((math.inf, table.tn))
@@ -392,15 +392,15 @@ def truth_gains(rows: Sequence[tuple[Item, float]], min_gain: float | None, dupl
 def by_score(pairs: list[tuple[Item, float]], relevant: Mapping[Item, float], ties: str) -> list[tuple[Item, float]]:
     """The (item, score) pairs, highest score first.
 
-    Ties: as they came (input), by gain ascending (worst) or descending (best) with 0 for items that are not
-    relevant and then as they came, by id (id_asc, id_desc), or refused (error).
+    Ties: in the order of the input (input), by gain ascending (worst) or descending (best), with 0 for items that
+    are not relevant and then in the order of the input, by id (id_asc, id_desc), or an error (error).
     """
     scores = [score for _, score in pairs]
     if any(math.isnan(score) for score in scores):
         raise ValueError("a score is NaN")
     if ties == "error" and len(set(scores)) < len(scores):
         raise ValueError("scores are tied")
-    # Sorting is stable, also in reverse, so the order made first survives among equal scores.
+    # Sorting is stable, also in reverse, so equal scores keep the order made first.
     if ties in ("worst", "best"):
         pairs = sorted(pairs, key=lambda pair: relevant.get(pair[0], 0.0), reverse=ties == "best")
     elif ties in ("id_asc", "id_desc"):
@@ -411,7 +411,7 @@ def by_score(pairs: list[tuple[Item, float]], relevant: Mapping[Item, float], ti
 
 
 def list_gains(items: Sequence[Item], relevant: Mapping[Item, float], duplicates: str) -> list[float]:
-    """The gain at each rank; later copies of an item are an error, closed up (first) or misses (miss)."""
+    """The gain at each rank; later copies of an item are an error, removed (first) or misses (miss)."""
     if duplicates not in ("error", "first", "miss"):
         raise ValueError(f"unknown duplicates {duplicates}")
     gains: list[float] = []
@@ -428,7 +428,7 @@ def list_gains(items: Sequence[Item], relevant: Mapping[Item, float], duplicates
 
 
 def ruling(u: User, no_truth: str, no_recs: str) -> str:
-    """What happens to the user: "count", or the policy of the case they are."""
+    """The treatment of the user: "count", or the policy of the user's case."""
     policy = no_truth if u.n_rel == 0 else no_recs if u.n_rec == 0 else "count"
     if policy == "judged":
         policy = "zero" if u.n_judged and (u.n_rec or no_recs != "skip") else "skip"
@@ -465,8 +465,8 @@ def mean_over_users(values: Sequence[float], weights: Sequence[float]) -> tuple[
 def pooled_ratio(parts: Sequence[tuple[Number, Number]], weights: Sequence[float]) -> tuple[float, float | None]:
     """Sum of numerators over sum of denominators.
 
-    Delta method: the ratio of the means A and B moves by (a - A/B * b) / B with a user (a, b). The variance
-    of that is (var a - 2 A/B cov ab + (A/B)² var b) / B².
+    Delta method: the ratio of the means A and B moves by (a - A/B * b) / B with a user (a, b). Its variance is
+    (var a - 2 A/B cov ab + (A/B)² var b) / B².
     """
     mean_a = weighted_mean([a for a, _ in parts], weights)
     mean_b = weighted_mean([b for _, b in parts], weights)
@@ -520,12 +520,12 @@ def evaluate(
 ) -> Result:
     """One metric, by its bare name, over all users; `options` are the metric's own.
 
-    `no_truth` is about users without a relevant item (whether they have a list or not), `no_recs` about the
-    others whose list is empty once `exclude` is applied: not counted (skip), value 0 for every metric (zero;
-    a pooled metric adds no hits and its denominators), NaN, also for the whole (nan), or ValueError (error).
-    `exclude` are the seen items of each user. `scores` are parallel to `recs` and order the lists, highest
-    first. `weights` are >= 0. `min_gain`, `no_truth` and `no_recs` among the options go before those of the call.
-    Bad data is a ValueError; an unknown name or option a ValueError, a KeyError or a TypeError.
+    `no_truth` is for users without a relevant item (with or without a list), `no_recs` for the others with an
+    empty list after `exclude`: not counted (skip), value 0 for every metric (zero; a pooled metric adds no hits
+    and its denominators), NaN, also for the whole (nan), or ValueError (error). `exclude` are the seen items of
+    each user. `scores` are parallel to `recs` and order the lists, highest first. `weights` are >= 0.
+    `min_gain`, `no_truth` and `no_recs` among the options override those of the call. Bad data raise a
+    ValueError; an unknown name or option a ValueError, a KeyError or a TypeError.
     """
     options = dict(options or {})
     min_gain = options.pop("min_gain", min_gain)
@@ -568,7 +568,7 @@ def summarise(
     per_user: Sequence[float | None],
     weights: Sequence[float] | None,
 ) -> tuple[float, float | None]:
-    """Value and standard error over the counted users, in the form that `average` asks for."""
+    """Value and standard error over the counted users, in the form of `average`."""
     all_weights = [1.0] * len(users) if weights is None else weights
     counted = [
         (u, value, weight) for u, value, weight in zip(users, per_user, all_weights, strict=True) if value is not None

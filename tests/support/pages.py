@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 class Page(HTMLParser):
-    """What a page holds: tables as texts, headings, attributes of every tag."""
+    """Contents of a page: tables as strings, headings, attributes of every tag."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ def hostile() -> tuple[Report, Comparison]:
 
 
 def large(n_systems: int = 20, n_metrics: int = 30, n_groups: int = 20, *, pairs: bool = False) -> Comparison:
-    """A comparison of this size, its numbers made up."""
+    """Return a comparison of this size, with made-up numbers."""
     rng = np.random.default_rng(0)
     systems, metrics = [f"system_{n}" for n in range(n_systems)], [f"ndcg@{k + 1}" for k in range(n_metrics)]
     named = [(b, a) for a, b in itertools.combinations(systems, 2)] if pairs else [(s, systems[0]) for s in systems[1:]]
@@ -120,7 +120,7 @@ def large(n_systems: int = 20, n_metrics: int = 30, n_groups: int = 20, *, pairs
 
 
 class Tags(HTMLParser):
-    """The tags and attributes of an HTML text, and its words."""
+    """Tags and attributes of an HTML string, and its words."""
 
     def __init__(self, text):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Programs run in processes of their own."""
+"""Programs in separate processes."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What leaves files for an evaluator, as flat arrays with user pointers."""
+"""The input that an evaluator gets from files, as flat arrays with user pointers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastrec.report.report import Report
 
 
 class Logs(NamedTuple):
-    """Lists, truth and seen items of the same users, ascending; items that are texts by their place among all."""
+    """Lists, truth and seen items of the same users, ascending; string items become their position among all."""
 
     recs: tuple[Any, ...]
     truth: tuple[Any, ...]
@@ -24,7 +24,7 @@ class Logs(NamedTuple):
 
 
 class ScoredLog(NamedTuple):
-    """Rows by user, ascending, else in the order of the file."""
+    """Rows by user, ascending, otherwise in the order of the file."""
 
     labels: Any
     scores: Any
@@ -37,7 +37,7 @@ class ScoredLog(NamedTuple):
 
 
 class Keeper:
-    """Stands where an evaluator stands, and keeps what it is given."""
+    """Replacement of an evaluator that keeps its input."""
 
     def __init__(self) -> None:
         self.tables: dict[str, list[Any]] = {"recs": [], "truth": [], "exclude": [], "log": []}
@@ -103,7 +103,7 @@ def read_logs(
     input_format: str = "auto",
     **resources: Any,
 ) -> Logs:
-    """What `evaluate_lists` reads."""
+    """Return the input that `evaluate_lists` reads."""
     keeper = Keeper()
     paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"seen": exclude})
     limits = Resources(**resources)
@@ -131,7 +131,7 @@ def read_logs(
 
 
 def read_scores(path: Any, columns: RowColumns | None = None, **resources: Any) -> ScoredLog:
-    """What `evaluate_log` reads."""
+    """Return the input that `evaluate_log` reads."""
     keeper = Keeper()
     found = evaluate_log(lambda _: keeper, {"log": path}, columns or RowColumns(), Resources(**resources))  # type: ignore[arg-type, return-value]
     users, names, codes = keeper.users(), keeper.call["user"], keeper.item_codes()

@@ -1,4 +1,4 @@
-"""Calls of `evaluate_scores` and what their results should be: every metric of rows, orders, forms."""
+"""Calls of `evaluate_scores` and their expected results: every metric of rows, orders, forms."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ FORMS = ["indptr", "integers", "texts", "keys"]
 
 
 def samples(name: str, option: dict[str, Any]) -> list[Any]:
-    """Every choice of an option, and a few of its numbers or tables."""
+    """Return every choice of an option, and a few of its numbers or tables."""
     values: list[Any] = list(option["choices"])
     if option["kind"].endswith("table"):
         values += TABLES[name]
@@ -59,12 +59,12 @@ OF_ROWS = [ask for ask in MATRIX if is_of_rows(ask)]
 
 
 def refuses_ties(ask: Ask) -> bool:
-    """Whether the metric has no closed form for its mean over orders of tied rows."""
+    """Return whether the metric has no closed form for its mean over orders of tied rows."""
     return ask.name == "limited_auc" or ask.options.get("ideal") == "list_at_k"
 
 
 def takes(ask: Ask, labels: str, scores: str, min_gain: float | None = None) -> bool:
-    """Whether the metric takes labels and scores of these kinds."""
+    """Return whether the metric takes labels and scores of these kinds."""
     if not is_of_rows(ask):
         return ask.allowed("plain" if labels == "binary" else labels)
     if ask.name in score_oracle.ERRORS:
@@ -79,7 +79,7 @@ def takes(ask: Ask, labels: str, scores: str, min_gain: float | None = None) -> 
 
 
 class Rows(NamedTuple):
-    """Everything about the rows of each user."""
+    """All data of the rows of each user."""
 
     log: ScoredLog
     weights: list[float] | None = None
@@ -96,7 +96,7 @@ class Rows(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How the rows are handed over."""
+    """Form of the rows in a call."""
 
     form: str = "indptr"
     scores: Any = np.float64
@@ -104,14 +104,14 @@ class Form(NamedTuple):
 
 
 def rounded(rows: Rows, form: Form) -> Rows:
-    """With the scores as their type holds them."""
+    """Return the rows with the scores as their type holds them."""
     with np.errstate(over="ignore"):
         scores = [np.array(own, np.float64).astype(form.scores).tolist() for own in rows.log.scores]
     return rows._replace(log=ScoredLog(rows.log.labels, scores))
 
 
 def interleaved(lengths: Sequence[int]) -> Any:
-    """An order of all rows that mixes users and keeps the rows of each in order."""
+    """Return an order of all rows that mixes users and keeps the rows of each in order."""
     owners = np.random.default_rng(1).permutation(np.repeat(np.arange(len(lengths)), lengths))
     order = np.empty(len(owners), np.int64)
     order[np.argsort(owners, kind="stable")] = np.arange(len(owners))
@@ -119,7 +119,7 @@ def interleaved(lengths: Sequence[int]) -> Any:
 
 
 def keys_of(form: str, n_users: int) -> list[Any]:
-    """User ids that ascend."""
+    """Return ascending user ids."""
     if form == "integers":
         return [7 * u for u in range(n_users)]
     if form == "texts":
@@ -128,7 +128,7 @@ def keys_of(form: str, n_users: int) -> list[Any]:
 
 
 def arguments(rows: Rows, form: Form) -> tuple[dict[str, Any], list[Any] | None]:
-    """The arguments of a call and the ids of the users in it."""
+    """Return the arguments of a call and the ids of the users in it."""
     lengths = [len(own) for own in rows.log.labels]
     of_rows: dict[str, Any] = {
         "labels": flat(rows.log.labels, np.float64)[0].astype(form.labels),
@@ -159,7 +159,7 @@ def expect(rows: Rows, ask: Ask, form: Form, **call: Any) -> Result:
 
 
 def same_error(found: float, expected: Result) -> bool:
-    """To twelve digits; the squares that fastrec adds up are rounded, so less is known of a variance near 0."""
+    """Compare to twelve digits; fastrec adds up rounded squares, so a variance near 0 has fewer digits."""
     if expected.std_error is None or math.isnan(expected.std_error):
         return math.isnan(found)
     largest = max(1.0, abs(expected.value), *(abs(v) for v in expected.per_user if v is not None))

@@ -26,7 +26,7 @@ class Users:
         self.weights = draw.choice([0.0, 0.1, 1.0, 2.5], N_USERS)
 
     def call(self, users: Any, *, weighted: bool = False, row_weights: bool = False) -> dict[str, Any]:
-        """The arguments for some users."""
+        """Return the arguments for some users."""
         chosen = np.arange(N_USERS)[users].tolist()
 
         def joined(parts: list[Any]) -> Any:

@@ -2,16 +2,16 @@
 
 Ranking metrics: the rows of a user, highest score first, are the list, and its labels are the gains. A policy for ties
 fixes one order, which `oracle` evaluates; under `expected` the value is the mean over all orders of tied rows, each
-evaluated on its own. Metrics of classes and errors: sums over rows as they are defined, pairs counted one by one;
-weights are fractions, so that what is rational stays exact.
+evaluated separately. Metrics of classes and errors: sums over rows by definition, with pairs counted one by one;
+weights are fractions, so that rational values stay exact.
 
 Fixed readings of the definitions:
 
 - A row of weight 0 is no row: it adds nothing, and makes no class present and no score different.
-- A user without rows (of weight above 0) has no value: it is left out of means, and of `gauc` as `drop` would.
-- What is undefined is NaN over rows and leaves a user out, except that `average_precision` over rows is 0 without
-  positives, and that `zero_division` rules metrics of classes at a threshold (of no rows at all they are NaN).
-- A user whose AUC is NaN under `one_class=nan` makes `gauc` NaN, whatever its weight, and is not counted.
+- A user without rows (of weight above 0) has no value: means leave it out, and `gauc` does so like `drop`.
+- Undefined values are NaN over rows and leave a user out, except that `average_precision` over rows is 0 without
+  positives, and that `zero_division` decides metrics of classes at a threshold (of no rows at all they are NaN).
+- A user with a NaN AUC under `one_class=nan` makes `gauc` NaN, whatever its weight, and is not counted.
 - Edges of uniform bins are the doubles b / bins; thresholds are doubles too.
 - The standard error of a value over rows is that of a ratio of sums over users (delta method), for `auc` DeLong's;
   values that are no such ratio have none.
@@ -29,7 +29,7 @@ from support import oracle
 from support.oracle import Item, Number, Result, User
 
 DOUBLE_EPS = 2.0**-52
-MAX_TIED = 8  # 8! orders of a block are as many as anyone wants to wait for
+MAX_TIED = 8  # 8! orders of a block take long enough
 HALF = Fraction(1, 2)
 
 
@@ -37,7 +37,7 @@ HALF = Fraction(1, 2)
 
 
 class ExpectedUser(User):
-    """One order of a user, with the mean of its hits over all orders: what pooled metrics add up."""
+    """Order of a user, with the mean of its hits over all orders, which pooled metrics add up."""
 
     mean_hits: Number = 0
 
@@ -48,7 +48,7 @@ class ExpectedUser(User):
 
 @functools.cache
 def orders_of_block(gains: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
-    """All distinct orders of tied gains: each stands for the same number of orders of the rows."""
+    """All distinct orders of tied gains: each represents the same number of orders of the rows."""
     if len(gains) > MAX_TIED:
         raise ValueError(f"{len(gains)} tied rows have too many orders")
     return tuple(sorted(set(itertools.permutations(gains))))
@@ -147,7 +147,7 @@ def evaluate_lists(
 
 
 class Block(NamedTuple):
-    """A tie block: rows above it, hits above it, its rows' gains, the ranks that it has within the cut-off."""
+    """Tie block: rows above it, hits above it, its rows' gains, its ranks within the cut-off."""
 
     above: int
     hits_above: int
@@ -254,7 +254,7 @@ def closed_cascade(blocks: Sequence[Block], max_gain: float) -> float:
 
 
 def ideal_sum(u: User, gain: Any, discount: Any, ideal: str) -> float:
-    """What `oracle.ndcg` divides by; the same in every order, so `list_at_k` has none."""
+    """The divisor of `oracle.ndcg`; the same in every order, so `list_at_k` has none."""
     v = oracle.with_gain(u, gain)
     best = {
         "truth": v.truth[: v.k],
@@ -320,7 +320,7 @@ def closed_gains(
 
 
 class Row(NamedTuple):
-    """A scored row: whether it is positive (or its target, for errors), its score, its weight."""
+    """Scored row: whether it is positive (or its target, for errors), its score, its weight."""
 
     label: float
     score: float
@@ -354,7 +354,7 @@ def total(values: Sequence[Number]) -> Number:
 
 
 def quotient(numerator: Number, denominator: Number) -> Number | None:
-    """None where there is nothing to divide by."""
+    """The quotient, or None for a divisor of 0."""
     return None if denominator == 0 else oracle.ratio(numerator, denominator)
 
 
@@ -408,7 +408,7 @@ def auc(rows: Rows, *, max_fpr: float | None = None) -> Number | None:
 
 
 def roc_area(rows: Rows, limit: Fraction = Fraction(1)) -> Fraction:
-    """Trapezoids under the ROC curve from false positive rate 0 to the limit, where the last one is cut."""
+    """Trapezoids under the ROC curve from false positive rate 0 to the limit, which cuts the last one."""
     curve = [Point(math.inf, Fraction(0), Fraction(0)), *points(rows)]
     n_pos, n_neg = weight_of(positives(rows)), weight_of(negatives(rows))
     area = Fraction(0)
@@ -424,7 +424,7 @@ def roc_area(rows: Rows, limit: Fraction = Fraction(1)) -> Fraction:
 
 
 def twice_won(labels: Sequence[float], scores: Sequence[float]) -> int:
-    """2 x pairs in the right order, ties counting one half, for rows too many to go through their pairs."""
+    """2 x pairs in the right order, ties counting one half, for too many rows to go through their pairs."""
     won = below = 0
     pairs = sorted(zip(scores, labels, strict=True))
     for _, block in itertools.groupby(pairs, key=lambda pair: pair[0]):
@@ -477,7 +477,7 @@ def average_precision(rows: Rows, *, interpolation: str = "step") -> Number | No
 
 
 def step_area(before: Point, after: Point) -> Fraction:
-    """The gain in recall, times n_pos, at the precision it is reached with."""
+    """The gain in recall, times n_pos, with its precision."""
     return (after.tp - before.tp) * after.tp / (after.tp + after.fp)
 
 
@@ -541,7 +541,7 @@ def normalized_entropy(rows: Rows, *, eps: float = DOUBLE_EPS) -> Number | None:
 
 
 def log_of(share: Fraction) -> float:
-    """To all digits, also of a share near 1."""
+    """log1p or log, to all digits, also of a share near 1."""
     return math.log(share) if share < HALF else math.log1p(float(share - 1))
 
 
@@ -566,7 +566,7 @@ def uniform_bins(rows: Rows, bins: int) -> dict[float, int]:
 
 
 def quantile_bins(rows: Rows, bins: int) -> dict[float, int]:
-    """Rows by ascending score, cut at the multiples of W/bins; tied rows go where the first of them falls."""
+    """Rows by ascending score, cut at the multiples of W/bins; tied rows go into the bin of the first of them."""
     whole, below = weight_of(rows), Fraction(0)
     out: dict[float, int] = {}
     for row in sorted(rows, key=lambda row: row.score):
@@ -645,10 +645,10 @@ def mae(rows: Rows) -> Number | None:
 
 
 class Kind(NamedTuple):
-    """A metric of rows: its value (None where undefined), and what stands for that over rows and of one user.
+    """Metric of rows: its value (None if undefined), and its parts over rows and of one user.
 
-    `parts` are numerator and denominator, of one user's rows beside everybody's, where the value over rows is the sum
-    of the ones over the sum of the others.
+    `parts` are numerator and denominator of one user's rows, given all rows, if the value over rows is the sum of the
+    numerators over the sum of the denominators.
     """
 
     value: Callable[..., Number | None]
@@ -658,7 +658,7 @@ class Kind(NamedTuple):
 
 
 def mean_parts(value: Callable[[Rows], Number | None]) -> Callable[[Rows, Rows], tuple[Number, Number]]:
-    """Those of a mean over rows."""
+    """The parts of a mean over rows."""
     return lambda own, everything: (weight_of(own) * (value(own) or 0), weight_of(own))
 
 
@@ -667,7 +667,7 @@ def calibration_parts(own: Rows, everything: Rows) -> tuple[Number, Number]:
 
 
 def entropy_parts(own: Rows, everything: Rows, *, eps: float) -> tuple[Number, Number]:
-    """The entropy is that of everybody's base rate, and moves with it as if the rate stood still."""
+    """The entropy is that of the base rate of all rows, and moves with it as if the rate were constant."""
     rate = weight_of(positives(everything)) / weight_of(everything)
     loss = weighted(own, lambda row: cross_entropy(row, eps))
     if rate in (0, 1):
@@ -696,7 +696,7 @@ MEANS = ("log_loss", "brier", "mae", "mse")
 
 
 def is_of_rows(metric: str, options: Mapping[str, Any]) -> bool:
-    """Whether a metric is one of rows; otherwise it is one of ranks."""
+    """Return whether a metric is one of rows; otherwise it is one of ranks."""
     return metric in ROWS or metric == "gauc" or (metric in CLASSES and "threshold" in options)
 
 
@@ -744,8 +744,8 @@ def evaluate(
 ) -> Result:
     """One metric, by its bare name, over the labelled and scored rows of each user.
 
-    `eps` is that of the scores' type. Over rows `users` is the number of users with rows; `per_user` holds what each
-    of them has for a value also where the mean is over rows, but none for `auc`.
+    `eps` is that of the scores' type. Over rows `users` is the number of users with rows; `per_user` holds the value of
+    each of them also if the mean is over rows, but none for `auc`.
     """
     options = dict(options or {})
     if not is_of_rows(metric, options):
@@ -816,7 +816,7 @@ def averaged(
 
 
 def error_over_rows(metric: str, kind: Kind, users: Sequence[tuple[Rows, float]], everything: Rows) -> float | None:
-    """The standard error of a value over rows; None where there is none."""
+    """The standard error of a value over rows, or None."""
     if metric == "auc":
         return delong_error(everything) if kind.value is auc else math.nan
     if kind.parts is None or not everything:
@@ -825,11 +825,11 @@ def error_over_rows(metric: str, kind: Kind, users: Sequence[tuple[Rows, float]]
     value, error = oracle.pooled_ratio(parts, [weight for _, weight in users])
     if metric != "rmse" or error is None:
         return error
-    return error / (2 * math.sqrt(value)) if value > 0 else error  # where the mean is 0, all squares are
+    return error / (2 * math.sqrt(value)) if value > 0 else error  # if the mean is 0, all squares are
 
 
 def kind_of(metric: str, options: dict[str, Any], eps: float) -> Kind:
-    """The metric with its options; for one of classes `zero_division` decides what 0/0 is."""
+    """The metric with its options; for a metric of classes `zero_division` replaces 0/0."""
     inner = {name: value for name, value in options.items() if value != "none"}
     if "threshold" in inner:
         threshold = inner.pop("threshold")
@@ -865,7 +865,7 @@ def grouped_auc(
     one_class: str = "call",
     constant: str = "half",
 ) -> Result:
-    """Weighted mean of the users' AUCs; its error by the delta method for a ratio of sums."""
+    """Weighted mean of the users' AUCs, with an error by the delta method for a ratio of sums."""
     policy = policy if one_class == "call" else one_class
     per_user = [user_auc(rows, policy, constant) for rows in users]
     is_nan = any(value is not None and math.isnan(value) for value in per_user)
@@ -881,7 +881,7 @@ def grouped_auc(
 
 
 def user_auc(rows: Rows, one_class: str, constant: str) -> float | None:
-    """A user's AUC, or what the policies say; None for a user who is left out."""
+    """A user's AUC, or the value of a policy; None for a user who is left out."""
     if not rows:
         return None
     value = all_pairs(rows)

@@ -1,4 +1,4 @@
-"""What scikit-learn says of the same rows: one function per metric text, all with (labels, scores, weights)."""
+"""Values of scikit-learn for the same rows: one function per metric, all with (labels, scores, weights)."""
 
 import math
 import warnings
@@ -85,14 +85,14 @@ RIVALS = ORDERS | CHANCES | THRESHOLDS
 
 
 def ask(rival: Rival, labels: Any, scores: Any, weights: Any) -> float:
-    """Its value, without its warnings about what is not defined."""
+    """Return its value, without its warnings about undefined values."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return rival(labels, scores, weights)
 
 
 def expected_ndcg(gains: Any, scores: Any, k: int | None) -> float:
-    """Its ndcg is the mean over all orders of tied rows, for lists of two rows and more."""
+    """Its ndcg is the mean over all orders of tied rows, for lists of at least two rows."""
     return float(metrics.ndcg_score([gains], [scores], k=k, ignore_ties=False))
 
 
@@ -104,7 +104,7 @@ POOL = np.array([0.0, 0.1, 0.25, 0.3, 0.5, 0.7, 0.9, 1.0])
 
 
 def awkward_rows(seed: int) -> tuple[Any, Any, Any]:
-    """Rows with heavy ties: at times one row, one class, one score, weights (0 among them)."""
+    """Draw rows with many ties: at times one row, one class, one score, weights (0 among them)."""
     draw = np.random.default_rng(seed)
     n = int(draw.choice([1, 2, 3, 10, 40, 200]))
     labels = (draw.random(n) < draw.choice([0.0, 0.1, 0.5, 1.0], p=[0.1, 0.3, 0.5, 0.1])).astype(np.int64)

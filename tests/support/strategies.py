@@ -22,7 +22,7 @@ class Log:
 
 @st.composite
 def id_pools(draw: st.DrawFn) -> list[int]:
-    """1 to 2 * LONGEST distinct ids of one kind: the kinds are what a hash table may stumble over."""
+    """Draw 1 to 2 * LONGEST distinct ids of one kind, each awkward for a hash table."""
     size = draw(st.sampled_from([1, 2, 3, LONGEST, 2 * LONGEST]))
     kind = draw(st.sampled_from(["small", "largest", "progression", "same low bits", "any"]))
     if kind == "small":
@@ -44,7 +44,7 @@ def id_pools(draw: st.DrawFn) -> list[int]:
 def users(
     draw: st.DrawFn, pool: list[int], gains: list[float], duplicates: bool
 ) -> tuple[list[int], list[tuple[int, float]]]:
-    """One user's list and truth, of a shape drawn first so that every shape is common."""
+    """Draw one user's list and truth; the shape comes first, so that every shape is common."""
     shape = draw(st.sampled_from(SHAPES))
     items = st.sampled_from(pool)
     recs = draw(st.lists(items, max_size=LONGEST, unique=not duplicates))
@@ -71,7 +71,7 @@ def logs(
     integer: bool = False,
     max_users: int = 6,
 ) -> Log:
-    """A log of up to `max_users` users whose ids come from one pool.
+    """Draw a log of up to `max_users` users with ids from one pool.
 
     `duplicates`: items may come twice in a list and in a truth. `graded=False`: every gain is 1.
     `integer`: graded, with integer gains only (-1 to 4), as a gain table needs them.
@@ -83,17 +83,17 @@ def logs(
 
 
 def cutoffs(huge: int = 2**31) -> st.SearchStrategy[int | None]:
-    """None, 1 to 12, and one far past every list."""
+    """Draw None, 1 to 12, or a cut-off far past every list."""
     return st.one_of(st.none(), st.integers(1, 12), st.just(huge))
 
 
 def min_gains() -> st.SearchStrategy[float | None]:
-    """None, and values below, on, between and above the gains of `logs`."""
+    """Draw None, or a value below, on, between or above the gains of `logs`."""
     return st.sampled_from([None, -2.0, 0.0, 0.5, 1.0, 1.25, 2.0, 3.0, 100.0])
 
 
 def scores(log: Log) -> st.SearchStrategy[list[list[float]]]:
-    """Scores parallel to the lists, with many ties, both zeros, neighbours in float64 and infinities."""
+    """Draw scores parallel to the lists, with many ties, both zeros, neighbours in float64 and infinities."""
     return st.tuples(
         *(st.lists(st.sampled_from(SCORES), min_size=len(items), max_size=len(items)) for items in log.recs)
     ).map(list)
@@ -101,7 +101,7 @@ def scores(log: Log) -> st.SearchStrategy[list[list[float]]]:
 
 @st.composite
 def seen_items(draw: st.DrawFn, log: Log) -> list[list[int]]:
-    """Items to exclude: some or all of each user's list, and at times an item that is nowhere."""
+    """Draw items to exclude: some or all of each user's list, and at times an item that is nowhere."""
     seen = []
     for items in log.recs:
         some = [item for item in items if draw(st.booleans())]
@@ -110,7 +110,7 @@ def seen_items(draw: st.DrawFn, log: Log) -> list[list[int]]:
 
 
 def weights(log: Log) -> st.SearchStrategy[list[float]]:
-    """One positive weight per user."""
+    """Draw one positive weight per user."""
     n_users = len(log.recs)
     return st.lists(st.sampled_from([1.0, 0.5, 2.0, 3.25, 1e-3, 1e3]), min_size=n_users, max_size=n_users)
 
@@ -128,12 +128,12 @@ FINITE_SCORES = [0.0, -0.0, 0.5, 0.25, 1.0, 1.0 + 2.0**-52, -3.0, 7.5, 1e-30, -1
 SCORE_POOLS = {"unit": UNIT_SCORES, "finite": FINITE_SCORES, "any": SCORES}
 LABELS = {"binary": [0.0, 1.0], "integer": INTEGER_GAINS, "graded": GAINS}
 ROW_SHAPES = ["any", "any", "any", "any", "few scores", "few scores", "constant", "positive", "negative", "one", "none"]
-MAX_ROWS = 6  # all orders of so many tied rows can be tried
+MAX_ROWS = 6  # so many tied rows allow trying all orders
 
 
 @st.composite
 def scored_users(draw: st.DrawFn, pool: list[float], gains: list[float], longest: int) -> list[tuple[float, float]]:
-    """The (label, score) rows of one user, of a shape drawn first so that every shape is common."""
+    """Draw the (label, score) rows of one user; the shape comes first, so that every shape is common."""
     shape = draw(st.sampled_from(ROW_SHAPES))
     if shape == "none":
         return []
@@ -158,7 +158,7 @@ def scored_logs(
     max_users: int = 5,
     longest: int = MAX_ROWS,
 ) -> ScoredLog:
-    """Scored rows with many ties, users of one class, of one row and of none.
+    """Draw scored rows with many ties, users of one class, of one row and of none.
 
     `labels`: "binary", "integer" (-1 to 4) or "graded". `scores`: "unit" (0 to 1), "finite" or "any" (infinities too).
     """
@@ -167,12 +167,12 @@ def scored_logs(
 
 
 def row_weights(log: ScoredLog) -> st.SearchStrategy[list[list[float]]]:
-    """One weight per row, 0 at times, in fractions that doubles hold."""
+    """Draw one weight per row, 0 at times, in fractions that doubles hold."""
     own = st.sampled_from([1.0, 0.5, 2.0, 3.25, 0.0, 2.0**-10, 1000.0])
     return st.tuples(*(st.lists(own, min_size=len(rows), max_size=len(rows)) for rows in log.labels)).map(list)
 
 
 def scored_user_weights(log: ScoredLog) -> st.SearchStrategy[list[float]]:
-    """One weight per user, 0 at times."""
+    """Draw one weight per user, 0 at times."""
     n_users = len(log.labels)
     return st.lists(st.sampled_from([1.0, 0.5, 2.0, 3.25, 0.0, 1e3]), min_size=n_users, max_size=n_users)

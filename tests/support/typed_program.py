@@ -1,6 +1,6 @@
-"""A program of a user that uses every public name, with the types that it may count on: mypy checks it strictly.
+"""A user's program that uses every public name, with the promised types: mypy checks it strictly.
 
-`test_api.py` runs it, and sees to it that no public name is missing.
+`test_api.py` runs it, and checks that it uses every public name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Worked cases: a metric, a small log, and the value worked out by hand.
+"""Worked cases: a metric, a small log, and a value computed by hand.
 
 `CASES` must hold for every evaluator, `REFUSED` must raise ValueError in every evaluator. The names in `call`
 are those of `oracle.evaluate`; `scores` are parallel to `recs`, `weights` are one per user.
@@ -13,7 +13,7 @@ Truth = list[list[tuple[int, float]]]
 
 
 class Case(NamedTuple):
-    """`expected` is the value of `metric`, a text like "map(denominator=k)@3"."""
+    """Case with the value `expected` of `metric`, a string like "map(denominator=k)@3"."""
 
     name: str
     metric: str
@@ -26,7 +26,7 @@ class Case(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A call that must raise ValueError."""
+    """Call that must raise ValueError."""
 
     name: str
     metric: str
@@ -36,7 +36,7 @@ class Refused(NamedTuple):
 
 
 def parse(text: str) -> tuple[str, dict[str, Any], int | None]:
-    """Name, options and k of a metric text: `map(denominator=k)@3` is "map", {"denominator": "k"}, 3."""
+    """Name, options and k of a metric string: `map(denominator=k)@3` is "map", {"denominator": "k"}, 3."""
     call, _, k = text.partition("@")
     tree = ast.parse(call if "(" in call else f"{call}()", mode="eval").body
     assert isinstance(tree, ast.Call)
@@ -55,7 +55,7 @@ def agrees(value: float, expected: float, tolerance: float = 1e-12) -> bool:
 
 
 User = tuple[list[int], list[tuple[int, float]]]
-# Items that are relevant and in no list are numbered from here.
+# Relevant items that are in no list get numbers from here on.
 UNSEEN = 1000
 
 
@@ -313,7 +313,7 @@ GAINS = [
     case("err with a miss", "err(max_gain=2)", [graded([0, 1, 2])], 5 / 16),
     # gains 2 and 3 of 1, 2, 3
     case("min_gain hits", "hits", [graded([1, 2, 3])], 2, min_gain=2),
-    # the metric's own min_gain goes before the call's: only 3
+    # the metric's own min_gain overrides that of the call: only 3
     case("min_gain of the metric", "hits(min_gain=3)", [graded([1, 2, 3])], 1, min_gain=2),
     # gain 1 becomes 0: 2/2 over 3 + 2/2
     case("min_gain ndcg", "ndcg(discount=[1, 0.5], min_gain=2)", NDCG_USER, 1 / 4),
@@ -377,9 +377,9 @@ POLICIES = [
     case("no_truth nan", "recall", KINDS, math.nan, no_truth="nan", std_error=math.nan),
     case("no_recs nan", "recall", KINDS, math.nan, no_recs="nan"),
     case("no_recs nan pooled", "recall(average=pooled)", KINDS, math.nan, no_recs="nan"),
-    # a user with neither is ruled by no_truth
+    # no_truth decides about a user with neither
     case("neither", "recall", KINDS[3:], 0, no_truth="zero", no_recs="error"),
-    # nobody is left
+    # no user is left
     case("nobody", "recall", KINDS[1:2], math.nan, std_error=math.nan),
     case("no users", "ndcg@10", [], math.nan, std_error=math.nan),
     # = (1 + 0) / (2 + 1)
@@ -417,7 +417,7 @@ POLICIES = [
     case("weights", "precision", A_AND_B, 11 / 16, weights=[1.0, 3.0], std_error=3 / 32),
     # = (1 * 1 + 3 * 3) / (1 * 2 + 3 * 4)
     case("weights pooled", "precision(average=pooled)", A_AND_B, 5 / 7, weights=[1.0, 3.0]),
-    # the weight of a user who is not counted counts nothing
+    # the weight of a user who is not counted has no effect
     case("weights skip", "recall", KINDS[:3], 1 / 8, weights=[1.0, 100.0, 3.0]),
 ]
 TIED: list[User] = [([5, 2, 9], [(2, 1.0)])]
@@ -485,7 +485,7 @@ REFUSED: list[Refused] = [
 
 
 class ScoredCase(NamedTuple):
-    """As `Case`, for labels and scores of the rows of each user; `call` has the names of `score_oracle.evaluate`."""
+    """Case for labels and scores of the rows of each user; `call` has the names of `score_oracle.evaluate`."""
 
     name: str
     metric: str
@@ -515,13 +515,14 @@ def scored(
 
 
 def repeated(user: ScoredUser, times: int) -> ScoredUser:
-    """Every negative row several times."""
+    """Return every negative row several times."""
     rows = [row for row in zip(*user, strict=True) for _ in range(1 if row[0] else times)]
     return [label for label, _ in rows], [score for _, score in rows]
 
 
 def as_scored(case: Case) -> ScoredCase | None:
-    """The same lists and truth as scored rows; None where a relevant item is in no list, or the call is about lists."""
+    """Return the same lists and truth as scored rows; None if a relevant item is in no list, or the call is about
+    lists."""
     call = dict(case.call)
     scores = call.pop("scores", [[float(-rank) for rank in range(len(items))] for items in case.recs])
     labels = [[dict(rows).get(item, 0.0) for item in items] for items, rows in zip(case.recs, case.truth, strict=True)]
@@ -629,7 +630,7 @@ GROUPED = [
     # = (4 * 7/8 + 0 + 3 * 1/2) / 9
     scored("gauc zero", "gauc", [FOUR, LIKED, FLAT], 5 / 9, one_class="zero"),
     scored("gauc nan", "gauc", [FOUR, LIKED, FLAT], math.nan, one_class="nan"),
-    # the metric's own policy goes before the call's
+    # the metric's own policy overrides that of the call
     scored("gauc own policy", "gauc(one_class=drop)", [FOUR, LIKED, FLAT], 5 / 7, one_class="error"),
     # = (4 * 7/8 + 4 * 3 * 1/2) / (4 + 12)
     scored("gauc user weights", "gauc", [FOUR, FLAT], 19 / 32, weights=[1, 4]),

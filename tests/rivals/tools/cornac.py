@@ -1,10 +1,10 @@
-"""What Cornac answers, from `BaseMethod.from_splits(...).evaluate`.
+"""Answers of Cornac, from `BaseMethod.from_splits(...).evaluate`.
 
-It evaluates a model, so it is given one whose `score` returns the scores of the lists. It ranks the whole catalogue for
-every user of its test set: after a list come the other items that occur in the case, by ascending id, then the rest of
-the catalogue, each with a score of its own below 0. Its metrics with cut-offs are asked for one cut-off at a time and
-those without by themselves, since it sorts only as far as the largest cut-off that it is asked for. A user who has seen
-everything makes the catalogue known; ids are as they are. Each scored row is an item that nobody else is asked about.
+It evaluates a model, so it gets one with a `score` that returns the scores of the lists. It ranks the whole catalogue
+for every user of its test set: after a list come the other items of the case, by ascending id, then the rest of the
+catalogue, each with its own score below 0. Its metrics with cut-offs run once per cut-off, and those without run
+alone, because it sorts only as far as the largest cut-off of a call. A user who has seen everything makes the
+catalogue known; ids stay unchanged. Each scored row is an item of one user only.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections import Counter
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import cornac
 import numpy as np
@@ -40,26 +40,26 @@ SKIPPED = {
     "duplicates": "it ranks items by their scores: none comes twice",
     "tied": "equal scores stand in the order that an unstable sort leaves them in; only its map and AUC are kept",
 }
-EVERYTHING, LEAST, MOST = 0, 0.0, 5.0  # a user, and the range that it clips predicted ratings to
+EVERYTHING, LEAST, MOST = 0, 0.0, 5.0  # a user, and the range for clipping predicted ratings
 THRESHOLD = 3  # beside the 1 that is relevant by default
 
 
 class Scored(Recommender):
-    """A model that knows its scores before."""
+    """Model that knows its scores beforehand."""
 
     def __init__(self, scores):
         super().__init__("Scored")
         self.scores = scores
 
     def score(self, user_idx, item_idx=None):
-        """The scores of all items for a user, or one of them."""
+        """Return the scores of all items for a user, or one of them."""
         user = list(self.train_set.uid_map)[user_idx]
         found = np.array([self.scores[user][item] for item in self.train_set.iid_map])
         return found if item_idx is None else found[item_idx]
 
 
 def evaluate(splits, asked, *, user_based=True, threshold=1.0):
-    """The means that it reports: {our name: value}."""
+    """Return the means that it reports: {our name: value}."""
     train, test, scores = splits
     method = BaseMethod.from_splits(train, test, rating_threshold=threshold, seed=1)
     result, _ = method.evaluate(Scored(scores), list(asked.values()), user_based=user_based)
@@ -67,14 +67,14 @@ def evaluate(splits, asked, *, user_based=True, threshold=1.0):
 
 
 def catalogue(case):
-    """The items that occur, in ascending order, and as many others as there are."""
+    """Return the items that occur, in ascending order, and then all others."""
     items = {item for pairs in case["recs"].values() for item, _ in pairs}
     items |= {int(item) for held in case["truth"].values() for item in held}
     return [*sorted(items), *(f"other {at}" for at in range(len(items), case["n_items"]))]
 
 
 def splits_of_lists(case):
-    """Training, test and scores."""
+    """Return training, test and scores."""
     items = catalogue(case)
     users = {int(user): user for user in (*case["truth"], *case["recs"])}
     below = {item: -float(at + 1) for at, item in enumerate(items)}
@@ -87,7 +87,7 @@ def splits_of_lists(case):
 
 
 def ask_lists(case):
-    """Groups of metrics that it can be asked for together; of grades also with a threshold."""
+    """Return groups of metrics that one call can evaluate; of grades also with a threshold."""
     splits, cut = (
         splits_of_lists(case),
         [{f"{name}@{k}": metric(k) for name, metric in AT_K.items()} for k in case["ks"]],
@@ -102,18 +102,18 @@ def ask_lists(case):
 
 
 def made(classes):
-    """Metrics without cut-offs."""
+    """Return metrics without cut-offs."""
     return {name: metric() for name, metric in classes.items()}
 
 
 def with_threshold(metric):
-    """A name that tells the threshold."""
+    """Return a name with the threshold."""
     name, at, k = metric.partition("@")
     return f"{name}(rating_threshold={THRESHOLD}){at}{k}"
 
 
 def splits_of_rows(case):
-    """Training, in which every user has seen the rows of the others; test and scores."""
+    """Return a training set in which every user has seen the rows of the others, a test set and scores."""
     of = dict(enumerate(case["users"]))
     train = [(EVERYTHING, row, MOST if row else LEAST) for row in of]
     train += [(user, row, 1.0) for user in set(case["users"]) for row in of if of[row] != user]
@@ -125,7 +125,7 @@ def splits_of_rows(case):
 
 
 def ask_rows(case):
-    """Errors over rows and by user, and what ranks the rows of a user."""
+    """Return errors over rows and by user, and metrics that rank the rows of a user."""
     splits = splits_of_rows(case)
     values, errors = answers(splits, [] if case["kind"] == "graded_rows" else [made(OF_SCORES)])
     values.update(evaluate(splits, made(ERRORS), user_based=False))
@@ -134,7 +134,7 @@ def ask_rows(case):
 
 
 def answers(splits, groups, **options):
-    """What it says to each group of metrics, and with what errors."""
+    """Return its answers for each group of metrics, with its errors."""
     values, errors = {}, []
     for asked in groups:
         try:
@@ -145,7 +145,7 @@ def answers(splits, groups, **options):
 
 
 def number(value):
-    """A value as JSON has it: NaN is null."""
+    """Return a value for JSON: NaN is null."""
     return None if value != value else float(value)  # noqa: PLR0124 - NaN
 
 

@@ -1,16 +1,16 @@
-"""What implicit answers, from `implicit.evaluation.ranking_metrics_at_k`.
+"""Answers of implicit, from `implicit.evaluation.ranking_metrics_at_k`.
 
-It evaluates a model, so it is given one whose `recommend` returns the lists. Users and items are positions in its
-sparse matrices: ids are numbered in ascending order, those that occur in a case first and the rest of the catalogue
-after them. A list is as long as the cut-off; where it ends before that, its places hold -1, which is what the models of
-the tool put where they have no item left. Nothing counts as seen in training.
+It evaluates a model, so it gets one with a `recommend` that returns the lists. Users and items are positions in its
+sparse matrices: ids are numbered in ascending order, those of a case first and the rest of the catalogue after them. A
+list is as long as the cut-off; a shorter one is padded with -1, like the models of the tool do without further items.
+Nothing counts as seen in training.
 """
 
 import json
 import sys
 from collections import Counter
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import implicit
 import numpy as np
@@ -21,13 +21,13 @@ NAMES = {"precision": "precision", "map": "map", "ndcg": "ndcg", "auc": "limited
 
 
 class Lists:
-    """A model that has made its recommendations before."""
+    """Model that has made its recommendations beforehand."""
 
     def __init__(self, lists):
         self.lists = lists
 
     def recommend(self, userid, user_items, N=10, **_options):
-        """The first N of the list of each user."""
+        """Return the first N of the list of each user."""
         found = np.full((len(userid), N), -1, dtype=np.int32)
         for row, user in enumerate(userid):
             own = self.lists[user][:N]
@@ -36,7 +36,7 @@ class Lists:
 
 
 def numbered(case):
-    """Where each user and each item of a case stands."""
+    """Return the position of each user and each item of a case."""
     users = sorted({*case["recs"], *case["truth"]}, key=int)
     items = {item for pairs in case["recs"].values() for item, _ in pairs}
     items |= {int(item) for held in case["truth"].values() for item in held}
@@ -44,7 +44,7 @@ def numbered(case):
 
 
 def ask(case):
-    """All its metrics at every cut-off."""
+    """Return all its metrics at every cut-off."""
     users, items = numbered(case)
     shape = (len(users), max(case["n_items"], len(items)))
     rows = [
@@ -62,7 +62,7 @@ def ask(case):
 
 
 def number(value):
-    """A value as JSON has it: NaN is null."""
+    """Return a value for JSON: NaN is null."""
     return None if value != value else float(value)  # noqa: PLR0124 - NaN
 
 

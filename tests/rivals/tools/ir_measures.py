@@ -1,6 +1,6 @@
-"""What ir_measures answers, under its own names (`str` of each measure).
+"""Answers of ir_measures, under its own names (`str` of each measure).
 
-It takes {query: {document: grade}} and {query: {document: score}} with texts as ids, so ids become texts, and
+It takes {query: {document: grade}} and {query: {document: score}} with strings as ids, so ids become strings.
 `calc_aggregate` averages over the queries of the truth. It passes measures on to other programs: most to pytrec_eval,
 `RR@k` to a copy of MS MARCO's script, `ERR` and `nDCG(dcg='exp-log2')` to gdeval.pl, which prints five digits, and
 `RBP` and `SDCG` to cwl_eval.
@@ -14,14 +14,14 @@ import subprocess
 import sys
 from collections import Counter
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import ir_measures
 from ir_measures import AP, ERR, RBP, RR, SDCG, Accuracy, NumRet, P, R, Rprec, SetAP, SetF, SetP, SetR, Success, nDCG
 
-logging.disable(logging.WARNING)  # cwl_eval says for every run which grades did not occur
-MAX_GRADES = {"real": 10}  # by kind, elsewhere:
-MAX_GRADE = 4  # which is also the most that gdeval.pl takes
+logging.disable(logging.WARNING)  # cwl_eval warns in every run of grades that did not occur
+MAX_GRADES = {"real": 10}  # by kind, otherwise:
+MAX_GRADE = 4  # which is also the largest that gdeval.pl takes
 GRADED = ("graded", "tied", "judged_alone", "judged_empty", "real")
 SKIPPED = {
     "rows": "ir_measures ranks documents of queries, and has no metrics of labelled rows",
@@ -30,7 +30,7 @@ SKIPPED = {
 
 
 def measures_of(case):
-    """The measures that are asked, each alone, since measures of one call can share a program's run."""
+    """Return the measures, to be asked one by one, because measures of one call can share a program's run."""
     largest = MAX_GRADES.get(case["kind"], MAX_GRADE)
     exp2 = {grade: 2**grade - 1 for grade in range(1, largest + 1)}
     asked = [AP, nDCG, RR, Rprec, SetP, SetR, SetF, SetAP, SetP(relative=True), NumRet(rel=1), Accuracy]
@@ -47,14 +47,14 @@ def measures_of(case):
 
 
 def said(error):
-    """What an error says, without the names of temporary files."""
+    """Return the message of an error, without the names of temporary files."""
     if isinstance(error, subprocess.CalledProcessError):
         return f"gdeval.pl ends with exit status {error.returncode}: it takes grades up to {MAX_GRADE}"
     return f"{type(error).__name__}: {error}"
 
 
 def ask(case, failures):
-    """The average of each measure, and what it raised instead."""
+    """Return the average of each measure, or its error."""
     run = {user: {str(item): score for item, score in rows} for user, rows in case["recs"].items()}
     values = {}
     for measure in measures_of(case):

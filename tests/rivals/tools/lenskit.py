@@ -1,9 +1,9 @@
-"""What LensKit answers, from `lenskit.metrics.RunAnalysis`: the means of its `list_summary`.
+"""Answers of LensKit, from `lenskit.metrics.RunAnalysis`: the means of its `list_summary`.
 
-Lists and truth are given as its collections of item lists, users and items as they are, the grades as the field
-"rating". Metrics that fail are asked apart from the others, since one that fails ends the whole run. Of scored rows it
-has the errors; each row is an item of its own. What `global_metrics` says beside that is kept as
-"ndcg(global_metrics)@3", and of rows as "rmse(global_metrics)".
+Lists and truth become its collections of item lists, with users and items unchanged and grades as the field "rating".
+Metrics that fail run apart from the others, because one failure ends the whole run. Of scored rows it has the errors;
+each row is its own item. The values of `global_metrics` are kept as "ndcg(global_metrics)@3", and of rows as
+"rmse(global_metrics)".
 """
 
 import json
@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections import Counter
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import lenskit
 import structlog
@@ -48,7 +48,7 @@ ALSO_GLOBAL = ("precision", "recall", "ndcg")
 
 
 def collections(case):
-    """The lists, and the truth."""
+    """Return the lists, and the truth."""
     recs = {
         int(user): ItemList(item_ids=[item for item, _ in pairs], scores=[score for _, score in pairs], ordered=True)
         for user, pairs in case["recs"].items()
@@ -61,7 +61,7 @@ def collections(case):
 
 
 def ask_lists(case, group):
-    """A group of metrics at every cut-off, and uncut."""
+    """Return a group of metrics at every cut-off, and without one."""
     analysis = RunAnalysis()
     for k in (*case["ks"], None):
         for name, (metric, options) in group.items():
@@ -75,12 +75,12 @@ def ask_lists(case, group):
 
 
 def at(k):
-    """The cut-off at the end of a name."""
+    """Return the cut-off at the end of a name."""
     return "" if k is None else f"@{k}"
 
 
 def ask_rows(case):
-    """Errors of predictions."""
+    """Return errors of predictions."""
     predicted, truth = {}, {}
     for user in sorted(set(case["users"])):
         own = [row for row, of in enumerate(case["users"]) if of == user]
@@ -98,7 +98,7 @@ def ask_rows(case):
 
 
 def number(value):
-    """A value as JSON has it: NaN is null."""
+    """Return a value for JSON: NaN is null."""
     return None if value != value else float(value)  # noqa: PLR0124 - NaN
 
 

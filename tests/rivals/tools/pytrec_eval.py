@@ -1,7 +1,7 @@
-"""What pytrec_eval (trec_eval 9 in C) answers, under trec_eval's own names.
+"""Answers of pytrec_eval (trec_eval 9 in C), under trec_eval's own names.
 
-It takes {query: {document: grade}} and {query: {document: score}} with texts as ids, so ids become texts. It gives a
-value per query; `compute_aggregated_measure` makes one of them, as its examples do. trec_eval orders by score, and
+It takes {query: {document: grade}} and {query: {document: score}} with strings as ids, so ids become strings. It gives
+a value per query; `compute_aggregated_measure` makes one of them, as in its examples. trec_eval orders by score, and
 equal scores by document, descending.
 """
 
@@ -9,7 +9,7 @@ import json
 import math
 import sys
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import pytrec_eval
 
@@ -25,12 +25,12 @@ SKIPPED = {
 
 
 def dicts_of(case):
-    """Truth and lists as pytrec_eval takes them."""
+    """Return truth and lists in the form of pytrec_eval."""
     return case["truth"], {user: {str(item): score for item, score in rows} for user, rows in case["recs"].items()}
 
 
 def averages(qrels, run, measures, **options):
-    """One value per measure, over the queries that are in both."""
+    """Return one value per measure, over the queries that are in both."""
     per_query = pytrec_eval.RelevanceEvaluator(qrels, measures, **options).evaluate(run)
     names = sorted({name for values in per_query.values() for name in values})
     return {
@@ -40,7 +40,7 @@ def averages(qrels, run, measures, **options):
 
 
 def ask(case):
-    """Every measure, at level 1 and, of graded truth, at level 2."""
+    """Return every measure, at level 1 and, of graded truth, at level 2."""
     qrels, run = dicts_of(case)
     cut = [f"{name}.{','.join(map(str, case['ks']))}" for name in CUT]
     values = averages(qrels, run, {*UNCUT, *COUNTS, *cut})

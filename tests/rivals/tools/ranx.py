@@ -1,8 +1,8 @@
-"""What ranx answers, under its own names.
+"""Answers of ranx, under its own names.
 
-`Qrels` and `Run` are made of dicts with texts as ids, so ids become texts. By default queries must be the same on
-both sides; where they are not, `make_comparable=True` is asked, an option of `evaluate`. Plain dicts, which
-`evaluate` takes too and which it orders otherwise, are the variants with `inputs=dict`.
+`Qrels` and `Run` are made of dicts with strings as ids, so ids become strings. By default queries must be the same on
+both sides; otherwise the call has `make_comparable=True`, an option of `evaluate`. `evaluate` also takes plain dicts
+and orders them differently: these are the variants with `inputs=dict`.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import math
 import sys
 from collections import Counter
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import ranx
 
@@ -27,7 +27,7 @@ SKIPPED = {
 
 
 def names_of(case):
-    """What `evaluate` is asked by name."""
+    """Return the values of `evaluate` by name."""
     names = [*UNCUT, *(f"{name}@{k}" for name in CUT for k in case["ks"])]
     if case["kind"] in GRADED:
         names += [f"{name}-l2" for name in names]
@@ -35,24 +35,24 @@ def names_of(case):
 
 
 def ask_objects(case, names, *, make_comparable):
-    """Of `Qrels` and `Run`."""
+    """Evaluate `Qrels` and `Run`."""
     qrels, run = ranx.Qrels(case["truth"]), ranx.Run(dicts_of(case))
     return ranx.evaluate(qrels, run, names, make_comparable=make_comparable)
 
 
 def ask_dicts(case, names):
-    """Of plain dicts, which must be in the same order of queries."""
+    """Evaluate plain dicts, which must have the same order of queries."""
     run = dicts_of(case)
     return ranx.evaluate(case["truth"], {user: run[user] for user in case["truth"]}, names)
 
 
 def dicts_of(case):
-    """Lists as dicts of scores."""
+    """Return lists as dicts of scores."""
     return {user: {str(item): score for item, score in rows} for user, rows in case["recs"].items()}
 
 
 def variants(values, option):
-    """Names that state an option: ndcg(option)@3."""
+    """Return names with an option: ndcg(option)@3."""
     found = {}
     for name, value in values.items():
         plain, at, k = name.partition("@")
@@ -61,7 +61,7 @@ def variants(values, option):
 
 
 def ask(case, failures):
-    """The default where it answers, and the options."""
+    """Return the answers by default, if there are any, and with the options."""
     names, values = names_of(case), {}
     ways = [("", lambda: ask_objects(case, names, make_comparable=False))]
     if case["recs"].keys() != case["truth"].keys() or case["kind"] in ("empty_list", "judged_empty"):

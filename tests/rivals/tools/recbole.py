@@ -1,19 +1,19 @@
-"""What RecBole answers: its `Collector`, given scores of all items as its trainer gives them, and its `Evaluator`.
+"""Answers of RecBole: its `Collector`, with scores of all items as from its trainer, and its `Evaluator`.
 
-RecBole evaluates a model, not lists: every user of the truth has a score for every item. So a list is given as the
-scores of its items, above those of items that nobody wants (as many as the largest cut-off), above all others, and
-relevant items outside the list are never reached. Items get numbers from 1 as in its data sets, in which a token
-becomes a number; 0 is padding, at minus infinity. Relevant is what has a grade above 0.
+RecBole evaluates a model, not lists: every user of the truth has a score for every item. So a list becomes the scores
+of its items, above those of irrelevant fillers (as many as the largest cut-off), above all others; relevant items
+outside the list are never reached. Items get numbers from 1 as in its data sets, in which a token becomes a number; 0
+is padding, at minus infinity. Items with a grade above 0 are relevant.
 
-Rows are given to the ranking metrics as candidates: each user's own rows, all other items at minus infinity. Numbers
-are rounded to four places by default (`metric_decimal_place`); here to fifteen.
+Rows become candidates for the ranking metrics: each user's own rows, with all other items at minus infinity. By default
+numbers are rounded to four places (`metric_decimal_place`); here to fifteen.
 """
 
 import json
 import math
 import sys
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import recbole
 import torch
@@ -32,7 +32,7 @@ ROW_KS = (1, 3)
 
 
 def evaluate(metrics, topk, collect):
-    """What `Evaluator` makes of what `collect` gives to a `Collector`, under our names."""
+    """Return the values of `Evaluator` for what `collect` gives to a `Collector`, under our names."""
     config = {
         "metrics": metrics,
         "topk": list(topk),
@@ -52,13 +52,13 @@ def evaluate(metrics, topk, collect):
 
 
 def evaluate_ranking(metrics, topk, scores, positives):
-    """Users are the rows of `scores`, and `positives` their relevant items as (row, item)."""
+    """Collect scores with a row per user; `positives` are the relevant items as (row, item)."""
     users, items = (torch.tensor([pair[at] for pair in positives], dtype=torch.long) for at in (0, 1))
     return evaluate(metrics, topk, lambda collector: collector.eval_batch_collect(scores, None, users, items))
 
 
 def ask_lists(case):
-    """The top-k metrics, of users with a list."""
+    """Return the top-k metrics, of users with a list."""
     width = max(case["ks"])
     known = {item for recs in case["recs"].values() for item, _ in recs}
     known |= {int(item) for held in case["truth"].values() for item in held}
@@ -75,7 +75,7 @@ def ask_lists(case):
 
 
 def ask_rows(case):
-    """GAUC and, without ties, the top-k metrics of each user's rows; the others of all rows."""
+    """Return GAUC and, without ties, the top-k metrics of each user's rows; the others of all rows."""
     labels, scores = case["labels"], case["scores"]
     values = {}
     if case["kind"] != "graded_rows":
@@ -91,7 +91,7 @@ def ask_rows(case):
 
 
 def candidates(case):
-    """Scores of users and items, where the nth row of a user is item n, and who is relevant."""
+    """Return scores of users and items (the nth row of a user is item n), and the relevant items."""
     users = {user: at for at, user in enumerate(dict.fromkeys(case["users"]))}
     counts = [0] * len(users)
     matrix = torch.full((len(users), 1 + len(case["users"])), -torch.inf)

@@ -1,14 +1,14 @@
-"""What recommenders answers, from the pandas functions of `recommenders.evaluation.python_evaluation`.
+"""Answers of recommenders, from the pandas functions of `recommenders.evaluation.python_evaluation`.
 
-Lists and truth are given as its two frames of rows, whole numbers as they are, the grades as its ratings; an empty list
-is no row. `map(k=...)` and `map_at_k` are two functions there: they are kept as "map(k=3)" and "map@3".
+Lists and truth become its two frames of rows, with integers unchanged and grades as ratings; an empty list has no row.
+`map(k=...)` and `map_at_k` are two functions there, kept as "map(k=3)" and "map@3".
 """
 
 import json
 import sys
 from collections import Counter
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import importlib.metadata
 
@@ -26,7 +26,7 @@ OF_BINARY_ROWS = {"auc": evaluation.auc, "log_loss": evaluation.logloss}
 
 
 def frames_of_lists(case):
-    """The rows of the truth and those of the lists."""
+    """Return the rows of the truth and those of the lists."""
     truth = [
         (int(user), int(item), float(grade)) for user, held in case["truth"].items() for item, grade in held.items()
     ]
@@ -38,7 +38,7 @@ def frames_of_lists(case):
 
 
 def ask_lists(case):
-    """Every metric at every cut-off."""
+    """Return every metric at every cut-off."""
     truth, recs = frames_of_lists(case)
     values = {}
     for k in case["ks"]:
@@ -52,7 +52,7 @@ def ask_lists(case):
 
 
 def ask_rows(case):
-    """Errors, and what needs two classes where there are no more; each row is an item of its own."""
+    """Return errors and, if there are exactly two classes, metrics of classes; each row is its own item."""
     items = range(len(case["users"]))
     truth = pd.DataFrame({"userID": case["users"], "itemID": items, "rating": case["labels"]})
     predicted = pd.DataFrame({"userID": case["users"], "itemID": items, "prediction": case["scores"]})
@@ -61,7 +61,7 @@ def ask_rows(case):
 
 
 def number(value):
-    """A value as JSON has it: NaN is null."""
+    """Return a value for JSON: NaN is null."""
     return None if value != value else float(value)  # noqa: PLR0124 - NaN
 
 

@@ -1,8 +1,8 @@
-"""What RecTools answers, under our names, with its options as it writes them.
+"""Answers of RecTools, under our names, with its options as it writes them.
 
-It takes two tables: recommendations with user, item and rank, and interactions with user and item. Ranks are the
-places in the list. Interactions have no grades, so every row of the truth is relevant, grade 0 too; the weight column
-that a RecTools table may have is given and not read. Of the catalogue only the size counts.
+It takes two tables: recommendations with user, item and rank, and interactions with user and item. Ranks are positions
+in the list. Interactions have no grades, so every row of the truth is relevant, even with grade 0; RecTools does not
+read the weight column of its tables, which is there too. Only the size of the catalogue counts.
 """
 
 import importlib.metadata
@@ -11,7 +11,7 @@ import math
 import sys
 from collections import Counter
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import pandas as pd
 import rectools.metrics
@@ -35,7 +35,7 @@ SKIPPED = {"rows": "RecTools evaluates lists, and has no metrics of labelled row
 
 
 def metrics_of(ks):
-    """Names and metrics."""
+    """Return names and metrics."""
     found = {}
     for k in ks:
         found |= {
@@ -63,7 +63,7 @@ def metrics_of(ks):
 
 
 def tables_of(case):
-    """Recommendations and interactions."""
+    """Return recommendations and interactions."""
     reco = [
         (int(user), item, rank, score)
         for user, rows in case["recs"].items()
@@ -79,7 +79,7 @@ def tables_of(case):
 
 
 def ask(case, failures):
-    """All metrics in one call or, where that fails, one by one."""
+    """Return all metrics in one call or, if that fails, one by one."""
     reco, interactions = tables_of(case)
     metrics, catalog = metrics_of(case["ks"]), range(case["n_items"])
     values = {}

@@ -1,9 +1,9 @@
-"""What RePlay answers, from the classes of `replay.metrics`.
+"""Answers of RePlay, from the classes of `replay.metrics`.
 
-Lists and truth are given as pandas rows with users and items as they are; the metrics look at no grade, so every row
-of the truth is relevant. The same in Polars is asked too, as "ndcg(input=polars)@3", and as dicts of lists, as
-"ndcg(input=dict)@3": only these can hold a list that is empty, and they leave items of one score in their order. Its
-RocAuc orders the pairs within the first k alone.
+Lists and truth become pandas rows with unchanged users and items. The metrics read no grades, so every row of the truth
+is relevant. Polars input is asked too, as "ndcg(input=polars)@3", and dicts of lists, as "ndcg(input=dict)@3": only
+dicts can hold an empty list, and they leave items of one score in their order. Its RocAuc orders only the pairs within
+the first k.
 """
 
 import json
@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections import Counter
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import importlib.metadata
 
@@ -31,7 +31,7 @@ NAMES = {
 
 
 def rows(case):
-    """Columns of the lists and columns of the truth."""
+    """Return columns of the lists and columns of the truth."""
     recs = [(int(user), item, score) for user, pairs in case["recs"].items() for item, score in pairs]
     truth = [
         (int(user), int(item), float(grade)) for user, held in case["truth"].items() for item, grade in held.items()
@@ -43,13 +43,13 @@ def rows(case):
 
 
 def dicts(case):
-    """Lists of (item, score), and lists of items."""
+    """Return lists of (item, score), and lists of items."""
     recs = {int(user): [(item, score) for item, score in pairs] for user, pairs in case["recs"].items()}
     return recs, {int(user): [int(item) for item in held] for user, held in case["truth"].items()}
 
 
 def ask(case):
-    """Every metric at every cut-off, of each kind of input."""
+    """Return every metric at every cut-off, for each kind of input."""
     recs, truth = rows(case)
     inputs = {
         "": (pd.DataFrame(recs), pd.DataFrame(truth)),
@@ -65,7 +65,7 @@ def ask(case):
 
 
 def number(value):
-    """A value as JSON has it: NaN is null."""
+    """Return a value for JSON: NaN is null."""
     return None if value != value else float(value)  # noqa: PLR0124 - NaN
 
 

@@ -1,9 +1,9 @@
-"""What scikit-learn answers. Lists are given to `ndcg_score` and `dcg_score` as the rows of all items, scored."""
+"""Answers of scikit-learn. `ndcg_score` and `dcg_score` get lists as rows of scores of all items."""
 
 import json
 import sys
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import sklearn
 from sklearn import metrics
@@ -16,7 +16,7 @@ def both_classes(labels):
 
 
 def ask_rows(case):
-    """Metrics over all rows, those of rankings as the mean over users."""
+    """Return metrics over all rows, those of rankings as the mean over users."""
     labels, scores, weights = case["labels"], case["scores"], case["weights"]
     values = {}
     if case["kind"] != "graded_rows":
@@ -45,7 +45,7 @@ def ask_rows(case):
 
 
 def rankings(case):
-    """`ndcg_score` and `dcg_score` take users with as many rows each, so they are asked one by one."""
+    """Return `ndcg_score` and `dcg_score` user by user, because they need as many rows for each user."""
     values = {}
     users = sorted(set(case["users"]))
     rows = [[at for at, user in enumerate(case["users"]) if user == own] for own in users]

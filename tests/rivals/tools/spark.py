@@ -1,13 +1,12 @@
-"""What Spark answers: `pyspark.mllib.evaluation`, in a session on this machine.
+"""Answers of Spark: `pyspark.mllib.evaluation`, in a session on this machine.
 
 A row of `RankingMetrics` is (list, relevant items) of a user, or (list, judged items, their grades). Rows are made of
-the users who have a list, also an empty one; those without are in no row, as after a join. Ids are 64-bit integers.
-Grade 0 is left out of the relevant items, and given where grades are. Python's `RankingMetrics` takes grades but does
-not hand them on, so they are given to that of Java too; there the order of the judged items matters: it is that of the
-truth, and once more that of descending grades.
+the users who have a list, even an empty one; users without a list are in no row, as after a join. Ids are 64-bit
+integers. Grade 0 is left out of the relevant items, and passed with grades. Python's `RankingMetrics` takes grades but
+does not pass them on, so that of Java gets them too. There the order of the judged items matters: they come in the
+order of the truth, and again by descending grade.
 
-Each number is a job of some 50 ms, most of it waiting, so two cases are asked at a time, and grades only where there
-are any.
+Each number is a job of some 50 ms, mostly waiting, so two cases run at a time, and grades only if there are any.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import pyspark
 from pyspark.mllib.evaluation import BinaryClassificationMetrics, MulticlassMetrics, RankingMetrics, RegressionMetrics
@@ -30,7 +29,7 @@ CLASSES = (BinaryClassificationMetrics, MulticlassMetrics, RankingMetrics, Regre
 
 
 def session():
-    """A quiet session."""
+    """Return a quiet session."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(f"local[{AT_ONCE}]").appName("rivals")
     for name, value in {
@@ -47,7 +46,7 @@ def session():
 
 
 def ask_lists(sc, case):
-    """Rankings of the users with a list."""
+    """Return rankings of the users with a list."""
     users = [(user, [item for item, _ in recs]) for user, recs in case["recs"].items()]
     relevant = [
         (items, [int(item) for item, grade in case["truth"].get(user, {}).items() if grade > 0])
@@ -70,7 +69,7 @@ def ask_lists(sc, case):
 
 
 def with_grades(users, grades):
-    """Rows of (list, judged items, their grades)."""
+    """Return rows of (list, judged items, their grades)."""
     return [
         (items, [int(item) for item, _ in pairs], [float(grade) for _, grade in pairs])
         for (_, items), pairs in zip(users, grades, strict=True)
@@ -78,7 +77,7 @@ def with_grades(users, grades):
 
 
 def ask_python(sc, case, rows):
-    """Grades given in Python, at one cut-off: they are accepted, and not used."""
+    """Evaluate grades in Python, at one cut-off: it accepts them, and does not use them."""
     call, k = RankingMetrics(sc.parallelize(rows, 1)), case["ks"][1]
     return {
         f"ndcg(python, relevance)@{k}": call.ndcgAt(k),
@@ -89,7 +88,7 @@ def ask_python(sc, case, rows):
 
 
 def ask_java(sc, case, rows, name):
-    """Grades given to `RankingMetrics.of`: gains are 2^grade - 1, in the ideal too, whose order is that of the row."""
+    """Evaluate grades in `RankingMetrics.of`: gains are 2^grade - 1, also in the ideal, in the order of the row."""
     java = sc._jvm
 
     def java_list(values):
@@ -104,7 +103,7 @@ def ask_java(sc, case, rows, name):
 
 
 def ask_rows(sc, case):
-    """Rating errors and, where labels are 0 and 1, classification; with and without weights."""
+    """Return rating errors and, if labels are 0 and 1, classification; with and without weights."""
     labels, scores = map(float, case["labels"]), case["scores"]
     pairs = list(zip(scores, labels, strict=True))
     weighted = [(*pair, weight) for pair, weight in zip(pairs, case["weights"], strict=True)]
@@ -124,7 +123,7 @@ def ask_rows(sc, case):
 
 
 def classification(sc, rows):
-    """Class 1 is predicted from a threshold on: Spark takes predicted classes, and probabilities for the log loss."""
+    """Predict class 1 from a threshold on: Spark takes predicted classes, and probabilities for the log loss."""
     full = [
         (float(score >= THRESHOLD), label, *(weight or [1.0]), [1 - score, score]) for score, label, *weight in rows
     ]
@@ -141,12 +140,12 @@ def classification(sc, rows):
 
 
 def storable(values):
-    """NaN is no number in JSON."""
+    """Return a value for JSON, which has no NaN."""
     return {name: None if math.isnan(value) else value for name, value in values.items()}
 
 
 def answers(ask, cases):
-    """What is made of each case: {name of the case: {name: value}}."""
+    """Return the answers to each case: {name of the case: {name: value}}."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = pool.map(lambda case: storable(ask(context, case)), cases)
         return dict(zip((case["name"] for case in cases), found, strict=True))

@@ -1,18 +1,18 @@
-"""What TorchMetrics answers: its retrieval metrics over lists and rows, its classification and regression over rows.
+"""Answers of TorchMetrics: its retrieval metrics over lists and rows, its classification and regression over rows.
 
-A retrieval metric takes flat tensors `preds`, `target`, `indexes` and knows only rows that were scored. So a list is
-given as its rows, with the grade in the truth as target or 0: relevant items that were not retrieved vanish, and so do
-users without rows. Only nDCG takes grades; for the others, which refuse them, targets are `grade > 0`. Users are
-`indexes`, which are 64-bit integers; items are not given at all. Values are computed in float32, as always there.
+A retrieval metric takes flat tensors `preds`, `target`, `indexes` and knows only scored rows. So a list becomes its
+rows, with the grade in the truth as target or 0: relevant items outside the list vanish, and so do users without rows.
+Only nDCG takes grades; the others reject them, so targets are `grade > 0`. Users are `indexes`, which are 64-bit
+integers; items are not passed at all. Values are computed in float32, as always there.
 
-What ties do is defined for nDCG and for the area under the ROC curve; the other metrics take the first rows of `topk`
-or `argsort` as they come, which is another answer on another processor. That is not asked.
+The effect of ties is defined for nDCG and for the area under the ROC curve. The other metrics take the first rows of
+`topk` or `argsort` in any order, which differs between processors, so they are not asked.
 """
 
 import json
 import sys
 
-sys.path.pop(0)  # this folder, whose files are called as the tools are
+sys.path.pop(0)  # this folder, with files named like the tools
 
 import torch
 import torchmetrics
@@ -29,8 +29,8 @@ CUT = {
     "gauc": retrieval.RetrievalAUROC,
 }
 UNCUT = {**CUT, "r_precision": retrieval.RetrievalRPrecision}
-DEFINED_FOR_TIES = ("ndcg", "gauc")  # of CUT and UNCUT, the second without a cut-off only
-VARIANTS = [  # of all; that of one metric follows
+DEFINED_FOR_TIES = ("ndcg", "gauc")  # of CUT and UNCUT, the second only without a cut-off
+VARIANTS = [  # of all; options of one metric follow
     {},
     {"empty_target_action": "skip"},
     {"empty_target_action": "pos"},
@@ -62,13 +62,13 @@ ERRORS = {
 
 
 def named(name, options, k=None):
-    """The text that a value is kept under: `name(option=value)@k`."""
+    """Return the name of a kept value: `name(option=value)@k`."""
     text = ", ".join(f"{option}={value}" for option, value in options.items())
     return name + (f"({text})" if text else "") + ("" if k is None else f"@{k}")
 
 
 def ask_retrieval(preds, target, indexes, ks, *, tied):
-    """Every retrieval metric, uncut and at each cut-off, with each of the options that change values."""
+    """Return every retrieval metric, without a cut-off and at each one, with each option that changes values."""
     preds, target, indexes = torch.tensor(preds), torch.tensor(target), torch.tensor(indexes)
     binary, values = (target > 0).long(), {}
     for k in (None, *ks):
@@ -87,7 +87,7 @@ def ask_retrieval(preds, target, indexes, ks, *, tied):
 
 
 def ask_lists(case):
-    """Lists, as the rows that they consist of."""
+    """Return metrics of lists, as their rows."""
     rows = [
         (score, case["truth"].get(user, {}).get(str(item), 0), int(user))
         for user, recs in case["recs"].items()
@@ -98,7 +98,7 @@ def ask_lists(case):
 
 
 def ask_rows(case):
-    """Metrics over all rows, and retrieval metrics with users as queries."""
+    """Return metrics over all rows, and retrieval metrics with users as queries."""
     labels, scores = case["labels"], case["scores"]
     values = ask_retrieval(scores, labels, case["users"], (1, 3), tied=case["kind"] == "tied_rows")
     preds, target = torch.tensor(scores), torch.tensor(labels)
