@@ -149,22 +149,22 @@ tracemalloc.stop()
 for call in range(CALLS - 2 * (CALLS // 3)):
     chance.choice(SHAPES)()
     memory.append(resident())
-# The lowest of each third: what is free again is not given back at once, and a large call is a peak.
+# The lowest of each third: freed memory is not given back at once, and a large call is a peak.
 parts = [min(part) for part in np.array_split(memory, 3)]
 print(left() == before, *grown, parts[2] - parts[1])
 """
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system does not say what a process holds")
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system does not report the memory of a process")
 def test_nothing_grows_and_nothing_is_left():
     result = run(MIXED_USE + f"CALLS = {CALLS}\n" + GROWTH, timeout=300 + CALLS, NUMBA_NUM_THREADS="2")
     assert result.returncode == 0, result.stderr
     same, objects, numbers, pages = result.stdout.split()
     assert same == "True", "files and threads"
-    assert int(objects) < 100 + CALLS // 30, "objects: about 50 more were seen, one of any size a call would be 400"
-    assert int(numbers) < (32 << 10) + 16 * CALLS // 3, "bytes of objects and arrays: 15,000 more were seen"
-    assert int(pages) < 4 << 20, "bytes of memory, of whatever library: 4 kB a call at 10,000 calls, 30 kB at 1,200"
+    assert int(objects) < 100 + CALLS // 30, "objects: measured about 50 more; one per call would be 400"
+    assert int(numbers) < (32 << 10) + 16 * CALLS // 3, "bytes of objects and arrays: measured 15,000 more"
+    assert int(pages) < 4 << 20, "bytes of memory of all libraries: 4 kB per call at 10,000 calls, 30 kB at 1,200"
 
 
 # Parts

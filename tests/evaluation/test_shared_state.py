@@ -197,7 +197,7 @@ def stopping(whole):
         return found
     return half
 def in_child(work):
-    # its exit code: 0 where the work is done in time and found right
+    # its exit code: 0 if the work ends in time with the right result
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -211,7 +211,7 @@ def in_child(work):
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 def while_held(work, held):
-    # what a child does that is forked while another thread is held in the middle of its work
+    # the work of a child forked while another thread waits in the middle of its work
     thread = threading.Thread(target=held)
     thread.start()
     assert reached.wait(60)

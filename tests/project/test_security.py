@@ -147,7 +147,7 @@ OLD = "what was there before"
 KILLED = """
 import os, signal
 from fastrec.cli import program
-os.fsync = lambda _: os.kill(os.getpid(), signal.{number})  # written, and not yet in its place
+os.fsync = lambda _: os.kill(os.getpid(), signal.{number})  # written, and not yet at its path
 program.main()
 """
 LISTS, LOG = ("recs.csv", "truth.csv"), ("log.csv",)

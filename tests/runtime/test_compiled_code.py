@@ -83,8 +83,8 @@ for at in [0, 31, 32, 33, 40, *(chance.randrange(len(good)) for _ in range(10)),
     contents.append(bytes(flipped))
 for content in contents:
     path.write_bytes(content)
-    assert not ask(), "what is damaged is not used"
-    assert ask(), "and it is mended"
+    assert not ask(), "a damaged file is not used"
+    assert ask(), "and it is replaced"
 print(len(contents))
 """
 
@@ -168,7 +168,7 @@ for make in (path.symlink_to, path.hardlink_to, os.mkfifo):
 path.unlink()
 victim.write_bytes(good)
 path.symlink_to(victim)
-assert not ask() and ask() and victim.read_bytes() == good, "what is elsewhere is neither read nor written"
+assert not ask() and ask() and victim.read_bytes() == good, "files elsewhere are neither read nor written"
 print("fine")
 """
 
@@ -199,9 +199,9 @@ for folder in (variant, version, fastrec_folder, cache):
     os.chown(folder, 0, 0)
 moved = fastrec_folder.rename(cache / "moved")
 fastrec_folder.symlink_to(moved)
-assert is_used(), "a link of ours"
+assert is_used(), "a link of this user"
 os.chown(fastrec_folder, 12345, 12345, follow_symlinks=False)
-assert not is_used(), "a link of somebody else"
+assert not is_used(), "a link of another user"
 print("fine")
 """
 

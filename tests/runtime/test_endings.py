@@ -84,7 +84,7 @@ def test_a_file_keeps_its_owner(tmp_path):
     path.chmod(0o4755)
     REPORT.save(path)
     found = path.stat()
-    assert (found.st_uid, found.st_gid, mode_of(path)) == (12345, 12346, 0o755), "and is not run as somebody else"
+    assert (found.st_uid, found.st_gid, mode_of(path)) == (12345, 12346, 0o755), "and does not run as another user"
 
 
 AS_ANOTHER = """
@@ -305,7 +305,7 @@ import os, signal, sys, time
 from fastrec.runtime.outputs import temporary_folder
 from fastrec.runtime.signals import end_on_signals, exit_code
 unlink = os.unlink
-def slowly(*arguments, **options):  # as files of gigabytes
+def slowly(*arguments, **options):  # like files of gigabytes
     time.sleep(0.5)
     unlink(*arguments, **options)
 end_on_signals()

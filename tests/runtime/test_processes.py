@@ -57,7 +57,7 @@ def test_a_read_only_package_without_a_home(tmp_path):
     for path in files:
         path.chmod(path.stat().st_mode | 0o200)
     check(result, f"0.5 {site / 'fastrec' / '__init__.py'}")
-    assert sorted(site.rglob("*")) == files, "nothing is written into the package"
+    assert sorted(site.rglob("*")) == files, "the call writes nothing into the package"
 
 
 @pytest.mark.thorough
@@ -546,7 +546,7 @@ def state():
     layers = (numba.threading_layer(), numba.config.THREADING_LAYER, numba.get_num_threads(), numba.config.CACHE_DIR)
     return layers, np.geterr(), threading.active_count(), dict(os.environ)
 before = state()
-Entry.eager = False  # small calls are run by Python, which heeds NumPy's error state
+Entry.eager = False  # Python runs small calls, and NumPy's error state applies there
 for ours in (np.geterr(), dict.fromkeys(np.geterr(), "raise")):
     with np.errstate(**ours):
         few()
@@ -554,7 +554,7 @@ for ours in (np.geterr(), dict.fromkeys(np.geterr(), "raise")):
 Entry.eager = True
 many(n_threads=2); few(); many(per_user=True, n_threads=1)
 print(before == state())
-items[-1] = 0  # the last user's list and truth hold it twice: found by the kernel
+items[-1] = 0  # it is twice in the last user's list and truth, which the kernel finds
 def stop(done, of):
     raise KeyboardInterrupt
 for wrong, call in [
