@@ -11,6 +11,7 @@ import functools
 import importlib
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +19,9 @@ import numpy as np
 
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.runtime.bins import NO_DRIVER, BinKernel, parallel_driver
-from fastrec.runtime.compiler import MIN_SPACE
+from fastrec.runtime.compiler import MIN_SPACE, Entry, Helper
 from fastrec.runtime.limits import address_space_left, control_groups
-from fastrec.runtime.threads import run_in_threads, was_forked
+from fastrec.runtime.threads import run_in_threads, uninterrupted, was_forked
 
 __all__ = ["SMALL_ROWS", "STEPS_PER_LAUNCH", "Kernel", "launch_tasks", "resolve_threads", "run_bins"]
 
@@ -29,6 +29,7 @@ __all__ = ["SMALL_ROWS", "STEPS_PER_LAUNCH", "Kernel", "launch_tasks", "resolve_
 MAX_THREADS = 1 << 20
 SPACE_PER_THREAD = 1 << 27  # bytes of address space
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves
+NO_DRIVER = np.uint64(0)  # bins run one after another
 STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
 
 
@@ -89,6 +90,25 @@ def _granted(group: Path) -> int | None:
         return None
 
 
+class BinKernel(Entry):
+    """A kernel that takes arguments and a bin; called with a driver, the arguments in a tuple, and a range of bins."""
+
+    def interpreted(self, _driver: np.uint64, arguments: tuple[Any, ...], first: int, last: int) -> None:
+        """Run bins first..last-1, one after another, in Python."""
+        for at in range(first, last):
+            super().interpreted(*arguments, at)
+
+    def _compiled_from(self) -> Callable[..., Any]:
+        from numba import config
+
+        if config.DISABLE_JIT:
+            return lambda *call: self.interpreted(*call)  # noqa: PLW0108 - Numba takes no methods
+        from fastrec.runtime.drivers import bins_of
+
+        function: Callable[..., Any] = bins_of(Helper(self._function))
+        return function
+
+
 class Kernel(NamedTuple):
     """A kernel for one signature, which runs one bin."""
 
@@ -121,9 +141,25 @@ def run_bins(kernel: Kernel, arguments: tuple[Any, ...], n_bins: int, steps: int
     entry = kernel.entry()
     run = entry.suited_to(steps, NO_DRIVER, arguments, 0, n_bins)
     if n_bins > 1 and run == entry.compiled and _may_launch():
-        run(parallel_driver(), arguments, 0, n_bins)
+        _, driver = _parallel_driver()
+        run(driver, arguments, 0, n_bins)
     else:
         run_in_threads(lambda at: run(NO_DRIVER, arguments, at, at + 1), range(n_bins), n_bins)
+
+
+@functools.cache
+def _parallel_driver() -> tuple[Any, np.uint64]:
+    """Return the compiled driver, to keep its memory, and the address of its code, which runs bins side by side."""
+
+    def load() -> tuple[Any, np.uint64]:
+        from fastrec.runtime.drivers import DRIVER, run_side_by_side
+
+        entry = Entry(run_side_by_side, "run_side_by_side", parallel=True)
+        compiled = entry.dispatcher(NO_DRIVER, NO_DRIVER, 0).overloads[DRIVER]
+        # takes the locks of the compiler, which no fork may find held
+        return compiled, np.uint64(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+
+    return uninterrupted(load)
 
 
 def _may_launch() -> bool:
