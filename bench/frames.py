@@ -62,7 +62,7 @@ def compare_frames(n_users: int, rounds: int) -> list[Promise]:
 def compare_grouping(n_rows: int, rounds: int) -> list[Promise]:
     """Time grouping shuffled rows and one of their columns, against sorting only the keys."""
     from fastrec.inputs.grouping import group_rows
-    from fastrec.runtime.launch import resolve_threads
+    from fastrec.runtime.limits import resolve_threads
 
     rng = np.random.default_rng(4)
     users = rng.integers(0, max(1, n_rows // LENGTH), n_rows)

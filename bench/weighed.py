@@ -46,7 +46,7 @@ def draw_in_numpy(differences: Array, n_rounds: int) -> Array:
 def run_test(differences: Array, test: str, n_rounds: int) -> Any:
     """Run the test of fastrec."""
     from fastrec.report import significance
-    from fastrec.runtime.launch import resolve_threads
+    from fastrec.runtime.limits import resolve_threads
 
     n_threads = resolve_threads(None)
     return significance.run_test(differences, test, level=0.95, n_rounds=n_rounds, seed=0, n_threads=n_threads)

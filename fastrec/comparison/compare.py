@@ -14,7 +14,7 @@ from fastrec.metrics.directions import Direction
 from fastrec.report.report import Report
 from fastrec.report.significance import CORRECTIONS, TESTS, correct
 from fastrec.report.values import check_resampling
-from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.limits import resolve_threads
 from fastrec.show.views import alpha
 
 __all__ = ["compare"]

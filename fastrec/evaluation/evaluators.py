@@ -29,7 +29,7 @@ from fastrec.report.doubts import doubts
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.report import Report, record
 from fastrec.report.soundness import Claims, nan_is_asked
-from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.turns import Shared, in_turn
 
 __all__ = [

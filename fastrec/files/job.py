@@ -32,7 +32,7 @@ from fastrec.files.tables import (
 from fastrec.inputs.grouping import loading_kernels
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import Report
-from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.outputs import temporary_folder
 
 if TYPE_CHECKING:

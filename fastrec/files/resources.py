@@ -9,8 +9,7 @@ import re
 from typing import NamedTuple
 
 from fastrec.exceptions import InputError
-from fastrec.runtime.launch import resolve_threads
-from fastrec.runtime.limits import control_groups
+from fastrec.runtime.limits import control_groups, resolve_threads
 
 __all__ = ["Resources", "read_size"]
 

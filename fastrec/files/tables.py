@@ -20,7 +20,7 @@ from fastrec.files.sizes import size_of_parquet, size_of_text
 from fastrec.inputs.arrow import WANTED_LABELS
 from fastrec.inputs.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded
 from fastrec.runtime.extras import require
-from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.limits import resolve_threads
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

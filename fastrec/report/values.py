@@ -152,7 +152,7 @@ class ReportValues(Mapping[str, float]):
             why = f"not a plain mean of users' values, which the bootstrap needs{why_no_mean(self, name)}"
             raise InputError(f"{self.name_of(name)} is {why}")
         from fastrec.report.significance import run_test
-        from fastrec.runtime.launch import resolve_threads
+        from fastrec.runtime.limits import resolve_threads
 
         values = self.per_user[name]
         options = check_resampling(level, n_rounds, seed)

@@ -20,13 +20,11 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.exceptions import warn
-from fastrec.runtime.limits import address_space_left
+from fastrec.runtime.limits import MIN_SPACE_TO_COMPILE, address_space_left
 from fastrec.runtime.threads import once, start_thread, uninterrupted
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
-# bytes of address space to compile in; LLVM, which took 420 MB, ends the process where it gets none
-MIN_SPACE = 1 << 30
 COMPILERS = ("compiler.py", "drivers.py", "pipeline.py")  # beside kernels, what decides which code is made
 NOTICE_AFTER = 1.0  # seconds of compiling
 
@@ -180,7 +178,7 @@ class Entry:
 def _is_cramped() -> bool:
     """Whether the limit of the address space leaves too little to compile in, which is said once."""
     left = address_space_left()
-    if left is None or left >= MIN_SPACE:
+    if left is None or left >= MIN_SPACE_TO_COMPILE:
         return False
     _warn_of_space()
     return True
@@ -191,7 +189,7 @@ def _warn_of_space() -> None:
     """Say why calls are slow."""
     line = (
         "the limit of the address space (ulimit -v) leaves too little to compile kernels, which takes "
-        f"{MIN_SPACE >> 20:,} MB: Python runs them, with the same values but slowly; raise the limit"
+        f"{MIN_SPACE_TO_COMPILE >> 20:,} MB: Python runs them, with the same values but slowly; raise the limit"
     )
     warn([line])
 

@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 
 from fastrec.exceptions import MissingExtraError
+from fastrec.runtime.limits import check_space
 from fastrec.runtime.threads import uninterrupted
 
 __all__ = ["require"]
@@ -38,8 +39,6 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
     try:
         if module in sys.modules:  # where another thread may still be at it
             return importlib.import_module(module)
-        from fastrec.runtime.limits import check_space  # `import fastrec` loads as little as it can
-
         check_space(module.partition(".")[0], what)
         return uninterrupted(lambda: importlib.import_module(module))
     except ModuleNotFoundError as error:

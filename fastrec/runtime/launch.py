@@ -9,85 +9,20 @@ from __future__ import annotations
 
 import functools
 import importlib
-import math
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import whole_number
-from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.runtime.compiler import MIN_SPACE, Entry, Helper
-from fastrec.runtime.limits import address_space_left, control_groups
+from fastrec.runtime.compiler import Entry, Helper
 from fastrec.runtime.threads import run_in_threads, uninterrupted, was_forked
 
-__all__ = ["SMALL_ROWS", "STEPS_PER_LAUNCH", "Kernel", "launch_tasks", "resolve_threads", "run_bins"]
+__all__ = ["SMALL_ROWS", "STEPS_PER_LAUNCH", "Kernel", "launch_tasks", "run_bins"]
 
 
-MAX_THREADS = 1 << 20
-SPACE_PER_THREAD = 1 << 27  # bytes of address space
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves
 NO_DRIVER = np.uint64(0)  # bins run one after another
 STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
-
-
-def resolve_threads(n_threads: int | None) -> int:
-    """The number of threads to use: as asked, else FASTREC_NUM_THREADS, else what the machine grants this process.
-
-    Under a limit of the address space fewer: each thread reserves a stack and an arena of `malloc`.
-    """
-    number, left = _wanted_threads(n_threads), address_space_left()
-    return number if left is None else max(1, min(number, (left - MIN_SPACE) // SPACE_PER_THREAD))
-
-
-def _wanted_threads(n_threads: int | None) -> int:
-    if n_threads is not None:
-        number = whole_number(n_threads)
-        if number is None:
-            raise InputTypeError(f"n_threads must be a whole number, found {shown(n_threads)}")
-        if not 1 <= number <= MAX_THREADS:
-            raise InputError(f"n_threads must be at least 1 and at most {MAX_THREADS:,}, found {shown(number)}")
-        return number
-    wanted = os.environ.get("FASTREC_NUM_THREADS")
-    if wanted is not None:
-        if not (number := _number(wanted)) or number > MAX_THREADS:
-            raise InputError(f"FASTREC_NUM_THREADS must be a whole number from 1 to {MAX_THREADS:,}, found {wanted!r}")
-        return number
-    openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # the first is that of the outermost level
-    return max(1, min(_processors(), _number(openmp) or 1 << 30, _quota()))
-
-
-def _number(text: str) -> int | None:
-    """The whole number that a text of at most 9 digits is."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def _processors() -> int:
-    """Processors that this process may run on, or fewer if Numba is told so."""
-    if wanted := _number(os.environ.get("NUMBA_NUM_THREADS", "")):
-        return wanted
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@functools.cache
-def _quota() -> int:
-    """Processors that the control groups around this process grant; Numba looks at the affinity alone."""
-    granted = [processors for group in control_groups("cpu") if (processors := _granted(group)) is not None]
-    return min(granted, default=1 << 30)
-
-
-def _granted(group: Path) -> int | None:
-    """Processors that a control group grants, a part of one as one; None for all."""
-    try:
-        if (limit := group / "cpu.max").exists():
-            quota, period = map(int, limit.read_text().split())
-        else:
-            quota, period = (int((group / name).read_text()) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
-        return max(1, math.ceil(quota / period)) if quota >= 0 else None
-    except (OSError, ValueError, ZeroDivisionError):  # "max", no such file
-        return None
 
 
 class BinKernel(Entry):

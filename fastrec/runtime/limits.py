@@ -1,18 +1,35 @@
-"""Limits of this process: the control groups of Linux, of version 1 and 2, and the size of its address space."""
+"""Limits of this process: threads, address space, and the control groups of Linux (versions 1 and 2)."""
 
 from __future__ import annotations
 
+import functools
+import math
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-__all__ = ["NO_MEMORY", "address_space_left", "check_space", "control_groups"]
+from fastrec.checks import whole_number
+from fastrec.exceptions import InputError, InputTypeError, shown
+
+__all__ = [
+    "MIN_SPACE_TO_COMPILE",
+    "NO_MEMORY",
+    "address_space_left",
+    "check_space",
+    "control_groups",
+    "resolve_threads",
+]
 
 OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 # bytes of address space that packages take where they are imported and used on a few rows, libraries and threads;
 # where there is less they end the process, or fail with errors of the dynamic loader
 SPACE = {"pyarrow": 400_000_000, "duckdb": 900_000_000, "pandas": 400_000_000, "polars": 500_000_000}
 ALSO_IMPORTED = {"duckdb": ("duckdb", "pyarrow")}
+# bytes of address space to compile in; LLVM, which took 420 MB, ends the process where it gets none
+MIN_SPACE_TO_COMPILE = 1 << 30
+SPACE_PER_THREAD = 1 << 27  # bytes of address space
+MAX_THREADS = 1 << 20
 NO_MEMORY = "the system gives this process no more; try fewer threads, a smaller memory=, or a higher `ulimit -v`"
 
 
@@ -29,6 +46,63 @@ def control_groups(controller: str) -> Iterator[Path]:
             root = CONTROL_GROUPS / controller if controllers else CONTROL_GROUPS
             path = PurePosixPath(own.lstrip("/"))
             yield from (root / part for part in (path, *path.parents))
+
+
+def resolve_threads(n_threads: int | None) -> int:
+    """The number of threads to use: as asked, else FASTREC_NUM_THREADS, else what the machine grants this process.
+
+    Under a limit of the address space fewer: each thread reserves a stack and an arena of `malloc`.
+    """
+    number, left = _wanted_threads(n_threads), address_space_left()
+    return number if left is None else max(1, min(number, (left - MIN_SPACE_TO_COMPILE) // SPACE_PER_THREAD))
+
+
+def _wanted_threads(n_threads: int | None) -> int:
+    if n_threads is not None:
+        number = whole_number(n_threads)
+        if number is None:
+            raise InputTypeError(f"n_threads must be a whole number, found {shown(n_threads)}")
+        if not 1 <= number <= MAX_THREADS:
+            raise InputError(f"n_threads must be at least 1 and at most {MAX_THREADS:,}, found {shown(number)}")
+        return number
+    wanted = os.environ.get("FASTREC_NUM_THREADS")
+    if wanted is not None:
+        if not (number := _number(wanted)) or number > MAX_THREADS:
+            raise InputError(f"FASTREC_NUM_THREADS must be a whole number from 1 to {MAX_THREADS:,}, found {wanted!r}")
+        return number
+    openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # the first is that of the outermost level
+    return max(1, min(_processors(), _number(openmp) or 1 << 30, _quota()))
+
+
+def _number(text: str) -> int | None:
+    """The whole number that a text of at most 9 digits is."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _processors() -> int:
+    """Processors that this process may run on, or fewer if Numba is told so."""
+    if wanted := _number(os.environ.get("NUMBA_NUM_THREADS", "")):
+        return wanted
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@functools.cache
+def _quota() -> int:
+    """Processors that the control groups around this process grant; Numba looks at the affinity alone."""
+    granted = [processors for group in control_groups("cpu") if (processors := _granted(group)) is not None]
+    return min(granted, default=1 << 30)
+
+
+def _granted(group: Path) -> int | None:
+    """Processors that a control group grants, a part of one as one; None for all."""
+    try:
+        if (limit := group / "cpu.max").exists():
+            quota, period = map(int, limit.read_text().split())
+        else:
+            quota, period = (int((group / name).read_text()) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+        return max(1, math.ceil(quota / period)) if quota >= 0 else None
+    except (OSError, ValueError, ZeroDivisionError):  # "max", no such file
+        return None
 
 
 def address_space_left() -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores
-from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.areas import auc_of_rows
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
 

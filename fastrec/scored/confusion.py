@@ -21,7 +21,7 @@ from fastrec.inputs.columns import (
 from fastrec.inputs.ragged import as_array, check_indptr, read_only
 from fastrec.kernels import confusion
 from fastrec.runtime.compiler import Entry
-from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.threads import run_in_threads
 
 __all__ = [

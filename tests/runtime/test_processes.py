@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 
 from fastrec.files import resources
-from fastrec.runtime import launch, threads
-from fastrec.runtime import limits as control_groups
+from fastrec.runtime import limits as process_limits
+from fastrec.runtime import threads
 from support.processes import MANY, ROOT, check, run
 
 COLD_STARTS = int(os.environ.get("FASTREC_TEST_COLD_STARTS", "4"))  # .ci/full sets more
@@ -433,7 +433,7 @@ def test_a_parallel_program_of_the_users_own(layer):
 
 
 FEW_PROCESSORS = """
-from fastrec.runtime.launch import resolve_threads
+from fastrec.runtime.limits import resolve_threads
 if {pinned}:
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 print(resolve_threads(None), many()["recall@10"], many(n_threads=4)["recall@10"], few())
@@ -472,7 +472,7 @@ def of_version_1(quota):
 )
 def test_the_quota_of_a_control_group(tmp_path, monkeypatch, own, limits, granted):
     pretend_groups(tmp_path, monkeypatch, own, limits)
-    assert launch._quota.__wrapped__() == (1 << 30 if granted is None else granted)
+    assert process_limits._quota.__wrapped__() == (1 << 30 if granted is None else granted)
 
 
 def pretend_groups(folder, monkeypatch, own, limits):
@@ -484,8 +484,8 @@ def pretend_groups(folder, monkeypatch, own, limits):
             (made / name).write_text(text)
     if own is not None:
         (folder / "own").write_text(own + "\n")
-    monkeypatch.setattr(control_groups, "OWN_GROUPS", folder / "own")
-    monkeypatch.setattr(control_groups, "CONTROL_GROUPS", folder / "groups")
+    monkeypatch.setattr(process_limits, "OWN_GROUPS", folder / "own")
+    monkeypatch.setattr(process_limits, "CONTROL_GROUPS", folder / "groups")
 
 
 MB = 1_000_000
@@ -516,7 +516,7 @@ def test_the_memory_of_a_control_group(tmp_path, monkeypatch, own, limits, grant
 @pytest.mark.thorough
 def test_a_real_control_group():
     """Half a processor gives one thread, and the call works."""
-    group = control_groups.CONTROL_GROUPS / "cpu" / f"fastrec-test-{os.getpid()}"
+    group = process_limits.CONTROL_GROUPS / "cpu" / f"fastrec-test-{os.getpid()}"
     try:
         group.mkdir()
         (group / "cpu.cfs_quota_us").write_text("50000")
