@@ -30,7 +30,7 @@ from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.report import Report, record
 from fastrec.report.soundness import Claims, nan_is_asked
 from fastrec.runtime.limits import resolve_threads
-from fastrec.runtime.turns import Shared, in_turn
+from fastrec.runtime.shared import Shared, synchronized
 
 __all__ = [
     "MAX_ROWS_OF_USER",
@@ -125,7 +125,7 @@ def wanted_metrics(
 class BaseEvaluator(Shared, ABC):
     """The base of evaluators of lists and of scored rows: a plan, a state, a report."""
 
-    _way_on = "reset() forgets it"
+    _remedy = "reset() forgets it"
 
     def __init__(self, wanted: Wanted, settings: dict[str, Any], *, per_user: bool, n_threads: int | None) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class BaseEvaluator(Shared, ABC):
         0.5
         1.0
         """
-        with self._turn.held(), self._changing():
+        with self._locked(), self._changing():
             self._forget()
 
     @property
@@ -229,7 +229,7 @@ class BaseEvaluator(Shared, ABC):
             raise InputError(
                 f"{with_article(type(self).__name__)} cannot be merged with itself: its users would count twice"
             )
-        with self._with(other):
+        with self._both_locked(other):
             self._merge_whole(other)
 
     def _merge_whole(self, other: Self) -> None:
@@ -282,7 +282,7 @@ class BaseEvaluator(Shared, ABC):
     def _take_kind(self, other: Self) -> None:
         """Require the next batches to be of the same kind as those of another evaluator."""
 
-    @in_turn
+    @synchronized
     def to_bytes(self) -> bytes:
         """Return the state as bytes, from which `from_bytes` makes an equal evaluator on any machine.
 
@@ -407,7 +407,7 @@ class BaseEvaluator(Shared, ABC):
         """Return the report on all users so far. More users may follow."""
         return self._report(copied=True)
 
-    @in_turn
+    @synchronized
     def _report(self, *, copied: bool, silent: Collection[str] = ()) -> Report:
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         data = self._describe_data(state)

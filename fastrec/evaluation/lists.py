@@ -31,7 +31,7 @@ from fastrec.inputs.lists import AboutUsers, Lists, Prepared, Settings, prepare
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import MinGain
 from fastrec.metrics.plan import Plan, Policies
-from fastrec.runtime.turns import in_turn
+from fastrec.runtime.shared import synchronized
 
 __all__ = ["Evaluator"]
 
@@ -134,7 +134,7 @@ class Evaluator(BaseEvaluator):
         )
         return prepare(recs, truth, exclude, about, settings)
 
-    @in_turn
+    @synchronized
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
         """Add a batch that was prepared with the same settings."""
         rules = self._settings

@@ -21,7 +21,7 @@ from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS
 from fastrec.metrics.plan import Policies
 from fastrec.report.estimates import Estimate
-from fastrec.runtime.turns import in_turn
+from fastrec.runtime.shared import synchronized
 
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
@@ -106,7 +106,7 @@ class ScoreEvaluator(BaseEvaluator):
         self._grouped: bool | None = None
         self._row_weights: bool | None = None
 
-    @in_turn
+    @synchronized
     def update(
         self,
         labels: Any,
@@ -205,7 +205,7 @@ class ScoreEvaluator(BaseEvaluator):
             value.condition: plan.min_gains[value.condition] for value in plan.values if value.over_rows is not None
         }
 
-    @in_turn
+    @synchronized
     def add_order(self, found: Iterable[tuple[ScoreCountsKey, ScoreCounts]]) -> None:
         """Add the score counts of conditions and groups that the evaluator of a part leaves out."""
         assert self._part and self._state is not None

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Lock", "once", "run_in_threads", "start_thread", "uninterrupted", "was_forked"]
+__all__ = ["fork_count", "once", "run_in_threads", "start_thread", "uninterrupted", "was_forked"]
 
 T = TypeVar("T")
 
@@ -112,8 +112,14 @@ def was_forked() -> bool:
     return _Process.forks > 0 or (parent is not None and parent() is not None)
 
 
+def fork_count() -> int:
+    """Return the number of forks between the process that first used fastrec and this one; counting begins here."""
+    _hook_into_forks()
+    return _Process.forks
+
+
 def _alone(work: Callable[[], T]) -> T:
-    _heed_forks()
+    _hook_into_forks()
     with _Process.busy:
         return work()
 
@@ -141,24 +147,11 @@ def _after_fork_in_child() -> None:
     _after_fork()
 
 
-def _heed_forks() -> None:
+def _hook_into_forks() -> None:
     """From the first use on; importing changes nothing."""
     mine = object()
     if hasattr(os, "register_at_fork") and _Process.hooked.setdefault("by", mine) is mine:
         os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
-
-
-class Lock:
-    """A lock that a thread may take again while it holds it. A forked child has another: no holder lives on there."""
-
-    def __init__(self) -> None:
-        _heed_forks()
-        self._locks: dict[int, Any] = {}
-
-    def held(self) -> contextlib.AbstractContextManager[Any]:
-        """The lock of this process, for a `with` statement."""
-        lock: contextlib.AbstractContextManager[Any] = self._locks.setdefault(_Process.forks, threading.RLock())
-        return lock
 
 
 class once(Generic[T]):  # noqa: N801 - a decorator

@@ -10,8 +10,8 @@ import numpy as np
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.ragged import read_only
+from fastrec.runtime.shared import Shared, synchronized
 from fastrec.runtime.threads import run_in_threads
-from fastrec.runtime.turns import Shared, in_turn
 from fastrec.scored.areas import ROUNDING, pairs_won
 from fastrec.scored.auc import no_threads_if_small, read_rows
 from fastrec.scored.sorting import BLOCK, FORMS, kernel_for, key_buffer, refuse_found
@@ -70,7 +70,7 @@ class ScoreHistogram(Shared):
         self._counts = np.zeros(2 << number, np.int64)
         self._span = np.array([1 << number, 0])  # the lowest bin with a row, and the bin after the highest
 
-    @in_turn
+    @synchronized
     def add(self, labels: Array, scores: Array, *, n_threads: int = 1) -> None:
         """Add checked rows: labels (n,) 0 or 1 as int8 or bool, scores (n,) float32 or float64, contiguous.
 
@@ -119,10 +119,10 @@ class ScoreHistogram(Shared):
         """Add the counts of another histogram with the same bits."""
         if self.bits != other.bits:
             raise InputError(f"histograms must have the same bits to be merged, found {self.bits} and {other.bits}")
-        with self._with(other), self._changing():
+        with self._both_locked(other), self._changing():
             self._join(other._occupied(), other._span)
 
-    @in_turn
+    @synchronized
     def pack(self) -> dict[str, Array]:
         """Return the bins that occur, int64 and ascending, and the rows of both classes in each."""
         counts = self._occupied().reshape(-1, 2)
@@ -130,7 +130,7 @@ class ScoreHistogram(Shared):
         negatives, positives = counts[occurring].T
         return {"bins": occurring + self._span[0], "negatives": negatives, "positives": positives}
 
-    @in_turn
+    @synchronized
     def add_bins(self, bins: Array, negatives: Array, positives: Array) -> None:
         """Add the rows of both classes in distinct bins, as returned by `pack` of a histogram with the same bits."""
         if not len(bins):
@@ -142,7 +142,7 @@ class ScoreHistogram(Shared):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle: the bins that occur."""
-        with self._turn.held():
+        with self._locked():
             return {"bits": self.bits, "span": self._span.copy(), "counts": self._occupied().copy(), "torn": self._torn}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -151,7 +151,7 @@ class ScoreHistogram(Shared):
         self._join(state["counts"], state["span"])
         self._torn = state["torn"]
 
-    @in_turn
+    @synchronized
     def estimate(self) -> BoundedAuc:
         """Return the AUC with pairs inside a bin counting half, and a bound on its error; NaN for one class."""
         counts = self._occupied().reshape(-1, 2)

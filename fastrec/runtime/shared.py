@@ -1,0 +1,81 @@
+"""Objects that threads share: one thread at a time changes them, copies are whole, and half a change is an error."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from fastrec.exceptions import FastrecError
+from fastrec.runtime.threads import fork_count
+
+__all__ = ["Shared", "synchronized"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="Shared")
+
+
+def synchronized(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Let one thread at a time run a method, on an object that is whole."""
+
+    @functools.wraps(method)
+    def alone(self: S, /, *arguments: P.args, **options: P.kwargs) -> R:
+        with self._locked():
+            self._check_whole()
+            return method(self, *arguments, **options)
+
+    return alone
+
+
+class Shared:
+    """An object that is changed in place, maybe by several threads."""
+
+    _remedy = "start anew"  # for an object that is not whole
+
+    def __init__(self) -> None:
+        self._locks: dict[int, contextlib.AbstractContextManager[Any]] = {}
+        self._torn = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state to copy or pickle; nothing in it changes later."""
+        with self._locked():
+            return copy.deepcopy({name: value for name, value in self.__dict__.items() if name != "_locks"})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the state of a copy, which has a lock of its own."""
+        self.__dict__ |= state | {"_locks": {}}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy: even a plain one shares nothing that changes."""
+        return copy.copy(self)
+
+    def _locked(self) -> contextlib.AbstractContextManager[Any]:
+        """Return the reentrant lock of this object. A forked child has another: no holder lives there."""
+        return self._locks.setdefault(fork_count(), threading.RLock())
+
+    @contextlib.contextmanager
+    def _both_locked(self, other: Shared) -> Iterator[None]:
+        """Lock this object and another one; both must be whole."""
+        first, second = sorted((self, other), key=id)  # so that two threads do not wait for each other
+        with first._locked(), second._locked():  # noqa: SLF001 - this class's own
+            self._check_whole()
+            other._check_whole()
+            yield
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Mark the object as torn until the block ends without an error: in between it is neither old nor new."""
+        self._torn = True
+        yield
+        self._torn = False
+
+    def _check_whole(self) -> None:
+        if self._torn:
+            raise FastrecError(
+                f"this {type(self).__name__} was interrupted while it added up (by an error, a signal, or a fork in "
+                f"another thread): what it holds is not whole; {self._remedy}"
+            )
