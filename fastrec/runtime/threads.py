@@ -1,6 +1,6 @@
-"""Threads of our own, and what neither a signal nor a fork may meet half done: imports and compilations.
+"""Threads, forks, and work that neither a signal nor a fork may break off: imports and compilations.
 
-No pool of the standard library is used: none takes work once the main thread has come to its end, where others go on.
+No pool of the standard library is used: pools refuse work once the main thread has ended, even if other threads go on.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> list[Any]:
-    """Do all tasks, in threads made for this call alone: none outlives it, none is lost by a fork.
+    """Do all tasks, in threads made for this call alone: none outlives it, and no fork loses one.
 
-    Of errors that of the first task is raised; no task is begun after an error, or after an interrupt.
+    Raise the error of the first task that failed. No task begins after an error or an interrupt.
     """
     if n_threads == 1 or len(tasks) <= 1:
         return [work(task) for task in tasks]
@@ -53,34 +53,33 @@ def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> 
 
 
 def uninterrupted(work: Callable[[], T]) -> T:
-    """Do the work in a thread of its own, which Ctrl-C and the handlers of other signals do not reach.
+    """Do the work in a thread of its own, which neither Ctrl-C nor the handlers of other signals reach.
 
-    Their exceptions are raised at once in the main thread, which only waits; the work goes on to its end meanwhile, and
-    a program that ends waits for it. Modules that were torn while they were imported stay unusable for the rest of the
-    process.
+    Their exceptions are raised at once in the main thread, which only waits. The work goes on to its end, and Python
+    waits for it before it exits. An interrupted import would leave its module unusable for the rest of the process.
     """
     if threading.current_thread() is not threading.main_thread():
-        return _alone(work)
-    outcome: list[tuple[T | None, BaseException | None]] = []
+        return _without_forks(work)
+    found: list[T] = []
+    errors: list[BaseException] = []
 
     def keep() -> None:
         try:
-            outcome.append((_alone(work), None))
+            found.append(_without_forks(work))
         except BaseException as error:  # noqa: BLE001 - raised below
-            outcome.append((None, error))
+            errors.append(error)
 
     thread = threading.Thread(target=keep)
     if not start_thread(thread):
-        return _alone(work)
+        return _without_forks(work)
     thread.join()
-    value, error = outcome.pop()
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value] # what the work returned
+    if errors:
+        raise errors.pop()  # no variable keeps it: its traceback would keep that variable's frame
+    return found.pop()
 
 
 def start_thread(thread: threading.Thread) -> bool:
-    """Whether a thread could be had; not where their number is limited, or where the process ends."""
+    """Start a thread. Return False where the system grants no more threads, or Python is about to exit."""
     try:
         thread.start()
     except RuntimeError:
@@ -91,67 +90,6 @@ def start_thread(thread: threading.Thread) -> bool:
 def _join(thread: threading.Thread) -> None:
     if thread.ident is not None:  # it was started
         thread.join()
-
-
-# Forks
-
-
-class _Process:
-    """What this process has been through."""
-
-    busy = threading.RLock()  # held by whoever imports or compiles, and by whoever forks
-    compiler: Any = None  # the lock of Numba's compiler, while this process forks
-    forks = 0  # from the process that first used this module to this one
-    hooked: dict[str, object] = {}  # noqa: RUF012 - by whom
-
-
-def was_forked() -> bool:
-    """Whether this process is the child of a fork, or may be: a pool can have forked before our first use."""
-    # absent while another thread imports the module
-    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
-    return _Process.forks > 0 or (parent is not None and parent() is not None)
-
-
-def fork_count() -> int:
-    """Return the number of forks between the process that first used fastrec and this one; counting begins here."""
-    _hook_into_forks()
-    return _Process.forks
-
-
-def _alone(work: Callable[[], T]) -> T:
-    _hook_into_forks()
-    with _Process.busy:
-        return work()
-
-
-def _before_fork() -> None:
-    """Wait until no thread imports or compiles: the child would have its locks without whoever will release them."""
-    _Process.busy.acquire()
-    compiler = sys.modules.get("numba.core.compiler_lock")
-    lock = getattr(compiler, "global_compiler_lock", None)
-    if lock is not None:
-        lock.acquire()
-    _Process.compiler = lock
-
-
-def _after_fork() -> None:
-    lock, _Process.compiler = _Process.compiler, None
-    if lock is not None:
-        lock.release()
-    with contextlib.suppress(RuntimeError):  # it was not taken: this fork began before the first use
-        _Process.busy.release()
-
-
-def _after_fork_in_child() -> None:
-    _Process.forks += 1
-    _after_fork()
-
-
-def _hook_into_forks() -> None:
-    """From the first use on; importing changes nothing."""
-    mine = object()
-    if hasattr(os, "register_at_fork") and _Process.hooked.setdefault("by", mine) is mine:
-        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 class once(Generic[T]):  # noqa: N801 - a decorator
@@ -169,3 +107,68 @@ class once(Generic[T]):  # noqa: N801 - a decorator
             return self  # type: ignore[return-value] # of the class itself
         value: T = instance.__dict__.setdefault(self._name, self._work(instance))
         return value
+
+
+# Forks
+
+
+class _Forks:
+    """Forks up to this process, and the locks that the next fork waits for."""
+
+    count = 0  # since the process that first used fastrec
+    busy = threading.RLock()  # held by a thread that imports or compiles, and by a thread that forks
+    compiler: Any = None  # the lock of Numba's compiler, during a fork
+    hooked_by: dict[str, object] = {}  # noqa: RUF012 - the first call that registers the hooks
+
+
+def fork_count() -> int:
+    """Return the number of forks between the process that first used fastrec and this one."""
+    _hook_into_forks()
+    return _Forks.count
+
+
+def was_forked() -> bool:
+    """Return whether this process is a forked child, or may be: a pool may have forked before it first used fastrec."""
+    # absent while another thread imports the module
+    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
+    return _Forks.count > 0 or (parent is not None and parent() is not None)
+
+
+def _without_forks(work: Callable[[], T]) -> T:
+    """Do the work while no other thread forks or does such work."""
+    _hook_into_forks()
+    with _Forks.busy:
+        return work()
+
+
+def _hook_into_forks() -> None:
+    """Register our hooks at the first use, once; importing changes nothing.
+
+    No lock guards this: a child forked before there are hooks could find it held.
+    """
+    own = object()
+    if hasattr(os, "register_at_fork") and _Forks.hooked_by.setdefault("call", own) is own:
+        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+
+
+def _before_fork() -> None:
+    """Wait until no thread imports or compiles: no thread of the child would release its locks."""
+    _Forks.busy.acquire()
+    compiler = sys.modules.get("numba.core.compiler_lock")
+    lock = getattr(compiler, "global_compiler_lock", None)
+    if lock is not None:
+        lock.acquire()
+    _Forks.compiler = lock
+
+
+def _after_fork() -> None:
+    lock, _Forks.compiler = _Forks.compiler, None
+    if lock is not None:
+        lock.release()
+    with contextlib.suppress(RuntimeError):  # not acquired: this fork began before the hooks were registered
+        _Forks.busy.release()
+
+
+def _after_fork_in_child() -> None:
+    _Forks.count += 1
+    _after_fork()
