@@ -1,4 +1,4 @@
-"""How a process ends that is told to: what it must not leave behind, undone also where it cannot unwind."""
+"""Signals that end the command: what it must not leave behind is removed, also where the main thread cannot unwind."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["end_on_signals", "exit_code", "undone_by"]
 
 
-# The key of an interrupt, the request to end, the end of the terminal; Windows has not all of them.
+# Ctrl-C, the request to end, the end of the terminal; Windows lacks some of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-BY_DEFAULT = (signal.SIG_DFL, signal.default_int_handler)
+DEFAULT_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
 GRACE = 0.7  # seconds for the main thread to unwind
 _pending: dict[object, Callable[[], Any]] = {}
-_heard: list[int] = []
+_raised: list[int] = []  # the signal that was raised as KeyboardInterrupt, if any
 
 
 @contextlib.contextmanager
 def undone_by(undo: Callable[[], Any]) -> Iterator[None]:
-    """What the block leaves behind if the process has to end within it. Where it just fails it clears up itself."""
+    """Call `undo` if the process has to end hard within the block. If the block just fails, it cleans up itself."""
     key = object()
     _pending[key] = undo
     try:
@@ -36,41 +36,43 @@ def undone_by(undo: Callable[[], Any]) -> Iterator[None]:
 
 
 def exit_code() -> int:
-    """The exit code of a process that a signal ended, as shells know it: 130 for an interrupt."""
-    return 128 + (_heard[0] if _heard else signal.SIGINT)
+    """Return the exit code of a process that a signal ended, as shells number it: 130 for an interrupt."""
+    return 128 + (_raised[0] if _raised else signal.SIGINT)
 
 
 def end_on_signals() -> None:
-    """From now on a signal that asks for it ends this process within a second: as `KeyboardInterrupt` or, where that
-    is not enough, hard.
+    """Let SIGINT, SIGTERM and SIGHUP end this process within a second: by `KeyboardInterrupt`, or hard if it goes on.
 
-    For the main program only: signals belong to it.
+    For the main program only, which owns the signals. Ignored signals stay ignored: shells let programs in the
+    background ignore Ctrl-C.
     """
     import socket
 
-    signals = [number for number in ENDING if signal.getsignal(number) in BY_DEFAULT]
+    signals = [number for number in ENDING if signal.getsignal(number) in DEFAULT_HANDLERS]
     if not signals:
-        return  # shells have programs in the background ignore interrupts
+        return
     for number in signals:
         signal.signal(number, _raise_once)
-    heard, told = socket.socketpair()  # on Windows a pipe will not do
-    told.settimeout(0)
-    signal.set_wakeup_fd(told.detach(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(heard, bytes(signals)), daemon=True).start()
+    # A handler alone would not do: it runs only once compiled code has returned to Python, and what it raises may be
+    # caught (test_the_command_where_nothing_heeds_a_signal).
+    watched, written = socket.socketpair()  # on Windows a pipe will not do
+    written.settimeout(0)
+    signal.set_wakeup_fd(written.detach(), warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(watched, bytes(signals)), daemon=True).start()
 
 
 def _raise_once(number: int, _: Any) -> NoReturn:
-    """More signals, as from a key held down, would only keep files from being removed."""
+    """Raise KeyboardInterrupt, and ignore later signals: a key held down would interrupt the removal of files."""
     for other in ENDING:
         if signal.getsignal(other) is _raise_once:
             signal.signal(other, signal.SIG_IGN)
-    _heard.append(number)
+    _raised.append(number)
     raise KeyboardInterrupt
 
 
-def _watch(heard: socket, signals: bytes) -> NoReturn:
-    """Wait for a signal, of which the main thread learns only when compiled code returns."""
-    while (number := heard.recv(1)) not in signals:
+def _watch(watched: socket, signals: bytes) -> NoReturn:
+    """Wait for a signal, and end the process hard if it still runs some time later."""
+    while (number := watched.recv(1)) not in signals:
         pass
     time.sleep(GRACE)
     for undo in reversed(list(_pending.values())):
