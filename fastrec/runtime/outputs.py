@@ -5,45 +5,40 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import importlib
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from fastrec.checks import check_file
 from fastrec.exceptions import InputError
-
-if TYPE_CHECKING:
-    pass
 from fastrec.runtime.signals import undone_by
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None
 
 __all__ = ["atomic_write", "replacing", "temporary_folder"]
 
 
-fcntl: Any = None
-
-
-with contextlib.suppress(ImportError):  # Windows has none
-    fcntl = importlib.import_module("fcntl")
-
-
 STANDARD_OUTPUT = 1
 TEMPORARY = ".fastrec-"
-FOLDER, OWNED = "fastrec-", "fastrec-owner"  # how folders begin, and the file in them that their owner keeps locked
-IN_MEMORY = 1 << 24  # bytes for a device or a pipe, of which more are kept on disk until they are complete
-RIGHTS = 0o777  # of a mode; a changed owner is not to run a file as the old one
+FOLDER, OWNED = "fastrec-", "fastrec-owner"  # prefix of folders, and the file in them that their owner keeps locked
+IN_MEMORY = 1 << 24  # bytes for a device or a pipe; more are kept on disk until they are complete
+PERMISSIONS = 0o777  # without setuid and setgid: a changed owner must not run a file as the old one
 
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that becomes `path`, whole, when the block ends, and leaves nothing behind when it fails.
+    """Yield a binary file that becomes `path`, whole, when the block ends; a block that fails leaves nothing behind.
 
-    Links are followed. A file that was there keeps its mode and, where that can be had, its owner; one that this user
-    may not write to is refused, as `open` refuses it. Devices, pipes and what is standard output are written to
-    where they are, at the end.
+    Links are followed. An existing file keeps its mode and, if the system allows it, its owner. If this user may not
+    write to it, this raises the error that `open` raises. Devices, pipes and standard output are not replaced: they
+    are written to at the end.
     """
     name = check_file("path", path)
     target = os.path.realpath(name)
@@ -55,13 +50,13 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         found = None
     if found is not None:
         if not _can_be_replaced(found, target):
-            with tempfile.SpooledTemporaryFile(IN_MEMORY) as whole:  # a device is in no order to be written to in parts
+            with tempfile.SpooledTemporaryFile(IN_MEMORY) as whole:  # formats are written out of order, devices are not
                 yield whole
                 whole.seek(0)
-                with _opened_in_place(name, found) as file:
+                with open(os.dup(STANDARD_OUTPUT) if _is_standard_output(found) else name, "wb") as file:
                     shutil.copyfileobj(whole, file)
             return
-        os.close(os.open(name, os.O_WRONLY))  # the system says whether this may be written to
+        os.close(os.open(name, os.O_WRONLY))  # raises if this user may not write to it
     try:
         with replacing(target) as file:
             if found is not None:
@@ -75,7 +70,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def replacing(target: str, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """A new binary file of a mode that takes the place of `target`, be that a link, when the block ends."""
+    """Yield a new binary file with a mode, which replaces `target` when the block ends, even if that is a link."""
     temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY}{os.urandom(8).hex()}.tmp")
     with undone_by(functools.partial(os.unlink, temporary)):
         try:
@@ -90,7 +85,7 @@ def replacing(target: str, mode: int = 0o666) -> Iterator[IO[bytes]]:
 
 
 def _move(temporary: str, target: str) -> None:
-    """Put a file in the place of another; where one is mounted, which cannot be replaced, into it."""
+    """Replace one file by another, or copy into it where it is mounted by itself and cannot be replaced."""
     try:
         os.replace(temporary, target)
     except OSError as error:
@@ -101,18 +96,13 @@ def _move(temporary: str, target: str) -> None:
 
 
 def _can_be_replaced(found: os.stat_result, target: str) -> bool:
-    """Whether what is there is a plain file, with a name, that nothing is printed to."""
-    if _is_printed_to(found) or not stat.S_ISREG(found.st_mode):
+    """Return whether a path leads to a regular file, which has a name and is not standard output."""
+    if _is_standard_output(found) or not stat.S_ISREG(found.st_mode):
         return False
     return os.path.exists(target) and os.path.samestat(found, os.stat(target))
 
 
-def _opened_in_place(name: str, found: os.stat_result) -> IO[bytes]:
-    """What is there, to be written to; standard output goes on where it stands."""
-    return open(os.dup(STANDARD_OUTPUT) if _is_printed_to(found) else name, "wb")
-
-
-def _is_printed_to(found: os.stat_result) -> bool:
+def _is_standard_output(found: os.stat_result) -> bool:
     try:
         return os.path.samestat(found, os.fstat(STANDARD_OUTPUT))
     except OSError:  # it is closed
@@ -120,21 +110,21 @@ def _is_printed_to(found: os.stat_result) -> bool:
 
 
 def _keep_owner_and_mode(file: IO[bytes], found: os.stat_result) -> None:
-    """As far as the system lets this user."""
+    """Give a file the owner, group and mode of another, as far as the system allows this user."""
     if not hasattr(os, "fchown"):
         return
-    for owner in (-1, found.st_uid):  # a member of the group may at least give the file to that
+    for owner in (-1, found.st_uid):  # a member of the group may set the group alone
         with contextlib.suppress(OSError):
             os.fchown(file.fileno(), owner, found.st_gid)
     with contextlib.suppress(OSError):
-        os.fchmod(file.fileno(), stat.S_IMODE(found.st_mode) & RIGHTS)
+        os.fchmod(file.fileno(), stat.S_IMODE(found.st_mode) & PERMISSIONS)
 
 
 @contextlib.contextmanager
 def temporary_folder(parent: str | os.PathLike[str] | None) -> Iterator[str]:
-    """A folder that is gone when the block ends, and also if the process has to end in it or while it is removed.
+    """Yield a folder that is removed when the block ends, and also if a signal ends the process by then.
 
-    A process that is killed leaves its folder behind: the next one that makes a folder there removes it.
+    A killed process leaves its folder behind: the next process that makes a folder beside it removes it.
     """
     parent = tempfile.gettempdir() if parent is None else os.fspath(parent)
     _remove_abandoned(parent)
@@ -142,63 +132,56 @@ def temporary_folder(parent: str | os.PathLike[str] | None) -> Iterator[str]:
     remove = functools.partial(shutil.rmtree, folder.name, ignore_errors=True)
     with undone_by(remove):
         try:
-            with _owned(folder.name), folder:  # owned until it is gone
+            with _owned(folder.name), folder:  # owned until it is removed
                 yield folder.name
         finally:
-            remove()  # what is left where an interrupt came while it was removed
+            remove()  # the rest, if an interrupt came during the removal
 
 
 @contextlib.contextmanager
 def _owned(folder: str) -> Iterator[None]:
-    """Hold a lock on a file in the folder, which names this host; the system releases it however the process ends."""
-    if fcntl is None:  # a system without such locks
+    """Lock a file in the folder that names this host; the system unlocks it however the process ends."""
+    if fcntl is None:
         yield
         return
-    path = os.path.join(folder, OWNED)
-    with open(f"{path}.new", "x", encoding="utf-8") as file:
-        with contextlib.suppress(OSError):  # a file system without locks: nobody else gets one there either
+    with open(os.path.join(folder, OWNED), "x", encoding="utf-8") as file:
+        with contextlib.suppress(OSError):  # a file system without locks: no other process gets one there either
             fcntl.flock(file, fcntl.LOCK_EX)
-        file.write(_host())
+        file.write(_host())  # from here on a process that gets the lock may remove the folder
         file.flush()
-        os.rename(f"{path}.new", path)  # from here on the folder may be removed, by whoever gets the lock
         yield
 
 
 def _remove_abandoned(parent: str) -> None:
-    """Remove folders of killed processes: with our name, of this user, made on this host, their lock held by nobody.
-
-    Folders of other hosts stay, as a lock held there may not be seen here.
-    """
+    """Remove the folders of killed processes."""
     if fcntl is None:
         return
     try:
         with os.scandir(parent) as entries:
-            found = [entry.path for entry in entries if entry.name.startswith(FOLDER) and _is_own_folder(entry)]
-    except OSError:  # making a folder there will say what is wrong
+            folders = [entry for entry in entries if entry.name.startswith(FOLDER)]
+    except OSError:  # making a folder there will raise it
         return
-    for folder in found:
+    for folder in folders:
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            descriptor = os.open(os.path.join(folder, OWNED), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-            with open(descriptor, encoding="utf-8") as file:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode) or file.read() != _host():
-                    continue
-                fcntl.flock(
-                    file, fcntl.LOCK_EX | fcntl.LOCK_NB
-                )  # an error where its owner lives, or another removes it
-                if os.path.samestat(os.fstat(descriptor), os.stat(os.path.join(folder, OWNED))):
-                    shutil.rmtree(folder, ignore_errors=True)
+            _remove_if_abandoned(folder)
 
 
-def _is_own_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether this is a folder of this user, and no link to one."""
-    try:
-        return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.getuid()
-    except OSError:  # it is gone
-        return False
+def _remove_if_abandoned(folder: os.DirEntry[str]) -> None:
+    """Remove a folder of this user, made on this host, if no process holds its lock.
+
+    Folders of other hosts stay: their locks may not be visible here.
+    """
+    if not folder.is_dir(follow_symlinks=False) or folder.stat(follow_symlinks=False).st_uid != os.getuid():
+        return
+    descriptor = os.open(os.path.join(folder, OWNED), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, encoding="utf-8") as file:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode) and file.read() == _host():
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if its owner lives, or another process removes it
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _host() -> str:
-    """What tells this host from others that share a folder."""
+    """Return a name that tells this host from others that share a folder."""
     import socket
 
     found = socket.gethostname()
