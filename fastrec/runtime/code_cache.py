@@ -1,8 +1,8 @@
-"""Compiled code on disk, one file per signature, in place of the files that Numba would keep.
+"""Compiled code on disk, one file per signature, instead of Numba's own cache.
 
-Numba loads what it finds: a bit that has flipped in machine code ends the process, and a full disk is an error of the
-call. Here a file counts only if it is whole, was made for what is asked, and nobody else could have written it; all
-else is as if it were not there, and what cannot be kept is compiled again.
+Numba loads any file that it finds: a flipped bit in machine code ends the process, and a full disk fails the call. Here
+a file is loaded only if it is whole, was compiled for the same signature and processor, and nobody else could have
+written it. Otherwise the kernel is compiled again. A file that cannot be written is skipped.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ __all__ = ["CodeStore"]
 Key = tuple[Any, ...]
 SUFFIX = ".nbc"
 DIGEST = hashlib.sha256().digest_size
-PRIVATE, READABLE = 0o755, 0o644  # others may read, as where an image is built by one and run by another, but not write
-LEVELS = 3  # of folders above one of ours: of the version, of fastrec, and what that is in
-WRITTEN_BY_ANYONE = 0o002
+# others may read, as users of an image that root built, but not write
+FOLDER_MODE, FILE_MODE = 0o755, 0o644
+CHECKED_PARENTS = 3  # of a folder with code: those of the version and of fastrec, and the one around them
+WRITABLE_BY_ALL = 0o002
 ROOT = 0
 
 
 class CodeStore:
-    """What a dispatcher of Numba takes for its cache, see `numba.core.caching`.
+    """The cache of one of Numba's dispatchers, with the methods of `numba.core.caching`.
 
     Parameters
     ----------
-    folder : where the files are; it need not exist
-    function : Python's function
-    missing : called where no code is found, before Numba compiles it
+    folder : of the files; it need not exist
+    function : the Python function
+    missing : called if no code is found, before Numba compiles
     """
 
     def __init__(self, folder: Path, function: Any, missing: Callable[[], None]) -> None:
@@ -49,10 +50,10 @@ class CodeStore:
         self._source = (function.__module__, function.__qualname__, code.co_firstlineno, code.co_code, code.co_consts)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """The compiled code for a signature, or None."""
+        """Return the compiled code for a signature, or None."""
         from numba.core.compiler import CompileResult
 
-        with contextlib.suppress(Exception):  # no such file, not ours; or Numba's private parts are others
+        with contextlib.suppress(Exception):  # no such file, not ours, or Numba's private parts differ
             target.refresh()
             content = self._read(self._key(signature, target.codegen()))
             if content is not None:
@@ -61,18 +62,17 @@ class CodeStore:
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep compiled code if that can be done."""
-        # Read-only install, no home, disk full, folder removed, Numba's private parts are others: slower starts, same
-        # answers.
+        """Write compiled code to disk, if possible."""
+        # Read-only install, no home, full disk, removed folder, other private parts of Numba: slower starts, same values.
         with contextlib.suppress(Exception):
             if not compiled.library.has_dynamic_globals:  # addresses of this process
                 self._write(self._key(signature, compiled.codegen), compiled._reduce())  # noqa: SLF001 - as Numba does
 
     def flush(self) -> None:
-        """Nothing: code for other signatures stays."""
+        """Do nothing: code for other signatures stays."""
 
     def _key(self, signature: Any, codegen: Any) -> bytes:
-        """What code must have been made for. The folder says the rest: versions, switches, sources."""
+        """Return what code depends on, apart from the folder, which stands for versions, switches and sources."""
         python = sys.version_info[:2], getattr(sys, "abiflags", "")
         return repr((signature, codegen.magic_tuple(), python, self._source)).encode()
 
@@ -80,30 +80,30 @@ class CodeStore:
         return self._folder / f"{self._name}-{hashlib.sha256(key).hexdigest()[:16]}{SUFFIX}"
 
     def _read(self, key: bytes) -> Any:
-        if not all(map(_is_trusted, _chain(self._folder))):
+        if not all(map(_is_trusted, _with_parents(self._folder))):
             return None
-        with open(self._path(key), "rb", opener=_open_itself) as file:
+        with open(self._path(key), "rb", opener=_open_without_following) as file:
             if not _is_ours(os.fstat(file.fileno())):
                 return None
             content = file.read()
         digest, content = content[:DIGEST], content[DIGEST:]
-        return pickle.loads(content) if digest == _digest(key, content) else None  # noqa: S301 - it is what we wrote
+        return pickle.loads(content) if digest == _digest(key, content) else None  # noqa: S301 - we wrote it
 
     def _write(self, key: bytes, content: Any) -> None:
         from numba.core.serialize import dumps
 
         packed = dumps(content)
-        for folder in _chain(self._folder):
+        for folder in _with_parents(self._folder):
             _make_folder(folder)
             if not _is_trusted(folder):
                 return
-        with replacing(str(self._path(key)), READABLE) as file:
+        with replacing(str(self._path(key)), FILE_MODE) as file:
             file.write(_digest(key, packed))
             file.write(packed)
 
 
-def _open_itself(path: str, flags: int) -> int:
-    """Open a file, and neither what it links to nor a pipe that waits for a writer."""
+def _open_without_following(path: str, flags: int) -> int:
+    """Open a file. Fail at a link, and do not wait at a pipe."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -114,26 +114,26 @@ def _digest(key: bytes, content: bytes) -> bytes:
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    """Whether a file was written by this user or the system's, and by nobody else: its code will be run."""
-    return _is_owned(found) and stat.S_ISREG(found.st_mode) and not found.st_mode & WRITTEN_BY_ANYONE
+    """Return whether this user or root wrote a file, whose code will be run, and not everyone could."""
+    return _is_owned(found) and stat.S_ISREG(found.st_mode) and not found.st_mode & WRITABLE_BY_ALL
 
 
 def _is_owned(found: os.stat_result) -> bool:
-    """Whether something belongs to this user or the system's."""
+    """Return whether a file or folder belongs to this user or root."""
     return not hasattr(os, "geteuid") or found.st_uid in (ROOT, os.geteuid())
 
 
 def _is_trusted(folder: Path) -> bool:
-    """Whether a folder belongs to us, and so does the link to it if there is one."""
+    """Return whether a folder, and the link to it if there is one, belongs to this user or root."""
     return _is_owned(folder.stat()) and _is_owned(folder.lstat())
 
 
-def _chain(folder: Path) -> tuple[Path, ...]:
-    """A folder of ours and those that it is in, from the one that the user named."""
-    return (*reversed(folder.parents[:LEVELS]), folder)
+def _with_parents(folder: Path) -> tuple[Path, ...]:
+    """Return a folder after its parents, from the cache folder that the user named."""
+    return (*reversed(folder.parents[:CHECKED_PARENTS]), folder)
 
 
 def _make_folder(folder: Path) -> None:
     if not folder.is_dir():
         _make_folder(folder.parent)
-        folder.mkdir(mode=PRIVATE, exist_ok=True)
+        folder.mkdir(mode=FOLDER_MODE, exist_ok=True)

@@ -1,8 +1,8 @@
-"""How kernels are compiled and where compiled code is kept. Options are policy, so they stand here once.
+"""Compilation of kernels: the options of Numba, the cache folder, and the decision to interpret or compile.
 
-Kernels are plain Python with plain semantics, so a small input need not wait for the compiler, nor for Numba to be
-imported: a kernel is interpreted until as much was asked of it as loading its compiled code costs. Both ways give the
-same bits.
+Kernels are plain Python with plain semantics, so a small input waits neither for the compiler nor for the import of
+Numba. Python interprets a kernel until its work costs about as much as loading its compiled code. Both give the same
+bits.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from fastrec.runtime.threads import once, start_thread, uninterrupted
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
-COMPILERS = ("compiler.py", "drivers.py", "pipeline.py")  # beside kernels, what decides which code is made
-NOTICE_AFTER = 1.0  # seconds of compiling
+COMPILERS = ("compiler.py", "drivers.py", "pipeline.py")  # sources that, beside kernels, decide what code is compiled
+NOTICE_AFTER = 1.0  # seconds of compilation
 
 
 class Helper:
-    """A function that kernels call; see `helper`. Its dispatcher is made when a kernel that calls it is compiled.
+    """A function that kernels call; see `helper`. Its dispatcher is made once a kernel that calls it is compiled.
 
-    Dispatchers of a few dozen helpers cost more than loading a compiled kernel, which needs none of them.
+    Loading a compiled kernel needs none of the few dozen dispatchers, which would cost more than that.
     """
 
-    plain = False  # whether the parts of Numba that compile helpers faster have failed in this process
+    plain = False  # whether the private parts of Numba that compile helpers faster have failed in this process
 
     def __init__(self, function: Callable[..., Any], *, inlined: bool = False) -> None:
         self._function = function
@@ -43,7 +43,7 @@ class Helper:
         self.name = function.__name__
 
     def __call__(self, *arguments: Any) -> Any:
-        """The function as Python runs it."""
+        """Run the function in Python."""
         return self._function(*arguments)
 
     @property
@@ -53,12 +53,12 @@ class Helper:
 
     @once
     def _plain(self) -> Any:
-        """One that is compiled as Numba compiles any function."""
+        """A dispatcher that compiles like that of any other function."""
         return self._made()
 
     @once
     def _quick(self) -> Any:
-        """One that is compiled in a third less time, by private parts of Numba that other versions may not have."""
+        """A dispatcher that compiles in a third less time, by private parts of Numba that other versions may lack."""
         from fastrec.runtime.pipeline import HelperCompiler
 
         return self._made(pipeline_class=HelperCompiler)
@@ -71,34 +71,34 @@ class Helper:
 
     @property
     def _numba_type_(self) -> Any:
-        """What Numba takes this object for."""
+        """Numba's type of this object: that of its dispatcher."""
         from numba import types
 
         return types.Dispatcher(self.dispatcher)
 
 
 def helper(function: Callable[..., Any]) -> Any:
-    """A function that other kernels call: compiled into its callers, never cached on its own.
+    """Mark a function that kernels call: it is compiled into its callers, never cached on its own.
 
-    It allocates nothing, so references to arrays are not counted: for short rows the (atomic) counting of slices cost
-    more than the work on them.
+    It must allocate nothing: references to arrays are not counted, since for short rows the atomic counting of slices
+    cost more than the work on them.
     """
     return Helper(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """A helper that is called for every user: many arrays are handed over as seven numbers each, at every call."""
+    """Mark a helper to be inlined, for calls for every user: an array is passed as seven numbers at each call."""
     return Helper(function, inlined=True)
 
 
 class Entry:
     """A kernel that Python calls, with one signature per `variant` and its compiled code kept on disk.
 
-    Two signatures of one function in one cache folder can spoil each other when two processes start cold, so each
-    variant has a dispatcher and a folder of its own.
+    Each variant has its own dispatcher and folder. Two signatures of one function in one cache folder can damage each
+    other when two processes start cold.
     """
 
-    eager = False  # whether this process compiles at once whatever is asked for
+    eager = False  # whether this process compiles kernels at their first call
 
     def __init__(
         self, function: Callable[..., Any], variant: str, *, parallel: bool = False, allocates: bool = False
@@ -115,9 +115,9 @@ class Entry:
         self._dispatcher: Any = None
 
     def suited_to(self, steps: int, *arguments: Any) -> Callable[..., Any]:
-        """What to call for work of so many steps: Python's own function while that is little, else compiled code.
+        """Return what to call for work of so many steps: `interpreted` while that is little, else `compiled`.
 
-        Compiled code is loaded by the first call, or now for such arguments: threads of a pool cannot be interrupted
+        With arguments, load their compiled code now, not in the first call: threads of a pool cannot be interrupted
         while one of them compiles.
         """
         self._steps += steps
@@ -128,23 +128,23 @@ class Entry:
         return self.compiled
 
     def interpreted(self, *arguments: Any) -> Any:
-        """The kernel as Python runs it."""
-        with np.errstate(all="ignore"):  # as compiled code, which wraps around and divides by zero in silence
+        """Run the kernel in Python."""
+        with np.errstate(all="ignore"):  # compiled code wraps around and divides by zero without a warning, too
             return self._function(*arguments)
 
     def compiled(self, *arguments: Any) -> Any:
-        """The kernel as the processor runs it."""
+        """Run the compiled kernel."""
         return self.dispatcher(*arguments)(*arguments)
 
     def dispatcher(self, *arguments: Any) -> Any:
-        """Numba's dispatcher, with code for such arguments, as all calls of a variant have."""
+        """Return Numba's dispatcher, with code for arguments of these types, which all calls of a variant have."""
         if self._dispatcher is None:
             uninterrupted(lambda: self._load(arguments))
         return self._dispatcher
 
     def _load(self, arguments: tuple[Any, ...]) -> None:
         """Compile, or read compiled code."""
-        if self._dispatcher is not None:  # by another thread, or since a call was interrupted
+        if self._dispatcher is not None:  # set by another thread, or by a call that was interrupted meanwhile
             return
         signature = _signature(arguments)
         try:
@@ -152,19 +152,19 @@ class Entry:
         except Exception:
             if Helper.plain:
                 raise
-            Helper.plain = True  # slower to compile, same code
+            Helper.plain = True  # compiles more slowly, to the same code
             try:
                 self._dispatcher = self._compile(signature)
             except Exception:
-                Helper.plain = False  # it was no fault of theirs
+                Helper.plain = False  # the private parts were not at fault
                 raise
 
     def _compile(self, signature: tuple[Any, ...]) -> Any:
-        """Numba's dispatcher, with code for such arguments."""
+        """Return Numba's dispatcher, with code for a signature."""
         from numba import njit
 
         dispatcher = njit(**self._options)(self._compiled_from())
-        if hasattr(dispatcher, "compile"):  # Numba may be told not to compile
+        if hasattr(dispatcher, "compile"):  # absent under NUMBA_DISABLE_JIT
             with _noticed() as begin:
                 _keep_on_disk(dispatcher, self._variant, missing=begin)
                 dispatcher.compile(signature)
@@ -176,7 +176,7 @@ class Entry:
 
 
 def _is_cramped() -> bool:
-    """Whether the limit of the address space leaves too little to compile in, which is said once."""
+    """Return whether the limit of the address space leaves too little to compile; warn once if so."""
     left = address_space_left()
     if left is None or left >= MIN_SPACE_TO_COMPILE:
         return False
@@ -186,7 +186,6 @@ def _is_cramped() -> bool:
 
 @functools.cache
 def _warn_of_space() -> None:
-    """Say why calls are slow."""
     line = (
         "the limit of the address space (ulimit -v) leaves too little to compile kernels, which takes "
         f"{MIN_SPACE_TO_COMPILE >> 20:,} MB: Python runs them, with the same values but slowly; raise the limit"
@@ -196,8 +195,8 @@ def _warn_of_space() -> None:
 
 @contextlib.contextmanager
 def _noticed() -> Iterator[Callable[[], None]]:
-    """Yield what to call where a compilation begins. If it takes noticeable time, a line on stderr says so, once."""
-    timer = threading.Timer(NOTICE_AFTER, _tell_of_compilation)
+    """Yield a function to call when a compilation begins. If it takes long, print one line on stderr, once."""
+    timer = threading.Timer(NOTICE_AFTER, _announce_compilation)
     timer.daemon = True
 
     def begin() -> None:
@@ -216,7 +215,7 @@ def _is_terminal() -> bool:
 
 
 @functools.cache
-def _tell_of_compilation() -> None:
+def _announce_compilation() -> None:
     line = "fastrec compiles its kernels for this machine, once, in some seconds (FASTREC_NOTICE=0 silences this)"
     with contextlib.suppress(OSError, ValueError):  # stderr may be closed
         print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Packages that the install does not need: imported where a feature asks for them, or named with their extra."""
+"""Import of optional packages; where one is missing, the error names the extra that installs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["require"]
 
 
 def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
-    """Import an optional module, or say in one line which extra brings it.
+    """Import an optional module, or raise an error of one line that names the extra to install.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def require(module: str, extra: str, *, what: str = "this") -> ModuleType:
     fastrec.exceptions.MissingExtraError: reading files needs no_such_package: pip install 'fastrec[cli]'
     """
     try:
-        if module in sys.modules:  # where another thread may still be at it
+        if module in sys.modules:  # another thread may still be importing it
             return importlib.import_module(module)
         check_space(module.partition(".")[0], what)
         return uninterrupted(lambda: importlib.import_module(module))

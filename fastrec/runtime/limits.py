@@ -22,36 +22,38 @@ __all__ = [
 ]
 
 OWN_GROUPS, CONTROL_GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-# bytes of address space that packages take where they are imported and used on a few rows, libraries and threads;
-# where there is less they end the process, or fail with errors of the dynamic loader
+# bytes of address space that packages take when they are imported and used on a few rows, libraries and threads
+# included; with less they end the process, or fail with errors of the dynamic loader
 SPACE = {"pyarrow": 400_000_000, "duckdb": 900_000_000, "pandas": 400_000_000, "polars": 500_000_000}
 ALSO_IMPORTED = {"duckdb": ("duckdb", "pyarrow")}
-# bytes of address space to compile in; LLVM, which took 420 MB, ends the process where it gets none
+# bytes of address space to compile kernels; LLVM took 420 MB, and ends the process if it gets none
 MIN_SPACE_TO_COMPILE = 1 << 30
-SPACE_PER_THREAD = 1 << 27  # bytes of address space
+SPACE_PER_THREAD = 1 << 27  # bytes of address space for a stack and an arena of `malloc`
 MAX_THREADS = 1 << 20
+UNLIMITED = 1 << 30
 NO_MEMORY = "the system gives this process no more; try fewer threads, a smaller memory=, or a higher `ulimit -v`"
 
 
 def control_groups(controller: str) -> Iterator[Path]:
-    """Folders of the groups whose controller, such as "cpu" or "memory", limits this process: its own, then those
-    around it. None where the system has no such groups.
+    """Yield folders of the groups that limit this process by a controller ("cpu", "memory"): its own, then its parents'.
+
+    A system without such groups yields none.
     """
     try:
         lines = OWN_GROUPS.read_text().splitlines()
     except OSError:
         return
     for _, controllers, own in (line.split(":", 2) for line in lines if line.count(":") >= 2):
-        if not controllers or controller in controllers.split(","):  # version 2 has no names there
+        if not controllers or controller in controllers.split(","):  # version 2 names none
             root = CONTROL_GROUPS / controller if controllers else CONTROL_GROUPS
             path = PurePosixPath(own.lstrip("/"))
             yield from (root / part for part in (path, *path.parents))
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """The number of threads to use: as asked, else FASTREC_NUM_THREADS, else what the machine grants this process.
+    """Return the number of threads to use: the argument, else FASTREC_NUM_THREADS, else what the machine grants.
 
-    Under a limit of the address space fewer: each thread reserves a stack and an arena of `malloc`.
+    A limit of the address space reduces it.
     """
     number, left = _wanted_threads(n_threads), address_space_left()
     return number if left is None else max(1, min(number, (left - MIN_SPACE_TO_COMPILE) // SPACE_PER_THREAD))
@@ -61,26 +63,26 @@ def _wanted_threads(n_threads: int | None) -> int:
     if n_threads is not None:
         number = whole_number(n_threads)
         if number is None:
-            raise InputTypeError(f"n_threads must be a whole number, found {shown(n_threads)}")
+            raise InputTypeError(f"n_threads must be an integer, found {shown(n_threads)}")
         if not 1 <= number <= MAX_THREADS:
             raise InputError(f"n_threads must be at least 1 and at most {MAX_THREADS:,}, found {shown(number)}")
         return number
     wanted = os.environ.get("FASTREC_NUM_THREADS")
     if wanted is not None:
         if not (number := _number(wanted)) or number > MAX_THREADS:
-            raise InputError(f"FASTREC_NUM_THREADS must be a whole number from 1 to {MAX_THREADS:,}, found {wanted!r}")
+            raise InputError(f"FASTREC_NUM_THREADS must be an integer from 1 to {MAX_THREADS:,}, found {wanted!r}")
         return number
-    openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # the first is that of the outermost level
-    return max(1, min(_processors(), _number(openmp) or 1 << 30, _quota()))
+    openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # the first is for the outermost level
+    return max(1, min(_processors(), _number(openmp) or UNLIMITED, _quota()))
 
 
 def _number(text: str) -> int | None:
-    """The whole number that a text of at most 9 digits is."""
+    """Return the integer that a string of at most 9 digits gives, or None."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _processors() -> int:
-    """Processors that this process may run on, or fewer if Numba is told so."""
+    """Return the number of processors that this process may run on, or that Numba's setting names."""
     if wanted := _number(os.environ.get("NUMBA_NUM_THREADS", "")):
         return wanted
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -88,13 +90,13 @@ def _processors() -> int:
 
 @functools.cache
 def _quota() -> int:
-    """Processors that the control groups around this process grant; Numba looks at the affinity alone."""
+    """Return the number of processors that control groups grant to this process; Numba reads its affinity only."""
     granted = [processors for group in control_groups("cpu") if (processors := _granted(group)) is not None]
-    return min(granted, default=1 << 30)
+    return min(granted, default=UNLIMITED)
 
 
 def _granted(group: Path) -> int | None:
-    """Processors that a control group grants, a part of one as one; None for all."""
+    """Return the number of processors that a control group grants, rounded up; None for all."""
     try:
         if (limit := group / "cpu.max").exists():
             quota, period = map(int, limit.read_text().split())
@@ -106,7 +108,7 @@ def _granted(group: Path) -> int | None:
 
 
 def address_space_left() -> int | None:
-    """Bytes of address space that this process may still take under `ulimit -v`; None without such a limit."""
+    """Return the bytes of address space that `ulimit -v` leaves to this process; None without such a limit."""
     try:
         import resource
 
@@ -120,9 +122,9 @@ def address_space_left() -> int | None:
 
 
 def check_space(package: str, what: str) -> None:
-    """Raise MemoryError where a package, if imported, would end the process for want of address space.
+    """Raise MemoryError if the address space is too small to import a package, which could end the process.
 
-    `what` is the feature that needs it, as the subject of the message.
+    `what` is the feature that needs the package, as the subject of the message.
     """
     new = [name for name in ALSO_IMPORTED.get(package, (package,)) if name in SPACE and name not in sys.modules]
     left = address_space_left()

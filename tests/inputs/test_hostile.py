@@ -506,7 +506,7 @@ def test_no_more_threads_than_there_can_be(wanted, monkeypatch):
     with pytest.raises(fastrec.InputError, match="n_threads must be at least 1 and at most 1,048,576"):
         of_lists(n_threads=2**63 if len(wanted) > 10 else int(wanted))
     monkeypatch.setenv("FASTREC_NUM_THREADS", wanted)
-    with pytest.raises(fastrec.InputError, match="FASTREC_NUM_THREADS must be a whole number from 1 to 1,048,576"):
+    with pytest.raises(fastrec.InputError, match="FASTREC_NUM_THREADS must be an integer from 1 to 1,048,576"):
         of_lists()
 
 

@@ -578,7 +578,7 @@ BAD_ROWS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"indptr": [0, 2, 1, 3]}, InputError, "indptr must not decrease"),
     ({"indptr": [0.0, 3.0]}, InputTypeError, "indptr must hold integers"),
     ({"n_threads": 0}, InputError, "n_threads must be at least 1"),
-    ({"n_threads": 1.5}, InputTypeError, "n_threads must be a whole number"),
+    ({"n_threads": 1.5}, InputTypeError, "n_threads must be an integer"),
 ]
 
 

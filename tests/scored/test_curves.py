@@ -1022,7 +1022,7 @@ def test_the_second_scores_are_checked_too() -> None:
         ({"max_fpr": NAN}, InputError, "max_fpr must be above 0 and at most 1, found nan"),
         ({"max_fpr": "a"}, InputTypeError, "max_fpr must be a number, found 'a'"),
         ({"n_threads": 0}, InputError, "n_threads must be at least 1 and at most 1,048,576, found 0"),
-        ({"n_threads": 1.5}, InputTypeError, "n_threads must be a whole number"),
+        ({"n_threads": 1.5}, InputTypeError, "n_threads must be an integer"),
     ],
 )
 def test_bad_options_of_auc(options: dict[str, Any], error: type[Exception], message: str) -> None:
