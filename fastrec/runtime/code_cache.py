@@ -8,6 +8,7 @@ written it. Otherwise the kernel is compiled again. A file that cannot be writte
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import pickle
@@ -17,18 +18,65 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fastrec._version import __version__
 from fastrec.runtime.outputs import replacing
 
-__all__ = ["CodeStore"]
+__all__ = ["CodeStore", "cache_root", "keep_on_disk"]
 
-Key = tuple[Any, ...]
 SUFFIX = ".nbc"
 DIGEST = hashlib.sha256().digest_size
 # others may read, as users of an image that root built, but not write
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 CHECKED_PARENTS = 3  # of a folder with code: those of the version and of fastrec, and the one around them
 WRITABLE_BY_ALL = 0o002
-ROOT = 0
+ROOT = 0  # user id
+# what decides, beside the sources of kernels, which code is compiled
+COMPILERS = ("compiler.py", "helper_compiler.py", "parallel.py")
+SWITCHES = ("BOUNDSCHECK", "OPT", "DEBUG", "DEBUGINFO", "LOOP_VECTORIZE", "SLP_VECTORIZE", "CPU_NAME", "CPU_FEATURES")
+
+
+def keep_on_disk(dispatcher: Any, variant: str, missing: Callable[[], None]) -> None:
+    """Let a dispatcher read its code from disk and keep it there, if there is a folder; else call `missing`."""
+    root = cache_root()
+    if root is None:
+        missing()
+    else:
+        folder = root / _cache_key() / variant
+        dispatcher._cache = CodeStore(folder, dispatcher.py_func, missing)  # noqa: SLF001 - as enable_caching does
+
+
+def cache_root() -> Path | None:
+    """Return the folder for compiled code: FASTREC_CACHE_DIR, NUMBA_CACHE_DIR or the user's cache folder."""
+    if os.environ.get("FASTREC_CACHE", "1") == "0":
+        return None
+    for variable in ("FASTREC_CACHE_DIR", "NUMBA_CACHE_DIR"):
+        if folder := os.environ.get(variable):
+            return Path(folder) / "fastrec"
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+    elif sys.platform == "darwin":
+        base = os.path.expanduser("~/Library/Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if not base or base.startswith("~"):
+        return None
+    return Path(base) / "fastrec"
+
+
+@functools.cache
+def _cache_key() -> str:
+    """Return the name of a folder: what `CodeStore._key` leaves out, versions, sources, processor and switches."""
+    import llvmlite.binding
+    import numba
+
+    digest = hashlib.sha256()
+    here = Path(__file__).parent
+    sources = [*here.parent.joinpath("kernels").glob("*.py"), *(here / name for name in COMPILERS)]
+    for source in sorted(sources):
+        digest.update(source.read_bytes())
+    for switch in SWITCHES:
+        digest.update(f"{switch}={getattr(numba.config, switch, None)}".encode())
+    return f"{__version__}-{digest.hexdigest()[:12]}-nb{numba.__version__}-{llvmlite.binding.get_host_cpu_name()}"
 
 
 class CodeStore:
@@ -63,7 +111,7 @@ class CodeStore:
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Write compiled code to disk, if possible."""
-        # Read-only install, no home, full disk, removed folder, other private parts of Numba: slower starts, same values.
+        # Read-only install, full disk, removed folder, other private parts of Numba: slower starts, same values.
         with contextlib.suppress(Exception):
             if not compiled.library.has_dynamic_globals:  # addresses of this process
                 self._write(self._key(signature, compiled.codegen), compiled._reduce())  # noqa: SLF001 - as Numba does
@@ -72,7 +120,7 @@ class CodeStore:
         """Do nothing: code for other signatures stays."""
 
     def _key(self, signature: Any, codegen: Any) -> bytes:
-        """Return what code depends on, apart from the folder, which stands for versions, switches and sources."""
+        """Return what code depends on beside what the folder is named after."""
         python = sys.version_info[:2], getattr(sys, "abiflags", "")
         return repr((signature, codegen.magic_tuple(), python, self._source)).encode()
 

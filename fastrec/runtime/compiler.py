@@ -13,19 +13,16 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fastrec._version import __version__
 from fastrec.exceptions import warn
 from fastrec.runtime.limits import MIN_SPACE_TO_COMPILE, address_space_left
 from fastrec.runtime.threads import once, start_thread, uninterrupted
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 STEPS_INTERPRETED = 100_000  # of each kernel; about what importing Numba costs
-COMPILERS = ("compiler.py", "drivers.py", "pipeline.py")  # sources that, beside kernels, decide what code is compiled
 NOTICE_AFTER = 1.0  # seconds of compilation
 
 
@@ -59,7 +56,7 @@ class Helper:
     @once
     def _quick(self) -> Any:
         """A dispatcher that compiles in a third less time, by private parts of Numba that other versions may lack."""
-        from fastrec.runtime.pipeline import HelperCompiler
+        from fastrec.runtime.helper_compiler import HelperCompiler
 
         return self._made(pipeline_class=HelperCompiler)
 
@@ -165,8 +162,10 @@ class Entry:
 
         dispatcher = njit(**self._options)(self._compiled_from())
         if hasattr(dispatcher, "compile"):  # absent under NUMBA_DISABLE_JIT
+            from fastrec.runtime.code_cache import keep_on_disk
+
             with _noticed() as begin:
-                _keep_on_disk(dispatcher, self._variant, missing=begin)
+                keep_on_disk(dispatcher, self._variant, missing=begin)
                 dispatcher.compile(signature)
         return dispatcher
 
@@ -222,69 +221,7 @@ def _announce_compilation() -> None:
 
 
 def _signature(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The types of arguments as a call has them: another form would be kept on disk beside what calls keep."""
+    """Return the types of arguments as calls have them: in another form the code would be kept on disk twice."""
     from numba.core.typing.typeof import Purpose, typeof
 
     return tuple(typeof(argument, Purpose.argument) for argument in arguments)
-
-
-def _keep_on_disk(dispatcher: Any, variant: str, missing: Callable[[], None]) -> None:
-    """Have compiled code read from disk and kept there, if a folder can be had; call `missing` where there is none."""
-    from fastrec.runtime.code_cache import CodeStore
-
-    folder = _folder(variant)
-    if folder is None:
-        missing()
-    else:
-        dispatcher._cache = CodeStore(folder, dispatcher.py_func, missing)  # noqa: SLF001 - as enable_caching does
-
-
-def _folder(variant: str) -> Path | None:
-    """Where the compiled code of a variant is kept."""
-    root = cache_root()
-    return None if root is None else root / _cache_key() / variant
-
-
-def cache_root() -> Path | None:
-    """The folder for compiled code: FASTREC_CACHE_DIR, NUMBA_CACHE_DIR or the user's cache folder."""
-    if os.environ.get("FASTREC_CACHE", "1") == "0":
-        return None
-    for variable in ("FASTREC_CACHE_DIR", "NUMBA_CACHE_DIR"):
-        if folder := os.environ.get(variable):
-            return Path(folder) / "fastrec"
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA")
-    elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if not base or base.startswith("~"):
-        return None
-    return Path(base) / "fastrec"
-
-
-@functools.cache
-def _cache_key() -> str:
-    """Names everything that Numba's own index does not look at: our sources, the processor, compiler switches."""
-    import hashlib
-
-    import llvmlite.binding
-    import numba
-
-    digest = hashlib.sha256()
-    here = Path(__file__).parent
-    compiled = [*here.parent.joinpath("kernels").glob("*.py"), *(here / name for name in COMPILERS)]
-    for source in sorted(compiled):
-        digest.update(source.read_bytes())
-    for switch in (
-        "BOUNDSCHECK",
-        "OPT",
-        "DEBUG",
-        "DEBUGINFO",
-        "LOOP_VECTORIZE",
-        "SLP_VECTORIZE",
-        "CPU_NAME",
-        "CPU_FEATURES",
-    ):
-        digest.update(f"{switch}={getattr(numba.config, switch, None)}".encode())
-    return f"{__version__}-{digest.hexdigest()[:12]}-nb{numba.__version__}-{llvmlite.binding.get_host_cpu_name()}"

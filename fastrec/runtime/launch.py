@@ -38,7 +38,7 @@ class BinKernel(Entry):
 
         if config.DISABLE_JIT:
             return lambda *call: self.interpreted(*call)  # noqa: PLW0108 - Numba takes no methods
-        from fastrec.runtime.drivers import bins_of
+        from fastrec.runtime.parallel import bins_of
 
         function: Callable[..., Any] = bins_of(Helper(self._function))
         return function
@@ -87,7 +87,7 @@ def _parallel_driver() -> tuple[Any, np.uint64]:
     """Return the compiled driver, to keep its memory, and the address of its code, which runs bins side by side."""
 
     def load() -> tuple[Any, np.uint64]:
-        from fastrec.runtime.drivers import DRIVER, run_side_by_side
+        from fastrec.runtime.parallel import DRIVER, run_side_by_side
 
         entry = Entry(run_side_by_side, "run_side_by_side", parallel=True)
         compiled = entry.dispatcher(NO_DRIVER, NO_DRIVER, 0).overloads[DRIVER]

@@ -35,9 +35,9 @@ NO_MEMORY = "the system gives this process no more; try fewer threads, a smaller
 
 
 def control_groups(controller: str) -> Iterator[Path]:
-    """Yield folders of the groups that limit this process by a controller ("cpu", "memory"): its own, then its parents'.
+    """Yield the folders of the groups that limit this process by a controller, such as "cpu" or "memory".
 
-    A system without such groups yields none.
+    Its own group comes first, then the groups around it. A system without groups yields none.
     """
     try:
         lines = OWN_GROUPS.read_text().splitlines()

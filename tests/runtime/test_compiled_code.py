@@ -252,19 +252,19 @@ def compile_helpers():
 """
 OTHER_NUMBAS = {  # replacements of parts that another version lacks or has changed
     "as it is": "",
-    "without a module": "sys.modules['fastrec.runtime.pipeline'] = None",
+    "without a module": "sys.modules['fastrec.runtime.helper_compiler'] = None",
     "without a method": """
-from fastrec.runtime import pipeline
-class Strange(pipeline._HelperLibrary):
+from fastrec.runtime import helper_compiler
+class Strange(helper_compiler._HelperLibrary):
     def _finalize_dynamic_globals(self):
         raise AttributeError("_finalize_dynamic_globals")
-pipeline._HelperLibrary = Strange
+helper_compiler._HelperLibrary = Strange
 """,
     "with other arguments": """
-from fastrec.runtime import pipeline
-class Strange(pipeline.DefaultPassBuilder):
+from fastrec.runtime import helper_compiler
+class Strange(helper_compiler.DefaultPassBuilder):
     define_nopython_pipeline = staticmethod(lambda state, name: None)
-pipeline.DefaultPassBuilder = Strange
+helper_compiler.DefaultPassBuilder = Strange
 """,
 }
 

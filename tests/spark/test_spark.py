@@ -17,7 +17,7 @@ import pytest
 
 import fastrec
 import fastrec.spark
-from fastrec.runtime.compiler import cache_root
+from fastrec.runtime.code_cache import cache_root
 
 ROOT = Path(__file__).parents[2]
 JAVA = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '/nowhere')}/bin{os.pathsep}{os.environ['PATH']}")
