@@ -1,1 +1,1 @@
-"""What a process goes through: threads, signals, forks, limits, compiled code, files written whole."""
+"""The process around an evaluation: threads, forks, signals, limits, compiled code, files written whole."""

@@ -1,4 +1,4 @@
-"""Compilation of kernels: the options of Numba, the cache folder, and the decision to interpret or compile.
+"""Compilation of kernels: the options of Numba, and the decision to interpret or compile.
 
 Kernels are plain Python with plain semantics, so a small input waits neither for the compiler nor for the import of
 Numba. Python interprets a kernel until its work costs about as much as loading its compiled code. Both give the same
@@ -27,9 +27,9 @@ NOTICE_AFTER = 1.0  # seconds of compilation
 
 
 class Helper:
-    """A function that kernels call; see `helper`. Its dispatcher is made once a kernel that calls it is compiled.
+    """A function that kernels call; see `helper`. Its dispatcher is made when a kernel that calls it is compiled.
 
-    Loading a compiled kernel needs none of the few dozen dispatchers, which would cost more than that.
+    A compiled kernel is loaded without the dispatchers of its helpers: a few dozen of them cost more than the loading.
     """
 
     plain = False  # whether the private parts of Numba that compile helpers faster have failed in this process
@@ -51,16 +51,16 @@ class Helper:
     @once
     def _plain(self) -> Any:
         """A dispatcher that compiles like that of any other function."""
-        return self._made()
+        return self._new_dispatcher()
 
     @once
     def _quick(self) -> Any:
         """A dispatcher that compiles in a third less time, by private parts of Numba that other versions may lack."""
         from fastrec.runtime.helper_compiler import HelperCompiler
 
-        return self._made(pipeline_class=HelperCompiler)
+        return self._new_dispatcher(pipeline_class=HelperCompiler)
 
-    def _made(self, **more: Any) -> Any:
+    def _new_dispatcher(self, **more: Any) -> Any:
         from numba import njit
 
         options = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, **more}
@@ -84,7 +84,7 @@ def helper(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Mark a helper to be inlined, for calls for every user: an array is passed as seven numbers at each call."""
+    """Mark a helper to be inlined: called for every user, it would be passed each array as seven numbers every time."""
     return Helper(function, inlined=True)
 
 
@@ -118,7 +118,7 @@ class Entry:
         while one of them compiles.
         """
         self._steps += steps
-        if self._dispatcher is None and ((not Entry.eager and self._steps <= STEPS_INTERPRETED) or _is_cramped()):
+        if self._dispatcher is None and ((not Entry.eager and self._steps <= STEPS_INTERPRETED) or _is_space_short()):
             return self.interpreted
         if arguments:
             self.dispatcher(*arguments)
@@ -164,7 +164,7 @@ class Entry:
         if hasattr(dispatcher, "compile"):  # absent under NUMBA_DISABLE_JIT
             from fastrec.runtime.code_cache import keep_on_disk
 
-            with _noticed() as begin:
+            with _announced() as begin:
                 keep_on_disk(dispatcher, self._variant, missing=begin)
                 dispatcher.compile(signature)
         return dispatcher
@@ -174,7 +174,7 @@ class Entry:
         return self._function
 
 
-def _is_cramped() -> bool:
+def _is_space_short() -> bool:
     """Return whether the limit of the address space leaves too little to compile; warn once if so."""
     left = address_space_left()
     if left is None or left >= MIN_SPACE_TO_COMPILE:
@@ -193,7 +193,7 @@ def _warn_of_space() -> None:
 
 
 @contextlib.contextmanager
-def _noticed() -> Iterator[Callable[[], None]]:
+def _announced() -> Iterator[Callable[[], None]]:
     """Yield a function to call when a compilation begins. If it takes long, print one line on stderr, once."""
     timer = threading.Timer(NOTICE_AFTER, _announce_compilation)
     timer.daemon = True

@@ -1,7 +1,7 @@
-"""How Numba compiles a helper: to code that its callers take over, optimise and translate, and no further.
+"""Numba's compiler without its last steps, for helpers: their callers optimise and translate the code.
 
-Numba would optimise and translate each helper for itself, and again in every helper that calls it: a third of the time
-of compiling a kernel, for code that nobody runs.
+Numba would optimise and translate each helper on its own, and again in every helper that calls it. That takes a third
+of the time of compiling a kernel, for code that never runs. All of this uses private parts of Numba.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["HelperCompiler"]
 
 
 class _HelperLibrary(JITCodeLibrary):  # type: ignore[misc] # Numba has no types
-    """The code of a helper and of what it calls."""
+    """The code of a helper and of the helpers that it calls, neither optimised nor translated."""
 
     def _optimize_final_module(self) -> None:
-        """Nothing: the callers do it."""
+        """Do nothing: the callers optimise."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -29,7 +29,7 @@ class _HelperLibrary(JITCodeLibrary):  # type: ignore[misc] # Numba has no types
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _BeforeLowering(LoweringPass):  # type: ignore[misc]
-    """Have the code put where it is only kept."""
+    """Put the code into a library that only keeps it."""
 
     _name = "fastrec_before_lowering"
 
@@ -44,7 +44,7 @@ class _BeforeLowering(LoweringPass):  # type: ignore[misc]
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _AfterLowering(LoweringPass):  # type: ignore[misc]
-    """Offer the code to callers, as Numba does where it compiles."""
+    """Offer the code to callers, as Numba does after compiling."""
 
     _name = "fastrec_after_lowering"
 
@@ -52,8 +52,8 @@ class _AfterLowering(LoweringPass):  # type: ignore[misc]
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        # Numba knows code by the builtin that Python would call. None is made here, and nothing calls it, so a bound
-        # method of a new list stands in: it is a builtin to Numba, and no two helpers have the same.
+        # Numba identifies code by the builtin that Python would call. There is none here, and nothing would call it.
+        # A bound method of a new list takes its place: Numba sees a builtin, and each helper has its own.
         name: list[Any] = []
         state.cr = state.cr._replace(cfunc=name.append)
         state.targetctx.insert_user_function(name.append, state.cr.fndesc, [state.library])
@@ -61,10 +61,10 @@ class _AfterLowering(LoweringPass):  # type: ignore[misc]
 
 
 class HelperCompiler(CompilerBase):  # type: ignore[misc]
-    """Numba's steps with the two around the last."""
+    """Numba's steps with one of ours before and one after lowering."""
 
     def define_pipelines(self) -> list[Any]:
-        """One pipeline, without Python's objects."""
+        """Return the one pipeline, in nopython mode."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         manager.add_pass_after(_BeforeLowering, IRLegalization)
         manager.add_pass_after(_AfterLowering, NativeLowering)

@@ -1,8 +1,8 @@
-"""Runs kernels on one thread or several, whatever the process has been through.
+"""Kernel calls on one thread or several, on every threading layer and after forks.
 
-One place owns every parallel call, because two threading layers of Numba end the process when used at the wrong time:
-workqueue aborts when two Python threads launch, GNU OpenMP when a forked child does. On workqueue and in forked
-children the bins run in threads of our own, small inputs in one bin.
+Every parallel call goes through this module, because two threading layers of Numba can end the process: workqueue if
+two Python threads launch at once, GNU OpenMP if a forked child launches. On workqueue and in forked children, bins run
+in threads of our own. Small inputs run in one bin.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["SMALL_ROWS", "STEPS_PER_LAUNCH", "Kernel", "launch_tasks", "run_bins
 
 
 SMALL_ROWS = 500_000  # below, a parallel launch costs more than it saves
-NO_DRIVER = np.uint64(0)  # bins run one after another
-STEPS_PER_LAUNCH = 1 << 27  # of each thread; between launches a call can be interrupted and reports progress
+NO_DRIVER = np.uint64(0)  # in place of the address of the parallel driver: bins run one after another
+STEPS_PER_LAUNCH = 1 << 27  # per thread; between launches a call can be interrupted and reports progress
 
 
 class BinKernel(Entry):
-    """A kernel that takes arguments and a bin; called with a driver, the arguments in a tuple, and a range of bins."""
+    """A kernel that takes arguments and a bin. A call passes a driver, a tuple of arguments, and a range of bins."""
 
     def interpreted(self, _driver: np.uint64, arguments: tuple[Any, ...], first: int, last: int) -> None:
-        """Run bins first..last-1, one after another, in Python."""
+        """Run bins first..last-1 one after another in Python."""
         for at in range(first, last):
             super().interpreted(*arguments, at)
 
@@ -38,31 +38,32 @@ class BinKernel(Entry):
 
         if config.DISABLE_JIT:
             return lambda *call: self.interpreted(*call)  # noqa: PLW0108 - Numba takes no methods
-        from fastrec.runtime.parallel import bins_of
+        from fastrec.runtime.parallel import bin_runner
 
-        function: Callable[..., Any] = bins_of(Helper(self._function))
+        function: Callable[..., Any] = bin_runner(Helper(self._function))
         return function
 
 
 class Kernel(NamedTuple):
-    """A kernel for one signature, which runs one bin."""
+    """The place and variant of a kernel that runs one bin."""
 
     module: str
     name: str
     variant: str
 
     def entry(self) -> BinKernel:
-        """The kernel as Python calls it."""
-        return _entry(*self)
+        """Return the kernel as Python calls it."""
+        return _entry(self)
 
 
 @functools.cache
-def _entry(module: str, name: str, variant: str) -> BinKernel:
-    return BinKernel(getattr(importlib.import_module(module), name), f"{name}-{variant}")
+def _entry(kernel: Kernel) -> BinKernel:
+    function = getattr(importlib.import_module(kernel.module), kernel.name)
+    return BinKernel(function, f"{kernel.name}-{kernel.variant}")
 
 
 def launch_tasks(kernel: Kernel, arguments: tuple[Any, ...], n_tasks: int, steps: int, n_threads: int) -> None:
-    """Run a kernel that does the tasks between two edges, on all tasks; `steps` is the work of all of them."""
+    """Run all tasks by a kernel that runs the tasks between two edges. `steps` is the work of all tasks."""
     n_bins = 1 if steps < SMALL_ROWS else min(n_threads, n_tasks)
     at_once = max(n_bins, n_tasks * n_bins * STEPS_PER_LAUNCH // max(steps, 1))
     for first in range(0, n_tasks, at_once):
@@ -72,7 +73,7 @@ def launch_tasks(kernel: Kernel, arguments: tuple[Any, ...], n_tasks: int, steps
 
 
 def run_bins(kernel: Kernel, arguments: tuple[Any, ...], n_bins: int, steps: int) -> None:
-    """Run all bins, by the driver if there are several."""
+    """Run all bins: several by the parallel driver if it may be launched, else in threads of our own."""
     entry = kernel.entry()
     run = entry.suited_to(steps, NO_DRIVER, arguments, 0, n_bins)
     if n_bins > 1 and run == entry.compiled and _may_launch():
@@ -84,27 +85,27 @@ def run_bins(kernel: Kernel, arguments: tuple[Any, ...], n_bins: int, steps: int
 
 @functools.cache
 def _parallel_driver() -> tuple[Any, np.uint64]:
-    """Return the compiled driver, to keep its memory, and the address of its code, which runs bins side by side."""
+    """Return the compiled parallel driver, whose memory must last, and the address of its code."""
 
     def load() -> tuple[Any, np.uint64]:
         from fastrec.runtime.parallel import DRIVER, run_side_by_side
 
         entry = Entry(run_side_by_side, "run_side_by_side", parallel=True)
         compiled = entry.dispatcher(NO_DRIVER, NO_DRIVER, 0).overloads[DRIVER]
-        # takes the locks of the compiler, which no fork may find held
+        # This takes locks of the compiler, which must not be held during a fork.
         return compiled, np.uint64(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
     return uninterrupted(load)
 
 
 def _may_launch() -> bool:
-    """Whether the driver may be launched from here and now."""
+    """Return whether this process may launch the parallel driver."""
     import numba
 
     if was_forked() or numba.config.DISABLE_JIT:
         return False
     try:
-        numba.get_num_threads()  # starts the threading layer, so that it has a name
-    except ValueError:  # the one that is asked for cannot be loaded
+        numba.get_num_threads()  # starts the threading layer, whose name is then known
+    except ValueError:  # the layer that the user chose cannot be loaded
         return False
     return str(numba.threading_layer()) != "workqueue"

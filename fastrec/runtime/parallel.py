@@ -1,8 +1,8 @@
 """The parallel driver: one `prange` loop that runs the bins of any kernel side by side.
 
-A loop of its own cost each kernel 3 of the 10 processor seconds of its compilation, since Numba hands the 60 arrays of
-the arguments to the loop one by one. Here they wait on the stack of the caller, and the loop takes two addresses: that
-of the kernel's code and that of the arguments.
+A loop in each kernel took 3 of the 10 processor seconds of its compilation, since Numba passes the 60 arrays of the
+arguments to the loop one by one. This loop takes two addresses: that of the kernel's code, and that of the arguments
+on the caller's stack.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from numba.extending import intrinsic
 
 from fastrec.runtime.compiler import Helper
 
-__all__ = ["DRIVER", "bins_of", "run_side_by_side"]
+__all__ = ["DRIVER", "bin_runner", "run_side_by_side"]
 
-BIN = (types.uint64, types.int64)  # where the arguments are, and which bin
-DRIVER = (types.uint64, types.uint64, types.int64)  # where a kernel's code and its arguments are, and how many bins
+BIN = (types.uint64, types.int64)  # address of the arguments, number of the bin
+DRIVER = (types.uint64, types.uint64, types.int64)  # addresses of a kernel's code and of the arguments, number of bins
 ADDRESS = ir.IntType(64)
 
 
 @intrinsic
 def call(typing: Any, code: Any, arguments: Any) -> Any:
-    """Call compiled code at an address, which returns nothing, with a tuple of arguments."""
+    """Call compiled code at an address with a tuple of arguments; it returns nothing."""
 
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         convention, kinds = context.call_conv, signature.args[1].types
         function = builder.inttoptr(values[0], convention.get_function_type(types.none, kinds).as_pointer())
         unpacked = cgutils.unpack_tuple(builder, values[1])
-        # a second copy of a kernel, put in place of the call, would be translated, too
+        # inlined, a second copy of the kernel would be translated, too
         status, _ = convention.call_function(builder, function, types.none, kinds, unpacked, attrs=("noinline",))
         with cgutils.if_unlikely(builder, status.is_error):
             convention.return_status_propagate(builder, status)
@@ -45,7 +45,7 @@ def call(typing: Any, code: Any, arguments: Any) -> Any:
 
 @intrinsic
 def address_of(typing: Any, arguments: Any) -> Any:
-    """The address of a copy on the stack, which lasts as long as the function that asks."""
+    """Return the address of a copy of arguments on the stack, which lasts until the caller returns."""
 
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.ptrtoint(cgutils.alloca_once_value(builder, values[0]), ADDRESS)
@@ -53,39 +53,39 @@ def address_of(typing: Any, arguments: Any) -> Any:
     return types.uint64(arguments), build
 
 
-def bins_of(kernel: Helper) -> Any:
+def bin_runner(kernel: Helper) -> Any:
     """Return the function `run_bins(driver, arguments, first, last)` of a kernel that takes arguments and a bin.
 
-    It runs bins first..last-1, one after another or by the driver whose code is at an address, if that is not 0.
+    The parallel driver at the address `driver` runs bins 0..last-1. Without one (0), first..last-1 run in order.
     """
 
     @functools.cache
-    def bin_with(kept: Any) -> Any:
-        """Return the function that runs a bin with the arguments at an address; they have the types `kept`."""
+    def runner_of_one(stored: Any) -> Any:
+        """Return the dispatcher of a function that runs a bin with arguments of the types `stored` at an address."""
 
         @intrinsic
         def arguments_at(typing: Any, address: Any, at: Any) -> Any:
-            all_of_them = types.Tuple((*kept.types, at))
+            passed = types.Tuple((*stored.types, at))
 
             def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-                pointer = builder.inttoptr(values[0], context.get_value_type(kept).as_pointer())
+                pointer = builder.inttoptr(values[0], context.get_value_type(stored).as_pointer())
                 found = cgutils.unpack_tuple(builder, builder.load(pointer))
-                return context.make_tuple(builder, all_of_them, [*found, values[1]])
+                return context.make_tuple(builder, passed, [*found, values[1]])
 
-            return all_of_them(address, at), build
+            return passed(address, at), build
 
         def run_bin(address, at):
             kernel(*arguments_at(address, at))
 
-        # symbols of one name are one function to the loader, also those of files that two processes wrote
-        digest = hashlib.sha256(str(kept).encode()).hexdigest()
+        # the loader takes symbols of one name for one function, also in files that two processes wrote
+        digest = hashlib.sha256(str(stored).encode()).hexdigest()
         run_bin.__qualname__ = f"run_bin_{kernel.name}_{digest}"
         return Helper(run_bin).dispatcher
 
     @intrinsic
     def code_with(typing: Any, arguments: Any) -> Any:
-        """Address of the code that runs a bin with arguments of such types."""
-        one = bin_with(arguments)
+        """Return the address of the code that runs a bin with arguments of these types."""
+        one = runner_of_one(arguments)
         one.compile(BIN)
 
         def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
