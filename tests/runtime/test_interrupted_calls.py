@@ -20,7 +20,7 @@ KEEPERS = {
     for name in (
         "evaluation/evaluators.py",
         "evaluation/state.py",
-        "scored/runs.py",
+        "scored/score_counts.py",
         "scored/histogram.py",
         "inputs/users.py",
     )
