@@ -125,7 +125,7 @@ def wanted_metrics(
 class BaseEvaluator(Shared, ABC):
     """The base of evaluators of lists and of scored rows: a plan, a state, a report."""
 
-    _remedy = "reset() forgets it"
+    _remedy = "call reset() and update it again"
 
     def __init__(self, wanted: Wanted, settings: dict[str, Any], *, per_user: bool, n_threads: int | None) -> None:
         super().__init__()

@@ -215,7 +215,9 @@ def _is_terminal() -> bool:
 
 @functools.cache
 def _announce_compilation() -> None:
-    line = "fastrec compiles its kernels for this machine, once, in some seconds (FASTREC_NOTICE=0 silences this)"
+    line = (
+        "fastrec compiles its kernels for this machine, once, which takes some seconds (FASTREC_NOTICE=0 silences this)"
+    )
     with contextlib.suppress(OSError, ValueError):  # stderr may be closed
         print(line, file=sys.stderr, flush=True)
 

@@ -20,7 +20,7 @@ S = TypeVar("S", bound="Shared")
 
 
 def synchronized(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Let one thread at a time run a method, on an object that is whole."""
+    """Let one thread at a time run a method; raise if the object is not whole."""
 
     @functools.wraps(method)
     def alone(self: S, /, *arguments: P.args, **options: P.kwargs) -> R:
@@ -34,7 +34,7 @@ def synchronized(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate
 class Shared:
     """An object that is changed in place, maybe by several threads."""
 
-    _remedy = "start anew"  # for an object that is not whole
+    _remedy = "make a new one"  # instead of an object that is not whole
 
     def __init__(self) -> None:
         self._locks: dict[int, contextlib.AbstractContextManager[Any]] = {}
@@ -77,5 +77,5 @@ class Shared:
         if self._torn:
             raise FastrecError(
                 f"this {type(self).__name__} was interrupted while it added up (by an error, a signal, or a fork in "
-                f"another thread): what it holds is not whole; {self._remedy}"
+                f"another thread), so its sums are not whole: {self._remedy}"
             )
