@@ -5,11 +5,12 @@ import re
 import pytest
 
 pytest.register_assert_rewrite("support", "fuzz")
+DEFAULT = "not thorough"  # as in pyproject.toml
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Run every test that is named by `::`, thorough or not: `pytest tests/files/test_streams.py::test_lists`."""
-    if any("::" in argument for argument in config.args):
+    if config.option.markexpr == DEFAULT and any("::" in argument for argument in config.args):
         config.option.markexpr = ""
 
 
@@ -26,5 +27,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if re.search(mark.kwargs["except_for"], item.callspec.id):
             item.own_markers = [each for each in item.own_markers if each.name != "thorough"]
             kept[name] = True
-    if config.option.markexpr and not all(kept.values()):
+    if config.option.markexpr == DEFAULT and not all(kept.values()):
         raise pytest.UsageError(f"except_for finds no case of {[name for name, found in kept.items() if not found]}")

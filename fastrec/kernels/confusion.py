@@ -27,6 +27,15 @@ class LabelledRows(NamedTuple):
     indptr: Array  # int64 (n_users + 1,)
 
 
+class Cells(NamedTuple):
+    """The cells of a confusion matrix, of users and thresholds."""
+
+    tp: Array
+    fp: Array
+    fn: Array
+    tn: Array
+
+
 @helper
 def find_bins(scores, thresholds, bins):
     """Write how many of the thresholds each score reaches, int32; there is at least one threshold.
@@ -83,10 +92,10 @@ def count_by_search(labels, scores, thresholds, reached, bins):
         reached[j, 1] += reached[j + 1, 1]
 
 
-def count_users(rows, thresholds, order, counts, first, last):
-    """Write tp, fp, fn and tn, int64 (4, n_users, n_thresholds), of users first..last-1."""
+def count_users(rows, thresholds, order, cells, first, last):
+    """Write the four counts, int64 (n_users, n_thresholds), of users first..last-1."""
     labels, scores, indptr = rows
-    tp, fp, fn, tn = counts[0], counts[1], counts[2], counts[3]
+    tp, fp, fn, tn = cells
     n_thresholds = len(thresholds)
     reached = np.zeros((n_thresholds + 1, 2), np.int64)
     bins = np.empty(SLICE, np.int32)
@@ -136,9 +145,10 @@ def cumulate(sums, lost, label, order, above, below):
         below[order[j]] = total + rest
 
 
-def weigh_users(rows, weights, thresholds, order, sums_of, first, last):
-    """Write the weights of tp, fp, fn and tn, float64 (4, n_users, n_thresholds), of users first..last-1."""
+def weigh_users(rows, weights, thresholds, order, cells, first, last):
+    """Write the four sums of weights, float64 (n_users, n_thresholds), of users first..last-1."""
     labels, scores, indptr = rows
+    tp, fp, fn, tn = cells
     n_thresholds = len(thresholds)
     sums = np.zeros((n_thresholds + 1, 2))
     lost = np.zeros((n_thresholds + 1, 2))
@@ -155,5 +165,5 @@ def weigh_users(rows, weights, thresholds, order, sums_of, first, last):
                 label = labels[start + i]
                 sums[bins[i], label], error = add_exactly(sums[bins[i], label], weights[start + i])
                 lost[bins[i], label] += error
-        cumulate(sums, lost, 0, order, sums_of[1, u], sums_of[3, u])
-        cumulate(sums, lost, 1, order, sums_of[0, u], sums_of[2, u])
+        cumulate(sums, lost, 0, order, fp[u], tn[u])
+        cumulate(sums, lost, 1, order, tp[u], fn[u])

@@ -253,16 +253,16 @@ def _run_kernel(
     """Return tp, fp, fn and tn of each user, (n_users, T); threads take ranges of users."""
     threads = resolve_threads(n_threads)
     shape = len(indptr) - 1, len(thresholds)
-    counts = np.empty((4, *shape), np.int64 if weights is None else np.float64)
+    cells = confusion.Cells(*(np.empty(shape, np.int64 if weights is None else np.float64) for _ in range(4)))
     rows = confusion.LabelledRows(read_only(labels), read_only(scores), read_only(indptr))
     given = [thresholds, order] if weights is None else [weights, thresholds, order]
-    arguments = (rows, *map(read_only, given), counts)
+    arguments = (rows, *map(read_only, given), cells)
     cost = indptr + np.arange(len(indptr)) * len(thresholds)
     kernel = _kernel(str(scores.dtype), weighted=weights is not None).suited_to(STEPS_PER_ROW * int(cost[-1]))
     n_ranges = 1 if cost[-1] < ROWS_PER_BLOCK else min(4 * threads, shape[0])
     cuts = np.searchsorted(cost, cost[-1] * np.arange(n_ranges + 1) // n_ranges)
     run_in_threads(lambda at: kernel(*arguments, cuts[at], cuts[at + 1]), range(n_ranges), threads)
-    return list(counts)
+    return list(cells)
 
 
 @functools.cache

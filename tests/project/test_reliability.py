@@ -51,6 +51,11 @@ def run_by_ci_full():
     return " ".join(functions[part] for part in parts.split())
 
 
+@pytest.mark.parametrize("script", ["run", "full"])
+def test_thorough_tests_are_run_by_ci(script):
+    assert re.search(r"^export .*PYTEST_ADDOPTS=\".*-m ''", (TESTS.parent / ".ci" / script).read_text(), re.MULTILINE)
+
+
 def marked_full():
     """Yield tests that .ci/full must run: those before the mark, or all if the promise has it."""
     for promise, shown in ROWS:
