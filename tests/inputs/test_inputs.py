@@ -337,7 +337,7 @@ SETTINGS: dict[str, Fault] = {
     "min_gain is a text": Fault({"min_gain": "1"}, Type, ["min_gain", "number or 'any'", "'1'"]),
     "min_gain is True": Fault({"min_gain": True}, Type, ["min_gain", "True"]),
     "no threads": Fault({"n_threads": 0}, Value, ["n_threads", "at least 1", "0"]),
-    "threads are a float": Fault({"n_threads": 1.5}, Type, ["n_threads", "whole number", "1.5"]),
+    "threads are a float": Fault({"n_threads": 1.5}, Type, ["n_threads", "integer", "1.5"]),
     "threads are True": Fault({"n_threads": True}, Type, ["n_threads", "True"]),
     "per_user is an array": Fault({"per_user": np.array([True, False])}, Type, ["per_user", "True or False", "array"]),
     "per_user is a text": Fault({"per_user": "no"}, Type, ["per_user", "True or False", "'no'"]),

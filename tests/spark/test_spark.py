@@ -309,7 +309,7 @@ def test_ratings_that_nothing_uses_are_named(session, form):
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:the (truth|log) has no rows")
+@pytest.mark.filterwarnings("ignore:the (truth|input) has no rows")
 def test_empty_partitions_and_empty_frames(session, on_spark):
     recs, truth = make_lists(3)
     report = fastrec.spark.evaluate(on_spark(recs, 9), on_spark(truth, 9), "mrr", n_partitions=20)
