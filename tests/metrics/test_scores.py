@@ -143,7 +143,7 @@ def test_ranks_from_ordered_scores(labels: str, data: st.DataObject) -> None:
     )
 
 
-@pytest.mark.thorough(except_for="graded-unit")
+@pytest.mark.thorough
 @pytest.mark.parametrize("scores", strategies.SCORE_POOLS)
 @pytest.mark.parametrize("labels", strategies.LABELS)
 @SPARE
