@@ -159,11 +159,7 @@ def test_any_split_and_any_order_of_merging(kind: str, weighted: bool, data: st.
         parts[-1].update(recs_of(part), truth_of(part), **call(slice(start, end)))
     if data.draw(st.booleans(), label="with one that saw nobody"):
         parts.append(evaluator())
-    while len(parts) > 1:
-        other = parts.pop(data.draw(st.integers(1, len(parts) - 1)))
-        into = parts[data.draw(st.integers(0, len(parts) - 1))]
-        assert into.merge(other) is into
-    found, expected = parts[0].result(), whole.result()
+    found, expected = strategies.merged(data, parts).result(), whole.result()
     assert found.user_ids is not None
     assert_same(found, expected, found.user_ids)
     assert group_bits(found) == group_bits(expected)

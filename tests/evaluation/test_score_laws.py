@@ -93,11 +93,7 @@ def test_any_split_and_any_order_of_merging(weighted: bool, row_weights: bool, d
         parts.append(evaluator())
     if data.draw(st.booleans(), label="travelled"):
         parts = [pickle.loads(pickle.dumps(part)) for part in parts]
-    while len(parts) > 1:
-        other = parts.pop(data.draw(st.integers(1, len(parts) - 1)))
-        into = parts[data.draw(st.integers(0, len(parts) - 1))]
-        assert into.merge(other) is into
-    found, expected = parts[0].result(), whole.result()
+    found, expected = strategies.merged(data, parts).result(), whole.result()
     assert found.user_ids is not None
     assert_same(found, expected, found.user_ids)
 

@@ -1,6 +1,7 @@
 """Hypothesis strategies: small logs in which the awkward cases are common."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -176,3 +177,12 @@ def scored_user_weights(log: ScoredLog) -> st.SearchStrategy[list[float]]:
     """Draw one weight per user, 0 at times."""
     n_users = len(log.labels)
     return st.lists(st.sampled_from([1.0, 0.5, 2.0, 3.25, 0.0, 1e3]), min_size=n_users, max_size=n_users)
+
+
+def merged(data: st.DataObject, parts: list[Any]) -> Any:
+    """Merge evaluators in any order."""
+    while len(parts) > 1:
+        other = parts.pop(data.draw(st.integers(1, len(parts) - 1)))
+        into = parts[data.draw(st.integers(0, len(parts) - 1))]
+        assert into.merge(other) is into
+    return parts[0]
