@@ -1,5 +1,6 @@
 """Settings of every test and example: doctests use `fastrec` without importing it."""
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -10,8 +11,10 @@ import fastrec
 from fastrec.metrics import declaration
 from fastrec.runtime import compiler
 
-# Tests use compiled kernels; test_interpreted.py checks that interpreted ones give the same bits.
-compiler.Entry.eager = True
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 # The output of a command to stderr must not depend on whether its kernels are compiled already.
 os.environ["FASTREC_NOTICE"] = "0"
@@ -19,6 +22,42 @@ os.environ["FASTREC_NOTICE"] = "0"
 # A busy machine must not fail a test.
 settings.register_profile("fastrec", deadline=None)
 settings.load_profile("fastrec")
+
+
+def pytest_collection_finish() -> None:
+    """Compile kernels from here on, and collect garbage rarely.
+
+    Until then Python runs the kernels of modules that evaluate something at their import, and no module waits for the
+    compiler; test_interpreted.py checks that both ways give the same bits. The compiler leaves much garbage, and every
+    search for it would visit the many objects of the collected tests.
+    """
+    compiler.Entry.eager = True
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_worker_compiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have one worker of pytest-xdist compile a kernel; the others wait for it, then read the compiled code.
+
+    Otherwise two workers compile most kernels twice, at the same time.
+    """
+    if fcntl is None or "PYTEST_XDIST_WORKER" not in os.environ or os.environ.get("FASTREC_CACHE") == "0":
+        yield
+        return
+    folder = tmp_path_factory.getbasetemp().parent / "compiling"  # the same for all workers of this run
+    folder.mkdir(exist_ok=True)
+    load = compiler.Entry._load
+
+    def load_in_turn(entry: compiler.Entry, arguments: tuple[object, ...]) -> None:
+        with open(folder / entry._variant, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
+            load(entry, arguments)
+
+    compiler.Entry._load = load_in_turn
+    yield
+    compiler.Entry._load = load
 
 
 @pytest.fixture(autouse=True)
