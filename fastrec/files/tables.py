@@ -96,6 +96,7 @@ def open_database(
 ) -> Iterator[DuckDBPyConnection]:
     """Open a database of our own, which installs nothing: in memory without temporary files, or in a folder."""
     duckdb = require("duckdb", "cli", what="reading files")
+    require("pyarrow", "cli", what="reading files")  # DuckDB imports it to return tables
     place = "" if folder is None else utf8_path(folder)
     config: dict[str, Any] = {
         "temp_directory": place,

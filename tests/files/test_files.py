@@ -370,6 +370,7 @@ def test_users_that_are_text_keep_their_zeros(read_log):
     assert log.user_ids.tolist() == ["01", "1"] and log.indptr.tolist() == [0, 2, 3]
 
 
+@pytest.mark.thorough
 def test_order_holds_in_a_log_of_many_blocks(read_log):
     rng = np.random.default_rng(2)
     users, n = rng.integers(0, 3_000, 300_000), 300_000
@@ -469,6 +470,7 @@ def test_names_of_csv_columns_may_differ_in_case_alone(read):
     assert lists(logs.recs) == [[3]]
 
 
+@pytest.mark.thorough
 def test_order_holds_in_a_file_of_many_blocks(read):
     rng = np.random.default_rng(1)
     n = 300_000
@@ -649,9 +651,10 @@ print([evaluate_files(path, truth, "mrr", temp_directory=name("temporary \\xe9")
     assert done.stdout == f"False {values}\n['\\xfc']\n{values}\n", done.stderr
 
 
-def test_without_duckdb_the_extra_is_named(write, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
-    with pytest.raises(MissingExtraError, match=r"reading files needs duckdb: pip install 'fastrec\[cli\]'"):
+@pytest.mark.parametrize("package", ["duckdb", "pyarrow"])
+def test_the_extra_of_a_missing_package_is_named(write, monkeypatch, package):
+    monkeypatch.setitem(__import__("sys").modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"reading files needs {package}: pip install 'fastrec\[cli\]'"):
         read_logs(write(LISTS), write(TRUTH))
 
 
