@@ -87,11 +87,11 @@ def evaluate(
         frames are matched with ``recs`` by user, never by position. Dict keys are integers or strings, the same type on
         every side. Tuples also match, but such a report cannot be saved.
     metrics : strings such as ``"ndcg@10"`` or ``"map(denominator=n_rel)@100"``
-        Default: ndcg, recall, precision, map, mrr and hit_rate. `fastrec.catalogue` lists all metrics.
+        Default: ndcg, recall, precision, map, mrr and hit_rate, at 10 without ``k``. `fastrec.catalogue` lists all.
     k : cut-offs for the metrics without a cut-off of their own
     per_user : keep the value of every user, as float64, NaN for users that are not counted
     groups : one label per user, or a dict {name: labels}; the report has mean, standard error and users per label
-    user_weight : weight of each user in means, finite and not negative; with data frames the name of a column
+    user_weight : weight of each user in means, 0 or from 1e-100 to 1e100; with data frames the name of a column
     user_ids : a distinct label per user, for `Report.user_ids` and error messages
     min_gain : the gain from which an item is relevant; default: any gain above 0. ``"any"``: every row of the truth is
         relevant, whatever its gain, and gains below 0 count as 0
@@ -107,8 +107,8 @@ def evaluate(
         which each further column is a grouping. Labels are all integers or all strings, and become strings. Users
         without a label form the group ``"(none)"``.
     like : a tool, such as ``"trec_eval"``; `explain` lists the tools
-        ``metrics`` have their names in that tool and are computed as it does. Its ``min_gain`` and its policies for
-        ties and users apply if ``min_gain`` and the next four arguments are not given.
+        ``metrics`` have their names in that tool and are computed as it does. Its values of ``min_gain``, ``ties``,
+        ``no_truth``, ``no_recs`` and ``duplicates`` apply where the call does not give them.
     ties : order of items with equal scores
         ``expected`` (default): the mean over all orders, in closed form. ``input``: the given order. ``worst`` and
         ``best``: by gain. ``id_asc`` and ``id_desc``: by id. ``error``: raise.
@@ -265,19 +265,19 @@ def evaluate_scores(
         of lists use grades as gains. Or targets, for mae, mse and rmse. Or, alone, a data frame as in `evaluate`: one
         row per label, or one per user with columns of lists.
     scores : array (n,), float32 or float64 (other numbers are converted)
-        Predictions. Infinities are valid scores, NaN raises an error, -0.0 equals 0.0.
+        Predictions. Metrics of their order take infinities, NaN raises an error, -0.0 equals 0.0.
     indptr : integers (n_users + 1,), optional
         The rows of user u are ``indptr[u]:indptr[u + 1]``. Do not change this or other arrays during the call.
     metrics : strings such as ``"gauc"``, ``"auc"``, ``"ndcg@10"`` or ``"precision(threshold=0.5)"``
-        Default: auc, gauc, average_precision, log_loss, calibration and ndcg@10; without users, those of them that need
-        none; with ``sample_weight``, without ndcg, which takes none. Metrics of lists rank the rows of each user by
-        score.
+        Default: auc, gauc, average_precision, log_loss, calibration and ndcg@10. Without users, the default keeps the
+        metrics that need no users. With ``sample_weight``, it leaves out ndcg, which takes no weights. Metrics of lists
+        rank the rows of each user by score.
     k : cut-offs for the metrics of lists without a cut-off of their own
     user_ids : with ``indptr`` one label per user; without it one key per row, rows in any order
         A tuple of several such arrays makes each combination of keys a user. Without ``indptr`` and ``user_ids``, only
         metrics over all rows are available.
     item_ids : array (n,), for ``ties='id_asc'`` and ``'id_desc'``
-    sample_weight : array (n,), weights of rows, finite and not negative; metrics of lists take none
+    sample_weight : array (n,), weights of rows, 0 or from 1e-100 to 1e100; metrics of lists take none
     per_user : keep the value of every user, as float64, NaN for users without one
     groups, user_weight : as in `evaluate`; if ``user_ids`` are keys of rows, one entry per row, equal for all rows of a
         user. The weight of a user multiplies the weights of the user's rows, and the weight in gauc.
@@ -292,8 +292,8 @@ def evaluate_scores(
         ``expected`` (default), ``input``, ``worst``, ``best``, ``id_asc``, ``id_desc`` or ``error``, as in `evaluate`.
         Curve metrics (auc, gauc, average_precision, ks) always treat equal scores as one threshold.
     no_truth : users without a positive row, in the metrics of lists
-        ``skip`` (default), ``zero``, ``nan`` or ``error``, as in `evaluate`. ``judged`` and ``listed``: 0 for users
-        with rows, leave out users without.
+        ``skip`` (default), ``zero``, ``nan`` or ``error``, as in `evaluate`. ``judged`` and ``listed``: count users
+        with rows as 0, and leave out users without rows.
     one_class : users with one class only, in gauc: ``drop`` (default), ``half``, ``zero``, ``nan``, ``error``
     n_threads, progress : as in `evaluate`
 
@@ -363,7 +363,7 @@ def gauc(
     sample_weight: Any = None,
     n_threads: int | None = None,
 ) -> float:
-    """Return the grouped AUC as a float: the weighted mean of the AUCs of users. The metric `gauc` has the arguments.
+    """Return the grouped AUC as a float: the weighted mean of the AUCs of users. See the metric `gauc` for arguments.
 
     `evaluate_scores` gives the same value with its standard error, the AUC of each user and counts of users left out.
 

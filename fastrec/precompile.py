@@ -25,7 +25,8 @@ def warmup(what: str = "all", *, progress: Callable[[int, int], Any] | None = No
 
     Parameters
     ----------
-    what : "lists" for recommended lists, "scores" for scored rows, or "all": both and what sorts frames and files
+    what : "lists" for recommended lists, "scores" for scored rows, or "all": both, and the kernels that sort frames
+        and files
     progress : called as `progress(done, total)` before the first kernel and after each
     """
     check_choice("what", what, list(_WARMUPS))

@@ -37,7 +37,7 @@ def segment_users(
     history : array (n_rows,), the user of each past interaction; integers or strings
     user_ids : array (n_users,), the users to label, as in `evaluate`
     names : names of the segments, from few rows to many
-    shares : shares of the users with a history at which the next segment begins; ascending, one less than names
+    shares : boundaries between the segments, as ascending shares of the users with a history; one fewer than names
 
     Returns
     -------
@@ -83,7 +83,7 @@ def segment_items(
     ----------
     history : array (n_rows,), the item of each past interaction; integers or strings
     names : names of the segments, from popular to rare
-    shares : shares of the interactions at which the next segment begins; ascending, one less than names
+    shares : boundaries between the segments, as ascending shares of the interactions; one fewer than names
 
     Raises
     ------
@@ -134,7 +134,8 @@ def _check_shares(names: Sequence[str], shares: Sequence[float]) -> Array:
         raise InputTypeError(f"names must be strings and shares numbers, found {shown(names)} and {shown(shares)}")
     if len(shares) != len(names) - 1 or len(set(names)) != len(names):
         raise InputError(
-            f"names must differ and be one more than shares; found {shown(list(names))} and {shown(list(shares))}"
+            f"names must differ, and there must be one more than shares; found {shown(list(names))} and "
+            f"{shown(list(shares))}"
         )
     if not all(low < high for low, high in itertools.pairwise([0, *shares, 1])):
         raise InputError(f"shares must rise between 0 and 1, found {shown(list(shares))}")

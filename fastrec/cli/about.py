@@ -106,7 +106,7 @@ def completion(shell: str) -> None:
 @program.command()
 @click.argument("what", type=click.Choice(["lists", "scores", "all"]), default="all")
 def warmup(what: str) -> None:
-    """Compile ahead what the first evaluation needs.
+    """Compile the kernels in advance, so that no evaluation waits for them.
 
     lists: for recommended lists; scores: for scored rows; all: for both, the default.
     """

@@ -161,7 +161,7 @@ def counts(report: Report) -> list[str]:
     users, data = report.users, report.data
     if "rows" in data:
         return [*_names_of_tool(report), *_counts_of_log(report)]
-    treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN", "listed": "counted as 0 with a list"}
+    treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN", "listed": "counted as 0 if they have a list"}
     both = " and with a list" if report.settings["no_recs"] == "skip" else ""
     treated["judged"] = f"counted as 0 if in the truth{both}"
     lines = [*_names_of_tool(report), f"{users['evaluated']:,} of {users['total']:,} users evaluated"]

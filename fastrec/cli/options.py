@@ -213,8 +213,8 @@ POLICIES = (
         type=click.Choice(NO_TRUTH_CHOICES),
         default="skip",
         show_default=True,
-        help="Users without a relevant item: skip leaves them out, zero counts them as 0, judged only those with "
-        "rows in TRUTH, listed only those with a list.",
+        help="Users without a relevant item: skip leaves them out, zero counts them as 0, judged counts those "
+        "with rows in TRUTH as 0 and listed those with a list, and both leave out the others.",
     ),
     click.option(
         "--no-recs",

@@ -50,34 +50,35 @@ def compare(
     Parameters
     ----------
     reports : {name: report}, two or more, each with values per user: ``evaluate(..., per_user=True)``
-        Users with ids are paired by id, others by position. All reports must have the same settings. A warning says
-        if the truths differ in the number of users or rows, or of rows that are relevant or have gains. A difference in
-        items alone goes unnoticed.
+        Users with ids are paired by id, others by position. All reports must have the same settings. A warning says if
+        the truths differ in the number of users or rows, or of rows that are relevant or have gains. `compare` does not
+        notice truths that have equal counts and different items.
     baseline : the system to compare all others with; by default every pair is compared, the later with the earlier
-    metrics : by default all metrics in every report that can be compared: means of users' values, and metrics with a
-        target; `Comparison.left_out` names the others
+    metrics : by default the metrics that all reports have and that can be compared: means of users' values, and metrics
+        with a target; `Comparison.left_out` names the others
     test : two-sided test of the mean difference over users
         ``randomization`` (Fisher 1935) draws the signs of the differences ``n_rounds`` times: p = (b + 1) / (B + 1). It
         tries all signs, for an exact p, if there are at most ``n_rounds`` and at most 65,536. ``bootstrap`` (Efron
         1979) draws users with replacement. ``t`` is the test of Student (1908). ``wilcoxon`` (1945) tests by signed
         ranks whether differences are symmetric around 0. ``t`` and ``wilcoxon`` need SciPy. Two values of a user that
-        differ by at most 2^-40 of the larger are a tie, so rounding makes no wins. Tests round differences to 2^-40 of
-        the largest value among users without a tie.
+        differ by at most 2^-40 of the larger are a tie, so rounding errors do not count as wins. Tests round
+        differences to 2^-40 of the largest value among users without a tie.
     correction : of p-values, over all users together and within each grouping: ``holm`` (1979), ``bonferroni``, ``bh``
         (Benjamini & Hochberg 1995: false discovery rate), ``none``
     level : of intervals: percentiles for ``bootstrap``, Student's t for ``t``, else normal
     n_rounds, seed : of ``randomization`` and ``bootstrap``: the same bits for any number of threads, and for any order
         of users with ids
-    missing : users counted on one side only: ``drop``, the default, leaves them out; ``zero`` counts them as 0 on the
-        other side (not for errors and metrics with a target, for which 0 may be good); ``error`` raises
+    missing : users whom only one of two systems counts: ``drop``, the default, leaves them out; ``zero`` counts them as
+        0 for the other system (not for errors and metrics with a target, for which 0 may be good); ``error`` raises
     progress : called as progress(rows done, rows)
 
     Each metric declares its direction: higher, lower or neither is better, or nearer to a target t. With a target,
     compare takes each user's distance \|x - t\| in place of the value x. A metric with a target may be a ratio of sums,
-    without values per user to pair, such as ``calibration`` over all rows (t = 1). Its difference is
-    \|mean - t\| - \|baseline mean - t\|. The interval and the p-value are normal, with the sum of the two standard
-    errors, and ``test`` is not used. No dependence between the systems makes the standard error larger: the test may
-    miss a small difference, but does not invent one. A metric without a direction has no verdict.
+    without values per user to pair, such as ``calibration`` over all rows (t = 1). Its difference is \|mean - t\| -
+    \|baseline mean - t\|. The interval and the p-value are normal, with the sum of the two standard errors, and
+    ``test`` is not used. This sum bounds the standard error of the difference from above, however the systems
+    correlate. So the test is conservative: it may miss a small difference, but rarely reports a false one. A metric
+    without a direction has no verdict.
 
     Returns
     -------

@@ -60,15 +60,15 @@ class ComparisonRow(NamedTuple):
     mean, baseline_mean : over the compared users.
     difference : mean - baseline_mean; for a metric with a target the difference of the distances to it, see `compare`.
     low, high : interval of the difference.
-    p_value : two-sided: the chance of a difference as large if there is none.
+    p_value : two-sided: the probability of a difference at least as large if the true one is 0.
     p_corrected : p_value corrected for all rows of the table.
     wins, ties, losses : users for whom the system is better, as good and worse. All are None for a ratio of sums; wins
         and losses are None for a metric without a direction.
     users : users compared.
     unpaired : users counted on one side only; ``missing`` leaves them out or counts them as 0 on the other side.
-    detectable : the smallest true difference that would be found with a chance of 80 %.
+    detectable : the smallest true difference that the test would find significant with 80 % power.
     grouping, group : the segment; None for all users.
-    direction, target : better values of the metric: "higher", "lower", nearer to a "target", or "none".
+    direction, target : which values are better: "higher", "lower", "target" (nearer to the number ``target``), "none".
     verdict : "better", "worse" or "not clear", by the direction and the corrected p-value; None without either.
     """
 

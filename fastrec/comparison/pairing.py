@@ -126,7 +126,7 @@ class PairedValues:
                 if not report.is_mean(metric):
                     return f"{NO_MEAN}{_plain_form(call)}{why_no_mean(report, metric)}"
         if self._settings["missing"] == "zero" and call.metric.is_good_at_zero:
-            return "may be best at 0, so missing='zero' would score missing users as good"
+            return "may be best at 0, so missing='zero' would give missing users a good value"
         return ""
 
     def _numbers_of_ratio(

@@ -174,8 +174,7 @@ def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
         return where[identity(row)]
     except KeyError:
         raise MetricError(
-            "asks for other statistics when it is called again: a formula must always ask for the same statistics, "
-            "whatever the data"
+            "uses other statistics when it is called again: a formula must use the same statistics for all data"
         ) from None
 
 

@@ -40,8 +40,8 @@ def _explain_tie(who: str, plan: Plan, ties: str) -> InputError:
     if ties == "error":
         return InputError(f"user {who} has a relevant item with the same score as another item, and ties='error'")
     return MetricError(
-        f"{plan.not_linear[0]} has no closed form for its mean over orders of tied scores, and user {who} has such; "
-        "choose an order with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+        f"{plan.not_linear[0]} has no closed form for the mean over orders of tied scores, and user {who} has tied "
+        "scores; choose an order with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
     )
 
 

@@ -52,8 +52,8 @@ def explain(
     MetricError
         If nobody knows the metric, or a tool in ``like`` has no such metric; the message lists what the tool has.
     InputError, InputTypeError
-        As `evaluate`. A tool without a number for these data, for example for lack of an order of equal scores, gets
-        the reason in place of the number.
+        As `evaluate`. If a tool has no number for these data, for example because it does not define the order of
+        equal scores, the result has the reason in its place.
 
     Examples
     --------
@@ -65,8 +65,8 @@ def explain(
     rectools  binary*     k*      any*    input*
     the same on all sides: discount=log2, no_truth=skip, no_recs=zero
     rectools 0.19.0 calls it ndcg@3, here ndcg(gain=binary, ideal=k)@3
-      the ideal of ndcg has k relevant items for every user: a perfect list need not reach 1
-      ranks of data frames are places: a rank without an item is a miss
+      the ideal of ndcg has k relevant items for every user, so a perfect list can be below 1
+      ranks of data frames are positions: a rank without an item is a miss
     <BLANKLINE>
     On these data
                 mean  difference  users

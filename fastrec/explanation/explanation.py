@@ -54,8 +54,8 @@ class Side:
     notes : what else to know about the tool.
     estimate : number on the data; None without data, or if there is no number.
     problem : why there is no number.
-    steps : {option: change of the mean when this option becomes theirs}, after all earlier options; the sum is the
-        whole difference. NaN if a step has no number: the next step includes it.
+    steps : {option: change of the mean}. The options change from fastrec's to the tool's one after another, and the
+        changes add up to the whole difference. NaN if there is no mean after a change; the next change includes it.
     n_different : number of users with another value, or counted on one side only.
     users : those that move the mean most, largest first.
     """

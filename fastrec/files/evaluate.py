@@ -73,11 +73,11 @@ def evaluate_files(
     sample_weight : name of the column with the weights of the rows of a log
     by : name of the column, or several, to group users by, in any of the files, one value per user; or labels by user,
         as in `evaluate`
-    users : path of a file with one row per user: ``user_id`` and the columns that ``by`` names
+    users : path of a file with one row per user: the column of users and the columns that ``by`` names
     exclude : path of seen items (user, item), which are removed from the lists
     input_format : format of all files: ``"parquet"``, ``"csv"``, ``"jsonl"``, ``"trec"``; or ``"auto"``: detect the
         format of each file from its beginning
-    memory : bytes, or a string such as ``"4GB"``; default: half of the available memory
+    memory : bytes, or a string such as ``"4GB"``, at least 64 MB; default: half of the available memory
         Python, the packages and compiled code take up to 400 MB more. These grow beyond the limit: the rows of the
         largest user, user ids (about 16 bytes per character of the longest, for each user), values per user, the
         distinct scores of a global AUC, and curves. Ids of more than 1,000 characters may need 300 MB or more; with
@@ -85,7 +85,7 @@ def evaluate_files(
     temp_directory : folder for temporary files when the rows do not fit in memory; default: that of the system
     progress : called as ``progress(done, total)`` with numbers of rows, while fastrec evaluates them
     **options : as in `evaluate` or `evaluate_scores`: per_user, min_gain, n_items, ties, no_truth, no_recs, duplicates,
-        one_class
+        one_class, like
 
     Raises
     ------

@@ -452,7 +452,9 @@ def _read_user_weights(name: Any, sides: Sequence[_FrameRows], users: _FrameUser
     values, present = _join_values(numbers, [None] * len(numbers), name, having, users)
     if not present.all():
         who = users.spell(users.ids[~present][:1]).tolist()[0]
-        raise InputError(f"user {who!r} has no row in {having[0].frame.name}, so no weight in its column {name!r}")
+        raise InputError(
+            f"user {who!r} has no row in {having[0].frame.name}, so its column {name!r} has no weight of this user"
+        )
     return values
 
 

@@ -149,7 +149,7 @@ def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Se
     n_rows = len(rec_side.items)
     if ranks is not None and settings.rank_gaps == "keep":
         if n_rows != len(ranks) or duplicates != "error":
-            raise InputError("exclude and duplicates close gaps between ranks, which this tool keeps: leave them out")
+            raise InputError("this tool keeps gaps between ranks: leave out exclude and duplicates, which close them")
         _refuse_negative_ids(rec_side, "recs", names)
         rec_side, lowest, hints = _fill_gaps(rec_side, ranks, names), -1, hints[:-1]
     lists = Lists(

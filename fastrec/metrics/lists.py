@@ -115,8 +115,8 @@ def recall(
 
     Formula: h / denominator, with the denominator n_rel, min(k, n_rel) (`min_k_n_rel`: a perfect list of k always
     reaches 1), min(k, n_rel, n_rec) (`min_k_n_rel_n_rec`), or the relevant items anywhere in the list (`listed`, if
-    only scored rows are known). `average=pooled` divides the sum of hits by the sum of denominators, over all counted
-    users.
+    only scored rows are known; relevant items elsewhere are unknown). `average=pooled` divides the sum of hits by the
+    sum of denominators, over all counted users.
 
     Examples
     --------

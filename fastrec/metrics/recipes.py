@@ -239,7 +239,7 @@ _TREC_LACKING = (
     "rbp_resid relstring runid utility unj dcg ideal_dcg yaap prefs_* *_avgjg "
     "*_IA BPM Compat INSQ INST IPrec Judged NERR8 NERR9 NERR10 NERR11 NRBP SDCG StRecall alpha_* \u03b1_* nNRBP"
 )
-_SET_F = "its beta is the square of beta: ask fastrec itself for f_beta(beta=...)"
+_SET_F = "its beta is the square of the usual beta: use f_beta(beta=...) without like="
 _RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}
 _ERROR_NAMES = {"mean_absolute_error": "mae", "mean_squared_error": "mse", "root_mean_squared_error": "rmse"}
 
@@ -321,7 +321,7 @@ RECIPES: dict[str, Recipe] = {
             declined={"rbp": "only rbp.80 and rbp.95 have names here: ask fastrec itself for rbp(p=...)"},
             lacking="bpref interpolated_precision_at_recall",
             notes=(
-                "queries must be the same on both sides there, or make_comparable=True: without a list they count as 0",
+                "it needs equal queries on both sides, or make_comparable=True, which counts those without a list as 0",
                 "equal scores keep the order of the input in lists of up to 15; longer lists have no defined order",
             ),
         ),
@@ -388,8 +388,8 @@ RECIPES: dict[str, Recipe] = {
             },
             rank_gaps="keep",
             notes=(
-                "the ideal of ndcg has k relevant items for every user: a perfect list need not reach 1",
-                "ranks of data frames are places: a rank without an item is a miss",
+                "the ideal of ndcg has k relevant items for every user, so a perfect list can be below 1",
+                "ranks of data frames are positions: a rank without an item is a miss",
             ),
         ),
         Recipe(
@@ -448,7 +448,7 @@ RECIPES: dict[str, Recipe] = {
             lacking="averagepopularity giniindex itemcoverage shannonentropy tailpercentage",
             notes=(
                 "values are rounded to four places there (metric_decimal_place)",
-                "users without truth never reach its metrics: recall would be NaN for all",
+                "it removes users without truth before its metrics: one of them would make recall NaN for all",
                 "the order of equal scores is that of torch.topk, which is undefined: they are an error here",
             ),
         ),
@@ -483,7 +483,7 @@ RECIPES: dict[str, Recipe] = {
                 "ExposureGini ListGini ListLength MeanPopRank TestItemCount entropy least_item_promoted "
                 "rank_biased_entropy rank_biased_overlap"
             ),
-            declined={"rbp(normalize=True)": "no ideal here ends with the list of the user"},
+            declined={"rbp(normalize=True)": "no ideal of fastrec ends with the list of the user"},
             notes=(
                 "ndcg does not discount ranks 1 and 2",
                 "values are those of list_summary, where users without truth count as 0",

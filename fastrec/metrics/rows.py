@@ -480,7 +480,7 @@ def f1(s: Any, *, threshold: Finite, average: Average = "row", zero_division: Ze
     needs="classes",
 )
 def mcc(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
-    """Matthews correlation of the class with reaching `threshold`.
+    """Matthews correlation between the label and the prediction `score >= threshold`.
 
     Formula: (TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)); `zero_division` if a factor is 0.
     The value over all rows has no standard error.

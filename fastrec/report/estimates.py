@@ -21,9 +21,9 @@ V = TypeVar("V")
 class Estimate(NamedTuple):
     """The mean of a metric over users, and its uncertainty.
 
-    mean : NaN if no user was counted.
-    std_error : standard error of the mean, NaN if fewer than two users were counted.
-    users : number of users counted.
+    mean : NaN if nothing was counted, or if all weights are 0.
+    std_error : standard error of the mean. NaN if it is not known, as for a mean over users with fewer than two users.
+    users : number of users counted; 0 for rows without users.
     """
 
     mean: float

@@ -77,8 +77,8 @@ class Report(ReportValues):
     Attributes
     ----------
     estimates : {metric: Estimate}.
-    users : counts of users: "total", "evaluated", "no_truth" (no relevant item), "no_recs" (no list). Scored rows also
-        have "no_negatives", "constant_scores" (both classes, one score) and "no_rows".
+    users : counts of users: "total", "evaluated", "no_truth" (no relevant item). Lists also have "no_recs" (no list).
+        Scored rows also have "no_negatives", "constant_scores" (both classes, one score) and "no_rows".
     data : counts of rows. Lists also have the shares "truth_users_with_recs" and "truth_items_in_recs", NaN if nothing
         is relevant. "rec_rows_by_rank", "rec_rows_by_score" and "rec_rows_by_place" count the rows that were ordered
         by rank, by score, or by their place in a frame or file; they are 0 for lists passed in order.

@@ -261,5 +261,6 @@ def _check_share(name: str, whole: Claim, own: Claim, rest: Claim | None) -> Non
     slack = SLACK * max(map(abs, (total, *parts))) + MIN_SLACK * whole.users
     if own.users + rest.users != whole.users or not abs(sum(parts) - total) <= slack:
         raise InputError(
-            f"{name} and its rest do not make up the {number_of_users(whole.users)} with the mean {whole.mean}"
+            f"{name} and the users outside it do not add up to the {number_of_users(whole.users)} "
+            f"with the mean {whole.mean}"
         )

@@ -76,6 +76,6 @@ class Shared:
     def _check_whole(self) -> None:
         if self._torn:
             raise FastrecError(
-                f"this {type(self).__name__} was interrupted while it added up (by an error, a signal, or a fork in "
-                f"another thread), so its sums are not whole: {self._remedy}"
+                f"this {type(self).__name__} was interrupted during an update (by an error, a signal, or a fork in "
+                f"another thread), so its sums are incomplete: {self._remedy}"
             )

@@ -43,8 +43,8 @@ class ClassCounts:
     classes : array (C,), sorted
         The classes that occur in labels or predictions.
     tp, fp, fn, support : int64 (C,), float64 sums of weights with `sample_weight`
-        Rows per class: of the class and predicted as it (tp), predicted as it but of another (fp), of it but predicted
-        as another (fn), of it (support = tp + fn).
+        Rows per class. ``tp``: rows of the class that are predicted as it. ``fp``: rows of other classes that are
+        predicted as it. ``fn``: rows of the class that are predicted as another. ``support``: tp + fn.
     pairs : (true, predicted, count)
         The pairs of classes that occur, as positions in `classes`, and their numbers of rows.
 

@@ -212,7 +212,7 @@ def _check_thresholds(thresholds: Any) -> Floats:
 
 def _check_zero_division(value: Any) -> float:
     if not (isinstance(value, bool) or is_number(value)) or not (value in {0, 1} or value != value):  # noqa: PLR0124 - NaN
-        raise InputError(f"zero_division must be 0, 1 or nan, found {shown(value)}")
+        raise InputError(f"zero_division must be 0, 1 or float('nan'), found {shown(value)}")
     return float(value)
 
 

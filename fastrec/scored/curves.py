@@ -190,7 +190,7 @@ def pr_curve(labels: Any, scores: Any, *, sample_weight: Any = None, thin: bool 
 
 
 def break_even_point(labels: Any, scores: Any, *, sample_weight: Any = None) -> float:
-    """Return the precision at the threshold where recall equals it: among the P highest rows, for P positives.
+    """Return the precision among the P highest-scored rows, for P positives, where it equals the recall.
 
     If the P highest rows end within ties, the tied rows count in proportion. The value is the mean over all orders of
     the tied rows: the expected R-precision.
@@ -250,8 +250,9 @@ def compare_curves(first: RocCurve | PrCurve, second: RocCurve | PrCurve) -> Cur
     -------
     CurveComparison
         ``dominates``: ``"first"`` if it is nowhere below and somewhere above, ``"second"`` likewise, ``"equal"``, or
-        ``"neither"`` if they cross. ``crossings``: float64 (n, 2), (fpr, tpr) or (recall, precision) where the
-        other curve takes the lead, in ascending order; if both jump there, the middle of the overlap of the jumps.
+        ``"neither"`` if they cross. ``crossings``: float64 (n, 2), the points (fpr, tpr) or (recall, precision)
+        where the higher curve changes, by ascending x. If both curves have a vertical step at an x, y is the middle of
+        the range that both steps cover.
 
     Raises
     ------

@@ -35,9 +35,9 @@ class BoundedAuc(NamedTuple):
 class ScoreHistogram(Shared):
     """Counts of all rows so far by the leading bits of their scores: mergeable, small, with a certified bound.
 
-    Rows are counted by class and by the first ``bits`` bits of the float32 score (sign and exponent take 9 of them),
-    in the order of the scores. Scores within about 1 part in 2^(bits - 9) may share a bin, at any magnitude. The order
-    of pairs in different bins is certain; pairs in one bin count half.
+    A row is counted by its class and its bin: the first ``bits`` bits of its float32 score, of which sign and exponent
+    take 9. Bins are in the order of the scores. Scores within about 1 part in 2^(bits - 9) may share a bin, at any
+    magnitude. The order of pairs in different bins is certain; pairs in one bin count half.
 
     Parameters
     ----------

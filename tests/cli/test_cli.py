@@ -282,6 +282,7 @@ def test_markdown(folder):
     assert "| N\\|L | mrr | 0.5000 | -0.4800 – 1.4800 | 2 | 0.0000 | – |" in lines
 
 
+@pytest.mark.thorough(except_for="json")
 @pytest.mark.parametrize("name", ["out.json", "out.csv", "out.md", "out.txt"])
 def test_output_files(folder, name):
     result = evaluate("-m", "mrr", "-o", name)
@@ -843,6 +844,7 @@ def test_the_demo_again_gives_the_same(folder):
         )
 
 
+@pytest.mark.thorough
 def test_the_demo_tells_its_recommenders_apart(folder):
     run("demo", "--users", "1500")
     found = {
@@ -1012,6 +1014,7 @@ def hostile(folder):
     return "evaluate", "recs.csv", "hostile.parquet", "-m", "mrr", "--by", "country"
 
 
+@pytest.mark.thorough
 def test_labels_reach_a_pipe_as_they_are(hostile):
     found = command(*hostile, "--format", "csv")
     groups = [row["group"] for row in csv.DictReader(io.StringIO(found.stdout))]
@@ -1020,6 +1023,7 @@ def test_labels_reach_a_pipe_as_they_are(hostile):
     assert Path("out.csv").read_text() == found.stdout
 
 
+@pytest.mark.thorough(except_for="table")
 @pytest.mark.parametrize("form", ["csv", "md", "json", "table"])
 def test_labels_do_not_steer_a_terminal(hostile, form):
     pty = pytest.importorskip("pty")
@@ -1265,7 +1269,7 @@ def test_why_a_metric_is_left_out_speaks_of_options(folder):
         (folder / f"{name}.csv").write_text(log)
     command = ("compare", "a.csv", "b.csv", "-m", "mrr,log_loss(average=user)", "--missing", "zero")
     shown = " ".join(run(*command).stdout.split())
-    assert "may be best at 0, so --missing zero would score missing users as good" in shown
+    assert "may be best at 0, so --missing zero would give missing users a good value" in shown
 
 
 def test_only_metrics_that_are_asked_for_are_shown(two_systems):

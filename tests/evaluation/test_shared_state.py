@@ -173,7 +173,7 @@ def test_a_histogram_that_was_given_a_nan_says_so_ever_after() -> None:
     with pytest.raises(fastrec.InputError, match="NaN"):
         seen.add(np.array([0, 1], np.int8), np.array([0.25, np.nan]))
     for call in (seen.auc, seen.pack, lambda: ScoreHistogram(16).merge(seen), lambda: copy.copy(seen).auc()):
-        with pytest.raises(fastrec.FastrecError, match="not whole"):
+        with pytest.raises(fastrec.FastrecError, match="incomplete"):
             call()
 
 
@@ -237,7 +237,7 @@ def says_that_it_is_torn(call):
     try:
         call()
     except fastrec.FastrecError as error:
-        return "not whole" in str(error) and "fork" in str(error)
+        return "incomplete" in str(error) and "fork" in str(error)
 """
 
 

@@ -194,7 +194,7 @@ class Run:
         try:
             seen = self.check(one, least)
         except fastrec.FastrecError as error:
-            if "not whole" not in str(error) or "fork" not in str(error):
+            if "incomplete" not in str(error) or "fork" not in str(error):
                 raise
             for call in (lambda: self.case.add(one, EXTRA), lambda: self.case.make().merge(one)):
                 with refused():

@@ -132,7 +132,7 @@ print(np.diff([start, *heeded, end]).max() / (end - start))
 """
 
 
-@pytest.mark.thorough(except_for="compare")
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no alarms on this system")
 @pytest.mark.parametrize("call", ["evaluate", "evaluate_scores", "compare"])
 def test_no_stretch_of_a_long_call_is_long(call):
@@ -247,7 +247,7 @@ def seen(evaluator):
     copy = type(evaluator)(["mrr"])
     for call in (evaluator.result, evaluator.to_bytes, partial(evaluator.merge, copy), partial(copy.merge, evaluator)):
         with pytest.raises(
-            fastrec.FastrecError, match=r"interrupted while it added up.*not whole: call reset\(\) and update it again$"
+            fastrec.FastrecError, match=r"interrupted during an update.*incomplete: call reset\(\) and update it again$"
         ):
             call()
     return None
