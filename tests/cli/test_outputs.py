@@ -113,6 +113,7 @@ def test_another_ending_is_an_error():
     assert Path("plain").read_text() == good(*evaluate)
 
 
+@pytest.mark.thorough
 def test_titles_of_pages():
     evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--title", "Spring & summer")
     good(*evaluate, "-o", "a.html")
@@ -314,6 +315,7 @@ def test_nothing_of_standard_input_is_left(tmp_path):
     assert os.listdir(tmp_path / "own") == []
 
 
+@pytest.mark.thorough
 def test_a_pipe_of_two_processes():
     command = f"cat a.csv | {sys.executable} -m fastrec evaluate - truth.csv -m mrr --format csv"
     piped = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=300)

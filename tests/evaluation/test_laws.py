@@ -202,6 +202,7 @@ def test_any_number_of_threads(kind: str, large: dict[str, Any]) -> None:
         assert on_threads(large, kind, kind, n_threads, **large["users"]) == one_weighted
 
 
+@pytest.mark.thorough
 def test_wide_ids_on_many_rows(large: dict[str, Any]) -> None:
     assert on_threads(large, "plain", "wide", 2) == on_threads(large, "plain", "plain", 1)
 
@@ -271,18 +272,19 @@ PLAIN_TRUTH_FORMS: dict[str, Callable[[Log], Any]] = {
 }
 
 
-@pytest.mark.thorough(except_for="plain")
+@pytest.mark.thorough(except_for="^plain-(csr|ragged|scored dicts|padded)$")
 @pytest.mark.parametrize("form", LIST_FORMS)
 def test_every_form_of_lists(kind: str, plainly: fastrec.Report, form: str) -> None:
     assert_same(evaluate(kind, LIST_FORMS[form](LOGS[kind])), plainly)
 
 
-@pytest.mark.thorough(except_for="plain")
+@pytest.mark.thorough(except_for="^plain-(csr|dicts)$")
 @pytest.mark.parametrize("form", TRUTH_FORMS)
 def test_every_form_of_truth(kind: str, plainly: fastrec.Report, form: str) -> None:
     assert_same(evaluate(kind, truth=TRUTH_FORMS[form](LOGS[kind])), plainly)
 
 
+@pytest.mark.thorough(except_for="sets|no gains")
 @pytest.mark.parametrize("form", PLAIN_TRUTH_FORMS)
 def test_truth_without_gains_has_gain_one(form: str) -> None:
     assert_same(evaluate("plain", truth=PLAIN_TRUTH_FORMS[form](LOGS["plain"])), evaluate("plain"))
@@ -340,6 +342,7 @@ def test_one_group_of_all_is_the_whole(kind: str, plainly: fastrec.Report) -> No
     assert group_bits(report) == {"group=all": mean_bits(plainly.estimates)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("duplicates", ["first", "miss"])
 def test_policies_for_duplicates_without_any(kind: str, plainly: fastrec.Report, duplicates: str) -> None:
     report = evaluate(kind, duplicates=duplicates)

@@ -218,6 +218,7 @@ def test_any_number_of_threads_on_many_rows(large: dict[str, Any]) -> None:
         assert all_bits(evaluate(LARGE_TEXTS, call, n_threads=n_threads, n_items=10**6)) == one
 
 
+@pytest.mark.thorough
 def test_many_rows_in_the_order_of_the_log(large: dict[str, Any]) -> None:
     """Rows sorted by user or not give the same bits, on many rows too."""
     lengths = np.diff(large["indptr"])
@@ -258,6 +259,7 @@ TYPES = [(bool, np.float64), (np.int8, np.float64), (np.int64, np.float64), (np.
 TYPES += [(np.float32, np.float64), (np.float64, np.float32), (np.float16, np.float64), (np.int32, np.float32)]
 
 
+@pytest.mark.thorough
 def test_types_of_labels_and_scores() -> None:
     call = USERS.call(ALL)
     call["scores"] = np.round(call["scores"] * 64) / 64  # values that any type holds
@@ -316,6 +318,7 @@ def test_negated_scores_turn_the_order() -> None:
     np.testing.assert_allclose(report.per_user["gauc"], 1 - mirror.per_user["gauc"], rtol=0, atol=1e-15)
 
 
+@pytest.mark.thorough
 def test_infinities_are_scores() -> None:
     scores = np.array([math.inf, 3.0, math.inf, -math.inf, -2.0, -math.inf])
     finite = np.array([9.0, 3.0, 9.0, -9.0, -2.0, -9.0])
@@ -326,6 +329,7 @@ def test_infinities_are_scores() -> None:
         assert mean_bits(found.estimates) == mean_bits(expected.estimates)
 
 
+@pytest.mark.thorough(except_for="^4-float64$")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [4, 1000])
 def test_zeros_are_equal(n: int, dtype: Any) -> None:
@@ -385,6 +389,7 @@ def test_lists_with_scores_are_rows(data: st.DataObject, kind: str) -> None:
     assert user_bits(of_rows) == user_bits(of_lists)
 
 
+@pytest.mark.thorough(except_for="float64")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_in_falling_order_are_lists(dtype: Any) -> None:
     """Without ties the bits are those of lists in rank order, under every policy."""

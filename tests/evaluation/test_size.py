@@ -130,6 +130,7 @@ def test_a_long_user_of_rows(n: int) -> None:
     assert abs(found["gauc"] - float(exact)) <= math.ulp(0.25)  # the product with the weight is rounded
 
 
+@pytest.mark.thorough
 def test_ten_million_empty_users() -> None:
     n = 10_000_000
     indptr = np.zeros(n + 2, np.int64)

@@ -118,6 +118,7 @@ def test_other_settings_are_refused_when_merged() -> None:
         again.merge(lists_evaluator(no_recs="skip"))
 
 
+@pytest.mark.thorough
 def test_another_process_reads_it(tmp_path: Any) -> None:
     path = tmp_path / "state"
     path.write_bytes(scores_evaluator().to_bytes())

@@ -98,6 +98,7 @@ def test_a_column_of_parquet_is_the_one_of_that_name(tmp_path, monkeypatch, name
         assert (report["recall@1"], report.data["rec_rows_by_rank"]) == (1.0, 4), route
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["score_1", "Score", "score"])
 def test_a_score_is_the_one_of_that_name(tmp_path, monkeypatch, name):
     names = ["user_id", "item_id", "Score", "score", "score_1"]

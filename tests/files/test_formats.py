@@ -652,6 +652,7 @@ def test_a_file_that_changes_while_it_is_read(write, monkeypatch, change, format
 # The same values
 
 
+@pytest.mark.thorough
 def test_every_format_gives_the_same_bits_whole_and_streamed(write, monkeypatch):
     rng = np.random.default_rng(3)
     users, items = np.repeat(np.arange(60), 9), np.concatenate([rng.permutation(40)[:9] for _ in range(60)])
@@ -721,6 +722,7 @@ def test_rows_of_several_files_on_the_command_line(write, tmp_path):
     )
 
 
+@pytest.mark.thorough
 def test_nothing_is_written_over_a_file_of_a_folder(write, tmp_path):
     write(LISTS, "logs/a.csv")
     write(TRUTH, "truth.csv")

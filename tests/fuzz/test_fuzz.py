@@ -27,7 +27,7 @@ def fuzz(*arguments: object, path: Path = ROOT) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
 
 
-@pytest.mark.thorough(except_for="^calls$")
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", ["calls", "frames", "reports", "users", "threads", "readers", "columns", "sizes"])
 def test_random_cases(target: str) -> None:
     """Every run tries other seeds, so that years of runs try many."""
@@ -98,6 +98,7 @@ def test_what_is_read_depends_on_its_seed_alone() -> None:
     assert len({name for name, _ in drawn}) > 5
 
 
+@pytest.mark.thorough
 def test_cases_are_of_all_kinds() -> None:
     """Half of them are hostile; their requests are of every sort."""
     cases = [fuzz_calls.draw_case(seed) for seed in range(3000)]
@@ -109,6 +110,7 @@ def test_cases_are_of_all_kinds() -> None:
     assert any(case.n_users > 512 for case, _ in cases)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
 def test_cases_of_frames_and_reports_are_of_all_kinds() -> None:
     frames = [fuzz_frames.draw_case(seed)[0] for seed in range(600)]

@@ -418,7 +418,6 @@ FAULTS: dict[str, Fault] = {
     "a memoryview": Fault(memoryview, AS_GOOD),
     "a Series": Fault(pd.Series, AS_GOOD),
     "objects that are integers": Fault(lambda a: a.astype(object), dict.fromkeys(IDS)),
-    "float32": Fault(lambda a: a.astype(np.float32), dict.fromkeys(NUMBERS)),
     "booleans": Fault(lambda a: a.astype(bool), {"classes": None}),
 }
 
@@ -429,7 +428,6 @@ LIKE = {
         "numbers",
         {
             "texts",
-            "float32",
             "parts of different lengths",
             "decimals",
             "longdouble",
@@ -471,6 +469,16 @@ def test_an_array_is_as_good_or_refused_by_name(name: str, argument: str, plain:
         error, text = expected
         message = refuse(functools.partial(call.run, change), error, text)
         assert any(word.rstrip("s") in message for word in argument.split()), f"{fault}: {message}"
+
+
+@pytest.mark.thorough  # kernels are compiled for this type
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [(name, argument) for name, argument in ARRAYS if CALLS[name].kinds[argument] in (*NUMBERS, "thresholds")],
+)
+def test_numbers_may_be_float32(name: str, argument: str, plain: dict[str, str]) -> None:
+    call = CALLS[name]
+    assert call.run({argument: call.good[argument].astype(np.float32)}) == plain[name]
 
 
 # All other arguments

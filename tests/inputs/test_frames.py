@@ -93,6 +93,7 @@ def check_equal(report: fastrec.Report, wanted: fastrec.Report, *, per_user: boo
             np.testing.assert_array_equal(report.per_user[name], values[order])
 
 
+@pytest.mark.thorough(except_for="^(pandas|Polars|PyArrow)-")
 @pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
 @pytest.mark.parametrize("texts", [False, True], ids=["integers", "texts"])
 @pytest.mark.parametrize("form", FORMS)
@@ -103,6 +104,7 @@ def test_long_frames(form: str, texts: bool, shuffled: bool) -> None:
     check_equal(fastrec.evaluate(recs, truth, METRICS, per_user=True), log.wanted())
 
 
+@pytest.mark.thorough(except_for="^(pandas|Polars|PyArrow)-")
 @pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
 @pytest.mark.parametrize("texts", [False, True], ids=["integers", "texts"])
 @pytest.mark.parametrize("form", LIST_FORMS)
@@ -642,6 +644,7 @@ def test_scored_frames(form: str) -> None:
     check_equal(report, wanted)
 
 
+@pytest.mark.thorough
 def test_scored_frames_with_other_names_weights_and_items() -> None:
     table = make_scored(2)
     weighted = scored_arrays(table, ["gauc", "auc"], sample_weight=table["w"])
@@ -776,6 +779,7 @@ def test_any_order_of_rows_gives_the_same_bits(recs: Any, truth: Any, data: st.D
     check_equal(report, present.wanted())
 
 
+@pytest.mark.thorough
 def test_many_rows_for_any_threads_and_order() -> None:
     rng = np.random.default_rng(7)
     n_users, length = 3_000, 60

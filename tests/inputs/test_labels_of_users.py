@@ -62,6 +62,7 @@ def found(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return lambda column: groups_of(request.param, tmp_path, column)
 
 
+@pytest.mark.thorough(except_for="-(string|bool|date32.*)-0$")
 @pytest.mark.parametrize(
     ("column", "wanted"),
     [

@@ -33,6 +33,7 @@ def random_texts(rng, n, longest):
     return ["".join(rng.choices(letters, k=rng.randint(0, longest))) for _ in range(n)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 @pytest.mark.parametrize("longest", [1, 3, 9, 40])
 def test_texts_of_any_length(longest, n_threads):
@@ -41,6 +42,7 @@ def test_texts_of_any_length(longest, n_threads):
     check(pa.chunked_array([values[:7], values[7:7], values[7:2000], values[2000:]], pa.string()), n_threads)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()]
 )

@@ -91,6 +91,7 @@ def sent(make: Callable[[], Any], add: Any, batches: list[Batch]) -> Any:
 WAYS = (one_after_the_other, merged, sent)
 
 
+@pytest.mark.thorough(except_for="user_ids")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", SAME)
@@ -101,6 +102,7 @@ def test_a_user_of_two_batches_is_refused_whatever_the_types_of_ids(case: str, f
             way(*FORMS[form], batches)
 
 
+@pytest.mark.thorough(except_for="user_ids")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", OTHERS)

@@ -84,7 +84,7 @@ def test_lists_that_are_put_right(assert_same_bits: Any, ties: str, duplicates: 
     assert_same_bits(lambda: fastrec.evaluate(lists, truth, metrics, **options))
 
 
-@pytest.mark.thorough(except_for="True-float32")
+@pytest.mark.thorough(except_for="True-float64")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores(assert_same_bits: Any, weighted: bool, dtype: Any) -> None:
@@ -108,6 +108,7 @@ def test_thresholds(monkeypatch: pytest.MonkeyPatch, weighted: bool) -> None:
         assert np.array_equal(getattr(found, name), getattr(compiled, name))
 
 
+@pytest.mark.thorough(except_for="^(0|1|500)-")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_rows", [0, 1, 500, 3000])
 def test_all_rows_together(monkeypatch: pytest.MonkeyPatch, n_rows: int, dtype: Any) -> None:

@@ -94,7 +94,7 @@ def test_matrix_on_awkward_logs(kind: str, data: st.DataObject) -> None:
     )
 
 
-@pytest.mark.thorough(except_for="graded-True")
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_matrix_on_a_random_batch(kind: str, weighted: bool) -> None:
@@ -157,7 +157,7 @@ def takes_an_order(text: str) -> bool:
     return bool(make_plan((parse(text),), Asked(n_items=100)).not_linear)
 
 
-@pytest.mark.thorough(except_for="plain|graded")
+@pytest.mark.thorough(except_for="graded")
 @pytest.mark.parametrize("ties", ["input", "expected"])
 @pytest.mark.parametrize("kind", ["integer", "graded"])
 def test_any_gain_makes_every_row_of_the_truth_relevant(kind: str, ties: str) -> None:

@@ -119,6 +119,7 @@ def test_delta_method_from_covariances(log: Log, k: int) -> None:
     assert means.std_error == pytest.approx(math.sqrt(max(variance, 0) / n), abs=1e-7)
 
 
+@pytest.mark.thorough
 @given(strategies.logs(graded=False), strategies.cutoffs(), st.floats(0.25, 4))
 def test_pooled_f_is_the_f_of_pooled_parts(log: Log, k: int | None, beta: float) -> None:
     def value(metric: str, **options: object) -> float:
@@ -224,7 +225,7 @@ AWKWARD: dict[str, Callable[[Log], bool]] = {
 }
 
 
-@pytest.mark.thorough(except_for="^(all hits|empty list|empty truth|no relevant item)$")
+@pytest.mark.thorough(except_for="empty truth|all hits")
 @pytest.mark.parametrize("name", AWKWARD)
 def test_logs_reach_the_awkward_cases(name: str) -> None:
     find(strategies.logs(), AWKWARD[name])
@@ -250,6 +251,7 @@ def test_logs_without_duplicates(log: Log) -> None:
     assert not any(twice([item for item, _ in rows]) for rows in log.truth)
 
 
+@pytest.mark.thorough
 @given(strategies.logs(graded=False), strategies.logs(integer=True))
 def test_gains_of_logs(binary: Log, integer: Log) -> None:
     assert {gain for rows in binary.truth for _, gain in rows} <= {1.0}

@@ -762,7 +762,7 @@ def long_texts(monkeypatch):
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.thorough(except_for="an option|brackets and|open")
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarms on this system")
 @pytest.mark.parametrize("name", LONG)
 def test_reading_a_text_takes_time_that_grows_with_its_length_alone(name, long_texts):

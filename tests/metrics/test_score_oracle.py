@@ -112,6 +112,7 @@ def tied_users(draw: st.DrawFn) -> tuple[tuple[tuple[float, ...], ...], list[flo
     return tuple(tuple(rows[a:b]) for a, b in itertools.pairwise(cuts)), unseen
 
 
+@pytest.mark.thorough
 @FEW
 @given(user=tied_users(), binary=st.booleans())
 def test_closed_forms(user: tuple[tuple[tuple[float, ...], ...], list[float]], binary: bool) -> None:
@@ -142,6 +143,7 @@ def rows_of(log: ScoredLog) -> list[score_oracle.Rows]:
     ]
 
 
+@pytest.mark.thorough
 @given(strategies.scored_logs(longest=12))
 def test_forms_of_auc(log: ScoredLog) -> None:
     """Pairs, areas and ranks give exactly the same number."""
@@ -191,6 +193,7 @@ TEXTS += ["brier", "brier(average=user)", "normalized_entropy", "calibration", "
 TEXTS += ["ks", "mcc(threshold=0.3)", "f1(threshold=0.5)", "specificity(threshold=0.5)", "rmse(average=user)", "mae"]
 
 
+@pytest.mark.thorough
 @FEW
 @given(data=st.data(), log=strategies.scored_logs(scores="unit"))
 def test_weights_are_repetitions(data: st.DataObject, log: ScoredLog) -> None:
@@ -213,6 +216,7 @@ def test_weights_are_repetitions(data: st.DataObject, log: ScoredLog) -> None:
 # scikit-learn
 
 
+@pytest.mark.thorough(except_for="^[0-9]$")
 @pytest.mark.parametrize("seed", range(40))
 def test_scikit_learn(seed: int) -> None:
     rivals = pytest.importorskip("support.score_rivals")
@@ -237,6 +241,7 @@ def test_scikit_learn(seed: int) -> None:
         assert worked_cases.agrees(found, rivals.ask(rival, targets, scores, weights)), text
 
 
+@pytest.mark.thorough(except_for="^[0-9]$")
 @pytest.mark.parametrize("seed", range(60))
 def test_expected_gains_of_scikit_learn(seed: int) -> None:
     rivals = pytest.importorskip("support.score_rivals")

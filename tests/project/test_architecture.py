@@ -1,6 +1,7 @@
 """Imports and sizes of modules: read from the sources, and from a fresh interpreter."""
 
 import ast
+import functools
 import graphlib
 import inspect
 import re
@@ -79,6 +80,7 @@ def imports_of(node: ast.AST, *, inside: bool = False, for_types: bool = False) 
         yield from imports_of(child, inside=inside, for_types=for_types or is_for_types_only(node))
 
 
+@functools.cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 

@@ -5,13 +5,11 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("bench", reason="benchmarks are not part of the source distribution")
-
 from bench import cases, floor, report, rivals, run
 from bench.measure import Spread
 
 
-@pytest.mark.thorough(except_for="^(lists|gauc|import)$")
+@pytest.mark.thorough(except_for="^import$")
 @pytest.mark.parametrize("name", run.BENCHMARKS)
 def test_each_benchmark_runs(name, tmp_path):
     rows = run.BENCHMARKS[name](run.TINY, tmp_path)

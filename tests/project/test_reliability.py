@@ -1,13 +1,14 @@
 """RELIABILITY.md names tests that exist, and every promise has one."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parents[1]
-WHOLE_SUITE = "-m pytest -q\n"  # with the thorough tests: .ci/full sets PYTEST_ADDOPTS
+WHOLE_SUITE = "-m pytest -q -n auto --dist loadfile\n"  # with the thorough tests: .ci/full sets PYTEST_ADDOPTS
 PAGE = TESTS.parent / "RELIABILITY.md"
 ROWS = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if re.match(r"\| (?!Promise )", line)]
 
@@ -27,13 +28,20 @@ def test_a_promise_is_held_by_tests_that_exist(row):
 
 def is_run_by_default(file, test):
     """Return whether the README's command runs the test, or at least some of its cases."""
-    (function,) = [
+    return "pytest.mark.thorough" not in marks_of(file)[test]
+
+
+@functools.cache
+def marks_of(file):
+    """Return the decorators of each test of a file."""
+    tests = [
         node
-        for node in ast.walk(ast.parse((TESTS / file).read_text()))
-        if isinstance(node, ast.FunctionDef) and node.name == test
+        for node in ast.parse((TESTS / file).read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
-    marks = [ast.unparse(decorator) for decorator in function.decorator_list]
-    return "pytest.mark.thorough" not in marks
+    found = {test.name: [ast.unparse(decorator) for decorator in test.decorator_list] for test in tests}
+    assert len(found) == len(tests)
+    return found
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])

@@ -76,6 +76,7 @@ PLAIN = """{
 }"""
 
 
+@pytest.mark.thorough
 def test_lists_compile_once_whatever_the_ids_threads_users_and_metrics(tmp_path: Path) -> None:
     found = compiled_by(PLAIN, tmp_path)
     (first, second), *others = found.values()
@@ -143,7 +144,7 @@ def test_compilation_is_told_of(tmp_path: Path, setting: str | None, lines: int)
         assert told.stderr.count("fastrec compiles its kernels") == told.stderr.count("\n") == expected
 
 
-@pytest.mark.thorough(except_for="600-2")
+@pytest.mark.thorough
 @pytest.mark.parametrize(("megabytes", "threads", "warned"), [(600, 2, True), (900, 1000, True), (3000, 1000, False)])
 def test_a_small_address_space(tmp_path: Path, megabytes: int, threads: int, warned: bool) -> None:
     """LLVM would end the process with a signal."""
@@ -161,6 +162,7 @@ def test_a_small_address_space(tmp_path: Path, megabytes: int, threads: int, war
     assert ("address space" in done.stderr) == warned
 
 
+@pytest.mark.thorough(except_for="^(300|2000)$")
 @pytest.mark.parametrize("megabytes", [300, 400, 700, 1000, 2000])
 def test_the_command_in_a_small_address_space(tmp_path: Path, megabytes: int) -> None:
     """DuckDB and PyArrow would end the process with a signal, or fail with errors of the dynamic loader."""

@@ -50,6 +50,7 @@ def ask(code, folder, **settings):
     return result.stdout.split()
 
 
+@pytest.mark.thorough
 def test_compiled_code_is_kept(tmp_path):
     assert ask("print(ask(), ask())", tmp_path) == ["False", "True"]
     assert ask("print(ask())", tmp_path) == ["True"]
@@ -342,6 +343,7 @@ def test_a_folder_that_is_removed_before_it_is_written_to(tmp_path):
     assert ask("code_cache._make_folder = lambda folder: None; print(ask(), ask())", tmp_path) == ["False", "False"]
 
 
+@pytest.mark.thorough
 def test_the_code_of_another_processor_is_not_used(tmp_path):
     assert ask("print(ask(), ask())", tmp_path, NUMBA_CPU_NAME="generic") == ["False", "True"]
     assert ask("print(ask(), ask())", tmp_path) == ["False", "True"]

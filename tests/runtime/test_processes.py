@@ -163,6 +163,7 @@ print(os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_any_thread_of_a_forked_child_compiles():
     """The lock of the compiler, which the parent holds during the fork, belongs to no thread of the child."""
@@ -238,6 +239,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_threads_that_fork_at_once():
     """Each fork takes the locks of the hook, and none keeps them."""
@@ -298,6 +300,7 @@ atexit.register(lambda: print(many(n_threads=2)["ndcg@10"]))
 """
 
 
+@pytest.mark.thorough
 def test_a_call_while_the_program_ends():
     check(run(LAST_WORDS, NUMBA_NUM_THREADS="2"), "1.0")
 
@@ -425,7 +428,7 @@ print(round(between(numbers)), round(within(6), 9))
 """
 
 
-@pytest.mark.thorough(except_for="workqueue")
+@pytest.mark.thorough
 @LAYERS
 def test_a_parallel_program_of_the_users_own(layer):
     """A separate parallel kernel runs beside our calls, and calls us from within."""
@@ -444,6 +447,7 @@ def test_one_thread_of_numba():
     check(run("import os" + FEW_PROCESSORS.format(pinned=False), NUMBA_NUM_THREADS="1"), "1 0.1 0.1 0.5")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")
 def test_one_processor_by_affinity():
     check(run("import os" + FEW_PROCESSORS.format(pinned=True), NUMBA_NUM_THREADS=None), "1 0.1 0.1 0.5")
@@ -529,6 +533,7 @@ def test_a_real_control_group():
         group.rmdir()
 
 
+@pytest.mark.thorough
 def test_busy_processors():
     spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
     try:

@@ -82,6 +82,7 @@ def test_pages_are_shown_without_errors_in_any_window(show, name, width, scheme)
     assert abs(ground - ink) > 450  # of 765: easy to read
 
 
+@pytest.mark.thorough
 def test_what_does_not_fit_scrolls_in_its_own_frame(show) -> None:
     browser = show(compared().to_html(), width=375)
     wide = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)"

@@ -72,6 +72,7 @@ def pictures(reports):
 ALL = ("report", "all pairs", "a baseline", "log", "metrics", "metric", "why")
 
 
+@pytest.mark.thorough(except_for="-(20|80)$")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ALL)
 def test_no_word_number_or_label_is_broken(pictures, name, width):
@@ -88,6 +89,7 @@ def test_no_word_number_or_label_is_broken(pictures, name, width):
         assert not broken or told.search(" ".join(lines)), (line, broken)
 
 
+@pytest.mark.thorough(except_for="-(20|80)$")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ALL)
 def test_lines_fit_unless_they_are_one_word(pictures, name, width):

@@ -184,6 +184,7 @@ def test_ids_are_texts_and_seen_items_are_left_out(on_spark):
     assert_same(report, wanted)
 
 
+@pytest.mark.thorough
 def test_ids_of_different_widths_match(on_spark):
     recs, truth = make_lists()
     narrow = having(recs, user_id=recs["user_id"].cast(pa.int32()), item_id=recs["item_id"].cast(pa.int16()))
@@ -231,6 +232,7 @@ def test_options_reach_the_tasks(on_spark):
     assert_same(report, wanted)
 
 
+@pytest.mark.thorough
 def test_another_tools_names(on_spark):
     recs, truth = make_lists()
     report = fastrec.spark.evaluate(on_spark(recs), on_spark(truth), ["ndcg_cut_10", "map"], like="trec_eval")
@@ -295,6 +297,7 @@ def test_warnings_of_tasks_are_in_the_report(session, tmp_path):
     assert_same(followed, fastrec.evaluate(recs, truth, "mrr@3", like="rectools", ties="error"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["rows", "lists"])
 def test_ratings_that_nothing_uses_are_named(session, form):
     recs = pa.table({"user_id": [1, 1, 2], "item_id": [5, 6, 7], "rank": [1, 2, 1]})
