@@ -77,8 +77,8 @@ def compare(
     without values per user to pair, such as ``calibration`` over all rows (t = 1). Its difference is \|mean - t\| -
     \|baseline mean - t\|. The interval and the p-value are normal, with the sum of the two standard errors, and
     ``test`` is not used. This sum bounds the standard error of the difference from above, however the systems
-    correlate. So the test is conservative: it may miss a small difference, but rarely reports a false one. A metric
-    without a direction has no verdict.
+    correlate. So the test is conservative: it may miss a small difference, but reports a false one no more often
+    than the level allows. A metric without a direction has no verdict.
 
     Returns
     -------
