@@ -35,6 +35,7 @@ __all__ = [
     "listed",
     "listed_in_order",
     "near_name",
+    "nearest",
     "one_of",
     "refuse_path",
     "some_names",
@@ -191,6 +192,14 @@ def suggest_name(name: str, found: Sequence[Any]) -> str:
     hint = f" (did you mean {lowered[near]!r}?)" if near is not None else ""
     shown = ", ".join(repr(other) for other in found[:20]) + (", …" if len(found) > 20 else "")
     return f"{hint}; its columns are {shown}"
+
+
+def nearest(found: Any, known: Sequence[str], how_to_list: str | None = None) -> str:
+    """Return a suggestion to end an error with: the nearest known name, else the known names."""
+    near = near_name(str(found), known)
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    return f"; known: {', '.join(known) if how_to_list is None else some_names(known, how_to_list)}"
 
 
 # The form of a document: declared as data, and checked in full before any of it is used

@@ -1,7 +1,7 @@
 """Write the README's generated tables of metrics; with --check only say whether they are current.
 
-The metrics come from the registry, the definitions of other tools from their recipes, and the GAUC of other tools from
-gauc_of_tools.toml.
+The metrics come from the registry, the policies from their declarations, the definitions of other tools from their
+recipes, and the GAUC of other tools from gauc_of_tools.toml.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import COMMON_OPTIONS, print_value
 from fastrec.metrics.directions import Direction
 from fastrec.metrics.recipes import RECIPES, Recipe
+from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, TIES, TIES_OF_ROWS, Policy
 
 README = Path(__file__).parent.parent / "README.md"
 METRICS_OF_LISTS = ("precision", "recall", "hit_rate", "mrr", "map", "ndcg")
@@ -88,6 +89,18 @@ def gauc_table() -> str:
     return "\n".join(lines)
 
 
+def policies_table(policies: tuple[Policy, ...]) -> str:
+    """Return a table of policies: the case that each decides, and the effect of its values."""
+    lines = ["| case | argument | values (default in **bold**) |", "|---|---|---|"]
+    for policy in policies:
+        values = (
+            f"{f'**{name}**' if name == policy.default else name}: {value.effect}"
+            for name, value in policy.values.items()
+        )
+        lines.append(f"| {policy.case} | `{policy.name}=` | {'; '.join(values)} |")
+    return "\n".join(lines)
+
+
 def with_table(text: str, name: str, table: str) -> str:
     """Return the text with the table between the markers of this name."""
     begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
@@ -101,6 +114,8 @@ def main() -> int:
     fresh = with_table(text, "metrics", metrics_table("ranking", "value of a user"))
     fresh = with_table(fresh, "score-metrics", metrics_table("scores", "value"))
     fresh = with_table(fresh, "gauc", gauc_table())
+    fresh = with_table(fresh, "policies", policies_table((NO_TRUTH, NO_RECS, DUPLICATES, TIES)))
+    fresh = with_table(fresh, "row-policies", policies_table((ONE_CLASS, NO_TRUTH_OF_ROWS, TIES_OF_ROWS)))
     fresh = with_table(
         fresh, "recipes", recipes_table("lists", METRICS_OF_LISTS, ("ties", "min_gain", "no_truth", "no_recs"))
     )

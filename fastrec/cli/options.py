@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from fastrec.arguments.groups import FileOptions
+from fastrec.arguments.signature import arguments_of
 from fastrec.checks import some_names
 from fastrec.cli.completion import complete_metrics, complete_tools
 from fastrec.cli.output import FORMATS_OF, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError
 from fastrec.files.formats.recognise import FORMATS
 from fastrec.files.paths import DATA_ENDINGS
-from fastrec.metrics.declaration import NO_RECS_CHOICES, NO_TRUTH_CHOICES
+from fastrec.policies import POLICIES as CHOICES
 
 if TYPE_CHECKING:
     from fastrec.files.resources import Resources
@@ -138,6 +141,26 @@ def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int |
         raise click.BadParameter(str(error).removeprefix("memory ")) from None
 
 
+ARGUMENTS = arguments_of(FileOptions)
+PLAIN = re.compile(r'[`"]')  # marks of documentation
+
+
+def argument(name: str, flag: str = "", **settings: Any) -> Callable[..., Any]:
+    """Return the option for an argument of `evaluate_files`, with the documentation of the argument."""
+    text = PLAIN.sub("", ARGUMENTS[name].doc.partition("\n")[0])
+    if name in CHOICES:
+        policy = CHOICES[name]
+        settings = {"type": click.Choice(list(policy.values)), "default": policy.default, "show_default": True}
+        text += ". " + ". ".join(f"{value}: {own.effect}" for value, own in policy.values.items())
+    names = (flag or f"--{name.replace('_', '-')}", *settings.pop("names", ()))
+    return click.option(*names, help=f"{text[0].upper()}{text[1:]}.", **settings)
+
+
+def column(name: str, flag: str = "", **settings: Any) -> Callable[..., Any]:
+    """Return the option for an argument that names a column."""
+    return argument(name, flag or f"--{name}-col", metavar="NAME", **settings)
+
+
 METRIC_OPTIONS = (
     click.option(
         "-m",
@@ -147,41 +170,12 @@ METRIC_OPTIONS = (
         shell_complete=complete_metrics,
         help="Metrics, separated by commas; may be repeated.",
     ),
-    click.option(
-        "-k",
-        "cutoffs",
-        callback=_read_cutoffs,
-        multiple=True,
-        metavar="K,K,...",
-        help="Cut-offs for metrics without @k.",
-    ),
-    click.option(
-        "--like",
-        metavar="TOOL",
-        shell_complete=complete_tools,
-        help="Use the metric names, definitions and policies of this tool: trec_eval, ranx, recbole, ...",
-    ),
+    argument("k", "-k", names=["cutoffs"], callback=_read_cutoffs, multiple=True, metavar="K,K,..."),
+    argument("like", metavar="TOOL", shell_complete=complete_tools),
 )
 COLUMN_OPTIONS = (
-    click.option(
-        "--user-col",
-        multiple=True,
-        metavar="NAME",
-        help="Column of user ids in all files; several of a LOG identify users together.  [default: user_id]",
-    ),
-    click.option(
-        "--item-col",
-        metavar="NAME",
-        help="Column of item ids in all files. A LOG needs it for --ties id_asc and id_desc only.  [default: item_id]",
-    ),
-    click.option("--rank-col", metavar="NAME", help="Column of ranks in RECS; 1 is best.  [default: rank, if present]"),
-    click.option(
-        "--score-col",
-        metavar="NAME",
-        help="Column of scores in LOG, or in RECS without ranks.  [default: score]",
-    ),
-    click.option("--gain-col", metavar="NAME", help="Column of gains in TRUTH.  [default: gain, if present]"),
-    click.option("--label-col", metavar="NAME", help="Column of labels in LOG.  [default: label]"),
+    column("user", multiple=True),
+    *map(column, ("item", "rank", "score", "gain", "label")),
     click.option(
         "--target-col",
         metavar="NAME",
@@ -193,71 +187,17 @@ COLUMN_OPTIONS = (
         help="Column of predicted ratings in a LOG of ratings.  [with --target-col: prediction]",
     ),
 )
-WEIGHT = (click.option("--weight-col", metavar="NAME", help="Column of row weights in LOG."),)
+WEIGHT = (column("sample_weight", "--weight-col"),)
 GROUPS = (
-    click.option(
-        "--by", multiple=True, metavar="NAME", help="Also show results by the values of this column; may be repeated."
-    ),
-    click.option("--users", type=click.Path(), metavar="FILE", help="File of users with columns for --by."),
+    argument("by", multiple=True, metavar="NAME"),
+    argument("users", type=click.Path(), metavar="FILE"),
 )
 POLICIES = (
-    click.option(
-        "--ties",
-        type=click.Choice(["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]),
-        default="expected",
-        show_default=True,
-        help="Order of equal scores; expected: the mean over all their orders.",
-    ),
-    click.option(
-        "--no-truth",
-        type=click.Choice(NO_TRUTH_CHOICES),
-        default="skip",
-        show_default=True,
-        help="Users without a relevant item: skip leaves them out, zero counts them as 0, judged counts those "
-        "with rows in TRUTH as 0 and listed those with a list, and both leave out the others.",
-    ),
-    click.option(
-        "--no-recs",
-        type=click.Choice(NO_RECS_CHOICES),
-        default="zero",
-        show_default=True,
-        help="Users with relevant items and no list: zero counts them as 0, skip leaves them out.",
-    ),
-    click.option(
-        "--one-class",
-        type=click.Choice(["drop", "half", "zero", "nan", "error"]),
-        default="drop",
-        show_default=True,
-        help="Users with labels of one class only, in gauc: drop leaves them out, half counts them as 0.5.",
-    ),
-    click.option(
-        "--duplicates",
-        type=click.Choice(["error", "first", "miss"]),
-        default="error",
-        show_default=True,
-        help="An item twice in a list: first removes later copies, miss counts them as misses.",
-    ),
-    click.option(
-        "--min-gain",
-        callback=_read_min_gain,
-        metavar="GAIN",
-        help="Smallest gain or label of a relevant item; any: all of TRUTH are relevant.  [default: above 0; in LOG, "
-        "label 1]",
-    ),
-    click.option("--n-items", type=click.IntRange(min=1), metavar="N", help="Number of items in the catalogue."),
-    click.option(
-        "--exclude",
-        type=click.Path(),
-        metavar="FILE",
-        help="File of seen items (user, item) to remove from the lists.",
-    ),
-    click.option(
-        "--input-format",
-        type=click.Choice(FORMATS),
-        default="auto",
-        show_default=True,
-        help="Format of all files; auto: each by its first bytes.",
-    ),
+    *map(argument, ("ties", "no_truth", "no_recs", "one_class", "duplicates")),
+    argument("min_gain", callback=_read_min_gain, metavar="GAIN"),
+    argument("n_items", type=click.IntRange(min=1), metavar="N"),
+    argument("exclude", type=click.Path(), metavar="FILE"),
+    argument("input_format", type=click.Choice(FORMATS), default=ARGUMENTS["input_format"].default, show_default=True),
 )
 
 
@@ -324,19 +264,14 @@ MORE_OUTPUT = (
     ),
 )
 RESOURCES = (
-    click.option(
-        "--memory",
-        callback=_read_size,
-        metavar="SIZE",
-        help="Memory limit, as in 4GB; larger files are sorted on disk.  [default: half of the memory]",
-    ),
-    click.option(
+    argument("memory", callback=_read_size, metavar="SIZE"),
+    argument(
+        "temp_directory",
         "--temp-dir",
         type=click.Path(exists=True, file_okay=False, writable=True),
         metavar="DIR",
-        help="Folder for temporary files.  [default: that of the system]",
     ),
-    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads.  [default: all cores]"),
+    argument("n_threads", "--threads", type=click.IntRange(min=1), metavar="N"),
 )
 
 

@@ -5,25 +5,27 @@ from __future__ import annotations
 import io
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Literal, NamedTuple, Self
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.checks import COUNT, check_choice, check_flag, check_form, is_number, one_of, whole_number, with_article
+from fastrec.arguments.groups import MinGain
+from fastrec.checks import COUNT, check_flag, check_form, is_number, one_of, whole_number, with_article
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import FORM as SEEN
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import InputError, InputTypeError, MetricError, one_line, shown
 from fastrec.inputs.frames import Columns, read_user_labels
 from fastrec.inputs.hints import HINT, Example, Hint
-from fastrec.inputs.lists import DUPLICATES_CHOICES, RANK_GAPS, TIES, AboutUsers
+from fastrec.inputs.lists import AboutUsers
 from fastrec.inputs.users import SeenUsers, Users, check_saved_ids, join_ids
 from fastrec.metrics.calls import expand
-from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, NO_RECS_CHOICES, NO_TRUTH_CHOICES, Call, MinGain
+from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
+from fastrec.policies import POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
 from fastrec.report.doubts import doubts
 from fastrec.report.estimates import Estimate, GroupEstimate
@@ -34,14 +36,7 @@ from fastrec.runtime.shared import Shared, synchronized
 
 __all__ = [
     "MAX_ROWS_OF_USER",
-    "OF_USERS",
-    "POLICY_CHOICES",
     "BaseEvaluator",
-    "Duplicates",
-    "NoRecs",
-    "NoTruth",
-    "OneClass",
-    "Ties",
     "about_users",
     "check_min_gain",
     "check_n_items",
@@ -51,24 +46,13 @@ __all__ = [
 
 
 Array = np.ndarray[Any, Any]
-Ties = Literal["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]
-NoRecs = Literal["skip", "zero", "nan", "error"]
-NoTruth = Literal["skip", "zero", "nan", "error", "judged", "listed"]
-Duplicates = Literal["error", "first", "miss"]
-OneClass = Literal["drop", "half", "zero", "nan", "error"]
 STATE_FORMAT = 2  # of the bytes of `to_bytes`
 MAX_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
-POLICY_CHOICES = {
-    "ties": tuple(TIES),
-    "no_truth": NO_TRUTH_CHOICES,
-    "no_recs": NO_RECS_CHOICES,
-    "duplicates": DUPLICATES_CHOICES,
-}
 HEAD = {"kind": one_of(("Evaluator", "ScoreEvaluator")), "state": COUNT, "fastrec": str}  # in every version
 FORM = {  # of the document of `to_bytes`
     "metrics": [str],
     "settings": dict,
-    "like": {"like?": str, "names?": {str: str}, "rank_gaps?": one_of(RANK_GAPS)},
+    "like": {"like?": str, "names?": {str: str}, "rank_gaps?": one_of(RANK_GAPS.values)},
     "per_user": bool,
     "batches": {str: bool},
     "facts": {str: COUNT},
@@ -77,14 +61,14 @@ FORM = {  # of the document of `to_bytes`
     "weighted?": bool,
     "seen?": SEEN,
 }
-OF_USERS = ("user_ids", "groups", "user_weight", "exclude")
 
 
-def about_users(columns: Columns, user_ids: Any, groups: Any, user_weight: Any) -> AboutUsers:
-    """Return the arguments about users: ids, groups and weights."""
+def about_users(given: Mapping[str, Any]) -> AboutUsers:
+    """Return the arguments of a call about users: ids, groups, weights, columns."""
+    columns = Columns(**{name: given[name] for name in Columns._fields if name in given})
     labels = read_user_labels(columns.by, columns.user)
     columns = columns if labels is None else columns._replace(by=None)
-    return AboutUsers(user_ids, groups, user_weight, columns, labels)
+    return AboutUsers(given["user_ids"], given["groups"], given["user_weight"], columns, labels)
 
 
 class Wanted(NamedTuple):
@@ -95,12 +79,13 @@ class Wanted(NamedTuple):
     min_gain: MinGain | None  # likewise
     like: dict[str, Any]  # "like", the name of the tool, and "names", {its name: metric}; empty without `like`
 
-    def fill(self, **given: str | None) -> dict[str, str]:
-        """Return the checked policies, with defaults for those that are None."""
-        for name, value in given.items():
-            if value is not None:
-                check_choice(name, value, POLICY_CHOICES[name])
-        return {name: self.policies[name] if value is None else value for name, value in given.items()}
+    def fill(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """Return the policies that a call takes, checked, with defaults for those that are None."""
+        asked = {name: given[name] for name in POLICIES if name in given}
+        for name, value in asked.items():
+            if value is not None or name not in self.policies:
+                POLICIES[name].check(value)
+        return {name: self.policies[name] if value is None else value for name, value in asked.items()}
 
 
 def wanted_metrics(

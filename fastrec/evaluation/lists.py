@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Unpack, cast
 
 import numpy as np
 
+from fastrec.arguments.groups import ListBatch, ListSettings, MinGain
+from fastrec.arguments.signature import takes
 from fastrec.checks import check_progress
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import (
     MAX_ROWS_OF_USER,
     BaseEvaluator,
-    Duplicates,
-    NoRecs,
-    NoTruth,
-    Ties,
     about_users,
     check_min_gain,
     check_n_items,
@@ -26,10 +24,8 @@ from fastrec.evaluation.row_rules import check_grades
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import InputError, InputTypeError, MetricError, shown
-from fastrec.inputs.frames import Columns
-from fastrec.inputs.lists import AboutUsers, Lists, Prepared, Settings, prepare
+from fastrec.inputs.lists import Lists, Prepared, Settings, prepare
 from fastrec.kernels import codes as op
-from fastrec.metrics.declaration import MinGain
 from fastrec.metrics.plan import Plan, Policies
 from fastrec.runtime.shared import synchronized
 
@@ -54,23 +50,17 @@ class Evaluator(BaseEvaluator):
     0.75
     """
 
-    def __init__(
-        self,
-        metrics: str | Iterable[str] | None = None,
-        *,
-        k: int | Iterable[int] | None = None,
-        per_user: bool = False,
-        min_gain: MinGain | None = None,
-        n_items: int | None = None,
-        like: str | None = None,
-        ties: Ties | None = None,
-        no_truth: NoTruth | None = None,
-        no_recs: NoRecs | None = None,
-        duplicates: Duplicates | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        wanted = wanted_metrics("lists", like, metrics, k, min_gain)
-        policies = wanted.fill(ties=ties, no_truth=no_truth, no_recs=no_recs, duplicates=duplicates)
+    @takes(ListSettings)
+    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[ListSettings]) -> None:
+        """Make an evaluator without users.
+
+        Parameters
+        ----------
+        metrics : as in `evaluate`
+        """
+        min_gain = given["min_gain"]
+        wanted = wanted_metrics("lists", given["like"], metrics, given["k"], min_gain)
+        policies = wanted.fill(given)
         for call in wanted.calls:
             if call.metric.kind == "scores":
                 raise MetricError(
@@ -78,28 +68,13 @@ class Evaluator(BaseEvaluator):
                 )
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
-            "n_items": check_n_items(n_items),
+            "n_items": check_n_items(given["n_items"]),
             **policies,
         }
-        super().__init__(wanted, settings, per_user=per_user, n_threads=n_threads)
+        super().__init__(wanted, settings, per_user=given["per_user"], n_threads=given["n_threads"])
 
-    def update(
-        self,
-        recs: Any,
-        truth: Any,
-        *,
-        user_ids: Any = None,
-        groups: Any = None,
-        user_weight: Any = None,
-        exclude: Any = None,
-        user: str | None = None,
-        item: str | None = None,
-        rank: str | None = None,
-        score: str | None = None,
-        gain: str | None = None,
-        by: Any = None,
-        progress: Callable[[int, int], Any] | None = None,
-    ) -> None:
+    @takes(ListBatch)
+    def update(self, recs: Any, truth: Any, **given: Unpack[ListBatch]) -> None:
         """Add a batch of users. If a batch fails, the evaluator keeps its state.
 
         This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt
@@ -107,11 +82,13 @@ class Evaluator(BaseEvaluator):
 
         With ``user_ids`` (or dicts, or data frames) a user in a second batch is an error. Either all batches have ids
         or none, and the same holds for weights.
+
+        Parameters
+        ----------
+        recs, truth : as in `evaluate`
         """
-        check_progress(progress)
-        columns = Columns(user=user, item=item, rank=rank, score=score, gain=gain, by=by)
-        about = about_users(columns, user_ids, groups, user_weight)
-        self._add(self._prepare(recs, truth, exclude, about), progress)
+        check_progress(given["progress"])
+        self._add(self._prepare(recs, truth, given), given["progress"])
 
     @property
     def _rank_gaps(self) -> str:
@@ -122,8 +99,9 @@ class Evaluator(BaseEvaluator):
         yield from super()._differences(other)
         yield "rank_gaps", self._rank_gaps, cast("Evaluator", other)._rank_gaps  # noqa: SLF001 - this class's own
 
-    def _prepare(self, recs: Any, truth: Any, exclude: Any, about: AboutUsers) -> Prepared:
+    def _prepare(self, recs: Any, truth: Any, given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
+        about = about_users(given)
         rules = self._settings
         settings = Settings(
             rules["ties"],
@@ -132,7 +110,7 @@ class Evaluator(BaseEvaluator):
             self._rank_gaps,
             graded=rules["min_gain"] != "any",
         )
-        return prepare(recs, truth, exclude, about, settings)
+        return prepare(recs, truth, given["exclude"], about, settings)
 
     @synchronized
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from fastrec.checks import check_choice, check_progress
+from fastrec.arguments.groups import ArraysOfUsers, RowBatch, RowColumnNames, RowIds, RowSettings
+from fastrec.arguments.signature import pick, takes
+from fastrec.checks import check_progress
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.row_rules import check_row_metrics, check_values, collect_score_counts, make_source
 from fastrec.evaluation.state import GroupSums, ScoreCountsKey, State
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
-from fastrec.inputs.lists import TIES, Names
+from fastrec.inputs.lists import Names
 from fastrec.inputs.rows import Rows, label_users, one_by_one, read_frame, read_rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS
 from fastrec.metrics.plan import Policies
+from fastrec.policies import TIES
 from fastrec.report.estimates import Estimate
 from fastrec.runtime.shared import synchronized
 
@@ -27,9 +30,6 @@ if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 from fastrec.evaluation.evaluators import (
     BaseEvaluator,
-    NoTruth,
-    OneClass,
-    Ties,
     check_min_gain,
     check_n_items,
     refuse_arrays,
@@ -41,17 +41,16 @@ __all__ = ["ScoreEvaluator", "usual_of_rows"]
 
 
 Array = np.ndarray[Any, Any]
-ONE_CLASS_CHOICES = ("drop", "half", "zero", "nan", "error")
 
 
-def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> dict[str, Any]:
+def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> list[str]:
     """Return the default metrics of scored rows with their cut-offs.
 
     Without users, metrics that need users are left out. With weights of rows, metrics of lists are left out.
     """
     calls = expand(None, k, DEFAULT_SCORE_METRICS)
     possible = [call for call in calls if has_users or not call.needs_users]
-    return {"metrics": [call.text for call in possible if not (weighted and call.metric.kind == "ranking")]}
+    return [call.text for call in possible if not (weighted and call.metric.kind == "ranking")]
 
 
 class ScoreEvaluator(BaseEvaluator):
@@ -73,33 +72,25 @@ class ScoreEvaluator(BaseEvaluator):
     0.5
     """
 
-    def __init__(
-        self,
-        metrics: str | Iterable[str] | None = None,
-        *,
-        k: int | Iterable[int] | None = None,
-        per_user: bool = False,
-        min_gain: float | None = None,
-        n_items: int | None = None,
-        like: str | None = None,
-        ties: Ties | None = None,
-        no_truth: NoTruth | None = None,
-        one_class: OneClass = "drop",
-        n_threads: int | None = None,
-    ) -> None:
-        wanted = wanted_metrics("rows", like, metrics, k, min_gain)
-        policies = wanted.fill(ties=ties, no_truth=no_truth)
+    @takes(RowSettings)
+    def __init__(self, metrics: str | Iterable[str] | None = None, **given: Unpack[RowSettings]) -> None:
+        """Make an evaluator without users.
+
+        Parameters
+        ----------
+        metrics : as in `evaluate_scores`
+        """
+        wanted = wanted_metrics("rows", given["like"], metrics, given["k"], given["min_gain"])
+        policies = wanted.fill(given)
         for call in wanted.calls:
             if call.min_gain == "any":
                 raise MetricError(f"{call.text} is for lists: in scored rows it would make every row positive")
-        check_choice("one_class", one_class, ONE_CLASS_CHOICES)
         settings: dict[str, Any] = {
-            "min_gain": check_min_gain(min_gain),
-            "n_items": check_n_items(n_items),
+            "min_gain": check_min_gain(given["min_gain"]),
+            "n_items": check_n_items(given["n_items"]),
             **policies,
-            "one_class": one_class,
         }
-        super().__init__(wanted, settings, per_user=per_user, n_threads=n_threads)
+        super().__init__(wanted, settings, per_user=given["per_user"], n_threads=given["n_threads"])
 
     def _forget(self) -> None:
         super()._forget()
@@ -107,24 +98,8 @@ class ScoreEvaluator(BaseEvaluator):
         self._row_weights: bool | None = None
 
     @synchronized
-    def update(
-        self,
-        labels: Any,
-        scores: Any = None,
-        indptr: Any = None,
-        *,
-        user_ids: Any = None,
-        item_ids: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-        user_weight: Any = None,
-        user: str | Sequence[str] | None = None,
-        item: str | None = None,
-        label: str | None = None,
-        score: str | None = None,
-        by: Any = None,
-        progress: Callable[[int, int], Any] | None = None,
-    ) -> None:
+    @takes(RowBatch)
+    def update(self, labels: Any, scores: Any = None, indptr: Any = None, **given: Unpack[RowBatch]) -> None:
         """Add a batch of users. If a batch fails, the evaluator keeps its state.
 
         This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt
@@ -132,17 +107,23 @@ class ScoreEvaluator(BaseEvaluator):
 
         With ``user_ids`` a user in a second batch is an error. Either all batches have users or none, and the same
         holds for ids and weights.
+
+        Parameters
+        ----------
+        labels, scores, indptr : as in `evaluate_scores`
         """
-        check_progress(progress)
-        of_users = read_user_labels(by, user)
-        columns = Columns(user=user, item=item, label=label, score=score, by=None if of_users is not None else by)
+        check_progress(given["progress"])
+        by = given["by"]
+        of_users = read_user_labels(by, given["user"])
+        columns = Columns(**pick(RowColumnNames, given), by=None if of_users is not None else by)
         if scores is None:
-            refuse_arrays(indptr=indptr, user_ids=user_ids, item_ids=item_ids, groups=groups)
+            arrays = ("user_ids", "item_ids", "groups")
+            refuse_arrays(indptr=indptr, **{name: given[name] for name in arrays})  # type: ignore[literal-required]
             rows = read_frame(
                 labels,
                 columns,
-                sample_weight=sample_weight,
-                user_weight=user_weight,
+                sample_weight=given["sample_weight"],
+                user_weight=given["user_weight"],
                 with_items=self._settings["ties"] in ("id_asc", "id_desc"),
                 n_threads=self._n_threads,
             )
@@ -150,20 +131,11 @@ class ScoreEvaluator(BaseEvaluator):
             if hasattr(labels, "columns"):
                 raise InputError("scores must be left out if labels is a data frame; pass metrics by name, metrics=...")
             refuse_columns(columns, "labels is not a data frame passed without scores")
-            rows = read_rows(
-                labels,
-                scores,
-                indptr,
-                user_ids=user_ids,
-                item_ids=item_ids,
-                sample_weight=sample_weight,
-                groups=groups,
-                user_weight=user_weight,
-                n_threads=self._n_threads,
-            )
+            arguments = {**pick(RowIds, given), **pick(ArraysOfUsers, given)}
+            rows = read_rows(labels, scores, indptr, **arguments, n_threads=self._n_threads)
         if of_users is not None:
             rows = label_users(rows, of_users)
-        self._add(one_by_one(rows) if self._part and not rows.grouped else rows, progress)
+        self._add(one_by_one(rows) if self._part and not rows.grouped else rows, given["progress"])
 
     def _add(self, rows: Rows, progress: Callable[[int, int], Any] | None) -> None:
         """Evaluate checked rows and add their sums."""
@@ -172,7 +144,7 @@ class ScoreEvaluator(BaseEvaluator):
         self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
         check_row_metrics(plan, rows, rules["ties"])
-        source = make_source(plan, rows, TIES[rules["ties"]])
+        source = make_source(plan, rows, TIES.code(rules["ties"]))
         try:
             outcome = evaluate_source(
                 plan,

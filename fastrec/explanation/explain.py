@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import os
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Unpack
 
 from fastrec.api import evaluate, evaluate_scores
+from fastrec.arguments.groups import ExplainOptions, ExplainRowOptions
+from fastrec.arguments.signature import takes
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.explanation.answers import Numbers
@@ -22,6 +23,7 @@ __all__ = ["explain", "explain_scores"]
 USERS_SHOWN = 5  # per tool, where tools are named
 
 
+@takes(ExplainOptions, fill=False)
 def explain(
     metric: str,
     recs: Any = None,
@@ -29,7 +31,7 @@ def explain(
     *,
     like: str | Iterable[str] | None = None,
     n_users: int | None = None,
-    **options: Any,
+    **given: Unpack[ExplainOptions],
 ) -> Explanation:
     """Explain why other tools give another number for a metric of lists: definitions and, on data, numbers.
 
@@ -37,9 +39,9 @@ def explain(
     ----------
     metric : a string such as ``"ndcg@10"``, with our name or that of a tool
     recs, truth : as in `evaluate`; or paths of files, as in `evaluate_files`. Without them, definitions only.
+        Other arguments are those of `evaluate` or `evaluate_files`. A given policy applies to fastrec and all tools.
     like : a tool, or several; by default all that have such a metric
     n_users : number of users to show per tool, those that move the mean most; by default 5 if ``like`` is given, else 0
-    **options : other arguments of `evaluate`, or of `evaluate_files`; a given policy applies to fastrec and all tools
 
     Returns
     -------
@@ -92,9 +94,10 @@ def explain(
         kind = "rows" if truth is None else "lists"
     else:
         run, kind = functools.partial(evaluate, recs, truth), "lists"
-    return explain_side(metric, like, n_users, run if has_data else None, kind if has_data else None, options)
+    return explain_side(metric, like, n_users, run if has_data else None, kind if has_data else None, given)
 
 
+@takes(ExplainRowOptions, fill=False)
 def explain_scores(
     metric: str,
     labels: Any = None,
@@ -103,7 +106,7 @@ def explain_scores(
     *,
     like: str | Iterable[str] | None = None,
     n_users: int | None = None,
-    **options: Any,
+    **given: Unpack[ExplainRowOptions],
 ) -> Explanation:
     """Explain why other tools give another number for a metric of scored rows; see `explain`.
 
@@ -111,7 +114,6 @@ def explain_scores(
     ----------
     metric, like, n_users : as in `explain`
     labels, scores, indptr : as in `evaluate_scores`
-    **options : other arguments of `evaluate_scores`
 
     Examples
     --------
@@ -123,7 +125,7 @@ def explain_scores(
     {'weight': 0.0, 'one_class': -0.25}
     """
     run = None if labels is None else functools.partial(evaluate_scores, labels, scores, indptr)
-    return explain_side(metric, like, n_users, run, "rows", options)
+    return explain_side(metric, like, n_users, run, "rows", given)
 
 
 def explain_side(
@@ -132,17 +134,16 @@ def explain_side(
     n_users: int | None,
     evaluate_data: Callable[..., Report] | None,
     kind: str | None,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
 ) -> Explanation:
     if not isinstance(metric, str):
         raise InputTypeError(f"explain takes one metric, a string such as 'ndcg@10', found {shown(metric)}")
     n_shown = _check_n_users(n_users, USERS_SHOWN if like is not None else 0)
-    _refuse(options)
     known, absent = meanings_of(metric, like, kind, options.get("min_gain"))
     sides = {tool: meaning.side(options) for tool, meaning in known.items()}
     warnings: tuple[str, ...] = ()
     if evaluate_data is not None:
-        numbers = Numbers(evaluate_data, options, known, sides)
+        numbers = Numbers(evaluate_data, dict(options), known, sides)
         sides = {tool: numbers.complete(tool, n_shown) for tool in sides}
         warnings = numbers.warnings
     return Explanation(known[OURS].call.text, sides, absent, brief=like is None, warnings=warnings)
@@ -155,15 +156,3 @@ def _check_n_users(n_users: Any, default: int) -> int:
     if number is None or number < 0:
         raise InputError(f"n_users must be an integer of at least 0, found {shown(n_users)}")
     return number
-
-
-def _refuse(options: dict[str, Any]) -> None:
-    """Reject arguments that explain sets itself, or that do not exist."""
-    from fastrec.files.evaluate import evaluate_files
-
-    known = {
-        name for call in (evaluate, evaluate_scores, evaluate_files) for name in inspect.signature(call).parameters
-    }
-    for name in ("metrics", "k", "per_user", *(name for name in options if name not in known)):
-        if name in options:
-            raise InputTypeError(f"explain takes no argument {name!r}; it explains one metric, such as 'ndcg@10'")

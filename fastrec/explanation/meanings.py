@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fastrec._version import __version__
+from fastrec.arguments.groups import MinGain
 from fastrec.checks import listed
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.explanation.explanation import OURS, POLICIES, Side
 from fastrec.metrics.calls import make_call, parse
-from fastrec.metrics.declaration import Call, MinGain, print_value
+from fastrec.metrics.declaration import Call, print_value
 from fastrec.metrics.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 
 __all__ = ["Meaning", "meanings_of"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, Unpack
 
-import numpy as np
-
-from fastrec.checks import check_path, check_progress, check_text, listed
+from fastrec.arguments.groups import FileColumnNames, FileOptions, ListSettings, RowSettings
+from fastrec.arguments.signature import arguments_of, pick, takes
+from fastrec.checks import check_path, check_progress, check_text, listed, nearest
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError
@@ -19,7 +19,6 @@ from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources, read_size
 from fastrec.files.rows import evaluate_log
 from fastrec.inputs.frames import read_user_labels
-from fastrec.metrics.declaration import nearest
 from fastrec.report.report import Report
 
 __all__ = ["evaluate_files"]
@@ -28,31 +27,12 @@ __all__ = ["evaluate_files"]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Progress = Callable[[int, int], Any]
 Path = str | os.PathLike[str]
-Array = np.ndarray[Any, Any]
+TABLES = {"exclude": "seen"}  # arguments with another name than their table
 
 
+@takes(FileOptions, fill=False)
 def evaluate_files(
-    recs: Path,
-    truth: Path | None = None,
-    metrics: str | Iterable[str] | None = None,
-    *,
-    k: int | Iterable[int] | None = None,
-    user: str | Sequence[str] | None = None,
-    item: str | None = None,
-    rank: str | None = None,
-    score: str | None = None,
-    gain: str | None = None,
-    label: str | None = None,
-    sample_weight: str | None = None,
-    by: Any = None,
-    users: Path | None = None,
-    exclude: Path | None = None,
-    input_format: str = "auto",
-    memory: int | str | None = None,
-    temp_directory: Path | None = None,
-    n_threads: int | None = None,
-    progress: Progress | None = None,
-    **options: Any,
+    recs: Path, truth: Path | None = None, metrics: str | Iterable[str] | None = None, **given: Unpack[FileOptions]
 ) -> Report:
     r"""Evaluate files of any size: lists against truth or, without ``truth``, a log of scored, labelled rows.
 
@@ -65,27 +45,7 @@ def evaluate_files(
         run and judgements; scores order a run. A folder, or a pattern such as ``"logs/*.parquet"``, is read as one
         file. Folders named like ``date=2024-01-01`` in it become columns.
     truth : path of the relevant items
-    metrics, k : as in `evaluate` and `evaluate_scores`
-    user, item, rank, score, gain, label : names of columns
-        Defaults: ``user_id``, ``item_id`` and, if the file has them, ``rank``, ``score`` and ``gain``; in a log
-        ``label`` and ``score``. Rank orders the lists, else score, else the order of rows in the file. In a log,
-        several names in ``user`` make a user together, and ``label`` and ``score`` may be true and predicted ratings.
-    sample_weight : name of the column with the weights of the rows of a log
-    by : name of the column, or several, to group users by, in any of the files, one value per user; or labels by user,
-        as in `evaluate`
-    users : path of a file with one row per user: the column of users and the columns that ``by`` names
-    exclude : path of seen items (user, item), which are removed from the lists
-    input_format : format of all files: ``"parquet"``, ``"csv"``, ``"jsonl"``, ``"trec"``; or ``"auto"``: detect the
-        format of each file from its beginning
-    memory : bytes, or a string such as ``"4GB"``, at least 64 MB; default: half of the available memory
-        Python, the packages and compiled code take up to 400 MB more. These grow beyond the limit: the rows of the
-        largest user, user ids (about 16 bytes per character of the longest, for each user), values per user, the
-        distinct scores of a global AUC, and curves. Ids of more than 1,000 characters may need 300 MB or more; with
-        less, the call may fail.
-    temp_directory : folder for temporary files when the rows do not fit in memory; default: that of the system
-    progress : called as ``progress(done, total)`` with numbers of rows, while fastrec evaluates them
-    **options : as in `evaluate` or `evaluate_scores`: per_user, min_gain, n_items, ties, no_truth, no_recs, duplicates,
-        one_class, like
+    metrics : as in `evaluate` and `evaluate_scores`
 
     Raises
     ------
@@ -109,59 +69,65 @@ def evaluate_files(
     2 of 2 users counted
     lists in the order of their rows; all gains 1
     """
-    for name, value in (("recs", recs), ("truth", truth), ("users", users), ("exclude", exclude)):
-        if any(hasattr(value, part) for part in ("columns", "__arrow_c_stream__", "collect_schema")):
-            raise InputTypeError(f"{name} must be a path, found a {type(value).__name__}: evaluate takes data frames")
-    _check_options(ScoreEvaluator if truth is None else Evaluator, options)
-    resources, watch = Resources(read_size(memory), temp_directory, n_threads), _watch_for(progress)
-    labels = read_user_labels(by, user)
-    groupings = () if labels is not None else _names(by, "by") or ()
-    keys = _names(user, "user")
-    _check_given(check_text, item=item, rank=rank, score=score, gain=gain, label=label, sample_weight=sample_weight)
-    _check_given(check_path, truth=truth, users=users, exclude=exclude, temp_directory=temp_directory)
-    check_path("recs", recs)
-    if temp_directory is not None and not os.path.isdir(temp_directory):
-        raise InputError(f"temp_directory must be a folder, found {os.fspath(temp_directory)!r}")
-    more = {name: path for name, path in (("users", users), ("seen", exclude)) if path is not None}
-    common: dict[str, Any] = {"input_format": input_format, "labels_by_user": labels}
+    asked: dict[str, Any] = {**dict.fromkeys(arguments_of(FileOptions)), **given}
+    paths = {"recs": recs, "truth": truth, "users": asked["users"], "exclude": asked["exclude"]}
+    for name, path in paths.items():
+        if any(hasattr(path, part) for part in ("columns", "__arrow_c_stream__", "collect_schema")):
+            raise InputTypeError(f"{name} must be a path, found a {type(path).__name__}: evaluate takes data frames")
+    settings = _settings(RowSettings if truth is None else ListSettings, given)
+    folder = asked["temp_directory"]
+    resources = Resources(read_size(asked["memory"]), folder, asked["n_threads"])
+    watch = _watch_for(asked["progress"])
+    labels = read_user_labels(asked["by"], asked["user"])
+    groupings = () if labels is not None else _names(asked["by"], "by") or ()
+    users = _names(asked["user"], "user")
+    columns = {name: column for name, column in pick(FileColumnNames, asked).items() if name not in ("user", "by")}
+    _check_given(check_text, **columns)
+    _check_given(check_path, **paths, temp_directory=folder)
+    if folder is not None and not os.path.isdir(folder):
+        raise InputError(f"temp_directory must be a folder, found {os.fspath(folder)!r}")
+    tables = {TABLES.get(name, name): path for name, path in paths.items() if path is not None}
+    common: dict[str, Any] = {"input_format": given.get("input_format", "auto"), "labels_by_user": labels}
     if truth is None:
-        _reject_given("a log, without truth", rank=rank, gain=gain, exclude=exclude)
-        scorer = ScoreEvaluator(metrics, k=k, n_threads=n_threads, **options)
-        log_columns = RowColumns(
-            label="label" if label is None else label,
-            score="score" if score is None else score,
-            ratings=scorer.needs_targets,
-            users=keys,
-            item=item,
-            weight=sample_weight,
-            by=groupings,
-        )
-
-        def make_usual(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
-            usual = usual_of_rows(k, has_users=has_users, weighted=sample_weight is not None)
-            return ScoreEvaluator(**usual, n_threads=n_threads, **options)
-
-        make = make_usual if metrics is None and options.get("like") is None else lambda _: scorer
-        paths = {"log": recs, **more}
-        return evaluate_log(make, paths, log_columns, resources, watch, **common).report
-    _reject_given("lists, with truth", label=label, sample_weight=sample_weight)
-    if keys is not None and len(keys) != 1:
-        raise InputError(f"user must name one column when a truth is given, found {user!r}")
-    columns = ListColumns(
-        "user_id" if keys is None else keys[0], "item_id" if item is None else item, rank, score, gain, groupings
-    )
-    evaluator = Evaluator(metrics, k=k, n_threads=n_threads, **options)
-    paths = {"recs": recs, "truth": truth, **more}
-    return evaluate_lists(evaluator, paths, columns, resources, watch, **common).report
+        _reject(asked, ("rank", "gain", "exclude"), "a log, without truth")
+        tables = {"log": tables.pop("recs"), **tables}
+        make = _maker(metrics, settings, weighted=asked["sample_weight"] is not None)
+        of_log = {**columns, "users": users, "weight": columns["sample_weight"]}
+        of_rows = RowColumns(**_given(of_log, RowColumns), ratings=make(has_users=True).needs_targets, by=groupings)
+        return evaluate_log(make, tables, of_rows, resources, watch, **common).report
+    _reject(asked, ("label", "sample_weight"), "lists, with truth")
+    if users is not None and len(users) != 1:
+        raise InputError(f"user must name one column when a truth is given, found {asked['user']!r}")
+    of_lists = ListColumns(**_given({**columns, "user": users and users[0]}, ListColumns), by=groupings)
+    return evaluate_lists(Evaluator(metrics, **settings), tables, of_lists, resources, watch, **common).report
 
 
-def _check_options(kind: type, options: Mapping[str, Any]) -> None:
-    """Raise if evaluators of this kind do not have an argument."""
-    known = list(inspect.signature(kind).parameters)
-    for name in options:
-        if name not in known:
-            what = "a log, without truth" if kind is ScoreEvaluator else "lists, with truth"
-            raise InputTypeError(f"evaluate_files takes no argument {name!r} for {what}{nearest(name, known)}")
+def _settings(group: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of an evaluator that a call gives; raise for those of the other family."""
+    own = arguments_of(group)
+    for name in {**arguments_of(ListSettings), **arguments_of(RowSettings)}:
+        if name not in own and name in given:
+            what = "a log, without truth" if group is RowSettings else "lists, with truth"
+            raise InputTypeError(f"evaluate_files takes no argument {name!r} for {what}{nearest(name, list(own))}")
+    return dict(pick(group, given))
+
+
+def _given(columns: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """Return the columns that a call names, of those of a kind."""
+    return {field.name: columns[field.name] for field in fields(kind) if columns.get(field.name) is not None}
+
+
+def _maker(metrics: Any, settings: dict[str, Any], *, weighted: bool) -> Callable[..., ScoreEvaluator]:
+    """Return a function that makes an evaluator of a log with users or without; the usual metrics depend on it."""
+    if metrics is not None or settings.get("like") is not None:
+        scorer = ScoreEvaluator(metrics, **settings)
+        return lambda has_users: scorer  # noqa: ARG005 - called by name, too
+    k = settings.pop("k", None)
+
+    def make(has_users: bool) -> ScoreEvaluator:  # noqa: FBT001 - called by position
+        return ScoreEvaluator(usual_of_rows(k, has_users=has_users, weighted=weighted), **settings)
+
+    return make
 
 
 def _check_given(check: Callable[[str, Any], Any], **arguments: Any) -> None:
@@ -189,7 +155,7 @@ def _watch_for(progress: Progress | None) -> Watch:
     return watch
 
 
-def _reject_given(what: str, **arguments: Any) -> None:
-    for name, value in arguments.items():
-        if value is not None:
+def _reject(asked: Mapping[str, Any], names: Iterable[str], what: str) -> None:
+    for name in names:
+        if asked[name] is not None:
             raise InputError(f"{name} does not apply to {what}")

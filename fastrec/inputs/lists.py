@@ -17,31 +17,16 @@ from fastrec.inputs.hints import Example, Hint, users_with_gaps
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.users import UserLabels, Users, check_groups, check_user_ids, check_weights
-from fastrec.kernels import codes as op
 from fastrec.kernels import list_order
+from fastrec.policies import RANK_GAPS, TIES
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["DUPLICATES_CHOICES", "TIES", "AboutUsers", "Names", "Prepared", "Settings", "prepare"]
+__all__ = ["AboutUsers", "Names", "Prepared", "Settings", "prepare"]
 
 Array = np.ndarray[Any, Any]
-TIES = {
-    "expected": op.EXPECTED,
-    "input": op.INPUT,
-    "worst": op.WORST,
-    "best": op.BEST,
-    "id_asc": op.ID_ASC,
-    "id_desc": op.ID_DESC,
-    "error": op.REFUSE,
-}
-DUPLICATES_CHOICES = ("error", "first", "miss")
 USERS_PER_TASK = 16384
 STEPS_PER_ROW = 32  # to sort a row among its user's rows
-RANK_GAPS = {
-    "close": "ranks of lists have gaps, which fastrec closes: an item counts at its place in the list, not at its rank",
-    "keep": "",  # a rank that no item has is a miss
-    "error": "ranks of lists have gaps, and this tool reads ranks as places in some metrics and as an order in others",
-}
 PLACES_PER_ROW, MIN_PLACES = 64, 1 << 20  # limits on the places that ranks name
 
 
@@ -173,7 +158,7 @@ def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> 
     at = int(found[np.argmin(known) if known.dtype.kind in "iu" else min(range(len(known)), key=known.__getitem__)])
     user = at if names.users is None else names.users[at : at + 1].tolist()[0]
     example = Example(user, _around_gap(ranks[indptr[at] : indptr[at + 1]].tolist()))
-    hint = Hint(RANK_GAPS[rank_gaps], "rec_lists_with_gaps", example)
+    hint = Hint(RANK_GAPS.values[rank_gaps].outcome, "rec_lists_with_gaps", example)
     if rank_gaps == "error":
         raise InputError(f"{hint.line({hint.counted: len(found)})}; number them 1, 2, 3, ...")
     return len(found), hint
@@ -381,7 +366,7 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
     kernel = _kernel("order_lists", str(items.dtype), items, truth_side.items)
     recs = list_order.ListSide(items, indptr, scores)
     truth = list_order.ListSide(read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains))
-    refused = _over_users(lambda a, b: kernel(recs, truth, TIES[ties], out, ordered, a, b), n_users, n_threads)
+    refused = _over_users(lambda a, b: kernel(recs, truth, TIES.code(ties), out, ordered, a, b), n_users, n_threads)
     for user, first, second in refused:
         if user >= 0:
             row = slice(indptr[user], indptr[user + 1])

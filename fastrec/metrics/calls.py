@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fastrec.checks import listed_in_order, whole_number
+from fastrec.checks import listed_in_order, nearest, whole_number
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.metrics.declaration import (
     TABLE,
@@ -17,7 +17,6 @@ from fastrec.metrics.declaration import (
     Metric,
     Option,
     known_metrics,
-    nearest,
     plain_spelling,
     read_options,
     split_outside_brackets,

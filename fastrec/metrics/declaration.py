@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fastrec.checks import check_text, listed_in_order, near_name, some_names
+from fastrec.arguments.groups import MinGain
+from fastrec.checks import check_text, listed_in_order, nearest
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.metrics.directions import Declared, Direction, read_direction
+from fastrec.policies import NO_RECS, NO_TRUTH
 from fastrec.runtime.threads import once
 
 __all__ = [
@@ -26,16 +28,12 @@ __all__ = [
     "FINITE",
     "FRACTION",
     "NOT_NEGATIVE",
-    "NO_RECS_CHOICES",
-    "NO_TRUTH_CHOICES",
     "TABLE",
     "Call",
     "Changes",
     "Metric",
-    "MinGain",
     "Option",
     "known_metrics",
-    "nearest",
     "plain_spelling",
     "print_value",
     "ranking_metric",
@@ -53,7 +51,6 @@ FRACTION = "a number above 0 and below 1"
 FINITE = "a finite number"
 COUNT = "an integer from 1 to 10000"
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
-MinGain = float | typing.Literal["any"]
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
 DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
 MAX_EXPONENT = 1000.0  # larger exponents leave the range of a double
@@ -111,13 +108,11 @@ class Option:
         return table
 
 
-NO_RECS_CHOICES = ("skip", "zero", "nan", "error")
-NO_TRUTH_CHOICES = (*NO_RECS_CHOICES, "judged", "listed")
 _COMMON = {  # options of every metric of this kind; by default those of the call
     "ranking": (
         Option("min_gain", None, required=False, choices=("any",), kind=ABOVE_ZERO),
-        Option("no_truth", None, required=False, choices=NO_TRUTH_CHOICES, kind=None),
-        Option("no_recs", None, required=False, choices=NO_RECS_CHOICES, kind=None),
+        Option("no_truth", None, required=False, choices=tuple(NO_TRUTH.values), kind=None),
+        Option("no_recs", None, required=False, choices=tuple(NO_RECS.values), kind=None),
     ),
     "scores": (Option("min_gain", None, required=False, choices=(), kind=ABOVE_ZERO),),
 }
@@ -489,11 +484,3 @@ def print_value(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return str(value)
-
-
-def nearest(found: Any, known: Sequence[str], how_to_list: str | None = None) -> str:
-    """Return a suggestion to end an error with: the nearest known name, else the known names."""
-    near = near_name(str(found), known)
-    if near is not None:
-        return f"; did you mean {near!r}?"
-    return f"; known: {', '.join(known) if how_to_list is None else some_names(known, how_to_list)}"

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.arguments.groups import MinGain
 from fastrec.exceptions import MetricError, shown
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
-from fastrec.metrics.declaration import Call, MinGain
+from fastrec.metrics.declaration import Call
 from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, vanishes
 from fastrec.metrics.statistics import (
     Combined,
@@ -27,14 +28,12 @@ from fastrec.metrics.statistics import (
     Values,
     constant,
 )
+from fastrec.policies import NO_RECS, NO_TRUTH
 from fastrec.runtime.threads import once
 
-__all__ = ["POLICIES", "Asked", "Failure", "Plan", "Policies", "SumList", "Value", "call_on_arrays", "make_plan"]
+__all__ = ["Asked", "Failure", "Plan", "Policies", "SumList", "Value", "call_on_arrays", "make_plan"]
 
 Array = np.ndarray[Any, Any]
-
-POLICIES = {"skip": op.SKIP, "zero": op.ZERO, "nan": op.NAN, "error": op.ERROR}
-POLICIES |= {"judged": op.JUDGED, "listed": op.LISTED}
 
 
 class Failure(NamedTuple):
@@ -352,7 +351,7 @@ class Plan:
             lowest=lowest,
             policies=np.array(
                 [
-                    (POLICIES[own.no_truth or policies.no_truth], POLICIES[own.no_recs or policies.no_recs])
+                    (NO_TRUTH.code(own.no_truth or policies.no_truth), NO_RECS.code(own.no_recs or policies.no_recs))
                     for own in self._conditions
                 ],
                 np.int64,

@@ -14,16 +14,17 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from fastrec.checks import listed_in_order
+from fastrec.checks import listed_in_order, nearest
 from fastrec.exceptions import InputTypeError, MetricError, cut_value, shown
 from fastrec.metrics.calls import DEFAULT_K, DEFAULT_METRICS, parse, read_cutoffs, read_k, refuse_long
-from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, Call, nearest
+from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, Call
+from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
 
 __all__ = ["DEFAULT_POLICIES", "RECIPES", "Recipe", "find_recipe"]
 
 WORDS = {"lists": "lists", "rows": "scored rows"}
 ABOVE_0 = 5e-324  # as min_gain: the smallest number above 0
-DEFAULT_POLICIES = {"ties": "expected", "no_truth": "skip", "no_recs": "zero", "duplicates": "error"}
+DEFAULT_POLICIES = {policy.name: policy.default for policy in (TIES, NO_TRUTH, NO_RECS, DUPLICATES)}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, one_of
 from fastrec.exceptions import InputError, shown
-from fastrec.metrics.declaration import NO_RECS_CHOICES, NO_TRUTH_CHOICES
+from fastrec.policies import NO_RECS, NO_TRUTH
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.plain import number_of
 
@@ -46,9 +46,9 @@ FORM: dict[str, Any] = {
     "labels": {str: [LABEL]},
     "labelled?": [str],
 }
-OF_LISTS = {"no_truth": one_of(NO_TRUTH_CHOICES), "no_recs": one_of(NO_RECS_CHOICES), "min_gain": SETTING}
+OF_LISTS = {"no_truth": one_of(NO_TRUTH.values), "no_recs": one_of(NO_RECS.values), "min_gain": SETTING}
 FORM_OF_LISTS = {"data": {"rec_rows": COUNT, "truth_rows": COUNT}, "settings": OF_LISTS}
-FORM_OF_ROWS = {"data": {"rows": COUNT}, "settings": {"no_truth": one_of(NO_TRUTH_CHOICES), "min_gain": SETTING}}
+FORM_OF_ROWS = {"data": {"rows": COUNT}, "settings": {"no_truth": one_of(NO_TRUTH.values), "min_gain": SETTING}}
 
 
 def check_names(document: Mapping[str, Any]) -> None:

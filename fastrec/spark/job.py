@@ -7,19 +7,26 @@ exact, so neither the number of partitions nor a task that runs twice changes a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from fastrec import exceptions
-from fastrec.evaluation.evaluators import Duplicates, NoRecs, NoTruth, OneClass, Ties
+from fastrec.arguments.groups import (
+    ListColumnNames,
+    ListSettings,
+    RowColumnNames,
+    RowSettings,
+    SparkListOptions,
+    SparkRowOptions,
+)
+from fastrec.arguments.signature import arguments_of, pick, takes
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen
-from fastrec.metrics.declaration import MinGain
 from fastrec.report.report import Report, record
 
 if TYPE_CHECKING:
@@ -70,47 +77,23 @@ class SparkReport(Report):
         return super().per_user if self._frame is None else self._frame
 
 
+@takes(SparkListOptions)
 def evaluate(
     recs: DataFrame,
     truth: DataFrame,
     metrics: str | Iterable[str] | None = None,
-    *,
-    k: int | Iterable[int] | None = None,
-    per_user: bool = False,
-    user_weight: str | None = None,
-    min_gain: MinGain | None = None,
-    n_items: int | None = None,
-    exclude: DataFrame | None = None,
-    user: str | None = None,
-    item: str | None = None,
-    rank: str | None = None,
-    score: str | None = None,
-    gain: str | None = None,
-    by: str | Sequence[str] | None = None,
-    like: str | None = None,
-    ties: Ties | None = None,
-    no_truth: NoTruth | None = None,
-    no_recs: NoRecs | None = None,
-    duplicates: Duplicates | None = None,
-    n_threads: int | None = None,
-    n_partitions: int | None = None,
+    **given: Unpack[SparkListOptions],
 ) -> SparkReport:
     """Evaluate recommended lists against held-out truth, both Spark data frames: `fastrec.evaluate` on a cluster.
 
     Parameters
     ----------
-    recs, truth, exclude : data frames with one row per user and item, or one row per user with columns of lists
+    recs, truth : data frames with one row per user and item, or one row per user with columns of lists
         Users and items are integers or strings. Spark rows have no order: lists with one row per item need a column of
-        ranks or scores.
-    metrics, k, min_gain, n_items, like, ties, no_truth, no_recs, duplicates : as in `fastrec.evaluate`
-        ``ties='input'`` needs columns of lists.
-    user, item, rank, score, gain, by, user_weight : names of columns, as in `fastrec.evaluate`
-        A warning names an unused column of numbers in the truth with a name like a gain (``rating``). Unlike
-        `fastrec.evaluate` it looks at the type only, as reading the values would take another Spark job.
-    per_user : make `SparkReport.per_user` a data frame of the values of users
-    n_threads : threads of each task; default: ``spark.task.cpus``
-    n_partitions : tasks that evaluate; default: ``spark.sql.shuffle.partitions``, small ones joined by Spark
-        A task holds a part of its partition in memory, but always all rows of a user.
+        ranks or scores, and ``ties='input'`` needs columns of lists. A warning names an unused column of numbers in the
+        truth with a name like a gain (``rating``). Unlike `fastrec.evaluate` it looks at the type only, as reading the
+        values would take another Spark job. With ``per_user``, `SparkReport.per_user` is a data frame.
+    metrics : as in `fastrec.evaluate`
 
     Returns
     -------
@@ -131,30 +114,21 @@ def evaluate(
     >>> report["ndcg@10"]  # doctest: +SKIP
     0.3214
     """
-    columns = Columns(user=user, item=item, rank=rank, score=score, gain=gain, by=by)
-    item_column = or_usual(item, "item_id")
-    frames = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
+    columns = Columns(**pick(ListColumnNames, given), by=given["by"])
+    user_weight = given["user_weight"]
+    item_column = or_usual(columns.item, "item_id")
+    frames = {"recs": recs, "truth": truth} | ({} if given["exclude"] is None else {"exclude": given["exclude"]})
     sides = {name: FrameSide.open(name, frame) for name, frame in frames.items()}
     job = Job(
         make=Evaluator,
-        options={
-            "metrics": listed_names(metrics, "metrics"),
-            "k": listed_names(k, "k"),
-            "min_gain": min_gain,
-            "n_items": n_items,
-            "like": like,
-            "ties": ties,
-            "no_truth": no_truth,
-            "no_recs": no_recs,
-            "duplicates": duplicates,
-        },
+        options=_settings(ListSettings, metrics, given),
         arguments={**columns._asdict(), "user_weight": user_weight},
-        keys=(or_usual(user, "user_id"),),
-        n_threads=n_threads,
-        n_partitions=check_partitions(n_partitions),
+        keys=(or_usual(columns.user, "user_id"),),
+        n_threads=given["n_threads"],
+        n_partitions=check_partitions(given["n_partitions"]),
     )
     sides = {name: side.having(columns_of_lists(side, columns, user_weight)) for name, side in sides.items()}
-    evaluator = job.check(sides, per_user=per_user)
+    evaluator = job.check(sides, per_user=given["per_user"])
     check_same_types(sides, {"user": job.keys[0], "item": item_column})
     ordered_by, _ = extra_column(sides["recs"].as_frame(), columns)
     if sides["recs"].is_long(item_column):
@@ -173,30 +147,20 @@ def evaluate(
     report = report.with_groups({name: spelled(own, numbered=name in numbered) for name, own in report.groups.items()})
     left = LeftOpen(order=False, gain=not has_gains and evaluator.settings["min_gain"] != "any", sides=False)
     record(report, hints_of_side(recs, truth, (*job.keys, item_column, *columns.groupings(), user_weight), left))
-    return SparkReport(report, values_of_users(packed, job, report, sides["recs"]) if per_user else None)
+    return SparkReport(report, values_of_users(packed, job, report, sides["recs"]) if given["per_user"] else None)
 
 
+def _settings(group: type[Any], metrics: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the evaluators of tasks, without those that differ from task to task."""
+    settings = {name: given[name] for name in arguments_of(group) if name not in ("per_user", "n_threads")}
+    return {"metrics": listed_names(metrics, "metrics"), **settings, "k": listed_names(given["k"], "k")}
+
+
+@takes(SparkRowOptions)
 def evaluate_scores(
     log: DataFrame,
     metrics: str | Iterable[str] | None = None,
-    *,
-    k: int | Iterable[int] | None = None,
-    sample_weight: str | None = None,
-    per_user: bool = False,
-    user_weight: str | None = None,
-    user: str | Sequence[str] | None = None,
-    item: str | None = None,
-    label: str | None = None,
-    score: str | None = None,
-    by: str | Sequence[str] | None = None,
-    min_gain: float | None = None,
-    n_items: int | None = None,
-    like: str | None = None,
-    ties: Ties | None = None,
-    no_truth: NoTruth | None = None,
-    one_class: OneClass = "drop",
-    n_threads: int | None = None,
-    n_partitions: int | None = None,
+    **given: Unpack[SparkRowOptions],
 ) -> SparkReport:
     """Evaluate a Spark data frame of scored, labelled rows: `fastrec.evaluate_scores` on a cluster.
 
@@ -207,10 +171,8 @@ def evaluate_scores(
     Parameters
     ----------
     log : a data frame with one row per label, or one row per user with columns of lists
-    metrics, k, min_gain, n_items, like, ties, no_truth, one_class : as in `fastrec.evaluate_scores`
-        ``ties='input'`` needs columns of lists. With weights, metrics of the order of all rows are not available.
-    user, item, label, score, by, sample_weight, user_weight : names of columns, as in `fastrec.evaluate_scores`
-    per_user, n_threads, n_partitions : as in `evaluate`
+        ``ties='input'`` needs columns of lists. With ``per_user``, `SparkReport.per_user` is a data frame.
+    metrics : as in `fastrec.evaluate_scores`
 
     Returns
     -------
@@ -230,36 +192,22 @@ def evaluate_scores(
     >>> report["auc"]  # doctest: +SKIP
     0.7421
     """
-    columns = Columns(user=user, item=item, label=label, score=score, by=by)
+    columns = Columns(**pick(RowColumnNames, given), by=given["by"])
     side = FrameSide.open("log", log)
     keys = user_columns(side, columns)
-    wanted = {"metrics": listed_names(metrics, "metrics"), "k": listed_names(k, "k")}
-    if metrics is None and like is None:
-        wanted = usual_of_rows(wanted["k"], has_users=bool(keys), weighted=sample_weight is not None)
-    options = {
-        **wanted,
-        "min_gain": min_gain,
-        "n_items": n_items,
-        "like": like,
-        "ties": ties,
-        "no_truth": no_truth,
-        "one_class": one_class,
-    }
-    arguments = {"user": user, "item": item, "label": label, "score": score, "by": by}
-    weights = {"sample_weight": sample_weight, "user_weight": user_weight}
-    values = or_usual(score, "score"), or_usual(label, "label")
-    job = Job(
-        ScoreEvaluator,
-        options,
-        {**arguments, **weights},
-        keys,
-        n_threads,
-        check_partitions(n_partitions),
-    )
+    weights = {name: given[name] for name in ("sample_weight", "user_weight")}
+    options = _settings(RowSettings, metrics, given)
+    if metrics is None and given["like"] is None:
+        weighted = weights["sample_weight"] is not None
+        options |= {"metrics": usual_of_rows(options["k"], has_users=bool(keys), weighted=weighted), "k": None}
+    values = or_usual(columns.score, "score"), or_usual(columns.label, "label")
+    arguments = {**pick(RowColumnNames, given), "by": given["by"]}
+    partitions = check_partitions(given["n_partitions"])
+    job = Job(ScoreEvaluator, options, {**arguments, **weights}, keys, given["n_threads"], partitions)
     needs_items = ScoreEvaluator(**options).settings["ties"] in ("id_asc", "id_desc")
-    others = [or_usual(item, "item_id")] if needs_items or item is not None else []
+    others = [or_usual(columns.item, "item_id")] if needs_items or columns.item is not None else []
     side = side.having([*values, *job.keys, *columns.groupings(), *others, *weights.values()])
-    evaluator = job.check({"log": side}, per_user=per_user)
+    evaluator = job.check({"log": side}, per_user=given["per_user"])
     assert isinstance(evaluator, ScoreEvaluator)
     if any(name is not None for name in weights.values()) and evaluator.ordered:
         raise MetricError(
@@ -269,7 +217,7 @@ def evaluate_scores(
         )
     if side.is_long(values[0]):
         check_ties(evaluator)
-        job = job._replace(order=(*values, *([] if sample_weight is None else [sample_weight])))
+        job = job._replace(order=(*values, *([] if weights["sample_weight"] is None else [weights["sample_weight"]])))
     job = job._replace(empty={"log": side.empty})
     sides = {"log": side}
     packed = co_locate(sides, job) if job.keys else side.frame
@@ -277,7 +225,7 @@ def evaluate_scores(
     if evaluator.ordered:
         evaluator.add_order(order_of_rows(side, values, columns.groupings(), evaluator.ordered))
     report = evaluator.result()
-    return SparkReport(report, values_of_users(packed, job, report, side) if per_user else None)
+    return SparkReport(report, values_of_users(packed, job, report, side) if given["per_user"] else None)
 
 
 def bounded_auc(log: DataFrame, *, label: str = "label", score: str = "score", bits: int = 22) -> BoundedAuc:

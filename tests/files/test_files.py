@@ -848,7 +848,7 @@ def test_data_in_place_of_a_path(name, write):
 @pytest.mark.parametrize(
     ("files", "option", "says"),
     [
-        (2, {"per_usr": True}, "takes no argument 'per_usr' for lists, with truth; did you mean 'per_user'"),
+        (2, {"per_usr": True}, "takes no argument 'per_usr'; did you mean 'per_user'"),
         (2, {"one_class": "drop"}, "takes no argument 'one_class' for lists"),
         (1, {"no_recs": "zero"}, "takes no argument 'no_recs' for a log, without truth; did you mean"),
     ],

@@ -32,6 +32,8 @@ LAYERS = (
     ("show",),
     ("scored", "segments"),
     ("inputs", "metrics"),
+    ("arguments",),
+    ("policies",),
     ("kernels",),
     ("runtime",),
     ("checks",),

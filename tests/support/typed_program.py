@@ -51,6 +51,12 @@ def evaluate_in_parts() -> None:
     assert_type(scorer.merge(fastrec.ScoreEvaluator(["auc", "gauc"], one_class="half")).result(), fastrec.Report)
 
 
+def misspell() -> None:
+    """Type checkers know the arguments of functions that pass them on, and their values."""
+    fastrec.evaluate(RECS, TRUTH, tie="worst")  # type: ignore[call-arg]
+    fastrec.evaluate_files("recs.csv", "truth.csv", ties="first")  # type: ignore[arg-type]
+
+
 def evaluate_segments() -> None:
     segments = fastrec.segment_items([1, 1, 2, 3, 6])
     assert_type(segments, dict[Any, str])

@@ -1,0 +1,517 @@
+"""Every argument of a call, declared once: its name, type, default and documentation.
+
+A group is the type of the keyword arguments of a function, `**given: Unpack[Group]`; see `fastrec.arguments.signature`.
+So an argument is added to one group, and every function that takes the group has it.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, Literal, TypedDict
+
+from fastrec.policies import (
+    DUPLICATES,
+    NO_RECS,
+    NO_TRUTH,
+    NO_TRUTH_OF_ROWS,
+    ONE_CLASS,
+    TIES,
+    TIES_OF_ROWS,
+    Duplicates,
+    NoRecs,
+    NoTruth,
+    OneClass,
+    Ties,
+)
+
+__all__ = [
+    "DEFAULTS",
+    "ArraysOfUsers",
+    "ExplainOptions",
+    "ExplainRowOptions",
+    "FileColumnNames",
+    "FileOptions",
+    "ListBatch",
+    "ListColumnNames",
+    "ListOptions",
+    "ListSettings",
+    "MinGain",
+    "RowBatch",
+    "RowColumnNames",
+    "RowIds",
+    "RowOptions",
+    "RowSettings",
+    "SegmentOptions",
+    "SparkListOptions",
+    "SparkRowOptions",
+]
+
+MinGain = float | Literal["any"]
+Path = str | os.PathLike[str]
+Progress = Callable[[int, int], Any]
+
+
+DEFAULTS = {"per_user": False, "one_class": ONE_CLASS.default, "input_format": "auto"}
+"""The defaults other than None. A policy of None is that of the tool in `like`, else its own default."""
+
+
+# Groups of arguments that several functions share, in the order of signatures
+
+
+class Cutoffs(TypedDict, total=False):
+    """Cut-offs of metrics."""
+
+    k: Annotated[int | Iterable[int] | None, "cut-offs for the metrics without a cut-off of their own"]
+
+
+class PerUser(TypedDict, total=False):
+    """Values per user."""
+
+    per_user: Annotated[bool, "keep the value of every user, as float64, NaN for users that are not counted"]
+
+
+class ArraysOfUsers(TypedDict, total=False):
+    """Arrays about users."""
+
+    groups: Annotated[
+        Any,
+        """one label per user, or a dict {name: labels}
+        The report has mean, standard error and users per label. For scored rows with one key per row in
+        ``user_ids``: one entry per row, equal for all rows of a user.
+        """,
+    ]
+    user_weight: Annotated[
+        Any,
+        """weight of each user in means, 0 or from 1e-100 to 1e100; with data frames the name of a column
+        In scored rows it multiplies the weights of the user's rows, and the weight in gauc.
+        """,
+    ]
+
+
+class UserIds(TypedDict, total=False):
+    """Ids of users of lists."""
+
+    user_ids: Annotated[Any, "a distinct label per user, for `Report.user_ids` and error messages"]
+
+
+class RowIds(TypedDict, total=False):
+    """Ids and weights of scored rows."""
+
+    user_ids: Annotated[
+        Any,
+        """with ``indptr`` one label per user; without it one key per row, rows in any order
+        A tuple of several such arrays makes each combination of keys a user. Without ``indptr`` and ``user_ids``,
+        only metrics over all rows are available.
+        """,
+    ]
+    item_ids: Annotated[Any, "array (n,), for ``ties='id_asc'`` and ``'id_desc'``"]
+    sample_weight: Annotated[Any, "array (n,), weights of rows, 0 or from 1e-100 to 1e100; metrics of lists take none"]
+
+
+class Relevance(TypedDict, total=False):
+    """Which items of a truth are relevant."""
+
+    min_gain: Annotated[
+        MinGain | None,
+        """the gain from which an item is relevant; default: any gain above 0
+        ``"any"``: every row of the truth is relevant, whatever its gain, and gains below 0 count as 0.
+        """,
+    ]
+
+
+class FileRelevance(TypedDict, total=False):
+    """Which items of a truth are relevant, or which rows of a log are positive."""
+
+    min_gain: Annotated[
+        MinGain | None,
+        """the gain or label from which an item is relevant; default: any gain above 0, in a log label 1
+        ``"any"``: every row of the truth is relevant, whatever its gain, and gains below 0 count as 0.
+        """,
+    ]
+
+
+class RowRelevance(TypedDict, total=False):
+    """Which scored rows are positive."""
+
+    min_gain: Annotated[float | None, "the label from which a row is positive"]
+
+
+class Catalogue(TypedDict, total=False):
+    """What is known of all items."""
+
+    n_items: Annotated[int | None, "size of the catalogue, for the metrics that need it"]
+
+
+class Seen(TypedDict, total=False):
+    """Items to remove from lists."""
+
+    exclude: Annotated[
+        Any,
+        "items that a user has seen, in the forms of ``recs``; they are removed from the lists and the gaps closed",
+    ]
+
+
+class ListColumnNames(TypedDict, total=False):
+    """Names of the columns of lists and truth in data frames."""
+
+    user: Annotated[str | None, "name of the column of a data frame with users; default: ``user_id``"]
+    item: Annotated[str | None, "name of the column of a data frame with items; default: ``item_id``"]
+    rank: Annotated[
+        str | None,
+        """name of the column of ranks, from 1, which order the lists; default: ``rank``, if present
+        Without rank and score, lists keep the order of rows. `Report.data` says which applied. A warning names an
+        unused column with a name like a rank or a score that implies another order.
+        """,
+    ]
+    score: Annotated[
+        str | None,
+        "name of the column of scores, which order lists without ranks; default: ``score``, if present",
+    ]
+    gain: Annotated[
+        str | None,
+        "name of the column of gains in the truth; default: ``gain``, if present, else all gains are 1",
+    ]
+
+
+class RowColumnNames(TypedDict, total=False):
+    """Names of the columns of scored rows in a data frame."""
+
+    user: Annotated[
+        str | Sequence[str] | None,
+        """name of the column of a data frame with users; default: ``user_id``, if present
+        Several names make a user together.
+        """,
+    ]
+    item: Annotated[
+        str | None,
+        "name of the column of a data frame with items, for ``ties='id_asc'`` and ``'id_desc'``",
+    ]
+    label: Annotated[str | None, "name of the column of a data frame with labels; default: ``label``"]
+    score: Annotated[str | None, "name of the column of a data frame with scores; default: ``score``"]
+
+
+class Groupings(TypedDict, total=False):
+    """Groups of users."""
+
+    by: Annotated[
+        Any,
+        """column or columns of data frames to group users by, or labels by user
+        Columns do for data frames what ``groups`` does for arrays. Labels by user are {user: label}, such as
+        ``dict(zip(users, segment_users(history, users)))``, {grouping: {user: label}}, or a data frame of users
+        in which each further column is a grouping. Labels are all integers or all strings, and become strings.
+        Users without a label form the group ``"(none)"``.
+        """,
+    ]
+
+
+class Like(TypedDict, total=False):
+    """Definitions of another tool."""
+
+    like: Annotated[
+        str | None,
+        """a tool whose names, definitions and policies apply, such as ``"trec_eval"``; `explain` lists the tools
+        ``metrics`` have their names in that tool and are computed as it does. Its values of ``min_gain`` and of
+        the policies apply where the call does not give them.
+        """,
+    ]
+
+
+class ListPolicies(TypedDict, total=False):
+    """Policies of lists."""
+
+    ties: Annotated[Ties | None, TIES]
+    no_truth: Annotated[NoTruth | None, NO_TRUTH]
+    no_recs: Annotated[NoRecs | None, NO_RECS]
+    duplicates: Annotated[Duplicates | None, DUPLICATES]
+
+
+class RowPolicies(TypedDict, total=False):
+    """Policies of scored rows."""
+
+    ties: Annotated[Ties | None, TIES_OF_ROWS]
+    no_truth: Annotated[NoTruth | None, NO_TRUTH_OF_ROWS]
+
+
+class Classes(TypedDict, total=False):
+    """Policy of rows of one class."""
+
+    one_class: Annotated[OneClass, ONE_CLASS]
+
+
+class Threads(TypedDict, total=False):
+    """Threads to use."""
+
+    n_threads: Annotated[
+        int | None,
+        """threads to use; default: all that the machine grants
+        The number does not change the bits.
+        """,
+    ]
+
+
+class Watched(TypedDict, total=False):
+    """Progress."""
+
+    progress: Annotated[Progress | None, "called as progress(users done, users)"]
+
+
+class FileColumnNames(TypedDict, total=False):
+    """Names of columns in files."""
+
+    user: Annotated[
+        str | Sequence[str] | None,
+        """name of the column of users in all files; default: ``user_id``, in a log if present
+        Several names of a log make a user together.
+        """,
+    ]
+    item: Annotated[
+        str | None,
+        """name of the column of items in all files; default: ``item_id``
+        A log needs it for ``ties='id_asc'`` and ``'id_desc'`` only.
+        """,
+    ]
+    rank: Annotated[
+        str | None,
+        """name of the column of ranks in ``recs``, from 1; default: ``rank``, if present
+        Rank orders the lists, else score, else the order of rows in the file.
+        """,
+    ]
+    score: Annotated[
+        str | None,
+        "name of the column of scores in a log, or in ``recs`` without ranks; default: ``score``",
+    ]
+    gain: Annotated[str | None, "name of the column of gains in ``truth``; default: ``gain``, if present"]
+    label: Annotated[
+        str | None,
+        """name of the column of labels in a log; default: ``label``
+        ``label`` and ``score`` may be true and predicted ratings.
+        """,
+    ]
+    sample_weight: Annotated[str | None, "name of the column with the weights of the rows of a log"]
+    by: Annotated[
+        Any,
+        """name of the column, or several, to group users by, in any of the files, one value per user
+        Or labels by user, as in `evaluate`.
+        """,
+    ]
+
+
+class FileOfUsers(TypedDict, total=False):
+    """Labels of users in a file."""
+
+    users: Annotated[
+        Path | None,
+        "path of a file with one row per user: the column of users and the columns that ``by`` names",
+    ]
+
+
+class FileOfSeen(TypedDict, total=False):
+    """Items to remove from lists, in a file."""
+
+    exclude: Annotated[Path | None, "path of seen items (user, item), which are removed from the lists"]
+
+
+class InputFormat(TypedDict, total=False):
+    """How to read files."""
+
+    input_format: Annotated[
+        str,
+        """format of all files; ``"auto"``: detect the format of each file from its beginning
+        The others are ``"parquet"``, ``"csv"``, ``"jsonl"`` and ``"trec"``.
+        """,
+    ]
+
+
+class Limits(TypedDict, total=False):
+    """Limits of an evaluation of files."""
+
+    memory: Annotated[
+        int | str | None,
+        """bytes, or a string such as ``"4GB"``, at least 64 MB; default: half of the available memory
+        Python, the packages and compiled code take up to 400 MB more. These grow beyond the limit: the rows of
+        the largest user, user ids (about 16 bytes per character of the longest, for each user), values per user,
+        the distinct scores of a global AUC, and curves. Ids of more than 1,000 characters may need 300 MB or
+        more; with less, the call may fail.
+        """,
+    ]
+    temp_directory: Annotated[
+        Path | None,
+        "folder for temporary files when the rows do not fit in memory; default: that of the system",
+    ]
+
+
+class WatchedRows(TypedDict, total=False):
+    """Progress in files."""
+
+    progress: Annotated[
+        Progress | None,
+        "called as ``progress(done, total)`` with numbers of rows, while fastrec evaluates them",
+    ]
+
+
+class FrameWeights(TypedDict, total=False):
+    """Weights in data frames on a cluster."""
+
+    user_weight: Annotated[str | None, "name of the column with the weight of each user in means"]
+
+
+class FrameGroupings(TypedDict, total=False):
+    """Groups of users in data frames on a cluster."""
+
+    by: Annotated[str | Sequence[str] | None, "name of the column, or several, to group users by"]
+
+
+class FrameOfWeights(TypedDict, total=False):
+    """Weights of rows in a data frame on a cluster."""
+
+    sample_weight: Annotated[
+        str | None,
+        """name of the column with the weights of rows
+        With weights, metrics of the order of all rows are not available.
+        """,
+    ]
+
+
+class Tasks(TypedDict, total=False):
+    """Threads and tasks on a cluster."""
+
+    n_threads: Annotated[int | None, "threads of each task; default: ``spark.task.cpus``"]
+    n_partitions: Annotated[
+        int | None,
+        """tasks that evaluate; default: ``spark.sql.shuffle.partitions``, small ones joined by Spark
+        A task holds a part of its partition in memory, but always all rows of a user.
+        """,
+    ]
+
+
+# Arguments of each function
+
+
+class ListSettings(Cutoffs, PerUser, Relevance, Catalogue, Like, ListPolicies, Threads):
+    """Arguments of `Evaluator`."""
+
+
+class ListBatch(UserIds, ArraysOfUsers, Seen, ListColumnNames, Groupings, Watched):
+    """Arguments of `Evaluator.update`."""
+
+
+class SegmentOptions(
+    Cutoffs,
+    PerUser,
+    ArraysOfUsers,
+    UserIds,
+    Relevance,
+    Catalogue,
+    Seen,
+    ListColumnNames,
+    Groupings,
+    Like,
+    ListPolicies,
+    Threads,
+):
+    """Arguments of `evaluate_by_items`."""
+
+
+class ListOptions(SegmentOptions, Watched):
+    """Arguments of `evaluate`."""
+
+
+class RowSettings(Cutoffs, PerUser, RowRelevance, Catalogue, Like, RowPolicies, Classes, Threads):
+    """Arguments of `ScoreEvaluator`."""
+
+
+class RowBatch(RowIds, ArraysOfUsers, RowColumnNames, Groupings, Watched):
+    """Arguments of `ScoreEvaluator.update`."""
+
+
+class RowOptions(
+    Cutoffs,
+    RowIds,
+    PerUser,
+    ArraysOfUsers,
+    RowColumnNames,
+    Groupings,
+    RowRelevance,
+    Catalogue,
+    Like,
+    RowPolicies,
+    Classes,
+    Threads,
+    Watched,
+):
+    """Arguments of `evaluate_scores`."""
+
+
+class FileOptions(
+    Cutoffs,
+    PerUser,
+    FileColumnNames,
+    FileOfUsers,
+    FileOfSeen,
+    InputFormat,
+    FileRelevance,
+    Catalogue,
+    Like,
+    ListPolicies,
+    Classes,
+    Limits,
+    Threads,
+    WatchedRows,
+):
+    """Arguments of `evaluate_files`."""
+
+
+class SparkListOptions(
+    Cutoffs,
+    PerUser,
+    FrameWeights,
+    Relevance,
+    Catalogue,
+    Seen,
+    ListColumnNames,
+    FrameGroupings,
+    Like,
+    ListPolicies,
+    Tasks,
+):
+    """Arguments of `fastrec.spark.evaluate`."""
+
+
+class SparkRowOptions(
+    Cutoffs,
+    FrameOfWeights,
+    PerUser,
+    FrameWeights,
+    RowColumnNames,
+    FrameGroupings,
+    RowRelevance,
+    Catalogue,
+    Like,
+    RowPolicies,
+    Classes,
+    Tasks,
+):
+    """Arguments of `fastrec.spark.evaluate_scores`."""
+
+
+class ExplainOptions(
+    ArraysOfUsers,
+    UserIds,
+    Seen,
+    FileColumnNames,
+    FileOfUsers,
+    InputFormat,
+    Relevance,
+    Catalogue,
+    ListPolicies,
+    Classes,
+    Limits,
+    Threads,
+    Watched,
+):
+    """Arguments of `explain`."""
+
+
+class ExplainRowOptions(
+    RowIds, ArraysOfUsers, RowColumnNames, Groupings, RowRelevance, Catalogue, RowPolicies, Classes, Threads, Watched
+):
+    """Arguments of `explain_scores`."""

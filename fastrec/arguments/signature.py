@@ -1,0 +1,95 @@
+"""Signatures and documentation of functions from the groups of arguments that they take."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from fastrec.arguments.groups import DEFAULTS
+from fastrec.checks import nearest
+from fastrec.exceptions import InputTypeError
+from fastrec.policies import Policy
+
+__all__ = ["Argument", "arguments_of", "pick", "takes"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Group = TypeVar("Group")
+SECTION = "Parameters\n----------\n"
+WIDTH = 108  # of documentation, without its indentation
+
+
+class Argument(NamedTuple):
+    """The documentation, default and type of an argument."""
+
+    doc: str
+    default: Any
+    type: Any
+
+
+def arguments_of(group: Any) -> dict[str, Argument]:
+    """Return the arguments of a group by name, in the order of signatures."""
+    return {
+        name: Argument(_text(hint.__metadata__[0]), DEFAULTS.get(name), hint.__origin__)
+        for name, hint in group.__annotations__.items()
+    }
+
+
+@functools.cache
+def _text(documentation: str | Policy) -> str:
+    """Return the documentation of an argument: a line, then further lines."""
+    if isinstance(documentation, str):
+        return inspect.cleandoc(documentation)
+    effects = textwrap.fill(f"{documentation.describe()} {documentation.note}".strip(), WIDTH)
+    return f"{documentation.case}\n{effects}"
+
+
+def pick(group: type[Group], given: Mapping[str, Any]) -> Group:
+    """Return the arguments that belong to a group."""
+    names: Any = group.__annotations__
+    return {name: given[name] for name in names if name in given}  # type: ignore[return-value]
+
+
+def takes(group: type[Any], *, fill: bool = True) -> Callable[[Function], Function]:
+    """Give a function the arguments of a group: signature, documentation, defaults, and an error for other names.
+
+    With `fill`, the function gets every argument of the group. Without, it gets those that the call gives.
+    """
+    arguments = arguments_of(group)
+    defaults = {name: own.default for name, own in arguments.items()} if fill else {}
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def call(*args: Any, **given: Any) -> Any:
+            if given.keys() <= known:
+                return function(*args, **{**defaults, **given})
+            wrong = next(name for name in given if name not in known)
+            raise InputTypeError(f"{function.__qualname__} takes no argument {wrong!r}{nearest(wrong, list(known))}")
+
+        own = list(inspect.signature(function).parameters.values())[:-1]  # the last one holds the group
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=argument.default, annotation=argument.type)
+            for name, argument in arguments.items()
+        ]
+        known = {parameter.name for parameter in own} | set(arguments)
+        signature = inspect.signature(function)
+        call.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        call.__doc__ = documented(function.__doc__ or "", arguments)
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def documented(doc: str, arguments: Mapping[str, Argument]) -> str:
+    """Return a docstring with the arguments at the end of its section of parameters, if it has one."""
+    text = inspect.cleandoc(doc)
+    start = text.find(SECTION)
+    if start < 0:
+        return text
+    following = re.search(r"\n\n\w+\n---", text[start + len(SECTION) :])
+    end = len(text) if following is None else start + len(SECTION) + following.start()
+    more = (f"\n{name} : " + argument.doc.replace("\n", "\n    ") for name, argument in arguments.items())
+    return text[:end] + "".join(more) + text[end:]
