@@ -68,9 +68,9 @@ def _doctest_names(doctest_namespace: dict[str, object]) -> None:
 @pytest.fixture(autouse=True)
 def _registry_as_before() -> Iterator[None]:
     """Forget the metrics that a test or an example declares."""
-    metrics = declaration.ranking_metrics()
-    before = dict(metrics)
+    before = {family: dict(metrics) for family, metrics in declaration.DECLARED.items()}
     yield
-    metrics.clear()
-    metrics.update(before)
+    for family, metrics in declaration.DECLARED.items():
+        metrics.clear()
+        metrics.update(before[family])
     declaration.forget_parsed()

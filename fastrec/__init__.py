@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fastrec.explanation.explanation import Explanation
     from fastrec.files.evaluate import evaluate_files
     from fastrec.metrics.calls import catalogue
-    from fastrec.metrics.declaration import ranking_metric
+    from fastrec.metrics.declaration import ranking_metric, score_metric
     from fastrec.precompile import warmup
     from fastrec.report.estimates import Estimate, GroupEstimate
     from fastrec.report.report import Report, load
@@ -93,6 +93,7 @@ _LAZY = {
     "plot_roc": "fastrec.show.plots",
     "pr_curve": "fastrec.scored.curves",
     "ranking_metric": "fastrec.metrics.declaration",
+    "score_metric": "fastrec.metrics.declaration",
     "rmse": "fastrec.api",
     "roc_curve": "fastrec.scored.curves",
     "segment_items": "fastrec.segments",
@@ -153,6 +154,7 @@ __all__ = [
     "ranking_metric",
     "rmse",
     "roc_curve",
+    "score_metric",
     "segment_items",
     "segment_users",
     "warmup",

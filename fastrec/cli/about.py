@@ -36,7 +36,7 @@ def metrics(name: str | None, format_: str) -> None:
         if not found:
             # "ndcg(gain=exp2)@10" shows ndcg; `parse` rejects an unknown name with a suggestion.
             asked = parse(name).metric
-            found = [metric for metric in known if (metric["name"], metric["kind"]) == (asked.name, asked.kind)]
+            found = [metric for metric in known if (metric["name"], metric["kind"]) == (asked.name, asked.family.kind)]
         known = found
     if format_ == "json":
         shown = known[0] if name is not None and len(known) == 1 else known

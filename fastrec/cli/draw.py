@@ -205,7 +205,7 @@ def _counts_of_log(report: Report) -> list[str]:
     zero = "counted as 0 in"
     treated = {"skip": "left out of", "drop": "left out of", "half": "counted as 0.5 in", "nan": "NaN in", "zero": zero}
     treated |= {"judged": zero, "listed": zero}  # every user of a log has rows
-    if users.get("no_truth") and any(call.metric.kind == "ranking" for call in calls):
+    if users.get("no_truth") and any(call.metric.family.takes_cutoffs for call in calls):
         how = _treated(treated, settings["no_truth"])
         lines.append(f"{users['no_truth']:,} without a positive row, {how} metrics of lists")
     if "one_class" not in settings or not any(call.metric.name == "gauc" for call in calls):

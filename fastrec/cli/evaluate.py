@@ -163,7 +163,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
 
     named = planned(options, None)
     for call in named.values():
-        if call.metric.kind != "ranking":
+        if not call.metric.family.takes_cutoffs:
             raise click.UsageError(f"{call.text} is a metric of scored rows: give a LOG and leave out TRUTH")
     users = options["user_col"] or ("user_id",)
     if len(users) > 1:
@@ -235,13 +235,11 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
 def usual_metrics(options: dict[str, Any]) -> tuple[str, ...]:
     """Return the default metrics of a log, those that need users included."""
     from fastrec.metrics.calls import parse
-    from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS
+    from fastrec.metrics.declaration import ROWS
 
     if has_ratings(options):
         return RATING_METRICS
-    return tuple(
-        name for name in DEFAULT_SCORE_METRICS if options["weight_col"] is None or parse(name).metric.kind == "scores"
-    )
+    return tuple(name for name in ROWS.usual if options["weight_col"] is None or parse(name).metric.family is ROWS)
 
 
 def column_of(options: dict[str, Any], option: str, usual: str) -> str:

@@ -329,7 +329,7 @@ def planned(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str,
     if options["metrics"] and not names:
         raise click.UsageError("-m names no metric")
     named = translated(options, names, usual)
-    lists = [name for name, call in named.items() if call.metric.kind == "ranking"]
+    lists = [name for name, call in named.items() if call.metric.family.takes_cutoffs]
     if options["weight_col"] is not None and lists:
         raise click.UsageError(
             f"--weight-col weighs rows, but metrics of lists have no weights of rows: leave out {lists[0]}"
@@ -341,11 +341,12 @@ def planned(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str,
 def translated(options: dict[str, Any], names: list[str], usual: tuple[str, ...] | None) -> dict[str, Call]:
     """Return the metrics by name at all cut-offs, with names of fastrec or of the tool in --like."""
     from fastrec.metrics.calls import expand
+    from fastrec.metrics.declaration import LISTS
     from fastrec.metrics.recipes import find_recipe
 
     cutoffs = options["cutoffs"] or None
     if options["like"] is None:
-        return {call.text: call for call in expand(names or None, cutoffs, usual)}
+        return {call.text: call for call in expand(names or None, cutoffs, usual or LISTS.usual)}
     kind = "lists" if usual is None else "rows"
     return find_recipe(options["like"]).translate(names or None, cutoffs, kind, options["min_gain"])
 

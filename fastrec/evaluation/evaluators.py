@@ -22,7 +22,7 @@ from fastrec.inputs.hints import HINT, Example, Hint
 from fastrec.inputs.lists import AboutUsers
 from fastrec.inputs.users import SeenUsers, Users, check_saved_ids, join_ids
 from fastrec.metrics.calls import expand
-from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, Call
+from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.policies import POLICIES, RANK_GAPS
@@ -89,14 +89,13 @@ class Wanted(NamedTuple):
 
 
 def wanted_metrics(
-    kind: str, like: str | None, metrics: str | Iterable[str] | None, k: Any, min_gain: MinGain | None
+    family: str, like: str | None, metrics: str | Iterable[str] | None, k: Any, min_gain: MinGain | None
 ) -> Wanted:
     """Return the metrics of lists or of rows that the arguments of a call name."""
     if like is None:
-        usual = DEFAULT_SCORE_METRICS if kind == "rows" else None
-        return Wanted(expand(metrics, k, usual), DEFAULT_POLICIES, None, {})
+        return Wanted(expand(metrics, k, FAMILIES[family].usual), DEFAULT_POLICIES, None, {})
     recipe = find_recipe(like)
-    calls = recipe.translate(metrics, k, kind, min_gain)
+    calls = recipe.translate(metrics, k, family, min_gain)
     names = {name: call.text for name, call in calls.items() if name != call.text}
     return Wanted(
         list({call.text: call for call in calls.values()}.values()),

@@ -26,6 +26,7 @@ from fastrec.evaluation.state import State
 from fastrec.exceptions import InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.lists import Lists, Prepared, Settings, prepare
 from fastrec.kernels import codes as op
+from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Plan, Policies
 from fastrec.runtime.shared import synchronized
 
@@ -62,10 +63,8 @@ class Evaluator(BaseEvaluator):
         wanted = wanted_metrics("lists", given["like"], metrics, given["k"], min_gain)
         policies = wanted.fill(given)
         for call in wanted.calls:
-            if call.metric.kind == "scores":
-                raise MetricError(
-                    f"{call.text} takes scored, labelled rows: fastrec.evaluate_scores(labels, scores, ...)"
-                )
+            if call.metric.family is not LISTS:
+                raise MetricError(f"{call.text} {call.metric.family.entry}")
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
             "n_items": check_n_items(given["n_items"]),

@@ -13,7 +13,7 @@ from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.rows import INT8, Rows
 from fastrec.kernels import codes as op
-from fastrec.metrics.declaration import Call
+from fastrec.metrics.declaration import LISTS, Call
 from fastrec.metrics.plan import Plan
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ Array = np.ndarray[Any, Any]
 def check_grades(plan: Plan, gains: Array, name: str) -> None:
     """Raise an error for gains that the metrics cannot take."""
     if plan.max_gain < np.inf and gains.max() > plan.max_gain:
-        raise InputError(f"{name} must not exceed err's max_gain = {plan.max_gain}, found {gains.max()}")
+        limiting = next(call for call in plan.calls if ("max_gain", plan.max_gain) in call.options)
+        whose = f"{limiting.metric.name}'s max_gain = {plan.max_gain}"
+        raise InputError(f"{name} must not exceed {whose}, found {gains.max()}")
     if not (plan.needs_plain or plan.gain_tables):
         return
     relevant = gains[gains > 0]
@@ -44,7 +46,7 @@ def check_grades(plan: Plan, gains: Array, name: str) -> None:
 
 def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
     """Raise an error for rows that the metrics cannot take: labels, weights, missing users or items."""
-    lists = [call for call in plan.calls if call.metric.kind == "ranking"]
+    lists = [call for call in plan.calls if call.metric.family is LISTS]
     if not rows.grouped:
         _check_without_users(plan)
     if lists and rows.weights is not None:
@@ -63,9 +65,9 @@ def check_values(plan: Plan, rows: Rows) -> None:
     refuse_nan(rows.as_passed(rows.scores), "scores")
     _check_classes(plan, rows)
     for call in plan.calls:
-        if call.metric.needs == "probabilities":
+        if "probabilities" in call.metric.needs:
             _check_probabilities(call, rows)
-    if any(call.metric.needs == "targets" for call in plan.calls):
+    if any("targets" in call.metric.needs for call in plan.calls):
         _check_predictions(rows)
 
 
@@ -81,8 +83,8 @@ def _needs_classes(plan: Plan) -> Call | None:
     """Return a metric that needs labels of 0 or 1, as no min_gain says which are positive; None if there is none."""
     if plan.asked.min_gain is not None:
         return None
-    needs = ("classes", "probabilities")
-    return next((call for call in plan.calls if call.metric.needs in needs and call.min_gain is None), None)
+    needs = {"classes", "probabilities"}
+    return next((call for call in plan.calls if call.metric.needs & needs and call.min_gain is None), None)
 
 
 def _check_classes(plan: Plan, rows: Rows) -> None:
@@ -166,7 +168,7 @@ def _limits(plan: Plan, labels: Any, scores: Any) -> tuple[Array, Array]:
     ends: tuple[float, float] = (INT8.min, INT8.max) if labels == np.int8 else (-np.inf, np.inf)
     if _needs_classes(plan) is not None:
         ends = (0, 1)
-    needs = {call.metric.needs for call in plan.calls}
+    needs = {need for call in plan.calls for need in call.metric.needs}
     largest = float(np.finfo(scores).max) if "targets" in needs else np.inf
     bounds = (0.0, 1.0) if "probabilities" in needs else (-largest, largest)
     return np.array(ends, labels), np.array(bounds, scores)

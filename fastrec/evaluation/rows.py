@@ -20,7 +20,7 @@ from fastrec.inputs.lists import Names
 from fastrec.inputs.rows import Rows, label_users, one_by_one, read_frame, read_rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import expand
-from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS
+from fastrec.metrics.declaration import LISTS, ROWS
 from fastrec.metrics.plan import Policies
 from fastrec.policies import TIES
 from fastrec.report.estimates import Estimate
@@ -48,9 +48,9 @@ def usual_of_rows(k: Any, *, has_users: bool, weighted: bool) -> list[str]:
 
     Without users, metrics that need users are left out. With weights of rows, metrics of lists are left out.
     """
-    calls = expand(None, k, DEFAULT_SCORE_METRICS)
+    calls = expand(None, k, ROWS.usual)
     possible = [call for call in calls if has_users or not call.needs_users]
-    return [call.text for call in possible if not (weighted and call.metric.kind == "ranking")]
+    return [call.text for call in possible if not (weighted and call.metric.family is LISTS)]
 
 
 class ScoreEvaluator(BaseEvaluator):
@@ -187,7 +187,7 @@ class ScoreEvaluator(BaseEvaluator):
     @property
     def needs_targets(self) -> bool:
         """Whether all metrics compare targets with predictions, so that none needs labels."""
-        return all(call.metric.needs == "targets" for call in self._calls)
+        return all("targets" in call.metric.needs for call in self._calls)
 
     def _check_rows(self, rows: Rows) -> None:
         """Raise InputError if only some batches have users or weights."""
@@ -240,6 +240,6 @@ class ScoreEvaluator(BaseEvaluator):
 
     def _describe_data(self, state: State) -> dict[str, Any]:
         rows = {"rows": self._data_counts.get("rows", 0)}
-        if all(call.metric.needs == "targets" for call in self._calls):
+        if all("targets" in call.metric.needs for call in self._calls):
             return rows
         return {**rows, "positive_rows": int(state.data_counts[op.COUNT_RELEVANT])}

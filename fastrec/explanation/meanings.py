@@ -11,7 +11,7 @@ from fastrec.checks import listed
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.explanation.explanation import OURS, POLICIES, Side
 from fastrec.metrics.calls import make_call, parse
-from fastrec.metrics.declaration import Call, print_value
+from fastrec.metrics.declaration import LISTS, ROWS, Call, print_value
 from fastrec.metrics.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
 
 __all__ = ["Meaning", "meanings_of"]
@@ -37,10 +37,10 @@ class Meaning(NamedTuple):
         found = {"metric": call.metric.name} | {name: _text(value) for name, value in call.options}
         if found.get("one_class") == "call":
             found["one_class"] = str(given.get("one_class", "drop"))
-        if call.metric.needs != "targets":
-            absent = "above 0" if call.metric.kind == "ranking" else "1"
+        if "targets" not in call.metric.needs:
+            absent = "above 0" if call.metric.family is LISTS else "1"
             found["min_gain"] = _text(self.own_min_gain(given) or given.get("min_gain"), absent)
-        if call.metric.kind == "ranking":
+        if call.metric.family is LISTS:
             policies = DEFAULT_POLICIES if self.recipe is None else self.recipe.policies
             found["ties"] = given.get("ties") or policies["ties"]
             for name in POLICIES if self.kind == "lists" else POLICIES[:1]:
@@ -84,7 +84,7 @@ def meanings_of(
         except MetricError as error:
             if named is not None:
                 raise why[recipe.name] from error
-    sides = {OURS: Meaning(OURS, ours.text, ours, "rows" if ours.metric.kind == "scores" else kinds[0])}
+    sides = {OURS: Meaning(OURS, ours.text, ours, "rows" if ours.metric.family is ROWS else kinds[0])}
     sides |= {recipe.name: found[recipe.name] for recipe in recipes if recipe.name in found}
     return sides, {tool: str(error) for tool, error in why.items() if tool not in found}
 
@@ -92,7 +92,7 @@ def meanings_of(
 def _is_of_rows(metric: str) -> bool:
     """Return whether a name is ours and of a metric of scored rows."""
     try:
-        return parse(metric).metric.kind == "scores"
+        return parse(metric).metric.family is ROWS
     except MetricError:
         return False
 

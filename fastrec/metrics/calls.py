@@ -11,6 +11,7 @@ from typing import Any
 from fastrec.checks import listed_in_order, nearest, whole_number
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.metrics.declaration import (
+    LISTS,
     TABLE,
     Call,
     Changes,
@@ -24,7 +25,6 @@ from fastrec.metrics.declaration import (
 
 __all__ = [
     "DEFAULT_K",
-    "DEFAULT_METRICS",
     "catalogue",
     "expand",
     "make_call",
@@ -38,7 +38,6 @@ __all__ = [
 MAX_LENGTH = 10_000  # of a metric string with all its options
 # name(options)@k; possessive parts never backtrack, so time grows linearly with the length of the string
 METRIC_STRING = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)
-DEFAULT_METRICS = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate")
 DEFAULT_K = 10
 MAX_K = 2**31 - 1
 
@@ -98,7 +97,7 @@ def _parse(text: str, _changes: int) -> Call:
     name, inside, k = match.groups()
     metric, options = _find_metric(name, inside or "")
     given = read_options(options, metric, text)
-    if k is not None and metric.kind == "scores":
+    if k is not None and not metric.family.takes_cutoffs:
         why = "a threshold and a cut-off exclude each other" if "threshold" in given else "it takes no cut-off"
         raise MetricError(f"{text.strip()}: {metric.name} looks at all rows of a user, {why}")
     return make_call(metric, given, read_k(k, text))
@@ -114,11 +113,7 @@ def make_call(metric: Metric, given: Mapping[str, Any], k: int | None) -> Call:
         if option.name in given:
             options.append((option.name, option.check(given[option.name], metric.name)))
         elif option.required:
-            example = (
-                f"{metric.name}({option.name}=4)@10"
-                if metric.kind == "ranking"
-                else f"{metric.name}({option.name}=0.5)"
-            )
+            example = metric.family.example.format(metric=metric.name, option=option.name)
             raise MetricError(f"{metric.name} needs the option {option.name}, as in {example}")
         else:
             options.append((option.name, option.default))
@@ -147,12 +142,12 @@ def check_k(k: Any, name: str) -> int:
 def expand(
     metrics: str | Call | Iterable[str | Call] | None,
     k: int | Iterable[int] | None = None,
-    default: tuple[str, ...] | None = None,
+    usual: Sequence[str] = LISTS.usual,
 ) -> list[Call]:
     """Return the distinct calls that `metrics` and `k` ask for: every metric without its own cut-off, at every k."""
     usual_k = [DEFAULT_K] if metrics is None and k is None else []
     if metrics is None:
-        metrics = default or DEFAULT_METRICS
+        metrics = usual
     if isinstance(metrics, (str, Call)):
         metrics = [metrics]
     if not isinstance(metrics, Iterable):
@@ -196,7 +191,7 @@ def catalogue() -> list[dict[str, Any]]:
     return [
         {
             "name": metric.name,
-            "kind": metric.kind,
+            "kind": metric.family.kind,
             "summary": metric.summary,
             "formula": metric.expression,
             "options": {option.name: _describe(option) for option in (*metric.options.values(), *metric.common)},

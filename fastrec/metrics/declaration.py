@@ -23,14 +23,18 @@ __all__ = [
     "ABOVE_ZERO",
     "COMMON_OPTIONS",
     "COUNT",
-    "DEFAULT_SCORE_METRICS",
+    "DECLARED",
     "EXPONENT",
+    "FAMILIES",
     "FINITE",
     "FRACTION",
+    "LISTS",
     "NOT_NEGATIVE",
+    "ROWS",
     "TABLE",
     "Call",
     "Changes",
+    "Family",
     "Metric",
     "Option",
     "known_metrics",
@@ -52,7 +56,6 @@ FINITE = "a finite number"
 COUNT = "an integer from 1 to 10000"
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
 _KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
-DEFAULT_SCORE_METRICS = ("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg")
 MAX_EXPONENT = 1000.0  # larger exponents leave the range of a double
 
 
@@ -108,15 +111,57 @@ class Option:
         return table
 
 
-_COMMON = {  # options of every metric of this kind; by default those of the call
-    "ranking": (
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A family of metrics: metrics of lists against truth, or of scored rows."""
+
+    name: str
+    kind: str  # in the catalogue
+    usual: tuple[str, ...]  # the metrics of a call that names none
+    options: tuple[Option, ...]  # of every metric; by default those of the call
+    takes_cutoffs: bool
+    needs_users: bool
+    entry: str  # the call that takes the metrics, after the name of one
+    example: str  # of a metric with a required option
+
+    def __reduce__(self) -> Any:
+        """Pickle the name: metrics are compared by their family."""
+        return find_family, (self.name,)
+
+
+LISTS = Family(
+    name="lists",
+    kind="ranking",
+    usual=("ndcg", "recall", "precision", "map", "mrr", "hit_rate"),
+    options=(
         Option("min_gain", None, required=False, choices=("any",), kind=ABOVE_ZERO),
         Option("no_truth", None, required=False, choices=tuple(NO_TRUTH.values), kind=None),
         Option("no_recs", None, required=False, choices=tuple(NO_RECS.values), kind=None),
     ),
-    "scores": (Option("min_gain", None, required=False, choices=(), kind=ABOVE_ZERO),),
-}
-COMMON_OPTIONS = tuple(option.name for option in _COMMON["ranking"])
+    takes_cutoffs=True,
+    needs_users=True,
+    entry="takes lists and their truth: fastrec.evaluate(recs, truth, ...)",
+    example="{metric}({option}=4)@10",
+)
+ROWS = Family(
+    name="rows",
+    kind="scores",
+    usual=("auc", "gauc", "average_precision", "log_loss", "calibration", "ndcg"),
+    options=(Option("min_gain", None, required=False, choices=(), kind=ABOVE_ZERO),),
+    takes_cutoffs=False,
+    needs_users=False,
+    entry="takes scored, labelled rows: fastrec.evaluate_scores(labels, scores, ...)",
+    example="{metric}({option}=0.5)",
+)
+FAMILIES = {family.name: family for family in (LISTS, ROWS)}
+
+
+def find_family(name: str) -> Family:
+    """Return the family of a name."""
+    return FAMILIES[name]
+
+
+COMMON_OPTIONS = tuple(option.name for option in LISTS.options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,14 +176,14 @@ class Metric:
     source: str
     direction: Direction
     builtin: bool
-    kind: str = "ranking"  # or "scores"
-    needs: str = ""  # kind of labels and scores: "classes", "probabilities" or "targets"
+    family: Family
+    needs: frozenset[str] = frozenset()  # of labels, scores and users; see `Need`
     aliases: Mapping[str, str] = field(default_factory=dict)  # other names -> the options that they imply
 
     @property
     def common(self) -> tuple[Option, ...]:
-        """The options shared by all metrics of its kind."""
-        return _COMMON[self.kind]
+        """The options of every metric of its family."""
+        return self.family.options
 
     @property
     def is_good_at_zero(self) -> bool:
@@ -181,8 +226,8 @@ class Call:
 
     @property
     def takes_cutoff(self) -> bool:
-        """Whether the cut-offs of a call apply: a metric of lists without its own cut-off."""
-        return self.k is None and self.metric.kind == "ranking"
+        """Whether the cut-offs of a call apply: the metric takes one, and has none of its own."""
+        return self.k is None and self.metric.family.takes_cutoffs
 
     def at(self, cutoffs: Sequence[int]) -> list[Call]:
         """Return the metric at each cut-off; itself without cut-offs, or if it takes none."""
@@ -191,15 +236,16 @@ class Call:
     @property
     def needs_users(self) -> bool:
         """Whether the metric needs rows that belong to users."""
-        return self.metric.kind == "ranking" or self.metric.name == "gauc" or ("average", "user") in self.options
+        metric = self.metric
+        return metric.family.needs_users or "users" in metric.needs or ("average", "user") in self.options
 
     def evaluate(self, statistics: Any) -> Any:
         """Return the formula's value for these statistics."""
         return self.metric.formula(statistics, **dict(self.options))
 
 
-_metrics: dict[str, Metric] = {}
-_score_metrics: dict[str, Metric] = {}
+DECLARED: dict[str, dict[str, Metric]] = {name: {} for name in FAMILIES}
+"""The metrics of each family by name."""
 
 
 class Changes:
@@ -208,43 +254,60 @@ class Changes:
     n = 0
 
 
-Needs = typing.Literal["classes", "probabilities", "targets"]
+Need = typing.Literal["classes", "probabilities", "targets", "users"]
+"""Labels of 0 and 1; these and scores in [0, 1]; labels and scores of one unit; rows that belong to users."""
+NEEDS = typing.get_args(Need)
 
 
 def score_metric(
     *,
     range: tuple[float, float | None],  # noqa: A002 - the word of the field
-    source: str,
-    formula: str,
-    needs: Needs,
+    source: str = "",
+    formula: str = "",
+    needs: Need | Iterable[Need] = "classes",
+    higher_is_better: bool | None = None,
+    name: str | None = None,
+    direction: Declared | None = None,
     aliases: Iterable[str] = (),
-    direction: Declared = "higher",
 ) -> Callable[[Formula], Formula]:
-    """Declare a metric of scored, labelled rows; its formula takes a `ScoreStatistics`.
+    """Declare a metric of scored, labelled rows.
 
-    If a metric of lists has the same name, the option `threshold` tells the two apart.
+    The decorated function takes the statistics of users' rows. It returns one value per user, by arithmetic on them:
+    the metric is the mean over users with rows. Or it returns `s.ratio(a, b)`, the sum of a over the sum of b over all
+    rows, or `s.mean(value, counted)`, the mean over the users for whom `counted` is 1. Its keyword-only arguments are
+    the metric's options. Parsing, printing, `fastrec.catalogue()`, groups, weights and standard errors follow. 0 / 0
+    is 0. Statistics, which are sums over the rows of a user: `rows`, `positives`, `negatives`, `twice_won`,
+    `constant`, `score_sum`, `log_loss_sum`, `brier_sum`, `squares`, `absolutes`, `entropy`,
+    `true_positives(threshold)`, `false_positives(threshold)`, `below(threshold)`, `gaps(bins, strategy)`,
+    `average_precision_sum(interpolation)`, `largest_distance`.
+
+    Parameters
+    ----------
+    range, source, formula, higher_is_better, name, aliases, direction
+        As in `ranking_metric`. If a metric of lists has the same name, the option ``threshold`` tells the two apart.
+    needs : "classes", "probabilities", "targets" or "users", or several
+        Values that the metric needs. ``"classes"``: labels of 0 and 1, or a ``min_gain``. ``"probabilities"``: these,
+        and scores from 0 to 1. ``"targets"``: finite scores in the unit of the labels. ``"users"``: rows of users.
+
+    Raises
+    ------
+    MetricError
+        As `ranking_metric`, or if ``needs`` has an unknown value.
+
+    Examples
+    --------
+    >>> @fastrec.score_metric(range=(0, 1), needs="probabilities", source="our own")
+    ... def confidence(s):
+    ...     \"\"\"Mean score of a user's rows.\"\"\"
+    ...     return s.score_sum / s.rows
+    >>> fastrec.evaluate_scores([1, 0, 1], [0.5, 0.7, 0.4], [0, 2, 3], "confidence")["confidence"]
+    0.5
     """
-
-    def declare(function: Formula) -> Formula:
-        metric = Metric(
-            name=function.__name__,
-            formula=function,
-            options=_options_of(function),
-            range=range,
-            expression=formula,
-            source=source,
-            direction=read_direction(direction, None, range),
-            builtin=True,
-            kind="scores",
-            needs=needs,
-            aliases=_read_aliases(aliases),
-        )
-        _check_names(metric)
-        _score_metrics[metric.name] = metric
-        forget_parsed()
-        return function
-
-    return declare
+    wanted = frozenset([needs] if isinstance(needs, str) else listed_in_order(needs, "needs"))
+    if unknown := wanted.difference(NEEDS):
+        raise MetricError(f"needs must be {', '.join(NEEDS)}, or several of them, found {shown(min(unknown, key=str))}")
+    how = direction, higher_is_better
+    return _declaration(ROWS, range, source=source, formula=formula, name=name, how=how, aliases=aliases, needs=wanted)
 
 
 def ranking_metric(
@@ -298,17 +361,31 @@ def ranking_metric(
     >>> fastrec.evaluate([[1, 2, 3, 4]], [[1]], ["misses@4"])["misses@4"]
     0.75
     """
+    how = direction, higher_is_better
+    return _declaration(LISTS, range, source=source, formula=formula, name=name, how=how, aliases=aliases)
+
+
+def _declaration(
+    family: Family,
+    within: tuple[float, float | None],
+    *,
+    source: str,
+    formula: str,
+    name: str | None,
+    how: tuple[Declared | None, bool | None],
+    aliases: Iterable[str],
+    needs: frozenset[str] = frozenset(),
+) -> Callable[[Formula], Formula]:
+    """Return the decorator that declares a metric of a family; `how` is its direction in one of two ways."""
     try:
-        low, high = (None if bound is None else float(bound) for bound in range)
+        low, high = (None if bound is None else float(bound) for bound in within)
     except (OverflowError, TypeError, ValueError):
         low = high = None
     if low is None:
-        raise MetricError(f"range must be (low, high), where high may be None; found {shown(range)}")
-
-    found = read_direction(direction, higher_is_better, (low, high))
+        raise MetricError(f"range must be (low, high), where high may be None; found {shown(within)}")
+    direction = read_direction(*how, (low, high))
 
     def declare(function: Formula) -> Formula:
-        builtin = str(function.__module__).startswith("fastrec.metrics.")
         metric = Metric(
             name=function.__name__ if name is None else check_text("name", name),
             formula=function,
@@ -316,12 +393,14 @@ def ranking_metric(
             range=(low, high),
             expression=formula,
             source=source,
-            direction=found,
-            builtin=builtin,
+            direction=direction,
+            builtin=str(function.__module__).startswith("fastrec.metrics."),
+            family=family,
+            needs=needs,
             aliases=_read_aliases(aliases),
         )
         _check_names(metric)
-        _metrics[metric.name] = metric
+        DECLARED[family.name][metric.name] = metric
         forget_parsed()
         return function
 
@@ -354,12 +433,12 @@ def _check_names(metric: Metric) -> None:
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", metric.name):
         raise MetricError(f"a metric's name must be lower snake case, found {metric.name!r}")
-    others = [known for table in (_metrics, _score_metrics) for known in table.values()]
+    others = known_metrics()
     if not metric.builtin and any(known.builtin and known.name == metric.name for known in others):
         raise MetricError(f"{metric.name!r} is a metric of fastrec: choose another name")
     taken: dict[str, str] = {}
     for known in others:
-        if (known.name, known.kind) != (metric.name, metric.kind):
+        if (known.name, known.family) != (metric.name, metric.family):
             taken |= {plain_spelling(alias): f"an alias of {known.name}" for alias in known.aliases}
         if known.name != metric.name:
             taken[plain_spelling(known.name)] = f"the metric {known.name}"
@@ -418,14 +497,9 @@ def _allowed(hint: Any) -> tuple[tuple[str, ...], str | None]:
     return choices, kind
 
 
-def ranking_metrics() -> dict[str, Metric]:
-    """Return the metrics of lists by name, in the order of declaration: importing this package declares them."""
-    return _metrics
-
-
 def known_metrics() -> list[Metric]:
-    """Return all declared metrics, metrics of lists first."""
-    return [*ranking_metrics().values(), *_score_metrics.values()]
+    """Return all declared metrics, metrics of lists first, in the order of declaration."""
+    return [metric for declared in DECLARED.values() for metric in declared.values()]
 
 
 def plain_spelling(name: str) -> str:

@@ -15,7 +15,7 @@ from fastrec.arguments.groups import MinGain
 from fastrec.exceptions import MetricError, shown
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
-from fastrec.metrics.declaration import Call
+from fastrec.metrics.declaration import ROWS, Call
 from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, vanishes
 from fastrec.metrics.statistics import (
     Combined,
@@ -260,7 +260,7 @@ class Plan:
 
     def _statistics(self, call: Call, value_of: Callable[[Row], Any] | None = None) -> Statistics:
         more = {} if value_of is None else {"value_of": value_of}
-        if call.metric.kind == "scores":
+        if call.metric.family is ROWS:
             return ScoreStatistics(self.asked.one_class, **more)
         return Statistics(call.k, self.asked.n_items, **more)
 

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from fastrec.checks import listed_in_order, nearest
 from fastrec.exceptions import InputTypeError, MetricError, cut_value, shown
-from fastrec.metrics.calls import DEFAULT_K, DEFAULT_METRICS, parse, read_cutoffs, read_k, refuse_long
-from fastrec.metrics.declaration import DEFAULT_SCORE_METRICS, Call
+from fastrec.metrics.calls import DEFAULT_K, parse, read_cutoffs, read_k, refuse_long
+from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
 
 __all__ = ["DEFAULT_POLICIES", "RECIPES", "Recipe", "find_recipe"]
@@ -66,8 +66,7 @@ class Recipe:
             raise MetricError(f"{self.tool} has no metrics of {WORDS[kind]}")
         usual_k = [DEFAULT_K] if metrics is None and k is None else []
         if metrics is None:
-            usual = DEFAULT_METRICS if kind == "lists" else DEFAULT_SCORE_METRICS
-            metrics = [name for name in usual if name in known]
+            metrics = [name for name in FAMILIES[kind].usual if name in known]
         if isinstance(metrics, str):
             metrics = [metrics]
         if not isinstance(metrics, Iterable):
@@ -110,7 +109,7 @@ def _find(tool: str, text: str, kind: str) -> Call:
     known = recipe.lists if kind == "lists" else recipe.rows
     for name, ours in known.items():
         found, call = _matches(name, text), parse(ours)
-        if found is not None and (found["k"] is None or call.metric.kind == "ranking"):
+        if found is not None and (found["k"] is None or call.metric.family.takes_cutoffs):
             return replace(call, k=read_k(found["k"], text))
     raise MetricError(_why_not(recipe, text, kind))
 

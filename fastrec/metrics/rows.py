@@ -90,7 +90,7 @@ def auc(s: Any, *, max_fpr: MaxFpr | None = None) -> Any:
     range=(0, 1),
     formula="sum of w_u AUC_u / sum of w_u",
     source="Zhou et al. 2018 (DIN); He & McAuley 2016",
-    needs="classes",
+    needs=("classes", "users"),
 )
 def gauc(
     s: Any,

@@ -299,7 +299,7 @@ class Report(ReportValues):
         if "rows" not in self.data:
             return found
         calls = [known_call(name) for name in self]
-        if not any(call is None or call.metric.kind == "ranking" for call in calls):
+        if not any(call is None or call.metric.family.takes_cutoffs for call in calls):
             found.discard("no_truth")
         if not any(call is not None and ("one_class", "call") in call.options for call in calls):
             found.discard("one_class")

@@ -294,7 +294,7 @@ def test_a_metric_of_ones_own() -> None:
     evaluator.update([[1, 2]], [[1]])
     data = evaluator.to_bytes()
     assert fastrec.Evaluator.from_bytes(data).result()["share@2"] == 0.5
-    declaration.ranking_metrics().pop("share")
+    declaration.DECLARED["lists"].pop("share")
     declaration.forget_parsed()
     with pytest.raises(fastrec.MetricError, match="unknown metric 'share'"):
         fastrec.Evaluator.from_bytes(data)

@@ -62,7 +62,7 @@ def settings_of_process() -> dict[str, Any]:
         "random numbers": np.random.get_state(legacy=False)["state"]["pos"],  # noqa: NPY002 - those of the caller
         "warnings": list(warnings.filters),
         "signals": [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)],
-        "metrics": list(declaration.ranking_metrics()),
+        "metrics": list(declaration.DECLARED["lists"]),
     }
 
 

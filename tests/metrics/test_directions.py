@@ -50,7 +50,7 @@ def own() -> Iterator[Callable[..., Any]]:
 
     yield declare
     for name in declared:
-        declaration._metrics.pop(name, None)
+        declaration.DECLARED["lists"].pop(name, None)
     declaration.forget_parsed()
 
 
@@ -195,7 +195,9 @@ def test_no_difference_is_no_verdict() -> None:
 def test_users_who_are_missing_get_no_good_value(own: Any) -> None:
     own("near_two", direction=2)
     own("loss", direction="higher")
-    declaration._metrics["loss"] = dataclasses.replace(declaration._metrics["loss"], range=(-9.0, 0.0))
+    declaration.DECLARED["lists"]["loss"] = dataclasses.replace(
+        declaration.DECLARED["lists"]["loss"], range=(-9.0, 0.0)
+    )
     declaration.forget_parsed()
     reports = {name: lists_of([0, 0, 0], ["near_two", "loss", "hits"]) for name in "ab"}
     found = fastrec.compare(reports, missing="zero")
@@ -207,7 +209,7 @@ def test_users_who_are_missing_get_no_good_value(own: Any) -> None:
 def test_a_metric_that_is_declared_elsewhere_is_left_out(own: Any) -> None:
     own("passing", direction="lower")
     reports = {name: lists_of([1, 2], ["passing", "hits"]) for name in "ab"}
-    declaration._metrics.pop("passing")
+    declaration.DECLARED["lists"].pop("passing")
     declaration.forget_parsed()
     found = fastrec.compare(reports)
     assert [row.metric for row in found.rows] == ["hits"] and "ranking_metric" in found.left_out["passing"]

@@ -306,10 +306,10 @@ def test_the_catalogue_is_a_copy() -> None:
 
 @pytest.fixture(autouse=True)
 def _forget_own_metrics() -> Iterator[None]:
-    known = dict(declaration.ranking_metrics())
+    known = dict(declaration.DECLARED["lists"])
     yield
-    declaration.ranking_metrics().clear()
-    declaration.ranking_metrics().update(known)
+    declaration.DECLARED["lists"].clear()
+    declaration.DECLARED["lists"].update(known)
     declaration.forget_parsed()
 
 

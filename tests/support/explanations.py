@@ -11,7 +11,7 @@ def names_of(kind):
             metric = parse(ours).metric
             if "{k}" in name:
                 yield recipe.name, name.replace("{k}", "5")
-            elif metric.kind == "ranking" and "(k=K)" not in name and metric.name != "r_precision":
+            elif metric.family.takes_cutoffs and "(k=K)" not in name and metric.name != "r_precision":
                 yield recipe.name, f"{name}@5"
             else:
                 yield recipe.name, name

@@ -51,6 +51,15 @@ def evaluate_in_parts() -> None:
     assert_type(scorer.merge(fastrec.ScoreEvaluator(["auc", "gauc"], one_class="half")).result(), fastrec.Report)
 
 
+def declare_a_metric_of_rows() -> float:
+    @fastrec.score_metric(range=(0, 1), needs=("probabilities", "users"), source="ours", higher_is_better=False)
+    def caution(statistics: Any) -> Any:
+        """Mean of 1 - score."""
+        return 1 - statistics.score_sum / statistics.rows
+
+    return fastrec.evaluate_scores(LABELS, SCORES, INDPTR, "caution")["caution"]
+
+
 def misspell() -> None:
     """Type checkers know the arguments of functions that pass them on, and their values."""
     fastrec.evaluate(RECS, TRUTH, tie="worst")  # type: ignore[call-arg]
@@ -135,6 +144,7 @@ def main() -> None:
     mpl.use("Agg")
     report = evaluate_lists()
     evaluate_in_parts()
+    assert_type(declare_a_metric_of_rows(), float)
     evaluate_segments()
     evaluate_rows()
     draw_curves()
