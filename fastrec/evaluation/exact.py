@@ -7,11 +7,13 @@ one integer, a multiple of 2^-scale. Integers add and merge exactly, and are div
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+
+from fastrec.metrics.dual import slopes
 
 SQUARE_BITS = 52  # a square is rounded to 53 bits
 
@@ -71,10 +73,18 @@ def weighted_mean_and_error(
     return float(mean), _root(spread * n / (n - 1) / (weight * weight))
 
 
-def combined_error(gradient: Sequence[Fraction | float], covariance: Sequence[Sequence[Fraction]]) -> float:
-    """Return the standard error by the delta method: sqrt(g' C g) for the covariance C of the means."""
-    slopes = [Fraction(slope) for slope in gradient]
-    terms = (a * c * b for a, line in zip(slopes, covariance, strict=True) for b, c in zip(slopes, line, strict=True))
+def combined_error(
+    function: Callable[..., Any], means: Sequence[Fraction], covariance: Sequence[Sequence[Fraction]]
+) -> float:
+    """Return the standard error of a function of means by the delta method: sqrt(g' C g) for their covariance C.
+
+    It is NaN if the function has no slopes g, see `fastrec.metrics.dual`.
+    """
+    found = slopes(function, means)
+    if found is None:
+        return math.nan
+    exact = [Fraction(slope) for slope in found]
+    terms = (a * c * b for a, line in zip(exact, covariance, strict=True) for b, c in zip(exact, line, strict=True))
     return _root(sum(terms, Fraction(0)))
 
 

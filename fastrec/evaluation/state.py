@@ -243,10 +243,7 @@ class GroupSums(NamedTuple):
             return math.nan, math.nan, n
         means = [self._sum(at[i]) / n for i in range(size)]
         mean = float(ratio.function(*means))
-        if ratio.gradient is None or n == 1 or not math.isfinite(mean):
-            return mean, math.nan, n
-        slopes = ratio.gradient(*means)
-        if slopes is None:
+        if not ratio.std_error or n == 1 or not math.isfinite(mean):
             return mean, math.nan, n
         pairs = dict(zip(itertools.combinations(range(size), 2), at[size:-1], strict=False))
         scale = Fraction(n, n - 1) / (n * n)
@@ -254,7 +251,7 @@ class GroupSums(NamedTuple):
         for i, j in itertools.combinations_with_replacement(range(size), 2):
             product = self._sum(at[i], 1) if i == j else self._sum(pairs[i, j])
             covariance[i][j] = covariance[j][i] = (product - n * means[i] * means[j]) * scale
-        return mean, combined_error(slopes, covariance), n
+        return mean, combined_error(ratio.function, means, covariance), n
 
     def _sum(self, position: int, moment: int = 0) -> Fraction:
         return as_fraction(self.totals[position, moment], self.plan.scales[position])
@@ -282,12 +279,12 @@ class GroupSums(NamedTuple):
             return math.nan, math.nan
         means = [self._sum(self.plan.position(value, i)) / weight for i in range(size)]
         mean = float(value.combined.function(*means))
-        if n == 1 or not any(means):
+        if n == 1:
             return mean, math.nan
         spread = self._spread(value, means, n)
         scale = Fraction(n, n - 1) / (weight * weight)
         covariance = [[each * scale for each in line] for line in spread]
-        return mean, combined_error(value.combined.gradient(*means), covariance)
+        return mean, combined_error(value.combined.function, means, covariance)
 
     def _spread(self, value: Value, means: list[Fraction], n: int) -> list[list[Fraction]]:
         """Return the sums over users of w^2 (a - mean of a) (b - mean of b) for all pairs of the value's rows."""

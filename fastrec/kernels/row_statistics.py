@@ -36,7 +36,16 @@ from fastrec.kernels.codes import (
 from fastrec.kernels.positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
 from fastrec.runtime.compiler import helper
 
-__all__ = ["Extra", "asks_order", "error_statistics", "log", "order_statistics", "row_statistics"]
+__all__ = [
+    "Extra",
+    "asks_order",
+    "entropy",
+    "error_statistics",
+    "log",
+    "log_of_share",
+    "order_statistics",
+    "row_statistics",
+]
 
 
 Array = np.ndarray[Any, Any]
@@ -204,15 +213,18 @@ def sum_gaps(kind, parameter, labels, scores, weights, bar):
 
 
 @helper
+def log_of_share(own, others):
+    """Return log(own / (own + others)): near 1, only log1p of the other share keeps all digits."""
+    rows = own + others
+    return log(own / rows) if own < others else math.log1p(-others / rows)
+
+
+@helper
 def entropy(positives, negatives):
     """Return the cross entropy of always predicting the base rate, times the rows."""
-    rows = positives + negatives
     if positives == 0.0 or negatives == 0.0:
         return 0.0
-    # near 1, only log1p of the missing share keeps all digits of the logarithm
-    if positives < negatives:
-        return -(positives * log(positives / rows) + negatives * math.log1p(-positives / rows))
-    return -(positives * math.log1p(-negatives / rows) + negatives * log(negatives / rows))
+    return -(positives * log_of_share(positives, negatives) + negatives * log_of_share(negatives, positives))
 
 
 @helper

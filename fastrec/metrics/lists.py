@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from fastrec.metrics.declaration import EXPONENT, FRACTION, NOT_NEGATIVE, TABLE, ranking_metric
-from fastrec.metrics.statistics import Combined, sqrt
+from fastrec.metrics.statistics import Combined, ratio, sqrt
 
 Table = Annotated[tuple[float, ...], TABLE]
 Exponent = Annotated[float, EXPONENT]
@@ -31,14 +31,7 @@ Average = Literal["user", "pooled"]
 
 def pooled(numerator: Any, denominator: Any) -> Combined:
     """Divide the sum of one statistic over all users by the sum of another."""
-    return Combined(divide, lambda n, d: (divide(1, d), -divide(n, d * d)), (numerator, denominator))
-
-
-def divide(numerator: Any, denominator: Any) -> Any:
-    """Divide rows, arrays or numbers; 0 / 0 is 0."""
-    if isinstance(denominator, (int, float)) or hasattr(denominator, "numerator"):
-        return numerator / denominator if denominator else 0
-    return numerator / denominator
+    return Combined(ratio, (numerator, denominator))
 
 
 @ranking_metric(range=(0, None), formula="h", source="Salton & McGill 1983")
@@ -158,13 +151,9 @@ def f_beta(s: Any, *, beta: NotNegative = 1.0, average: Literal["user", "pooled"
         return pooled((1 + square) * s.hits, square * s.n_rel + s.k)
 
     def value(p: Any, r: Any) -> Any:
-        return divide((1 + square) * p * r, square * p + r)
+        return ratio((1 + square) * p * r, square * p + r)
 
-    def gradient(p: Any, r: Any) -> tuple[Any, Any]:
-        total = square * p + r
-        return divide((1 + square) * r * r, total * total), divide((1 + square) * square * p * p, total * total)
-
-    return Combined(value, gradient, (s.hits / s.k, s.hits / s.n_rel))
+    return Combined(value, (s.hits / s.k, s.hits / s.n_rel))
 
 
 @ranking_metric(range=(0, 1), formula="2 P R / (P + R)", source="van Rijsbergen 1979, ch. 7", aliases=("f1_score",))

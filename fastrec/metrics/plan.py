@@ -283,7 +283,7 @@ class Plan:
         rows = result.rows
         if self.weighted:
             rows = tuple(Row(op.MULTIPLY, (WEIGHT, row)) for row in rows)
-        pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)] if result.gradient else []
+        pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)] if result.std_error else []
         spoils = [] if result.spoils is None else [result.spoils]
         sums = [Sum(condition, row, call.text) for row in (*rows, *pairs)]
         sums += [Sum(condition, row, call.text, fixed=True) for row in (*spoils, result.counted)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastrec.metrics.declaration import score_metric
+from fastrec.metrics.dual import differentiable
 from fastrec.metrics.rows import Average, averaged, over, user_mean
 from fastrec.metrics.statistics import Ratio, sqrt
 
@@ -70,17 +71,18 @@ def rmse(s: Any, *, average: Average = "row") -> Any:
     >>> round(fastrec.evaluate_scores([4.0, 2.0], [3.5, 3.0], metrics="rmse")["rmse"], 12)
     0.790569415042
     """
-    own = sqrt(s.squares / s.rows)
+    own = _root(s.squares, s.rows)
     has_rows = s.rows / s.rows
     if average == "user":
         return user_mean(s, own, has_rows)
-    return Ratio(_root, _root_gradient, (s.squares, s.rows), s.where(has_rows, own), has_rows)
+    return Ratio(_root, (s.squares, s.rows), s.where(has_rows, own), has_rows)
 
 
-def _root(squares: Any, rows: Any) -> float:
-    return float(sqrt(over(squares, rows)))
-
-
-def _root_gradient(squares: Any, rows: Any) -> tuple[float, float]:
+def _slopes(squares: Any, rows: Any) -> tuple[float, float]:
     root, total = _root(squares, rows), float(rows)
     return (1 / (2 * root * total), -root / (2 * total)) if root else (0.0, 0.0)
+
+
+@differentiable(_slopes)
+def _root(squares: Any, rows: Any) -> Any:
+    return sqrt(over(squares, rows))

@@ -10,11 +10,14 @@ one class only). Values are float64, without unit.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Annotated, Any, Literal
 
+from fastrec.kernels.row_statistics import entropy, log_of_share
 from fastrec.metrics.declaration import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
-from fastrec.metrics.statistics import OverRows, Ratio, sqrt
+from fastrec.metrics.dual import differentiable
+from fastrec.metrics.statistics import OverRows, Ratio, ratio, sqrt
 
 Average = Literal["row", "user"]
 OneClass = Literal["call", "drop", "half", "zero", "nan", "error"]
@@ -27,26 +30,19 @@ MaxFpr = Annotated[float, FRACTION]
 NotNegative = Annotated[float, NOT_NEGATIVE]
 
 
-def over(numerator: Any, denominator: Any) -> Any:
-    """Divide sums over users; NaN for a denominator of 0."""
-    return numerator / denominator if denominator else math.nan
-
-
-def over_gradient(numerator: Any, denominator: Any) -> tuple[Any, Any]:
-    """Return the derivatives of a ratio."""
-    return 1 / denominator, -numerator / (denominator * denominator)
+over = functools.partial(ratio, undefined=math.nan)
 
 
 def row_mean(s: Any, numerator: Any, denominator: Any) -> Ratio:
     """Return a ratio of sums over all rows; a user's own value is the ratio of its rows."""
     has_rows = s.rows / s.rows
     own = s.where(denominator / denominator, numerator / denominator)
-    return Ratio(over, over_gradient, (numerator, denominator), own, has_rows)
+    return Ratio(over, (numerator, denominator), own, has_rows)
 
 
 def user_mean(s: Any, value: Any, counted: Any) -> Ratio:
     """Return the mean of a value over counted users."""
-    return Ratio(over, over_gradient, (s.only(counted, value), counted), s.where(counted, value), counted)
+    return Ratio(over, (s.only(counted, value), counted), s.where(counted, value), counted)
 
 
 def averaged(s: Any, numerator: Any, denominator: Any, average: str) -> Ratio:
@@ -137,7 +133,7 @@ def gauc(
     each = s.where(counted, value)
     refused = (has_rows - both, "has rows of one class only, and one_class='error'") if policy == "error" else None
     spoils = has_rows - both if policy == "nan" else None
-    return Ratio(over, over_gradient, rows, each, counted, refused, spoils)
+    return Ratio(over, rows, each, counted, refused, spoils)
 
 
 @score_metric(
@@ -233,30 +229,21 @@ def normalized_entropy(s: Any, *, average: Average = "row") -> Any:
     if average == "user":
         return user_mean(s, own, counted)
     sums = (s.log_loss_sum, s.positives, s.negatives)
-    return Ratio(_relative_entropy, _relative_entropy_gradient, sums, s.where(counted, own), s.rows / s.rows)
+    return Ratio(_relative_entropy, sums, s.where(counted, own), s.rows / s.rows)
 
 
-def _entropy(positives: float, negatives: float) -> float:
-    if positives == 0 or negatives == 0:
-        return 0.0
-    return -(positives * _log_of_share(positives, negatives) + negatives * _log_of_share(negatives, positives))
+def _slopes_of_entropy(positives: Any, negatives: Any) -> tuple[float, float]:
+    p, n = float(positives), float(negatives)
+    return -log_of_share(p, n), -log_of_share(n, p)
 
 
-def _log_of_share(own: float, others: float) -> float:
-    """Return log(own / (own + others)), accurate to all digits even if `others` is small."""
-    rows = own + others
-    return math.log(own / rows) if own < others else math.log1p(-others / rows)
+@differentiable(_slopes_of_entropy)  # those of its steps would nearly cancel
+def _entropy(positives: Any, negatives: Any) -> Any:
+    return entropy(float(positives), float(negatives))
 
 
-def _relative_entropy(loss: Any, positives: Any, negatives: Any) -> float:
-    return float(over(float(loss), _entropy(float(positives), float(negatives))))
-
-
-def _relative_entropy_gradient(loss: Any, positives: Any, negatives: Any) -> tuple[float, ...]:
-    loss, p, n = float(loss), float(positives), float(negatives)
-    entropy = _entropy(p, n)
-    slope = loss / (entropy * entropy)
-    return 1 / entropy, slope * _log_of_share(p, n), slope * _log_of_share(n, p)
+def _relative_entropy(loss: Any, positives: Any, negatives: Any) -> Any:
+    return over(loss, _entropy(positives, negatives))
 
 
 @score_metric(
@@ -305,7 +292,7 @@ def ece(
     if strategy == "quantile":
         return over_all_rows(s, lambda runs: runs.ece_quantile(n_bins), each=s.where(has_rows, own))
     gaps = [s.gap(nth, n_bins) for nth in range(n_bins)]
-    return Ratio(_sum_of_gaps, None, (*gaps, s.rows), s.where(has_rows, own), has_rows)
+    return Ratio(_sum_of_gaps, (*gaps, s.rows), s.where(has_rows, own), has_rows, std_error=False)
 
 
 def _sum_of_gaps(*sums: Any) -> Any:
@@ -344,15 +331,8 @@ def at_threshold(s: Any, numerator: Any, denominator: Any, average: str, zero_di
     counted = defined if zero_division == "nan" else has_rows
     if average == "user":
         return user_mean(s, value, counted)
-    instead = float(zero_division)
-
-    def function(n: Any, d: Any) -> Any:
-        return n / d if d else instead
-
-    def gradient(n: Any, d: Any) -> tuple[Any, Any] | None:
-        return over_gradient(n, d) if d else None
-
-    return Ratio(function, gradient, (numerator, denominator), s.where(counted, value), has_rows)
+    function = functools.partial(ratio, undefined=float(zero_division))
+    return Ratio(function, (numerator, denominator), s.where(counted, value), has_rows)
 
 
 @score_metric(range=(0, 1), formula="TP / (TP + FP)", source="van Rijsbergen 1979, ch. 7", needs="classes")
@@ -503,7 +483,7 @@ def mcc(s: Any, *, threshold: Finite, average: Average = "row", zero_division: Z
     def function(*cells: Any) -> Any:
         return _covariance(*cells) / sqrt(_spread(*cells)) if _spread(*cells) else float(zero_division)
 
-    return Ratio(function, None, sums, s.where(counted, value), has_rows)
+    return Ratio(function, sums, s.where(counted, value), has_rows, std_error=False)
 
 
 def _covariance(tp: Any, fp: Any, p: Any, n: Any, _: Any) -> Any:

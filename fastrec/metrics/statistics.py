@@ -18,7 +18,7 @@ import numpy as np
 from fastrec.exceptions import MetricError
 from fastrec.kernels import codes as op
 
-__all__ = ["Combined", "OverRows", "Ratio", "Row", "ScoreStatistics", "Statistics", "UntraceableError", "sqrt"]
+__all__ = ["Combined", "OverRows", "Ratio", "Row", "ScoreStatistics", "Statistics", "UntraceableError", "ratio", "sqrt"]
 
 Array = np.ndarray[Any, Any]
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats
@@ -143,6 +143,16 @@ def sqrt(value: Any) -> Any:
     return np.sqrt(value) if isinstance(value, (Row, np.ndarray)) else math.sqrt(value)
 
 
+def ratio(numerator: Any, denominator: Any, undefined: float = 0.0) -> Any:
+    """Divide numbers, dual numbers, arrays or rows; `undefined` stands for a division by 0, in rows always 0."""
+    if isinstance(denominator, Row):
+        return numerator / denominator
+    if isinstance(denominator, np.ndarray):
+        values = np.full(denominator.shape, undefined)
+        return np.divide(numerator, denominator, out=values, where=denominator != 0)
+    return numerator / denominator if denominator else undefined
+
+
 class Values(np.ndarray[Any, Any]):
     """The rows of a block as arrays, with 0 / 0 = 0 as everywhere in formulas."""
 
@@ -159,11 +169,10 @@ class Values(np.ndarray[Any, Any]):
 class Combined(NamedTuple):
     """Metric that is a function of several means, such as pooled recall: sum of hits / sum of relevant.
 
-    `function` takes the means (rows, arrays or numbers). `gradient` returns its derivatives for the standard error.
+    `function` takes the means (rows, arrays, numbers or dual numbers).
     """
 
     function: Callable[..., Any]
-    gradient: Callable[..., tuple[float, ...]]
     rows: tuple[Any, ...]
 
 
@@ -171,18 +180,18 @@ class Ratio(NamedTuple):
     """Metric of scored rows that is a function of several sums over users, such as gauc.
 
     `function` takes the sums, all divided by the same number, so its value must not change when all are multiplied.
-    `gradient` returns its derivatives for the standard error; it is None, or returns None, if there is none. `each` is
-    a user's own value, NaN without one. `counted` is 1 for users who count, else 0. `refused` is a row that must be 0
-    for every user, and the error message for others. `spoils` is a row that makes the value NaN unless it is 0.
+    For the standard error it takes them as dual numbers, unless `std_error` is False. `each` is a user's own value, NaN
+    without one. `counted` is 1 for users who count, else 0. `refused` is a row that must be 0 for every user, and the
+    error message for others. `spoils` is a row that makes the value NaN unless it is 0.
     """
 
     function: Callable[..., Any]
-    gradient: Callable[..., tuple[float, ...] | None] | None
     rows: tuple[Any, ...]
     each: Any
     counted: Any
     refused: tuple[Any, str] | None = None
     spoils: Any = None
+    std_error: bool = True
 
 
 class OverRows(NamedTuple):
