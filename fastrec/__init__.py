@@ -49,8 +49,8 @@ if TYPE_CHECKING:
         roc_curve,
     )
     from fastrec.scored.histogram import BoundedAuc, ScoreHistogram, bounded_auc
+    from fastrec.scored.plots import plot_calibration, plot_pr, plot_roc
     from fastrec.segments import segment_items, segment_users
-    from fastrec.show.plots import plot_calibration, plot_pr, plot_roc
 
 _LAZY = {
     "AucTest": "fastrec.scored.auc",
@@ -88,9 +88,9 @@ _LAZY = {
     "load": "fastrec.report.report",
     "mae": "fastrec.api",
     "mse": "fastrec.api",
-    "plot_calibration": "fastrec.show.plots",
-    "plot_pr": "fastrec.show.plots",
-    "plot_roc": "fastrec.show.plots",
+    "plot_calibration": "fastrec.scored.plots",
+    "plot_pr": "fastrec.scored.plots",
+    "plot_roc": "fastrec.scored.plots",
     "pr_curve": "fastrec.scored.curves",
     "ranking_metric": "fastrec.metrics.declaration",
     "score_metric": "fastrec.metrics.declaration",

@@ -1,1 +1,1 @@
-"""Statistics of scored rows over all users: curves, areas, confusion matrices."""
+"""Statistics of scored rows over all users: curves, areas, confusion matrices, with their plots."""

@@ -1,1 +1,1 @@
-"""How people see results: text, HTML, Markdown, LaTeX, plots."""
+"""How people see results: tables, numbers, text, HTML, Markdown, LaTeX, charts."""

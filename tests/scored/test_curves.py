@@ -21,8 +21,8 @@ from fastrec.scored.areas import auc_of_rows
 from fastrec.scored.auc import AucTest, auc, auc_test
 from fastrec.scored.curves import PrCurve, RocCurve, break_even_point, compare_curves, pr_curve, roc_curve
 from fastrec.scored.histogram import ScoreHistogram, bounded_auc
+from fastrec.scored.plots import bin_scores
 from fastrec.scored.score_counts import ScoreCounts
-from fastrec.show.plots import bin_scores
 from support import score_oracle
 from support.strategies import SCORES
 

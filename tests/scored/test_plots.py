@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from fastrec.exceptions import InputError, InputTypeError, MissingExtraError
 from fastrec.scored.auc import auc
 from fastrec.scored.curves import pr_curve, roc_curve
-from fastrec.show.plots import COLOURS, COLUMNS, _visible, bin_scores, plot_calibration, plot_pr, plot_roc
+from fastrec.scored.plots import COLUMNS, _visible, bin_scores, plot_calibration, plot_pr, plot_roc
+from fastrec.show.plots import COLOURS
 from support import score_oracle
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'fastrec[plot]'")
