@@ -14,10 +14,12 @@ from click.core import ParameterSource
 from fastrec.cli.completion import complete_metrics, complete_systems
 from fastrec.cli.output import check_outputs, write_comparison
 from fastrec.cli.standard_input import open_inputs
+from fastrec.comparison.tables import CELLS
 from fastrec.exceptions import InputError, one_line
 from fastrec.metrics.directions import Direction
+from fastrec.report.definitions import known_call
 from fastrec.report.report import is_saved, load, reword
-from fastrec.show.views import Gap, known_call, number_of_users, shown_difference
+from fastrec.show.numbers import number_of_users
 
 if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison, ComparisonRow
@@ -140,8 +142,7 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
         for warning in found.warnings:
             say_warning(warning)
     for row in worse:
-        gap = shown_difference(Gap(row.difference, row.low, row.high))[0]
-        text = f"{row.system} is worse than {row.baseline}: {row.metric} {gap}"
+        text = f"{row.system} is worse than {row.baseline}: {row.metric} {CELLS['difference'](row)}"
         say(one_line(f"fastrec: {text} {Direction(row.direction, row.target).of_difference}".rstrip()))
     return int(bool(worse))
 

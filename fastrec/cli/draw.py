@@ -6,26 +6,18 @@ import math
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from fastrec.exceptions import shown_characters
+from fastrec.comparison.tables import CELLS, cells, meaning_of_mark
 from fastrec.inputs.users import NO_LABEL
 from fastrec.metrics.directions import Direction
-from fastrec.show.html import DASH, Table
-from fastrec.show.terminal import code_lines, fit, shell_lines, wrap
-from fastrec.show.views import (
-    Gap,
-    figures,
-    known_call,
-    meaning_of_mark,
-    one_figure,
-    order_of_lists,
-    p_value,
-    shown_difference,
-    span,
-    why_no_interval,
-)
+from fastrec.report.definitions import known_call
+from fastrec.report.plain import rows_of
+from fastrec.report.tables import estimated, order_of_lists, why_no_interval
+from fastrec.show.numbers import DASH, one_figure, share, shown_count, with_margin
+from fastrec.show.tables import Table
+from fastrec.show.terminal import Sheet, code_lines, shell_lines, wrap
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,63 +44,14 @@ POLICIES = ("ties", "no_truth", "no_recs")
 NARROW = 50  # columns; with fewer, a definition is printed below its name
 
 
-class _Sheet:
-    """A console to draw on from top to bottom; `notes` names the columns that had no room."""
-
-    def __init__(self, console: Console) -> None:
-        self._console, self._dropped = console, dict[str, None]()
-
-    def line(self, text: str = "", style: str = "") -> None:
-        """Print a line unwrapped."""
-        self._print(text, style)
-
-    def text(self, text: str, style: str = "", hang: str = "") -> None:
-        """Print a string wrapped to the width."""
-        for line in wrap(text, self._console.width, hang):
-            self._print(line, style)
-
-    def marked(self, text: str) -> None:
-        """Print a line of a table, with words that end in * in bold."""
-        self._print(text, marked=True)
-
-    def _print(self, text: str, style: str = "", *, marked: bool = False) -> None:
-        from rich.text import Text
-
-        line = Text(shown_characters(text), style=style)
-        if marked:
-            line.highlight_regex(r"\S+\*(?!\S)", "bold")
-        self._console.print(line, soft_wrap=True)
-
-    def table(self, table: Table, optional: Sequence[int] = (), n_labels: int | None = None) -> None:
-        """Print a table with its title above."""
-        if table.title:
-            self.text(table.title, "bold")
-        head, *rows = table.texts()
-        labels = table.n_texts if n_labels is None else n_labels
-        fitted = fit(head, rows, self._console.width, n_labels=labels, optional=optional)
-        for line in fitted.lines:
-            self.marked(line)
-        self._dropped |= dict.fromkeys(fitted.dropped)
-
-    def notes(self, lines: Iterable[str]) -> None:
-        """Print lines below tables, first the names of the dropped columns."""
-        if self._dropped:
-            names = ", ".join(self._dropped)
-            self.text(f"no room in {self._console.width} columns for: {names}", "dim")
-            self._dropped.clear()
-        for line in lines:
-            self.text(line, "dim")
-
-
 # A report
 
 
 def draw_report(console: Console, report: Report) -> None:
     """Draw the metrics over all users, then by group, and the counts."""
-    sheet = _Sheet(console)
-    head = ["metric", "mean", "95 % interval", *(["users"] if report.users["total"] else [])]
-    rows = [[*_estimate(name, one), f"{one.users:,}"][: len(head)] for name, one in report.estimates.items()]
-    sheet.table(Table("", head, rows), optional=range(len(head) - 1, 1, -1))
+    sheet = Sheet(console)
+    overall = estimated(rows_of(report.estimates), with_users=bool(report.users["total"]))
+    sheet.table(overall, optional=range(len(overall.head) - 1, 1, -1))
     for grouping, by_label in _groups(report).items():
         names = list(next(iter(by_label.values()), {}))
         cells = [
@@ -116,25 +59,19 @@ def draw_report(console: Console, report: Report) -> None:
             for label, estimates in by_label.items()
         ]
         sheet.line()
-        sheet.table(Table("", [grouping, "users", *names], cells), n_labels=1)
+        sheet.table(Table("", [grouping, "users", *names], cells))
     sheet.line()
     sheet.notes([*_missing_intervals(report), *counts(report)])
-
-
-def _estimate(name: str, estimate: Estimate) -> list[str]:
-    mean = estimate.mean
-    return [name, *figures(mean, mean), span(mean, *estimate.interval())]
 
 
 def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:
     """Return the number of users in a group, as a range if metrics with a min_gain of their own count other users."""
     found = sorted({one.users for one in estimates.values()})
-    return DASH.join(f"{count:,}" for count in (found[:1] if len(found) == 1 else [found[0], found[-1]]))
+    return DASH.join(map(shown_count, (found[:1] if len(found) == 1 else [found[0], found[-1]])))
 
 
 def _with_margin(estimate: Estimate) -> str:
-    mean, margin = figures(estimate.mean, estimate.mean, estimate.margin())
-    return mean if margin == DASH else f"{mean} ±{margin}"
+    return with_margin(estimate.mean, estimate.margin())
 
 
 def _missing_intervals(report: Report) -> Iterator[str]:
@@ -179,7 +116,7 @@ def counts(report: Report) -> list[str]:
             rows.append(f"{data[key]:,} {words}")
     lines += [", ".join(rows), *order_of_lists(data)]
     if not math.isnan(data.get("truth_items_in_recs", math.nan)):
-        lines.append(f"{100 * data['truth_items_in_recs']:.1f} % of the relevant items are in the lists")
+        lines.append(f"{share(data['truth_items_in_recs'])} of the relevant items are in the lists")
     return lines
 
 
@@ -229,7 +166,7 @@ def _treated(words: Mapping[str, str], policy: object) -> str:
 
 def draw_comparison(console: Console, found: Comparison, reports: Mapping[str, Report]) -> None:
     """Draw the means of the systems, their differences over all users and by group, and notes."""
-    sheet = _Sheet(console)
+    sheet = Sheet(console)
     means, *differences = tables_of_comparison(found, reports)
     sheet.table(means)
     for table in differences:
@@ -264,24 +201,18 @@ def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> li
     pairs = {(row.system, row.baseline) for row in found.rows}
     one = " - ".join(next(iter(pairs))) if len(pairs) == 1 else None
     what = f"difference {one}" if one else "differences" if baseline is None else f"difference to {baseline}"
-    columns: dict[str, Callable[[ComparisonRow], str]] = {
-        "metric": lambda row: row.metric,
-        "group": lambda row: str(row.group),
-        "system": lambda row: row.system if baseline is not None else f"{row.system} - {row.baseline}",
-        "difference": lambda row: _gap_of(row)[0],
-        "interval": lambda row: _gap_of(row)[1],
-        "p": lambda row: p_value(row.p_value),
-        "corrected": lambda row: f"{p_value(row.p_corrected)}{'*' if found.is_significant(row) else ' '}",
-    }
+    level = found.settings["level"]
+    system = [] if one else ["pair" if baseline is None else "system"]
     tables = [_means(found, reports)]
     everything: list[tuple[str | None, Sequence[ComparisonRow]]] = [(None, found.rows), *found.segments.items()]
     for grouping, rows in everything:
-        left_out = {"system" if one else "", "p" if grouping else "group"}
-        shown = {name: text for name, text in columns.items() if name not in left_out}
-        head = [str(grouping) if name == "group" else name for name in shown]
-        cells = [[text(row) for text in shown.values()] for row in rows if row.users]
+        names = ["metric", *(["group"] if grouping else []), *system, "difference", "interval"]
+        names += [*([] if grouping else ["p"]), "p corrected"]
+        heads = {"group": str(grouping), "pair": "system", "p corrected": "corrected"}
+        head = [heads.get(name, name) for name in names]
+        body = [cells(row, names, level, blank=" ") for row in rows if row.users]
         title = f"{what}, by {grouping}" if grouping else what
-        tables.append(Table(title, head, cells, list(shown).index("difference")))
+        tables.append(Table(title, head, body, names.index("difference")))
     return tables
 
 
@@ -296,7 +227,7 @@ def _means(found: Comparison, reports: Mapping[str, Report]) -> Table:
 def _means_by_pair(found: Comparison, reports: Mapping[str, Report]) -> Table:
     """Return a table with a row per pair, for pairs over different users."""
     cells = [
-        [row.metric, row.system, row.baseline, *_means_of_pair(row, reports).values(), f"{row.users:,}"]
+        [row.metric, row.system, row.baseline, *_means_of_pair(row, reports).values(), shown_count(row.users)]
         for row in found.rows
     ]
     head = ["metric", "system", "baseline", "mean", "baseline mean", "users"]
@@ -330,21 +261,16 @@ def _means_of_pair(row: ComparisonRow, reports: Mapping[str, Report]) -> dict[st
     }
 
 
-def _gap_of(row: ComparisonRow) -> tuple[str, str]:
-    return shown_difference(Gap(row.difference, row.low, row.high))
-
-
 # An explanation
 
 
 def draw_explanation(console: Console, why: Explanation) -> None:
     """Draw the tables of an explanation, each with its notes."""
-    sheet = _Sheet(console)
+    sheet = Sheet(console)
     for n, found in enumerate(why.tables()):
         if n:
             sheet.line()
         sheet.table(found, n_labels=1)
-        sheet.notes(found.notes)
 
 
 # Metrics
@@ -354,7 +280,7 @@ def draw_metrics(console: Console, known: Sequence[Mapping[str, Any]]) -> None:
     """Draw a list of each kind of metrics, with a note on their common options."""
     from fastrec.metrics.declaration import COMMON_OPTIONS
 
-    sheet = _Sheet(console)
+    sheet = Sheet(console)
     notes = {
         "ranking": "Each takes a cut-off and min_gain, the smallest gain of a relevant item: "
         "ndcg(gain=exp2, min_gain=3)@10. Each also takes no_truth and no_recs, which work like the options --no-truth "
@@ -380,7 +306,7 @@ def draw_metrics(console: Console, known: Sequence[Mapping[str, Any]]) -> None:
             sheet.line()
 
 
-def _definition(sheet: _Sheet, width: int, name: str, indent: int, texts: Iterable[str]) -> None:
+def _definition(sheet: Sheet, width: int, name: str, indent: int, texts: Iterable[str]) -> None:
     """Print strings beside their name, or below it in a narrow terminal."""
     beside = width >= NARROW
     blank = " " * (indent if beside else 2)
@@ -422,7 +348,7 @@ def draw_one_metric(console: Console, metric: Mapping[str, Any]) -> None:
     """Draw everything that the catalogue knows about one metric."""
     from rich.text import Text
 
-    sheet = _Sheet(console)
+    sheet = Sheet(console)
     low, high = metric["range"]
     bounds = "any number" if low is None else f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
     sheet.line(metric["name"], "bold")
@@ -450,11 +376,11 @@ def draw_one_metric(console: Console, metric: Mapping[str, Any]) -> None:
 
 def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison, paths: Mapping[str, str]) -> None:
     """Draw both recommenders side by side, over all users and by segment, and commands to try next."""
-    sheet = _Sheet(console)
+    sheet = Sheet(console)
     (first, one), (second, other) = reports.items()
     folder, names = os.path.dirname(paths[first]), [os.path.basename(path) for path in paths.values()]
     gaps = {
-        (row.metric, row.group): f"{_gap_of(row)[0]}{'*' if found.is_significant(row) else ' '}"
+        (row.metric, row.group): f"{CELLS['difference'](row)}{'*' if found.is_significant(row) else ' '}"
         for row in found.all_rows()
     }
     sheet.text(f"In {folder}: {', '.join(names)}")
@@ -468,7 +394,7 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
         rows = []
         for label, estimates in by_label.items():
             left, right = estimates[main_metric], other.groups[grouping][label][main_metric]
-            numbers = f"{left.users:,}", _with_margin(left), _with_margin(right), gaps[main_metric, label]
+            numbers = shown_count(left.users), _with_margin(left), _with_margin(right), gaps[main_metric, label]
             rows.append([str(label), *numbers])
         sheet.line()
         sheet.table(Table("", [f"{main_metric} by {grouping}", "users", first, second, "difference"], rows), (1,))

@@ -17,8 +17,8 @@ from fastrec.exceptions import shown_characters
 from fastrec.files.paths import find_files
 from fastrec.report.plain import OTHER_FORMATS, refuse_ending
 from fastrec.runtime.outputs import atomic_write
-from fastrec.show import html
-from fastrec.show.views import warning_lines
+from fastrec.show.markdown import as_markdown, bullets, heading
+from fastrec.show.tables import warning_lines, with_notes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -122,20 +122,20 @@ def save_report(report: Report, options: Mapping[str, Any]) -> None:
 
 def write_report(report: Report, options: Mapping[str, Any]) -> None:
     """Write everything that the options ask for, except saved reports; print last."""
-    listed = [f"- {html.markdown_text(line)}" for line in counts(report)]
     own: Forms = {
         "table": lambda: lambda console: draw_report(console, report),
-        "md": lambda: "\n".join([*_heading(options), report.to_markdown(), "", *listed]),
+        "md": lambda: "\n\n".join([*_heading(options), report.to_markdown(), bullets(counts(report))]),
     }
     _write(report, own, options)
 
 
 def write_comparison(found: Comparison, reports: Mapping[str, Report], options: Mapping[str, Any]) -> None:
     """Write everything that the options ask for; print last."""
-    tables, notes = tables_of_comparison(found, reports), [*legend_of(found, reports), *warning_lines(found.warnings)]
+    notes = [*legend_of(found, reports), *warning_lines(found.warnings)]
+    tables = with_notes([table._replace(title="") for table in tables_of_comparison(found, reports)], notes)
     own: Forms = {
         "table": lambda: lambda console: draw_comparison(console, found, reports),
-        "md": lambda: "\n".join([*_heading(options), html.as_markdown(tables, notes)]),
+        "md": lambda: "\n\n".join([*_heading(options), as_markdown(tables)]),
     }
     _write(found, own, options)
 
@@ -173,7 +173,7 @@ def _emit_form(forms: Forms, options: Mapping[str, Any]) -> None:
 
 
 def _heading(options: Mapping[str, Any]) -> list[str]:
-    return [] if options["title"] is None else [f"# {html.markdown_text(options['title'])}", ""]
+    return [] if options["title"] is None else [heading(options["title"])]
 
 
 def emit(text: Text, output: str | None) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 from fastrec.checks import check_choice, check_progress, listed_in_order, some_names
 from fastrec.comparison.comparison import Comparison, ComparisonRow, Correction, Missing, Test
 from fastrec.comparison.pairing import PairedValues, listed_names
+from fastrec.comparison.tables import alpha
 from fastrec.exceptions import InputError, InputTypeError, shown, warn
 from fastrec.metrics.directions import Direction
 from fastrec.report.report import Report
 from fastrec.report.significance import CORRECTIONS, TESTS, correct
 from fastrec.report.values import check_resampling
 from fastrec.runtime.limits import resolve_threads
-from fastrec.show.views import alpha
 
 __all__ = ["compare"]
 

@@ -13,29 +13,15 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.checks import check_text, some_names
-from fastrec.exceptions import InputError, InputTypeError, one_line, shown
+from fastrec.comparison.tables import compared, differences, is_significant, matrices, meaning_of_mark, outcome, printed
+from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.metrics.calls import parse
 from fastrec.metrics.directions import Direction, Kind, Verdict
-from fastrec.report.archive import dump_json
-from fastrec.report.plain import aligned, as_frame, plain_data, write_or_return
-from fastrec.show.html import Section, Table, as_html, as_latex, as_markdown, html_page
-from fastrec.show.views import (
-    Gap,
-    alpha,
-    compared,
-    count,
-    definitions,
-    differences,
-    matrices,
-    meaning_of_mark,
-    number_of_users,
-    one_figure,
-    outcome,
-    p_value,
-    settings_table,
-    shown_difference,
-    warning_lines,
-)
+from fastrec.report.definitions import definitions, settings_table
+from fastrec.report.plain import plain_data
+from fastrec.show.numbers import number_of_users, percent
+from fastrec.show.shown import Exported
+from fastrec.show.tables import Section, Table, warning_lines, with_notes
 
 __all__ = ["Comparison", "ComparisonRow", "Correction", "Missing", "Test"]
 
@@ -96,7 +82,7 @@ class ComparisonRow(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Exported):
     """Result of `compare`: differences between systems, with intervals and tests.
 
     rows : over all users, metric by metric.
@@ -115,6 +101,21 @@ class Comparison:
     mrr        new  0.8750       old  0.5000     +0.3750  +0.1300 to +0.6200  0.2500    0.2500      3     1       0
     test=randomization, 10,000 rounds, seed 0; correction=holm; intervals of 95 %
     4 users compared
+
+    * marks significant rows, in documents too:
+
+    >>> b = fastrec.evaluate([[1], [9], [9], [9]], truth, "mrr", per_user=True)
+    >>> a = fastrec.evaluate([[1], [2], [3], [4]], truth, "mrr", per_user=True)
+    >>> print(fastrec.compare({"new": a, "old": b}, baseline="old", test="t", level=0.9).to_markdown())
+    ... # doctest: +NORMALIZE_WHITESPACE
+    | metric | system | baseline | mean | baseline mean | difference | 90 % interval | p | p corrected
+    | wins | ties | losses | users |
+    | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+    | mrr | new | old | 1.0000 | 0.2500 | +0.7500 | +0.1617 to +1.3383 | 0.0577 | 0.0577* | 3 | 1 | 0 | 4 |
+    <BLANKLINE>
+    - test=t; correction=holm; intervals of 90 %
+    - 4 users compared
+    - significant (*): a corrected p-value of at most 0.1
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -131,33 +132,21 @@ class Comparison:
         """Return whether the corrected p-value is at most 1 - level."""
         if not isinstance(row, ComparisonRow):
             raise InputTypeError(f"row must be a ComparisonRow, one of `rows`, found {shown(row)}")
-        return row.p_corrected <= alpha(self.settings["level"])
+        return is_significant(row, self._level)
 
-    def __repr__(self) -> str:
-        """Return an aligned table of the rows over all users, with notes; * marks significant rows."""
-        return "\n".join([*aligned(self._table()), *map(one_line, self._lines(self._legend(self.rows)))])
+    @property
+    def _level(self) -> float:
+        return float(self.settings["level"])
 
-    def _repr_html_(self) -> str:
-        """Return the table and the notes as HTML for notebooks."""
-        return as_html(self._table(), self._lines(self._legend(self.rows)))
-
-    def _table(self) -> list[list[str]]:
-        """Return the cells of the printed table, its head first."""
-        head = ["metric", "system", "mean", "baseline", "mean", "difference", "interval", "p", "corrected"]
-        return [[*head, "wins", "ties", "losses"], *map(self._cells, self.rows)]
-
-    def _cells(self, row: ComparisonRow) -> list[str]:
-        means = [row.system, one_figure(row.mean), row.baseline, one_figure(row.baseline_mean)]
-        gap = shown_difference(Gap(row.difference, row.low, row.high))
-        p_values = [p_value(row.p_value), f"{p_value(row.p_corrected)}{'*' if self.is_significant(row) else ' '}"]
-        return [row.metric, *means, *gap, *p_values, *map(count, (row.wins, row.ties, row.losses))]
+    def _printed(self) -> list[Table]:
+        return [printed(self.rows, self._level, self._lines(self._legend(self.rows)))]
 
     def notes(self) -> list[str]:
         """Return lines on the test, the users, the directions of metrics, and what was left out."""
         settings = self.settings
         rounds = f", {settings['n_rounds']:,} rounds, seed {settings['seed']}"
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
-        notes = [f"{how}; correction={settings['correction']}; intervals of {100 * settings['level']:g} %"]
+        notes = [f"{how}; correction={settings['correction']}; intervals of {percent(self._level)}"]
         least, most = (pick(row.users for row in self.rows) for pick in (min, max))
         compared = f"{'' if least == most else f'{least:,} to '}{number_of_users(most)} compared"
         if unpaired := max(row.unpaired for row in self.rows):
@@ -184,7 +173,7 @@ class Comparison:
     def _legend(self, rows: Iterable[ComparisonRow] | None = None) -> list[str]:
         """Return the notes, with the meaning of * if one of the rows, by default any row, has it."""
         marked = any(self.is_significant(row) for row in (self.all_rows() if rows is None else rows))
-        return [*self.notes(), *([meaning_of_mark(self.settings["level"])] if marked else [])]
+        return [*self.notes(), *([meaning_of_mark(self._level)] if marked else [])]
 
     def _lines(self, notes: Iterable[str]) -> list[str]:
         """Return the notes and the warnings."""
@@ -210,40 +199,6 @@ class Comparison:
         )
         return document
 
-    def to_json(self, indent: int | None = None) -> str:
-        """Return `to_dict` as strict JSON; floats keep all their digits."""
-        return dump_json(self.to_dict(), indent=indent)
-
-    def to_frame(self, kind: str | None = None) -> Any:
-        """Return `to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed."""
-        return as_frame(self.to_rows(), kind)
-
-    def to_markdown(self) -> str:
-        """Return the rows over all users and by segment as Markdown tables; * marks significant rows.
-
-        >>> truth = [[1], [2], [3], [4]]
-        >>> a = fastrec.evaluate([[1], [2], [3], [4]], truth, "mrr", per_user=True)
-        >>> b = fastrec.evaluate([[1], [9], [9], [9]], truth, "mrr", per_user=True)
-        >>> print(fastrec.compare({"new": a, "old": b}, baseline="old", test="t", level=0.9).to_markdown())
-        ... # doctest: +NORMALIZE_WHITESPACE
-        | metric | system | baseline | mean | baseline mean | difference | 90 % interval | p | p corrected
-        | wins | ties | losses | users |
-        | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-        | mrr | new | old | 1.0000 | 0.2500 | +0.7500 | +0.1617 to +1.3383 | 0.0577 | 0.0577* | 3 | 1 | 0 | 4 |
-        <BLANKLINE>
-        - test=t; correction=holm; intervals of 90 %
-        - 4 users compared
-        - significant (*): a corrected p-value of at most 0.1
-        """
-        return as_markdown(self._tables(), self._lines(self._legend()))
-
-    def to_latex(self) -> str:
-        """Return the tables of `to_markdown` as LaTeX, for the package booktabs; notes are comments."""
-        return as_latex(self._tables(), self._lines(self._legend()))
-
-    def _tables(self) -> list[Table]:
-        return compared(self.to_rows(), float(self.settings["level"]))
-
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Comparison") -> str | None:
         """Return or write an HTML page: one file that needs no network and no library.
 
@@ -260,18 +215,24 @@ class Comparison:
         -------
         The page as a string, or None if it was written to a file.
         """
-        rows, level = self.to_rows(), float(self.settings["level"])
+        return self._page(path, title)
+
+    def _tables(self) -> list[Table]:
+        return with_notes(compared(self.rows, self.segments, self._level), self._lines(self._legend()))
+
+    def _lead(self) -> list[str]:
+        return [outcome(self.rows, self._level), *self._lines(self.notes()), f"fastrec {__version__}"]
+
+    def _sections(self) -> list[Section]:
         left_out = Table("Not compared", ["metric", "why"], list(self.left_out.items()), 2)
-        overall, segments = differences(rows, level, self.settings["baseline"])
-        sections = [
+        overall, segments = differences(self.rows, self.segments, self._level, self.settings["baseline"])
+        return [
             overall,
-            *([matrices(rows)] if self.settings["baseline"] is None else []),
+            *([matrices(self.rows)] if self.settings["baseline"] is None else []),
             segments,
             Section("Definitions", [definitions(dict.fromkeys(row.metric for row in self.rows))]),
             Section("Settings", [settings_table(self.settings), *([left_out] if self.left_out else [])]),
         ]
-        lead = [outcome(rows, level), *self._lines(self.notes()), f"fastrec {__version__}"]
-        return write_or_return(html_page(title, sections, lead), path)
 
     def plot(self, metric: str | None = None, ax: Any = None) -> Any:
         """Draw the differences over all users with their intervals, a panel for each metric; filled: significant.

@@ -18,7 +18,7 @@ from fastrec.metrics.declaration import Call
 from fastrec.report.report import Report
 from fastrec.report.significance import detectable_by, detectable_difference, normal_test, pair_differences, run_test
 from fastrec.report.values import why_no_mean
-from fastrec.show.views import number_of_users
+from fastrec.show.numbers import number_of_users
 
 __all__ = ["PairedValues", "listed_names"]
 

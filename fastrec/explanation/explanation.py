@@ -10,20 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.exceptions import one_line
-from fastrec.report.archive import dump_json
 from fastrec.report.estimates import Estimate
-from fastrec.report.plain import aligned, plain_data
-from fastrec.show.html import Table, as_html, as_markdown, markdown_text
-from fastrec.show.views import one_figure, warning_lines
+from fastrec.report.plain import plain_data
+from fastrec.show.numbers import change, effect, one_figure, shown_count
+from fastrec.show.shown import Shown
+from fastrec.show.tables import Table, warning_lines
 
 __all__ = ["OURS", "POLICIES", "Explanation", "Side", "UserDifference"]
 
 
 Array = np.ndarray[Any, Any]
 OURS = "fastrec"
-SMALL = 5e-5  # less would vanish in four decimals
-DASH = "–"
 POLICIES = ("no_truth", "no_recs")  # a metric may have its own
 
 
@@ -73,8 +70,8 @@ class Side:
     users: tuple[UserDifference, ...] = ()
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
     """Result of `explain`: a metric in fastrec and other tools, side by side.
 
     metric : canonical name in fastrec.
@@ -90,6 +87,8 @@ class Explanation:
     ['gain', 'ideal', 'min_gain', 'ties']
     >>> why.sides["rectools"].metric
     'ndcg(gain=binary, ideal=k)@3'
+    >>> print(why.to_markdown().splitlines()[0])
+    **ndcg@3 in fastrec and other tools (* differs from fastrec)**
     """
 
     metric: str
@@ -135,10 +134,6 @@ class Explanation:
         found: dict[str, Any] = plain_data({**document, **rest})
         return found
 
-    def to_json(self, indent: int | None = None) -> str:
-        """Return `to_dict` as strict JSON; floats keep all their digits."""
-        return dump_json(self.to_dict(), indent=indent)
-
     def tables(self) -> list[Table]:
         """Return the tables to show: definitions and, with data, numbers and users."""
         found = [self._definitions()]
@@ -148,6 +143,8 @@ class Explanation:
                 found.append(self._steps())
             found += [self._users_of(side) for side in self.sides.values() if side.users]
         return found
+
+    _printed = _tables = tables
 
     def _definitions(self) -> Table:
         names = self.differing
@@ -171,8 +168,8 @@ class Explanation:
             if side.estimate is None:
                 lines.append(f"{tool}: no number: {side.problem}")
                 continue
-            gap = "" if tool == OURS else _signed(side.estimate.mean - mean)
-            rows.append([tool, one_figure(side.estimate.mean), gap, f"{side.estimate.users:,}"])
+            gap = "" if tool == OURS else change(side.estimate.mean - mean)
+            rows.append([tool, one_figure(side.estimate.mean), gap, shown_count(side.estimate.users)])
         lines += warning_lines(self.warnings)
         head = ["", "mean", "difference", "users"]
         if not any(side.estimate.users for side in self.sides.values() if side.estimate is not None):
@@ -182,7 +179,7 @@ class Explanation:
     def _steps(self) -> Table:
         names = [name for name in self.differing if any(name in side.steps for side in self.sides.values())]
         rows = [
-            [tool, *(_signed(side.steps[name]) if name in side.steps else "" for name in names)]
+            [tool, *(change(side.steps[name]) if name in side.steps else "" for name in names)]
             for tool, side in self.sides.items()
             if side.steps
         ]
@@ -191,41 +188,8 @@ class Explanation:
     def _users_of(self, side: Side) -> Table:
         moved = any(not math.isnan(user.moved) for user in side.users)
         rows = [
-            [str(user.user), one_figure(user.ours), one_figure(user.theirs), *([f"{user.moved:+.2e}"] if moved else [])]
+            [str(user.user), one_figure(user.ours), one_figure(user.theirs), *([effect(user.moved)] if moved else [])]
             for user in side.users
         ]
         title = f"{side.tool}: the users that matter most, of {side.n_different:,} with another value"
         return Table(title, ["user", OURS, side.tool, *(["moves the mean by"] if moved else [])], rows)
-
-    def to_markdown(self) -> str:
-        """Return the tables as Markdown, each with its title and notes.
-
-        >>> print(fastrec.explain("mrr@3", like="recbole").to_markdown().splitlines()[0])
-        **mrr@3 in fastrec and other tools (* differs from fastrec)**
-        """
-        parts = (
-            f"**{markdown_text(table.title)}**\n\n{as_markdown([table], map(str.strip, table.notes))}"
-            for table in self.tables()
-        )
-        return "\n\n".join(parts)
-
-    def __repr__(self) -> str:
-        """Return the tables as aligned text."""
-        tables = ([one_line(t.title), *aligned(t.texts()), *map(_as_line, t.notes)] for t in self.tables())
-        return "\n\n".join(map("\n".join, tables))
-
-    def _repr_html_(self) -> str:
-        """Return the tables as HTML for notebooks."""
-        return "".join(as_html(t.texts(), t.notes, t.title) for t in self.tables())
-
-
-def _as_line(note: str) -> str:
-    """Return a note as one line that keeps its indent."""
-    return " " * (len(note) - len(note.lstrip(" "))) + one_line(note)
-
-
-def _signed(number: float) -> str:
-    """Format a change; "0" only if it is exactly 0."""
-    if math.isnan(number):
-        return DASH
-    return "0" if number == 0 else f"{number:+.4f}" if abs(number) >= SMALL else f"{number:+.0e}"

@@ -11,11 +11,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from fastrec.checks import LABEL, whole_number
-from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.checks import LABEL
+from fastrec.exceptions import InputError, shown
+from fastrec.show.json import dump_json
 
 __all__ = [
-    "dump_json",
     "holds",
     "pack_ids",
     "pack_integers",
@@ -31,19 +31,6 @@ Array = np.ndarray[Any, Any]
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 KINDS_OF_IDS = "iuU"
 MAX_COMPRESSION = 1100  # deflate makes data at most 1,032 times smaller
-
-
-def dump_json(value: object, indent: int | None = None) -> str:
-    """Return a value as strict JSON. Floats keep all their digits."""
-    if indent is None:
-        return json.dumps(value, allow_nan=False)
-    spaces = whole_number(indent)
-    if spaces is None or spaces < 0:  # json would put a path in front of every line
-        raise InputTypeError(
-            f"indent must be an integer of at least 0, or None, found {shown(indent)}: to_json returns a string and "
-            "writes no file; Report.save writes one that fastrec.load reads"
-        )
-    return json.dumps(value, indent=spaces, allow_nan=False)
 
 
 def write_archive(file: IO[bytes], name: str, document: object, arrays: Mapping[str, Array], *, small: bool) -> None:

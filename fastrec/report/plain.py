@@ -5,30 +5,23 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from fastrec.checks import check_choice
-from fastrec.exceptions import InputError, MissingExtraError, one_line
+from fastrec.exceptions import InputError
 from fastrec.report.estimates import Estimate, GroupEstimate
-from fastrec.runtime.extras import require
-from fastrec.runtime.outputs import atomic_write
 
 __all__ = [
     "OTHER_FORMATS",
-    "aligned",
-    "as_frame",
     "group_rows",
     "number_of",
     "plain_data",
     "refuse_ending",
     "rows_of",
     "scalar_name",
-    "short_number",
     "with_rest",
-    "write_or_return",
 ]
 
 
@@ -42,7 +35,6 @@ OTHER_FORMATS = {  # by ending: the method that writes the format, and its name
     ".html": ("to_html", "a page"),
     ".tex": ("to_latex", "LaTeX"),
 }
-FRAME_KINDS = ("pandas", "polars", "pyarrow")
 
 
 def refuse_ending(path: str, *, by_command: bool = False) -> None:
@@ -64,15 +56,6 @@ def scalar_name(metric: str) -> str:
         )
         for character in text
     )
-
-
-def write_or_return(text: str, path: str | os.PathLike[str] | None) -> str | None:
-    """Write a string to a file that appears only when complete, or return the string if `path` is None."""
-    if path is None:
-        return text
-    with atomic_write(path) as file:
-        file.write(text.encode(errors="backslashreplace"))  # no file can hold an unpaired surrogate
-    return None
 
 
 def rows_of(estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
@@ -101,55 +84,6 @@ def with_rest(estimates: Mapping[str, Estimate]) -> dict[str, GroupEstimate]:
         name: estimate if isinstance(estimate, GroupEstimate) else GroupEstimate(*estimate)
         for name, estimate in estimates.items()
     }
-
-
-def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Turn rows into columns of one type each."""
-    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
-    labels = columns.get("group", [])
-    if not all(isinstance(label, int) for label in labels if label is not None):
-        columns["group"] = [None if label is None else str(label) for label in labels]
-    return columns
-
-
-def _first_installed(kinds: tuple[str, ...]) -> str:
-    for kind in kinds:
-        try:
-            require(kind, "frames")
-        except MissingExtraError:
-            continue
-        return kind
-    raise MissingExtraError(f"to_frame needs one of {', '.join(kinds)}: pip install 'fastrec[frames]'")
-
-
-def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
-    """Return rows as a data frame of a kind, by default of the first installed library."""
-    if kind is not None:
-        check_choice("kind", kind, FRAME_KINDS)
-    columns, kind = _columns(rows), kind or _first_installed(FRAME_KINDS)
-    library = require(kind, "frames", what=f"to_frame({kind!r})")
-    try:
-        if kind == "pyarrow":
-            return library.table(columns)
-        if kind == "pandas" and "group" in columns:
-            # A plain list with None in it would turn integer labels into floats.
-            columns = columns | {"group": library.array(columns["group"])}
-        return library.DataFrame(columns)
-    except UnicodeEncodeError as error:
-        raise InputError(f"{kind} cannot hold a label with an unpaired surrogate: {error}") from None
-
-
-def aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table: the first column aligned left, the others right."""
-    rows = [[cell if cell.isprintable() else one_line(cell) for cell in row] for row in table]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
-
-
-def short_number(number: float) -> str:
-    """Return a number for people: four decimals, or three significant digits if very small or large."""
-    plain = number == 0 or 1e-3 <= abs(number) < 1e6
-    return f"{number:.4f}" if plain else f"{number:.2e}"
 
 
 def plain_data(value: object) -> Any:

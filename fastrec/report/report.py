@@ -13,7 +13,6 @@ from fastrec.checks import check_file, check_form, check_path, check_text, check
 from fastrec.exceptions import InputError, one_line, shown, warn
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.report.archive import (
-    dump_json,
     holds,
     pack_ids,
     pack_labels,
@@ -22,20 +21,10 @@ from fastrec.report.archive import (
     unpack_labels,
     write_archive,
 )
+from fastrec.report.definitions import definitions, known_call, settings_table
 from fastrec.report.doubts import NOTES
 from fastrec.report.estimates import Estimate
-from fastrec.report.plain import (
-    aligned,
-    as_frame,
-    group_rows,
-    number_of,
-    plain_data,
-    refuse_ending,
-    rows_of,
-    scalar_name,
-    short_number,
-    write_or_return,
-)
+from fastrec.report.plain import group_rows, number_of, plain_data, refuse_ending, rows_of, scalar_name
 from fastrec.report.saved import (
     FORM,
     FORM_OF_LISTS,
@@ -50,26 +39,24 @@ from fastrec.report.saved import (
     unpack_values,
 )
 from fastrec.report.soundness import NAN_POLICIES, Claims, known_calls, nan_is_asked, plain_of_settings
-from fastrec.report.values import Label, ReportValues
-from fastrec.runtime.outputs import atomic_write
-from fastrec.show.html import DASH, Section, Table, as_html, as_latex, as_markdown, html_page
-from fastrec.show.views import (
+from fastrec.report.tables import (
     by_cutoff,
-    by_group,
     count_tables,
-    definitions,
+    cutoff_families,
     distributions,
     estimated,
-    known_call,
-    number_of_users,
+    group_tables,
     order_of_lists,
-    settings_table,
-    warning_lines,
     why_no_interval,
 )
+from fastrec.report.values import Label, ReportValues
+from fastrec.runtime.outputs import atomic_write
+from fastrec.show.numbers import DASH, number_of_users, short_number, shown_count
+from fastrec.show.shown import Exported
+from fastrec.show.tables import Section, Table, warning_lines, with_notes
 
 
-class Report(ReportValues):
+class Report(Exported, ReportValues):
     """The metrics of one evaluation, with their uncertainty, counts, groups and per-user values.
 
     A report is a read-only mapping from metric to mean. The metrics keep the order of the call.
@@ -199,58 +186,6 @@ class Report(ReportValues):
         }
         return {key: plain_data(value) for key, value in document.items()}
 
-    def to_json(self, indent: int | None = None) -> str:
-        """Return `to_dict` as strict JSON; floats keep all their digits.
-
-        >>> import fastrec, json
-        >>> text = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_json()
-        >>> json.loads(text)["metrics"]["precision@2"]["mean"]
-        0.5
-        """
-        return dump_json(self.to_dict(), indent=indent)
-
-    def to_frame(self, kind: str | None = None) -> Any:
-        """Return `to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed.
-
-        Group labels stay integers if all of them are; otherwise all become strings.
-
-        >>> import fastrec
-        >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2", "hits@2"])
-        >>> report.to_frame("pyarrow").column("mean").to_pylist()
-        [0.5, 1.0]
-        """
-        return as_frame(self.to_rows(), kind)
-
-    def to_markdown(self) -> str:
-        """Return Markdown tables of the metrics and groups with their 95 % intervals, and a list of the warnings.
-
-        >>> import fastrec
-        >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"]).to_markdown())
-        | metric | mean | 95 % interval | users |
-        | --- | ---: | ---: | ---: |
-        | hits@1 | 0.5000 | -0.4800 – 1.4800 | 2 |
-        """
-        return as_markdown(self._tables(), [*self._no_intervals(), *warning_lines(self.warnings)])
-
-    def to_latex(self) -> str:
-        r"""Return the tables of `to_markdown` for LaTeX, with rules of the package booktabs; warnings are comments.
-
-        >>> import fastrec
-        >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hit_rate@1"]).to_latex())
-        \begin{tabular}{lrrr}
-        \toprule
-        metric & mean & 95 \% interval & users \\
-        \midrule
-        hit\_rate@1 & 0.5000 & $-$0.4800 -- 1.4800 & 2 \\
-        \bottomrule
-        \end{tabular}
-        """
-        return as_latex(self._tables(), [*self._no_intervals(), *warning_lines(self.warnings)])
-
-    def _tables(self) -> list[Table]:
-        """Return a table of metrics over all users, then one by group. Rows without users show no number of users."""
-        return estimated(self.to_rows(), with_users=bool(self.users["total"]))
-
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Evaluation") -> str | None:
         """Return or write a page for people: one HTML file that needs no network and no library.
 
@@ -273,20 +208,33 @@ class Report(ReportValues):
         >>> page.count("<h1>Spring &amp; summer</h1>")
         1
         """
-        rows = self.to_rows()
+        return self._page(path, title)
+
+    def _tables(self) -> list[Table]:
+        """Return a table of metrics over all users, then one by group."""
+        by_group = (table._replace(title="", notes=()) for table in group_tables(self.to_rows()))
+        return with_notes([self._overall(), *by_group], [*self._no_intervals(), *warning_lines(self.warnings)])
+
+    def _overall(self) -> Table:
+        """Return the table of metrics over all users. Rows without users show no number of users."""
+        return estimated(rows_of(self.estimates), with_users=bool(self.users["total"]))
+
+    def _lead(self) -> list[str]:
+        return [*self._notes(), f"fastrec {self.fastrec_version}"]
+
+    def _sections(self) -> list[Section]:
         meanings = [("total", "in the data", ""), ("evaluated", "counted", "")]
-        meanings += [(count, meaning, self._rules(policies)) for count, meaning, policies in NOTES]
-        sections = [
-            Section("Summary", self._tables()[:1]),
-            by_cutoff(rows),
-            by_group(rows),
+        meanings += [(name, meaning, self._rules(policies)) for name, meaning, policies in NOTES]
+        title = f"Metrics over all {'users' if self.users['total'] else 'rows'}"
+        return [
+            Section("Summary", [self._overall()._replace(title=title)]),
+            by_cutoff(rows_of(self.estimates)),
+            Section("Segments", group_tables(self.to_rows())),
             *([distributions(self.per_user)] if self.has_values else []),
             Section("Definitions", [definitions(self)]),
             Section("Settings", [settings_table(self.settings)]),
             Section("Data", count_tables(self.users, meanings, self.data)),
         ]
-        lead = [*self._notes(), f"fastrec {self.fastrec_version}"]
-        return write_or_return(html_page(title, sections, lead), path)
 
     def _rules(self, policies: Iterable[str]) -> str:
         """Return those of the policies that a metric of this report follows, with their settings."""
@@ -332,7 +280,8 @@ class Report(ReportValues):
         """
         from fastrec.show.plots import draw_estimates
 
-        return draw_estimates([row for row in self.to_rows() if row.get("grouping") is None], ax)
+        rows = rows_of(self.estimates)
+        return draw_estimates(rows, cutoff_families(rows), ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole report, per-user values and ids included, to one file that `load` reads.
@@ -380,23 +329,14 @@ class Report(ReportValues):
             arrays[f"per_user_{position}"] = values
         return document, arrays
 
-    def __repr__(self) -> str:
-        """Return an aligned table of the metrics, the users counted, and the warnings."""
-        return "\n".join([*aligned(self._table()), *map(one_line, self._notes())])
-
-    def _repr_html_(self) -> str:
-        """Return the same as `repr`, as an HTML table for notebooks."""
-        return as_html(self._table(), self._notes())
-
-    def _table(self) -> list[list[str]]:
-        """Return the cells of the printed table, its head first."""
+    def _printed(self) -> list[Table]:
         head = ["metric", "mean", "± 95 %", *(["users"] if self.users["total"] else [])]
         rows = []
         for name, estimate in self.estimates.items():
             margin = estimate.margin()
             cells = [short_number(estimate.mean), DASH if math.isnan(margin) else short_number(margin)]
-            rows.append([name, *cells, f"{estimate.users:,}"][: len(head)])
-        return [head, *rows]
+            rows.append([name, *cells, shown_count(estimate.users)][: len(head)])
+        return [Table("", head, rows, notes=self._notes())]
 
     def _notes(self) -> list[str]:
         """Return the lines under the printed table."""
@@ -405,10 +345,10 @@ class Report(ReportValues):
         if "rows" in self.data:
             rows = f"{self.data['rows']:,} rows"
             users = [f"{rows} of {number_of_users(total)}" if total else rows]
-        for count, meaning, policies in NOTES:
-            if self.users.get(count):
+        for name, meaning, policies in NOTES:
+            if self.users.get(name):
                 rules = self._rules(policies)
-                users.append(f"{self.users[count]:,} {meaning}{f' ({rules})' if rules else ''}")
+                users.append(f"{self.users[name]:,} {meaning}{f' ({rules})' if rules else ''}")
         notes = ["; ".join(users), *self._no_intervals(), *order_of_lists(self.data)]
         if self.groups:
             sizes = (

@@ -15,7 +15,7 @@ from fastrec.exceptions import FastrecError, InputError, shown
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.metrics.plan import Asked, Value, make_plan
-from fastrec.show.views import number_of_users
+from fastrec.show.numbers import number_of_users
 
 __all__ = [
     "NAN_POLICIES",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.checks import is_whole
-from fastrec.exceptions import InputError, InputTypeError, one_line, shown
+from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.columns import check_lengths, check_row_weights
 from fastrec.inputs.ragged import as_array
 from fastrec.runtime.threads import once
@@ -21,9 +21,10 @@ from fastrec.scored.confusion import (
     more_rows,
     ratio_of,
     ratio_of_sums,
-    shown_count,
-    table_text,
 )
+from fastrec.show.numbers import rate, shown_count
+from fastrec.show.tables import Table
+from fastrec.show.text import text_lines
 
 __all__ = ["ClassCounts", "count_classes"]
 
@@ -171,15 +172,15 @@ class ClassCounts:
         shown = slice(SHOWN)
         measures = (self.precision, self.recall, functools.partial(self.f_beta, 1.0))
         columns = [self.classes, *(of("none") for of in measures), self.support]
-        lines = [
-            [one_line(str(name)), *(f"{value:.4f}" for value in values), shown_count(support)]
+        rows = [
+            [str(name), *map(rate, values), shown_count(support)]
             for name, *values, support in zip(*(column[shown].tolist() for column in columns), strict=True)
         ]
-        rows = shown_count(self.support.sum().item())
-        means = [[name, *(f"{of(name):.4f}" for of in measures), rows] for name in ("macro", "weighted")]
-        table = table_text([["class", "precision", "recall", "f1", "support"], *lines, *means], left=1)
-        table[len(lines) + 1 : len(lines) + 1] = more_rows(len(self.classes), "classes")
-        return "\n".join([*table, f"accuracy {self.accuracy():.4f}"])
+        total = shown_count(self.support.sum().item())
+        means = [[name, *(rate(of(name)) for of in measures), total] for name in ("macro", "weighted")]
+        lines = text_lines(Table("", ["class", "precision", "recall", "f1", "support"], [*rows, *means]))
+        lines[len(rows) + 1 : len(rows) + 1] = more_rows(len(self.classes), "classes")
+        return "\n".join([*lines, f"accuracy {rate(self.accuracy())}"])
 
 
 def count_classes(labels: Any, predictions: Any, *, sample_weight: Any = None) -> ClassCounts:

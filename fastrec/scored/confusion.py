@@ -23,6 +23,9 @@ from fastrec.kernels import confusion
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.threads import run_in_threads
+from fastrec.show.numbers import rate, shown_count
+from fastrec.show.tables import Table
+from fastrec.show.text import as_text
 
 __all__ = [
     "SHOWN",
@@ -33,8 +36,6 @@ __all__ = [
     "more_rows",
     "ratio_of",
     "ratio_of_sums",
-    "shown_count",
-    "table_text",
 ]
 
 
@@ -125,12 +126,12 @@ class Confusion:
         if self.tp.ndim == 2:
             return f"Confusion({len(self.tp):,} users, {len(self.thresholds):,} thresholds)"
         columns = (self.thresholds, self.tp, self.fp, self.fn, self.tn, self.precision(), self.recall())
-        lines = [
-            [f"{threshold:g}", *map(shown_count, counts), f"{precision:.4f}", f"{recall:.4f}"]
+        rows = [
+            [f"{threshold:g}", *map(shown_count, counts), rate(precision), rate(recall)]
             for threshold, *counts, precision, recall in zip(*(c[:SHOWN].tolist() for c in columns), strict=True)
         ]
-        table = table_text([["threshold", "tp", "fp", "fn", "tn", "precision", "recall"], *lines], left=0)
-        return "\n".join([*table, *more_rows(len(self.thresholds), "thresholds")])
+        head = ["threshold", "tp", "fp", "fn", "tn", "precision", "recall"]
+        return as_text([Table("", head, rows, 0, more_rows(len(self.thresholds), "thresholds"))])
 
 
 def confusion_matrix(
@@ -290,22 +291,6 @@ def f_of_counts(tp: Array, fp: Array, fn: Array, beta: Any, zero_division: Any) 
     """Return F-beta of counts of true positives, false positives and false negatives."""
     square = check_beta(beta) ** 2
     return ratio_of((1 + square) * tp, (1 + square) * tp + square * fn + fp, zero_division)
-
-
-# Tables
-
-
-def table_text(lines: list[list[str]], *, left: int) -> list[str]:
-    """Return lines of aligned cells: the first `left` columns to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join([*map(str.ljust, line[:left], widths), *map(str.rjust, line[left:], widths[left:])]) for line in lines
-    ]
-
-
-def shown_count(count: float) -> str:
-    """Return a count for display; weights have six digits."""
-    return f"{count:,}" if isinstance(count, int) else f"{count:,.6g}"
 
 
 def more_rows(n: int, what: str) -> list[str]:

@@ -13,6 +13,7 @@ from fastrec.exceptions import InputError, shown
 from fastrec.inputs.columns import check_classes, check_lengths, check_row_weights, check_scores
 from fastrec.scored.curves import pr_curve, roc_curve
 from fastrec.scored.score_counts import quantile_bins
+from fastrec.show.numbers import rate
 from fastrec.show.plots import COLOURS, STYLES, check_target, own_axes, with_grid
 
 __all__ = ["plot_calibration", "plot_pr", "plot_roc"]
@@ -63,7 +64,7 @@ def plot_roc(labels: Any, scores: Any, *, ax: Any = None, label: str | None = No
         raise InputError("a ROC curve needs rows of both classes, found at most one class")
     ax = own_axes(ax)
     _draw_reference(ax, [0, 1], [0, 1], "chance")
-    _draw_curve(ax, *_visible(curve.fpr, curve.tpr), _named(label, f"AUC {curve.area:.4f}"))
+    _draw_curve(ax, *_visible(curve.fpr, curve.tpr), _named(label, f"AUC {rate(curve.area)}"))
     return _finish(ax, "False positive rate", "True positive rate", "lower right")
 
 
@@ -86,11 +87,11 @@ def plot_pr(labels: Any, scores: Any, *, ax: Any = None, label: str | None = Non
     curve = pr_curve(labels, scores, sample_weight=sample_weight, thin=True)
     if not curve.true_positives[0] > 0:
         raise InputError("a precision-recall curve needs a positive row, found none")
-    rate = float(curve.precision[0])  # at the lowest threshold, which all rows reach
+    share = float(curve.precision[0])  # at the lowest threshold, which all rows reach
     ax = own_axes(ax)
-    _draw_reference(ax, [0, 1], [rate, rate], f"base rate {rate:.4f}")
+    _draw_reference(ax, [0, 1], [share, share], f"base rate {rate(share)}")
     x, y = _visible(curve.recall[::-1], curve.precision[::-1])
-    _draw_curve(ax, x, y, _named(label, f"AP {curve.area:.4f}"), steps=True)
+    _draw_curve(ax, x, y, _named(label, f"AP {rate(curve.area)}"), steps=True)
     return _finish(ax, "Recall", "Precision", "best")
 
 
@@ -154,7 +155,7 @@ def plot_calibration(
     found = bin_scores(labels, scores, bins=bins, strategy=strategy, sample_weight=sample_weight)
     ax = own_axes(ax)
     _draw_reference(ax, [0, 1], [0, 1], "perfect")
-    colour = _draw_curve(ax, found.mean_score, found.positive_share, _named(label, f"ECE {found.ece:.4f}"), width=1.1)
+    colour = _draw_curve(ax, found.mean_score, found.positive_share, _named(label, f"ECE {rate(found.ece)}"), width=1.1)
     areas = MIN_MARKER + (MAX_MARKER - MIN_MARKER) * found.rows / found.rows.max()
     ax.scatter(
         found.mean_score, found.positive_share, s=areas, color=colour, edgecolors="white", linewidths=0.6, zorder=3

@@ -11,20 +11,19 @@ from numpy.typing import NDArray
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.metrics.directions import Direction
 from fastrec.runtime.extras import require
-from fastrec.show.views import cutoff_families
 
 __all__ = ["COLOURS", "STYLES", "check_target", "draw_differences", "draw_estimates", "own_axes", "with_grid"]
 
 Floats = NDArray[np.float64]
+Families = Mapping[str, Sequence[tuple[int, Mapping[str, Any]]]]  # metrics at several cut-offs: (k, row), ascending
 # distinct for every kind of colour vision (Okabe & Ito 2008)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)))  # distinct in print, and where curves overlap
 
 
-def draw_estimates(rows: Sequence[Mapping[str, Any]], ax: Any = None) -> Any:
-    """Draw rows of `Report.to_rows`; see `Report.plot`."""
+def draw_estimates(rows: Sequence[Mapping[str, Any]], families: Families, ax: Any = None) -> Any:
+    """Draw rows of `Report.to_rows`, as lines if all belong to families of cut-offs; see `Report.plot`."""
     check_target(ax, None, "plot")
-    families = cutoff_families(rows)
     if families and sum(map(len, families.values())) == len(rows):
         return _draw_cutoffs(families, own_axes(ax))
     ax = own_axes(ax, (6.4, 1.2 + 0.32 * len(rows)))
@@ -38,7 +37,7 @@ def draw_estimates(rows: Sequence[Mapping[str, Any]], ax: Any = None) -> Any:
     return with_grid(ax, "x")
 
 
-def _draw_cutoffs(families: Mapping[str, Sequence[tuple[int, Mapping[str, Any]]]], ax: Any) -> Any:
+def _draw_cutoffs(families: Families, ax: Any) -> Any:
     """Draw a line for each metric, with cut-offs at equal distances."""
     cutoffs = sorted({k for own in families.values() for k, _ in own})
     spread = 0.06 * (np.arange(len(families)) - (len(families) - 1) / 2)  # so that intervals do not hide each other

@@ -1,20 +1,74 @@
-"""Tables and lines that fit a terminal without breaking a word, number or label."""
+"""Tables and lines that fit a terminal without breaking a word, number or label. It draws with rich."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from fastrec.exceptions import one_line
+from fastrec.exceptions import one_line, shown_characters
+from fastrec.show.tables import Table
 
-__all__ = ["Fitted", "code_lines", "fit", "shell_lines", "wrap"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Fitted", "Sheet", "code_lines", "fit", "shell_lines", "wrap"]
 
 GAP = 3  # spaces between columns
 INDENT = "  "
 KEPT = "\0"  # stands for a space that does not break a line
 WHOLE = re.compile(r"(?<=\w)\([^()=]+=[^()]*\)| %")  # never broken: options of a metric, a number and its unit
+
+
+class Sheet:
+    """A console to draw on from top to bottom; `notes` names the columns that had no room."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._dropped = console, dict[str, None]()
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Print a line unwrapped."""
+        self._print(text, style)
+
+    def text(self, text: str, style: str = "", hang: str = "") -> None:
+        """Print a string wrapped to the width."""
+        for line in wrap(text, self._console.width, hang):
+            self._print(line, style)
+
+    def marked(self, text: str) -> None:
+        """Print a line of a table, with words that end in * in bold."""
+        self._print(text, marked=True)
+
+    def _print(self, text: str, style: str = "", *, marked: bool = False) -> None:
+        from rich.text import Text
+
+        line = Text(shown_characters(text), style=style)
+        if marked:
+            line.highlight_regex(r"\S+\*(?!\S)", "bold")
+        self._console.print(line, soft_wrap=True)
+
+    def table(self, table: Table, optional: Sequence[int] = (), n_labels: int | None = None) -> None:
+        """Print a table with its title above and its notes below."""
+        if table.title:
+            self.text(table.title, "bold")
+        head, *rows = table.texts()
+        labels = table.n_texts if n_labels is None else n_labels
+        fitted = fit(head, rows, self._console.width, n_labels=labels, optional=optional)
+        for line in fitted.lines:
+            self.marked(line)
+        self._dropped |= dict.fromkeys(fitted.dropped)
+        if table.notes:
+            self.notes(table.notes)
+
+    def notes(self, lines: Iterable[str]) -> None:
+        """Print lines below tables, first the names of the dropped columns."""
+        if self._dropped:
+            names = ", ".join(self._dropped)
+            self.text(f"no room in {self._console.width} columns for: {names}", "dim")
+            self._dropped.clear()
+        for line in lines:
+            self.text(line, "dim")
 
 
 class Fitted(NamedTuple):

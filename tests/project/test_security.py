@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import fastrec
-from fastrec.show.html import Chart, Drawn, Section, Table, histogram, html_page, line_chart, whisker
+from fastrec.show.charts import histogram, line_chart, whisker
+from fastrec.show.html import html_page
+from fastrec.show.tables import Chart, Drawn, Section, Table
 from support.pages import HOSTILE, Tags
 
 pa = pytest.importorskip("pyarrow")

@@ -165,7 +165,7 @@ def test_texts_are_wrapped_between_words():
 
 
 def test_zero_has_no_sign_and_users_without_a_group_are_none():
-    from fastrec.show.views import Gap, shown_difference, span
+    from fastrec.show.numbers import Gap, shown_difference, span
 
     assert shown_difference(Gap(0.1, -0.00001, 0.2)) == ("+0.1000", "0.0000 to +0.2000")
     assert span(0.5, -0.00001, 1.0) == "0.0000 – 1.0000"

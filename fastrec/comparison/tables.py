@@ -1,0 +1,200 @@
+"""Tables and sections of a comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from fastrec.report.tables import scales_of
+from fastrec.show.charts import whisker
+from fastrec.show.numbers import DASH, Gap, one_figure, p_value, percent, shown_count, shown_difference
+from fastrec.show.tables import Drawn, Section, Table
+
+if TYPE_CHECKING:
+    from fastrec.comparison.comparison import ComparisonRow
+
+__all__ = [
+    "CELLS",
+    "alpha",
+    "cells",
+    "compared",
+    "differences",
+    "is_significant",
+    "matrices",
+    "meaning_of_mark",
+    "outcome",
+    "printed",
+]
+
+MAX_ROWS = 14_000  # of differences on a page, to keep it below 3 MB; rows over all users count twice
+MIN_ROWS = 1_000  # of a grouping, even if there are very many over all users
+VERDICTS = {"better": "▲ better", "worse": "▼ worse", "not clear": "≈ not clear", None: DASH}
+REVERSE: dict[str | None, str] = {"better": "worse", "worse": "better"}
+KINDS: dict[str | None, str] = {"better": "up", "worse": "down"}
+SIGNS: dict[str | None, str] = {"better": " ▲", "worse": " ▼"}
+LEGEND = (
+    "Verdict: ▲ better, ▼ worse, ≈ not clear. The definitions say which values of a metric are better.",
+    "Each metric has its own scale: the line is the interval, the stroke across it the difference, the rule behind 0.",
+    "Unpaired: users counted on one side only.",
+    "Detectable: the smallest true difference that these users would have shown with a chance of 80 %.",
+)
+
+
+# Cells
+
+
+def _gap_of(row: ComparisonRow) -> Gap:
+    """Return the difference of a row with its interval."""
+    return Gap(row.difference, row.low, row.high)
+
+
+CELLS: dict[str, Callable[[ComparisonRow], str]] = {
+    "metric": attrgetter("metric"),
+    "system": attrgetter("system"),
+    "baseline": attrgetter("baseline"),
+    "pair": lambda row: f"{row.system} - {row.baseline}",
+    "group": lambda row: str(row.group),
+    "verdict": lambda row: VERDICTS[row.verdict],
+    "mean": lambda row: one_figure(row.mean),
+    "baseline mean": lambda row: one_figure(row.baseline_mean),
+    "difference": lambda row: shown_difference(_gap_of(row))[0],
+    "interval": lambda row: shown_difference(_gap_of(row))[1],
+    "p": lambda row: p_value(row.p_value),
+    "p corrected": lambda row: p_value(row.p_corrected),
+    "wins": lambda row: shown_count(row.wins),
+    "ties": lambda row: shown_count(row.ties),
+    "losses": lambda row: shown_count(row.losses),
+    "users": lambda row: shown_count(row.users),
+    "unpaired": lambda row: shown_count(row.unpaired),
+    "detectable": lambda row: one_figure(row.detectable),
+}
+
+
+def cells(row: ComparisonRow, names: Iterable[str], level: float, blank: str = "") -> list[str]:
+    """Return how values of a row are printed; * or `blank` follows the corrected p-value."""
+    mark = "*" if is_significant(row, level) else blank
+    return [CELLS[name](row) + (mark if name == "p corrected" else "") for name in names]
+
+
+def alpha(level: float) -> float:
+    """Return the largest significant p-value: 1 - level without its rounding error."""
+    return round(1 - level, 12)
+
+
+def is_significant(row: ComparisonRow, level: float) -> bool:
+    """Return whether the corrected p-value is at most 1 - level."""
+    return row.p_corrected <= alpha(level)
+
+
+def meaning_of_mark(level: float) -> str:
+    """Return the meaning of * beside a p-value or a difference."""
+    return f"significant (*): a corrected p-value of at most {alpha(level):.4g}"
+
+
+# Tables
+
+
+def printed(rows: Iterable[ComparisonRow], level: float, notes: Sequence[str]) -> Table:
+    """Return the table of `repr`."""
+    head = ["metric", "system", "mean", "baseline", "mean", "difference", "interval", "p", "corrected"]
+    names = ["metric", "system", "mean", "baseline", "baseline mean", "difference", "interval", "p", "p corrected"]
+    counts = ["wins", "ties", "losses"]
+    body = [cells(row, [*names, *counts], level, blank=" ") for row in rows]
+    return Table("", [*head, *counts], body, notes=notes)
+
+
+def compared(
+    rows: Iterable[ComparisonRow], segments: Mapping[str, Iterable[ComparisonRow]], level: float
+) -> list[Table]:
+    """Return the tables of Markdown and LaTeX: over all users, and by segment."""
+    names = ["metric", "system", "baseline", "mean", "baseline mean", "difference", "interval", "p", "p corrected"]
+    names += ["wins", "ties", "losses", "users"]
+    head = _heads(names, level)
+    tables = [Table("", head, [cells(row, names, level) for row in rows], 3)]
+    for grouping, own in segments.items():
+        tables.append(Table("", [grouping, *head], [cells(row, ["group", *names], level) for row in own], 4))
+    return tables
+
+
+def _heads(names: Iterable[str], level: float) -> list[str]:
+    return [f"{percent(level)} interval" if name == "interval" else name for name in names]
+
+
+# Sections of a page
+
+
+def outcome(rows: Sequence[ComparisonRow], level: float) -> str:
+    """Return the outcome of a comparison over all users in two sentences."""
+    verdicts = [row.verdict for row in rows]
+    better, worse, unclear, none = map(verdicts.count, ("better", "worse", "not clear", None))
+    words = f"{len(rows):,} comparison{'s' if len(rows) > 1 else ''} over all users"
+    without = f"; {none:,} has no verdict" if none == 1 else f"; {none:,} have no verdict" if none else ""
+    return (
+        f"{words}: the system is better in {better:,}, worse in {worse:,}, and in {unclear:,} no difference is clear"
+        f"{without}. Better and worse mean a corrected p-value of at most {1 - level:.4g}."
+    )
+
+
+def differences(
+    rows: Sequence[ComparisonRow],
+    segments: Mapping[str, Sequence[ComparisonRow]],
+    level: float,
+    baseline: str | None,
+) -> tuple[Section, Section]:
+    """Return sections of all differences, over all users and within segments, with drawn intervals."""
+    names = ["metric", "system", *(["baseline"] if baseline is None else []), "verdict"]
+    numbers = ["difference", "interval", "p corrected"]
+    more = ["p", "mean", "baseline mean", "wins", "ties", "losses", "users", "unpaired", "detectable"]
+    title = "Differences" if baseline is None else f"Differences to {baseline}"
+    columns = [*names, *numbers, *more]
+    overall = Table(title, _heads(columns, level), _drawn(rows, rows, columns), len(names), LEGEND)
+    tables = []
+    most = max(MIN_ROWS, (MAX_ROWS - 2 * len(rows)) // max(1, len(segments)))
+    for grouping, own in segments.items():
+        caption, kept = f"{title} by {grouping}", [row for row in own if row.users]
+        if len(kept) > most:
+            kept = sorted(kept, key=lambda row: (math.isnan(row.p_corrected), row.p_corrected))[:most]
+            caption = f"{caption}: the {most:,} with the smallest corrected p-value, of {len(own):,}"
+        columns = [*names, *numbers, "users"]
+        body = _drawn(kept, own, ["group", *columns])
+        tables.append(Table(caption, [grouping, *_heads(columns, level)], body, len(names) + 1))
+    return Section("Differences over all users", [overall]), Section("Segments", tables)
+
+
+def _drawn(
+    kept: Iterable[ComparisonRow], rows: Iterable[ComparisonRow], names: Sequence[str]
+) -> list[list[str | Drawn]]:
+    """Return the cells of the rows that are kept, with pictures of intervals on the scale of all rows of a metric."""
+    scales = scales_of((row.metric, _gap_of(row)) for row in rows)
+
+    def cell(row: ComparisonRow, name: str) -> str | Drawn:
+        text = CELLS[name](row)
+        if name != "interval":
+            return text
+        ends = row.low, row.difference, row.high
+        return Drawn(text, whisker(*ends, scales[row.metric], KINDS.get(row.verdict, "")))
+
+    return [[cell(row, name) for name in names] for row in kept]
+
+
+def matrices(rows: Sequence[ComparisonRow]) -> Section:
+    """Return a table per metric of every system against every other: mean of the row minus mean of the column."""
+    systems = list(dict.fromkeys(name for row in rows for name in (row.baseline, row.system)))
+    found: dict[str, dict[tuple[str, str], str]] = {}
+    for row in rows:
+        own = found.setdefault(row.metric, {})
+        reverse = REVERSE.get(row.verdict)
+        back = Gap(-row.difference, -row.high, -row.low)
+        own[row.system, row.baseline] = CELLS["difference"](row) + SIGNS.get(row.verdict, "")
+        own[row.baseline, row.system] = shown_difference(back)[0] + SIGNS.get(reverse, "")
+    tables = [
+        Table(
+            f"{metric}: row minus column; ▲ the row is better, ▼ worse, no mark: not clear",
+            ["system", *systems],
+            [[one, *("" if one == other else own[one, other] for other in systems)] for one in systems],
+        )
+        for metric, own in found.items()
+    ]
+    return Section("Every system against every other", tables)

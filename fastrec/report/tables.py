@@ -1,0 +1,223 @@
+"""Tables and charts of a report: metrics, cut-offs, groups, values of users, counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.report.definitions import known_call
+from fastrec.show.charts import histogram, line_chart, whisker
+from fastrec.show.numbers import (
+    DASH,
+    Gap,
+    number_of_users,
+    one_figure,
+    rate,
+    share,
+    shown_count,
+    shown_difference,
+    span,
+)
+from fastrec.show.tables import Chart, Drawn, Section, Table
+
+__all__ = [
+    "by_cutoff",
+    "count_tables",
+    "cutoff_families",
+    "distributions",
+    "estimated",
+    "group_tables",
+    "order_of_lists",
+    "scales_of",
+    "why_no_interval",
+]
+
+Array = np.ndarray[Any, Any]
+Row = Mapping[str, Any]  # of `Report.to_rows`
+BINS = 20
+OF_GROUPS = ["metric", "mean", "95 % interval", "users", "difference to the rest", "its 95 % interval"]
+QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
+DATA = {
+    "rec_rows": "rows of lists",
+    "rec_rows_by_rank": "rows of lists ordered by ranks",
+    "rec_rows_by_score": "rows of lists ordered by scores",
+    "rec_rows_by_place": "rows of lists in the order of the rows",
+    "rec_lists_with_gaps": "lists with gaps in their ranks",
+    "truth_rows": "rows of truth",
+    "truth_rows_with_gains": "rows of truth with gains",
+    "truth_rows_not_relevant": "rows of truth that are not relevant",
+    "duplicates_in_recs": "duplicates in lists",
+    "duplicates_in_truth": "duplicates in truth",
+    "excluded_items": "seen items removed",
+    "truth_users_with_recs": "users with truth who have a list",
+    "truth_items_in_recs": "relevant items that are in the lists",
+    "rows": "rows",
+    "positive_rows": "positive rows",
+}
+MEANS = (  # count of rows, label of their mean per user, count of users without rows
+    ("rec_rows", "mean length of the lists", "no_recs"),
+    ("rows", "mean number of rows per user", "no_rows"),
+)
+
+
+# Estimates
+
+
+def estimated(rows: Iterable[Row], *, with_users: bool) -> Table:
+    """Return the table of estimates over all users; `with_users` is False if the evaluated rows have no users."""
+    head = ["metric", "mean", "95 % interval", *(["users"] if with_users else [])]
+    return Table("", head, [_estimate(row)[: len(head)] for row in rows])
+
+
+def group_tables(rows: Iterable[Row]) -> list[Table]:
+    """Return a table for each grouping: estimates in groups with counted users, and the difference to all others."""
+    tables = []
+    for grouping, own in _by_grouping(rows).items():
+        gaps = [_rest_gap(row) for row in own]
+        scales = scales_of(zip((row["metric"] for row in own), gaps, strict=True))
+        cells = [
+            [str(row["group"]), *_estimate(row), *_drawn(gap, scales[row["metric"]])]
+            for row, gap in zip(own, gaps, strict=True)
+        ]
+        tables.append(Table(f"By {grouping}", [grouping, *OF_GROUPS], cells, 2, _no_rest(gaps)))
+    return tables
+
+
+def _estimate(row: Row) -> list[str]:
+    mean = row["mean"]
+    return [row["metric"], one_figure(mean), span(mean, row["low"], row["high"]), shown_count(row["users"])]
+
+
+def _by_grouping(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the rows of groups with counted users, by grouping."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.get("grouping") is not None:
+            found.setdefault(row["grouping"], []).extend([row] if row["users"] else [])
+    return found
+
+
+def _rest_gap(row: Row) -> Gap:
+    return Gap(row["difference"], row["difference_low"], row["difference_high"])
+
+
+def _no_rest(gaps: Iterable[Gap]) -> list[str]:
+    """Return a note on missing differences to the rest, if there are any."""
+    unknown = any(math.isnan(gap.low) for gap in gaps)
+    return [
+        f"{DASH}: too few users are counted in the group or outside, or the metric needs the order of all rows"
+    ] * unknown
+
+
+def scales_of(gaps: Iterable[tuple[str, Gap]]) -> dict[str, float]:
+    """Return the largest absolute end of an interval for each metric."""
+    found: dict[str, float] = {}
+    for metric, gap in gaps:
+        ends = [abs(end) for end in (gap.low, gap.high) if not math.isnan(end)]
+        found[metric] = max([found.get(metric, 0.0), *ends])
+    return found
+
+
+def _drawn(gap: Gap, scale: float) -> list[str | Drawn]:
+    """Return a difference, and its interval with a picture."""
+    text, interval = shown_difference(gap)
+    return [text, Drawn(interval, whisker(gap.low, gap.difference, gap.high, scale))]
+
+
+def by_cutoff(rows: Iterable[Row]) -> Section:
+    """Return a chart and rows for each metric evaluated at several cut-offs."""
+    charts, cells = [], []
+    for name, own in cutoff_families(rows).items():
+        points = [(row["mean"], row["low"], row["high"]) for _, row in own]
+        title = f"{name} at cut-offs k, with 95 % intervals"
+        charts.append(Chart(title, line_chart(title, [str(k) for k, _ in own], points)))
+        cells += [[name, str(k), *_estimate(row)[1:]] for k, row in own]
+    head = ["metric", "k", "mean", "95 % interval", "users"]
+    return Section("Metric against cut-off", [Table("Metrics at cut-offs", head, cells)] if cells else [], charts)
+
+
+def cutoff_families(rows: Iterable[Row]) -> dict[str, list[tuple[int, Row]]]:
+    """Return rows of metrics that differ only in their cut-off, as (k, row), ascending."""
+    families: dict[str, list[tuple[int, Row]]] = {}
+    for row in rows:
+        family, mark, k = row["metric"].rpartition("@")
+        if mark and k.isdigit():
+            families.setdefault(family, []).append((int(k), row))
+    return {name: sorted(own, key=lambda pair: pair[0]) for name, own in families.items() if len(own) > 1}
+
+
+def distributions(per_user: Mapping[str, Array]) -> Section:
+    """Return a histogram and quantiles of users' values for each metric."""
+    charts, cells = [], []
+    for metric, values in per_user.items():
+        known = values[np.isfinite(values)]
+        if not len(known):
+            continue
+        low, high = _bounds(metric, known)
+        counts = np.histogram(known, bins=BINS, range=(low, high))[0]
+        title = f"{metric}: {number_of_users(len(known))} by value"
+        charts.append(Chart(title, histogram(title, counts.tolist(), f"{low:g}", f"{high:.4g}")))
+        quantiles = [one_figure(value) for value in np.quantile(known, list(QUANTILES.values())).tolist()]
+        cells.append([metric, shown_count(len(known)), share(float(np.mean(known == 0))), *quantiles])
+    head = ["metric", "users", "at 0", *QUANTILES]
+    return Section("Distribution over users", [Table("Values of users", head, cells)] if cells else [], charts)
+
+
+def _bounds(metric: str, known: Array) -> tuple[float, float]:
+    """Return the ends of a histogram: 0 and 1 if the metric has this range."""
+    call = known_call(metric)
+    if call is not None and list(call.metric.range) == [0, 1]:
+        return 0.0, 1.0
+    low, high = min(0.0, float(known.min())), float(known.max())
+    return low, high if high > low else low + 1.0
+
+
+# Counts
+
+
+def count_tables(
+    users: Mapping[str, int], meanings: Sequence[tuple[str, str, str]], data: Mapping[str, int | float]
+) -> list[Table]:
+    """Return tables of the users, by (count, meaning, policy), and of the data."""
+    cells = [[meaning, policy, shown_count(users[name])] for name, meaning, policy in meanings if name in users]
+    seen = [
+        [DATA.get(name, name), share(value) if isinstance(value, float) else shown_count(value)]
+        for name, value in data.items()
+    ]
+    for rows, meaning, without in MEANS:
+        if rows in data and (n := users["total"] - users.get(without, 0)):
+            seen.append([meaning, rate(data[rows] / n)])
+    nobody = "rows" in data and not users["total"]
+    who = [] if nobody else [Table("Users", ["users", "policy", "number"], cells, 2)]
+    return [*who, Table("Data", ["what", "number"], seen)]
+
+
+def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
+    """Return a line on the order of lists and the source of gains; nothing for lists passed in order."""
+    words = {"rank": "ranks", "score": "scores", "place": "rows"}
+    orders = [word for role, word in words.items() if data.get(f"rec_rows_by_{role}")]
+    if not orders:
+        return []
+    given, rows = data.get("truth_rows_with_gains", 0), data["truth_rows"]
+    gains = f"gains given in {given:,} of {rows:,} rows" if given else "all gains 1"
+    if 0 < given == rows:
+        gains = "gains as given"
+    return [f"lists in the order of their {' and '.join(orders)}; {gains}"]
+
+
+def why_no_interval(estimates: Mapping[str, Any], n_users: int) -> list[str]:
+    """Return a line per reason why estimates have a mean and no interval.
+
+    `n_users` is 0 if rows have no users.
+    """
+    metrics: dict[str, list[str]] = {}
+    for name, one in estimates.items():
+        if math.isfinite(one.mean) and math.isnan(one.std_error):
+            reason = "this metric has no known standard error"
+            if one.users < 2:
+                reason = "only one user is counted" if n_users else "rows have no users, or a class has few rows"
+            metrics.setdefault(reason, []).append(name)
+    return [f"no interval for {', '.join(names)}: {reason}" for reason, names in metrics.items()]

@@ -1,0 +1,49 @@
+"""Rows as data frames of pandas, Polars or PyArrow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastrec.checks import check_choice
+from fastrec.exceptions import InputError, MissingExtraError
+from fastrec.runtime.extras import require
+
+__all__ = ["as_frame"]
+
+FRAME_KINDS = ("pandas", "polars", "pyarrow")
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Turn rows into columns of one type each."""
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    labels = columns.get("group", [])
+    if not all(isinstance(label, int) for label in labels if label is not None):
+        columns["group"] = [None if label is None else str(label) for label in labels]
+    return columns
+
+
+def _first_installed(kinds: tuple[str, ...]) -> str:
+    for kind in kinds:
+        try:
+            require(kind, "frames")
+        except MissingExtraError:
+            continue
+        return kind
+    raise MissingExtraError(f"to_frame needs one of {', '.join(kinds)}: pip install 'fastrec[frames]'")
+
+
+def as_frame(rows: list[dict[str, Any]], kind: str | None) -> Any:
+    """Return rows as a data frame of a kind, by default of the first installed library."""
+    if kind is not None:
+        check_choice("kind", kind, FRAME_KINDS)
+    columns, kind = _columns(rows), kind or _first_installed(FRAME_KINDS)
+    library = require(kind, "frames", what=f"to_frame({kind!r})")
+    try:
+        if kind == "pyarrow":
+            return library.table(columns)
+        if kind == "pandas" and "group" in columns:
+            # A plain list with None in it would turn integer labels into floats.
+            columns = columns | {"group": library.array(columns["group"])}
+        return library.DataFrame(columns)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{kind} cannot hold a label with an unpaired surrogate: {error}") from None

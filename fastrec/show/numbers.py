@@ -1,0 +1,119 @@
+"""How numbers are printed in every medium."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsFloat
+
+__all__ = [
+    "DASH",
+    "Gap",
+    "change",
+    "effect",
+    "figures",
+    "number_of_users",
+    "one_figure",
+    "p_value",
+    "percent",
+    "rate",
+    "share",
+    "short_number",
+    "shown_count",
+    "shown_difference",
+    "span",
+    "with_margin",
+]
+
+DASH = "–"  # for a number that is not known
+SMALL = 5e-5  # less would vanish in four decimals
+
+
+class Gap(NamedTuple):
+    """Difference with its interval."""
+
+    difference: float
+    low: float
+    high: float
+
+
+def figures(leading: float, *numbers: float) -> list[str]:
+    """Format numbers with four decimals or, if these would hide the leading one, with four digits."""
+    plain = leading == 0 or 1e-3 <= abs(leading) < 1e6
+    return [DASH if math.isnan(number) else f"{number:z.4f}" if plain else f"{number:z.3e}" for number in numbers]
+
+
+def short_number(number: float) -> str:
+    """Format a number with four decimals, or with three digits if these would hide it."""
+    plain = number == 0 or 1e-3 <= abs(number) < 1e6
+    return f"{number:.4f}" if plain else f"{number:.2e}"
+
+
+def span(leading: float, low: float, high: float) -> str:
+    """Format an interval with the precision of its leading number."""
+    texts = figures(leading, low, high)
+    return DASH if DASH in texts else f"{texts[0]} {DASH} {texts[1]}"
+
+
+def with_margin(mean: float, margin: float) -> str:
+    """Format a mean with half the width of its interval, if it has one."""
+    text, half = figures(mean, mean, margin)
+    return text if half == DASH else f"{text} ±{half}"
+
+
+def one_figure(number: float) -> str:
+    """Format a number with four decimals, or with four digits if these would hide it."""
+    return figures(number, number)[0]
+
+
+def _signed(leading: float, *numbers: float) -> list[str]:
+    texts = zip(numbers, figures(leading, *numbers), strict=True)
+    return [f"+{text}" if number > 0 and float(text) != 0 else text for number, text in texts]
+
+
+def shown_difference(gap: Gap) -> tuple[str, str]:
+    """Format a difference and its interval, with four decimals unless these would hide the interval."""
+    leading = gap.difference if math.isnan(gap.low) else max(abs(gap.low), abs(gap.high))
+    text, *ends = _signed(leading, *gap)
+    return text, DASH if DASH in ends else f"{ends[0]} to {ends[1]}"
+
+
+def change(number: float) -> str:
+    """Format the change of a mean; "0" only if it is exactly 0."""
+    if math.isnan(number):
+        return DASH
+    return "0" if number == 0 else f"{number:+.4f}" if abs(number) >= SMALL else f"{number:+.0e}"
+
+
+def effect(number: float) -> str:
+    """Format how much one user changes a mean, which may be very little."""
+    return DASH if math.isnan(number) else f"{number:+.2e}"
+
+
+def p_value(number: float) -> str:
+    """Format a p-value with four decimals, or with two digits if these would show 0."""
+    return DASH if math.isnan(number) else f"{number:.1e}" if 0 < number < SMALL else rate(number)
+
+
+def shown_count(number: SupportsFloat | None) -> str:
+    """Format a count with all its digits, a sum of weights with six, and None as a dash."""
+    return DASH if number is None else f"{number:,.6g}" if isinstance(number, float) else f"{number:,}"
+
+
+def rate(number: float) -> str:
+    """Format a rate, such as a precision, with four decimals."""
+    return f"{number:.4f}"
+
+
+def share(number: float) -> str:
+    """Format a share as a percentage."""
+    return DASH if math.isnan(number) else f"{100 * number:.1f} %"
+
+
+def percent(level: float) -> str:
+    """Format the level of an interval."""
+    return f"{100 * level:g} %"
+
+
+def number_of_users(n: int) -> str:
+    """Return "1 user" or "n users"."""
+    return f"{n:,} user{'' if n == 1 else 's'}"

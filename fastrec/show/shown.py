@@ -1,0 +1,123 @@
+"""The forms that results have in common: `repr`, notebooks, Markdown, LaTeX, JSON, data frames, pages."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from fastrec.runtime.outputs import atomic_write
+from fastrec.show.frames import as_frame
+from fastrec.show.html import as_html, html_page
+from fastrec.show.json import dump_json
+from fastrec.show.latex import as_latex
+from fastrec.show.markdown import as_markdown
+from fastrec.show.tables import Section, Table
+from fastrec.show.text import as_text
+
+__all__ = ["Exported", "Shown"]
+
+
+class Shown(ABC):
+    """Result that prints its tables and has them as Markdown, and itself as JSON."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _printed(self) -> Sequence[Table]:
+        """Return the tables of `repr` and notebooks, with all notes."""
+
+    @abstractmethod
+    def _tables(self) -> Sequence[Table]:
+        """Return the tables for documents, with their notes."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data for JSON."""
+
+    def __repr__(self) -> str:
+        """Return aligned tables, with notes and warnings below."""
+        return as_text(self._printed())
+
+    def _repr_html_(self) -> str:
+        """Return the same as `repr`, as HTML for notebooks."""
+        return as_html(self._printed())
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return `to_dict` as strict JSON; floats keep all their digits.
+
+        >>> import fastrec, json
+        >>> text = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2"]).to_json()
+        >>> json.loads(text)["metrics"]["precision@2"]["mean"]
+        0.5
+        """
+        return dump_json(self.to_dict(), indent=indent)
+
+    def to_markdown(self) -> str:
+        """Return the tables as Markdown, with lists of notes and warnings below.
+
+        A report has tables of its metrics and groups with 95 % intervals, a comparison of its rows over all users and
+        by segment, where * marks significant rows, and an explanation of definitions, numbers and users.
+
+        >>> import fastrec
+        >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hits@1"]).to_markdown())
+        | metric | mean | 95 % interval | users |
+        | --- | ---: | ---: | ---: |
+        | hits@1 | 0.5000 | -0.4800 – 1.4800 | 2 |
+        """
+        return as_markdown(self._tables())
+
+
+class Exported(Shown):
+    """Result that is also a LaTeX document, a data frame and a page."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return the numbers as one dict per row."""
+
+    @abstractmethod
+    def _lead(self) -> list[str]:
+        """Return the lines at the head of the page."""
+
+    @abstractmethod
+    def _sections(self) -> list[Section]:
+        """Return the sections of the page."""
+
+    def to_latex(self) -> str:
+        r"""Return the tables of `to_markdown` for LaTeX, with rules of the package booktabs; notes are comments.
+
+        >>> import fastrec
+        >>> print(fastrec.evaluate([[1, 2], [3, 4]], [[1], [9]], ["hit_rate@1"]).to_latex())
+        \begin{tabular}{lrrr}
+        \toprule
+        metric & mean & 95 \% interval & users \\
+        \midrule
+        hit\_rate@1 & 0.5000 & $-$0.4800 -- 1.4800 & 2 \\
+        \bottomrule
+        \end{tabular}
+        """
+        return as_latex(self._tables())
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """Return `to_rows` as a data frame: "pandas", "polars" or "pyarrow", by default the first installed.
+
+        Group labels stay integers if all of them are; otherwise all become strings.
+
+        >>> import fastrec
+        >>> report = fastrec.evaluate([[1, 2, 3]], [[2, 9]], ["precision@2", "hits@2"])
+        >>> report.to_frame("pyarrow").column("mean").to_pylist()
+        [0.5, 1.0]
+        """
+        return as_frame(self.to_rows(), kind)
+
+    def _page(self, path: str | os.PathLike[str] | None, title: str) -> str | None:
+        """Write the page to a file that appears only when complete, or return it if `path` is None."""
+        page = html_page(title, self._sections(), self._lead())
+        if path is None:
+            return page
+        with atomic_write(path) as file:
+            file.write(page.encode())
+        return None
