@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import IO, Any
@@ -51,7 +50,7 @@ from fastrec.report.tables import (
 )
 from fastrec.report.values import Label, ReportValues
 from fastrec.runtime.outputs import atomic_write
-from fastrec.show.numbers import DASH, number_of_users, short_number, shown_count
+from fastrec.show.numbers import number_of_users, one_figure, shown_count
 from fastrec.show.shown import Exported
 from fastrec.show.tables import Section, Table, warning_lines, with_notes
 
@@ -331,11 +330,10 @@ class Report(Exported, ReportValues):
 
     def _printed(self) -> list[Table]:
         head = ["metric", "mean", "± 95 %", *(["users"] if self.users["total"] else [])]
-        rows = []
-        for name, estimate in self.estimates.items():
-            margin = estimate.margin()
-            cells = [short_number(estimate.mean), DASH if math.isnan(margin) else short_number(margin)]
-            rows.append([name, *cells, shown_count(estimate.users)][: len(head)])
+        rows = [
+            [name, one_figure(one.mean), one_figure(one.margin()), shown_count(one.users)][: len(head)]
+            for name, one in self.estimates.items()
+        ]
         return [Table("", head, rows, notes=self._notes())]
 
     def _notes(self) -> list[str]:

@@ -17,7 +17,6 @@ __all__ = [
     "percent",
     "rate",
     "share",
-    "short_number",
     "shown_count",
     "shown_difference",
     "span",
@@ -40,12 +39,6 @@ def figures(leading: float, *numbers: float) -> list[str]:
     """Format numbers with four decimals or, if these would hide the leading one, with four digits."""
     plain = leading == 0 or 1e-3 <= abs(leading) < 1e6
     return [DASH if math.isnan(number) else f"{number:z.4f}" if plain else f"{number:z.3e}" for number in numbers]
-
-
-def short_number(number: float) -> str:
-    """Format a number with four decimals, or with three digits if these would hide it."""
-    plain = number == 0 or 1e-3 <= abs(number) < 1e6
-    return f"{number:.4f}" if plain else f"{number:.2e}"
 
 
 def span(leading: float, low: float, high: float) -> str:
