@@ -148,15 +148,20 @@ class Explanation(Shown):
 
     def _definitions(self) -> Table:
         names = self.differing
-        rows = [[tool, *(self._option(side, name) for name in names)] for tool, side in self.sides.items()]
+        rows = [
+            [tool, *([self._option(side, name) for name in names] or [side.name])] for tool, side in self.sides.items()
+        ]
         same = [f"{name}={value}" for name, value in self.same.items() if name != "metric"]
         lines = [f"the same on all sides: {', '.join(same)}"] if same else []
         for tool, side in self.sides.items():
             if tool != OURS and not self.brief:
                 lines += [f"{side.version} calls it {side.name}, here {side.metric}", *(f"  {n}" for n in side.notes)]
         lines += [f"{tool}: {why}" for tool, why in self.absent.items()]
-        title = f"{self.metric} in {OURS} and other tools (* differs from {OURS})"
-        return Table(title, ["", *names], rows, len(names) + 1, lines)
+        marks = "no option differs" if len(self.sides) > 1 else "no other tool has it"
+        if names:
+            marks = f"* differs from {OURS}"
+        head = ["", *(names or ["name"])]
+        return Table(f"{self.metric} in {OURS} and other tools ({marks})", head, rows, len(head), lines)
 
     def _option(self, side: Side, name: str) -> str:
         value = side.options.get(name, "")

@@ -204,6 +204,22 @@ def test_notes_of_a_tool_are_indented():
     assert len(shown) > at + 1 and all(line.startswith("  ") and line[2] != " " for line in shown[at + 1 :])
 
 
+@pytest.mark.parametrize(
+    ("metric", "like", "sides", "marks"),
+    [
+        ("auc", ["sklearn"], ["fastrec", "sklearn"], "no option differs"),
+        ("arhr", None, ["fastrec"], "no other tool has it"),
+    ],
+)
+def test_without_a_difference_the_table_has_the_names(metric, like, sides, marks):
+    why = fastrec.explain(metric, like=like)
+    assert why.differing == []
+    table = why.tables()[0]
+    assert table.title == f"{metric} in fastrec and other tools ({marks})"
+    assert table.texts() == [["", "name"], *([tool, metric] for tool in sides)]
+    assert any(note.startswith("the same on all sides: ") for note in table.notes)
+
+
 def test_as_data_and_as_html():
     recs, truth = {"<b>ann": [1, 2]}, {"<b>ann": {2: 1.0, 3: 2.0}}
     why = fastrec.explain("ndcg@2", recs, truth, like="rectools")
