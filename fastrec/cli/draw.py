@@ -75,7 +75,7 @@ def _with_margin(estimate: Estimate) -> str:
 
 
 def _missing_intervals(report: Report) -> Iterator[str]:
-    yield from why_no_interval(report.estimates, report.users["total"])
+    yield from why_no_interval(report)
     groups = [one for by_label in _groups(report).values() for label in by_label.values() for one in label.values()]
     if any(one.users == 1 for one in groups):
         yield "no ± for a group of one user"

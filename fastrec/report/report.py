@@ -212,7 +212,7 @@ class Report(Exported, ReportValues):
     def _tables(self) -> list[Table]:
         """Return a table of metrics over all users, then one by group."""
         by_group = (table._replace(title="", notes=()) for table in group_tables(self.to_rows()))
-        return with_notes([self._overall(), *by_group], [*self._no_intervals(), *warning_lines(self.warnings)])
+        return with_notes([self._overall(), *by_group], [*why_no_interval(self), *warning_lines(self.warnings)])
 
     def _overall(self) -> Table:
         """Return the table of metrics over all users. Rows without users show no number of users."""
@@ -347,7 +347,7 @@ class Report(Exported, ReportValues):
             if self.users.get(name):
                 rules = self._rules(policies)
                 users.append(f"{self.users[name]:,} {meaning}{f' ({rules})' if rules else ''}")
-        notes = ["; ".join(users), *self._no_intervals(), *order_of_lists(self.data)]
+        notes = ["; ".join(users), *why_no_interval(self), *order_of_lists(self.data)]
         if self.groups:
             sizes = (
                 f"{grouping} ({sum(label != NO_LABEL for label in by_label):,})"
@@ -355,10 +355,6 @@ class Report(Exported, ReportValues):
             )
             notes.append(f"groups: {', '.join(sizes)}, in .groups and .to_frame()")
         return [*notes, *warning_lines(self.warnings)]
-
-    def _no_intervals(self) -> list[str]:
-        """Return the reasons why some metrics have no interval."""
-        return why_no_interval(self.estimates, self.users["total"])
 
 
 def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastrec.report.definitions import known_call
+from fastrec.report.soundness import known_calls, values_of_settings
 from fastrec.show.charts import histogram, line_chart, whisker
 from fastrec.show.numbers import (
     DASH,
@@ -22,6 +23,9 @@ from fastrec.show.numbers import (
     span,
 )
 from fastrec.show.tables import Chart, Drawn, Section, Table
+
+if TYPE_CHECKING:
+    from fastrec.report.values import ReportValues
 
 __all__ = [
     "by_cutoff",
@@ -208,16 +212,22 @@ def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
     return [f"lists in the order of their {' and '.join(orders)}; {gains}"]
 
 
-def why_no_interval(estimates: Mapping[str, Any], n_users: int) -> list[str]:
-    """Return a line per reason why estimates have a mean and no interval.
-
-    `n_users` is 0 if rows have no users.
-    """
+def why_no_interval(report: ReportValues) -> list[str]:
+    """Return a line per reason why estimates have a mean and no interval."""
+    without = {
+        name: one for name, one in report.estimates.items() if math.isfinite(one.mean) and math.isnan(one.std_error)
+    }
+    declared = values_of_settings(known_calls(without), report.settings)
     metrics: dict[str, list[str]] = {}
-    for name, one in estimates.items():
-        if math.isfinite(one.mean) and math.isnan(one.std_error):
+    for name, one in without.items():
+        over_rows = declared[name].over_rows if name in declared else None
+        if over_rows is not None and over_rows.std_error is not None:
+            reason = "a class has fewer than two rows"
+        elif over_rows is None and not report.users["total"]:
+            reason = "rows have no users"
+        elif over_rows is None and one.users < 2:
+            reason = "only one user is counted"
+        else:
             reason = "this metric has no known standard error"
-            if one.users < 2:
-                reason = "only one user is counted" if n_users else "rows have no users, or a class has few rows"
-            metrics.setdefault(reason, []).append(name)
+        metrics.setdefault(reason, []).append(name)
     return [f"no interval for {', '.join(names)}: {reason}" for reason, names in metrics.items()]

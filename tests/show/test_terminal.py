@@ -223,7 +223,19 @@ def texts_of(report):
         (lambda: fastrec.evaluate([[1]], [[1]], ["mrr"]), "no interval for mrr: only one user is counted"),
         (
             lambda: fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.2, 0.7, 0.9], metrics=["auc", "log_loss", "brier"]),
-            "no interval for log_loss, brier: rows have no users, or a class has few rows",
+            "no interval for log_loss, brier: rows have no users",
+        ),
+        (
+            lambda: fastrec.evaluate_scores([1, 0, 0], [0.5, 0.2, 0.7], metrics=["log_loss", "auc"]),
+            "no interval for auc: a class has fewer than two rows",
+        ),
+        (
+            lambda: fastrec.evaluate_scores([1, 0, 0], [0.5, 0.2, 0.7], [0, 2, 3], ["auc"]),
+            "no interval for auc: a class has fewer than two rows",
+        ),
+        (
+            lambda: fastrec.evaluate_scores([1, 0, 0, 1], [0.5, 0.2, 0.7, 0.9], metrics=["ks", "auc(max_fpr=0.5)"]),
+            "no interval for ks, auc(max_fpr=0.5): this metric has no known standard error",
         ),
         (
             lambda: fastrec.evaluate_scores([1, 0, 1, 0], [0.5, 0.2, 0.7, 0.9], [0, 2, 4], ["ks"]),
