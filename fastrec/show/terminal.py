@@ -190,7 +190,18 @@ def _width(widths: Sequence[int], columns: Sequence[int]) -> int:
 
 
 def _parts(widths: Sequence[int], width: int, n_labels: int) -> list[list[int]]:
-    """Return the columns of several tables that fit; empty if labels and a number do not fit side by side."""
+    """Return the columns of as few tables as fit, of about equal widths; empty if labels and a number do not fit."""
+    found = _packed(widths, width, n_labels)
+    for narrower in range(width - 1, 0, -1):
+        parts = _packed(widths, narrower, n_labels)
+        if not 0 < len(parts) <= len(found):
+            break
+        found = parts
+    return found
+
+
+def _packed(widths: Sequence[int], width: int, n_labels: int) -> list[list[int]]:
+    """Return the columns of tables that each take as many as fit; empty if labels and a number do not fit."""
     labels = list(range(n_labels))
     parts: list[list[int]] = []
     for n in range(n_labels, len(widths)):

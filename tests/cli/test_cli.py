@@ -1138,9 +1138,9 @@ def test_explain_definitions():
     result = run("explain", "ndcg@10", "--like", "rectools", "--like", "lenskit")
     assert result.exit_code == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines()]
-    assert ["rectools", "binary*", "log2", "k*", "any*", "input*", "skip"] in rows
-    assert ["lenskit", "binary*", "log2_flat2*", "truth", "any*", "input*", "listed*"] in rows
-    assert ["lenskit", "skip*"] in rows  # columns without room follow in a second table
+    assert ["rectools", "binary*", "log2", "k*", "any*"] in rows
+    assert ["lenskit", "binary*", "log2_flat2*", "truth", "any*"] in rows
+    assert ["lenskit", "input*", "listed*", "skip*"] in rows  # columns without room follow in a second table
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 

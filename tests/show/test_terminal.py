@@ -158,6 +158,14 @@ def test_blocks_hold_every_column():
     assert fit(head, [row], 14).lines[1:] == ["  difference", "    +0.1234", "  p", "    0.0312"]
 
 
+def test_a_table_is_split_into_tables_of_about_equal_width():
+    head = ["plan", "users", *(f"metric@{k}" for k in range(1, 6))]
+    row = ["free", "16", *["0.3851 ±0.1546"] * 5]
+    heads = [line.split() for line in fit(head, [row], 80).lines if line.startswith("plan")]
+    assert heads == [["plan", "users", "metric@1", "metric@2"], ["plan", "metric@3", "metric@4", "metric@5"]]
+    assert fit(head, [row], 200).lines[0].split() == head
+
+
 def test_texts_are_wrapped_between_words():
     assert wrap("10,000 rounds at 95 %", 13) == ["10,000 rounds", "at 95 %"]
     assert wrap("  ndcg(gain=exp2, min_gain=4)@10: why", 10) == ["  ndcg(gain=exp2, min_gain=4)@10:", "  why"]
