@@ -61,9 +61,10 @@ FILES = ("output", "save", "html", *ENDINGS_OF_OPTIONS)  # options that name a f
 
 def format_of(options: Mapping[str, Any], what: str) -> str:
     """Return the format in `--format`, else that of the ending of `-o`, else "table"."""
-    if options["format_"] is not None:
-        return str(options["format_"])
     output = options["output"] or ""
+    if options["format_"] is not None:
+        _refuse_saved(output, str(options["format_"]), what)
+        return str(options["format_"])
     if os.path.basename(output).lower() in FORMATS:
         raise click.UsageError(f"-o {output}: expected a name before the ending")
     ending = os.path.splitext(output)[1].lower()
@@ -73,6 +74,14 @@ def format_of(options: Mapping[str, Any], what: str) -> str:
             f"end the name in {_either(endings_of(what))}, or give --format"
         )
     return FORMATS.get(ending, "table")
+
+
+def _refuse_saved(output: str, form: str, what: str) -> None:
+    """Reject the ending of a saved report for another format, as `refuse_ending` rejects the reverse."""
+    if output.lower().endswith(f".{SAVED}"):
+        ending = next(ending for ending, name in ENDINGS.items() if name == form)
+        save = "leave out --format to save one, or " if what == "report" else ""
+        raise click.UsageError(f"-o {output}: only a saved report ends in .{SAVED}: {save}end the name in {ending}")
 
 
 def endings_of(what: str) -> list[str]:

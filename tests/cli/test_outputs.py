@@ -113,6 +113,17 @@ def test_another_ending_is_an_error():
     assert Path("plain").read_text() == good(*evaluate)
 
 
+def test_only_a_saved_report_has_its_ending():
+    evaluate, compare = ("evaluate", "a.csv", "truth.csv", "-m", "mrr"), ("compare", "a.csv", "b.csv")
+    message = "only a saved report ends in .fastrec: leave out --format to save one, or end the name in"
+    for form, ending in (("json", ".json"), ("table", ".txt")):
+        assert_fails(f"-o p.FASTREC: {message} {ending}", *evaluate, "-o", "p.FASTREC", "--format", form)
+    message = "-o p.fastrec: only a saved report ends in .fastrec: end the name in .csv"
+    assert_fails(message, *compare, "--truth", "truth.csv", "-o", "p.fastrec", "--format", "csv")
+    message = "-o p.fastrec: only a saved report ends in .fastrec: end the name in .md"
+    assert_fails(message, "explain", "mrr", "-o", "p.fastrec", "--format", "md")
+
+
 @pytest.mark.thorough
 def test_titles_of_pages():
     evaluate = ("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--title", "Spring & summer")
