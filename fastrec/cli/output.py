@@ -141,7 +141,7 @@ def write_report(report: Report, options: Mapping[str, Any]) -> None:
 def write_comparison(found: Comparison, reports: Mapping[str, Report], options: Mapping[str, Any]) -> None:
     """Write everything that the options ask for; print last."""
     notes = [*legend_of(found, reports), *warning_lines(found.warnings)]
-    tables = with_notes([table._replace(title="") for table in tables_of_comparison(found, reports)], notes)
+    tables = with_notes(tables_of_comparison(found, reports), notes)
     own: Forms = {
         "table": lambda: lambda console: draw_comparison(console, found, reports),
         "md": lambda: "\n\n".join([*_heading(options), as_markdown(tables)]),

@@ -1217,7 +1217,7 @@ def test_compare_tables(two_systems):
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "difference bad - good, by plan" in result.stdout and "0.0002*" in result.stdout
     markdown = run(*two_systems, "--baseline", "good", "--format", "md").stdout
-    assert "| mrr | -0.4000 |" in markdown
+    assert "| mrr | -0.4000 |" in markdown and "**difference bad - good**\n\n| metric |" in markdown
     rows = list(csv.DictReader(io.StringIO(run(*two_systems, "--format", "csv").stdout)))
     assert rows[0]["wins"] == "0" and rows[0]["losses"] == "32"
 
