@@ -1,8 +1,9 @@
 "use strict";
+const FIRST_ROWS = 200;  // shown until a reader asks for more, so that sorting stays quick
 const collator = new Intl.Collator("en", {numeric: true});
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells], nTexts = Number(table.dataset.texts);
-  let rows = [...body.rows], most = 200, wanted = "", show = () => {};
+  let rows = [...body.rows], most = FIRST_ROWS, wanted = "", show = () => {};
   if (rows.length > 20) {
     const controls = document.createElement("div"), status = document.createElement("output");
     const label = document.createElement("label"), input = document.createElement("input");

@@ -13,6 +13,7 @@ import pytest
 import fastrec
 from fastrec.comparison.comparison import Comparison, ComparisonRow
 from fastrec.exceptions import InputError, InputTypeError
+from fastrec.show import html
 from fastrec.show.charts import histogram, line_chart, whisker
 from fastrec.show.html import as_html, html_page
 from fastrec.show.latex import as_latex
@@ -395,7 +396,14 @@ def test_a_drawn_cell_is_its_text_in_other_forms() -> None:
 
 
 def test_rows_that_are_shown_at_first_are_few() -> None:
-    assert "most = 200" in compared().to_html()
+    assert "FIRST_ROWS = 200;" in compared().to_html()
+
+
+def test_style_and_script_are_shipped() -> None:
+    """They are files beside the modules, and a page holds them whole."""
+    text = compared().to_html()
+    for name in ("page.css", "page.js"):
+        assert Path(html.__file__).with_name(name).read_text("utf-8") in text
 
 
 # Pictures of matplotlib
