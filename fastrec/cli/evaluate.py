@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -16,9 +15,11 @@ from fastrec._version import __version__
 from fastrec.cli.output import SAVED, check_outputs, csv_text, emit, save_report, write_report
 from fastrec.cli.standard_input import Inputs, open_inputs
 from fastrec.exceptions import FastrecWarning, InputError
+from fastrec.report.plain import plain_data
 from fastrec.report.report import is_saved, reword
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
+from fastrec.show.json import dump_json
 
 if TYPE_CHECKING:
     from fastrec.files.columns import RowColumns
@@ -334,16 +335,8 @@ def _curves_of(
         return csv_text(["curve", "threshold", "fpr", "tpr", "recall", "precision"], rows), lacking
     document: dict[str, Any] = {"schema": 1, "fastrec": __version__}
     for (curve, values), area in zip(columns.items(), (roc.area, pr.area), strict=True):
-        points = {name: [_json_number(value) for value in column] for name, column in values.items()}
-        document[curve] = {"area": _json_number(area), **points}
-    return json.dumps(document, allow_nan=False) + "\n", lacking
-
-
-def _json_number(number: float) -> float | str | None:
-    """Return a number as the JSON of a report has it: NaN is null, an infinity a string."""
-    if math.isfinite(number):
-        return float(number)
-    return None if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+        document[curve] = {"area": area, **values}
+    return dump_json(plain_data(document)) + "\n", lacking
 
 
 def _write_per_user(path: str, result: Evaluated) -> None:
