@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from fastrec.comparison.tables import CELLS, cells, meaning_of_mark
+from fastrec.comparison.tables import CELLS, meaning_of_mark, row_cells
 from fastrec.inputs.users import NO_LABEL
 from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import known_call
@@ -67,7 +67,7 @@ def draw_report(console: Console, report: Report) -> None:
 def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:
     """Return the number of users in a group, as a range if metrics with a min_gain of their own count other users."""
     found = sorted({one.users for one in estimates.values()})
-    return DASH.join(map(shown_count, (found[:1] if len(found) == 1 else [found[0], found[-1]])))
+    return DASH.join(map(shown_count, dict.fromkeys((found[0], found[-1]))))
 
 
 def _with_margin(estimate: Estimate) -> str:
@@ -206,11 +206,11 @@ def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> li
     tables = [_means(found, reports)]
     everything: list[tuple[str | None, Sequence[ComparisonRow]]] = [(None, found.rows), *found.segments.items()]
     for grouping, rows in everything:
-        names = ["metric", *(["group"] if grouping else []), *system, "difference", "interval"]
-        names += [*([] if grouping else ["p"]), "p corrected"]
+        first, last = (["group"], ["p corrected"]) if grouping else ([], ["p", "p corrected"])
+        names = ["metric", *first, *system, "difference", "interval", *last]
         heads = {"group": str(grouping), "pair": "system", "p corrected": "corrected"}
         head = [heads.get(name, name) for name in names]
-        body = [cells(row, names, level, blank=" ") for row in rows if row.users]
+        body = [row_cells(row, names, level, blank=" ") for row in rows if row.users]
         title = f"{what}, by {grouping}" if grouping else what
         tables.append(Table(title, head, body, names.index("difference")))
     return tables

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CELLS",
     "alpha",
-    "cells",
     "compared",
     "differences",
     "is_significant",
@@ -26,6 +25,7 @@ __all__ = [
     "meaning_of_mark",
     "outcome",
     "printed",
+    "row_cells",
 ]
 
 MAX_ROWS = 14_000  # of differences on a page, to keep it below 3 MB; rows over all users count twice
@@ -72,7 +72,7 @@ CELLS: dict[str, Callable[[ComparisonRow], str]] = {
 }
 
 
-def cells(row: ComparisonRow, names: Iterable[str], level: float, blank: str = "") -> list[str]:
+def row_cells(row: ComparisonRow, names: Iterable[str], level: float, blank: str = "") -> list[str]:
     """Return how values of a row are printed; * or `blank` follows the corrected p-value."""
     mark = "*" if is_significant(row, level) else blank
     return [CELLS[name](row) + (mark if name == "p corrected" else "") for name in names]
@@ -101,7 +101,7 @@ def printed(rows: Iterable[ComparisonRow], level: float, notes: Sequence[str]) -
     head = ["metric", "system", "mean", "baseline", "mean", "difference", "interval", "p", "corrected"]
     names = ["metric", "system", "mean", "baseline", "baseline mean", "difference", "interval", "p", "p corrected"]
     counts = ["wins", "ties", "losses"]
-    body = [cells(row, [*names, *counts], level, blank=" ") for row in rows]
+    body = [row_cells(row, [*names, *counts], level, blank=" ") for row in rows]
     return Table("", [*head, *counts], body, notes=notes)
 
 
@@ -112,9 +112,9 @@ def compared(
     names = ["metric", "system", "baseline", "mean", "baseline mean", "difference", "interval", "p", "p corrected"]
     names += ["wins", "ties", "losses", "users"]
     head = _heads(names, level)
-    tables = [Table("", head, [cells(row, names, level) for row in rows], 3)]
+    tables = [Table("", head, [row_cells(row, names, level) for row in rows], 3)]
     for grouping, own in segments.items():
-        tables.append(Table("", [grouping, *head], [cells(row, ["group", *names], level) for row in own], 4))
+        tables.append(Table("", [grouping, *head], [row_cells(row, ["group", *names], level) for row in own], 4))
     return tables
 
 
