@@ -15,7 +15,7 @@ from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import known_call
 from fastrec.report.plain import rows_of
 from fastrec.report.tables import estimated, order_of_lists, why_no_interval
-from fastrec.show.numbers import DASH, one_figure, share, shown_count, with_margin
+from fastrec.show.numbers import DASH, number_of_users, one_figure, share, shown_count, with_margin
 from fastrec.show.tables import Table
 from fastrec.show.terminal import Sheet, code_lines, shell_lines, wrap
 
@@ -192,7 +192,7 @@ def _users_in(counted: Mapping[str, int]) -> str:
     """Return the numbers of users by system, as in: values for 3 users in 'new', 2 in 'old'."""
     (first, n), *others = counted.items()
     more = (f", {number:,} in {name!r}" for name, number in others)
-    return f"values for {n:,} {'user' if n == 1 else 'users'} in {first!r}{''.join(more)}"
+    return f"values for {number_of_users(n)} in {first!r}{''.join(more)}"
 
 
 def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> list[Table]:

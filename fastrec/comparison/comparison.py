@@ -102,7 +102,7 @@ class Comparison(Exported):
     test=randomization, 10,000 rounds, seed 0; correction=holm; intervals of 95 %
     4 users compared
 
-    * marks significant rows, in documents too:
+    In Markdown, too, * marks significant rows:
 
     >>> b = fastrec.evaluate([[1], [9], [9], [9]], truth, "mrr", per_user=True)
     >>> a = fastrec.evaluate([[1], [2], [3], [4]], truth, "mrr", per_user=True)
@@ -138,9 +138,6 @@ class Comparison(Exported):
     def _level(self) -> float:
         return float(self.settings["level"])
 
-    def _printed(self) -> list[Table]:
-        return [printed(self.rows, self._level, self._lines(self._legend(self.rows)))]
-
     def notes(self) -> list[str]:
         """Return lines on the test, the users, the directions of metrics, and what was left out."""
         settings = self.settings
@@ -148,10 +145,10 @@ class Comparison(Exported):
         how = f"test={settings['test']}{rounds if settings['test'] in RESAMPLING else ''}"
         notes = [f"{how}; correction={settings['correction']}; intervals of {percent(self._level)}"]
         least, most = (pick(row.users for row in self.rows) for pick in (min, max))
-        compared = f"{'' if least == most else f'{least:,} to '}{number_of_users(most)} compared"
+        users = f"{'' if least == most else f'{least:,} to '}{number_of_users(most)} compared"
         if unpaired := max(row.unpaired for row in self.rows):
-            compared += f"; up to {number_of_users(unpaired)} counted on one side only (missing={settings['missing']})"
-        notes.append(compared)
+            users += f"; up to {number_of_users(unpaired)} counted on one side only (missing={settings['missing']})"
+        notes.append(users)
         if any(row.users and math.isnan(row.low) for row in self.all_rows()):
             notes.append("no interval and no p-value where too few users are compared")
         if self.segments:
@@ -216,6 +213,9 @@ class Comparison(Exported):
         The page as a string, or None if it was written to a file.
         """
         return self._page(path, title)
+
+    def _printed(self) -> list[Table]:
+        return [printed(self.rows, self._level, self._lines(self._legend(self.rows)))]
 
     def _tables(self) -> list[Table]:
         return with_notes(compared(self.rows, self.segments, self._level), self._lines(self._legend()))

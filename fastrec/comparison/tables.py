@@ -133,7 +133,7 @@ def outcome(rows: Sequence[ComparisonRow], level: float) -> str:
     without = f"; {none:,} has no verdict" if none == 1 else f"; {none:,} have no verdict" if none else ""
     return (
         f"{words}: the system is better in {better:,}, worse in {worse:,}, and in {unclear:,} no difference is clear"
-        f"{without}. Better and worse mean a corrected p-value of at most {1 - level:.4g}."
+        f"{without}. Better and worse mean a corrected p-value of at most {alpha(level):.4g}."
     )
 
 

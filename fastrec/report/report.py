@@ -209,6 +209,14 @@ class Report(Exported, ReportValues):
         """
         return self._page(path, title)
 
+    def _printed(self) -> list[Table]:
+        head = ["metric", "mean", "± 95 %", *(["users"] if self.users["total"] else [])]
+        rows = [
+            [name, one_figure(one.mean), one_figure(one.margin()), shown_count(one.users)][: len(head)]
+            for name, one in self.estimates.items()
+        ]
+        return [Table("", head, rows, notes=self._notes())]
+
     def _tables(self) -> list[Table]:
         """Return a table of metrics over all users, then one by group."""
         by_group = (table._replace(title="", notes=()) for table in group_tables(self.to_rows()))
@@ -327,14 +335,6 @@ class Report(Exported, ReportValues):
         for position, values in enumerate((per_user or {}).values()):
             arrays[f"per_user_{position}"] = values
         return document, arrays
-
-    def _printed(self) -> list[Table]:
-        head = ["metric", "mean", "± 95 %", *(["users"] if self.users["total"] else [])]
-        rows = [
-            [name, one_figure(one.mean), one_figure(one.margin()), shown_count(one.users)][: len(head)]
-            for name, one in self.estimates.items()
-        ]
-        return [Table("", head, rows, notes=self._notes())]
 
     def _notes(self) -> list[str]:
         """Return the lines under the printed table."""
