@@ -1,25 +1,140 @@
-"""The errors and warnings of fastrec.
+"""The errors and warnings of fastrec, and the names in their messages.
 
 Each error is a `FastrecError` and also a built-in error such as ValueError, so callers may catch either.
-A message says what was found, what was expected, and where.
+A message says what was found, what was expected, and where. Its arguments, columns and rows are `Name`s, which files,
+Spark, the command line and `mae` replace by their own; nothing reads a message.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import sys
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
 
 LONGEST = 1000  # characters of a message, which may quote values of any length
 MAX_VALUE_LENGTH = 400  # characters of a quoted value
 
 
+class Name:
+    """A part of a message that has another name elsewhere; `str` gives the one in Python."""
+
+
+@dataclass(frozen=True)
+class Argument(Name):
+    """An argument of a call, alone or with values to pass: ``ties='input' or 'worst'``, ``min_gain=...``."""
+
+    name: str
+    values: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.listed(shown)}" if self.values else self.name
+
+    def listed(self, spell: Callable[[Any], str]) -> str:
+        """Return the values as a string."""
+        *others, last = ("..." if value is ... else spell(value) for value in self.values)
+        return f"{', '.join(others)} or {last}" if others else last
+
+
+@dataclass(frozen=True)
+class Listing(Name):
+    """The Python expression that lists the names of which a message shows some."""
+
+    code: str
+
+    def __str__(self) -> str:
+        return f": {self.code}"
+
+
+@dataclass(frozen=True)
+class Values(Name):
+    """The values of rows: labels, scores, sample_weight."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Column(Name):
+    """A column of a data frame."""
+
+    side: str  # the argument: "recs"
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.side} column {self.name!r}"
+
+
+@dataclass(frozen=True)
+class Row(Name):
+    """The row of a fault."""
+
+    position: int  # from 0
+    text: str  # " at row 3"
+    unnumbered: str = ""  # in place of the text, where rows have no numbers
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def at(cls, position: int, word: str = "row") -> Self:
+        """Return the row of a message that ends with it."""
+        return cls(position, f" at {word} {position}")
+
+
+class Text(str):  # noqa: SLOT000 - pickles keep the attributes of a dict
+    """A string that knows which of its parts are names."""
+
+    parts: tuple[object, ...]
+
+    def __new__(cls, *parts: object) -> Self:
+        """Join parts: names, strings, other texts."""
+        flat = [own for part in parts for own in (part.parts if isinstance(part, Text) else (part,))]
+        text = super().__new__(cls, "".join(map(str, flat)))
+        text.parts = tuple(flat)
+        return text
+
+    def __getnewargs__(self) -> tuple[object, ...]:  # type: ignore[override] # for copies and pickles
+        return self.parts
+
+    def names(self) -> list[Name]:
+        """Return the names in the text."""
+        return [part for part in self.parts if isinstance(part, Name)]
+
+
+def renamed(text: str, naming: Callable[[Name], object]) -> str:
+    """Return a text with each name replaced by what `naming` makes of it: a string, or another name."""
+    if not isinstance(text, Text):
+        return text
+    return Text(*(naming(part) if isinstance(part, Name) else part for part in text.parts))
+
+
 class FastrecError(Exception):
     """Base class of the errors of fastrec. The message is one line; a very long one lacks its middle."""
 
-    def __init__(self, message: str = "") -> None:
-        super().__init__(cut_line(message))
+    def __init__(self, *parts: object) -> None:
+        self.text = Text(*parts)
+        super().__init__(cut_line(self.text))
+
+    def renamed(self, naming: Callable[[Name], object]) -> Self:
+        """Return the error with other names in its message; see `renamed`."""
+        other = copy.copy(self)
+        FastrecError.__init__(other, renamed(self.text, naming))
+        return other
+
+
+@contextlib.contextmanager
+def renaming(naming: Callable[[Name], object]) -> Iterator[None]:
+    """Replace the names in the errors of the block."""
+    try:
+        yield
+    except FastrecError as error:
+        raise error.renamed(naming) from None
 
 
 class InputError(FastrecError, ValueError):
@@ -49,7 +164,11 @@ class MetricNotFoundError(MetricError, KeyError):
 
 
 class FastrecWarning(UserWarning):
-    """A correct result that is probably not what the caller meant."""
+    """A correct result that is probably not what the caller meant. The message is one line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__(one_line(text))
 
 
 def warn(lines: Iterable[str]) -> None:
@@ -58,7 +177,7 @@ def warn(lines: Iterable[str]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "fastrec":
         frame, level = frame.f_back, level + 1
     for line in lines:
-        warnings.warn(one_line(line), FastrecWarning, stacklevel=level)
+        warnings.warn(FastrecWarning(line), stacklevel=level)
 
 
 class MissingExtraError(FastrecError, ImportError):

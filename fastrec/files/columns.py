@@ -14,8 +14,8 @@ __all__ = ["ColumnError", "ListColumns", "RowColumns", "TooLargeError"]
 class ColumnError(InputError):
     """A column that is missing or cannot be used. `role`: what the column was meant to hold."""
 
-    def __init__(self, message: str, role: str = "") -> None:  # a pickled copy gets its role from its state
-        super().__init__(message)
+    def __init__(self, *parts: object, role: str = "") -> None:  # a pickled copy gets its role from its state
+        super().__init__(*parts)
         self.role = role
 
 
@@ -120,4 +120,4 @@ class RowColumns:
 def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:
     for role, name in wanted.items():
         if name not in found:
-            raise ColumnError(f"{path}: no column {name!r}{suggest_name(name, found)}", role.rstrip("0123456789"))
+            raise ColumnError(f"{path}: no column {name!r}{suggest_name(name, found)}", role=role.rstrip("0123456789"))

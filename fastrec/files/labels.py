@@ -112,7 +112,7 @@ def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], u
     raise ColumnError(
         f"{' and '.join(file.at(f'by{nth}') for file in files)}: expected one value per user, but user {who!r} has "
         f"{shortened(low)} and {shortened(high)} ({count} such users)",
-        "by",
+        role="by",
     )
 
 

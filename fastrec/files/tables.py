@@ -248,7 +248,7 @@ def _find_roles(source: Source, table: str, columns: ListColumns | RowColumns) -
         for role, name in {**names, **theirs}.items():
             if role not in names or role not in theirs:
                 lacking, having = (first, path) if role not in names else (path, first)
-                raise ColumnError(f"{lacking}: no column {name!r}, which {having} has", role.rstrip("0123456789"))
+                raise ColumnError(f"{lacking}: no column {name!r}, which {having} has", role=role.rstrip("0123456789"))
             if found[name][1] != other[name][1]:
                 raise InputTypeError(
                     f"{path}: column {name!r} holds {other[name][1]}, but {found[name][1]} in {first}: "
@@ -296,11 +296,11 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
     for n, name in enumerate(by):
         for file in having:
             if f"by{n}" in file.names and not _is_label(file.types[f"by{n}"]):
-                raise ColumnError(f"{file.at(f'by{n}')} holds {file.types[f'by{n}']}; {WANTED_LABELS}", "by")
+                raise ColumnError(f"{file.at(f'by{n}')} holds {file.types[f'by{n}']}; {WANTED_LABELS}", role="by")
         if any(f"by{n}" in file.names for file in having):
             continue
         if len(having) == 1:
-            raise ColumnError(f"{having[0].path}: no column {name!r} to group by", "by")
+            raise ColumnError(f"{having[0].path}: no column {name!r} to group by", role="by")
         paths = " nor ".join(file.path for file in having)
         raise InputError(f"neither {paths} has the column {name!r} to group by")
 

@@ -655,7 +655,7 @@ def test_every_public_function_is_in_a_table() -> None:
 
 
 def test_a_file_error_survives_its_way_to_another_process() -> None:
-    error = pickle.loads(pickle.dumps(ColumnError("a.csv: no column 'x'", "label")))
+    error = pickle.loads(pickle.dumps(ColumnError("a.csv: no column 'x'", role="label")))
     assert (str(error), error.role) == ("a.csv: no column 'x'", "label")
 
 
