@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Unpack
 
@@ -19,7 +18,7 @@ from fastrec.arguments.signature import pick, takes
 from fastrec.checks import listed_in_order
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
+from fastrec.exceptions import InputError, InputTypeError, Values, renaming, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.users import is_hashable
 from fastrec.policies import OneClass
@@ -28,6 +27,8 @@ from fastrec.report.report import Report
 from fastrec.segments import split_truth
 
 __all__ = ["evaluate", "evaluate_by_items", "evaluate_scores", "gauc", "mae", "mse", "rmse"]
+
+RATINGS = {"labels": "targets", "label": "target", "scores": "predictions", "score": "prediction"}  # of mae, mse, rmse
 
 
 @takes(ListOptions)
@@ -221,11 +222,8 @@ def gauc(
 
 def _over_rows(metric: str, targets: Any, predictions: Any, **options: Any) -> float:
     """Return a metric of targets and predictions; errors use these names."""
-    try:
+    with renaming(lambda name: RATINGS.get(name.name, name) if isinstance(name, Values) else name):
         return evaluate_scores(targets, predictions, metrics=metric, **options)[metric]
-    except FastrecError as error:
-        message = re.sub(r"\blabel(s?)\b", r"target\1", re.sub(r"\bscore(s?)\b", r"prediction\1", str(error)))
-        raise type(error)(message) from None
 
 
 def mae(targets: Any, predictions: Any, *, sample_weight: Any = None, n_threads: int | None = None) -> float:

@@ -102,7 +102,7 @@ def refuse_path(name: str, value: Any) -> None:
     """Raise if an argument for data is a path."""
     if isinstance(value, str | os.PathLike):
         kind = type(value).__name__
-        raise InputTypeError(f"{name} must be data, found a {kind}, {shown(value)}: fastrec.evaluate_files reads files")
+        raise InputTypeError(name, f" must be data, found a {kind}, {shown(value)}: fastrec.evaluate_files reads files")
 
 
 def check_progress(progress: Any) -> None:

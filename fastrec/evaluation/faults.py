@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastrec.evaluation.engine import KernelError
-from fastrec.exceptions import InputError, MetricError
+from fastrec.exceptions import InputError, MetricError, Row
 from fastrec.inputs.lists import Lists, Names
 from fastrec.kernels import codes as op
 from fastrec.metrics.plan import Failure, Plan
@@ -62,5 +62,5 @@ def _explain_item(failure: Failure, who: str, names: Names, lists: Lists) -> Inp
             return InputError(
                 f"truth of user {who}: item {names.item(item)} appears twice; duplicates='first' or 'miss' would merge"
             )
-        return InputError(f"truth of user {who}: item ids must not be negative, found {item} at position {at}")
+        return InputError(f"truth of user {who}: item ids must not be negative, found {item}", Row.at(at, "position"))
     return None

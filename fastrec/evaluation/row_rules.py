@@ -9,8 +9,8 @@ import numpy as np
 
 from fastrec.evaluation.sources import Scores
 from fastrec.evaluation.state import ScoreCountsKey
-from fastrec.exceptions import InputError, MetricError
-from fastrec.inputs.columns import refuse_nan
+from fastrec.exceptions import Argument, InputError, MetricError, Row
+from fastrec.inputs.columns import LABELS, SCORES, refuse_nan
 from fastrec.inputs.rows import INT8, Rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS, Call
@@ -29,7 +29,7 @@ def check_grades(plan: Plan, gains: Array, name: str) -> None:
     if plan.max_gain < np.inf and gains.max() > plan.max_gain:
         limiting = next(call for call in plan.calls if ("max_gain", plan.max_gain) in call.options)
         whose = f"{limiting.metric.name}'s max_gain = {plan.max_gain}"
-        raise InputError(f"{name} must not exceed {whose}, found {gains.max()}")
+        raise InputError(name, f" must not exceed {whose}, found {gains.max()}")
     if not (plan.needs_plain or plan.gain_tables):
         return
     relevant = gains[gains > 0]
@@ -55,14 +55,14 @@ def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
     if lists and ties in ("id_asc", "id_desc") and rows.items is None:
         raise InputError(f"ties={ties!r} needs item_ids")
     if lists and len(rows.labels):
-        check_grades(plan, rows.labels, "labels")
+        check_grades(plan, rows.labels, LABELS)
     if rows.labels.dtype != np.int8:  # kernels check labels below 0 and above 1, not between
         _check_classes(plan, rows)
 
 
 def check_values(plan: Plan, rows: Rows) -> None:
     """Raise the error for a label or a score that kernels reject; see `_limits`."""
-    refuse_nan(rows.as_passed(rows.scores), "scores")
+    refuse_nan(rows.as_passed(rows.scores), SCORES)
     _check_classes(plan, rows)
     for call in plan.calls:
         if "probabilities" in call.metric.needs:
@@ -95,8 +95,12 @@ def _check_classes(plan: Plan, rows: Rows) -> None:
     if wrong.any():
         at = int(wrong.argmax())
         raise InputError(
-            f"labels must be 0 or 1 for {call.text}, found {labels[at]} at row {rows.where(at)}; "
-            "min_gain=... says from which label on a row is positive"
+            LABELS,
+            f" must be 0 or 1 for {call.text}, found {labels[at]}",
+            Row.at(rows.where(at)),
+            "; ",
+            Argument("min_gain", (...,)),
+            " says from which label on a row is positive",
         )
 
 
@@ -104,16 +108,15 @@ def _check_probabilities(call: Call, rows: Rows) -> None:
     scores = rows.scores
     if len(scores) and not (scores.min() >= 0 and scores.max() <= 1):
         at = int(((scores < 0) | (scores > 1)).argmax())
-        found = f"found {scores[at]} at row {rows.where(at)}"
-        hint = "choose metrics that take any score, such as auc or average_precision"
-        raise InputError(f"scores must be probabilities for {call.text}, {found}; {hint}")
+        row, hint = Row.at(rows.where(at)), "; choose metrics that take any score, such as auc or average_precision"
+        raise InputError(SCORES, f" must be probabilities for {call.text}, found {scores[at]}", row, hint)
 
 
 def _check_predictions(rows: Rows) -> None:
     scores = rows.scores
     if len(scores) and not (np.isfinite(scores.min()) and np.isfinite(scores.max())):
         at = int((~np.isfinite(scores)).argmax())
-        raise InputError(f"predictions must be finite, found {scores[at]} at row {rows.where(at)}")
+        raise InputError(f"predictions must be finite, found {scores[at]}", Row.at(rows.where(at)))
 
 
 def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:

@@ -15,6 +15,7 @@ from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.row_rules import check_row_metrics, check_values, collect_score_counts, make_source
 from fastrec.evaluation.state import GroupSums, ScoreCountsKey, State
 from fastrec.exceptions import InputError, MetricError
+from fastrec.inputs.columns import LABELS, SCORES
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
 from fastrec.inputs.lists import Names
 from fastrec.inputs.rows import Rows, label_users, one_by_one, read_frame, read_rows
@@ -129,7 +130,9 @@ class ScoreEvaluator(BaseEvaluator):
             )
         else:
             if hasattr(labels, "columns"):
-                raise InputError("scores must be left out if labels is a data frame; pass metrics by name, metrics=...")
+                raise InputError(
+                    SCORES, " must be left out if ", LABELS, " is a data frame; pass metrics by name, metrics=..."
+                )
             refuse_columns(columns, "labels is not a data frame passed without scores")
             arguments = {**pick(RowIds, given), **pick(ArraysOfUsers, given)}
             rows = read_rows(labels, scores, indptr, **arguments, n_threads=self._n_threads)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Collection, Iterator, Mapping
 
-from fastrec.exceptions import FastrecError
+from fastrec.exceptions import Column, FastrecError, Name, Row, Values
 from fastrec.files.job import Evaluated
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.tables import File
@@ -14,6 +14,8 @@ from fastrec.inputs.users import as_labels
 from fastrec.report.report import Report
 
 __all__ = ["finished", "named_as_in"]
+
+TABLES = {"recs": "recs", "truth": "truth", "exclude": "seen", "the frame": "log"}  # of the sides of a data frame
 
 
 def finished(report: Report, users: Mapping[str, str], labels: LabelsOfUsers) -> Evaluated:
@@ -36,34 +38,27 @@ def finished(report: Report, users: Mapping[str, str], labels: LabelsOfUsers) ->
 
 @contextlib.contextmanager
 def named_as_in(files: Mapping[str, File], *, streamed: bool) -> Iterator[None]:
-    """Rewrite errors of the block so that they name files, their columns, and rows from 1."""
-    tables = {"recs": "recs", "truth": "truth", "exclude": "seen", "the frame": "log"}
-
-    def name_column(found: re.Match[str]) -> str:
-        file = files[tables[found[1]]]
-        return file.at(found[2]) if found[2] in file.names else found[0]
-
-    def name_values(found: re.Match[str]) -> str:
-        file = files.get("log")
-        if file is None:
-            return found[0]
-        label, score = ("target", "prediction") if "target" in file.names else ("label", "score")
-        role = {"scores": score, "sample_weight": "weight"}.get(found[1], label)
-        return f"{file.at(role)}: {role}s"
-
+    """Make the errors of the block name files, their columns, and rows from 1; no rows if these were streamed."""
     try:
         yield
     except FastrecError as error:
-        message = re.sub(rf"\b({'|'.join(tables)}) column '(\w+)'", name_column, str(error))
-        message = re.sub(r"^(labels|truth gains|scores|sample_weight)\b(?= must\b)", name_values, message)
-        if streamed:
-            message = re.sub(r" (?:at|in) row \d+", "", message)
-        else:
-            named = re.search(rf"\b({'|'.join(tables)}) column", str(error))
-            file = files.get(tables[named[1]] if named else "log")
-            message = re.sub(r"\b(?:at|in) row (\d+)", lambda at: f"in {_place(file, int(at[1]))}", message)
-        raise type(error)(message) from None
+        sides = [name.side for name in error.text.names() if isinstance(name, Column)]
+        of_rows = None if streamed else files.get(TABLES[sides[0]] if sides else "log")
+        raise error.renamed(functools.partial(_name_in, files, of_rows)) from None
 
 
-def _place(file: File | None, position: int) -> str:
-    return f"row {position + 1}" if file is None else file.source.place(position)
+def _name_in(files: Mapping[str, File], of_rows: File | None, name: Name) -> object:
+    """Return the name of a column, of values or of a row in files; `of_rows` is the file of rows."""
+    if isinstance(name, Column) and name.name in (file := files[TABLES[name.side]]).names:
+        return file.at(name.name)
+    if isinstance(name, Values) and "log" in files and (role := _role_of(name, files["log"].names)):
+        return f"{files['log'].at(role)}: {role}s"
+    if isinstance(name, Row):
+        return name.unnumbered if of_rows is None else f" in {of_rows.source.place(name.position)}"
+    return name
+
+
+def _role_of(values: Values, roles: Collection[str]) -> str | None:
+    """Return the role of the column of a log that holds some values."""
+    label, score = ("target", "prediction") if "target" in roles else ("label", "score")
+    return {"labels": label, "scores": score, "sample_weight": "weight"}.get(values.name)

@@ -378,7 +378,7 @@ def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:
     first, found = _first_where(con, file, role, wrong)
     if first is not None:
         advice = "; give a rank column" if file.table == "recs" else ""
-        raise InputError(says_rounded(file.at(role), found, f"in {file.place(first)}") + advice)
+        raise InputError(says_rounded(file.at(role), found, f" in {file.place(first)}"), advice)
 
 
 def _check_ranks(con: DuckDBPyConnection, file: File, role: str) -> None:

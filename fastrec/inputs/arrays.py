@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import listed
-from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.exceptions import InputError, InputTypeError, Row, shown
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
@@ -232,14 +232,14 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
     refuse_unusual(values, name)
     array = as_array(values, name)
     if array.shape != (n,):
-        raise InputError(f"{name} must have one number per item, {n}; found shape {array.shape}")
+        raise InputError(name, f" must have one number per item, {n}; found shape {array.shape}")
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
-        raise InputTypeError(f"{name} must be numbers of at most 64 bits, found dtype {array.dtype}")
+        raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}")
     refuse_rounded(array, name, "position")
     out = np.ascontiguousarray(array, dtype=np.float64)
     # NaN is the one value for which min() is NaN
     if n and np.isnan(out.min()):
-        raise InputError(f"{name} must not be NaN, found NaN at position {int(np.isnan(out).argmax())}")
+        raise InputError(name, " must not be NaN, found NaN", Row.at(int(np.isnan(out).argmax()), "position"))
     return out
 
 

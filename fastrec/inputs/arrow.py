@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import suggest_name
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import Column as ColumnName
+from fastrec.exceptions import InputError, InputTypeError, Row, Text
 from fastrec.inputs.ids import Strings, integer_ids
 from fastrec.inputs.ragged import Ragged
 from fastrec.inputs.strings import MANY_STRINGS, number_column
@@ -59,7 +60,7 @@ class Frame(NamedTuple):
 
     def where(self, column: str) -> str:
         """Return the name of a column for errors."""
-        return f"{self.name} column {column!r}"
+        return Text(ColumnName(self.name, column))
 
     def read(self, column: str, *, nulls: bool = False) -> Column:
         """Return a column; nulls are an error unless allowed."""
@@ -221,7 +222,7 @@ def _import_column(series: Any, name: str, column: str) -> Column:
     try:
         array = pa.chunked_array(series) if hasattr(series, "__arrow_c_stream__") else pa.array(series)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} column {column!r} cannot be read as one Arrow column: {error}") from None
+        raise InputTypeError(ColumnName(name, column), f" cannot be read as one Arrow column: {error}") from None
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
@@ -257,13 +258,14 @@ def _check_valid(column: Column, where: str) -> None:
         column.validate(full=True)
     except pa.ArrowException as error:
         broken = "holds a string that is not UTF-8" if "UTF8" in str(error) else "is not a valid Arrow array"
-        raise InputError(f"{where} {broken}: {error}") from None
+        raise InputError(where, f" {broken}: {error}") from None
 
 
 def _refuse_nulls(column: Column, where: str) -> None:
     if (null := _find_nulls(column)).any():
-        found = f"found null in row {int(null.argmax())}, counted from 0 (in {null.sum()} of {len(column)} rows)"
-        raise InputError(f"{where} must not be null, {found}")
+        at = int(null.argmax())
+        row = Row(at, f" in row {at}, counted from 0 (in {null.sum()} of {len(column)} rows)")
+        raise InputError(where, " must not be null, found null", row)
 
 
 def _find_nulls(column: Column) -> Array:
@@ -307,7 +309,7 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Strings:
             return Strings(*numbered, name)
         return _strings_of(column.dictionary_encode(), name)  # one dictionary for all chunks
     advice = f"; {NOT_FLOATS}" if types.is_floating(column.type) else ""
-    raise InputTypeError(f"{where} must hold integers or strings, found {column.type}{advice}")
+    raise InputTypeError(where, f" must hold integers or strings, found {column.type}{advice}")
 
 
 class Labels(NamedTuple):
@@ -354,7 +356,7 @@ def _labels_as_strings(column: Column, where: str) -> Column:
         return compute.replace_substring_regex(strings, r"\.$", "")
     if types.is_dictionary(kind) or types.is_null(kind) or types.is_integer(kind) or _kind_of_strings(kind) is not None:
         return column
-    raise InputTypeError(f"{where} holds {kind}; {WANTED_LABELS}")
+    raise InputTypeError(where, f" holds {kind}; {WANTED_LABELS}")
 
 
 def _strings_of(column: Column, kind: str) -> Strings:
@@ -372,7 +374,7 @@ def _read_dictionary(column: Column, where: str) -> Array | Strings:
 
     name = _kind_of_strings(column.type.value_type)
     if name is None and not types.is_integer(column.type.value_type):
-        raise InputTypeError(f"{where} must hold integers or strings, found categories of {column.type.value_type}")
+        raise InputTypeError(where, f" must hold integers or strings, found categories of {column.type.value_type}")
     column = _without_views(column)
     chunks = [chunk for chunk in column.chunks if len(chunk)]
     if any(chunk.dictionary.null_count for chunk in chunks):  # of no row, or the column was rejected
@@ -424,7 +426,7 @@ def read_numbers(column: Column, where: str) -> Array:
     if not len(column):
         return np.zeros(0)
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-        raise InputTypeError(f"{where} must hold numbers, found {kind}")
+        raise InputTypeError(where, f" must hold numbers, found {kind}")
     return _flat(column.cast(kind) if encoded else column)
 
 
@@ -462,8 +464,9 @@ def split_lists(column: Column, where: str) -> tuple[Column, Array]:
     flat = pa.chunked_array(parts, column.type.value_type)
     indptr = np.cumsum(np.concatenate(lengths), dtype=np.int64)
     if (null := _find_nulls(flat)).any():
-        row = int(np.searchsorted(indptr, int(null.argmax()), side="right")) - 1
-        raise InputError(f"{where} must not hold nulls, found null in the list of row {row}, counted from 0")
+        at = int(np.searchsorted(indptr, int(null.argmax()), side="right")) - 1
+        row = Row(at, f" in the list of row {at}, counted from 0", " in a list")
+        raise InputError(where, " must not hold nulls, found null", row)
     return flat, indptr
 
 
@@ -472,11 +475,12 @@ def check_same_lengths(indptr: Array, wanted: Array, where: str) -> None:
     if len(indptr) == len(wanted) and np.array_equal(indptr, wanted):
         return
     if len(indptr) != len(wanted):
-        raise InputError(f"{where} has {len(indptr) - 1} rows, but the items have {len(wanted) - 1}")
+        raise InputError(where, f" has {len(indptr) - 1} rows, but the items have {len(wanted) - 1}")
     wrong = np.diff(indptr) != np.diff(wanted)
     at = int(wrong.argmax())
     found, of = np.diff(indptr)[at], np.diff(wanted)[at]
-    raise InputError(f"{where} must hold one value per item, but row {at}, counted from 0, has {found} for {of} items")
+    row = Row(at, f" row {at}, counted from 0,", " a row")
+    raise InputError(where, " must hold one value per item, but", row, f" has {found} for {of} items")
 
 
 def _values_of(chunk: Any) -> tuple[Any, Array]:

@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import InputError, InputTypeError, Row, Text, Values
 from fastrec.inputs.ragged import as_array
 
 __all__ = [
     "EXACT_BITS",
+    "LABELS",
     "MAX_EXACT_INTEGER",
     "MAX_WEIGHT",
+    "SAMPLE_WEIGHT",
+    "SCORES",
     "WANTED_WEIGHTS",
     "check_classes",
     "check_floats",
@@ -29,6 +32,7 @@ Array = np.ndarray[Any, Any]
 EXACT_BITS = 53  # of a double
 MAX_EXACT_INTEGER = 2**EXACT_BITS  # a double holds every integer up to here
 MAX_WEIGHT = 1e100
+LABELS, SCORES, SAMPLE_WEIGHT = (Text(Values(name)) for name in ("labels", "scores", "sample_weight"))
 WANTED_WEIGHTS = f"0 or from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
 
 
@@ -36,11 +40,11 @@ def _check_form(values: Any, name: str) -> Array:
     """Return a 1-D array of numbers of at most 64 bits, as it is."""
     array = as_array(values, name)
     if array.ndim != 1:
-        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
+        raise InputError(name, f" must be 1-D, found shape {array.shape}")
     if not len(array):
         return np.zeros(0)
     if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
-        raise InputTypeError(f"{name} must be numbers of at most 64 bits, found dtype {array.dtype}")
+        raise InputTypeError(name, f" must be numbers of at most 64 bits, found dtype {array.dtype}")
     return array
 
 
@@ -58,7 +62,7 @@ def check_floats(values: Any, name: str) -> Array:
     return np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
 
 
-def check_scores(scores: Any, name: str = "scores") -> Array:
+def check_scores(scores: Any, name: str = SCORES) -> Array:
     """Return scores as contiguous float32 or float64; NaN is an error."""
     array = check_floats(scores, name)
     refuse_nan(array, name)
@@ -72,12 +76,12 @@ def refuse_rounded(array: Array, name: str, place: str = "row") -> None:
     if int(array.min()) >= -MAX_EXACT_INTEGER and int(array.max()) <= MAX_EXACT_INTEGER:
         return
     at = int(((array < -MAX_EXACT_INTEGER) | (array > MAX_EXACT_INTEGER)).argmax())
-    raise InputError(says_rounded(name, int(array[at]), f"at {place} {at}"))
+    raise InputError(says_rounded(name, int(array[at]), Row.at(at, place)))
 
 
-def says_rounded(name: str, found: int | str, where: str) -> str:
+def says_rounded(name: str, found: int | str, row: Row | str) -> Text:
     """Return the error message for an integer that a double would round."""
-    return f"{name} holds an integer past 2**{EXACT_BITS}, which would be rounded: {found} {where}"
+    return Text(name, f" holds an integer past 2**{EXACT_BITS}, which would be rounded: {found}", row)
 
 
 def refuse_nan(array: Array, name: str, place: str = "row") -> None:
@@ -86,12 +90,12 @@ def refuse_nan(array: Array, name: str, place: str = "row") -> None:
     with np.errstate(invalid="ignore"):
         if not len(array) or not np.isnan(array.min()):
             return
-    raise InputError(f"{name} must not be NaN, found NaN at {place} {int(np.isnan(array).argmax())}")
+    raise InputError(name, " must not be NaN, found NaN", Row.at(int(np.isnan(array).argmax()), place))
 
 
 def check_classes(labels: Any) -> Array:
     """Return labels, which must be 0 or 1, as contiguous int8."""
-    array = _check_form(labels, "labels")
+    array = _check_form(labels, LABELS)
     if array.dtype == np.bool_:
         return np.ascontiguousarray(array).view(np.int8)
     # for integers, minimum and maximum suffice and are faster than a mask
@@ -99,7 +103,7 @@ def check_classes(labels: Any) -> Array:
         wrong = (array != 0) & (array != 1)
         if wrong.any():
             at = int(wrong.argmax())
-            raise InputError(f"labels must be 0 or 1, found {array[at]} at row {at}")
+            raise InputError(LABELS, f" must be 0 or 1, found {array[at]}", Row.at(at))
     return np.ascontiguousarray(array, dtype=np.int8)
 
 
@@ -111,12 +115,12 @@ def check_lengths(labels: Array, others: Array, name: str) -> None:
 
 def check_row_weights(sample_weight: Any, n_rows: int) -> Array:
     """Return weights of rows as float64, each 0 or from 1e-100 to 1e100."""
-    array = check_numbers(sample_weight, "sample_weight")
+    array = check_numbers(sample_weight, SAMPLE_WEIGHT)
     if len(array) != n_rows:
-        raise InputError(f"sample_weight must have one weight per row, {n_rows}; found {len(array)}")
+        raise InputError(SAMPLE_WEIGHT, f" must have one weight per row, {n_rows}; found {len(array)}")
     weights = np.ascontiguousarray(array, dtype=np.float64)
     wrong = ~((weights == 0) | ((weights >= 1 / MAX_WEIGHT) & (weights <= MAX_WEIGHT)))
     if wrong.any():
         at = int(wrong.argmax())
-        raise InputError(f"sample_weight must be {WANTED_WEIGHTS}, found {weights[at]} at row {at}")
+        raise InputError(SAMPLE_WEIGHT, f" must be {WANTED_WEIGHTS}, found {weights[at]}", Row.at(at))
     return weights

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import listed, refuse_path, suggest_name
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, Row, shown
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
@@ -26,7 +26,7 @@ from fastrec.inputs.arrow import (
     read_numbers,
     split_lists,
 )
-from fastrec.inputs.columns import MAX_EXACT_INTEGER
+from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, SCORES
 from fastrec.inputs.grouping import Grouping, agreed, find_blocks, find_users, group_rows, join_users, order_of_ids
 from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
@@ -105,7 +105,7 @@ def _labels_by_user(users: Sequence[Any], labels: Sequence[Any], where: str) -> 
     found: dict[Any, Any] = {}
     for user, label in zip(users, labels, strict=True):
         if label is not None and found.setdefault(user, label) != label:
-            raise InputError(f"{where} must agree within a user, but rows of user {user!r} differ")
+            raise InputError(where, f" must agree within a user, but rows of user {user!r} differ")
     return found
 
 
@@ -144,11 +144,11 @@ class _FrameRows(NamedTuple):
         column = self.frame.read(name)
         if list_column(column) != self.lists:
             found, wanted = ("lists", "one value") if list_column(column) else ("one value", "lists")
-            raise InputTypeError(f"{self.frame.where(name)} holds {found} per row, expected {wanted} as in the items")
+            raise InputTypeError(self.frame.where(name), f" holds {found} per row, expected {wanted} as in the items")
         if not self.lists:
             return column
         if name in self.frame.unordered:
-            raise InputTypeError(f"{self.frame.where(name)} holds sets, which have no order: expected lists")
+            raise InputTypeError(self.frame.where(name), " holds sets, which have no order: expected lists")
         flat, indptr = split_lists(column, self.frame.where(name))
         check_same_lengths(indptr, self.grouping.indptr, self.frame.where(name))
         return flat
@@ -157,7 +157,7 @@ class _FrameRows(NamedTuple):
         """Return the value of each user of this frame, and who has one; all rows of a user must agree."""
         if len(values) != (len(self.grouping.ids) if self.lists else self.grouping.indptr[-1]):
             raise InputError(
-                f"{self.frame.where(name)} must be as long as the column of users, found {len(values)} rows"
+                self.frame.where(name), f" must be as long as the column of users, found {len(values)} rows"
             )
         if self.lists:
             return values, np.ones(len(values), bool) if valid is None else valid
@@ -166,8 +166,9 @@ class _FrameRows(NamedTuple):
         if wrong >= 0:
             user = int(np.searchsorted(indptr, wrong, side="right")) - 1
             raise InputError(
-                f"{self.frame.where(name)} must agree within a user, but rows of user "
-                f"{users.spell(self.grouping.ids[user : user + 1]).tolist()[0]!r} differ"
+                self.frame.where(name),
+                " must agree within a user, but rows of user "
+                f"{users.spell(self.grouping.ids[user : user + 1]).tolist()[0]!r} differ",
             )
         return first, present
 
@@ -253,7 +254,7 @@ def _as_frame(value: Any, name: str) -> Frame:
 def _scalars(frame: Frame, name: str, *, nulls: bool = False) -> Any:
     column = frame.read(name, nulls=nulls)
     if list_column(column):
-        raise InputTypeError(f"{frame.where(name)} holds lists, expected one value per row")
+        raise InputTypeError(frame.where(name), " holds lists, expected one value per row")
     return column
 
 
@@ -286,12 +287,12 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
     if list_column(items):
         if item in frame.unordered and (frame.name == "recs" or extra_column(frame, columns)[1] is not None):
             why = "best item first" if frame.name == "recs" else "as in the column of gains"
-            raise InputTypeError(f"{frame.where(item)} must hold lists, {why}: a set has no order")
+            raise InputTypeError(frame.where(item), f" must hold lists, {why}: a set has no order")
         items, indptr = split_lists(items, frame.where(item))
     n_rows = len(items) if indptr is None else len(indptr) - 1
     if len(users) != n_rows:
         raise InputError(
-            f"{frame.where(user)} and {item!r} must have the same length, found {len(users)} and {n_rows} rows"
+            frame.where(user), f" and {item!r} must have the same length, found {len(users)} and {n_rows} rows"
         )
     return _Opened(frame, user, users, item, items, indptr)
 
@@ -345,8 +346,8 @@ def _refuse_repeated(keys: Array, frame: Frame, users: _FrameUsers) -> None:
         at = int(again.argmax())
         who = users.spell(keys[order[at : at + 1]]).tolist()[0]
         raise InputError(
-            f"{frame.name} has columns of lists, one row per user, but user {who!r} stands in rows "
-            f"{order[at]} and {order[at + 1]}, counted from 0"
+            f"{frame.name} has columns of lists, one row per user, but user {who!r} stands",
+            Row(int(order[at]), f" in rows {order[at]} and {order[at + 1]}, counted from 0", " in several rows"),
         )
 
 
@@ -379,12 +380,12 @@ def _name_or_found(frame: Frame, name: Any, usual: str) -> str | None:
 def _whole_ranks(ranks: Array, where: str) -> Array:
     """Return ranks as int32 or int64; floats must be integers."""
     if ranks.dtype == bool:
-        raise InputTypeError(f"{where} must hold integers, found booleans")
+        raise InputTypeError(where, " must hold integers, found booleans")
     if ranks.dtype.kind == "f":
         wrong = ~((np.floor(ranks) == ranks) & (abs(ranks) <= MAX_EXACT_INTEGER))
         if wrong.any():
             at = int(wrong.argmax())
-            raise InputError(f"{where} must hold integers, found {ranks[at]} at position {at}")
+            raise InputError(where, f" must hold integers, found {ranks[at]}", Row.at(at, "position"))
         return ranks.astype(np.int64)
     if ranks.dtype == np.uint32 and len(ranks) and ranks.max() < INT32_END:
         return ranks.view(np.int32)
@@ -397,8 +398,9 @@ def _order(items: Array, ranks: Array, rows: _FrameRows, where: str, users: _Fra
         user, rank = twice
         who = users.spell(rows.grouping.ids[user : user + 1]).tolist()[0]
         raise InputError(
-            f"{where} holds a rank twice for one user: user {who!r}, rank {rank}; "
-            "to order by scores, with ties, name the score column"
+            where,
+            f" holds a rank twice for one user: user {who!r}, rank {rank}; "
+            "to order by scores, with ties, name the score column",
         )
     return ordered
 
@@ -483,10 +485,12 @@ def read_scored_frame(
     value: Any, columns: Columns, weight: Any, user_weight: Any, *, with_items: bool, n_threads: int
 ) -> ScoredFrame:
     """Read labels, scores and other requested columns from a frame of scored rows."""
-    refuse_path("labels", value)
+    refuse_path(LABELS, value)
     frame = open_foreign(value, "the frame")
     if not isinstance(frame, Frame):
-        raise InputTypeError(f"scores must be given unless labels is a data frame, found a {type(value).__name__}")
+        raise InputTypeError(
+            SCORES, " must be given unless ", LABELS, f" is a data frame, found a {type(value).__name__}"
+        )
     label = "label" if columns.label is None else _one_name(columns.label, "label")
     score = "score" if columns.score is None else _one_name(columns.score, "score")
     column = frame.read(label)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.checks import is_whole, listed
-from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.exceptions import InputError, InputTypeError, Row, shown
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 from fastrec.inputs.values import arrow_of, values_of
@@ -83,10 +83,10 @@ def check_ids(values: Any, name: str) -> Array:
     if is_tensor(values):
         values = as_numpy(values, name)
     if isinstance(values, (str, bytes)) or not isinstance(values, (np.ndarray, Iterable)):
-        raise InputTypeError(f"{name} must be a list or an array of ids, found {shown(values)}")
+        raise InputTypeError(name, f" must be a list or an array of ids, found {shown(values)}")
     array = values if isinstance(values, np.ndarray) else _array_of(values, name)
     if array.ndim != 1:
-        raise InputError(f"{name} must be 1-D, found shape {array.shape}")
+        raise InputError(name, f" must be 1-D, found shape {array.shape}")
     if array.dtype.kind in "iu":
         return integer_ids(array, name)
     if array.dtype.kind in "UST":
@@ -97,10 +97,11 @@ def check_ids(values: Any, name: str) -> Array:
         if array.size == 0:
             return np.zeros(0, np.int64)
         raise InputTypeError(
-            f"{name} must be integers or strings, found {array.dtype}: floats cannot hold large ids; "
-            "convert ids before they become floats, e.g. ids.astype('int64')"
+            name,
+            f" must be integers or strings, found {array.dtype}: floats cannot hold large ids; "
+            "convert ids before they become floats, e.g. ids.astype('int64')",
         )
-    raise InputTypeError(f"{name} must be integers or strings, found dtype {array.dtype}")
+    raise InputTypeError(name, f" must be integers or strings, found dtype {array.dtype}")
 
 
 def _array_of(values: Any, name: str) -> Array:
@@ -122,11 +123,11 @@ def _objects(values: list[Any], name: str) -> Array:
     if kinds <= {str} or kinds <= {bytes} or kinds <= {np.str_, str}:
         return _strings(values, name)
     if kinds & {float, np.float64, np.float32, np.float16}:
-        raise InputTypeError(
-            f"{name} must be integers or strings, found a float at {_where(values, (float, np.floating))}"
-        )
+        at = next(at for at, value in enumerate(values) if isinstance(value, float | np.floating))
+        row = Row.at(at, "position")
+        raise InputTypeError(name, " must be integers or strings, found a float", row, f": {shown(values[at])}")
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InputTypeError(f"{name} must be all integers or all strings, found {names}")
+    raise InputTypeError(name, f" must be all integers or all strings, found {names}")
 
 
 def _python_integers(values: list[Any], name: str) -> Array:
@@ -134,7 +135,9 @@ def _python_integers(values: list[Any], name: str) -> Array:
         return np.array(values, dtype=np.int64)
     except OverflowError:
         at = next(i for i, value in enumerate(values) if not INT64.min <= value <= INT64.max)
-        raise InputError(f"{name} must not exceed 2**63 - 1, found {shown(values[at])} at position {at}") from None
+        raise InputError(
+            name, f" must not exceed 2**63 - 1, found {shown(values[at])}", Row.at(at, "position")
+        ) from None
 
 
 def _strings(values: list[Any], name: str) -> Array:
@@ -142,20 +145,15 @@ def _strings(values: list[Any], name: str) -> Array:
     out[:] = values
     if not all(isinstance(value, (str, bytes)) for value in values):
         at = next(i for i, value in enumerate(values) if not isinstance(value, (str, bytes)))
-        raise InputTypeError(f"{name} must be all strings, found {shown(values[at])} at position {at}")
+        raise InputTypeError(name, f" must be all strings, found {shown(values[at])}", Row.at(at, "position"))
     return out
-
-
-def _where(values: Sequence[Any], kinds: Any) -> str:
-    at = next(i for i, value in enumerate(values) if isinstance(value, kinds))
-    return f"position {at}: {shown(values[at])}"
 
 
 def integer_ids(array: Array, name: str) -> Array:
     """Return integers of any width and byte order as contiguous int32 or int64; raise an error if some do not fit."""
     if array.dtype == np.uint64 and array.size and int(array.max()) > INT64.max:
         at = int(array.argmax())
-        raise InputError(f"{name} must not exceed 2**63 - 1, found {array[at]} at position {at}")
+        raise InputError(name, f" must not exceed 2**63 - 1, found {array[at]}", Row.at(at, "position"))
     small = array.dtype.itemsize < 4 or (array.dtype.kind == "i" and array.dtype.itemsize == 4)
     return np.ascontiguousarray(array, dtype=np.int32 if small else np.int64)
 

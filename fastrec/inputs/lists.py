@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import refuse_path
-from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.exceptions import InputError, InputTypeError, Row, shown
 from fastrec.inputs.arrays import FlatSide, RawSide, read_pair
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
@@ -273,7 +273,7 @@ def _finite_gains(truth_side: FlatSide) -> FlatSide:
     low, high = gains.min(), gains.max()
     if not (np.isfinite(low) and np.isfinite(high)):
         at = int(np.isinf(gains).argmax())
-        raise InputError(f"truth gains must be finite, found {gains[at]} at position {at}")
+        raise InputError("truth gains", f" must be finite, found {gains[at]}", Row.at(at, "position"))
     return truth_side._replace(extra=None) if low == high == 1.0 else truth_side
 
 

@@ -74,7 +74,7 @@ def as_array(values: Any, name: str) -> Array:
     try:
         return np.asarray(values)
     except (TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} cannot be converted to an array: {error}") from None
+        raise InputTypeError(name, f" cannot be converted to an array: {error}") from None
 
 
 def longest_row(indptr: Array) -> int:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError
+from fastrec.exceptions import InputError, Row, Values
 from fastrec.inputs.arrow import Labels
-from fastrec.inputs.columns import check_floats, check_numbers, check_row_weights
+from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
 from fastrec.inputs.grouping import Grouping, agreed, group_rows, order_of_ids
 from fastrec.inputs.ids import Strings, check_ids, encode_strings, spell
@@ -72,7 +72,7 @@ def read_rows(
 
     Kernels check the scores for NaN, because they read them anyway; see `fastrec.evaluation.row_rules.check_values`.
     """
-    values = check_floats(scores, "scores")
+    values = check_floats(scores, SCORES)
     grades = check_labels(labels, len(values))
     weights = None if sample_weight is None else _check_weights(sample_weight, len(values))
     items = None if item_ids is None else _check_items(item_ids, len(values))
@@ -205,7 +205,7 @@ def _number(codes: Array) -> tuple[Array, Array]:
 def _encode_key(values: Any, name: str, n: int) -> Keys:
     ids = values if isinstance(values, Strings) else check_ids(values, name)
     if len(ids) != n:
-        raise InputError(f"{name} must have one key per row, {n}; found {len(ids)}")
+        raise InputError(name, f" must have one key per row, {n}; found {len(ids)}")
     if isinstance(ids, np.ndarray) and ids.dtype != object:
         return Keys(ids, lambda codes: codes.astype(np.int64, copy=False))
     (codes,), strings = encode_strings([ids])
@@ -248,18 +248,18 @@ def _agreed(values: Array, valid: Array | None, grouping: Grouping, ids: Array, 
     first, present, at = agreed(take(values), None if valid is None else take(valid), indptr)
     if at >= 0:
         who = ids[int(np.searchsorted(indptr, at, side="right")) - 1]
-        raise InputError(
-            f"{name} must agree within a user, but rows of user {who.item() if isinstance(who, np.generic) else who!r} "
-            f"differ, row {grouping.origin(at)} from the user's first"
-        )
+        who = who.item() if isinstance(who, np.generic) else who
+        row = Row(grouping.origin(at), f", row {grouping.origin(at)} from the user's first")
+        raise InputError(name, f" must agree within a user, but rows of user {who!r} differ", row)
     return first, present
 
 
 def check_labels(labels: Any, n: int) -> Array:
     """Return finite labels, as int8 if they are small integers, else as float64."""
-    array = check_numbers(labels, "labels")
+    array = check_numbers(labels, LABELS)
     if len(array) != n:
-        raise InputError(f"labels must have one label per score, {n}; found {len(array)}")
+        one, per = Values("label"), Values("score")
+        raise InputError(LABELS, " must have one ", one, " per ", per, f", {n}; found {len(array)}")
     if array.dtype == bool:
         return np.ascontiguousarray(array).view(np.int8)
     if array.dtype == np.int8:
@@ -269,7 +269,7 @@ def check_labels(labels: Any, n: int) -> Array:
     low, high = array.min(), array.max()
     if not (np.isfinite(low) and np.isfinite(high)):
         at = int((~np.isfinite(array)).argmax())
-        raise InputError(f"labels must be finite, found {array[at]} at row {at}")
+        raise InputError(LABELS, f" must be finite, found {array[at]}", Row.at(at))
     if low >= INT8.min and high <= INT8.max:
         small: Array = array.astype(np.int8)
         if array.dtype.kind in "iu" or np.array_equal(small, array):
@@ -280,7 +280,7 @@ def check_labels(labels: Any, n: int) -> Array:
 def _check_weights(sample_weight: Any, n: int) -> Array:
     weights = check_row_weights(sample_weight, n)
     if n and not weights.any():
-        raise InputError("sample_weight must not be 0 for all rows")
+        raise InputError(SAMPLE_WEIGHT, " must not be 0 for all rows")
     return weights
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.checks import whole_number
-from fastrec.exceptions import InputTypeError, shown
+from fastrec.exceptions import InputTypeError, Row, Text, shown
 
 __all__ = ["as_numpy", "holds_tensors", "is_tensor", "plain_values", "refuse_unusual", "why_unusual"]
 
@@ -44,11 +44,13 @@ def as_numpy(tensor: Any, name: str) -> Array:
     """
     kind = f"{type(tensor).__module__.partition('.')[0]}.{type(tensor).__name__}"
     if _attribute(tensor, "requires_grad", name, kind) is True:
-        raise InputTypeError(f"{name} is a {kind} that requires grad: pass {name}.detach().cpu()")
+        raise InputTypeError(name, f" is a {kind} that requires grad: pass ", name, ".detach().cpu()")
     if (device := _device(tensor, name, kind)) is not None:
         raise InputTypeError(
-            f"{name} is a {kind} on another device, {device}: pass {name}.detach().cpu(), or copy it to the "
-            "host with its library"
+            name,
+            f" is a {kind} on another device, {device}: pass ",
+            name,
+            ".detach().cpu(), or copy it to the host with its library",
         )
     try:
         array = _shared(tensor)
@@ -56,7 +58,7 @@ def as_numpy(tensor: Any, name: str) -> Array:
     except Exception as error:  # noqa: BLE001 - from any library
         if "bfloat16" in (dtype := str(_attribute(tensor, "dtype", name, kind))):
             raise InputTypeError(_no_dtype(name, dtype)) from None
-        raise InputTypeError(f"{name}, a {kind}, cannot be converted to a NumPy array: {shown(str(error))}") from None
+        raise InputTypeError(name, f", a {kind}, cannot be converted to a NumPy array: {shown(str(error))}") from None
     if array.dtype.kind == "V":  # bfloat16 and float8 of ml_dtypes
         raise InputTypeError(_no_dtype(name, array.dtype))
     refuse_unusual(array, name)
@@ -66,7 +68,7 @@ def as_numpy(tensor: Any, name: str) -> Array:
 def refuse_unusual(values: Any, name: str, advice: str = "fill it first") -> None:
     """Reject masked arrays and matrices: NumPy accepts them as arrays, but their values or shapes mean otherwise."""
     if (wrong := why_unusual(values, advice)) is not None:
-        raise InputTypeError(f"{name} {wrong}")
+        raise InputTypeError(name, f" {wrong}")
 
 
 def why_unusual(values: Any, advice: str = "fill it first") -> str | None:
@@ -86,12 +88,13 @@ def _attribute(tensor: Any, attribute: str, name: str, kind: str) -> Any:
         return getattr(tensor, attribute, None)
     except Exception as error:  # noqa: BLE001 - from any library
         raise InputTypeError(
-            f"{name}, a {kind}, cannot be read: its {attribute} raises {type(error).__name__}: {shown(str(error))}"
+            name, f", a {kind}, cannot be read: its {attribute} raises {type(error).__name__}: {shown(str(error))}"
         ) from None
 
 
-def _no_dtype(name: str, dtype: Any) -> str:
-    return f"{name} holds {dtype}, which NumPy lacks: convert it to float32 first, e.g. {name}.float() in PyTorch"
+def _no_dtype(name: str, dtype: Any) -> Text:
+    why = f" holds {dtype}, which NumPy lacks: convert it to float32 first, e.g. "
+    return Text(name, why, name, ".float() in PyTorch")
 
 
 def _device(tensor: Any, name: str, kind: str) -> str | None:
@@ -103,7 +106,7 @@ def _device(tensor: Any, name: str, kind: str) -> str | None:
     number = whole_number(found[0]) if isinstance(found, tuple) and found else None
     if number is None:
         raise InputTypeError(
-            f"{name}, a {kind}, cannot be read: its __dlpack_device__ gives {shown(found)}, expected two numbers"
+            name, f", a {kind}, cannot be read: its __dlpack_device__ gives {shown(found)}, expected two numbers"
         )
     if number in ON_HOST:
         return None
@@ -126,10 +129,10 @@ def plain_values(values: Sequence[Any], name: str) -> Sequence[Any]:
     """Return values with tensors of 0 dimensions as NumPy scalars."""
     if not holds_tensors(values):
         return values
-    found = [as_numpy(value, f"{name}[{at}]") if is_tensor(value) else value for at, value in enumerate(values)]
+    found = [as_numpy(value, Text(name, f"[{at}]")) if is_tensor(value) else value for at, value in enumerate(values)]
     for at, value in enumerate(found):
         if isinstance(value, np.ndarray) and value.ndim and is_tensor(values[at]):
             raise InputTypeError(
-                f"{name} must hold plain values, found a tensor of shape {value.shape} at position {at}"
+                name, f" must hold plain values, found a tensor of shape {value.shape}", Row.at(at, "position")
             )
     return [value[()] if isinstance(value, np.ndarray) and not value.ndim else value for value in found]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, shown
-from fastrec.inputs.columns import check_classes, check_floats, check_lengths, check_scores
+from fastrec.exceptions import InputError, InputTypeError, Row, shown
+from fastrec.inputs.columns import SAMPLE_WEIGHT, SCORES, check_classes, check_floats, check_lengths, check_scores
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.areas import auc_of_rows
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows
@@ -25,21 +25,21 @@ Array = np.ndarray[Any, Any]
 
 def read_rows(labels: Any, scores: Any, sample_weight: Any = None) -> ScoredRows:
     """Check rows, except for NaN scores: the sort finds those without an extra pass."""
-    classes, numbers = check_classes(labels), check_floats(scores, "scores")
+    classes, numbers = check_classes(labels), check_floats(scores, SCORES)
     check_lengths(classes, numbers, "scores")
     return ScoredRows(classes, numbers, None if sample_weight is None else _read_weights(sample_weight, classes))
 
 
 def _read_weights(sample_weight: Any, labels: Array) -> Array:
     """Return weights as float32 or float64, of any size: they are scaled before they are multiplied."""
-    weights = check_floats(sample_weight, "sample_weight")
+    weights = check_floats(sample_weight, SAMPLE_WEIGHT)
     check_lengths(labels, weights, "sample_weight")
     if not len(weights):
         return weights
     least, largest = float(weights.min()), float(weights.max())
     if not (least >= 0 and largest < math.inf):
         at = int((~((weights >= 0) & (weights < math.inf))).argmax())
-        raise InputError(f"sample_weight must be finite and at least 0, found {weights[at]} at row {at}")
+        raise InputError(SAMPLE_WEIGHT, f" must be finite and at least 0, found {weights[at]}", Row.at(at))
     if largest == 0:
         raise InputError("sample_weight must not be 0 for every row")
     return weights

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError
+from fastrec.exceptions import InputError, Row
+from fastrec.inputs.columns import SCORES
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
 from fastrec.runtime.compiler import Entry
@@ -161,7 +162,7 @@ def refuse_found(found: list[int], cuts: list[int]) -> None:
     """Reject the first NaN that was found in a chunk; `found` is relative to the start of the chunk, or -1."""
     for start, at in zip(cuts, found, strict=False):
         if at >= 0:
-            raise InputError(f"scores must not be NaN, found NaN at row {start + at}")
+            raise InputError(SCORES, " must not be NaN, found NaN", Row.at(start + at))
 
 
 def sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, Buckets]:

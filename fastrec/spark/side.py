@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import threading
 import warnings
 import weakref
@@ -19,7 +18,7 @@ from fastrec._version import __version__
 from fastrec.checks import listed_in_order, whole_number
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, Row
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen, hints_of_columns
@@ -195,7 +194,7 @@ class Job(NamedTuple):
                 self.update(evaluator, tables)
                 has_rows = True
         except FastrecError as error:
-            yield _one_row(state=None, error=type(error).__name__, message=without_rows(str(error)))
+            yield _one_row(state=None, **without_rows(error))
             return
         if has_rows:
             yield _one_row(state=evaluator.to_bytes(), error=None, message=None)
@@ -241,14 +240,10 @@ def _in_order(table: Table, names: Sequence[str]) -> Table:
     return table if lists or not keys else table.sort_by(keys)
 
 
-def without_rows(message: str) -> str:
-    """Return an error message without row numbers, which mean nothing to the caller: Spark rows have no order."""
-    message = message.replace(", counted from 0", "")
-    message = re.sub(r"found null in row \d+ \(in \d+ of \d+ rows\)", "found null", message)
-    message = re.sub(r"null in the list of row \d+", "null in a list", message)
-    message = re.sub(r" stands in rows \d+ and \d+", " stands in several rows", message)
-    message = re.sub(r", but row \d+ has", ", but a row has", message)
-    return re.sub(r",? (?:at|in) (?:row|position) \d+|, row \d+ from the user's first", "", message)
+def without_rows(error: FastrecError) -> dict[str, str]:
+    """Return the class and the message of an error, without the numbers of rows: Spark rows have no order."""
+    message = error.renamed(lambda name: name.unnumbered if isinstance(name, Row) else name)
+    return {"error": type(error).__name__, "message": str(message)}
 
 
 def keep_code_on_this_node() -> None:
