@@ -29,8 +29,8 @@ def explain_fault(
         return InputError(f"user {who} has no list, and no_recs='error'")
     if code == op.SMALL_CATALOGUE:
         return InputError(f"n_items = {rules['n_items']} is too small: list and truth of user {who} have {at} items")
-    if code == op.OUT_OF_LIMITS and " " in metric:
-        return InputError(f"user {who} {metric}")
+    if error.message:
+        return InputError(f"user {who} ", error.message)
     if code in (op.OUT_OF_LIMITS, op.OUT_OF_RANGE):
         return InputError(f"{metric} of user {who} is not a number within the range that the metric declares")
     return InputError(f"{metric} of user {who} is too large for a double")

@@ -31,7 +31,18 @@ from fastrec.metrics.statistics import (
 from fastrec.policies import NO_RECS, NO_TRUTH
 from fastrec.runtime.threads import once
 
-__all__ = ["Asked", "Failure", "Plan", "Policies", "SumList", "Value", "call_on_arrays", "make_plan"]
+__all__ = [
+    "Asked",
+    "Check",
+    "Failure",
+    "Plan",
+    "Policies",
+    "Sum",
+    "SumList",
+    "Value",
+    "call_on_arrays",
+    "make_plan",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -74,7 +85,7 @@ class Check(NamedTuple):
     low: float
     high: float
     metric: str
-    message: str = ""  # instead of "out of range"
+    message: str = ""  # about the user, instead of "out of range"
 
 
 class SumList:
@@ -109,13 +120,12 @@ class SumList:
         """Return the step of each sum, as a power of 1/2."""
         return [op.FIXED_SCALE if self.sums[i].fixed else op.GENERAL_SCALE for i in self.ordered()]
 
-    def metric_of(self, failure: Failure) -> str:
-        """Return the metric with a value that a kernel rejected, or the message of its check."""
+    def rejected(self, failure: Failure) -> Sum | Check:
+        """Return the sum or the check with a value that a kernel rejected."""
         if failure.code == op.OUT_OF_LIMITS:
-            check = sorted(self.checks, key=lambda check: check.condition)[failure.detail]
-            return check.message or check.metric
+            return sorted(self.checks, key=lambda check: check.condition)[failure.detail]
         fixed = failure.code == op.OUT_OF_RANGE
-        return [each for each in self.sums if each.fixed is fixed][failure.detail].metric
+        return [each for each in self.sums if each.fixed is fixed][failure.detail]
 
 
 @dataclass(frozen=True)
