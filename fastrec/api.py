@@ -28,6 +28,7 @@ from fastrec.segments import split_truth
 
 __all__ = ["evaluate", "evaluate_by_items", "evaluate_scores", "gauc", "mae", "mse", "rmse"]
 
+
 RATINGS = {"labels": "targets", "label": "target", "scores": "predictions", "score": "prediction"}  # of mae, mse, rmse
 
 

@@ -14,7 +14,7 @@ from fastrec.checks import nearest
 from fastrec.exceptions import InputTypeError
 from fastrec.policies import Policy
 
-__all__ = ["Argument", "arguments_of", "pick", "takes"]
+__all__ = ["Documented", "arguments_of", "pick", "takes"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Group = TypeVar("Group")
@@ -22,7 +22,7 @@ SECTION = "Parameters\n----------\n"
 WIDTH = 108  # of documentation, without its indentation
 
 
-class Argument(NamedTuple):
+class Documented(NamedTuple):
     """The documentation, default and type of an argument."""
 
     doc: str
@@ -30,10 +30,10 @@ class Argument(NamedTuple):
     type: Any
 
 
-def arguments_of(group: Any) -> dict[str, Argument]:
+def arguments_of(group: Any) -> dict[str, Documented]:
     """Return the arguments of a group by name, in the order of signatures."""
     return {
-        name: Argument(_text(hint.__metadata__[0]), DEFAULTS.get(name), hint.__origin__)
+        name: Documented(_text(hint.__metadata__[0]), DEFAULTS.get(name), hint.__origin__)
         for name, hint in group.__annotations__.items()
     }
 
@@ -83,7 +83,7 @@ def takes(group: type[Any], *, fill: bool = True) -> Callable[[Function], Functi
     return decorate
 
 
-def documented(doc: str, arguments: Mapping[str, Argument]) -> str:
+def documented(doc: str, arguments: Mapping[str, Documented]) -> str:
     """Return a docstring with the arguments at the end of its section of parameters, if it has one."""
     text = inspect.cleandoc(doc)
     start = text.find(SECTION)
