@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.runs import two_sum
 from fastrec.runtime.compiler import helper
 
 FEW = 32  # up to this many thresholds, comparing all rows with each is faster than a binary search
@@ -118,14 +119,6 @@ def count_users(rows, thresholds, order, cells, first, last):
 
 
 @helper
-def add_exactly(total, value):
-    """Return the rounded sum and its rounding error (Knuth 1997, The Art of Computer Programming 2, 4.2.2)."""
-    result = total + value
-    part = result - total
-    return result, (total - (result - part)) + (value - part)
-
-
-@helper
 def cumulate(sums, lost, label, order, above, below):
     """Write for each threshold the weight of the rows of one label that reach it, and of those that do not.
 
@@ -134,13 +127,13 @@ def cumulate(sums, lost, label, order, above, below):
     total = 0.0
     rest = 0.0
     for j in range(len(order) - 1, -1, -1):
-        total, error = add_exactly(total, sums[j + 1, label])
+        total, error = two_sum(total, sums[j + 1, label])
         rest += error + lost[j + 1, label]
         above[order[j]] = total + rest
     total = 0.0
     rest = 0.0
     for j in range(len(order)):
-        total, error = add_exactly(total, sums[j, label])
+        total, error = two_sum(total, sums[j, label])
         rest += error + lost[j, label]
         below[order[j]] = total + rest
 
@@ -163,7 +156,7 @@ def weigh_users(rows, weights, thresholds, order, cells, first, last):
             find_bins(own, thresholds, bins)
             for i in range(len(own)):
                 label = labels[start + i]
-                sums[bins[i], label], error = add_exactly(sums[bins[i], label], weights[start + i])
+                sums[bins[i], label], error = two_sum(sums[bins[i], label], weights[start + i])
                 lost[bins[i], label] += error
         cumulate(sums, lost, 0, order, fp[u], tn[u])
         cumulate(sums, lost, 1, order, tp[u], fn[u])

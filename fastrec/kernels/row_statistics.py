@@ -27,32 +27,21 @@ from fastrec.kernels.codes import (
     SCORES,
     SQUARES,
     START,
-    STEP,
-    TRAPEZOID,
     TRUE_POSITIVES,
     TWICE_WON,
     WEIGHTS,
 )
 from fastrec.kernels.positives import MAX_COUNTED, all_equal, count_positives, sort_rows, twice_won, twice_won_in_order
+from fastrec.kernels.runs import area_of_run, distance, entropy, log, two_sum
 from fastrec.runtime.compiler import helper
 
-__all__ = [
-    "Extra",
-    "asks_order",
-    "entropy",
-    "error_statistics",
-    "log",
-    "log_of_share",
-    "order_statistics",
-    "row_statistics",
-]
+__all__ = ["Extra", "asks_order", "error_statistics", "order_statistics", "row_statistics"]
 
 
 Array = np.ndarray[Any, Any]
 MAX_ROWS = 1 << 27  # of a user whose pairs are counted: 4 * UNIT * rows stays below 2^31
 SPLIT = 2.0**27 + 1  # factor that splits a double into two halves of its digits
 NO_SUM = (0.0, 0.0, 0.0)
-LOG_SERIES = 1e-3  # below this, the series of the logarithm is exact, and the formula would cancel
 
 
 class Extra(NamedTuple):
@@ -75,12 +64,6 @@ def weight_of(weights, j):
         return 1.0
     else:
         return weights[j]
-
-
-@helper
-def log(x):
-    """Return the natural logarithm of a number that is not negative."""
-    return math.log(x) if x > 0.0 else -np.inf
 
 
 @helper
@@ -213,21 +196,6 @@ def sum_gaps(kind, parameter, labels, scores, weights, bar):
 
 
 @helper
-def log_of_share(own, others):
-    """Return log(own / (own + others)): near 1, only log1p of the other share keeps all digits."""
-    rows = own + others
-    return log(own / rows) if own < others else math.log1p(-others / rows)
-
-
-@helper
-def entropy(positives, negatives):
-    """Return the cross entropy of always predicting the base rate, times the rows."""
-    if positives == 0.0 or negatives == 0.0:
-        return 0.0
-    return -(positives * log_of_share(positives, negatives) + negatives * log_of_share(negatives, positives))
-
-
-@helper
 def statistic_of_rows(kind, parameter, labels, scores, weights, bar):
     """Return a statistic that does not depend on the order of rows."""
     if kind == GAP or kind == GAPS:
@@ -236,41 +204,6 @@ def statistic_of_rows(kind, parameter, labels, scores, weights, bar):
         positives = sum_over_rows(POSITIVES, 0.0, labels, scores, weights, bar)
         return entropy(positives, sum_over_rows(NEGATIVES, 0.0, labels, scores, weights, bar))
     return sum_over_rows(kind, parameter, labels, scores, weights, bar)
-
-
-@helper
-def area_of_block(kind, hits, others, more_hits, more_others):
-    """Return the part of the area under precision-recall that a tie block adds, in units of positives.
-
-    `hits` and `others` count the positives and negatives above the block, `more_hits` and `more_others` those in it.
-    Davis & Goadrich (2006) interpolate as if positives and negatives were spread evenly over the block.
-    """
-    if more_hits == 0.0:
-        return 0.0
-    after = (hits + more_hits) / (hits + more_hits + others + more_others)
-    if kind == STEP:
-        return more_hits * after
-    if kind == TRAPEZOID:
-        before = hits / (hits + others) if hits + others > 0.0 else after
-        return more_hits * (before + after) / 2.0
-    rows, new = hits + others, more_hits + more_others
-    if rows == 0.0:
-        return more_hits * (more_hits / new)
-    share = new / rows
-    factor = log_series(share) if share < LOG_SERIES else math.log1p(share) / share
-    return more_hits * ((1.0 - factor) * (more_hits / new) + factor * (hits / rows))
-
-
-@helper
-def log_series(x):
-    """Return the first terms of the series of log(1 + x) / x."""
-    return 1.0 + x * (-1 / 2 + x * (1 / 3 + x * (-1 / 4 + x * (1 / 5 + x * (-1 / 6)))))
-
-
-@helper
-def distance(positives, negatives, hits, others):
-    """Return the distance between the distributions of the classes after some positives and negatives."""
-    return abs(hits / positives - others / negatives)
 
 
 @helper
@@ -299,7 +232,7 @@ def statistic_of_events(kind, above, tied, first, last, n_rows, n_rel):
                 value = max(value, distance(total, rest, hits, others))
                 value = max(value, distance(total, rest, hits + c, others + more))
         else:
-            value += area_of_block(kind, np.float64(hits), np.float64(others), np.float64(c), np.float64(more))
+            value += area_of_run(kind, np.float64(hits), np.float64(others), np.float64(c), np.float64(more))
         e = stop
     return value
 
@@ -355,7 +288,7 @@ def statistic_of_order(kind, parameter, order, labels, scores, weights, bar):
                 if positives > 0.0 and negatives > 0.0:
                     value = max(value, distance(positives, negatives, hits + more_hits, others + more_others))
             else:
-                value += area_of_block(kind, hits, others, more_hits, more_others)
+                value += area_of_run(kind, hits, others, more_hits, more_others)
             hits += more_hits
             others += more_others
             start = i
@@ -427,14 +360,6 @@ def added(parts, value):
     first, rest = two_sum(parts[0], value)
     second, rest = two_sum(parts[1], rest)
     return first, second, parts[2] + rest
-
-
-@helper
-def two_sum(one, other):
-    """Return the rounded sum and its rounding error."""
-    whole = one + other
-    new = whole - one
-    return whole, (one - (whole - new)) + (other - new)
 
 
 @helper

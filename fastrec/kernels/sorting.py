@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastrec.kernels.runs import two_sum
 from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
@@ -307,14 +308,6 @@ def take_rows(keys, lowest, spare, room, payload, taken, starts, ends):
         ends[n_long] = len(keys)
         n_long += 1
     return n_long
-
-
-@helper
-def two_sum(total, value):
-    """Return a rounded sum and its rounding error (Knuth)."""
-    new = total + value
-    back = new - total
-    return new, (total - (new - back)) + (value - back)
 
 
 def write_weighted_runs(keys, shift, signed, step, scale, scores, columns, sizes):

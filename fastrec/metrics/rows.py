@@ -14,7 +14,7 @@ import functools
 import math
 from typing import Annotated, Any, Literal
 
-from fastrec.kernels.row_statistics import entropy, log_of_share
+from fastrec.kernels.runs import entropy, log_of_share
 from fastrec.metrics.declaration import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.statistics import OverRows, Ratio, ratio, sqrt

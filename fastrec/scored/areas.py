@@ -11,6 +11,8 @@ import numpy as np
 
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
+from fastrec.kernels.codes import DAVIS_GOADRICH, TRAPEZOID
+from fastrec.kernels.runs import SERIES_BELOW, log_series, precision_in_run
 from fastrec.scored.sorting import (
     FORMS,
     Runs,
@@ -42,7 +44,6 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Interpolation = Literal["step", "trapezoid", "davis_goadrich"]
-LOG_SERIES = 1e-3  # below this, a series is more accurate than the logarithm
 ROUNDING = 2.0**-53  # rounding two values in [0, 1] to doubles moves them apart by at most this
 MAX_COUNTED = 1 << 40  # most rows for which kernels count pairs in two words
 
@@ -221,14 +222,8 @@ def precision_area(runs: Runs, interpolation: Interpolation) -> float:
         return 0.0
     if interpolation == "step":
         return step_area(hits, misses)
-    new_hits, new = np.diff(hits), np.diff(hits + misses)
-    rows = (hits + misses)[1:]
-    precision = hits[1:] / rows
-    if interpolation == "trapezoid":
-        precision = (precision + np.concatenate([precision[:1], precision[:-1]])) / 2
-    else:
-        precision = _mean_precision(hits, rows, new_hits, new)
-    return float((new_hits * precision).sum() / hits[-1])
+    precision = _precision_in_runs(interpolation, hits, hits + misses)
+    return float((np.diff(hits) * precision).sum() / hits[-1])
 
 
 def step_area(hits: Array, misses: Array) -> float:
@@ -243,20 +238,17 @@ def step_area(hits: Array, misses: Array) -> float:
     return float((new_hits[rises] * precision).sum() / hits[-1]) if len(precision) else 0.0
 
 
-def _mean_precision(hits: Array, rows: Array, new_hits: Array, new: Array) -> Array:
-    """Return the mean precision between thresholds while false positives grow in proportion to true ones.
-
-    With the share x of new rows and L = log(1 + x) / x it is (1 - L) * new hits / new rows + L * precision before.
-    """
-    mean = new_hits / new  # no rows before the first threshold: x is infinite
-    before = (rows - new)[1:]
-    share = new[1:] / before
+def _precision_in_runs(interpolation: Interpolation, hits: Array, rows: Array) -> Any:
+    """Return the mean precision while recall rises over each run, from cumulative counts that start with 0."""
+    after = hits[1:] / rows[1:]
+    if interpolation == "trapezoid":
+        return precision_in_run(TRAPEZOID, np.concatenate([after[:1], after[:-1]]), after, after, 0.0)
+    new = np.diff(rows)
+    above = rows[2:] - new[1:]
+    share = new[1:] / above
+    before, growth = np.zeros((2, len(new)))
+    before[1:] = hits[1:-1] / above
     with np.errstate(divide="ignore", invalid="ignore"):
-        log = np.where(share < LOG_SERIES, _log_series(share), np.log1p(share) / share)
-    mean[1:] = (1 - log) * mean[1:] + log * (hits[1:-1] / before)
-    return mean
-
-
-def _log_series(x: Array) -> Array:
-    """Return the first terms of log(1 + x) / x."""
-    return 1 + x * (-1 / 2 + x * (1 / 3 + x * (-1 / 4 + x * (1 / 5 + x * (-1 / 6)))))
+        # NumPy's logarithm is many times as fast as Python's; its last bits are others than those of kernels
+        growth[1:] = np.where(share < SERIES_BELOW, log_series(share), np.log1p(share) / share)
+    return precision_in_run(DAVIS_GOADRICH, before, after, np.diff(hits) / new, growth)

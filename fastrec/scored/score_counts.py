@@ -11,6 +11,7 @@ from fastrec.checks import MAX_COUNT
 from fastrec.exceptions import InputError
 from fastrec.inputs.columns import refuse_nan
 from fastrec.inputs.ragged import read_only
+from fastrec.kernels.runs import distance
 from fastrec.scored.areas import (
     Interpolation,
     auc_of_pairs,
@@ -201,10 +202,10 @@ class ScoreCounts:
         positives, negatives = cumulative(runs.positives), cumulative(runs.negatives)
         if not (positives[-1] > 0 and negatives[-1] > 0):
             return math.nan
-        distance = np.abs(positives / positives[-1] - negatives / negatives[-1])
+        distances = distance(positives[-1], negatives[-1], positives, negatives)
         if self.weighted:
-            return float(distance.max())
-        at = int(distance.argmax())
+            return float(distances.max())
+        at = int(distances.argmax())
         p, n, n_positives, n_negatives = (
             int(count) for count in (positives[at], negatives[at], positives[-1], negatives[-1])
         )
