@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from fastrec.metrics.confusion import f_of_rates
 from fastrec.metrics.declaration import EXPONENT, FRACTION, NOT_NEGATIVE, TABLE, ranking_metric
 from fastrec.metrics.statistics import Combined, ratio, sqrt
 
@@ -150,10 +151,7 @@ def f_beta(s: Any, *, beta: NotNegative = 1.0, average: Literal["user", "pooled"
     if average == "pooled":
         return pooled((1 + square) * s.hits, square * s.n_rel + s.k)
 
-    def value(p: Any, r: Any) -> Any:
-        return ratio((1 + square) * p * r, square * p + r)
-
-    return Combined(value, (s.hits / s.k, s.hits / s.n_rel))
+    return Combined(lambda p, r: ratio(*f_of_rates(p, r, square)), (s.hits / s.k, s.hits / s.n_rel))
 
 
 @ranking_metric(range=(0, 1), formula="2 P R / (P + R)", source="van Rijsbergen 1979, ch. 7", aliases=("f1_score",))

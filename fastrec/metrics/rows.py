@@ -15,6 +15,7 @@ import math
 from typing import Annotated, Any, Literal
 
 from fastrec.kernels.runs import entropy, log_of_share
+from fastrec.metrics import confusion
 from fastrec.metrics.declaration import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.statistics import OverRows, Ratio, ratio, sqrt
@@ -323,16 +324,21 @@ def ks(s: Any, *, average: Average = "row") -> Any:
     return over_all_rows(s, lambda runs: runs.ks(), each=s.where(pairs / pairs, s.largest_distance))
 
 
-def at_threshold(s: Any, numerator: Any, denominator: Any, average: str, zero_division: str) -> Ratio:
-    """Return a ratio of cells of the confusion matrix; `zero_division` is its value if the denominator is 0."""
-    defined, has_rows = denominator / denominator, s.rows / s.rows
-    instead = 1.0 if zero_division == "1" else 0.0
-    value = numerator / denominator + instead * (has_rows - defined)
-    counted = defined if zero_division == "nan" else has_rows
+def at_threshold(s: Any, share: tuple[Any, Any], average: str, zero_division: str) -> Ratio:
+    """Return a formula of a confusion matrix; `zero_division` is its value if the denominator is 0."""
+    numerator, denominator = share
+    value, counted = _defined(s, numerator / denominator, denominator, zero_division)
     if average == "user":
         return user_mean(s, value, counted)
     function = functools.partial(ratio, undefined=float(zero_division))
-    return Ratio(function, (numerator, denominator), s.where(counted, value), has_rows)
+    return Ratio(function, share, s.where(counted, value), s.rows / s.rows)
+
+
+def _defined(s: Any, value: Any, denominator: Any, zero_division: str) -> tuple[Any, Any]:
+    """Return a user's own value, with `zero_division` for a denominator of 0, and whether it counts."""
+    defined, has_rows = denominator / denominator, s.rows / s.rows
+    value = value + (1.0 if zero_division == "1" else 0.0) * (has_rows - defined)
+    return value, defined if zero_division == "nan" else has_rows
 
 
 @score_metric(range=(0, 1), formula="TP / (TP + FP)", source="van Rijsbergen 1979, ch. 7", needs="classes")
@@ -348,8 +354,7 @@ def precision(s: Any, *, threshold: Finite, average: Average = "row", zero_divis
     >>> report["precision(threshold=0.5)"]
     0.5
     """
-    tp, fp = s.true_positives(threshold), s.false_positives(threshold)
-    return at_threshold(s, tp, tp + fp, average, zero_division)
+    return at_threshold(s, confusion.precision(s.cells(threshold)), average, zero_division)
 
 
 @score_metric(range=(0, 1), formula="TP / P", source="van Rijsbergen 1979, ch. 7", needs="classes")
@@ -364,7 +369,7 @@ def recall(s: Any, *, threshold: Finite, average: Average = "row", zero_division
     >>> report["recall(threshold=0.5)"]
     0.5
     """
-    return at_threshold(s, s.true_positives(threshold), s.positives, average, zero_division)
+    return at_threshold(s, confusion.recall(s.cells(threshold)), average, zero_division)
 
 
 @score_metric(range=(0, 1), formula="TN / N", source="Swets 1963", needs="classes")
@@ -379,7 +384,7 @@ def specificity(s: Any, *, threshold: Finite, average: Average = "row", zero_div
     >>> report["specificity(threshold=0.5)"]
     0.5
     """
-    return at_threshold(s, s.negatives - s.false_positives(threshold), s.negatives, average, zero_division)
+    return at_threshold(s, confusion.specificity(s.cells(threshold)), average, zero_division)
 
 
 @score_metric(range=(0, 1), formula="FP / N", source="Swets 1963", needs="classes", direction="lower")
@@ -394,7 +399,7 @@ def fpr(s: Any, *, threshold: Finite, average: Average = "row", zero_division: Z
     >>> report["fpr(threshold=0.5)"]
     0.5
     """
-    return at_threshold(s, s.false_positives(threshold), s.negatives, average, zero_division)
+    return at_threshold(s, confusion.fpr(s.cells(threshold)), average, zero_division)
 
 
 @score_metric(range=(0, 1), formula="(TP + TN) / (P + N)", source="Swets 1963", needs="classes")
@@ -409,8 +414,7 @@ def accuracy(s: Any, *, threshold: Finite, average: Average = "row", zero_divisi
     >>> report["accuracy(threshold=0.5)"]
     0.75
     """
-    right = s.true_positives(threshold) + s.negatives - s.false_positives(threshold)
-    return at_threshold(s, right, s.rows, average, zero_division)
+    return at_threshold(s, confusion.accuracy(s.cells(threshold)), average, zero_division)
 
 
 @score_metric(range=(0, 1), formula="(1 + b^2) P R / (b^2 P + R)", source="van Rijsbergen 1979, ch. 7", needs="classes")
@@ -433,9 +437,7 @@ def f_beta(
     >>> report["f_beta(threshold=0.5, beta=2)"]
     0.5
     """
-    square = beta * beta
-    tp, fp = s.true_positives(threshold), s.false_positives(threshold)
-    return at_threshold(s, (1 + square) * tp, square * s.positives + tp + fp, average, zero_division)
+    return at_threshold(s, confusion.f_beta(s.cells(threshold), beta * beta), average, zero_division)
 
 
 @score_metric(range=(0, 1), formula="2 TP / (P + TP + FP)", source="van Rijsbergen 1979, ch. 7", needs="classes")
@@ -471,24 +473,14 @@ def mcc(s: Any, *, threshold: Finite, average: Average = "row", zero_division: Z
     >>> round(report["mcc(threshold=0.5)"], 12)
     0.57735026919
     """
-    tp, fp = s.true_positives(threshold), s.false_positives(threshold)
-    sums = (tp, fp, s.positives, s.negatives, s.below(threshold))
-    covariance, spread = _covariance(*sums), _spread(*sums)
-    defined, has_rows = spread / spread, s.rows / s.rows
-    value = covariance / sqrt(spread) + (1.0 if zero_division == "1" else 0.0) * (has_rows - defined)
-    counted = defined if zero_division == "nan" else has_rows
+    cells = s.cells(threshold)
+    covariance, product = cells.mcc()
+    value, counted = _defined(s, covariance / sqrt(product), product, zero_division)
     if average == "user":
         return user_mean(s, value, counted)
 
-    def function(*cells: Any) -> Any:
-        return _covariance(*cells) / sqrt(_spread(*cells)) if _spread(*cells) else float(zero_division)
+    def function(*sums: Any) -> Any:
+        covariance, product = confusion.SummedCells(*sums).mcc()
+        return covariance / sqrt(product) if product else float(zero_division)
 
-    return Ratio(function, sums, s.where(counted, value), has_rows, std_error=False)
-
-
-def _covariance(tp: Any, fp: Any, p: Any, n: Any, _: Any) -> Any:
-    return tp * n - fp * p  # = TP TN - FP FN
-
-
-def _spread(tp: Any, fp: Any, p: Any, n: Any, below: Any) -> Any:
-    return (tp + fp) * p * n * below
+    return Ratio(function, cells[:-1], s.where(counted, value), s.rows / s.rows, std_error=False)

@@ -17,6 +17,7 @@ import numpy as np
 
 from fastrec.exceptions import MetricError
 from fastrec.kernels import codes as op
+from fastrec.metrics.confusion import SummedCells
 
 __all__ = ["Combined", "OverRows", "Ratio", "Row", "ScoreStatistics", "Statistics", "UntraceableError", "ratio", "sqrt"]
 
@@ -403,17 +404,10 @@ class ScoreStatistics(Statistics):
         """Sum of w times the entropy of the user's base rate."""
         return self._statistic(op.ENTROPY)
 
-    def true_positives(self, threshold: float) -> Any:
-        """Return the sum of w y over rows with s >= threshold."""
-        return self._statistic(op.TRUE_POSITIVES, threshold)
-
-    def false_positives(self, threshold: float) -> Any:
-        """Return the sum of w (1 - y) over rows with s >= threshold."""
-        return self._statistic(op.FALSE_POSITIVES, threshold)
-
-    def below(self, threshold: float) -> Any:
-        """Return the sum of w over rows with s < threshold."""
-        return self._statistic(op.BELOW, threshold)
+    def cells(self, threshold: float) -> SummedCells:
+        """Return the confusion matrix of the prediction s >= threshold; `below` counts the rows under it."""
+        tp, fp, below = (self._statistic(kind, threshold) for kind in _CELLS)
+        return SummedCells(tp, fp, self.positives, self.negatives, below, self.rows)
 
     def gap(self, nth: int, bins: int) -> Any:
         """Return the sum of w (s - y) in the nth of equally wide bins of [0, 1]."""
@@ -441,6 +435,7 @@ class ScoreStatistics(Statistics):
         return Row(op.BLANK, (_as_row(mask), _as_row(row)))
 
 
+_CELLS = (op.TRUE_POSITIVES, op.FALSE_POSITIVES, op.BELOW)
 _AREAS = {"step": op.STEP, "trapezoid": op.TRAPEZOID, "davis_goadrich": op.DAVIS_GOADRICH}
 
 

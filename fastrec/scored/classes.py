@@ -13,14 +13,14 @@ from fastrec.checks import is_whole
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.columns import check_lengths, check_row_weights
 from fastrec.inputs.ragged import as_array
+from fastrec.metrics import confusion as formulas
+from fastrec.metrics.statistics import ratio
 from fastrec.runtime.threads import once
 from fastrec.scored.confusion import (
     SHOWN,
     check_beta,
-    f_of_counts,
     more_rows,
-    ratio_of,
-    ratio_of_sums,
+    share_of,
 )
 from fastrec.show.numbers import rate, shown_count
 from fastrec.show.tables import Table
@@ -105,17 +105,11 @@ class ClassCounts:
 
     def precision(self, average: str = "macro", zero_division: float = 0.0) -> Any:
         """Return the share of the rows predicted as a class that are of it: tp / (tp + fp)."""
-        _check_average(average)
-        if average == "micro":
-            return ratio_of_sums(self.tp, self.tp + self.fp, zero_division)
-        return self._mean(ratio_of(self.tp, self.tp + self.fp, zero_division), average, zero_division)
+        return self._averaged(formulas.precision(self._cells()), average, zero_division)
 
     def recall(self, average: str = "macro", zero_division: float = 0.0) -> Any:
         """Return the share of the rows of a class that are predicted as it: tp / (tp + fn)."""
-        _check_average(average)
-        if average == "micro":
-            return ratio_of_sums(self.tp, self.support, zero_division)
-        return self._mean(ratio_of(self.tp, self.support, zero_division), average, zero_division)
+        return self._averaged(formulas.recall(self._cells()), average, zero_division)
 
     def f_beta(self, beta: float = 1.0, average: str = "macro", of: str = "classes", zero_division: float = 0.0) -> Any:
         """Return the weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7), beta from 0 to 1000.
@@ -129,14 +123,15 @@ class ClassCounts:
             return self._f_of_means(beta, average, zero_division)
         if of != "classes":
             raise InputError(f"of must be classes or means, found {shown(of)}")
+        square = check_beta(beta) ** 2
         if average == "micro":
-            tp, fp, fn = (counts.sum(keepdims=True) for counts in (self.tp, self.fp, self.fn))
-            return float(f_of_counts(tp, fp, fn, beta, zero_division)[0])
-        return self._mean(f_of_counts(self.tp, self.fp, self.fn, beta, zero_division), average, zero_division)
+            cells = formulas.CountedCells(*(counts.sum(keepdims=True) for counts in self._cells()[:-1]))
+            return float(share_of(formulas.f_beta(cells, square), zero_division)[0])
+        return self._averaged(formulas.f_beta(self._cells(), square), average, zero_division)
 
     def accuracy(self, zero_division: float = 0.0) -> float:
         """Return the share of the rows with a correct prediction."""
-        return ratio_of_sums(self.tp, self.support, zero_division)
+        return _total_share(self.tp, self.support, zero_division)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dict per class: class, precision, recall, f1, support, tp, fp, fn; plain Python values."""
@@ -159,13 +154,22 @@ class ClassCounts:
             raise InputError("of='means' needs an average: macro, micro or weighted")
         square = check_beta(beta) ** 2
         p, r = self.precision(average, zero_division), self.recall(average, zero_division)
-        return float((1 + square) * p * r / (square * p + r)) if square * p + r != 0 else 0.0
+        return float(ratio(*formulas.f_of_rates(p, r, square)))
+
+    def _cells(self) -> formulas.CountedCells:
+        return formulas.CountedCells(self.tp, self.fp, self.fn)
+
+    def _averaged(self, share: tuple[Array, Array], average: str, zero_division: float) -> Any:
+        _check_average(average)
+        if average == "micro":
+            return _total_share(*share, zero_division)
+        return self._mean(share_of(share, zero_division), average, zero_division)
 
     def _mean(self, values: Floats, average: str, zero_division: float) -> Any:
         if average == "none":
             return values
         weights = np.where(np.isnan(values), 0.0, self.support if average == "weighted" else 1.0)
-        return ratio_of_sums(weights * np.nan_to_num(values), weights, zero_division)
+        return _total_share(weights * np.nan_to_num(values), weights, zero_division)
 
     def __repr__(self) -> str:
         """Return an aligned table of the classes and their means."""
@@ -228,6 +232,11 @@ def count_classes(labels: Any, predictions: Any, *, sample_weight: Any = None) -
 def _check_average(average: Any) -> None:
     if average not in AVERAGES:
         raise InputError(f"average must be one of {', '.join(AVERAGES)}, found {shown(average)}")
+
+
+def _total_share(part: Array, whole: Array, zero_division: Any) -> float:
+    """Return the ratio of the sums over all classes."""
+    return float(share_of((part.sum(keepdims=True), whole.sum(keepdims=True)), zero_division)[0])
 
 
 # Classes

@@ -20,6 +20,8 @@ from fastrec.inputs.columns import (
 )
 from fastrec.inputs.ragged import as_array, check_indptr, read_only
 from fastrec.kernels import confusion
+from fastrec.metrics import confusion as formulas
+from fastrec.metrics.statistics import ratio
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.threads import run_in_threads
@@ -32,10 +34,8 @@ __all__ = [
     "Confusion",
     "check_beta",
     "confusion_matrix",
-    "f_of_counts",
     "more_rows",
-    "ratio_of",
-    "ratio_of_sums",
+    "share_of",
 ]
 
 
@@ -82,44 +82,41 @@ class Confusion:
 
     def precision(self, zero_division: float = 0.0) -> Floats:
         """Return the share of the rows at or above the threshold that are positive: tp / (tp + fp)."""
-        return ratio_of(self.tp, self.tp + self.fp, zero_division)
+        return share_of(formulas.precision(self._cells()), zero_division)
 
     def recall(self, zero_division: float = 0.0) -> Floats:
         """Return the share of the positives that are at or above the threshold: tp / (tp + fn)."""
-        return ratio_of(self.tp, self.tp + self.fn, zero_division)
+        return share_of(formulas.recall(self._cells()), zero_division)
 
     def specificity(self, zero_division: float = 0.0) -> Floats:
         """Return the share of the negatives that are below the threshold: tn / (tn + fp)."""
-        return ratio_of(self.tn, self.tn + self.fp, zero_division)
+        return share_of(formulas.specificity(self._cells()), zero_division)
 
     def fpr(self, zero_division: float = 0.0) -> Floats:
         """Return the false positive rate, the share of the negatives at or above the threshold: fp / (fp + tn)."""
-        return ratio_of(self.fp, self.fp + self.tn, zero_division)
+        return share_of(formulas.fpr(self._cells()), zero_division)
 
     def accuracy(self, zero_division: float = 0.0) -> Floats:
         """Return the share of the rows on the correct side of the threshold: (tp + tn) / (tp + fp + fn + tn)."""
-        right = self.tp + self.tn
-        return ratio_of(right, right + self.fp + self.fn, zero_division)
+        return share_of(formulas.accuracy(self._cells()), zero_division)
 
     def f_beta(self, beta: float = 1.0, zero_division: float = 0.0) -> Floats:
         """Return the weighted harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7).
 
         (1 + beta^2) tp / ((1 + beta^2) tp + beta^2 fn + fp), with beta from 0 to 1000.
         """
-        return f_of_counts(self.tp, self.fp, self.fn, beta, zero_division)
+        return share_of(formulas.f_beta(self._cells(), check_beta(beta) ** 2), zero_division)
 
     def mcc(self, zero_division: float = 0.0) -> Floats:
         """Return the correlation of label and prediction (Matthews 1975).
 
         (tp tn - fp fn) / sqrt((tp + fp) (tp + fn) (tn + fp) (tn + fn)).
         """
-        tp, fp, fn, tn = (counts.astype(np.float64) for counts in (self.tp, self.fp, self.fn, self.tn))
-        # two roots, because the product of four sums may overflow; paired so that 1 and -1 are exact
-        right = np.sqrt((tp + fp) * (tp + fn)) * np.sqrt((tn + fp) * (tn + fn))
-        wrong = np.sqrt((tp + fp) * (tn + fp)) * np.sqrt((tp + fn) * (tn + fn))
-        scale = np.where(tp * tn >= fp * fn, right, wrong)
-        value: Floats = np.clip(ratio_of(tp * tn - fp * fn, scale, zero_division), -1.0, 1.0)
+        value: Floats = np.clip(share_of(self._cells().mcc(), zero_division), -1.0, 1.0)
         return value
+
+    def _cells(self) -> formulas.CountedCells:
+        return formulas.CountedCells(self.tp, self.fp, self.fn, self.tn)
 
     def __repr__(self) -> str:
         """Return an aligned table of the thresholds; one line if there is a table per user."""
@@ -275,22 +272,10 @@ def _kernel(scores: str, *, weighted: bool) -> Entry:
 # Ratios
 
 
-def ratio_of(numerator: Array, denominator: Array, zero_division: Any) -> Floats:
-    """Return the ratios; `zero_division` for denominators of 0."""
-    value = np.full(denominator.shape, _check_zero_division(zero_division))
-    np.divide(numerator, denominator, out=value, where=denominator != 0)
-    return value
-
-
-def ratio_of_sums(numerator: Array, denominator: Array, zero_division: Any) -> float:
-    """Return the ratio of the sums over all classes."""
-    return float(ratio_of(numerator.sum(keepdims=True), denominator.sum(keepdims=True), zero_division)[0])
-
-
-def f_of_counts(tp: Array, fp: Array, fn: Array, beta: Any, zero_division: Any) -> Floats:
-    """Return F-beta of counts of true positives, false positives and false negatives."""
-    square = check_beta(beta) ** 2
-    return ratio_of((1 + square) * tp, (1 + square) * tp + square * fn + fp, zero_division)
+def share_of(share: tuple[Array, Array], zero_division: Any) -> Floats:
+    """Return numerators divided by denominators; `zero_division` for denominators of 0."""
+    values: Floats = ratio(*share, undefined=_check_zero_division(zero_division))
+    return values
 
 
 def more_rows(n: int, what: str) -> list[str]:
