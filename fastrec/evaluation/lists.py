@@ -100,7 +100,6 @@ class Evaluator(BaseEvaluator):
 
     def _prepare(self, recs: Any, truth: Any, given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
-        about = about_users(given)
         rules = self._settings
         settings = Settings(
             rules["ties"],
@@ -109,7 +108,9 @@ class Evaluator(BaseEvaluator):
             self._rank_gaps,
             graded=rules["min_gain"] != "any",
         )
-        return prepare(recs, truth, given["exclude"], about, settings)
+        sides = {"recs": recs, "truth": truth, "exclude": given["exclude"]}
+        given_sides = {name: side for name, side in sides.items() if name == "recs" or side is not None}
+        return prepare(given_sides, about_users(given), settings)
 
     @synchronized
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:

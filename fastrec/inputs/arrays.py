@@ -15,10 +15,11 @@ from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.ragged import Ragged, as_array, check_indptr
+from fastrec.inputs.sides import SIDES
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
 
-__all__ = ["FlatSide", "RawSide", "check_numbers", "read_pair", "read_side"]
+__all__ = ["FlatSide", "RawSide", "check_numbers", "read_side", "read_sides"]
 
 Array = np.ndarray[Any, Any]
 FORMS = (
@@ -48,36 +49,35 @@ class FlatSide(NamedTuple):
     extra: Array | None  # scores of lists, gains of truth: float64 (n,)
 
 
-def read_pair(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, RawSide | None, list[Any] | None]:
-    """Return all sides for the same users, and the users' keys if the sides are dicts."""
-    if isinstance(recs, Mapping) or isinstance(truth, Mapping):
-        return _read_dicts(recs, truth, exclude)
-    rec_side = read_side(recs, "recs", "scores")
-    truth_side = read_side(truth, "truth", "gains")
-    exclude_side = None if exclude is None else read_side(exclude, "exclude", "scores")
-    for side, name in ((truth_side, "truth"), (exclude_side, "exclude")):
-        if side is not None and len(side.indptr) != len(rec_side.indptr):
+def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] | None]:
+    """Return sides for the same users, and the users' keys if the sides are dicts."""
+    if any(isinstance(value, Mapping) for name, value in given.items() if SIDES[name].has_users):
+        return _read_dicts(given)
+    sides = {name: read_side(value, name, SIDES[name].numbers) for name, value in given.items()}
+    n_users = len(sides["recs"].indptr) - 1
+    for name, side in sides.items():
+        if len(side.indptr) - 1 != n_users:
             raise InputError(
                 f"recs and {name} must have the same users in the same order, "
-                f"found {len(rec_side.indptr) - 1} and {len(side.indptr) - 1} users"
+                f"found {n_users} and {len(side.indptr) - 1} users"
             )
-    return rec_side, truth_side, exclude_side, None
+    return sides, None
 
 
-def _read_dicts(recs: Any, truth: Any, exclude: Any) -> tuple[RawSide, RawSide, RawSide | None, list[Any]]:
+def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]]:
     """Match dicts by key: users of the truth first, then users with a list only."""
-    for side, name in ((recs, "recs"), (truth, "truth"), (exclude, "exclude")):
-        if not isinstance(side, Mapping) and not (name == "exclude" and side is None):
+    for name, side in given.items():
+        if not isinstance(side, Mapping):
             raise InputTypeError(f"recs and truth must both be dicts or neither, {name} is {_kind(side)}")
-    check_keys({"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude}))
-    users = [*truth, *(user for user in recs if user not in truth)]
+    check_keys(given)
+    truth = given.get("truth", {})
+    users = [*truth, *(user for user in given["recs"] if user not in truth)]
     empty: tuple[Any, ...] = ()
-    rec_side = _read_rows([recs.get(user, empty) for user in users], "recs", "scores", users)
-    truth_side = _read_rows([truth.get(user, empty) for user in users], "truth", "gains", users)
-    exclude_side = None
-    if exclude is not None:
-        exclude_side = _read_rows([exclude.get(user, empty) for user in users], "exclude", "scores", users)
-    return rec_side, truth_side, exclude_side, users
+    sides = {
+        name: _read_rows([side.get(user, empty) for user in users], name, SIDES[name].numbers, users)
+        for name, side in given.items()
+    }
+    return sides, users
 
 
 def read_side(value: Any, name: str, extra: str) -> RawSide:
@@ -191,7 +191,7 @@ def _why_no_row(row: Any, name: str) -> str | None:
         return wrong
     if isinstance(row, (str, bytes)) or not isinstance(row, Collection) or _is_scalar(row):
         return f"must be a list of items, found {_kind(row)}"
-    if name == "recs" and isinstance(row, AbstractSet):
+    if SIDES[name].is_ordered and isinstance(row, AbstractSet):
         return "must be a list, best item first: a set has no order"
     return None
 

@@ -6,6 +6,7 @@ reported values by id.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, SCORES
 from fastrec.inputs.grouping import Grouping, agreed, find_blocks, find_users, group_rows, join_users, order_of_ids
 from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
+from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels
 from fastrec.runtime.threads import run_in_threads
 
@@ -188,32 +190,35 @@ class _FrameUsers(NamedTuple):
 
 def read_frames(
     frames: Mapping[str, Any], columns: Columns, user_weight: Any, n_threads: int, *, graded: bool
-) -> tuple[list[RawSide], FrameUsers]:
-    """Read lists, truth and, if given, exclude as sides of the same users; `graded`: whether gains matter."""
+) -> tuple[dict[str, RawSide], FrameUsers]:
+    """Read frames as sides of the same users; `graded`: whether gains matter."""
     opened = [_open(_as_frame(value, name), columns) for name, value in frames.items()]
     of_each = max(1, n_threads // 2)  # columns of users and of items are read at the same time
     ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at], of_each), range(2 * len(opened)), n_threads)
     keys, strings = _join_ids(ids[: len(opened)], [table.frame for table in opened], "user")
     nobody = _FrameUsers(keys[0][:0], strings)
-    sides = [
-        _read_side(table, own, items, columns, nobody, n_threads)
+    sides = {
+        table.frame.name: _read_side(table, own, items, columns, nobody, n_threads)
         for table, own, items in zip(opened, keys, ids[len(opened) :], strict=True)
-    ]
-    (recs, _), (truth, _) = sides[:2]
-    users = nobody._replace(ids=join_users(recs.grouping.ids, truth.grouping.ids))
+    }
+    having = [rows for name, (rows, _) in sides.items() if SIDES[name].has_users]
+    users = nobody._replace(ids=functools.reduce(join_users, (rows.grouping.ids for rows in having)))
     order = order_of_ids(users.ids)
-    groups = {name: _read_labels(name, [recs, truth], users) for name in columns.groupings()}
-    weights = _read_user_weights(user_weight, [recs, truth], users)
-    moved = [_of_users(users.ids, rows, side, n_threads) for rows, side in sides]
-    used = {table.user for table in opened} | {table.item for table in opened} | {*columns.groupings(), user_weight}
-    hints = hints_of_columns(
-        recs.frame.columns,
-        truth.frame.columns,
-        used,
-        LeftOpen(moved[0].order == "place", graded and moved[1].extra is None, columns.gain is None),
-        lambda role, name: _is_disordered(recs, role, name),
-        lambda name: _has_gains(truth, name),
-    )
+    groups = {name: _read_labels(name, having, users) for name in columns.groupings()}
+    weights = _read_user_weights(user_weight, having, users)
+    moved = {name: _of_users(users.ids, rows, side, n_threads) for name, (rows, side) in sides.items()}
+    hints: Iterable[str] = ()
+    if "truth" in sides:
+        (recs, _), (truth, _) = sides["recs"], sides["truth"]
+        used = {table.user for table in opened} | {table.item for table in opened} | {*columns.groupings(), user_weight}
+        hints = hints_of_columns(
+            recs.frame.columns,
+            truth.frame.columns,
+            used,
+            LeftOpen(moved["recs"].order == "place", graded and moved["truth"].extra is None, columns.gain is None),
+            lambda role, name: _is_disordered(recs, role, name),
+            lambda name: _has_gains(truth, name),
+        )
     return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(hints))
 
 
@@ -285,8 +290,9 @@ def _open(frame: Frame, columns: Columns) -> _Opened:
     item = "item_id" if columns.item is None else _one_name(columns.item, "item")
     users, items, indptr = _scalars(frame, user), frame.read(item), None
     if list_column(items):
-        if item in frame.unordered and (frame.name == "recs" or extra_column(frame, columns)[1] is not None):
-            why = "best item first" if frame.name == "recs" else "as in the column of gains"
+        ordered = SIDES[frame.name].is_ordered
+        if item in frame.unordered and (ordered or extra_column(frame, columns)[1] is not None):
+            why = "best item first" if ordered else "as in the column of gains"
             raise InputTypeError(frame.where(item), f" must hold lists, {why}: a set has no order")
         items, indptr = split_lists(items, frame.where(item))
     n_rows = len(items) if indptr is None else len(indptr) - 1
@@ -360,9 +366,9 @@ def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
     """Return the role and the name of the column that orders lists or holds gains; the name is None without one."""
     if frame.name == "truth":
         return "gain", _name_or_found(frame, columns.gain, "gain")
-    if frame.name == "recs":
+    if frame.name in SIDES and SIDES[frame.name].is_ordered:
         for role, name in (("rank", columns.rank), ("score", columns.score)):
-            if name is not None:
+            if name is not None and (frame.name == "recs" or frame.has(name)):
                 return role, _one_name(name, role)
         for role in ("rank", "score"):
             if frame.has(role):

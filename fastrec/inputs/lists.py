@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.checks import refuse_path
 from fastrec.exceptions import InputError, InputTypeError, Row, shown
-from fastrec.inputs.arrays import FlatSide, RawSide, read_pair
+from fastrec.inputs.arrays import FlatSide, RawSide, read_sides
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
 from fastrec.inputs.hints import Example, Hint, users_with_gaps
@@ -100,11 +100,13 @@ class Prepared(NamedTuple):
     hints: tuple[Hint, ...] = ()  # other possible meanings of the input
 
 
-def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Settings) -> Prepared:
+def prepare(given: Mapping[str, Any], about: AboutUsers, settings: Settings) -> Prepared:
     """Read all sides, order the lists, and handle excluded items and duplicates."""
-    sides, users, lines = _read(recs, truth, exclude, about, settings)
-    rec_side, truth_side, exclude_side, strings = _join_ids(*sides)
-    order = "score" if rec_side.extra is not None else sides[0].order
+    sides, users, lines = _read(given, about, settings)
+    joined, strings = _join_ids(sides)
+    rec_side, truth_side, exclude_side = joined["recs"], joined["truth"], joined.get("exclude")
+    ranks = sides["recs"].ranks
+    order = "score" if rec_side.extra is not None else sides["recs"].order
     has_gains = truth_side.extra is not None
     names = Names(users.ids, strings)
     duplicates, n_threads = settings.duplicates, settings.n_threads
@@ -112,7 +114,6 @@ def prepare(recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Se
         truth_side = _finite_gains(truth_side)
     counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
     hints = [Hint(line) for line in lines]
-    ranks = sides[0].ranks
     if ranks is not None:
         counts["rec_lists_with_gaps"], hint = _look_at_gaps(ranks, rec_side.indptr, names, settings.rank_gaps)
         hints.append(hint)
@@ -193,10 +194,9 @@ def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
 
 
 def _read(
-    recs: Any, truth: Any, exclude: Any, about: AboutUsers, settings: Settings
-) -> tuple[tuple[RawSide, RawSide, RawSide | None], Users, tuple[str, ...]]:
+    given: Mapping[str, Any], about: AboutUsers, settings: Settings
+) -> tuple[dict[str, RawSide], Users, tuple[str, ...]]:
     """Return all sides for the same users, these users, and hints at other meanings of the input."""
-    given = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
     for name, value in given.items():
         refuse_path(name, value)
     refuse_other_indexes(given)
@@ -204,59 +204,55 @@ def _read(
     if any(isinstance(value, Frame) for value in opened.values()):
         return _read_frames(opened, about, settings)
     refuse_columns(about.columns, "recs and truth are not data frames")
-    rec_side, truth_side, exclude_side, keys = read_pair(opened["recs"], opened["truth"], opened.get("exclude"))
+    sides, keys = read_sides(opened)
     if keys is not None and about.user_ids is not None:
         raise InputError("user_ids must not be given with dicts: their keys are the users")
-    n_users = len(rec_side.indptr) - 1
+    n_users = len(sides["recs"].indptr) - 1
     ids = check_user_ids(keys if keys is not None else about.user_ids, n_users)
     if about.labels is not None and about.groups is not None:
         raise InputError("groups and by both label users: pass one of them")
     codes, labels = check_groups(about.groups if about.labels is None else about.labels.of(ids), n_users)
-    return (
-        (rec_side, truth_side, exclude_side),
-        Users(ids, codes, labels, check_weights(about.user_weight, n_users)),
-        (),
-    )
+    return sides, Users(ids, codes, labels, check_weights(about.user_weight, n_users)), ()
 
 
 def _read_frames(
     frames: dict[str, Any], about: AboutUsers, settings: Settings
-) -> tuple[tuple[RawSide, RawSide, RawSide | None], Users, tuple[str, ...]]:
+) -> tuple[dict[str, RawSide], Users, tuple[str, ...]]:
     if about.user_ids is not None:
         raise InputError("user_ids must not be given with data frames: user=... names their column")
     if about.groups is not None:
         raise InputError("groups must not be given with data frames: by=... names the columns to group by")
-    (rec_side, truth_side, *exclude_side), users = read_frames(
-        frames, about.columns, about.user_weight, settings.n_threads, graded=settings.graded
-    )
-    n_users = len(rec_side.indptr) - 1
+    sides, users = read_frames(frames, about.columns, about.user_weight, settings.n_threads, graded=settings.graded)
+    n_users = len(sides["recs"].indptr) - 1
     groups = users.groups if about.labels is None else about.labels.of(users.ids)
     codes, labels = check_groups(groups, n_users)
     weights = check_weights(users.weights, n_users)
-    known = Users(users.ids, codes, labels, weights, users.order)
-    return (rec_side, truth_side, exclude_side[0] if exclude_side else None), known, users.hints
+    return sides, Users(users.ids, codes, labels, weights, users.order), users.hints
 
 
-def _join_ids(
-    rec_side: RawSide, truth_side: RawSide, exclude_side: RawSide | None
-) -> tuple[FlatSide, FlatSide, FlatSide | None, Sequence[Any] | None]:
-    """Return the sides with ids in one integer width, or encoded together, and the encoded strings."""
-    sides = [rec_side, truth_side] if exclude_side is None else [rec_side, truth_side, exclude_side]
-    kinds = [kind_of_ids(side.items) for side in sides]
-    if len(set(kinds) - {"none"}) > 1:
-        found = ", ".join(f"{name}: {kind}" for name, kind in zip(("recs", "truth", "exclude"), kinds, strict=False))
+def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequence[Any] | None]:
+    """Return the sides with ids in one integer width, or encoded together, and the encoded strings.
+
+    A call without truth gets an empty one.
+    """
+    kinds = {name: kind_of_ids(side.items) for name, side in sides.items()}
+    if len(set(kinds.values()) - {"none"}) > 1:
+        found = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
         raise InputTypeError(f"item ids must be of one type on all sides, found {found}")
+    if "truth" not in sides:
+        indptr = np.zeros(len(sides["recs"].indptr), np.int64)
+        sides = {**sides, "truth": RawSide(np.zeros(0, np.int32), indptr, None)}
     strings = None
-    if set(kinds) <= {"none", "integers"}:
-        arrays = [_integers(side.items) for side in sides]
-        first, second = match_widths(arrays[0], arrays[1])
-        arrays[:2] = first, second
-        if exclude_side is not None:
-            arrays[2] = arrays[2].astype(np.int64)
+    if set(kinds.values()) <= {"none", "integers"}:
+        arrays = {name: _integers(side.items) for name, side in sides.items()}
+        recs, truth = match_widths(arrays["recs"], arrays["truth"])
+        arrays = {name: array.astype(np.int64, copy=False) for name, array in arrays.items()}
+        arrays |= {"recs": recs, "truth": truth}
     else:
-        arrays, strings = encode_strings(np.zeros(0, object) if len(s.items) == 0 else s.items for s in sides)
-    joined = [FlatSide(array, side.indptr, side.extra) for side, array in zip(sides, arrays, strict=True)]
-    return joined[0], joined[1], joined[2] if exclude_side is not None else None, strings
+        ids = (np.zeros(0, object) if len(side.items) == 0 else side.items for side in sides.values())
+        encoded, strings = encode_strings(ids)
+        arrays = dict(zip(sides, encoded, strict=True))
+    return {name: FlatSide(arrays[name], side.indptr, side.extra) for name, side in sides.items()}, strings
 
 
 def _integers(ids: Ids) -> Array:

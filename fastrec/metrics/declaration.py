@@ -303,11 +303,12 @@ def score_metric(
     >>> fastrec.evaluate_scores([1, 0, 1], [0.5, 0.7, 0.4], [0, 2, 3], "confidence")["confidence"]
     0.5
     """
-    wanted = frozenset([needs] if isinstance(needs, str) else listed_in_order(needs, "needs"))
-    if unknown := wanted.difference(NEEDS):
-        raise MetricError(f"needs must be {', '.join(NEEDS)}, or several of them, found {shown(min(unknown, key=str))}")
-    how = direction, higher_is_better
-    return _declaration(ROWS, range, source=source, formula=formula, name=name, how=how, aliases=aliases, needs=wanted)
+    wanted = [needs] if isinstance(needs, str) else listed_in_order(needs, "needs")
+    for need in wanted:
+        if not isinstance(need, str) or need not in NEEDS:
+            raise MetricError(f"needs must be {', '.join(NEEDS)}, or several of them, found {shown(need)}")
+    how, all_of = (direction, higher_is_better), frozenset(wanted)
+    return _declaration(ROWS, range, source=source, formula=formula, name=name, how=how, aliases=aliases, needs=all_of)
 
 
 def ranking_metric(
