@@ -12,13 +12,11 @@ cut-off nothing is cut, and k alone means `n_rec`. Values are float64, without u
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-import numpy as np
+from typing import Annotated, Literal
 
 from fastrec.metrics.confusion import f_of_rates
 from fastrec.metrics.declaration import EXPONENT, FRACTION, NOT_NEGATIVE, TABLE, ranking_metric
-from fastrec.metrics.statistics import Combined, ratio, sqrt
+from fastrec.metrics.statistics import Combined, ListStatistics, Row, minimum, ratio, sqrt
 
 Table = Annotated[tuple[float, ...], TABLE]
 Exponent = Annotated[float, EXPONENT]
@@ -30,13 +28,13 @@ Ideal = Literal["truth", "truth_uncut", "list", "list_at_k", "k"]
 Average = Literal["user", "pooled"]
 
 
-def pooled(numerator: Any, denominator: Any) -> Combined:
+def pooled(numerator: Row, denominator: Row) -> Combined:
     """Divide the sum of one statistic over all users by the sum of another."""
     return Combined(ratio, (numerator, denominator))
 
 
 @ranking_metric(range=(0, None), formula="h", source="Salton & McGill 1983")
-def hits(s: Any) -> Any:
+def hits(s: ListStatistics) -> Row:
     """Number of relevant items among the first k.
 
     Formula: h.
@@ -55,7 +53,7 @@ def hits(s: Any) -> Any:
     source="Deshpande & Karypis 2004",
     aliases=("hr", "hit", "hit_ratio", "success"),
 )
-def hit_rate(s: Any) -> Any:
+def hit_rate(s: ListStatistics) -> Row:
     """Share of users with at least one relevant item among the first k.
 
     Formula: 1 if h >= 1, else 0. If "hit rate" means hits / all held-out items, use `recall(average=pooled)`.
@@ -70,11 +68,11 @@ def hit_rate(s: Any) -> Any:
 
 @ranking_metric(range=(0, 1), formula="h / k", source="van Rijsbergen 1979, ch. 7", aliases=("p", "prec"))
 def precision(
-    s: Any,
+    s: ListStatistics,
     *,
     denominator: Literal["k", "min_k_n_rec", "min_k_n_rel", "min_k_n_rel_n_rec"] = "k",
     average: Average = "user",
-) -> Any:
+) -> Row | Combined:
     """Share of the first k that is relevant.
 
     Formula: h / denominator, with the denominator k (the default, for short lists too), min(k, n_rec)
@@ -93,18 +91,18 @@ def precision(
         "k": s.k,
         "min_k_n_rec": s.within_k(s.n_rec),
         "min_k_n_rel": s.within_k(s.n_rel),
-        "min_k_n_rel_n_rec": s.within_k(np.minimum(s.n_rel, s.n_rec)),
+        "min_k_n_rel_n_rec": s.within_k(minimum(s.n_rel, s.n_rec)),
     }
     return _averaged(s.hits, denominators[denominator], average)
 
 
 @ranking_metric(range=(0, 1), formula="h / n_rel", source="van Rijsbergen 1979, ch. 7", aliases=("r",))
 def recall(
-    s: Any,
+    s: ListStatistics,
     *,
     denominator: Literal["n_rel", "min_k_n_rel", "min_k_n_rel_n_rec", "listed"] = "n_rel",
     average: Average = "user",
-) -> Any:
+) -> Row | Combined:
     """Share of the user's relevant items that are among the first k.
 
     Formula: h / denominator, with the denominator n_rel, min(k, n_rel) (`min_k_n_rel`: a perfect list of k always
@@ -123,18 +121,20 @@ def recall(
     denominators = {
         "n_rel": s.n_rel,
         "min_k_n_rel": s.within_k(s.n_rel),
-        "min_k_n_rel_n_rec": s.within_k(np.minimum(s.n_rel, s.n_rec)),
+        "min_k_n_rel_n_rec": s.within_k(minimum(s.n_rel, s.n_rec)),
         "listed": s.hits_in_list,
     }
     return _averaged(s.hits, denominators[denominator], average)
 
 
-def _averaged(numerator: Any, denominator: Any, average: str) -> Any:
+def _averaged(numerator: Row, denominator: Row, average: str) -> Row | Combined:
     return pooled(numerator, denominator) if average == "pooled" else numerator / denominator
 
 
 @ranking_metric(range=(0, 1), formula="(1 + b^2) P R / (b^2 P + R)", source="van Rijsbergen 1979, ch. 7")
-def f_beta(s: Any, *, beta: NotNegative = 1.0, average: Literal["user", "pooled", "means"] = "user") -> Any:
+def f_beta(
+    s: ListStatistics, *, beta: NotNegative = 1.0, average: Literal["user", "pooled", "means"] = "user"
+) -> Row | Combined:
     """Weighted harmonic mean of precision and recall.
 
     Formula: (1 + beta^2) P R / (beta^2 P + R) = (1 + beta^2) h / (beta^2 n_rel + k) with P = h / k, R = h / n_rel;
@@ -155,7 +155,7 @@ def f_beta(s: Any, *, beta: NotNegative = 1.0, average: Literal["user", "pooled"
 
 
 @ranking_metric(range=(0, 1), formula="2 P R / (P + R)", source="van Rijsbergen 1979, ch. 7", aliases=("f1_score",))
-def f1(s: Any, *, average: Literal["user", "pooled", "means"] = "user") -> Any:
+def f1(s: ListStatistics, *, average: Literal["user", "pooled", "means"] = "user") -> Row | Combined:
     """Harmonic mean of precision and recall.
 
     Formula: 2 P R / (P + R) = 2 h / (n_rel + k); 0 if both are 0. `average` as in `f_beta`.
@@ -174,7 +174,7 @@ def f1(s: Any, *, average: Literal["user", "pooled", "means"] = "user") -> Any:
     source="Buckley & Voorhees 2000",
     aliases=("rprec",),
 )
-def r_precision(s: Any) -> Any:
+def r_precision(s: ListStatistics) -> Row:
     """Precision at the rank that equals the number of relevant items.
 
     Formula: hits in the first n_rel ranks / n_rel. With a cut-off the list is cut to k first.
@@ -193,7 +193,7 @@ def r_precision(s: Any) -> Any:
     source="Voorhees 1999",
     aliases=("rr", "reciprocal_rank", "recip_rank", "mean_reciprocal_rank"),
 )
-def mrr(s: Any) -> Any:
+def mrr(s: ListStatistics) -> Row:
     """Mean reciprocal rank: 1 / rank of the first relevant item within k.
 
     Formula: 1 / min{r <= k : item at r is relevant}, 0 without one.
@@ -210,7 +210,7 @@ def mrr(s: Any) -> Any:
 
 
 @ranking_metric(range=(0, None), formula="sum over hits of 1 / rank", source="Deshpande & Karypis 2004")
-def arhr(s: Any, *, denominator: Literal["one", "n_rel"] = "one") -> Any:
+def arhr(s: ListStatistics, *, denominator: Literal["one", "n_rel"] = "one") -> Row:
     """Average reciprocal hit rank: 1 / rank summed over all hits within k.
 
     Formula: sum over hits r <= k of 1 / r, divided by the denominator, 1 (`one`) or n_rel (then the mean inverse rank
@@ -231,10 +231,10 @@ def arhr(s: Any, *, denominator: Literal["one", "n_rel"] = "one") -> Any:
     aliases=("map_cut(denominator=n_rel)", "mean_average_precision"),
 )
 def map(  # noqa: A001 - the field's name
-    s: Any,
+    s: ListStatistics,
     *,
     denominator: Literal["min_k_n_rel", "n_rel", "k", "hits", "min_n_rel_n_rec", "min_k_n_rel_n_rec"] = "min_k_n_rel",
-) -> Any:
+) -> Row:
     """Mean average precision: precision at the rank of each hit within k, added up and divided.
 
     Formula: sum over hits r <= k of precision@r / denominator. Denominators: min(k, n_rel), which is n_rel without a
@@ -251,7 +251,7 @@ def map(  # noqa: A001 - the field's name
     """
     if denominator == "hits":
         return s.mean_precision
-    shorter = np.minimum(s.n_rel, s.n_rec)
+    shorter = minimum(s.n_rel, s.n_rec)
     denominators = {
         "min_k_n_rel": s.within_k(s.n_rel),
         "n_rel": s.n_rel,
@@ -263,7 +263,7 @@ def map(  # noqa: A001 - the field's name
 
 
 @ranking_metric(range=(0, None), formula="sum of g_r", source="Järvelin & Kekäläinen 2002")
-def cg(s: Any, *, gain: Gain = "linear") -> Any:
+def cg(s: ListStatistics, *, gain: Gain = "linear") -> Row:
     """Cumulative gain of the first k.
 
     Formula: sum over r <= k of gain(g_r). `gain` is `linear` (g), `exp2` (2^g - 1), `binary` (1 for relevant items) or
@@ -282,7 +282,7 @@ def cg(s: Any, *, gain: Gain = "linear") -> Any:
     formula="sum of g_r / log2(r + 1)",
     source="Järvelin & Kekäläinen 2002; the discount of Burges et al. 2005",
 )
-def dcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2") -> Any:
+def dcg(s: ListStatistics, *, gain: Gain = "linear", discount: Discount = "log2") -> Row:
     """Discounted cumulative gain of the first k.
 
     Formula: sum over r <= k of gain(g_r) * c(r). `gain` as in `cg`; the discount c is `log2` (1 / log2(r + 1)),
@@ -306,7 +306,7 @@ def dcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2") -> Any:
     source="Järvelin & Kekäläinen 2002; the discount of Burges et al. 2005",
     aliases=("ndcg_cut",),
 )
-def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: Ideal = "truth") -> Any:
+def ndcg(s: ListStatistics, *, gain: Gain = "linear", discount: Discount = "log2", ideal: Ideal = "truth") -> Row:
     """Normalised discounted cumulative gain: `dcg` divided by the `dcg` of the best possible order.
 
     Formula: dcg / ideal dcg, with `gain` (`linear`, `exp2`, `binary`, a table) and `discount` (`log2`, `log2_flat2`, a
@@ -326,7 +326,7 @@ def ndcg(s: Any, *, gain: Gain = "linear", discount: Discount = "log2", ideal: I
 
 
 @ranking_metric(range=(0, None), formula="(1 - p) * sum of g_r p^(r - 1)", source="Moffat & Zobel 2008")
-def rbp(s: Any, *, p: Fraction = 0.8, gain: Literal["linear", "binary"] = "linear") -> Any:
+def rbp(s: ListStatistics, *, p: Fraction = 0.8, gain: Literal["linear", "binary"] = "linear") -> Row:
     """Rank-biased precision: the gain found by a user who goes on to the next rank with probability p.
 
     Formula: (1 - p) * sum over r <= k of g_r p^(r - 1); with `gain=binary` relevant items have gain 1.
@@ -340,7 +340,7 @@ def rbp(s: Any, *, p: Fraction = 0.8, gain: Literal["linear", "binary"] = "linea
 
 
 @ranking_metric(range=(0, 1), formula="sum of R_r / r * product of (1 - R_i), i < r", source="Chapelle et al. 2009")
-def err(s: Any, *, max_gain: Exponent) -> Any:
+def err(s: ListStatistics, *, max_gain: Exponent) -> Row:
     """Expected reciprocal rank: 1 / rank at which a user who reads downwards stops.
 
     Formula: sum over r <= k of R_r / r * product over i < r of (1 - R_i), with the stop probability
@@ -356,7 +356,7 @@ def err(s: Any, *, max_gain: Exponent) -> Any:
 
 
 @ranking_metric(range=(0, 1), formula="(TP + TN) / n_items", source="Gunawardana & Shani 2009")
-def accuracy(s: Any) -> Any:
+def accuracy(s: ListStatistics) -> Row:
     """Share of the catalogue that the first k classify correctly: recommended and relevant, or neither.
 
     Formula: (TP + TN) / n_items, with n = min(k, n_rec), TP = h, FP = n - h, FN = n_rel - h and
@@ -371,7 +371,7 @@ def accuracy(s: Any) -> Any:
 
 
 @ranking_metric(range=(0, 1), formula="TN / (TN + FP)", source="Schein et al. 2002")
-def specificity(s: Any) -> Any:
+def specificity(s: ListStatistics) -> Row:
     """Share of the non-relevant items that are not among the first k (true negative rate).
 
     Formula: TN / (TN + FP), counted as in `accuracy`. Needs `n_items`.
@@ -385,7 +385,7 @@ def specificity(s: Any) -> Any:
 
 
 @ranking_metric(range=(0, 1), formula="FP / (FP + TN)", source="Swets 1963", direction="lower")
-def fallout(s: Any) -> Any:
+def fallout(s: ListStatistics) -> Row:
     """Share of the non-relevant items that are among the first k (false positive rate).
 
     Formula: FP / (FP + TN), counted as in `accuracy`. Needs `n_items`.
@@ -403,7 +403,7 @@ def fallout(s: Any) -> Any:
     formula="(TP TN - FP FN) / sqrt((TP + FP)(TP + FN)(TN + FP)(TN + FN))",
     source="Matthews 1975",
 )
-def mcc(s: Any) -> Any:
+def mcc(s: ListStatistics) -> Row:
     """Matthews correlation of "among the first k" and "relevant" over the catalogue.
 
     Formula: (TP TN - FP FN) / sqrt((TP + FP)(TP + FN)(TN + FP)(TN + FN)), counted as in `accuracy`. Needs `n_items`.
@@ -415,10 +415,11 @@ def mcc(s: Any) -> Any:
     """
     listed = _listed(s)
     covariance = s.hits * s.n_items - listed * s.n_rel  # = TP TN - FP FN
-    return covariance / sqrt(listed * s.n_rel * (s.n_items - listed) * (s.n_items - s.n_rel))
+    spread: Row = sqrt(listed * s.n_rel * (s.n_items - listed) * (s.n_items - s.n_rel))
+    return covariance / spread
 
 
-def _listed(s: Any) -> Any:
+def _listed(s: ListStatistics) -> Row:
     return s.within_k(s.n_rec)
 
 
@@ -427,7 +428,7 @@ def _listed(s: Any) -> Any:
     formula="ordered pairs / (n_rel (n_items - n_rel))",
     source="Schröder, Thiele & Lehner 2011",
 )
-def limited_auc(s: Any, *, unseen: Literal["tail_mean", "list_only"] = "tail_mean") -> Any:
+def limited_auc(s: ListStatistics, *, unseen: Literal["tail_mean", "list_only"] = "tail_mean") -> Row:
     """Area under the ROC curve of the catalogue when only the first k of its order are known.
 
     Formula: pairs (relevant, not relevant) in the right order / all pairs. `unseen=tail_mean` places relevant items

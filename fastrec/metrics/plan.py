@@ -19,10 +19,11 @@ from fastrec.metrics.declaration import ROWS, Call
 from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, vanishes
 from fastrec.metrics.statistics import (
     Combined,
+    ListStatistics,
     OverRows,
     Ratio,
     Row,
-    ScoreStatistics,
+    RowStatistics,
     Statistics,
     UntraceableError,
     Values,
@@ -271,8 +272,8 @@ class Plan:
     def _statistics(self, call: Call, value_of: Callable[[Row], Any] | None = None) -> Statistics:
         more = {} if value_of is None else {"value_of": value_of}
         if call.metric.family is ROWS:
-            return ScoreStatistics(self.asked.one_class, **more)
-        return Statistics(call.k, self.asked.n_items, **more)
+            return RowStatistics(self.asked.one_class, **more)
+        return ListStatistics(call.k, self.asked.n_items, **more)
 
     def _plan_rows(self, position: int, call: Call, condition: int, result: Ratio | OverRows) -> Value:
         """Plan a metric of scored rows: it decides which users count, whatever the policies of the call."""

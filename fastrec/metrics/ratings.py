@@ -11,7 +11,7 @@ from typing import Any
 from fastrec.metrics.declaration import score_metric
 from fastrec.metrics.dual import differentiable
 from fastrec.metrics.rows import Average, averaged, over, user_mean
-from fastrec.metrics.statistics import Ratio, sqrt
+from fastrec.metrics.statistics import Ratio, RowStatistics, sqrt
 
 
 @score_metric(
@@ -21,7 +21,7 @@ from fastrec.metrics.statistics import Ratio, sqrt
     needs="targets",
     direction="lower",
 )
-def mae(s: Any, *, average: Average = "row") -> Any:
+def mae(s: RowStatistics, *, average: Average = "row") -> Ratio:
     """Mean absolute error.
 
     Formula: sum of w |prediction - target| / sum of w.
@@ -41,7 +41,7 @@ def mae(s: Any, *, average: Average = "row") -> Any:
     needs="targets",
     direction="lower",
 )
-def mse(s: Any, *, average: Average = "row") -> Any:
+def mse(s: RowStatistics, *, average: Average = "row") -> Ratio:
     """Mean squared error.
 
     Formula: sum of w (prediction - target)^2 / sum of w.
@@ -61,7 +61,7 @@ def mse(s: Any, *, average: Average = "row") -> Any:
     needs="targets",
     direction="lower",
 )
-def rmse(s: Any, *, average: Average = "row") -> Any:
+def rmse(s: RowStatistics, *, average: Average = "row") -> Ratio:
     """Root of the mean squared error.
 
     Formula: sqrt(sum of w (prediction - target)^2 / sum of w), over all rows, or the mean of the users' own.

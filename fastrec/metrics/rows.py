@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from fastrec.kernels.runs import entropy, log_of_share
 from fastrec.metrics import confusion
 from fastrec.metrics.declaration import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
 from fastrec.metrics.dual import differentiable
-from fastrec.metrics.statistics import OverRows, Ratio, ratio, sqrt
+from fastrec.metrics.statistics import OverRows, Ratio, Row, RowStatistics, ratio, sqrt
 
 Average = Literal["row", "user"]
 OneClass = Literal["call", "drop", "half", "zero", "nan", "error"]
@@ -29,31 +30,34 @@ Bins = Annotated[float, COUNT]
 Finite = Annotated[float, FINITE]
 MaxFpr = Annotated[float, FRACTION]
 NotNegative = Annotated[float, NOT_NEGATIVE]
+Measure = Callable[[Any], float]  # of the score counts of all rows
 
 
 over = functools.partial(ratio, undefined=math.nan)
 
 
-def row_mean(s: Any, numerator: Any, denominator: Any) -> Ratio:
+def row_mean(s: RowStatistics, numerator: Row, denominator: Row) -> Ratio:
     """Return a ratio of sums over all rows; a user's own value is the ratio of its rows."""
     has_rows = s.rows / s.rows
     own = s.where(denominator / denominator, numerator / denominator)
     return Ratio(over, (numerator, denominator), own, has_rows)
 
 
-def user_mean(s: Any, value: Any, counted: Any) -> Ratio:
+def user_mean(s: RowStatistics, value: Row, counted: Row) -> Ratio:
     """Return the mean of a value over counted users."""
     return Ratio(over, (s.only(counted, value), counted), s.where(counted, value), counted)
 
 
-def averaged(s: Any, numerator: Any, denominator: Any, average: str) -> Ratio:
+def averaged(s: RowStatistics, numerator: Row, denominator: Row, average: str) -> Ratio:
     """Return numerator / denominator over all rows, or its mean over users."""
     if average == "row":
         return row_mean(s, numerator, denominator)
     return user_mean(s, numerator / denominator, denominator / denominator)
 
 
-def over_all_rows(s: Any, value: Any, std_error: Any = None, each: Any = None) -> OverRows:
+def over_all_rows(
+    s: RowStatistics, value: Measure, std_error: Measure | None = None, each: Row | None = None
+) -> OverRows:
     """Return a metric that needs the order of all rows; users have no own value unless `each` is given."""
     return OverRows(value, std_error, s.where(0.0, 0.0) if each is None else each, s.rows / s.rows)
 
@@ -65,7 +69,7 @@ def over_all_rows(s: Any, value: Any, std_error: Any = None, each: Any = None) -
     needs="classes",
     aliases=("auroc", "roc_auc"),
 )
-def auc(s: Any, *, max_fpr: MaxFpr | None = None) -> Any:
+def auc(s: RowStatistics, *, max_fpr: MaxFpr | None = None) -> OverRows:
     """Area under the ROC curve of all rows, regardless of user.
 
     Formula: pairs (positive, negative) with the higher score on the positive, equal scores counting as half, over all
@@ -90,12 +94,12 @@ def auc(s: Any, *, max_fpr: MaxFpr | None = None) -> Any:
     needs=("classes", "users"),
 )
 def gauc(
-    s: Any,
+    s: RowStatistics,
     *,
     weight: Weight = "impressions",
     one_class: OneClass = "call",
     constant: Literal["half", "drop"] = "half",
-) -> Any:
+) -> Ratio:
     """Grouped AUC: the mean of every user's own AUC, weighted.
 
     Formula: sum over users of w_u AUC_u / sum of w_u. The weight w_u is the number of the user's rows
@@ -143,7 +147,9 @@ def gauc(
     source="Buckley & Voorhees 2000; Davis & Goadrich 2006; Keilwagen et al. 2014",
     needs="classes",
 )
-def average_precision(s: Any, *, interpolation: Interpolation = "step", average: Average = "row") -> Any:
+def average_precision(
+    s: RowStatistics, *, interpolation: Interpolation = "step", average: Average = "row"
+) -> Ratio | OverRows:
     """Area under the precision-recall curve, with a point per distinct score.
 
     Formula: sum over distinct scores, from the largest, of (R_i - R_(i-1)) p, where p is the precision P_i (`step`,
@@ -171,7 +177,7 @@ def average_precision(s: Any, *, interpolation: Interpolation = "step", average:
     needs="probabilities",
     direction="lower",
 )
-def log_loss(s: Any, *, average: Average = "row") -> Any:
+def log_loss(s: RowStatistics, *, average: Average = "row") -> Ratio:
     """Cross entropy of the scores, read as probabilities, with the labels; in nats.
 
     Formula: sum of -w (y ln s + (1 - y) ln(1 - s)) / sum of w, scores clipped to [eps, 1 - eps] with the machine
@@ -193,7 +199,7 @@ def log_loss(s: Any, *, average: Average = "row") -> Any:
     direction="lower",
     aliases=("brier_score",),
 )
-def brier(s: Any, *, average: Average = "row") -> Any:
+def brier(s: RowStatistics, *, average: Average = "row") -> Ratio:
     """Mean squared difference between the scores, read as probabilities, and the classes.
 
     Formula: sum of w (s - y)^2 / sum of w.
@@ -214,7 +220,7 @@ def brier(s: Any, *, average: Average = "row") -> Any:
     direction="lower",
     aliases=("ne",),
 )
-def normalized_entropy(s: Any, *, average: Average = "row") -> Any:
+def normalized_entropy(s: RowStatistics, *, average: Average = "row") -> Ratio:
     """Log loss divided by that of always predicting the base rate: below 1 the scores are informative.
 
     Formula: log loss / -(b ln b + (1 - b) ln(1 - b)) with the base rate b = P / (P + N), clipped as in `log_loss`.
@@ -250,7 +256,7 @@ def _relative_entropy(loss: Any, positives: Any, negatives: Any) -> Any:
 @score_metric(
     range=(-math.inf, None), formula="sum of s / sum of y", source="He et al. 2014", needs="classes", direction=1.0
 )
-def calibration(s: Any, *, average: Average = "row") -> Any:
+def calibration(s: RowStatistics, *, average: Average = "row") -> Ratio:
     """Predicted over observed positives: 1 is right on average, above 1 predicts too many.
 
     Formula: sum of w s / sum of w y. Users without positive rows are left out with `average=user`.
@@ -271,8 +277,8 @@ def calibration(s: Any, *, average: Average = "row") -> Any:
     direction="lower",
 )
 def ece(
-    s: Any, *, bins: Bins = 15, strategy: Literal["uniform", "quantile"] = "uniform", average: Average = "row"
-) -> Any:
+    s: RowStatistics, *, bins: Bins = 15, strategy: Literal["uniform", "quantile"] = "uniform", average: Average = "row"
+) -> Ratio | OverRows:
     """Expected calibration error: distance between predicted and observed share of positives, over bins of the scores.
 
     Formula: sum over bins of |sum of w (s - y)| / sum of w. `uniform` bins are equally wide, closed on the left
@@ -307,7 +313,7 @@ def _sum_of_gaps(*sums: Any) -> Any:
     source="Kolmogorov 1933; Smirnov 1948",
     needs="classes",
 )
-def ks(s: Any, *, average: Average = "row") -> Any:
+def ks(s: RowStatistics, *, average: Average = "row") -> Ratio | OverRows:
     """Kolmogorov-Smirnov distance between the scores of positive and of negative rows.
 
     Formula: the largest difference between true and false positive rate at any threshold. Users of one class are left
@@ -324,7 +330,7 @@ def ks(s: Any, *, average: Average = "row") -> Any:
     return over_all_rows(s, lambda runs: runs.ks(), each=s.where(pairs / pairs, s.largest_distance))
 
 
-def at_threshold(s: Any, share: tuple[Any, Any], average: str, zero_division: str) -> Ratio:
+def at_threshold(s: RowStatistics, share: tuple[Row, Row], average: str, zero_division: str) -> Ratio:
     """Return a formula of a confusion matrix; `zero_division` is its value if the denominator is 0."""
     numerator, denominator = share
     value, counted = _defined(s, numerator / denominator, denominator, zero_division)
@@ -334,7 +340,7 @@ def at_threshold(s: Any, share: tuple[Any, Any], average: str, zero_division: st
     return Ratio(function, share, s.where(counted, value), s.rows / s.rows)
 
 
-def _defined(s: Any, value: Any, denominator: Any, zero_division: str) -> tuple[Any, Any]:
+def _defined(s: RowStatistics, value: Row, denominator: Row, zero_division: str) -> tuple[Row, Row]:
     """Return a user's own value, with `zero_division` for a denominator of 0, and whether it counts."""
     defined, has_rows = denominator / denominator, s.rows / s.rows
     value = value + (1.0 if zero_division == "1" else 0.0) * (has_rows - defined)
@@ -342,7 +348,9 @@ def _defined(s: Any, value: Any, denominator: Any, zero_division: str) -> tuple[
 
 
 @score_metric(range=(0, 1), formula="TP / (TP + FP)", source="van Rijsbergen 1979, ch. 7", needs="classes")
-def precision(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+def precision(
+    s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0"
+) -> Ratio:
     """Share of the rows with a score of at least `threshold` that are positive.
 
     Formula: TP / (TP + FP), counted over all rows or as a mean over users. `zero_division` is the value if no row
@@ -358,7 +366,9 @@ def precision(s: Any, *, threshold: Finite, average: Average = "row", zero_divis
 
 
 @score_metric(range=(0, 1), formula="TP / P", source="van Rijsbergen 1979, ch. 7", needs="classes")
-def recall(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+def recall(
+    s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0"
+) -> Ratio:
     """Share of the positive rows that have a score of at least `threshold` (sensitivity).
 
     Formula: TP / (TP + FN); `zero_division` if there is no positive row, as in `precision`.
@@ -373,7 +383,9 @@ def recall(s: Any, *, threshold: Finite, average: Average = "row", zero_division
 
 
 @score_metric(range=(0, 1), formula="TN / N", source="Swets 1963", needs="classes")
-def specificity(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+def specificity(
+    s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0"
+) -> Ratio:
     """Share of the negative rows that have a score below `threshold`.
 
     Formula: TN / (TN + FP); `zero_division` if there is no negative row, as in `precision`.
@@ -388,7 +400,7 @@ def specificity(s: Any, *, threshold: Finite, average: Average = "row", zero_div
 
 
 @score_metric(range=(0, 1), formula="FP / N", source="Swets 1963", needs="classes", direction="lower")
-def fpr(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+def fpr(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Ratio:
     """False positive rate: share of the negative rows that have a score of at least `threshold`.
 
     Formula: FP / (TN + FP); `zero_division` if there is no negative row, as in `precision`.
@@ -403,7 +415,9 @@ def fpr(s: Any, *, threshold: Finite, average: Average = "row", zero_division: Z
 
 
 @score_metric(range=(0, 1), formula="(TP + TN) / (P + N)", source="Swets 1963", needs="classes")
-def accuracy(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+def accuracy(
+    s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0"
+) -> Ratio:
     """Share of the rows on the correct side of `threshold`.
 
     Formula: (TP + TN) / (P + N); `zero_division` if there is no row.
@@ -419,13 +433,13 @@ def accuracy(s: Any, *, threshold: Finite, average: Average = "row", zero_divisi
 
 @score_metric(range=(0, 1), formula="(1 + b^2) P R / (b^2 P + R)", source="van Rijsbergen 1979, ch. 7", needs="classes")
 def f_beta(
-    s: Any,
+    s: RowStatistics,
     *,
     threshold: Finite,
     beta: NotNegative = 1.0,
     average: Average = "row",
     zero_division: ZeroDivision = "0",
-) -> Any:
+) -> Ratio:
     """Weighted harmonic mean of precision and recall at `threshold`.
 
     Formula: (1 + beta^2) TP / (beta^2 (TP + FN) + TP + FP); `zero_division` if no row is positive or reaches the
@@ -441,7 +455,7 @@ def f_beta(
 
 
 @score_metric(range=(0, 1), formula="2 TP / (P + TP + FP)", source="van Rijsbergen 1979, ch. 7", needs="classes")
-def f1(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+def f1(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Ratio:
     """Harmonic mean of precision and recall at `threshold`; see `f_beta`.
 
     Formula: 2 TP / (2 TP + FP + FN).
@@ -461,7 +475,7 @@ def f1(s: Any, *, threshold: Finite, average: Average = "row", zero_division: Ze
     source="Matthews 1975",
     needs="classes",
 )
-def mcc(s: Any, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Any:
+def mcc(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_division: ZeroDivision = "0") -> Ratio:
     """Matthews correlation between the label and the prediction `score >= threshold`.
 
     Formula: (TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)); `zero_division` if a factor is 0.

@@ -1,6 +1,6 @@
 """Statistics of a user's list or scored rows, as formulas of metrics read them.
 
-The plan calls a formula once with a `Statistics`. Its attributes are `Row`s, which record the operations on them. The
+The plan calls a formula once with `Statistics`. Their attributes are `Row`s, which record the operations on them. The
 record becomes a *row program*: a few operations on rows of numbers, one number per user, that a kernel runs over a
 block of users at a time. A formula that does more than arithmetic with its rows (`np.where`, a function of SciPy) is
 called again, on arrays.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,7 +19,19 @@ from fastrec.exceptions import MetricError
 from fastrec.kernels import codes as op
 from fastrec.metrics.confusion import SummedCells
 
-__all__ = ["Combined", "OverRows", "Ratio", "Row", "ScoreStatistics", "Statistics", "UntraceableError", "ratio", "sqrt"]
+__all__ = [
+    "Combined",
+    "ListStatistics",
+    "OverRows",
+    "Ratio",
+    "Row",
+    "RowStatistics",
+    "Statistics",
+    "UntraceableError",
+    "minimum",
+    "ratio",
+    "sqrt",
+]
 
 Array = np.ndarray[Any, Any]
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats
@@ -139,6 +151,11 @@ _UFUNCS: dict[np.ufunc, Callable[..., Row]] = {
 }
 
 
+def minimum(first: Row, second: Row) -> Row:
+    """Return the smaller of two rows or arrays."""
+    return cast(Row, np.minimum(first, second))
+
+
 def sqrt(value: Any) -> Any:
     """Return the square root of a row, an array or a number."""
     return np.sqrt(value) if isinstance(value, (Row, np.ndarray)) else math.sqrt(value)
@@ -174,7 +191,7 @@ class Combined(NamedTuple):
     """
 
     function: Callable[..., Any]
-    rows: tuple[Any, ...]
+    rows: tuple[Row, ...]
 
 
 class Ratio(NamedTuple):
@@ -187,11 +204,11 @@ class Ratio(NamedTuple):
     """
 
     function: Callable[..., Any]
-    rows: tuple[Any, ...]
-    each: Any
-    counted: Any
-    refused: tuple[Any, str] | None = None
-    spoils: Any = None
+    rows: tuple[Row, ...]
+    each: Row
+    counted: Row
+    refused: tuple[Row, str] | None = None
+    spoils: Row | None = None
     std_error: bool = True
 
 
@@ -203,42 +220,48 @@ class OverRows(NamedTuple):
 
     value: Callable[[Any], float]
     std_error: Callable[[Any], float] | None
-    each: Any
-    counted: Any
+    each: Row
+    counted: Row
 
 
 class Statistics:
-    """Statistics of each user's list at one cut-off. Each attribute is a float row, one number per user.
+    """What a formula reads: float rows, one number per user, or the arrays that `value_of` returns for them."""
 
-    `cutoff` is None if nothing is cut.
-    """
+    __slots__ = ("_value_of",)
 
-    __slots__ = ("_n_items", "_value_of", "cutoff")
-
-    def __init__(
-        self, cutoff: int | None, n_items: int | None, value_of: Callable[[Row], Any] = lambda row: row
-    ) -> None:
-        self.cutoff = cutoff
-        self._n_items = n_items
+    def __init__(self, value_of: Callable[[Row], Row] = lambda row: row) -> None:
         self._value_of = value_of
 
+
+class ListStatistics(Statistics):
+    """Statistics of each user's list at one cut-off; `cutoff` is None if nothing is cut."""
+
+    __slots__ = ("_n_items", "cutoff")
+
+    def __init__(
+        self, cutoff: int | None, n_items: int | None, value_of: Callable[[Row], Row] = lambda row: row
+    ) -> None:
+        super().__init__(value_of)
+        self.cutoff = cutoff
+        self._n_items = n_items
+
     @property
-    def n_rec(self) -> Any:
+    def n_rec(self) -> Row:
         """Length of the whole list."""
         return self._value_of(N_REC)
 
     @property
-    def n_rel(self) -> Any:
+    def n_rel(self) -> Row:
         """Number of relevant items."""
         return self._value_of(N_REL)
 
     @property
-    def k(self) -> Any:
+    def k(self) -> Row:
         """The cut-off; the length of the list without one."""
         return self._value_of(self._k)
 
     @property
-    def one(self) -> Any:
+    def one(self) -> Row:
         """1 for every user."""
         return self._value_of(constant(1.0))
 
@@ -250,60 +273,60 @@ class Statistics:
         return float(self._n_items)
 
     @property
-    def hits(self) -> Any:
+    def hits(self) -> Row:
         """Relevant items among the first k."""
         return self._value_of(Row(("hits", self.cutoff)))
 
     @property
-    def hits_in_list(self) -> Any:
+    def hits_in_list(self) -> Row:
         """Relevant items anywhere in the list."""
         return self._value_of(Row(("hits", None)))
 
     @property
-    def hits_at_n_rel(self) -> Any:
+    def hits_at_n_rel(self) -> Row:
         """Relevant items among the first n_rel ranks within k."""
         return self._value_of(Row(("hits_at_n_rel", self.cutoff)))
 
     @property
-    def any_hit(self) -> Any:
+    def any_hit(self) -> Row:
         """1 with a relevant item among the first k, else 0."""
         return self._value_of(Row(("any_hit", self.cutoff)))
 
     @property
-    def first_reciprocal(self) -> Any:
+    def first_reciprocal(self) -> Row:
         """1 / rank of the first hit within k, 0 without one."""
         return self._series(op.FIRST, "reciprocal")
 
     @property
-    def precision_sum(self) -> Any:
+    def precision_sum(self) -> Row:
         """Sum over hits within k of precision at their rank."""
         return self._series(op.PRECISION, "reciprocal")
 
     @property
-    def mean_precision(self) -> Any:
+    def mean_precision(self) -> Row:
         """Mean over hits within k of precision at their rank."""
         return self._value_of(Row(("mean_precision", self.cutoff, op.PRECISION, "reciprocal", "linear")))
 
-    def within_k(self, row: Any) -> Any:
+    def within_k(self, row: Row) -> Row:
         """Return min(k, row); `row` itself if nothing is cut."""
-        return row if self.cutoff is None else np.minimum(self.k, row)
+        return row if self.cutoff is None else minimum(self.k, row)
 
-    def hit_sum(self, weight: Weight) -> Any:
+    def hit_sum(self, weight: Weight) -> Row:
         """Return the sum over hits within k of the weight of their rank."""
         return self._series(op.WEIGHT, _checked(weight, WEIGHTS, "weight"))
 
-    def gain_sum(self, gain: Gain, weight: Weight) -> Any:
+    def gain_sum(self, gain: Gain, weight: Weight) -> Row:
         """Return the sum over hits within k of gain x weight of their rank."""
         gain = _checked(gain, GAINS, "gain")
         if gain == "binary":
             return self.hit_sum(weight)
         return self._series(op.GAIN_WEIGHT, _checked(weight, WEIGHTS, "weight"), gain)
 
-    def cascade(self, max_gain: float) -> Any:
+    def cascade(self, max_gain: float) -> Row:
         """Return the expected reciprocal rank at which a user who reads downwards stops."""
         return self._series(op.CASCADE, "reciprocal", ("stop", float(max_gain)))
 
-    def ideal_sum(self, gain: Gain, weight: Weight, ideal: str) -> Any:
+    def ideal_sum(self, gain: Gain, weight: Weight, ideal: str) -> Row:
         """Return the gain sum of the best possible order; see `ndcg` for the choices of `ideal`."""
         gain, weight = _checked(gain, GAINS, "gain"), _checked(weight, WEIGHTS, "weight")
         _checked(ideal, IDEALS, "ideal")
@@ -330,11 +353,11 @@ class Statistics:
     def _at_most_k(self, row: Row) -> Row:
         return row if self.cutoff is None else Row(op.MINIMUM, (self._k, row))
 
-    def _series(self, kind: int, weight: Weight, gain: Any = "linear") -> Any:
+    def _series(self, kind: int, weight: Weight, gain: Any = "linear") -> Row:
         return self._value_of(Row(("series", self.cutoff, kind, weight, gain)))
 
 
-class ScoreStatistics(Statistics):
+class RowStatistics(Statistics):
     """Statistics of each user's scored, labelled rows: float rows, one number per user.
 
     y is 1 for a positive row and 0 for others, w is the weight of a row, s its score; sums run over a user's rows.
@@ -342,65 +365,65 @@ class ScoreStatistics(Statistics):
 
     __slots__ = ("one_class",)
 
-    def __init__(self, one_class: str, value_of: Callable[[Row], Any] = lambda row: row) -> None:
-        super().__init__(None, None, value_of)
+    def __init__(self, one_class: str, value_of: Callable[[Row], Row] = lambda row: row) -> None:
+        super().__init__(value_of)
         self.one_class = one_class
 
-    def _statistic(self, kind: int, parameter: float = 0.0) -> Any:
+    def _statistic(self, kind: int, parameter: float = 0.0) -> Row:
         return self._value_of(Row(("fact", kind, float(parameter))))
 
     @property
-    def rows(self) -> Any:
+    def rows(self) -> Row:
         """Sum of w: the number of rows if rows have no weights."""
         return self._statistic(op.WEIGHTS)
 
     @property
-    def positives(self) -> Any:
+    def positives(self) -> Row:
         """Sum of w y."""
         return self._statistic(op.POSITIVES)
 
     @property
-    def negatives(self) -> Any:
+    def negatives(self) -> Row:
         """Sum of w (1 - y)."""
         return self._statistic(op.NEGATIVES)
 
     @property
-    def twice_won(self) -> Any:
+    def twice_won(self) -> Row:
         """Twice the number of pairs (positive, negative) with the higher score on the positive; ties count half."""
         return self._statistic(op.TWICE_WON)
 
     @property
-    def constant(self) -> Any:
+    def constant(self) -> Row:
         """1 if all scores are equal, else 0."""
         return self._statistic(op.CONSTANT)
 
     @property
-    def score_sum(self) -> Any:
+    def score_sum(self) -> Row:
         """Sum of w s."""
         return self._statistic(op.SCORES)
 
     @property
-    def log_loss_sum(self) -> Any:
+    def log_loss_sum(self) -> Row:
         """Sum of -w (y log s + (1 - y) log(1 - s)), s clipped to [eps, 1 - eps] of its dtype."""
         return self._statistic(op.LOG_LOSS)
 
     @property
-    def brier_sum(self) -> Any:
+    def brier_sum(self) -> Row:
         """Sum of w (s - y)^2."""
         return self._statistic(op.BRIER)
 
     @property
-    def squares(self) -> Any:
+    def squares(self) -> Row:
         """Sum of w (s - label)^2."""
         return self._statistic(op.SQUARES)
 
     @property
-    def absolutes(self) -> Any:
+    def absolutes(self) -> Row:
         """Sum of w |s - label|."""
         return self._statistic(op.ABSOLUTES)
 
     @property
-    def entropy(self) -> Any:
+    def entropy(self) -> Row:
         """Sum of w times the entropy of the user's base rate."""
         return self._statistic(op.ENTROPY)
 
@@ -409,28 +432,28 @@ class ScoreStatistics(Statistics):
         tp, fp, below = (self._statistic(kind, threshold) for kind in _CELLS)
         return SummedCells(tp, fp, self.positives, self.negatives, below, self.rows)
 
-    def gap(self, nth: int, bins: int) -> Any:
+    def gap(self, nth: int, bins: int) -> Row:
         """Return the sum of w (s - y) in the nth of equally wide bins of [0, 1]."""
         return self._statistic(op.GAP, nth + (bins << op.BIN_BITS))
 
-    def gaps(self, bins: int, strategy: str) -> Any:
+    def gaps(self, bins: int, strategy: str) -> Row:
         """Return the sum over bins of |sum of w (s - y)|; bins are equally wide (`uniform`) or full (`quantile`)."""
         return self._statistic(op.GAPS if strategy == "uniform" else op.QUANTILE_GAPS, bins)
 
-    def average_precision_sum(self, interpolation: str) -> Any:
+    def average_precision_sum(self, interpolation: str) -> Row:
         """Return the area under the precision-recall curve, times the positives."""
         return self._statistic(_AREAS[interpolation])
 
     @property
-    def largest_distance(self) -> Any:
+    def largest_distance(self) -> Row:
         """Largest distance between the distributions of the scores of positives and negatives."""
         return self._statistic(op.KOLMOGOROV)
 
-    def only(self, mask: Any, row: Any) -> Any:
+    def only(self, mask: Any, row: Any) -> Row:
         """Return the row with 0 where the mask is 0, whatever the row holds there."""
         return Row(op.SELECT, (_as_row(mask), _as_row(row)))
 
-    def where(self, mask: Any, row: Any) -> Any:
+    def where(self, mask: Any, row: Any) -> Row:
         """Return the row with NaN where the mask is 0."""
         return Row(op.BLANK, (_as_row(mask), _as_row(row)))
 

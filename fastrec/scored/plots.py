@@ -12,7 +12,7 @@ from fastrec.checks import check_choice, whole_number
 from fastrec.exceptions import InputError, shown
 from fastrec.inputs.columns import check_classes, check_lengths, check_row_weights, check_scores
 from fastrec.scored.curves import pr_curve, roc_curve
-from fastrec.scored.score_counts import quantile_bins
+from fastrec.scored.score_counts import bins_of_ties
 from fastrec.show.numbers import rate
 from fastrec.show.plots import COLOURS, STYLES, check_target, own_axes, with_grid
 
@@ -190,10 +190,7 @@ def _bin_of_rows(scores: Floats, weights: Floats, bins: int, strategy: str) -> N
     check_choice("strategy", strategy, STRATEGIES)
     if strategy == "uniform":
         return np.searchsorted(np.arange(1, bins) / bins, scores, side="right")
-    order = np.argsort(scores)
-    ordered = scores[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    bin_of_tie = quantile_bins(weights[order], starts, bins)
+    order, starts, bin_of_tie = bins_of_ties(scores, weights, bins)
     bin_of = np.empty(len(scores), np.int64)
     bin_of[order] = np.repeat(bin_of_tie, np.diff(np.r_[starts, len(scores)]))
     return bin_of

@@ -33,7 +33,7 @@ from fastrec.scored.sorting import (
     weighted_runs,
 )
 
-__all__ = ["ScoreCounts", "quantile_bins"]
+__all__ = ["ScoreCounts", "bins_of_ties"]
 
 
 Array = np.ndarray[Any, Any]
@@ -221,7 +221,7 @@ class ScoreCounts:
         if not len(runs.scores):
             return math.nan
         weights = runs.positives + runs.negatives
-        own = self._bins_of_rows(bins) if self.weighted else quantile_bins(weights, np.arange(len(weights)), bins)
+        own = self._bins_of_rows(bins) if self.weighted else _quantile_bins(weights, np.arange(len(weights)), bins)
         starts = np.flatnonzero(np.diff(own, prepend=-1)).tolist()
         excess = runs.scores * weights - runs.positives
         parts = (abs(float(excess[start:end].sum())) for start, end in zip(starts, [*starts[1:], None], strict=True))
@@ -230,13 +230,19 @@ class ScoreCounts:
     def _bins_of_rows(self, bins: int) -> Array:
         """Return the bin of each distinct score, from the weights of single rows: weights in `runs` are rounded."""
         ((_, scores, weights),) = self._rows  # `runs` has joined all rows
-        order = np.argsort(scores, kind="stable")
-        ordered = scores[order]
         assert weights is not None
-        return quantile_bins(weights[order], np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]), bins)
+        return bins_of_ties(scores, weights, bins)[-1]
 
 
-def quantile_bins(weights: Array, starts: Array, bins: int) -> Array:
+def bins_of_ties(scores: Array, weights: Array, bins: int) -> tuple[Array, Array, Array]:
+    """Return the order of rows by score, the first row of each tie in that order, and the `_quantile_bins` of ties."""
+    order = np.argsort(scores)
+    ordered = scores[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    return order, starts, _quantile_bins(weights[order], starts, bins)
+
+
+def _quantile_bins(weights: Array, starts: Array, bins: int) -> Array:
     """Return bins of equal weight, int64 (n_ties,): floor((weight before a tie) * bins / (total weight)).
 
     `weights` are of rows in ascending order of score, `starts` are the first rows of ties (single rows included).

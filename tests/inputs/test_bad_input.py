@@ -592,7 +592,7 @@ SETTINGS: dict[str, Setting] = {
     "segment_items(shares)": Setting(lambda value: fastrec.segment_items([1], shares=value), "shares"),
     "ranking_metric(range)": Setting(lambda value: declare(range=value), "range", ("an array",)),
     "score_metric(needs)": Setting(
-        lambda value: fastrec.score_metric(range=(0, 1), needs=value), "needs", ("no rows",)
+        lambda value: fastrec.score_metric(range=(0, 1), needs=value), "needs", ("an empty array",)
     ),
     "ranking_metric(name)": Setting(lambda value: declare(name=value), "name", ("a text without end",)),
     "bounded_auc(bits)": Setting(lambda value: fastrec.bounded_auc(LABELS, SCORES, bits=value), "bits"),

@@ -11,7 +11,7 @@ import pytest
 
 import fastrec
 from fastrec.metrics.program import ConditionRows, Extent, Writer
-from fastrec.metrics.statistics import Statistics
+from fastrec.metrics.statistics import ListStatistics
 
 
 def declare(formula: Any, low: float = -1e300, high: float | None = None) -> None:
@@ -53,7 +53,7 @@ def test_an_ideal_with_a_table_on_plain_truth():
 
 
 def test_weight_tables_are_long_enough_for_every_thread():
-    statistics = Statistics(None, None)
+    statistics = ListStatistics(None, None)
     writer = Writer([ConditionRows(0.0, (statistics.gain_sum("linear", "log2"),))], graded=True)
     short, failures = threading.Event(), []
 
