@@ -18,7 +18,7 @@ from fastrec.arguments.signature import pick, takes
 from fastrec.checks import listed_in_order
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
-from fastrec.exceptions import InputError, InputTypeError, Values, renaming, shown
+from fastrec.exceptions import InputError, InputTypeError, renaming, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.users import is_hashable
 from fastrec.policies import OneClass
@@ -223,7 +223,7 @@ def gauc(
 
 def _over_rows(metric: str, targets: Any, predictions: Any, **options: Any) -> float:
     """Return a metric of targets and predictions; errors use these names."""
-    with renaming(lambda name: RATINGS.get(name.name, name) if isinstance(name, Values) else name):
+    with renaming(lambda name: RATINGS.get(str(name), name)):
         return evaluate_scores(targets, predictions, metrics=metric, **options)[metric]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, MissingFileError, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, Known, Listing, MissingFileError, Text, shown
 
 __all__ = [
     "COUNT",
@@ -53,33 +53,33 @@ USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise unless the value of an argument is one of its choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(choices)}; found {shown(value)}")
+        raise InputError(Argument(name), f" must be one of {', '.join(choices)}; found {shown(value)}")
 
 
 def check_flag(name: str, value: Any) -> bool:
     """Return a bool of Python or NumPy as a bool; raise for others: a string such as "no" would count as true."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise InputTypeError(f"{name} must be True or False, found {shown(value)}")
+    raise InputTypeError(Argument(name), f" must be True or False, found {shown(value)}")
 
 
 def check_level(level: Any) -> float:
     """Return the level of an interval; raise unless 0 < level < 1."""
     if not isinstance(level, numbers.Real) or not 0 < level < 1:  # type: ignore[operator] # nor True or False
-        raise InputError(f"level must lie between 0 and 1, both excluded, found {shown(level)}")
+        raise InputError(Argument("level"), f" must lie between 0 and 1, both excluded, found {shown(level)}")
     return float(level)
 
 
 def check_path(name: str, path: Any) -> str:
     """Return the path as a string. The file need not exist."""
     if not isinstance(path, str | os.PathLike) or not isinstance(found := os.fspath(path), str):
-        raise InputTypeError(f"{name} must be a path, a string or an os.PathLike, found {shown(path)}")
+        raise InputTypeError(Argument(name), f" must be a path, a string or an os.PathLike, found {shown(path)}")
     try:
         if os.fsencode(found) and "\0" not in found:
             return found
     except UnicodeEncodeError:  # an unpaired surrogate
         pass
-    raise InputError(f"{name} must be a valid file name, found {shown(found)}")
+    raise InputError(Argument(name), f" must be a valid file name, found {shown(found)}")
 
 
 def check_there(path: str) -> None:
@@ -87,14 +87,14 @@ def check_there(path: str) -> None:
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise MissingFileError(f"{path}: no such file") from None
+        raise MissingFileError(path, ": no such file") from None
 
 
 def check_file(name: str, path: Any) -> str:
     """Return the path as a string; raise if it is a folder."""
     found = check_path(name, path)
     if os.path.isdir(found):
-        raise InputError(f"{found}: is a folder; expected a file name")
+        raise InputError(found, ": is a folder; expected a file name")
     return found
 
 
@@ -115,7 +115,7 @@ def check_text(name: str, value: Any) -> str:
     """Return a string; raise for anything else."""
     if isinstance(value, str):
         return value
-    raise InputTypeError(f"{name} must be a string, found {shown(value)}")
+    raise InputTypeError(Argument(name), f" must be a string, found {shown(value)}")
 
 
 def listed(values: Iterable[Any], name: str) -> list[Any]:
@@ -142,8 +142,8 @@ def some_names(names: Sequence[str], how_to_list: str = "") -> str:
     """Return names for a message: all if they are few, else the first, their number, and how to list the others."""
     if len(names) <= MAX_NAMES:
         return ", ".join(names)
-    rest = f"{len(names)} in all{': ' + how_to_list if how_to_list else ''}"
-    return f"{', '.join(names[: MAX_NAMES - 4])}, … ({rest})"
+    some = f"{', '.join(names[: MAX_NAMES - 4])}, … ({len(names)} in all"
+    return Text(some, Listing(how_to_list) if how_to_list else "", ")")
 
 
 def with_article(name: str) -> str:
@@ -199,7 +199,8 @@ def nearest(found: Any, known: Sequence[str], how_to_list: str | None = None) ->
     near = near_name(str(found), known)
     if near is not None:
         return f"; did you mean {near!r}?"
-    return f"; known: {', '.join(known) if how_to_list is None else some_names(known, how_to_list)}"
+    names = ", ".join(known) if how_to_list is None else some_names(known, how_to_list)
+    return Text(Known(Text("; known: ", names)))
 
 
 # The form of a document: declared as data, and checked in full before any of it is used

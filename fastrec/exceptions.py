@@ -50,28 +50,28 @@ class Listing(Name):
 
 
 @dataclass(frozen=True)
-class Values(Name):
-    """The values of rows: labels, scores, sample_weight."""
+class Known(Name):
+    """The known names, in the message of an unknown one."""
 
-    name: str
+    text: Text
 
     def __str__(self) -> str:
-        return self.name
+        return self.text
 
 
 @dataclass(frozen=True)
-class Column(Name):
-    """A column of a data frame."""
+class Place(Name):
+    """An argument with data, such as labels, or a column of it."""
 
-    side: str  # the argument: "recs"
-    name: str
+    side: str
+    column: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.side} column {self.name!r}"
+        return self.side if self.column is None else f"{self.side} column {self.column!r}"
 
 
 @dataclass(frozen=True)
-class Row(Name):
+class RowNumber(Name):
     """The row of a fault."""
 
     position: int  # from 0
@@ -105,6 +105,11 @@ class Text(str):  # noqa: SLOT000 - pickles keep the attributes of a dict
     def names(self) -> list[Name]:
         """Return the names in the text."""
         return [part for part in self.parts if isinstance(part, Name)]
+
+
+def joined(texts: Iterable[str], separator: str) -> Text:
+    """Join strings in a text."""
+    return Text(*[part for text in texts for part in (separator, text)][1:])
 
 
 def renamed(text: str, naming: Callable[[Name], object]) -> str:

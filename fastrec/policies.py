@@ -15,6 +15,7 @@ __all__ = [
     "NO_TRUTH",
     "NO_TRUTH_OF_ROWS",
     "ONE_CLASS",
+    "ORDERS",
     "POLICIES",
     "RANK_GAPS",
     "TIES",
@@ -91,6 +92,7 @@ TIES = Policy(
         "error": PolicyValue("raise an error if a relevant item has the score of another item", op.REFUSE),
     },
 )
+ORDERS = ("input", "worst", "best", "id_asc", "id_desc")  # the values of `TIES` that choose one order
 TIES_OF_ROWS = replace(
     TIES,
     case="order of rows with equal scores, in metrics of lists",

@@ -125,12 +125,13 @@ def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, *
     check_resampling(options["level"], options["rounds"], options["seed"])
     choose_format(options, "comparison")
     with open_files({**systems, "--truth": truth}, options) as inputs:
-        truth, systems = inputs.paths.pop("--truth"), {name: str(path) for name, path in inputs.paths.items()}
+        truth = inputs.pop("--truth")
+        systems = {name: path for name, path in inputs.items() if path is not None}
         evaluated, wanted = _evaluate_systems(ctx, systems, truth, options)
         reports = {name: each.report for name, each in evaluated.items()}
         names = ("baseline", "test", "correction", "level", "seed", "missing")
         for report in reports.values():
-            reword(report, inputs.shown)
+            reword(report, in_options)
         with showing_progress() as watch, quietly():
             progress = functools.partial(watch, "comparing")
             arguments = {name: options[name] for name in names} | {"n_rounds": options["rounds"]}
@@ -195,9 +196,7 @@ def _load_values(path: str) -> Report:
     """Load a saved report that has values per user."""
     report = load(path)
     if not report.has_values:
-        raise InputError(
-            f"{path}: the report has no values per user, which compare needs; save it with evaluate --save"
-        )
+        raise InputError(path, ": the report has no values per user, which compare needs; save it with evaluate --save")
     return report
 
 
@@ -206,7 +205,7 @@ def _worse_rows(found: Comparison, metrics: Sequence[str], report: Report) -> li
     names = [report.name_of(metric) for metric in metrics]
     for name in names:
         if name in found.left_out:
-            raise click.UsageError(f"--fail-if-worse {name}: {found.left_out[name]}")
+            raise InputError(f"--fail-if-worse {name}: ", found.left_out[name])
     for row in found.rows:
         if row.metric in names and row.direction == "none":
             raise click.UsageError(
@@ -234,7 +233,7 @@ def report(file: str, **options: Any) -> int:
     """  # noqa: D301 - a backspace tells click to keep the lines
     choose_format(options, "report")
     with open_inputs({"FILE": file}, None) as inputs:
-        path = str(inputs.paths["FILE"])
+        path = inputs["FILE"] or ""
         check_outputs([path], options)
         found = load(path)
     for threshold in options["fail_under"]:

@@ -13,8 +13,8 @@ from click.core import ParameterSource
 
 from fastrec._version import __version__
 from fastrec.cli.output import SAVED, check_outputs, csv_text, emit, save_report, write_report
-from fastrec.cli.standard_input import Inputs, open_inputs
-from fastrec.exceptions import FastrecWarning, InputError
+from fastrec.cli.standard_input import open_inputs, without_paths
+from fastrec.exceptions import FastrecWarning, InputError, Text
 from fastrec.report.plain import plain_data
 from fastrec.report.report import is_saved, reword
 from fastrec.runtime.extras import require
@@ -100,33 +100,33 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     choose_format(options, "report")
     given = {"RECS" if truth is not None else "LOG": recs, "TRUTH": truth}
     with open_files(given, options) as inputs:
-        recs_file, truth_file = inputs.paths.values()
+        recs_file, truth_file = inputs.values()
         result = evaluate_any(recs_file, truth_file, options, per_user=_needs_user_values(options))
-        reword(result.report, inputs.shown)
         if options["per_user"] is not None:
             _write_per_user(options["per_user"], result)
         curves, lacking = result.curves or ("", ())
         if options["curves"] is not None:
             emit(curves, options["curves"])
         write_evaluated(result.report, options)
-        for warning in (*result.report.warnings, *map(inputs.shown, lacking)):
+        for warning in (*result.report.warnings, *lacking):
             say_warning(warning)
     return missed_floors(result.report, options["fail_under"])
 
 
 def write_evaluated(report: Report, options: dict[str, Any]) -> None:
-    """Save the report for `load`, then print it with arguments of Python reworded as options of the command."""
+    """Save the report for `load`, then print it with arguments of Python as options of the command."""
+    reword(report, without_paths)
     save_report(report, options)
     reword(report, in_options)
     write_report(report, options)
 
 
 @contextlib.contextmanager
-def open_files(given: dict[str, str | None], options: dict[str, Any]) -> Iterator[Inputs]:
+def open_files(given: dict[str, str | None], options: dict[str, Any]) -> Iterator[dict[str, str | None]]:
     """Open the given files, and those of --exclude and --users; any one may be standard input."""
     named = {f"--{name}": options[name] for name in ("exclude", "users") if options.get(name) is not None}
     with open_inputs(given | named, options["temp_dir"]) as inputs:
-        options |= {name.removeprefix("--"): inputs.paths.pop(name) for name in named}
+        options |= {name.removeprefix("--"): inputs.pop(name) for name in named}
         yield inputs
 
 
@@ -135,7 +135,7 @@ def evaluate_any(recs: str | None, truth: str | None, options: dict[str, Any], *
     assert recs is not None
     for path in (recs, truth):
         if path is not None and is_saved(path):
-            raise click.UsageError(f"{path} is a saved report, not rows: fastrec report and fastrec compare read it")
+            raise InputError(path, " is a saved report, not rows: fastrec report and fastrec compare read it")
     if truth is None:
         return _evaluate_log(recs, options, per_user=per_user)
     return _evaluate_lists(recs, truth, options, per_user=per_user)
@@ -291,11 +291,7 @@ def _naming_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
         contents = CONTENTS_OF_ROLES.get(error.role)
         usual = f"--{error.role}-col names the column of {contents}" if contents else ""
         hint = (more or {}).get(error.role) or usual
-        raise InputError(f"{error}; {hint}" if hint else str(error)) from None
-    except InputError as error:
-        if "must be 0 or 1, found" not in str(error) or "min_gain" in str(error):
-            raise
-        raise InputError(f"{error}; --min-gain says from which label a row is positive") from None  # of --curves
+        raise InputError(error.text, f"; {hint}" if hint else "") from None
 
 
 def _hints_of_log(options: dict[str, Any], calls: list[Call]) -> dict[str, str]:
@@ -315,12 +311,19 @@ def _curves_of(
     path: str, labels: Any, scores: Any, weights: Any, options: dict[str, Any]
 ) -> tuple[str, tuple[str, ...]]:
     """Return the thinned ROC and precision-recall curves as JSON or CSV, and warnings."""
+    from fastrec.inputs.columns import check_classes
     from fastrec.scored.curves import pr_curve, roc_curve
 
-    labels = labels if options["min_gain"] is None else labels >= options["min_gain"]
+    if options["min_gain"] is not None:
+        labels = labels >= options["min_gain"]
+    try:
+        labels = check_classes(labels)
+    except InputError as error:
+        raise InputError(error.text, "; --min-gain says from which label a row is positive") from None
     roc = roc_curve(labels, scores, sample_weight=weights, thin=True)
     pr = pr_curve(labels, scores, sample_weight=weights, thin=True)
-    lacking = (f"{path}: all rows are of one class, so --curves lack rates",) if math.isnan(roc.area) else ()
+    one_class = Text(path, ": all rows are of one class, so --curves lack rates")
+    lacking = (one_class,) if math.isnan(roc.area) else ()
     limits = [*pr.thresholds, math.nan]  # the last point, without rows, has no threshold
     columns: dict[str, dict[str, Any]] = {
         "roc": {"threshold": roc.thresholds, "fpr": roc.fpr, "tpr": roc.tpr},

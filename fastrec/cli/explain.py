@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -61,7 +60,7 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
         check_kind(ctx, is_log=truth is None)
         explain(metric, like=options["like"] or None)  # finds a typo before reading any file
     with open_files({"LOG" if truth is None else "RECS": recs, "TRUTH": truth}, options) as inputs:
-        recs, truth = inputs.paths.values()
+        recs, truth = inputs.values()
         check_outputs([recs, truth, options["exclude"]], options)
         arguments = {} if recs is None else _arguments_of_files(ctx, options, is_log=truth is None)
         with showing_progress() as watch, quietly():
@@ -69,14 +68,13 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
                 watch("reading")
                 arguments["progress"] = functools.partial(watch, "evaluating")
             why = explain(metric, recs, truth, like=options["like"] or None, n_users=options["show_users"], **arguments)
-        why = _reworded(why, lambda text: in_options(inputs.shown(text)))
-    write_explanation(why, options)
+    write_explanation(_in_options(why), options)
 
 
-def _reworded(why: Explanation, change: Callable[[str], str]) -> Explanation:
-    """Return the explanation with `change` applied to its warnings and problems."""
-    sides = {tool: dataclasses.replace(side, problem=change(side.problem)) for tool, side in why.sides.items()}
-    return dataclasses.replace(why, sides=sides, warnings=tuple(map(change, why.warnings)))
+def _in_options(why: Explanation) -> Explanation:
+    """Return the explanation with arguments of Python as options in its warnings and problems."""
+    sides = {tool: dataclasses.replace(side, problem=in_options(side.problem)) for tool, side in why.sides.items()}
+    return dataclasses.replace(why, sides=sides, warnings=tuple(map(in_options, why.warnings)))
 
 
 def _arguments_of_files(ctx: click.Context, options: dict[str, Any], *, is_log: bool) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -17,8 +16,8 @@ import click
 
 from fastrec._version import __version__
 from fastrec.cli.output import console
-from fastrec.exceptions import FastrecError, cut_line, one_line
-from fastrec.runtime.limits import NO_MEMORY
+from fastrec.cli.standard_input import STANDARD_INPUT, StandardInput
+from fastrec.exceptions import Argument, FastrecError, Known, Listing, Name, Text, cut_line, one_line, renamed
 from fastrec.runtime.signals import exit_code, undone_by
 from fastrec.show.terminal import wrap
 
@@ -38,6 +37,7 @@ __all__ = [
 
 
 PIPE_CLOSED = 141
+NO_MEMORY = "the system gives this process no more; try fewer threads, a smaller --memory, or a higher `ulimit -v`"
 HANG = "  "  # indent of the second and later lines of a message in a terminal
 NARROW = 60  # columns; with fewer, progress has no times and no bar
 PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
@@ -69,22 +69,11 @@ ARGUMENTS = {  # arguments of `evaluate_files`: the option of the same meaning, 
 }
 OPTIONS = ARGUMENTS | {  # the same for arguments of any call
     "user": "user_col",
+    "k": "k",
     "n_rounds": "rounds",
     **{name: name for name in ("like", "by", "users", "metrics", "missing", "level", "seed", "baseline", "test")},
 }
-QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-IN_PYTHON = re.compile(  # arguments in messages of the library; first quoted strings, which may be names of users
-    rf"""
-    (?<!\w)(?P<text>{QUOTED})
-    | ^(?P<subject>{"|".join(OPTIONS)})(?=[ ]must[ ])
-    | ^(?P<cutoff>k=)(?=\d+[ ]has[ ]no[ ]effect)
-    | (?<![\w.])(?P<argument>{"|".join(OPTIONS)})=
-      (?P<value>{QUOTED}(?:(?:,[ ]|[ ]or[ ]){QUOTED})*|\.\.\.|[\d.]+(?=[ ])|(?=[ ,]))(?![/\w])
-    | (?P<call>fastrec\.catalogue\(\))
-    | (?P<names>:[ ]list\(report\)\))
-    """,
-    re.VERBOSE,
-)
+LISTINGS = {"fastrec.catalogue()": ": fastrec metrics"}  # commands for expressions of Python
 
 
 class _Program(click.Group):
@@ -101,7 +90,7 @@ class _Program(click.Group):
         except click.ClickException as error:
             return _fail(error.format_message())
         except FastrecError as error:  # before OSError, since the error for a missing file is both
-            return _fail(str(error))
+            return _fail(error.text)
         except BrokenPipeError:
             _abandon(sys.stdout)
             return PIPE_CLOSED
@@ -110,7 +99,8 @@ class _Program(click.Group):
             reason = error.strerror or str(error)
             return _fail(reason if not error.filename else f"{error.filename}: {reason}")
         except MemoryError as error:
-            return _fail(f"not enough memory: {str(error) or NO_MEMORY}")
+            why = next((part for part in error.args if isinstance(part, Text)), str(error))
+            return _fail(Text("not enough memory: ", why or NO_MEMORY))
         return code
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -121,35 +111,33 @@ class _Program(click.Group):
             raise click.exceptions.Exit(exit_code()) from None
 
 
-def _fail(message: str) -> int:
-    say(f"fastrec: error: {cut_line(in_options(message))}")
+def _fail(text: str) -> int:
+    say(f"fastrec: error: {cut_line(in_options(text))}")
     return 2
 
 
-def say_warning(message: str) -> None:
-    """Print a warning, with arguments of Python reworded as options."""
-    say(f"fastrec: warning: {one_line(in_options(message))}")
+def say_warning(text: str) -> None:
+    """Print a warning, with arguments of Python as options."""
+    say(f"fastrec: warning: {one_line(in_options(text))}")
 
 
-def in_options(message: str) -> str:
-    """Return a message of the library with arguments of Python reworded as options of the command."""
-    return IN_PYTHON.sub(_as_option, message)
+def in_options(text: str) -> str:
+    """Return a text of the library with arguments of Python as options of the command."""
+    return renamed(text, _in_options)
 
 
-def _as_option(found: re.Match[str]) -> str:
-    """Return `ties='input' or 'worst'` as --ties input or worst, and a quoted string unchanged."""
-    fixed = {"cutoff": "-k ", "call": "fastrec metrics", "names": ")", "text": found["text"]}
-    if found.lastgroup in fixed:
-        return str(fixed[found.lastgroup])
-    argument, value = found["subject"] or found["argument"], found["value"]
-    if value in (None, "", "..."):
-        return _flag(argument)
-    plain = re.sub(QUOTED, lambda quoted: quoted[0][1:-1], value)
-    return f"{_flag(argument)} {shlex.quote(plain) if argument in COLUMNS else plain}"
-
-
-def _flag(argument: str) -> str:
-    return f"--{OPTIONS[argument].replace('_', '-')}"
+def _in_options(name: Name) -> object:
+    """Return `ties='input' or 'worst'` as --ties input or worst."""
+    if isinstance(name, Argument) and name.name in OPTIONS:
+        flag = "-k" if name.name == "k" else f"--{OPTIONS[name.name].replace('_', '-')}"
+        if name.values in ((), (...,)):
+            return flag
+        return f"{flag} {name.listed(shlex.quote if name.name in COLUMNS else str)}"
+    if isinstance(name, Known):
+        return in_options(name.text)
+    if isinstance(name, Listing):
+        return LISTINGS.get(name.code, "")
+    return STANDARD_INPUT if isinstance(name, StandardInput) else name
 
 
 def say(text: str) -> None:

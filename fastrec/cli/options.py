@@ -18,7 +18,7 @@ from fastrec.arguments.signature import arguments_of
 from fastrec.checks import some_names
 from fastrec.cli.completion import complete_metrics, complete_tools
 from fastrec.cli.output import FORMATS_OF, SAVED, TITLED, endings_of, format_of
-from fastrec.exceptions import InputError
+from fastrec.exceptions import InputError, renamed
 from fastrec.files.formats.recognise import FORMATS
 from fastrec.files.paths import DATA_ENDINGS
 from fastrec.policies import POLICIES as CHOICES
@@ -138,7 +138,7 @@ def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int |
     try:
         return read_size(text)
     except InputError as error:
-        raise click.BadParameter(str(error).removeprefix("memory ")) from None
+        raise click.BadParameter(renamed(error.text, lambda _: "").strip()) from None  # click names the option
 
 
 ARGUMENTS = arguments_of(FileOptions)

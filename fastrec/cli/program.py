@@ -8,14 +8,19 @@ import warnings
 
 from fastrec.cli import about, compare, evaluate, explain  # each adds its commands to the group
 from fastrec.cli.group import program, say_warning
+from fastrec.exceptions import FastrecWarning
 from fastrec.runtime.signals import end_on_signals
 
 __all__ = ["about", "compare", "evaluate", "explain", "main", "program"]
 
 
+def _show(found: Warning | str) -> None:
+    say_warning(found.text if isinstance(found, FastrecWarning) else str(found))
+
+
 def main() -> None:
     """Entry point of the `fastrec` command."""
-    warnings.showwarning = lambda message, *_, **__: say_warning(str(message))
+    warnings.showwarning = lambda found, *_, **__: _show(found)
     if hasattr(sys.stdout, "reconfigure"):  # "?" for a character that the terminal cannot show, not an error
         sys.stdout.reconfigure(errors="replace")
     end_on_signals()

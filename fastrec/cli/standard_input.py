@@ -7,36 +7,40 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import click
 
-from fastrec.exceptions import FastrecError, InputError
+from fastrec.exceptions import Name, Text, renamed
 from fastrec.runtime.outputs import temporary_folder
 
-__all__ = ["Inputs", "open_inputs"]
+__all__ = ["STANDARD_INPUT", "StandardInput", "open_inputs", "without_paths"]
 
 MARK = "-"
-NAME = "standard input"
+STANDARD_INPUT = "standard input"  # the name of its file in messages
 
 
-class Inputs(NamedTuple):
-    """Paths by argument or option, and the temporary file of standard input, if any."""
+@dataclass(frozen=True)
+class StandardInput(Name):
+    """The temporary file of standard input, in messages."""
 
-    paths: dict[str, str | None]
-    kept: str | None = None
+    path: str
 
-    def shown(self, text: str) -> str:
-        """Return a string that names the temporary file as standard input."""
-        return text if self.kept is None else text.replace(self.kept, NAME)
+    def __str__(self) -> str:
+        return self.path
+
+
+def without_paths(text: str) -> str:
+    """Return a text that names standard input in place of its file, which is about to go."""
+    return renamed(text, lambda name: STANDARD_INPUT if isinstance(name, StandardInput) else name)
 
 
 @contextlib.contextmanager
-def open_inputs(paths: Mapping[str, str | None], folder: str | None) -> Iterator[Inputs]:
+def open_inputs(paths: Mapping[str, str | None], folder: str | None) -> Iterator[dict[str, str | None]]:
     """Open paths, one of which may be `-`, for a `with` block; `folder` is for the temporary file."""
     asked = [name for name, path in paths.items() if path == MARK]
     if not asked:
-        yield Inputs(dict(paths))
+        yield dict(paths)
         return
     if len(asked) > 1:
         raise click.UsageError(
@@ -45,12 +49,7 @@ def open_inputs(paths: Mapping[str, str | None], folder: str | None) -> Iterator
     if sys.stdin.isatty():
         raise click.UsageError(f"{asked[0]} is -, but nothing is piped in: try cat rows.csv | fastrec ...")
     with temporary_folder(folder) as place:
-        kept = os.path.join(place, "standard-input")
+        kept = Text(StandardInput(os.path.join(place, "standard-input")))
         with open(kept, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        inputs = Inputs({name: kept if path == MARK else path for name, path in paths.items()}, kept)
-        try:
-            yield inputs
-        except (FastrecError, click.UsageError) as error:
-            message = error.format_message() if isinstance(error, click.UsageError) else str(error)
-            raise InputError(inputs.shown(message)) from None
+        yield {name: kept if path == MARK else path for name, path in paths.items()}

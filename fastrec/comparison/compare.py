@@ -10,7 +10,7 @@ from fastrec.checks import check_choice, check_progress, listed_in_order, some_n
 from fastrec.comparison.comparison import Comparison, ComparisonRow, Correction, Missing, Test
 from fastrec.comparison.pairing import PairedValues, listed_names
 from fastrec.comparison.tables import alpha
-from fastrec.exceptions import InputError, InputTypeError, shown, warn
+from fastrec.exceptions import Argument, InputError, InputTypeError, Text, joined, shown, warn
 from fastrec.metrics.directions import Direction
 from fastrec.report.report import Report
 from fastrec.report.significance import CORRECTIONS, TESTS, correct
@@ -168,7 +168,7 @@ def _warnings_of(systems: Mapping[str, Report]) -> list[str]:
     for name, report in systems.items():
         for line in report.warnings:
             about.setdefault(line, []).append(name)
-    return [f"{', '.join(names)}: {line}" for line, names in about.items()]
+    return [Text(f"{', '.join(names)}: ", line) for line, names in about.items()]
 
 
 def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> None:
@@ -177,7 +177,8 @@ def _check_settings(settings: dict[str, Any], systems: Mapping[str, Report]) -> 
         check_choice(name, settings[name], choices)
     baseline = settings["baseline"]
     if baseline is not None and (not isinstance(baseline, str) or baseline not in systems):
-        raise InputError(f"baseline={shown(baseline)} is not one of the reports {some_names(list(systems))}")
+        known = some_names(list(systems))
+        raise InputError(Argument("baseline", (baseline,)), f" is not one of the reports {known}")
     settings |= check_resampling(*(settings[name] for name in ("level", "n_rounds", "seed")))
 
 
@@ -190,9 +191,9 @@ def _choose_metrics(
         shared = [metric for metric in first if all(metric in other for other in others)]
         left_out = {metric: why for metric in shared if (why := why_not(metric))}
         if len(left_out) == len(shared):
-            reasons = "; ".join(f"{metric} {why}" for metric, why in left_out.items())
+            reasons = joined((Text(metric, " ", why) for metric, why in left_out.items()), "; ")
             why = reasons or "no metric is in all of them"
-            raise InputError(f"the reports share no metric that can be compared: {why}")
+            raise InputError("the reports share no metric that can be compared: ", why)
         return [metric for metric in shared if metric not in left_out], left_out
     single = isinstance(metrics, str) or not isinstance(metrics, Iterable)
     asked = [metrics] if single else listed_in_order(metrics, "metrics")
@@ -204,5 +205,5 @@ def _choose_metrics(
             if metric not in report:
                 raise InputError(f"{metric} is not in the report of {name}")
         if why := why_not(metric):
-            raise InputError(f"{metric} {why}")
+            raise InputError(f"{metric} ", why)
     return wanted, {}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.comparison.comparison import ComparisonRow
-from fastrec.exceptions import InputError, MetricError
+from fastrec.exceptions import Argument, InputError, MetricError, Text
 from fastrec.inputs.users import alike
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
@@ -126,7 +126,8 @@ class PairedValues:
                 if not report.is_mean(metric):
                     return f"{NO_MEAN}{_plain_form(call)}{why_no_mean(report, metric)}"
         if self._settings["missing"] == "zero" and call.metric.is_good_at_zero:
-            return "may be best at 0, so missing='zero' would give missing users a good value"
+            zero = Argument("missing", ("zero",))
+            return Text("may be best at 0, so ", zero, " would give missing users a good value")
         return ""
 
     def _numbers_of_ratio(
@@ -187,8 +188,11 @@ class PairedValues:
     def _check_paired(self, unpaired: int, metric: str, system: str, baseline: str) -> None:
         if unpaired and self._settings["missing"] == "error":
             raise InputError(
-                f"{metric}: only one of {system} and {baseline} counts {number_of_users(unpaired)}; missing='drop' "
-                "leaves such users out, missing='zero' counts them as 0"
+                f"{metric}: only one of {system} and {baseline} counts {number_of_users(unpaired)}; ",
+                Argument("missing", ("drop",)),
+                " leaves such users out, ",
+                Argument("missing", ("zero",)),
+                " counts them as 0",
             )
 
 

@@ -17,7 +17,7 @@ from fastrec.kernels import codes as op
 from fastrec.kernels.lists import UserArrays
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
-from fastrec.metrics.plan import Check, Failure, Plan, Policies, Sum, SumList, call_on_arrays
+from fastrec.metrics.plan import Failure, Plan, Policies, SumList, call_on_arrays
 from fastrec.metrics.program import Extent, identity
 from fastrec.metrics.statistics import ListStatistics, Row, Values
 from fastrec.runtime.launch import STEPS_PER_LAUNCH
@@ -36,11 +36,10 @@ REFUSED_VALUES = (op.OUT_OF_LIMITS, op.OUT_OF_RANGE, op.OVERFLOW)
 class KernelError(Exception):
     """A `Failure` on its way to the code that knows the names of users and items."""
 
-    def __init__(self, failure: Failure, rejected: Sum | Check | None = None) -> None:
+    def __init__(self, failure: Failure, metric: str = "", message: str = "") -> None:
         super().__init__(failure)
         self.failure = failure
-        self.metric = "" if rejected is None else rejected.metric
-        self.message = rejected.message if isinstance(rejected, Check) else ""
+        self.metric, self.message = metric, message
 
 
 class Outcome(NamedTuple):
@@ -205,4 +204,4 @@ def _raise_failure(totals: Totals, sums: SumList, first: int) -> None:
     if len(failed):
         code, user, detail = failed[failed[:, 1].argmin()].tolist()
         failure = Failure(code, user + first, detail)
-        raise KernelError(failure, sums.rejected(failure) if code in REFUSED_VALUES else None)
+        raise KernelError(failure, *(sums.rejected(failure) if code in REFUSED_VALUES else ()))

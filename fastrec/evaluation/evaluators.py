@@ -16,7 +16,7 @@ from fastrec.checks import COUNT, check_flag, check_form, is_number, one_of, who
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import FORM as SEEN
 from fastrec.evaluation.state import GroupSums, State
-from fastrec.exceptions import InputError, InputTypeError, MetricError, one_line, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, one_line, shown
 from fastrec.inputs.frames import Columns, read_user_labels
 from fastrec.inputs.hints import HINT, Example, Hint
 from fastrec.inputs.lists import AboutUsers
@@ -463,13 +463,13 @@ def check_min_gain(min_gain: Any) -> float | None:
     if min_gain is None:
         return None
     if not is_number(min_gain):
-        raise InputTypeError(f"min_gain must be a number, found {shown(min_gain)}")
+        raise InputTypeError(Argument("min_gain"), f" must be a number, found {shown(min_gain)}")
     try:
         value = float(min_gain)
     except OverflowError:
         value = math.inf
     if not (math.isfinite(value) and value > 0):
-        raise InputError(f"min_gain must be finite and above 0, found {shown(min_gain)}")
+        raise InputError(Argument("min_gain"), f" must be finite and above 0, found {shown(min_gain)}")
     return value
 
 
@@ -479,7 +479,7 @@ def check_n_items(n_items: Any) -> int | None:
         return None
     number = whole_number(n_items)
     if number is None:
-        raise InputTypeError(f"n_items must be an integer, found {shown(n_items)}")
+        raise InputTypeError(Argument("n_items"), f" must be an integer, found {shown(n_items)}")
     if not 1 <= number <= 2**53:
-        raise InputError(f"n_items must be from 1 to 2**53, found {shown(n_items)}")
+        raise InputError(Argument("n_items"), f" must be from 1 to 2**53, found {shown(n_items)}")
     return number

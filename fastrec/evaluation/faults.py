@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from fastrec.evaluation.engine import KernelError
-from fastrec.exceptions import InputError, MetricError, Row
+from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
 from fastrec.inputs.lists import Lists, Names
 from fastrec.kernels import codes as op
 from fastrec.metrics.plan import Failure, Plan
+from fastrec.policies import ORDERS
 
 __all__ = ["explain_fault"]
 
@@ -24,9 +25,9 @@ def explain_fault(
     if code == op.TIED:
         return _explain_tie(who, plan, rules["ties"])
     if code == op.USER_NO_TRUTH:
-        return InputError(f"user {who} has no relevant item, and no_truth='error'")
+        return InputError(f"user {who} has no relevant item, and ", Argument("no_truth", ("error",)))
     if code == op.USER_NO_RECS:
-        return InputError(f"user {who} has no list, and no_recs='error'")
+        return InputError(f"user {who} has no list, and ", Argument("no_recs", ("error",)))
     if code == op.SMALL_CATALOGUE:
         return InputError(f"n_items = {rules['n_items']} is too small: list and truth of user {who} have {at} items")
     if error.message:
@@ -38,10 +39,12 @@ def explain_fault(
 
 def _explain_tie(who: str, plan: Plan, ties: str) -> InputError:
     if ties == "error":
-        return InputError(f"user {who} has a relevant item with the same score as another item, and ties='error'")
+        rule = Argument("ties", ("error",))
+        return InputError(f"user {who} has a relevant item with the same score as another item, and ", rule)
     return MetricError(
         f"{plan.not_linear[0]} has no closed form for the mean over orders of tied scores, and user {who} has tied "
-        "scores; choose an order with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+        "scores; choose an order with ",
+        Argument("ties", ORDERS),
     )
 
 
@@ -52,15 +55,20 @@ def _explain_item(failure: Failure, who: str, names: Names, lists: Lists) -> Inp
         item = lists.rec_items[lists.rec_indptr[user] + at]
         if code == op.DUPLICATE_REC:
             return InputError(
-                f"recs of user {who}: item {names.item(item)} appears twice, the second time at rank {at + 1}; "
-                "duplicates='first' or 'miss' would accept it"
+                f"recs of user {who}: item {names.item(item)} appears twice, the second time at rank {at + 1}; ",
+                Argument("duplicates", ("first", "miss")),
+                " would accept it",
             )
         return InputError(f"recs of user {who}: item ids must not be negative, found {item} at rank {at + 1}")
     if code in (op.DUPLICATE_TRUTH, op.NEGATIVE_TRUTH):
         item = lists.truth_items[lists.truth_indptr[user] + at]
         if code == op.DUPLICATE_TRUTH:
             return InputError(
-                f"truth of user {who}: item {names.item(item)} appears twice; duplicates='first' or 'miss' would merge"
+                f"truth of user {who}: item {names.item(item)} appears twice; ",
+                Argument("duplicates", ("first", "miss")),
+                " would merge",
             )
-        return InputError(f"truth of user {who}: item ids must not be negative, found {item}", Row.at(at, "position"))
+        return InputError(
+            f"truth of user {who}: item ids must not be negative, found {item}", RowNumber.at(at, "position")
+        )
     return None

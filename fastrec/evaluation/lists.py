@@ -23,7 +23,7 @@ from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.row_rules import check_grades
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
-from fastrec.exceptions import InputError, InputTypeError, MetricError, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.lists import Lists, Prepared, Settings, prepare
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
@@ -170,7 +170,7 @@ class Evaluator(BaseEvaluator):
 def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
     if isinstance(min_gain, str):
         if min_gain != "any":
-            raise InputTypeError(f"min_gain must be a number or 'any', found {shown(min_gain)}")
+            raise InputTypeError(Argument("min_gain"), f" must be a number or 'any', found {shown(min_gain)}")
         return "any"
     return check_min_gain(min_gain)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastrec.evaluation.sources import Scores
 from fastrec.evaluation.state import ScoreCountsKey
-from fastrec.exceptions import Argument, InputError, MetricError, Row
+from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
 from fastrec.inputs.columns import LABELS, SCORES, refuse_nan
 from fastrec.inputs.rows import INT8, Rows
 from fastrec.kernels import codes as op
@@ -53,7 +53,7 @@ def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
         names = ", ".join(call.text for call in lists)
         raise MetricError(f"sample_weight weighs rows, but metrics of lists have no weights of rows: leave out {names}")
     if lists and ties in ("id_asc", "id_desc") and rows.items is None:
-        raise InputError(f"ties={ties!r} needs item_ids")
+        raise InputError(Argument("ties", (ties,)), " needs item_ids")
     if lists and len(rows.labels):
         check_grades(plan, rows.labels, LABELS)
     if rows.labels.dtype != np.int8:  # kernels check labels below 0 and above 1, not between
@@ -97,7 +97,7 @@ def _check_classes(plan: Plan, rows: Rows) -> None:
         raise InputError(
             LABELS,
             f" must be 0 or 1 for {call.text}, found {labels[at]}",
-            Row.at(rows.where(at)),
+            RowNumber.at(rows.where(at)),
             "; ",
             Argument("min_gain", (...,)),
             " says from which label on a row is positive",
@@ -108,7 +108,10 @@ def _check_probabilities(call: Call, rows: Rows) -> None:
     scores = rows.scores
     if len(scores) and not (scores.min() >= 0 and scores.max() <= 1):
         at = int(((scores < 0) | (scores > 1)).argmax())
-        row, hint = Row.at(rows.where(at)), "; choose metrics that take any score, such as auc or average_precision"
+        row, hint = (
+            RowNumber.at(rows.where(at)),
+            "; choose metrics that take any score, such as auc or average_precision",
+        )
         raise InputError(SCORES, f" must be probabilities for {call.text}, found {scores[at]}", row, hint)
 
 
@@ -116,7 +119,7 @@ def _check_predictions(rows: Rows) -> None:
     scores = rows.scores
     if len(scores) and not (np.isfinite(scores.min()) and np.isfinite(scores.max())):
         at = int((~np.isfinite(scores)).argmax())
-        raise InputError(f"predictions must be finite, found {scores[at]}", Row.at(rows.where(at)))
+        raise InputError(f"predictions must be finite, found {scores[at]}", RowNumber.at(rows.where(at)))
 
 
 def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:

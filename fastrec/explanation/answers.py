@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError
+from fastrec.exceptions import Argument, FastrecError, FastrecWarning, InputError, InputTypeError, Text
 from fastrec.explanation.explanation import OURS, POLICIES, Side, UserDifference
 from fastrec.explanation.meanings import Meaning
 from fastrec.report.estimates import Estimate
@@ -141,11 +141,10 @@ class Numbers:
         side, found = self._sides[tool], self._answers[self._request_of(tool)]
         recipe = self._meanings[tool].recipe
         if self._has_gaps and recipe is not None and recipe.rank_gaps != "close":
-            return replace(
-                side, problem=f"ranks have gaps, which this tool does not close: evaluate with like={tool!r}"
-            )
+            why = "ranks have gaps, which this tool does not close: evaluate with "
+            return replace(side, problem=Text(why, Argument("like", (tool,))))
         if isinstance(found, FastrecError):
-            return replace(side, problem=str(found))
+            return replace(side, problem=found.text if found.text == str(found) else str(found))
         if tool == OURS:
             return replace(side, estimate=found.estimate)
         n_different, users = self._users_that_differ(found, n_users)

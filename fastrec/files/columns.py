@@ -120,4 +120,4 @@ class RowColumns:
 def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:
     for role, name in wanted.items():
         if name not in found:
-            raise ColumnError(f"{path}: no column {name!r}{suggest_name(name, found)}", role=role.rstrip("0123456789"))
+            raise ColumnError(path, f": no column {name!r}{suggest_name(name, found)}", role=role.rstrip("0123456789"))

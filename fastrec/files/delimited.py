@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from fastrec.exceptions import InputError
+from fastrec.files.formats.foreign import reason_of_csv
 
-__all__ = ["read_batches", "reason_of_csv"]
+__all__ = ["read_batches"]
 
 BATCH_ROWS = 1 << 13
 
@@ -42,24 +43,10 @@ def _rows(path: str, delimiter: str, n_columns: int, *, packed: bool) -> Iterato
                     yield _checked(row, n_columns)
                 line = rows.line_num + 1
         except csv.Error as error:
-            raise InputError(f"{path}: cannot be read as CSV: line {line}: {reason_of_csv(error)}") from error
+            raise InputError(path, f": cannot be read as CSV: line {line}: {reason_of_csv(error)}") from error
         except UnicodeDecodeError as error:
             line = _first_undecodable(path, packed=packed)
-            raise InputError(f"{path}: cannot be read as CSV: line {line}: not UTF-8") from error
-
-
-def reason_of_csv(error: csv.Error) -> str:
-    """Return what Python's parser could not read, and what to do about it.
-
-    The parser's limit on fields holds for the whole process, so only the user's program may raise it.
-    """
-    text = str(error)
-    if text.startswith("field larger than field limit"):
-        return (
-            f"a value has more than {csv.field_size_limit():,} characters, the limit of Python's csv module: "
-            "write the rows as Parquet, or call csv.field_size_limit with a larger number first"
-        )
-    return "a quote is not closed" if text == "unexpected end of data" else text
+            raise InputError(path, f": cannot be read as CSV: line {line}: not UTF-8") from error
 
 
 def _checked(row: list[str], n_columns: int) -> list[str]:

@@ -12,7 +12,7 @@ from fastrec.arguments.signature import arguments_of, pick, takes
 from fastrec.checks import check_path, check_progress, check_text, listed, nearest
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
-from fastrec.exceptions import InputError, InputTypeError
+from fastrec.exceptions import Argument, InputError, InputTypeError
 from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.job import EVALUATING
 from fastrec.files.lists import evaluate_lists
@@ -85,7 +85,7 @@ def evaluate_files(
     _check_given(check_text, **columns)
     _check_given(check_path, **paths, temp_directory=folder)
     if folder is not None and not os.path.isdir(folder):
-        raise InputError(f"temp_directory must be a folder, found {os.fspath(folder)!r}")
+        raise InputError(Argument("temp_directory"), f" must be a folder, found {os.fspath(folder)!r}")
     tables = {TABLES.get(name, name): path for name, path in paths.items() if path is not None}
     common: dict[str, Any] = {"input_format": given.get("input_format", "auto"), "labels_by_user": labels}
     if truth is None:

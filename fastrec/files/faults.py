@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from fastrec.exceptions import Column, FastrecError, Name, Row, Values
+from fastrec.exceptions import FastrecError, Name, Place, RowNumber, Text
 from fastrec.files.job import Evaluated
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.tables import File
@@ -16,6 +16,7 @@ from fastrec.report.report import Report
 __all__ = ["finished", "named_as_in"]
 
 TABLES = {"recs": "recs", "truth": "truth", "exclude": "seen", "the frame": "log"}  # of the sides of a data frame
+ROLES = {"labels": ("label", "target"), "scores": ("score", "prediction"), "sample_weight": ("weight",)}
 
 
 def finished(report: Report, users: Mapping[str, str], labels: LabelsOfUsers) -> Evaluated:
@@ -42,23 +43,21 @@ def named_as_in(files: Mapping[str, File], *, streamed: bool) -> Iterator[None]:
     try:
         yield
     except FastrecError as error:
-        sides = [name.side for name in error.text.names() if isinstance(name, Column)]
+        sides = [name.side for name in error.text.names() if isinstance(name, Place) and name.side in TABLES]
         of_rows = None if streamed else files.get(TABLES[sides[0]] if sides else "log")
         raise error.renamed(functools.partial(_name_in, files, of_rows)) from None
 
 
 def _name_in(files: Mapping[str, File], of_rows: File | None, name: Name) -> object:
     """Return the name of a column, of values or of a row in files; `of_rows` is the file of rows."""
-    if isinstance(name, Column) and name.name in (file := files[TABLES[name.side]]).names:
-        return file.at(name.name)
-    if isinstance(name, Values) and "log" in files and (role := _role_of(name, files["log"].names)):
-        return f"{files['log'].at(role)}: {role}s"
-    if isinstance(name, Row):
+    if isinstance(name, RowNumber):
         return name.unnumbered if of_rows is None else f" in {of_rows.source.place(name.position)}"
-    return name
-
-
-def _role_of(values: Values, roles: Collection[str]) -> str | None:
-    """Return the role of the column of a log that holds some values."""
-    label, score = ("target", "prediction") if "target" in roles else ("label", "score")
-    return {"labels": label, "scores": score, "sample_weight": "weight"}.get(values.name)
+    if not isinstance(name, Place):
+        return name
+    file = files.get(TABLES.get(name.side, "log"))
+    if file is None:
+        return name
+    if name.column is not None:
+        return file.at(name.column) if name.column in file.names else name
+    role = next((role for role in ROLES.get(name.side, ()) if role in file.names), None)
+    return name if role is None else Text(file.at(role), f": {role}s")

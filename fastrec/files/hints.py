@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastrec.evaluation.lists import Evaluator
+from fastrec.exceptions import Text, joined
 from fastrec.files.columns import ListColumns
 from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
@@ -65,12 +66,10 @@ def explain_mismatch(con: DuckDBPyConnection, role: str, one: File, other: File)
         found = _match(con, role, one, other, change)
         if found is not None:
             first, second = found
-            return (
-                f"{role} ids differ in {difference}: {shortened(first)} in {one.path}, "
-                f"{shortened(second)} in {other.path}"
-            )
-    examples = " and ".join(f"{_example(con, role, file)} in {file.path}" for file in (one, other))
-    return f"{role} ids look like {examples}"
+            where = f"{role} ids differ in {difference}: {shortened(first)} in "
+            return Text(where, one.path, f", {shortened(second)} in ", other.path)
+    examples = joined((Text(_example(con, role, file), " in ", file.path) for file in (one, other)), " and ")
+    return Text(f"{role} ids look like ", examples)
 
 
 def _strings_sql(role: str, file: File) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fastrec.exceptions import joined
 from fastrec.files.columns import ColumnError
 from fastrec.files.database import run
 from fastrec.files.formats.base import one_row, quoted, string_sql
@@ -110,7 +111,8 @@ def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], u
     )
     who = user[0] if len(user) == 1 else tuple(user)
     raise ColumnError(
-        f"{' and '.join(file.at(f'by{nth}') for file in files)}: expected one value per user, but user {who!r} has "
+        joined((file.at(f"by{nth}") for file in files), " and "),
+        f": expected one value per user, but user {who!r} has "
         f"{shortened(low)} and {shortened(high)} ({count} such users)",
         role="by",
     )

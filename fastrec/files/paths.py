@@ -50,7 +50,7 @@ def find_files(path: str) -> Files:
     if os.path.isdir(path):
         paths, base = _files_in(path), path
         if not paths:
-            raise InputError(f"{path}: no files in this folder")
+            raise InputError(path, ": no files in this folder")
     elif os.path.exists(path) or not glob.has_magic(path):
         _check_file(path)
         return Files(path, (path,), ((),))
@@ -59,7 +59,7 @@ def find_files(path: str) -> Files:
         paths = {file for match in matches for file in (_files_in(match) if os.path.isdir(match) else [match])}
         base = _literal_part(path)
         if not paths:
-            raise MissingFileError(f"{path}: no such file, and no file matches this pattern")
+            raise MissingFileError(path, ": no such file, and no file matches this pattern")
     ordered = tuple(sorted(paths))
     for file in ordered:
         _check_file(file)
@@ -71,17 +71,17 @@ def _check_file(path: str) -> None:
     try:
         utf8_path(path)
     except UnicodeDecodeError:
-        raise InputError(f"{path}: the name is not UTF-8; rename the file, or read a link to it") from None
+        raise InputError(path, ": the name is not UTF-8; rename the file, or read a link to it") from None
     try:
         check_there(path)
     except MissingFileError:
         raise
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        raise InputError(path, f": cannot be read: {error.strerror}") from error
     if not os.path.isfile(path):
-        raise InputError(f"{path}: is not a regular file; write the rows to a file first")
+        raise InputError(path, ": is not a regular file; write the rows to a file first")
     if os.path.getsize(path) == 0:
-        raise InputError(f"{path}: the file is empty, not even a header")
+        raise InputError(path, ": the file is empty, not even a header")
 
 
 def _files_in(folder: str) -> set[str]:
@@ -129,7 +129,7 @@ def unchanged(paths: Iterable[str]) -> Iterator[None]:
 def _compare(before: Mapping[str, tuple[int, ...]]) -> None:
     for path, stamp in before.items():
         if _stamp(path) != stamp:
-            raise InputError(f"{path}: changed while it was read; evaluate it when it is complete") from None
+            raise InputError(path, ": changed while it was read; evaluate it when it is complete") from None
 
 
 def _stamp(path: str) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import os
 import re
 from typing import NamedTuple
 
-from fastrec.exceptions import InputError
+from fastrec.exceptions import Argument, InputError
 from fastrec.runtime.limits import control_groups, resolve_threads
 
 __all__ = ["Resources", "read_size"]
@@ -75,5 +75,5 @@ def read_size(size: int | str | None) -> int | None:
     unit = 1024 if found is not None and found[3] else 1000
     n_bytes = int(float(found[1]) * unit ** " kmgt".index(found[2] or " ")) if found is not None else 0
     if isinstance(size, bool) or n_bytes < MIN_MEMORY:
-        raise InputError(f"memory must be a size of at least 64 MB, such as '4GB', found {size!r}")
+        raise InputError(Argument("memory"), f" must be a size of at least 64 MB, such as '4GB', found {size!r}")
     return n_bytes

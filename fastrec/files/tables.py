@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fastrec.exceptions import FastrecError, InputError, InputTypeError
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, Text, joined
 from fastrec.files.database import run
-from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, first_sentence, one_row, quoted
+from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, one_row, quoted
 from fastrec.files.formats.csv import ATTEMPTS
+from fastrec.files.formats.foreign import disk_is_full, first_sentence, was_interrupted
 from fastrec.files.formats.parquet import damages_of_parquet
 from fastrec.files.formats.recognise import FORMAT_NAMES, recognise
 from fastrec.files.formats.sources import open_source, reason_of
@@ -49,7 +50,6 @@ NULLS = '"NULL"'  # the type of a Parquet column that has only nulls
 TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 TEXT_TYPES = frozenset(("VARCHAR", "UUID"))
 MAX_ID = 2**63 - 1
-INTERRUPTED = RuntimeError, "Query interrupted"  # DuckDB's error for a signal while a query runs in the main thread
 BOOLEANS = "('true', 'True', 'TRUE', 'false', 'False', 'FALSE')"  # spellings in columns without a type
 WIDE_LABELS = "integers to group by must be from -(2^63) to 2^63 - 1: write these labels as strings"
 NOT_FLOATS = "write ids as integers (missing values turn them into floats: drop those rows first) or as strings"
@@ -68,7 +68,7 @@ class File:
 
     def at(self, role: str) -> str:
         """Return how errors name the column of a role."""
-        return f"{self.path}: column {self.names[role]!r}"
+        return Text(self.path, f": column {self.names[role]!r}")
 
     def place(self, position: int) -> str:
         """Return how errors name the row at a position."""
@@ -112,7 +112,7 @@ def open_database(
         con.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0")
         yield con
     except (duckdb.InterruptException, RuntimeError) as error:
-        if not isinstance(error, duckdb.InterruptException) and (type(error), str(error)) != INTERRUPTED:
+        if not (isinstance(error, duckdb.InterruptException) or was_interrupted(error)):
             raise
         raise KeyboardInterrupt from None
     except duckdb.Error as error:
@@ -121,14 +121,9 @@ def open_database(
             raise FastrecError(f"the folder for temporary files is full: {folder}; {advice}") from error
         if not isinstance(error, duckdb.OutOfMemoryException):
             raise
-        raise TooLargeError(f"the files do not fit in memory: {first_sentence(error)}") from error
+        raise TooLargeError("the files do not fit in memory: ", first_sentence(error)) from error
     finally:
         con.close()
-
-
-def disk_is_full(error: Exception) -> bool:
-    """Return whether DuckDB had no disk space left for its temporary files."""
-    return "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
 
 
 def estimate_bytes(path: str, columns: ListColumns | RowColumns, input_format: str = "auto") -> int:
@@ -236,7 +231,7 @@ def _copy(
         for file in files.each():
             _copy(con, table, file, columns, input_format)
     reason = reason_of(files, format_, cause)
-    raise InputError(f"{files.path}: cannot be read as {FORMAT_NAMES[format_]}: {reason}") from cause
+    raise InputError(files.path, f": cannot be read as {FORMAT_NAMES[format_]}: ", reason) from cause
 
 
 def _find_roles(source: Source, table: str, columns: ListColumns | RowColumns) -> dict[str, str]:
@@ -248,11 +243,12 @@ def _find_roles(source: Source, table: str, columns: ListColumns | RowColumns) -
         for role, name in {**names, **theirs}.items():
             if role not in names or role not in theirs:
                 lacking, having = (first, path) if role not in names else (path, first)
-                raise ColumnError(f"{lacking}: no column {name!r}, which {having} has", role=role.rstrip("0123456789"))
+                raise ColumnError(lacking, f": no column {name!r}, which {having} has", role=role.rstrip("0123456789"))
             if found[name][1] != other[name][1]:
                 raise InputTypeError(
-                    f"{path}: column {name!r} holds {other[name][1]}, but {found[name][1]} in {first}: "
-                    "files that are read together must have the same types"
+                    path,
+                    f": column {name!r} holds {other[name][1]}, but {found[name][1]} in {first}: "
+                    "files that are read together must have the same types",
                 )
     return names
 
@@ -296,13 +292,13 @@ def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
     for n, name in enumerate(by):
         for file in having:
             if f"by{n}" in file.names and not _is_label(file.types[f"by{n}"]):
-                raise ColumnError(f"{file.at(f'by{n}')} holds {file.types[f'by{n}']}; {WANTED_LABELS}", role="by")
+                raise ColumnError(file.at(f"by{n}"), f" holds {file.types[f'by{n}']}; {WANTED_LABELS}", role="by")
         if any(f"by{n}" in file.names for file in having):
             continue
         if len(having) == 1:
-            raise ColumnError(f"{having[0].path}: no column {name!r} to group by", role="by")
-        paths = " nor ".join(file.path for file in having)
-        raise InputError(f"neither {paths} has the column {name!r} to group by")
+            raise ColumnError(having[0].path, f": no column {name!r} to group by", role="by")
+        paths = joined((file.path for file in having), " nor ")
+        raise InputError("neither ", paths, f" has the column {name!r} to group by")
 
 
 def labels_are_strings(con: DuckDBPyConnection, files: Sequence[File], role: str) -> bool:
@@ -314,8 +310,8 @@ def labels_are_strings(con: DuckDBPyConnection, files: Sequence[File], role: str
         if one_row(con, f"SELECT count({quoted(role)}) FROM {quoted(file.table)}") != (0,):
             having.setdefault("integers" if _is_integer(file.types[role]) else "strings", file)
     if len(having) > 1:
-        found = ", ".join(f"{file.at(role)} holds {kind}" for kind, file in having.items())
-        raise InputTypeError(f"labels to group by must be of one type in all files, found {found}")
+        found = joined((Text(file.at(role), f" holds {kind}") for kind, file in having.items()), ", ")
+        raise InputTypeError("labels to group by must be of one type in all files, found ", found)
     return "strings" in having
 
 
@@ -330,19 +326,19 @@ def _check_column(con: DuckDBPyConnection, file: File, role: str) -> None:
     empty, first = one_row(con, f"SELECT count(*), min(rowid) FROM {table} WHERE {column} IS NULL")
     if empty:
         rows = f"{empty} rows, the first is {file.place(first)}" if empty > 1 else file.place(first)
-        raise InputError(f"{file.at(role)} has no value (null) in {rows}")
+        raise InputError(file.at(role), f" has no value (null) in {rows}")
     if not _is_number_role(role):
         return
     if _is_string(file.types[role]):
         _check_number_strings(con, file, role)
     elif not _is_number(file.types[role]):
-        raise InputTypeError(f"{file.at(role)} holds {file.types[role]}: a {role} must be a number")
+        raise InputTypeError(file.at(role), f" holds {file.types[role]}: a {role} must be a number")
     value = f"CAST({column} AS DOUBLE)"
     wrong = f"isnan({value})" if role == "score" else f"NOT isfinite({value})"
     bad, first = one_row(con, f"SELECT count(*), min(rowid) FROM {table} WHERE {wrong}")
     if bad:
         what = "NaN" if role == "score" else "NaN or infinite"
-        raise InputError(f"{file.at(role)} is {what} in {bad} rows, the first is {file.place(first)}")
+        raise InputError(file.at(role), f" is {what} in {bad} rows, the first is {file.place(first)}")
     (_check_ranks if role == "rank" else _check_exact)(con, file, role)
 
 
@@ -353,7 +349,7 @@ def _check_labels(con: DuckDBPyConnection, file: File, role: str) -> None:
         wrong = f"{column} IS NOT NULL AND TRY_CAST({column} AS BIGINT) IS NULL"
         first, found = _first_where(con, file, role, wrong)
         if first is not None:
-            raise InputError(f"{file.at(role)} holds {found} in {file.place(first)}; {WIDE_LABELS}")
+            raise InputError(file.at(role), f" holds {found} in {file.place(first)}; {WIDE_LABELS}")
 
 
 def _is_number_role(role: str) -> bool:
@@ -386,7 +382,7 @@ def _check_ranks(con: DuckDBPyConnection, file: File, role: str) -> None:
     column, type_ = quoted(role), file.types[role]
     value = f"CAST({column} AS DOUBLE)"
     if type_ == "BOOLEAN":
-        raise InputTypeError(f"{file.at(role)} must hold integers, found booleans")
+        raise InputTypeError(file.at(role), " must hold integers, found booleans")
     whole = f"TRY_CAST({column} AS BIGINT) IS NOT NULL"
     if not _is_integer(type_):
         exact = f"abs({value}) <= {MAX_EXACT_INTEGER}"
@@ -395,7 +391,7 @@ def _check_ranks(con: DuckDBPyConnection, file: File, role: str) -> None:
     first, found = _first_where(con, file, role, f"NOT ({whole})")
     if first is not None:
         most = "of 64 bits" if _is_integer(type_) else f"up to 2**{EXACT_BITS}"
-        raise InputError(f"{file.at(role)} must hold integers {most}, found {found} in {file.place(first)}")
+        raise InputError(file.at(role), f" must hold integers {most}, found {found} in {file.place(first)}")
 
 
 def _first_where(con: DuckDBPyConnection, file: File, role: str, condition: str) -> tuple[int | None, str]:
@@ -418,7 +414,7 @@ def _check_number_strings(con: DuckDBPyConnection, file: File, role: str) -> Non
         f"WHERE TRY_CAST({column} AS DOUBLE) IS NULL",
     )
     if bad:
-        raise InputTypeError(f"{file.at(role)} must hold numbers; {file.source.place(first)} holds {shortened(value)}")
+        raise InputTypeError(file.at(role), f" must hold numbers; {file.source.place(first)} holds {shortened(value)}")
 
 
 def shortened(value: str) -> str:
@@ -437,8 +433,11 @@ def joint_kind(con: DuckDBPyConnection, role: str, files: list[File]) -> str:
         integers += [one for one in ids if one.kind == "open"]
     if strings and integers:
         raise InputTypeError(
-            f"{role} ids cannot be matched: {integers[0].where} holds integers, "
-            f"{strings[0].where} holds strings such as {strings[0].example}; write both as integers or both as strings"
+            f"{role} ids cannot be matched: ",
+            integers[0].where,
+            " holds integers, ",
+            strings[0].where,
+            f" holds strings such as {strings[0].example}; write both as integers or both as strings",
         )
     return "string" if strings or (not integers and any(one.is_trec for one in ids)) else "integer"
 
@@ -454,7 +453,7 @@ def _inspect_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
             advice = "expected one row per user and item"
         elif type_ in ("FLOAT", "DOUBLE") or type_.startswith("DECIMAL"):
             advice = NOT_FLOATS
-        raise InputTypeError(f"{where} holds {type_}: {advice}")
+        raise InputTypeError(where, f" holds {type_}: {advice}")
     return _inspect_string_ids(con, file, role)
 
 
@@ -479,7 +478,7 @@ def _inspect_string_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
         f"FROM {quoted(file.table)}",
     )
     if decimals and decimals + integers == file.rows:
-        raise InputTypeError(f"{where} holds decimal numbers such as {shortened(decimal)}: {NOT_FLOATS}")
+        raise InputTypeError(where, f" holds decimal numbers such as {shortened(decimal)}: {NOT_FLOATS}")
     return _Ids(where, "string", integers=integers, example=shortened(example))
 
 
@@ -489,11 +488,11 @@ def _check_id_range(con: DuckDBPyConnection, file: File, role: str) -> None:
         number = quoted(role)
     low, high = one_row(con, f"SELECT min({number}), max({number}) FROM {quoted(file.table)}")
     if high > MAX_ID:
-        raise InputError(f"{file.at(role)} holds {high}, above 2^63 - 1: write these ids as strings")
+        raise InputError(file.at(role), f" holds {high}, above 2^63 - 1: write these ids as strings")
     if low < 0 and role == "item":
-        raise InputError(f"{file.at(role)} holds {low}: item ids must not be negative; write these ids as strings")
+        raise InputError(file.at(role), f" holds {low}: item ids must not be negative; write these ids as strings")
     if low < -MAX_ID:
-        raise InputError(f"{file.at(role)} holds {low}, below -(2^63 - 1): write these ids as strings")
+        raise InputError(file.at(role), f" holds {low}, below -(2^63 - 1): write these ids as strings")
 
 
 def number_sql(file: File, role: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import listed
-from fastrec.exceptions import InputError, InputTypeError, Row, shown
+from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
@@ -239,7 +239,7 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
     out = np.ascontiguousarray(array, dtype=np.float64)
     # NaN is the one value for which min() is NaN
     if n and np.isnan(out.min()):
-        raise InputError(name, " must not be NaN, found NaN", Row.at(int(np.isnan(out).argmax()), "position"))
+        raise InputError(name, " must not be NaN, found NaN", RowNumber.at(int(np.isnan(out).argmax()), "position"))
     return out
 
 

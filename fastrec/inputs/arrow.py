@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import suggest_name
-from fastrec.exceptions import Column as ColumnName
-from fastrec.exceptions import InputError, InputTypeError, Row, Text
+from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.ids import Strings, integer_ids
 from fastrec.inputs.ragged import Ragged
 from fastrec.inputs.strings import MANY_STRINGS, number_column
@@ -60,7 +59,7 @@ class Frame(NamedTuple):
 
     def where(self, column: str) -> str:
         """Return the name of a column for errors."""
-        return Text(ColumnName(self.name, column))
+        return Text(Place(self.name, column))
 
     def read(self, column: str, *, nulls: bool = False) -> Column:
         """Return a column; nulls are an error unless allowed."""
@@ -222,7 +221,7 @@ def _import_column(series: Any, name: str, column: str) -> Column:
     try:
         array = pa.chunked_array(series) if hasattr(series, "__arrow_c_stream__") else pa.array(series)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise InputTypeError(ColumnName(name, column), f" cannot be read as one Arrow column: {error}") from None
+        raise InputTypeError(Place(name, column), f" cannot be read as one Arrow column: {error}") from None
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
@@ -264,7 +263,7 @@ def _check_valid(column: Column, where: str) -> None:
 def _refuse_nulls(column: Column, where: str) -> None:
     if (null := _find_nulls(column)).any():
         at = int(null.argmax())
-        row = Row(at, f" in row {at}, counted from 0 (in {null.sum()} of {len(column)} rows)")
+        row = RowNumber(at, f" in row {at}, counted from 0 (in {null.sum()} of {len(column)} rows)")
         raise InputError(where, " must not be null, found null", row)
 
 
@@ -465,7 +464,7 @@ def split_lists(column: Column, where: str) -> tuple[Column, Array]:
     indptr = np.cumsum(np.concatenate(lengths), dtype=np.int64)
     if (null := _find_nulls(flat)).any():
         at = int(np.searchsorted(indptr, int(null.argmax()), side="right")) - 1
-        row = Row(at, f" in the list of row {at}, counted from 0", " in a list")
+        row = RowNumber(at, f" in the list of row {at}, counted from 0", " in a list")
         raise InputError(where, " must not hold nulls, found null", row)
     return flat, indptr
 
@@ -479,7 +478,7 @@ def check_same_lengths(indptr: Array, wanted: Array, where: str) -> None:
     wrong = np.diff(indptr) != np.diff(wanted)
     at = int(wrong.argmax())
     found, of = np.diff(indptr)[at], np.diff(wanted)[at]
-    row = Row(at, f" row {at}, counted from 0,", " a row")
+    row = RowNumber(at, f" row {at}, counted from 0,", " a row")
     raise InputError(where, " must hold one value per item, but", row, f" has {found} for {of} items")
 
 

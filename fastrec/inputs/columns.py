@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, Row, Text, Values
+from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.ragged import as_array
 
 __all__ = [
@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 EXACT_BITS = 53  # of a double
 MAX_EXACT_INTEGER = 2**EXACT_BITS  # a double holds every integer up to here
 MAX_WEIGHT = 1e100
-LABELS, SCORES, SAMPLE_WEIGHT = (Text(Values(name)) for name in ("labels", "scores", "sample_weight"))
+LABELS, SCORES, SAMPLE_WEIGHT = (Text(Place(name)) for name in ("labels", "scores", "sample_weight"))
 WANTED_WEIGHTS = f"0 or from {1 / MAX_WEIGHT:g} to {MAX_WEIGHT:g}"
 
 
@@ -76,10 +76,10 @@ def refuse_rounded(array: Array, name: str, place: str = "row") -> None:
     if int(array.min()) >= -MAX_EXACT_INTEGER and int(array.max()) <= MAX_EXACT_INTEGER:
         return
     at = int(((array < -MAX_EXACT_INTEGER) | (array > MAX_EXACT_INTEGER)).argmax())
-    raise InputError(says_rounded(name, int(array[at]), Row.at(at, place)))
+    raise InputError(says_rounded(name, int(array[at]), RowNumber.at(at, place)))
 
 
-def says_rounded(name: str, found: int | str, row: Row | str) -> Text:
+def says_rounded(name: str, found: int | str, row: RowNumber | str) -> Text:
     """Return the error message for an integer that a double would round."""
     return Text(name, f" holds an integer past 2**{EXACT_BITS}, which would be rounded: {found}", row)
 
@@ -90,7 +90,7 @@ def refuse_nan(array: Array, name: str, place: str = "row") -> None:
     with np.errstate(invalid="ignore"):
         if not len(array) or not np.isnan(array.min()):
             return
-    raise InputError(name, " must not be NaN, found NaN", Row.at(int(np.isnan(array).argmax()), place))
+    raise InputError(name, " must not be NaN, found NaN", RowNumber.at(int(np.isnan(array).argmax()), place))
 
 
 def check_classes(labels: Any) -> Array:
@@ -103,7 +103,7 @@ def check_classes(labels: Any) -> Array:
         wrong = (array != 0) & (array != 1)
         if wrong.any():
             at = int(wrong.argmax())
-            raise InputError(LABELS, f" must be 0 or 1, found {array[at]}", Row.at(at))
+            raise InputError(LABELS, f" must be 0 or 1, found {array[at]}", RowNumber.at(at))
     return np.ascontiguousarray(array, dtype=np.int8)
 
 
@@ -122,5 +122,5 @@ def check_row_weights(sample_weight: Any, n_rows: int) -> Array:
     wrong = ~((weights == 0) | ((weights >= 1 / MAX_WEIGHT) & (weights <= MAX_WEIGHT)))
     if wrong.any():
         at = int(wrong.argmax())
-        raise InputError(SAMPLE_WEIGHT, f" must be {WANTED_WEIGHTS}, found {weights[at]}", Row.at(at))
+        raise InputError(SAMPLE_WEIGHT, f" must be {WANTED_WEIGHTS}, found {weights[at]}", RowNumber.at(at))
     return weights

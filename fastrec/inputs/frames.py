@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import listed, refuse_path, suggest_name
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, Row, shown
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrays import RawSide, check_numbers
 from fastrec.inputs.arrow import (
     Frame,
@@ -353,7 +353,7 @@ def _refuse_repeated(keys: Array, frame: Frame, users: _FrameUsers) -> None:
         who = users.spell(keys[order[at : at + 1]]).tolist()[0]
         raise InputError(
             f"{frame.name} has columns of lists, one row per user, but user {who!r} stands",
-            Row(int(order[at]), f" in rows {order[at]} and {order[at + 1]}, counted from 0", " in several rows"),
+            RowNumber(int(order[at]), f" in rows {order[at]} and {order[at + 1]}, counted from 0", " in several rows"),
         )
 
 
@@ -391,7 +391,7 @@ def _whole_ranks(ranks: Array, where: str) -> Array:
         wrong = ~((np.floor(ranks) == ranks) & (abs(ranks) <= MAX_EXACT_INTEGER))
         if wrong.any():
             at = int(wrong.argmax())
-            raise InputError(where, f" must hold integers, found {ranks[at]}", Row.at(at, "position"))
+            raise InputError(where, f" must hold integers, found {ranks[at]}", RowNumber.at(at, "position"))
         return ranks.astype(np.int64)
     if ranks.dtype == np.uint32 and len(ranks) and ranks.max() < INT32_END:
         return ranks.view(np.int32)

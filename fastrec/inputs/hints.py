@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import LABEL, MaybeNone
+from fastrec.exceptions import Argument, Text
 
 __all__ = [
     "HINT",
@@ -137,8 +138,9 @@ def _hint_of_gain(found: Mapping[str, bool | None]) -> list[str]:
     if len(numeric) != 1 or not found[numeric[0]]:
         return []
     (name,) = numeric
-    line = f"truth has an unused column {name!r}: all gains are 1, each row is relevant; pass gain={name!r} to use"
-    return [f"{line} it as the gain, and min_gain=... as the least gain of a relevant item"]
+    found_one = f"truth has an unused column {name!r}: all gains are 1, each row is relevant; pass "
+    gain, least = Argument("gain", (name,)), Argument("min_gain", (...,))
+    return [Text(found_one, gain, " to use it as the gain, and ", least, " as the least gain of a relevant item")]
 
 
 def _likely_orders(found: Iterable[Any], used: Collection[Any]) -> Iterator[tuple[str, str]]:
@@ -161,10 +163,8 @@ def are_disordered(role: str, values: Array, indptr: Array) -> bool:
 
 def _hint_of_order(role: str, name: str) -> str:
     """Return a hint about a column that implies another order than the rows."""
-    return (
-        f"recs has no column 'rank' or 'score', so lists keep row order, but column {name!r} implies another: "
-        f"pass {role}={name!r} to use it"
-    )
+    found = f"recs has no column 'rank' or 'score', so lists keep row order, but column {name!r} implies another: pass "
+    return Text(found, Argument(role, (name,)), " to use it")
 
 
 def _hint_of_sides(recs: Collection[Any], truth: Collection[Any]) -> list[str]:

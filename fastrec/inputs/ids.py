@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.checks import is_whole, listed
-from fastrec.exceptions import InputError, InputTypeError, Row, shown
+from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 from fastrec.inputs.values import arrow_of, values_of
@@ -124,7 +124,7 @@ def _objects(values: list[Any], name: str) -> Array:
         return _strings(values, name)
     if kinds & {float, np.float64, np.float32, np.float16}:
         at = next(at for at, value in enumerate(values) if isinstance(value, float | np.floating))
-        row = Row.at(at, "position")
+        row = RowNumber.at(at, "position")
         raise InputTypeError(name, " must be integers or strings, found a float", row, f": {shown(values[at])}")
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise InputTypeError(name, f" must be all integers or all strings, found {names}")
@@ -136,7 +136,7 @@ def _python_integers(values: list[Any], name: str) -> Array:
     except OverflowError:
         at = next(i for i, value in enumerate(values) if not INT64.min <= value <= INT64.max)
         raise InputError(
-            name, f" must not exceed 2**63 - 1, found {shown(values[at])}", Row.at(at, "position")
+            name, f" must not exceed 2**63 - 1, found {shown(values[at])}", RowNumber.at(at, "position")
         ) from None
 
 
@@ -145,7 +145,7 @@ def _strings(values: list[Any], name: str) -> Array:
     out[:] = values
     if not all(isinstance(value, (str, bytes)) for value in values):
         at = next(i for i, value in enumerate(values) if not isinstance(value, (str, bytes)))
-        raise InputTypeError(name, f" must be all strings, found {shown(values[at])}", Row.at(at, "position"))
+        raise InputTypeError(name, f" must be all strings, found {shown(values[at])}", RowNumber.at(at, "position"))
     return out
 
 
@@ -153,7 +153,7 @@ def integer_ids(array: Array, name: str) -> Array:
     """Return integers of any width and byte order as contiguous int32 or int64; raise an error if some do not fit."""
     if array.dtype == np.uint64 and array.size and int(array.max()) > INT64.max:
         at = int(array.argmax())
-        raise InputError(name, f" must not exceed 2**63 - 1, found {array[at]}", Row.at(at, "position"))
+        raise InputError(name, f" must not exceed 2**63 - 1, found {array[at]}", RowNumber.at(at, "position"))
     small = array.dtype.itemsize < 4 or (array.dtype.kind == "i" and array.dtype.itemsize == 4)
     return np.ascontiguousarray(array, dtype=np.int32 if small else np.int64)
 

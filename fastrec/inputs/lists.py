@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import refuse_path
-from fastrec.exceptions import InputError, InputTypeError, Row, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrays import FlatSide, RawSide, read_sides
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
@@ -18,7 +18,7 @@ from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.users import UserLabels, Users, check_groups, check_user_ids, check_weights
 from fastrec.kernels import list_order
-from fastrec.policies import RANK_GAPS, TIES
+from fastrec.policies import ORDERS, RANK_GAPS, TIES
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
@@ -269,7 +269,7 @@ def _finite_gains(truth_side: FlatSide) -> FlatSide:
     low, high = gains.min(), gains.max()
     if not (np.isfinite(low) and np.isfinite(high)):
         at = int(np.isinf(gains).argmax())
-        raise InputError("truth gains", f" must be finite, found {gains[at]}", Row.at(at, "position"))
+        raise InputError("truth gains", f" must be finite, found {gains[at]}", RowNumber.at(at, "position"))
     return truth_side._replace(extra=None) if low == high == 1.0 else truth_side
 
 
@@ -369,7 +369,8 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
             a, b = (names.item(items[row][at]) for at in (first, second))
             raise InputError(
                 f"recs of user {names.user(user)}: items {a} and {b} have the same score {scores[row][first]}; "
-                "choose a rule with ties='expected', 'input', 'worst', 'best', 'id_asc' or 'id_desc'"
+                "choose a rule with ",
+                Argument("ties", ("expected", *ORDERS)),
             )
     return rec_side._replace(items=out, extra=ordered if len(ordered) else None)
 
@@ -385,7 +386,8 @@ def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None
         at = order[int(same.argmax())]
         raise InputError(
             f"recs of user {names.user(int(users[at]))}: item {names.item(rec_side.items[at])} appears twice with the "
-            "same score; choose which copy comes first with ties='input', 'worst', 'best', 'id_asc' or 'id_desc'"
+            "same score; choose which copy comes first with ",
+            Argument("ties", ORDERS),
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, Row, Values
+from fastrec.exceptions import InputError, Place, RowNumber
 from fastrec.inputs.arrow import Labels
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
@@ -249,7 +249,7 @@ def _agreed(values: Array, valid: Array | None, grouping: Grouping, ids: Array, 
     if at >= 0:
         who = ids[int(np.searchsorted(indptr, at, side="right")) - 1]
         who = who.item() if isinstance(who, np.generic) else who
-        row = Row(grouping.origin(at), f", row {grouping.origin(at)} from the user's first")
+        row = RowNumber(grouping.origin(at), f", row {grouping.origin(at)} from the user's first")
         raise InputError(name, f" must agree within a user, but rows of user {who!r} differ", row)
     return first, present
 
@@ -258,7 +258,7 @@ def check_labels(labels: Any, n: int) -> Array:
     """Return finite labels, as int8 if they are small integers, else as float64."""
     array = check_numbers(labels, LABELS)
     if len(array) != n:
-        one, per = Values("label"), Values("score")
+        one, per = Place("label"), Place("score")
         raise InputError(LABELS, " must have one ", one, " per ", per, f", {n}; found {len(array)}")
     if array.dtype == bool:
         return np.ascontiguousarray(array).view(np.int8)
@@ -269,7 +269,7 @@ def check_labels(labels: Any, n: int) -> Array:
     low, high = array.min(), array.max()
     if not (np.isfinite(low) and np.isfinite(high)):
         at = int((~np.isfinite(array)).argmax())
-        raise InputError(LABELS, f" must be finite, found {array[at]}", Row.at(at))
+        raise InputError(LABELS, f" must be finite, found {array[at]}", RowNumber.at(at))
     if low >= INT8.min and high <= INT8.max:
         small: Array = array.astype(np.int8)
         if array.dtype.kind in "iu" or np.array_equal(small, array):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.checks import whole_number
-from fastrec.exceptions import InputTypeError, Row, Text, shown
+from fastrec.exceptions import InputTypeError, RowNumber, Text, shown
 
 __all__ = ["as_numpy", "holds_tensors", "is_tensor", "plain_values", "refuse_unusual", "why_unusual"]
 
@@ -133,6 +133,6 @@ def plain_values(values: Sequence[Any], name: str) -> Sequence[Any]:
     for at, value in enumerate(found):
         if isinstance(value, np.ndarray) and value.ndim and is_tensor(values[at]):
             raise InputTypeError(
-                name, f" must hold plain values, found a tensor of shape {value.shape}", Row.at(at, "position")
+                name, f" must hold plain values, found a tensor of shape {value.shape}", RowNumber.at(at, "position")
             )
     return [value[()] if isinstance(value, np.ndarray) and not value.ndim else value for value in found]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import is_whole, listed
-from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.columns import MAX_WEIGHT, WANTED_WEIGHTS
 from fastrec.inputs.ragged import as_array
 from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
@@ -215,7 +215,7 @@ def check_weights(user_weight: Any, n_users: int) -> Array | None:
     wrong = ~np.isfinite(weights) | (weights < 0)
     if wrong.any():
         at = int(wrong.argmax())
-        raise InputError(f"user_weight must be finite and not negative, found {weights[at]} at user {at}")
+        raise InputError(f"user_weight must be finite and not negative, found {weights[at]}", RowNumber.at(at, "user"))
     largest = weights.max(initial=0.0)
     if largest > MAX_WEIGHT or (largest > 0 and weights[weights > 0].min() < 1 / MAX_WEIGHT):
         raise InputError(f"user_weight must be {WANTED_WEIGHTS}, because squares are summed")

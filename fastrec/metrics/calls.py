@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fastrec.checks import listed_in_order, nearest, whole_number
-from fastrec.exceptions import InputTypeError, MetricError, shown
+from fastrec.exceptions import Argument, InputTypeError, MetricError, shown
 from fastrec.metrics.declaration import (
     LISTS,
     TABLE,
@@ -58,7 +58,7 @@ def _find_metric(name: str, inside: str) -> tuple[Metric, str]:
             if plain_spelling(alias) == key:
                 return _find_metric(metric.name, ", ".join(filter(None, (options, inside))))
     names = list(dict.fromkeys(metric.name for metric in known))
-    raise MetricError(f"unknown metric {name!r}{nearest(name, names, 'fastrec.catalogue()')}")
+    raise MetricError(f"unknown metric {name!r}", nearest(name, names, "fastrec.catalogue()"))
 
 
 def parse(text: str) -> Call:
@@ -169,7 +169,7 @@ def read_cutoffs(k: int | Iterable[int] | None, calls: Sequence[Call]) -> list[i
     if not any(call.takes_cutoff for call in calls):
         with_own = next((call.text for call in calls if call.k is not None), None)
         why = "no metric here takes a cut-off" if with_own is None else f"{with_own} has its own cut-off"
-        raise MetricError(f"k={cutoffs[0]} has no effect: {why}; leave out one of them")
+        raise MetricError(Argument("k", (cutoffs[0],)), f" has no effect: {why}; leave out one of them")
     return cutoffs
 
 

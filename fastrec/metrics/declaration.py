@@ -79,7 +79,7 @@ class Option:
             return float(value)
         wanted = [*self.choices, *([self.kind] if self.kind else [])]
         raise MetricError(
-            f"{metric}: {self.name}={print_value(value)} must be {' or '.join(wanted)}{nearest(value, wanted)}"
+            f"{metric}: {self.name}={print_value(value)} must be {' or '.join(wanted)}", nearest(value, wanted)
         )
 
     def _allows(self, number: float) -> bool:
@@ -524,7 +524,7 @@ def read_options(inside: str, metric: Metric, text: str) -> dict[str, Any]:
         if not equals or not value:
             raise MetricError(f"cannot read {part!r} in {text!r}: write options as name=value, separated by commas")
         if name not in allowed:
-            raise MetricError(f"{metric.name} has no option {name!r}{nearest(name, allowed)}")
+            raise MetricError(f"{metric.name} has no option {name!r}", nearest(name, allowed))
         if name in given:
             raise MetricError(f"the option {name} appears twice in {text!r}")
         given[name] = _read_value(value)

@@ -121,12 +121,13 @@ class SumList:
         """Return the step of each sum, as a power of 1/2."""
         return [op.FIXED_SCALE if self.sums[i].fixed else op.GENERAL_SCALE for i in self.ordered()]
 
-    def rejected(self, failure: Failure) -> Sum | Check:
-        """Return the sum or the check with a value that a kernel rejected."""
+    def rejected(self, failure: Failure) -> tuple[str, str]:
+        """Return the metric with a value that a kernel rejected, and the message of its check."""
         if failure.code == op.OUT_OF_LIMITS:
-            return sorted(self.checks, key=lambda check: check.condition)[failure.detail]
+            check = sorted(self.checks, key=lambda check: check.condition)[failure.detail]
+            return check.metric, check.message
         fixed = failure.code == op.OUT_OF_RANGE
-        return [each for each in self.sums if each.fixed is fixed][failure.detail]
+        return [each for each in self.sums if each.fixed is fixed][failure.detail].metric, ""
 
 
 @dataclass(frozen=True)
@@ -250,7 +251,7 @@ class Plan:
         except UntraceableError:
             return self._plan_arrays(position, call, condition)
         except MetricError as error:
-            raise MetricError(f"{call.text} {error}") from None
+            raise MetricError(call.text, " ", error.text) from None
         if isinstance(result, (Ratio, OverRows)):
             return self._plan_rows(position, call, condition, result)
         if not all(map(is_linear, result.rows if isinstance(result, Combined) else (_as_row(result, call),))):
@@ -412,7 +413,7 @@ def call_on_arrays(call: Call, statistics: Statistics, n_users: int) -> Array:
         with np.errstate(all="ignore"):
             values = np.asarray(call.evaluate(statistics))
     except MetricError as error:
-        raise MetricError(f"{call.text} {error}") from None
+        raise MetricError(call.text, " ", error.text) from None
     if values.dtype.kind not in "fiub" or values.shape not in ((), (n_users,)):
         found = f"shape {values.shape} of {values.dtype} for {n_users} users"
         raise MetricError(f"the formula of {call.text} must return one number per user, found {found}")

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from fastrec.checks import listed_in_order, nearest
-from fastrec.exceptions import InputTypeError, MetricError, cut_value, shown
+from fastrec.exceptions import Argument, InputTypeError, MetricError, cut_value, shown
 from fastrec.metrics.calls import DEFAULT_K, parse, read_cutoffs, read_k, refuse_long
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
@@ -79,7 +79,10 @@ class Recipe:
             call = _find(self.name, text, kind)
             if min_gain is not None and call.min_gain is not None:
                 raise MetricError(
-                    f"like={self.name!r} asks for {call.text}, so min_gain={shown(min_gain)} cannot apply: leave it out"
+                    Argument("like", (self.name,)),
+                    f" asks for {call.text}, so ",
+                    Argument("min_gain", (min_gain,)),
+                    " cannot apply: leave it out",
                 )
             if min_gain is not None and any(_matches(name, text) for name in self.above_0):
                 call = replace(call, min_gain=ABOVE_0)
@@ -167,7 +170,9 @@ def find_recipe(name: Any) -> Recipe:
         if isinstance(name, str) and name.lower().replace("-", "_") in (recipe.name, *recipe.aliases):
             return recipe
     raise MetricError(
-        f"like={shown(name)} is not a tool with a recipe{nearest(name if isinstance(name, str) else '', list(RECIPES))}"
+        Argument("like", (name,)),
+        " is not a tool with a recipe",
+        nearest(name if isinstance(name, str) else "", list(RECIPES)),
     )
 
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
+from fastrec.exceptions import Argument, Text
 from fastrec.kernels.runs import entropy, log_of_share
 from fastrec.metrics import confusion
 from fastrec.metrics.declaration import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
@@ -136,7 +137,8 @@ def gauc(
     counting = counted if weight == "equal" else counted * weights[weight]
     rows = (counting * value, counting)
     each = s.where(counted, value)
-    refused = (has_rows - both, "has rows of one class only, and one_class='error'") if policy == "error" else None
+    why = Text("has rows of one class only, and ", Argument("one_class", ("error",)))
+    refused = (has_rows - both, why) if policy == "error" else None
     spoils = has_rows - both if policy == "nan" else None
     return Ratio(over, rows, each, counted, refused, spoils)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from fastrec.exceptions import MetricError
+from fastrec.exceptions import Argument, MetricError
 from fastrec.kernels import codes as op
 from fastrec.metrics.confusion import SummedCells
 
@@ -269,7 +269,7 @@ class ListStatistics(Statistics):
     def n_items(self) -> float:
         """Size of the catalogue, as given in the call."""
         if self._n_items is None:
-            raise MetricError("needs the size of the catalogue: n_items=...")
+            raise MetricError("needs the size of the catalogue: ", Argument("n_items", (...,)))
         return float(self._n_items)
 
     @property

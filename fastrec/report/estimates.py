@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import Any, NamedTuple, Self, TypeVar
 
 from fastrec.checks import check_level, some_names
-from fastrec.exceptions import MetricError, MetricNotFoundError, shown
+from fastrec.exceptions import Known, MetricError, MetricNotFoundError, Text, renamed, shown
 from fastrec.metrics.calls import parse
 
 __all__ = ["ByMetric", "Estimate", "GroupEstimate"]
@@ -103,12 +103,12 @@ class ByMetric(dict[str, V]):
     def __getitem__(self, name: str) -> V:
         if not isinstance(name, str):  # also catches values that cannot be hashed
             raise MetricNotFoundError(
-                f"a metric must be a string such as 'ndcg@10', found {shown(name)}; {self._known()}"
+                f"a metric must be a string such as 'ndcg@10', found {shown(name)}; ", self._known()
             )
         return super().__getitem__(name)
 
     def _known(self) -> str:
-        return f"this report has {some_names(list(self), 'list(report)') or 'no metrics'}"
+        return Text("this report has ", some_names(list(self), "list(report)") or "no metrics")
 
     def __missing__(self, name: str) -> V:
         if name in self._names:
@@ -117,7 +117,8 @@ class ByMetric(dict[str, V]):
         try:
             text = parse(name).text
         except MetricError as error:
-            raise MetricNotFoundError(f"{str(error).partition('; known: ')[0]}; {known}") from error
+            wrong = renamed(error.text, lambda part: "" if isinstance(part, Known) else part)
+            raise MetricNotFoundError(wrong, "; ", known) from error
         if text not in self:
-            raise MetricNotFoundError(f"{name!r} is not in this report; {known}")
+            raise MetricNotFoundError(f"{name!r} is not in this report; ", known)
         return self[text]

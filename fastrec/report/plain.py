@@ -43,7 +43,7 @@ def refuse_ending(path: str, *, by_command: bool = False) -> None:
     if ending in OTHER_FORMATS:
         method, form = OTHER_FORMATS[ending]
         how = f"-o FILE{ending}" if by_command else f"call {method}"
-        raise InputError(f"{path}: a saved report cannot end in {ending}: use .fastrec, or {how} to write {form}")
+        raise InputError(path, f": a saved report cannot end in {ending}: use .fastrec, or {how} to write {form}")
 
 
 def scalar_name(metric: str) -> str:

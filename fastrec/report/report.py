@@ -35,7 +35,9 @@ from fastrec.report.saved import (
     check_names,
     estimate_of,
     group_estimates_of,
+    pack_warnings,
     unpack_values,
+    unpack_warnings,
 )
 from fastrec.report.soundness import NAN_POLICIES, Claims, known_calls, nan_is_asked, plain_of_settings
 from fastrec.report.tables import (
@@ -320,9 +322,10 @@ class Report(Exported, ReportValues):
     def _members(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the document and the arrays of a saved report.
 
-        The document adds three fields to `to_dict`: "per_user" lists the metrics with per-user values, "labels" has
+        The document adds four fields to `to_dict`: "per_user" lists the metrics with per-user values, "labels" has
         the group labels with their types, and "labelled" lists the groupings with an array of users' labels. The array
-        "per_user_<i>" has the values of metric i of "per_user".
+        "per_user_<i>" has the values of metric i of "per_user". "named_warnings" has the parts of warnings that name
+        arguments, if there are any.
         """
         per_user = self._per_user
         labelled, arrays = pack_labels(self.labels)
@@ -331,6 +334,8 @@ class Report(Exported, ReportValues):
             "labels": {grouping: plain_data(list(by_label)) for grouping, by_label in self.groups.items()},
             "labelled": labelled,
         }
+        if named := pack_warnings(self.warnings):
+            document["named_warnings"] = named
         arrays |= pack_ids(self.user_ids)
         for position, values in enumerate((per_user or {}).values()):
             arrays[f"per_user_{position}"] = values
@@ -368,7 +373,7 @@ def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()
 
 
 def reword(report: Report, change: Callable[[str], str]) -> None:
-    """Reword the warnings of a report that was just made."""
+    """Change the names in the warnings of a report that was just made."""
     report._warnings = list(map(change, report.warnings))  # noqa: SLF001 - of this module
 
 
@@ -398,7 +403,7 @@ def load(path: str | os.PathLike[str]) -> Report:
             return _read(file)
         # A damaged or foreign file can fail in the zip, the array header, the JSON or the content.
         except Exception as error:
-            raise InputError(f"{os.fspath(path)} is not a readable fastrec report: {error}") from error
+            raise InputError(found, f" is not a readable fastrec report: {error}") from error
 
 
 def is_saved(path: str) -> bool:
@@ -441,7 +446,7 @@ def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Re
         user_ids=check_saved_ids(unpack_ids(arrays, n_users)),
         fastrec_version=document["fastrec"],
         labels=unpack_labels(document.get("labelled", ()), arrays, n_users),
-        warnings=document.get("warnings"),
+        warnings=unpack_warnings(document),
     )
     _check_numbers(found)
     return found

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, one_of
-from fastrec.exceptions import InputError, shown
+from fastrec.exceptions import Argument, InputError, Text, shown
 from fastrec.policies import NO_RECS, NO_TRUTH
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.plain import number_of
@@ -26,7 +26,9 @@ __all__ = [
     "check_names",
     "estimate_of",
     "group_estimates_of",
+    "pack_warnings",
     "unpack_values",
+    "unpack_warnings",
 ]
 
 
@@ -45,10 +47,34 @@ FORM: dict[str, Any] = {
     "per_user": MaybeNone([str]),
     "labels": {str: [LABEL]},
     "labelled?": [str],
+    "named_warnings?": [[(str, str, [SETTING])]],  # parts: a string, the argument that it names, values to pass
 }
 OF_LISTS = {"no_truth": one_of(NO_TRUTH.values), "no_recs": one_of(NO_RECS.values), "min_gain": SETTING}
 FORM_OF_LISTS = {"data": {"rec_rows": COUNT, "truth_rows": COUNT}, "settings": OF_LISTS}
 FORM_OF_ROWS = {"data": {"rows": COUNT}, "settings": {"no_truth": one_of(NO_TRUTH.values), "min_gain": SETTING}}
+
+
+def pack_warnings(lines: Iterable[str]) -> list[list[list[Any]]]:
+    """Return the parts of the warnings that name arguments."""
+    texts = [line for line in lines if isinstance(line, Text) and line.names()]
+    return [[_pack_part(part) for part in text.parts] for text in texts]
+
+
+def _pack_part(part: object) -> list[Any]:
+    if not isinstance(part, Argument):
+        return [str(part), "", []]
+    return [str(part), part.name, [None if value is ... else value for value in part.values]]
+
+
+def unpack_warnings(document: Mapping[str, Any]) -> list[str] | None:
+    """Return the warnings, with the names in them."""
+    texts = [Text(*(_unpack_part(*part) for part in parts)) for parts in document.get("named_warnings", ())]
+    lines: list[str] | None = document.get("warnings")
+    return lines and [next((text for text in texts if text == line), line) for line in lines]
+
+
+def _unpack_part(text: str, name: str, values: list[Any]) -> object:
+    return Argument(name, tuple(... if value is None else value for value in values)) if name else text
 
 
 def check_names(document: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastrec.checks import check_choice, check_level, whole_number
-from fastrec.exceptions import InputError, shown
+from fastrec.exceptions import Argument, InputError, shown
 from fastrec.report.doubts import doubts
 from fastrec.report.estimates import ByMetric, Estimate
 from fastrec.report.plain import with_rest
@@ -30,7 +30,7 @@ def check_resampling(level: Any, n_rounds: Any, seed: Any) -> dict[str, Any]:
     for name, value, least, most in (("n_rounds", n_rounds, 1, MAX_ROUNDS), ("seed", seed, 0, MAX_SEED)):
         number = whole_number(value)
         if number is None or not least <= number <= most:
-            raise InputError(f"{name} must be an integer from {least} to {most}, found {shown(value)}")
+            raise InputError(Argument(name), f" must be an integer from {least} to {most}, found {shown(value)}")
         checked[name] = number
     return checked
 

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from fastrec.checks import whole_number
-from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, Text, shown
 
 __all__ = [
     "MIN_SPACE_TO_COMPILE",
-    "NO_MEMORY",
     "address_space_left",
     "check_space",
     "control_groups",
@@ -31,7 +30,6 @@ MIN_SPACE_TO_COMPILE = 1 << 30
 SPACE_PER_THREAD = 1 << 27  # bytes of address space for a stack and an arena of `malloc`
 MAX_THREADS = 1 << 20
 UNLIMITED = 1 << 30
-NO_MEMORY = "the system gives this process no more; try fewer threads, a smaller memory=, or a higher `ulimit -v`"
 
 
 def control_groups(controller: str) -> Iterator[Path]:
@@ -63,9 +61,11 @@ def _wanted_threads(n_threads: int | None) -> int:
     if n_threads is not None:
         number = whole_number(n_threads)
         if number is None:
-            raise InputTypeError(f"n_threads must be an integer, found {shown(n_threads)}")
+            raise InputTypeError(Argument("n_threads"), f" must be an integer, found {shown(n_threads)}")
         if not 1 <= number <= MAX_THREADS:
-            raise InputError(f"n_threads must be at least 1 and at most {MAX_THREADS:,}, found {shown(number)}")
+            raise InputError(
+                Argument("n_threads"), f" must be at least 1 and at most {MAX_THREADS:,}, found {shown(number)}"
+            )
         return number
     wanted = os.environ.get("FASTREC_NUM_THREADS")
     if wanted is not None:
@@ -130,8 +130,8 @@ def check_space(package: str, what: str) -> None:
     left = address_space_left()
     if left is None or left >= (needed := sum(SPACE[name] for name in new)):
         return
-    raise MemoryError(
+    why = (
         f"{what} needs about {needed // 10**6:,} MB of address space for {' and '.join(new)}, but `ulimit -v` leaves "
-        f"{left // 10**6:,} MB: raise the limit (`ulimit -v unlimited`); to limit memory, use memory= or a control "
-        "group"
+        f"{left // 10**6:,} MB: raise the limit (`ulimit -v unlimited`); to limit memory, use "
     )
+    raise MemoryError(Text(why, Argument("memory", (...,)), " or a control group"))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, InputTypeError, Row, shown
+from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.columns import SAMPLE_WEIGHT, SCORES, check_classes, check_floats, check_lengths, check_scores
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.areas import auc_of_rows
@@ -39,7 +39,7 @@ def _read_weights(sample_weight: Any, labels: Array) -> Array:
     least, largest = float(weights.min()), float(weights.max())
     if not (least >= 0 and largest < math.inf):
         at = int((~((weights >= 0) & (weights < math.inf))).argmax())
-        raise InputError(SAMPLE_WEIGHT, f" must be finite and at least 0, found {weights[at]}", Row.at(at))
+        raise InputError(SAMPLE_WEIGHT, f" must be finite and at least 0, found {weights[at]}", RowNumber.at(at))
     if largest == 0:
         raise InputError("sample_weight must not be 0 for every row")
     return weights

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, Row
+from fastrec.exceptions import InputError, RowNumber
 from fastrec.inputs.columns import SCORES
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
@@ -162,7 +162,7 @@ def refuse_found(found: list[int], cuts: list[int]) -> None:
     """Reject the first NaN that was found in a chunk; `found` is relative to the start of the chunk, or -1."""
     for start, at in zip(cuts, found, strict=False):
         if at >= 0:
-            raise InputError(SCORES, " must not be NaN, found NaN", Row.at(start + at))
+            raise InputError(SCORES, " must not be NaN, found NaN", RowNumber.at(start + at))
 
 
 def sorted_keys(labels: Array, scores: Array, n_threads: int) -> tuple[Array, Buckets]:

@@ -18,7 +18,7 @@ from fastrec._version import __version__
 from fastrec.checks import listed_in_order, whole_number
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, Row
+from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, RowNumber
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen, hints_of_columns
@@ -242,7 +242,7 @@ def _in_order(table: Table, names: Sequence[str]) -> Table:
 
 def without_rows(error: FastrecError) -> dict[str, str]:
     """Return the class and the message of an error, without the numbers of rows: Spark rows have no order."""
-    message = error.renamed(lambda name: name.unnumbered if isinstance(name, Row) else name)
+    message = error.renamed(lambda name: name.unnumbered if isinstance(name, RowNumber) else name)
     return {"error": type(error).__name__, "message": str(message)}
 
 

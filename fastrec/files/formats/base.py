@@ -21,7 +21,6 @@ __all__ = [
     "NO_EXTENSIONS",
     "ROWS_TO_ASK",
     "Source",
-    "first_sentence",
     "names_files",
     "one_row",
     "paths_sql",
@@ -145,18 +144,6 @@ def reader_sql(function: str, paths: Sequence[str], options: str, *, name_files:
     """Return the SQL of a reader of DuckDB for files."""
     naming = f", filename={string_sql(FILE)}" if name_files else ""
     return f"{function}({paths_sql(paths)}, {options}, hive_partitioning=false{naming})"
-
-
-def first_sentence(error: Exception) -> str:
-    """Return DuckDB's message without its class, its advice, the query and the line."""
-    text = re.split(r"\n(?:Possible |Try |LINE 1:)", str(error))[0]
-    text = re.sub(r"^[A-Z][A-Za-z ]* Error: (?:CSV Error on Line: )?", "", text)
-    text = re.sub(r'^JSON transform error in file ".*", in (?=line \d+: )', "", text, flags=re.DOTALL)
-    text = re.sub(
-        r"^(\d+)\nOriginal Line: .*?\n(?=Expected|Value|Invalid|Maximum)", r"line \1: ", text, flags=re.DOTALL
-    )
-    text = re.sub(r"Expected Number of Columns: (\d+) Found: (\d+)", r"\1 columns expected, \2 found", text)
-    return " ".join(text.split())
 
 
 def _partitions(keys: Sequence[str]) -> dict[str, tuple[str, str]]:

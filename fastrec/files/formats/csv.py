@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from fastrec.checks import suggest_name
 from fastrec.exceptions import InputError
 from fastrec.files.database import run
-from fastrec.files.delimited import read_batches, reason_of_csv
+from fastrec.files.delimited import read_batches
+from fastrec.files.formats.foreign import reason_of_csv
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -60,7 +61,7 @@ def open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: in
     (header, delimiter, *_), *others = headers
     for name in header:
         if name in names and header.count(name) > 1:
-            raise InputError(f"{heads[0].path}: the header has the column {name!r} {header.count(name)} times")
+            raise InputError(heads[0].path, f": the header has the column {name!r} {header.count(name)} times")
     for head, other in zip(heads[1:], others, strict=True):
         _check_header(head, other, headers[0], heads[0].path)
     found = {name: (f"c{n}", "VARCHAR") for n, name in enumerate(header)}
@@ -109,9 +110,9 @@ def _csv_header(head: Head, wanted: set[str]) -> Header:
             best = merit, Header(names, delimiter, rows.line_num, not stream.read().strip())
     if best is None:
         assert failure is not None
-        raise InputError(f"{head.path}: the header cannot be read as CSV: {reason_of_csv(failure)}") from failure
+        raise InputError(head.path, f": the header cannot be read as CSV: {reason_of_csv(failure)}") from failure
     if not best[1].names:
-        raise InputError(f"{head.path}: the first line is empty; expected a header with the column names")
+        raise InputError(head.path, ": the first line is empty; expected a header with the column names")
     return best[1]
 
 
@@ -130,4 +131,4 @@ def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None
         what = "the same columns in another order"
     else:
         what = f"columns separated by {delimiter!r}, not by {first_delimiter!r}"
-    raise InputError(f"{head.path}: the header differs from that of {first}: {what}")
+    raise InputError(head.path, f": the header differs from that of {first}: {what}")

@@ -115,7 +115,7 @@ def _reject_kinds(con: DuckDBPyConnection, source: Source, value: str, name: str
     nested = [(kind, row) for kind, row in rows if kind in ("an object", "a list")]
     found = ", ".join(f"{kind} in {source.place(row)}" for kind, row in nested[:1] or rows)
     wanted = "expected plain values" if nested else "expected values of one kind"
-    raise InputTypeError(f"{source.files.path}: column {name!r} holds {found}: {wanted}")
+    raise InputTypeError(source.files.path, f": column {name!r} holds {found}: {wanted}")
 
 
 def json_reason(path: str) -> str:
@@ -128,8 +128,8 @@ def json_reason(path: str) -> str:
         except RecursionError:
             return f"line {number}: nested too deep"
         except ValueError as error:
-            what = "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition(": line")[0]
-            return f"line {number}: {what}"
+            what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            return f"line {number}: {'not UTF-8' if isinstance(error, UnicodeDecodeError) else what}"
         if line.startswith(codecs.BOM_UTF8):
             return f"line {number}: a byte order mark, which JSON does not allow: write the file without it"
         if not is_utf8(value):

@@ -35,7 +35,7 @@ def open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Sour
         listed = own_names or [name for name, *_ in rows]
         for name in names:
             if listed.count(name) > 1:
-                raise InputError(f"{path}: the file has the column {name!r} {listed.count(name)} times")
+                raise InputError(path, f": the file has the column {name!r} {listed.count(name)} times")
         found[schema] = [(name, type_) for name, (_, type_, *_) in zip(listed, rows, strict=True)]
         own = {name: (f"c{at}", type_) for at, (name, type_) in enumerate(found[schema])}
         columns, partitions = with_partitions(own, files.keys[n])

@@ -76,8 +76,9 @@ def recognise(files: Files, names: set[str], input_format: str) -> str:
     for path, format_ in zip(files.paths, found, strict=True):
         if format_ != found[0]:
             raise InputError(
-                f"{path}: {FORMAT_NAMES[format_]}, but {files.paths[0]} is {FORMAT_NAMES[found[0]]}: files that are "
-                "read together must have one format"
+                path,
+                f": {FORMAT_NAMES[format_]}, but {files.paths[0]} is {FORMAT_NAMES[found[0]]}: files that are "
+                "read together must have one format",
             )
     return found[0]
 
@@ -91,21 +92,19 @@ def _recognise(path: str, names: set[str], input_format: str) -> str:
         return "parquet"
     if input_format == "parquet" or (input_format == "auto" and ending in (".parquet", ".pq")):
         if not magic:
-            raise InputError(f"{path}: not a Parquet file (it does not begin with PAR1)")
+            raise InputError(path, ": not a Parquet file (it does not begin with PAR1)")
         return "parquet"
     if input_format != "auto":
         return input_format
     if ending in OTHER_ENDINGS:
-        raise InputError(f"{path}: fastrec does not read {ending} files; convert it to Parquet, CSV or JSON lines")
+        raise InputError(path, f": fastrec does not read {ending} files; convert it to Parquet, CSV or JSON lines")
     if ending in JSON_ENDINGS:
         return "jsonl"
     head = _read_head(path)
     if head.first_line.lstrip().startswith("{"):
         return "jsonl"
     if ending == ".json":
-        raise InputError(
-            f"{path}: not JSON lines: expected one object per line, such as {{'user_id': 1, 'item_id': 2}}"
-        )
+        raise InputError(path, ": not JSON lines: expected one object per line, such as {'user_id': 1, 'item_id': 2}")
     return "trec" if _is_trec(head.trec_fields, names) else "csv"
 
 
@@ -131,11 +130,11 @@ def _read_head(path: str) -> Head:
         with gzip.open(path, "rb") if packed else open(path, "rb") as stream:
             text = codecs.getincrementaldecoder("utf-8-sig")().decode(stream.read(HEAD_BYTES))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path}: damaged gzip file: {error}") from error
+        raise InputError(path, f": damaged gzip file: {error}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: neither Parquet nor text in UTF-8: {error.reason}, byte {error.start}") from error
+        raise InputError(path, f": neither Parquet nor text in UTF-8: {error.reason}, byte {error.start}") from error
     if "\0" in text:
-        raise InputError(f"{path}: neither Parquet nor text in UTF-8: it has zero bytes")
+        raise InputError(path, ": neither Parquet nor text in UTF-8: it has zero bytes")
     return Head(path, text, packed)
 
 
@@ -166,7 +165,7 @@ def _check_gzip(path: str) -> None:
             while stream.read(HEAD_BYTES):
                 pass
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path}: damaged gzip file: {error}") from error
+        raise InputError(path, f": damaged gzip file: {error}") from error
 
 
 def lines_of(path: str) -> Iterator[bytes]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.formats.base import Source, first_sentence
+from fastrec.files.formats.base import Source
 from fastrec.files.formats.csv import open_csv
+from fastrec.files.formats.foreign import first_sentence
 from fastrec.files.formats.jsonl import json_reason, open_json
 from fastrec.files.formats.parquet import open_parquet
 from fastrec.files.formats.trec import open_trec, trec_reason
@@ -38,7 +39,7 @@ def open_source(
 def reason_of(files: Files, format_: str, error: Exception) -> str:
     """Return why a file cannot be read: our own reason if DuckDB's names no line or a wrong one, else DuckDB's."""
     if format_ == "jsonl":
-        return json_reason(files.paths[0]) or first_sentence(error)
+        return json_reason(files.paths[0]) or first_sentence(error, files.paths[0])
     if format_ == "trec":
-        return trec_reason(files.paths[0]) or first_sentence(error)
-    return first_sentence(error)
+        return trec_reason(files.paths[0]) or first_sentence(error, files.paths[0])
+    return first_sentence(error, files.paths[0])

@@ -33,11 +33,12 @@ def open_trec(files: Files, names: Mapping[str, str]) -> Source:
     for head, count in zip(heads, counts, strict=True):
         if count not in TREC_ROLES:
             raise InputError(
-                f"{head.path}: the first line has {count} columns; "
-                "a TREC run has 6 (qid Q0 docid rank score tag), TREC judgements have 4 (qid iter docid rel)"
+                head.path,
+                f": the first line has {count} columns; "
+                "a TREC run has 6 (qid Q0 docid rank score tag), TREC judgements have 4 (qid iter docid rel)",
             )
         if count != counts[0]:
-            raise InputError(f"{head.path}: {count} columns, but {counts[0]} in {heads[0].path}")
+            raise InputError(head.path, f": {count} columns, but {counts[0]} in {heads[0].path}")
     options = (
         "auto_detect=false, header=false, comment='', delim='', quote='', escape='', strict_mode=false, "
         f"{compression_of(heads)}, columns={{line: 'VARCHAR'}}"

@@ -1,0 +1,48 @@
+"""What messages of DuckDB and of Python's csv module say. Only here does fastrec read a message: they have no codes."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from fastrec.exceptions import Text, joined
+from fastrec.files.paths import utf8_path
+
+__all__ = ["disk_is_full", "first_sentence", "reason_of_csv", "was_interrupted"]
+
+
+def first_sentence(error: Exception, path: str = "") -> Text:
+    """Return DuckDB's message without its class, its advice, the query and the line; `path` as it was given."""
+    text = re.split(r"\n(?:Possible |Try |LINE 1:)", str(error))[0]
+    text = re.sub(r"^[A-Z][A-Za-z ]* Error: (?:CSV Error on Line: )?", "", text)
+    text = re.sub(r'^JSON transform error in file ".*", in (?=line \d+: )', "", text, flags=re.DOTALL)
+    text = re.sub(
+        r"^(\d+)\nOriginal Line: .*?\n(?=Expected|Value|Invalid|Maximum)", r"line \1: ", text, flags=re.DOTALL
+    )
+    text = re.sub(r"Expected Number of Columns: (\d+) Found: (\d+)", r"\1 columns expected, \2 found", text)
+    text = " ".join(text.split())
+    return joined(text.split(utf8_path(path)), path) if path else Text(text)
+
+
+def disk_is_full(error: Exception) -> bool:
+    """Return whether DuckDB had no disk space left for its temporary files."""
+    return "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
+
+
+def was_interrupted(error: Exception) -> bool:
+    """Return whether DuckDB raised RuntimeError for a signal while a query ran in the main thread."""
+    return type(error) is RuntimeError and str(error) == "Query interrupted"
+
+
+def reason_of_csv(error: csv.Error) -> str:
+    """Return what Python's parser could not read, and what to do about it.
+
+    The parser's limit on fields holds for the whole process, so only the user's program may raise it.
+    """
+    text = str(error)
+    if text.startswith("field larger than field limit"):
+        return (
+            f"a value has more than {csv.field_size_limit():,} characters, the limit of Python's csv module: "
+            "write the rows as Parquet, or call csv.field_size_limit with a larger number first"
+        )
+    return "a quote is not closed" if text == "unexpected end of data" else text
