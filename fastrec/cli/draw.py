@@ -13,7 +13,6 @@ from fastrec.comparison.tables import CELLS, meaning_of_mark, row_cells
 from fastrec.inputs.users import NO_LABEL
 from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import known_call
-from fastrec.report.plain import rows_of
 from fastrec.report.tables import estimated, order_of_lists, why_no_interval
 from fastrec.show.numbers import DASH, number_of_users, one_figure, share, shown_count, with_margin
 from fastrec.show.tables import Table
@@ -50,7 +49,7 @@ NARROW = 50  # columns; with fewer, a definition is printed below its name
 def draw_report(console: Console, report: Report) -> None:
     """Draw the metrics over all users, then by group, and the counts."""
     sheet = Sheet(console)
-    overall = estimated(rows_of(report.estimates), with_users=bool(report.users["total"]))
+    overall = estimated(report)
     sheet.table(overall, optional=range(len(overall.head) - 1, 1, -1))
     for grouping, by_label in _groups(report).items():
         names = list(next(iter(by_label.values()), {}))

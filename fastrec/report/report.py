@@ -221,12 +221,8 @@ class Report(Exported, ReportValues):
 
     def _tables(self) -> list[Table]:
         """Return a table of metrics over all users, then one by group."""
-        by_group = (table._replace(title="", notes=()) for table in group_tables(self.to_rows()))
-        return with_notes([self._overall(), *by_group], [*why_no_interval(self), *warning_lines(self.warnings)])
-
-    def _overall(self) -> Table:
-        """Return the table of metrics over all users. Rows without users show no number of users."""
-        return estimated(rows_of(self.estimates), with_users=bool(self.users["total"]))
+        by_group = (table._replace(title="", notes=()) for table in group_tables(self))
+        return with_notes([estimated(self), *by_group], [*why_no_interval(self), *warning_lines(self.warnings)])
 
     def _lead(self) -> list[str]:
         return [*self._notes(), f"fastrec {self.fastrec_version}"]
@@ -236,9 +232,9 @@ class Report(Exported, ReportValues):
         meanings += [(name, meaning, self._rules(policies)) for name, meaning, policies in NOTES]
         title = f"Metrics over all {'users' if self.users['total'] else 'rows'}"
         return [
-            Section("Summary", [self._overall()._replace(title=title)]),
-            by_cutoff(rows_of(self.estimates)),
-            Section("Segments", group_tables(self.to_rows())),
+            Section("Summary", [estimated(self)._replace(title=title)]),
+            by_cutoff(self),
+            Section("Segments", group_tables(self)),
             *([distributions(self.per_user)] if self.has_values else []),
             Section("Definitions", [definitions(self)]),
             Section("Settings", [settings_table(self.settings)]),

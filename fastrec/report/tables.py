@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrec.report.definitions import known_call
+from fastrec.report.plain import group_rows, rows_of
 from fastrec.report.soundness import known_calls, values_of_settings
 from fastrec.show.charts import histogram, line_chart, whisker
 from fastrec.show.numbers import (
@@ -42,7 +43,8 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Row = Mapping[str, Any]  # of `Report.to_rows`
 BINS = 20
-OF_GROUPS = ["metric", "mean", "95 % interval", "users", "difference to the rest", "its 95 % interval"]
+HEAD = ["metric", "mean", "95 % interval", "users"]
+OF_GROUPS = [*HEAD, "difference to the rest", "its 95 % interval"]
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
 DATA = {
     "rec_rows": "rows of lists",
@@ -70,21 +72,22 @@ MEANS = (  # count of rows, label of their mean per user, count of users without
 # Estimates
 
 
-def estimated(rows: Iterable[Row], *, with_users: bool) -> Table:
-    """Return the table of estimates over all users; `with_users` is False if the evaluated rows have no users."""
-    head = ["metric", "mean", "95 % interval", *(["users"] if with_users else [])]
-    return Table("", head, [_estimate(row)[: len(head)] for row in rows])
+def estimated(report: ReportValues) -> Table:
+    """Return the table of estimates over all users; of rows without users it has no number of users."""
+    head = HEAD if report.users["total"] else HEAD[:-1]
+    return Table("", head, [_estimate(row)[: len(head)] for row in rows_of(report.estimates)])
 
 
-def group_tables(rows: Iterable[Row]) -> list[Table]:
+def group_tables(report: ReportValues) -> list[Table]:
     """Return a table for each grouping: estimates in groups with counted users, and the difference to all others."""
     tables = []
-    for grouping, own in _by_grouping(rows).items():
-        gaps = [_rest_gap(row) for row in own]
-        scales = scales_of(zip((row["metric"] for row in own), gaps, strict=True))
+    for grouping, by_label in report.groups.items():
+        rows = [row for label, own in by_label.items() for row in group_rows(grouping, label, own) if row["users"]]
+        gaps = [Gap(row["difference"], row["difference_low"], row["difference_high"]) for row in rows]
+        scales = scales_of(zip((row["metric"] for row in rows), gaps, strict=True))
         cells = [
             [str(row["group"]), *_estimate(row), *_drawn(gap, scales[row["metric"]])]
-            for row, gap in zip(own, gaps, strict=True)
+            for row, gap in zip(rows, gaps, strict=True)
         ]
         tables.append(Table(f"By {grouping}", [grouping, *OF_GROUPS], cells, 2, _no_rest(gaps)))
     return tables
@@ -93,19 +96,6 @@ def group_tables(rows: Iterable[Row]) -> list[Table]:
 def _estimate(row: Row) -> list[str]:
     mean = row["mean"]
     return [row["metric"], one_figure(mean), span(mean, row["low"], row["high"]), shown_count(row["users"])]
-
-
-def _by_grouping(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Return the rows of groups with counted users, by grouping."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        if row.get("grouping") is not None:
-            found.setdefault(row["grouping"], []).extend([row] if row["users"] else [])
-    return found
-
-
-def _rest_gap(row: Row) -> Gap:
-    return Gap(row["difference"], row["difference_low"], row["difference_high"])
 
 
 def _no_rest(gaps: Iterable[Gap]) -> list[str]:
@@ -131,15 +121,15 @@ def _drawn(gap: Gap, scale: float) -> list[str | Drawn]:
     return [text, Drawn(interval, whisker(gap.low, gap.difference, gap.high, scale))]
 
 
-def by_cutoff(rows: Iterable[Row]) -> Section:
+def by_cutoff(report: ReportValues) -> Section:
     """Return a chart and rows for each metric evaluated at several cut-offs."""
     charts, cells = [], []
-    for name, own in cutoff_families(rows).items():
+    for name, own in cutoff_families(rows_of(report.estimates)).items():
         points = [(row["mean"], row["low"], row["high"]) for _, row in own]
         title = f"{name} at cut-offs k, with 95 % intervals"
         charts.append(Chart(title, line_chart(title, [str(k) for k, _ in own], points)))
         cells += [[name, str(k), *_estimate(row)[1:]] for k, row in own]
-    head = ["metric", "k", "mean", "95 % interval", "users"]
+    head = ["metric", "k", *HEAD[1:]]
     return Section("Metric against cut-off", [Table("Metrics at cut-offs", head, cells)] if cells else [], charts)
 
 

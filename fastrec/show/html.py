@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from fastrec.checks import check_text
-from fastrec.show.tables import Chart, Drawn, Section, Table
+from fastrec.show.tables import Chart, Drawn, Section, Table, text_of
 
 __all__ = ["as_html", "escaped", "html_page"]
 
@@ -107,15 +107,9 @@ def _width(table: Table, column: int) -> str:
     """Return the minimum width of a column of strings: that of its longest, up to MAX_UNBROKEN."""
     if column >= table.n_texts:
         return ""
-    longest = min(MAX_UNBROKEN, max([0, *(len(_content(row[column])) for row in table.rows)]))
+    longest = min(MAX_UNBROKEN, max([0, *(len(text_of(row[column])) for row in table.rows)]))
     return f' style="min-width:min({longest}ch + 1.4rem,45vw)"'
 
 
-def _content(cell: str | Drawn) -> str:
-    return cell.text if isinstance(cell, Drawn) else cell
-
-
 def _cell(cell: str | Drawn) -> str:
-    if isinstance(cell, Drawn):
-        return f"{escaped(cell.text)}{cell.svg}"
-    return escaped(cell)
+    return escaped(text_of(cell)) + (cell.svg if isinstance(cell, Drawn) else "")

@@ -22,8 +22,6 @@ __all__ = ["Exported", "Shown"]
 class Shown(ABC):
     """Result that prints its tables and has them as Markdown, and itself as JSON."""
 
-    __slots__ = ()
-
     @abstractmethod
     def _printed(self) -> Sequence[Table]:
         """Return the tables of `repr` and notebooks, with all notes."""
@@ -71,8 +69,6 @@ class Shown(ABC):
 
 class Exported(Shown):
     """Result that is also a LaTeX document, a data frame and a page."""
-
-    __slots__ = ()
 
     @abstractmethod
     def to_rows(self) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Chart", "Drawn", "Section", "Table", "warning_lines", "with_notes"]
+__all__ = ["Chart", "Drawn", "Section", "Table", "text_of", "warning_lines", "with_notes"]
 
 
 class Drawn(NamedTuple):
@@ -13,6 +13,11 @@ class Drawn(NamedTuple):
 
     text: str
     svg: str
+
+
+def text_of(cell: str | Drawn) -> str:
+    """Return a cell without its picture."""
+    return cell.text if isinstance(cell, Drawn) else cell
 
 
 class Table(NamedTuple):
@@ -33,7 +38,7 @@ class Table(NamedTuple):
 
     def texts(self) -> list[list[str]]:
         """Return head and rows without pictures."""
-        return [[cell.text if isinstance(cell, Drawn) else cell for cell in row] for row in (self.head, *self.rows)]
+        return [list(map(text_of, row)) for row in (self.head, *self.rows)]
 
 
 class Chart(NamedTuple):
