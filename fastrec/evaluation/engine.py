@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +13,14 @@ from fastrec.evaluation.run import KernelInput, launch
 from fastrec.evaluation.sources import ListSource, Scores
 from fastrec.exceptions import MetricError
 from fastrec.inputs.ragged import read_only
+from fastrec.inputs.users import Users
 from fastrec.kernels import codes as op
 from fastrec.kernels.lists import UserArrays
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
 from fastrec.metrics.plan import Failure, Plan, Policies, SumList, call_on_arrays
 from fastrec.metrics.program import Extent, identity
+from fastrec.metrics.providers import find_provider
 from fastrec.metrics.statistics import ListStatistics, Row, Values
 from fastrec.runtime.launch import STEPS_PER_LAUNCH
 from fastrec.runtime.threads import run_in_threads
@@ -56,17 +58,17 @@ def evaluate_source(
     plan: Plan,
     policies: Policies,
     source: ListSource | Scores,
-    groups: Array,
-    weights: Array | None,
+    sides: Mapping[str, Any],
+    users: Users,
     n_threads: int,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Outcome:
-    """Evaluate a batch of users. `groups` is int32 (n_groupings, n_users), from 1. Raises KernelError."""
+    """Evaluate a batch of users; providers of statistics read the sides. Raises KernelError."""
     graded, lowest = _kind_of(source)
     program = plan.program(Extent(*source.longest), policies, graded=graded, lowest=lowest)
-    n_groups = int(groups.max()) if groups.size else 0
-    given = np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
-    batch = Batch(source, UserArrays(read_only(groups), read_only(given)), n_groups, n_threads)
+    n_groups = int(users.groups.max()) if users.groups.size else 0
+    given = _given_rows(plan, sides, users.weights, source.n_users)
+    batch = Batch(source, UserArrays(read_only(users.groups), read_only(given)), n_groups, n_threads)
     outcome = _empty_outcome(plan, source.n_users, n_groups)
     run = _run_formulas if plan.formulas else _run_direct
     for done, part in run(plan, program, batch, outcome.per_user):
@@ -76,6 +78,24 @@ def evaluate_source(
         if progress is not None:
             progress(done, source.n_users)
     return outcome
+
+
+def _given_rows(plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_users: int) -> Array:
+    """Return the rows that kernels only read: the weights of users, and what providers fill in."""
+    if not plan.provided:
+        return np.zeros((1, 0)) if weights is None else weights.reshape(1, -1)
+    given = np.zeros((1 + len(plan.provided), n_users))
+    if weights is not None:
+        given[0] = weights
+    names = [key[1] for key in plan.provided]
+    for name in dict.fromkeys(names):
+        at = [nth for nth, own in enumerate(names) if own == name]
+        filled = np.zeros((len(at), n_users))
+        find_provider(name).fill(sides, [plan.provided[nth][2:] for nth in at], filled)
+        if not np.isfinite(filled).all():
+            raise MetricError(f"the provider {name} must fill finite numbers, found {filled[~np.isfinite(filled)][0]}")
+        given[[1 + nth for nth in at]] = filled
+    return given
 
 
 def _kind_of(source: ListSource | Scores) -> tuple[bool, int]:

@@ -10,6 +10,7 @@ import numpy as np
 from fastrec.arguments.groups import ListBatch, ListSettings, MinGain
 from fastrec.arguments.signature import takes
 from fastrec.checks import check_progress
+from fastrec.evaluation.accumulators import collect
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import (
     MAX_ROWS_OF_USER,
@@ -24,6 +25,7 @@ from fastrec.evaluation.row_rules import check_grades
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
+from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.lists import Lists, Prepared, Settings, prepare
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
@@ -116,7 +118,7 @@ class Evaluator(BaseEvaluator):
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
         """Add a batch that was prepared with the same settings."""
         rules = self._settings
-        lists, users, names, data_counts, hints = prepared
+        lists, users, names, data_counts, hints, others = prepared
         self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
         if lists.gains is not None and plan.counts_any_gain:
@@ -125,14 +127,20 @@ class Evaluator(BaseEvaluator):
         if lists.gains is None and plan.needs_gains:
             lists = lists._replace(gains=np.ones(len(lists.truth_items)))
         policies = Policies(rules["no_truth"], rules["no_recs"])
+        sides = {
+            **others,
+            "recs": FlatSide(lists.rec_items, lists.rec_indptr, None),
+            "truth": FlatSide(lists.truth_items, lists.truth_indptr, lists.gains),
+            "users": users,
+        }
         try:
-            outcome = evaluate_source(
-                plan, policies, ListSource(*lists), users.groups, users.weights, self._n_threads, progress
-            )
+            outcome = evaluate_source(plan, policies, ListSource(*lists), sides, users, self._n_threads, progress)
         except KernelError as error:
             raise explain_fault(error, plan, names, rules, lists) from None
+        found = collect(plan.accumulators, sides, plan.min_gains, self._n_threads)
         with self._changing():
-            self._keep(plan, outcome, users, {"truth_rows": len(lists.truth_items), **data_counts})
+            state = self._keep(plan, outcome, users, {"truth_rows": len(lists.truth_items), **data_counts})
+            state.accumulate(found)
             self._add_hints(hints)
 
     def merge(self, other: Evaluator) -> Evaluator:

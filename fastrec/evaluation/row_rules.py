@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrec.evaluation.accumulators import ACCUMULATORS, SCORE_COUNTS, AccumulatorKind, Collected
 from fastrec.evaluation.sources import Scores
-from fastrec.evaluation.state import ScoreCountsKey
 from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
 from fastrec.inputs.columns import LABELS, SCORES, refuse_nan
 from fastrec.inputs.rows import INT8, Rows
@@ -19,7 +19,7 @@ from fastrec.metrics.plan import Plan
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
 
-__all__ = ["check_grades", "check_row_metrics", "check_values", "collect_score_counts", "make_source"]
+__all__ = ["check_grades", "check_row_metrics", "check_values", "make_source"]
 
 Array = np.ndarray[Any, Any]
 
@@ -124,7 +124,7 @@ def _check_predictions(rows: Rows) -> None:
 
 def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
     """Return the rows in the form that kernels take, with the statistics to compute."""
-    labels = _wide_enough(plan, rows.labels)
+    labels = _wide_enough(max(plan.min_gains), rows.labels)
     rank = plan.writers[True].ranks or bool(np.isin(plan.statistics(graded=True)[0][:, 0], _FROM_POSITIVES).any())
     # one pass over the positives serves labels of 0 and 1; with other gains, each condition has its own positives
     graded = rank and bool(len(labels)) and (plan.needs_gains or (_needs_classes(plan) is None and _has_grades(labels)))
@@ -158,9 +158,9 @@ def make_source(plan: Plan, rows: Rows, ties: int) -> Scores:
 _FROM_POSITIVES = (op.STEP, op.TRAPEZOID, op.DAVIS_GOADRICH, op.KOLMOGOROV)
 
 
-def _wide_enough(plan: Plan, labels: Array) -> Array:
-    """Return the labels in a type that can represent every `min_gain`."""
-    wide = labels.dtype == np.int8 and max(plan.min_gains) > np.iinfo(np.int8).max
+def _wide_enough(largest: float, labels: Array) -> Array:
+    """Return the labels in a type that can represent a `min_gain`."""
+    wide = labels.dtype == np.int8 and largest > np.iinfo(np.int8).max
     return labels.astype(np.float64) if wide else labels
 
 
@@ -189,26 +189,20 @@ def _bar(least: float, dtype: Any) -> float:
     return float(bar if float(bar) >= least else np.nextafter(bar, dtype.type(np.inf)))
 
 
-def collect_score_counts(plan: Plan, rows: Rows, n_threads: int) -> Iterator[tuple[ScoreCountsKey, ScoreCounts]]:
-    """Yield score counts of all rows, and of the rows of each group, for the conditions that need them."""
-    conditions = sorted({value.condition for value in plan.values if value.over_rows is not None})
-    if not conditions:
-        return
+def _collect_score_counts(sides: Mapping[str, Any], least: float, n_threads: int) -> Iterator[Collected]:
+    """Yield the score counts of all rows of a batch, and of the rows of each group."""
+    rows: Rows = sides["rows"]
     lengths = np.diff(rows.indptr)
-    labels, weights = _wide_enough(plan, rows.labels), rows.weights
+    labels, weights = _wide_enough(least, rows.labels), rows.weights
     if rows.users.weights is not None:
         of_rows = np.repeat(rows.users.weights, lengths)
         weights = of_rows if weights is None else weights * of_rows
-    for condition in conditions:
-        positive = labels >= np.asarray(_bar(plan.min_gains[condition], labels.dtype), labels.dtype)
-        yield (condition, None), _score_counts(positive, rows.scores, weights, None, n_threads)
-        for codes in rows.users.groups:
-            of_rows = np.repeat(codes, lengths)
-            for code in np.unique(codes).tolist():
-                yield (
-                    (condition, rows.users.keys[code - 1]),
-                    _score_counts(positive, rows.scores, weights, of_rows == code, n_threads),
-                )
+    positive = labels >= np.asarray(_bar(least, labels.dtype), labels.dtype)
+    yield None, _score_counts(positive, rows.scores, weights, None, n_threads)
+    for codes in rows.users.groups:
+        of_rows = np.repeat(codes, lengths)
+        for code in np.unique(codes).tolist():
+            yield rows.users.keys[code - 1], _score_counts(positive, rows.scores, weights, of_rows == code, n_threads)
 
 
 def _score_counts(
@@ -224,3 +218,20 @@ def _score_counts(
             positive[chosen], scores[chosen], None if weights is None else weights[chosen], n_threads=n_threads
         )
     return score_counts
+
+
+def _empty_score_counts(weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position
+    from fastrec.scored.score_counts import ScoreCounts
+
+    return ScoreCounts(weighted=weighted)
+
+
+def _unpack_score_counts(arrays: dict[str, Array], weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position
+    from fastrec.scored.score_counts import ScoreCounts
+
+    return ScoreCounts.unpack(arrays, weighted=weighted)
+
+
+ACCUMULATORS[SCORE_COUNTS] = AccumulatorKind(
+    SCORE_COUNTS, _empty_score_counts, _unpack_score_counts, _collect_score_counts
+)

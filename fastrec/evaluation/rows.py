@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from fastrec.arguments.groups import ArraysOfUsers, RowBatch, RowColumnNames, RowIds, RowSettings
 from fastrec.arguments.signature import pick, takes
 from fastrec.checks import check_progress
+from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, collect
 from fastrec.evaluation.engine import KernelError, evaluate_source
-from fastrec.evaluation.row_rules import check_row_metrics, check_values, collect_score_counts, make_source
-from fastrec.evaluation.state import GroupSums, ScoreCountsKey, State
+from fastrec.evaluation.evaluators import (
+    BaseEvaluator,
+    check_min_gain,
+    check_n_items,
+    refuse_arrays,
+    wanted_metrics,
+)
+from fastrec.evaluation.faults import explain_fault
+from fastrec.evaluation.row_rules import check_row_metrics, check_values, make_source
+from fastrec.evaluation.state import GroupSums, State
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.columns import LABELS, SCORES
 from fastrec.inputs.frames import Columns, read_user_labels, refuse_columns
@@ -26,17 +35,6 @@ from fastrec.metrics.plan import Policies
 from fastrec.policies import TIES
 from fastrec.report.estimates import Estimate
 from fastrec.runtime.shared import synchronized
-
-if TYPE_CHECKING:
-    from fastrec.scored.score_counts import ScoreCounts
-from fastrec.evaluation.evaluators import (
-    BaseEvaluator,
-    check_min_gain,
-    check_n_items,
-    refuse_arrays,
-    wanted_metrics,
-)
-from fastrec.evaluation.faults import explain_fault
 
 __all__ = ["ScoreEvaluator", "usual_of_rows"]
 
@@ -153,39 +151,38 @@ class ScoreEvaluator(BaseEvaluator):
                 plan,
                 Policies(rules["no_truth"], "zero"),
                 source,
-                users.groups,
-                users.weights,
+                {"rows": rows},
+                users,
                 self._n_threads,
                 progress,
             )
         except KernelError as error:
             check_values(plan, rows)  # errors in the rows themselves come first
             raise explain_fault(error, plan, Names(users.ids, None), rules, None) from None
-        score_counts = [] if self._part else list(collect_score_counts(plan, rows, self._n_threads))
+        kinds = [key for key in plan.accumulators if not (self._part and key[0] == SCORE_COUNTS)]
+        found = collect(kinds, {"rows": rows}, plan.min_gains, self._n_threads)
         with self._changing():
             state = self._keep(plan, outcome, users, {"rows": len(rows.scores)})
-            state.add_score_counts(score_counts)
+            state.accumulate(found)
             self._grouped, self._row_weights = rows.grouped, rows.weights is not None
 
     @property
     def ordered_calls(self) -> list[str]:
         """The metrics that need the order of all rows."""
-        return [value.call.text for value in self._plan(weighted=False).values if value.over_rows is not None]
+        return [value.call.text for value in self._plan(weighted=False).values if value.over is not None]
 
     @property
     def ordered(self) -> dict[int, float]:
         """The conditions of metrics that need the order of all rows: {condition: smallest positive label}."""
         plan = self._plan(weighted=False)
-        return {
-            value.condition: plan.min_gains[value.condition] for value in plan.values if value.over_rows is not None
-        }
+        return {value.condition: plan.min_gains[value.condition] for value in plan.values if value.over is not None}
 
     @synchronized
-    def add_order(self, found: Iterable[tuple[ScoreCountsKey, ScoreCounts]]) -> None:
+    def add_order(self, found: Iterable[tuple[AccumulatorKey, Accumulator]]) -> None:
         """Add the score counts of conditions and groups that the evaluator of a part leaves out."""
         assert self._part and self._state is not None
         with self._changing():
-            self._state.add_score_counts(found)
+            self._state.accumulate(found)
 
     @property
     def needs_targets(self) -> bool:
@@ -223,7 +220,7 @@ class ScoreEvaluator(BaseEvaluator):
     def _estimate(self, users: GroupSums, value: Any) -> Estimate:
         mean, error, n_users = users.estimate(value)
         if self._grouped is False:  # without users, sums over rows do not give their spread
-            error, n_users = (error if value.over_rows is not None else math.nan), 0
+            error, n_users = (error if value.over is not None else math.nan), 0
         return Estimate(mean, error, n_users)
 
     def _count_users(self, state: State) -> dict[str, int]:

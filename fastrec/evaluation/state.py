@@ -6,28 +6,24 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.checks import COUNT, LABEL, MaybeNone
+from fastrec.evaluation.accumulators import ACCUMULATORS, SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import InputError, shown
 from fastrec.kernels import codes as op
 from fastrec.metrics.plan import Plan, Value
-from fastrec.metrics.statistics import Ratio
+from fastrec.metrics.statistics import Over, Ratio
 from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.report.soundness import SLACK, check_range
 
-if TYPE_CHECKING:
-    from fastrec.scored.score_counts import ScoreCounts
-
-__all__ = ["FORM", "GroupKey", "GroupSums", "ScoreCountsKey", "State"]
+__all__ = ["FORM", "GroupSums", "State"]
 
 Array = np.ndarray[Any, Any]
-GroupKey = tuple[str, str | int]
-ScoreCountsKey = tuple[int, GroupKey | None]
 SLACK_BITS = 40  # of sums of squares
 SQUARE_STEP_BITS = 2096  # `kernels.sums.add_general` cuts squares of subnormal values at 2^-2096
 FORM = {  # of the document of `State.pack`
@@ -35,6 +31,7 @@ FORM = {  # of the document of `State.pack`
     "groups": [(str, LABEL)],
     "facts": (COUNT,) * op.N_DATA_COUNTS,
     "runs": [(COUNT, MaybeNone(COUNT), bool)],
+    "accumulators?": [(str, COUNT, MaybeNone(COUNT), bool)],
     "sums": str,
 }
 
@@ -53,8 +50,7 @@ class State:
         self._totals = np.zeros((1, len(plan.scales), 2), dtype=object)
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
         self.data_counts = np.zeros(op.N_DATA_COUNTS, np.int64)
-        # score counts of all rows, for metrics that need their order: by position of the condition, and group
-        self.score_counts: dict[ScoreCountsKey, ScoreCounts] = {}
+        self.accumulators: dict[AccumulatorKey, Accumulator] = {}
 
     @property
     def groups(self) -> list[GroupKey]:
@@ -82,14 +78,14 @@ class State:
         """Add the sums of another state with the same plan."""
         rows = len(other._groups) + 1  # the arrays grow ahead of the groups
         self._add(other.n_users, other._totals[:rows], other._counts[:rows], other.data_counts, list(other._groups))
-        self.add_score_counts(other.score_counts.items())
+        self.accumulate(other.accumulators.items())
 
-    def add_score_counts(self, found: Iterable[tuple[ScoreCountsKey, ScoreCounts]]) -> None:
-        """Add score counts by condition and group."""
-        for key, score_counts in found:
-            if key not in self.score_counts:
-                self.score_counts[key] = type(score_counts)(weighted=score_counts.weighted)
-            self.score_counts[key].merge(score_counts)
+    def accumulate(self, found: Iterable[tuple[AccumulatorKey, Accumulator]]) -> None:
+        """Add accumulators of a batch or of another state."""
+        for key, own in found:
+            if key not in self.accumulators:
+                self.accumulators[key] = ACCUMULATORS[key.kind].empty(own.weighted)
+            self.accumulators[key].merge(own)
 
     def _add(self, n_users: int, totals: Array, counts: Array, data_counts: Array, groups: list[GroupKey]) -> None:
         known = len(self._groups)
@@ -111,16 +107,17 @@ class State:
             "users": self.n_users,
             "groups": list(self._groups),
             "facts": self.data_counts.tolist(),
-            "runs": [
-                [condition, None if key is None else at[key], own.weighted]
-                for (condition, key), own in self.score_counts.items()
-            ],
             "sums": self.plan.sums_digest,
         }
         arrays = {"counts": self._counts[:rows], **pack_integers(self._totals[:rows])}
-        for nth, score_counts in enumerate(self.score_counts.values()):
-            arrays |= {f"runs_{nth}_{name}": array for name, array in score_counts.pack().items()}
-        return document, arrays
+        found: dict[str, list[Any]] = {"runs": []}  # the score counts, under the name of the first versions
+        for key, own in self.accumulators.items():
+            where = [key.condition, None if key.group is None else at[key.group], own.weighted]
+            name = "runs" if key.kind == SCORE_COUNTS else "accumulators"
+            listed = found.setdefault(name, [])
+            arrays |= {f"{name}_{len(listed)}_{part}": array for part, array in own.pack().items()}
+            listed.append(where if name == "runs" else [key.kind, *where])
+        return document | found, arrays
 
     @classmethod
     def unpack(cls, plan: Plan, document: dict[str, Any], arrays: dict[str, Array]) -> State:
@@ -140,13 +137,19 @@ class State:
             raise InputError(f"counts of users must be from 0 to {document['users']}, found others")
         state._add(int(document["users"]), totals, counts, np.array(document["facts"], np.int64), groups)
         state._check_sums()
-        for nth, (condition, at, weighted) in enumerate(document["runs"]):
+        saved = [("runs", nth, [SCORE_COUNTS, *where]) for nth, where in enumerate(document["runs"])]
+        saved += [("accumulators", nth, where) for nth, where in enumerate(document.get("accumulators", ()))]
+        for name, nth, (kind, condition, at, weighted) in saved:
+            if kind not in ACCUMULATORS:
+                raise InputError(f"accumulators of the kind {shown(kind)} are not registered in this process")
             if condition >= len(plan.min_gains) or (at is not None and at >= len(groups)):
-                raise InputError(f"score counts have condition {condition} and group {at}, which do not exist")
-            key = condition, None if at is None else groups[at]
-            if key in state.score_counts:
-                raise InputError(f"score counts of condition {condition} and group {at} appear twice")
-            state.score_counts[key] = _unpack_score_counts(arrays, f"runs_{nth}_", weighted=weighted)
+                raise InputError(f"{kind} have condition {condition} and group {at}, which do not exist")
+            key = AccumulatorKey(kind, condition, None if at is None else groups[at])
+            if key in state.accumulators:
+                raise InputError(f"{kind} of condition {condition} and group {at} appear twice")
+            start = f"{name}_{nth}_"
+            own = {part.removeprefix(start): array for part, array in arrays.items() if part.startswith(start)}
+            state.accumulators[key] = ACCUMULATORS[kind].unpack(own, weighted)
         return state
 
     def _check_sums(self) -> None:
@@ -162,7 +165,7 @@ class State:
         if counts.min(initial=0) < 0:
             raise InputError("the groups of one grouping have more users than there are")
         for value in self.plan.values:
-            if value.over_rows is None:
+            if value.over is None:
                 self.part().estimate(value)
             if value.is_plain and not _can_be_sums(self.plan, value, totals, counts):
                 raise InputError(f"{value.call.text} has impossible sums")
@@ -174,15 +177,17 @@ class State:
     def part(self, group: GroupKey | None = None) -> GroupSums:
         """Return the sums over all users, or over a group."""
         row = 0 if group is None else self._groups[group]
-        score_counts = {condition: own for (condition, key), own in self.score_counts.items() if key == group}
+        found = {(kind, condition): own for (kind, condition, key), own in self.accumulators.items() if key == group}
         if self.n_users == 0:
-            score_counts |= {
-                value.condition: _no_score_counts() for value in self.plan.values if value.over_rows is not None
+            found |= {
+                (over.accumulator, value.condition): ACCUMULATORS[over.accumulator].empty(False)  # noqa: FBT003 - by position in every kind
+                for value in self.plan.values
+                if (over := value.over) is not None
             }
-        return GroupSums(self.plan, self._totals[row], self._counts[row], score_counts)
+        return GroupSums(self.plan, self._totals[row], self._counts[row], found)
 
     def rest(self, group: GroupKey) -> GroupSums:
-        """Return the sums over all users outside a group. The order of their rows is not kept."""
+        """Return the sums over all users outside a group. Accumulators are not kept for them."""
         row = self._groups[group]
         return GroupSums(self.plan, self._totals[0] - self._totals[row], self._counts[0] - self._counts[row], {})
 
@@ -193,7 +198,7 @@ class GroupSums(NamedTuple):
     plan: Plan
     totals: Array
     counts: Array
-    score_counts: Mapping[int, ScoreCounts]
+    accumulators: Mapping[tuple[str, int], Accumulator]  # by kind and condition
 
     def estimate(self, value: Value) -> tuple[float, float, int]:
         """Return mean, standard error and number of users counted of a metric.
@@ -209,8 +214,8 @@ class GroupSums(NamedTuple):
         return found
 
     def _estimate(self, value: Value) -> tuple[float, float, int]:
-        if value.over_rows is not None:
-            return self._over_rows(value)
+        if value.over is not None:
+            return self._over(value, value.over)
         if value.ratio is not None:
             return self._ratio(value, value.ratio)
         counts = self.counts[value.condition]
@@ -225,14 +230,12 @@ class GroupSums(NamedTuple):
         total, squares = self.totals[position]
         return (*mean_and_error(n, total, squares, self.plan.scales[position]), n)
 
-    def _over_rows(self, value: Value) -> tuple[float, float, int]:
-        assert value.over_rows is not None
-        score_counts = self.score_counts.get(value.condition)
+    def _over(self, value: Value, over: Over) -> tuple[float, float, int]:
+        found = self.accumulators.get((over.accumulator, value.condition))
         users = int(self._sum(self.plan.position(value, 0)))
-        if score_counts is None:
+        if found is None:
             return math.nan, math.nan, users
-        error = value.over_rows.std_error
-        return value.over_rows.value(score_counts), math.nan if error is None else error(score_counts), users
+        return over.value(found), math.nan if over.std_error is None else over.std_error(found), users
 
     def _ratio(self, value: Value, ratio: Ratio) -> tuple[float, float, int]:
         """Return a ratio, a function of sums that scaling all of them does not change, and its standard error."""
@@ -329,20 +332,6 @@ def _can_be_sums(plan: Plan, value: Value, totals: Array, counts: Array) -> bool
     spread = n * squares << scale
     step = n * n << max(scale, 2 * scale - SQUARE_STEP_BITS)
     return holds and bool((total * total <= spread + (spread >> SLACK_BITS) + step).all())
-
-
-def _no_score_counts() -> ScoreCounts:
-    """Return the score counts of an empty batch."""
-    from fastrec.scored.score_counts import ScoreCounts
-
-    return ScoreCounts()
-
-
-def _unpack_score_counts(arrays: dict[str, Array], start: str, *, weighted: bool) -> ScoreCounts:
-    from fastrec.scored.score_counts import ScoreCounts  # only metrics over the order of rows need it
-
-    own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
-    return ScoreCounts.unpack(own, weighted=weighted)
 
 
 def _grown(array: Array, rows: int) -> Array:

@@ -98,6 +98,7 @@ class Prepared(NamedTuple):
     names: Names
     counts: dict[str, int]
     hints: tuple[Hint, ...] = ()  # other possible meanings of the input
+    sides: Mapping[str, Any] = {}  # besides lists and truth, for providers of statistics
 
 
 def prepare(given: Mapping[str, Any], about: AboutUsers, settings: Settings) -> Prepared:
@@ -149,7 +150,8 @@ def prepare(given: Mapping[str, Any], about: AboutUsers, settings: Settings) -> 
     )
     rows = {f"rec_rows_by_{role}": n_rows if order == role else 0 for role in ("rank", "score", "place")}
     counts |= {"rec_rows": n_rows, **rows, "truth_rows_with_gains": len(truth_side.items) if has_gains else 0}
-    return Prepared(lists, users, names, counts, tuple(hints))
+    others = {name: side for name, side in joined.items() if name not in ("recs", "truth")}
+    return Prepared(lists, users, names, counts, tuple(hints), others)
 
 
 def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> tuple[int, Hint]:

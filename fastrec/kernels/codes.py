@@ -65,6 +65,7 @@ NAN: Final = 2
 ERROR: Final = 3
 JUDGED: Final = 4  # ZERO with rows in the truth, and a list unless users without one count; else SKIP
 LISTED: Final = 5  # ZERO with a list; SKIP without one
+UNREAD: Final = 6  # the metric reads no truth: only the list decides
 
 # statistics of a user's scored rows; y is 1 for a positive row, w is the weight of a row, s its score
 WEIGHTS: Final = 0  # sum of w

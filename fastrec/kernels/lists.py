@@ -23,6 +23,7 @@ from fastrec.kernels.codes import (
     SKIP,
     SMALL_CATALOGUE,
     START,
+    UNREAD,
     USER_NO_RECS,
     USER_NO_TRUTH,
     ZERO,
@@ -225,7 +226,7 @@ def judge_users(block, rules, counts, groups, errors):
     for i in range(block.n):
         reason = 0
         policy = -1
-        if n_rel[i] == 0:
+        if n_rel[i] == 0 and rules[0] != UNREAD:
             reason = N_NO_TRUTH
             policy = rules[0]
             if policy == JUDGED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,11 +16,11 @@ from fastrec.exceptions import MetricError, shown
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
 from fastrec.metrics.declaration import ROWS, Call
-from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, vanishes
+from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, sides_of, vanishes, walk
 from fastrec.metrics.statistics import (
     Combined,
     ListStatistics,
-    OverRows,
+    Over,
     Ratio,
     Row,
     RowStatistics,
@@ -65,6 +65,7 @@ class Policies(NamedTuple):
 
 ANY_SIZE = 1 << 62
 ANY_GAIN = -1.0  # stands for min_gain="any" in kernels, which then see no gains below 0
+UNREAD = "unread"  # stands for the policy no_truth of metrics that read no truth
 INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
 WEIGHT = Row(("given", 0))
 
@@ -140,12 +141,12 @@ class Value:
     sums: tuple[int, ...]  # in its SumList
     on_arrays: bool = False
     ratio: Ratio | None = None
-    over_rows: OverRows | None = None
+    over: Over | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether the mean is the (weighted) mean of the values of counted users."""
-        return self.combined is None and self.ratio is None and self.over_rows is None
+        return self.combined is None and self.ratio is None and self.over is None
 
     @property
     def is_mean_of_users(self) -> bool:
@@ -162,6 +163,23 @@ class ArrayFormula:
     leaves: tuple[tuple[Hashable, int], ...]
     included: int
     counted: int
+
+
+class Traced(NamedTuple):
+    """The result of a formula on rows, None if it runs on arrays, and the rows that it consists of or reads."""
+
+    result: Any
+    rows: tuple[Row, ...]
+
+    @property
+    def leaves(self) -> Iterator[Row]:
+        """The rows that are not computed from others."""
+        return (row for row in walk(self.rows) if isinstance(row.key, tuple))
+
+    @property
+    def sides(self) -> frozenset[str]:
+        """The sides that the metric reads; a constant reads none."""
+        return frozenset().union(*map(sides_of, self.rows))
 
 
 class Condition(NamedTuple):
@@ -196,7 +214,11 @@ class Plan:
         self.calls = calls
         self.asked = asked
         self.weighted, self.per_user = asked.weighted, asked.per_user
-        self._conditions = list(dict.fromkeys([Condition(_least_gain(asked.min_gain)), *map(self._condition, calls)]))
+        traced = [self._trace(call) for call in calls]
+        self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
+        self.provided = list(dict.fromkeys(row.key for own in traced for row in own.leaves if row.key[0] == "provided"))
+        conditions = [self._condition(call, own) for call, own in zip(calls, traced, strict=True)]
+        self._conditions = list(dict.fromkeys([Condition(_least_gain(asked.min_gain)), *conditions]))
         self.min_gains = [condition.min_gain for condition in self._conditions]
         self.not_linear: list[str] = []
         self.direct, self.arrays = SumList(), SumList()
@@ -205,9 +227,13 @@ class Plan:
         self._unruled: set[int] = set()  # stored rows that policies of the call do not turn into NaN
         self.weight_sums: tuple[int, ...] = ()
         if asked.weighted:
-            conditions = range(len(self.min_gains))
-            self.weight_sums = self.direct.add(*(Sum(v, _where(COUNTED, WEIGHT), "user_weight") for v in conditions))
-        self.values = [self._trace(i, call) for i, call in enumerate(calls)]
+            every = range(len(self.min_gains))
+            self.weight_sums = self.direct.add(*(Sum(v, _where(COUNTED, WEIGHT), "user_weight") for v in every))
+        self.values = [
+            self._plan(at, call, self._conditions.index(condition), own)
+            for at, (call, condition, own) in enumerate(zip(calls, conditions, traced, strict=True))
+        ]
+        self.accumulators = sorted({(v.over.accumulator, v.condition) for v in self.values if v.over is not None})
         self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
         gains = [gain for gain in self.writers[True].gains if isinstance(gain, tuple)]
         self.max_gain = min((gain[1] for gain in gains if gain[0] == "stop"), default=np.inf)
@@ -222,10 +248,11 @@ class Plan:
         self._array_position = {i: len(order) + at for at, i in enumerate(self.arrays.ordered())}
         self.scales = self.direct.scales() + self.arrays.scales()
 
-    def _condition(self, call: Call) -> Condition:
+    def _condition(self, call: Call, traced: Traced) -> Condition:
         """Return the condition of a metric, by its own options or by those of the call."""
         min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
-        return Condition(_least_gain(min_gain), call.no_truth, call.no_recs)
+        unread = bool(traced.sides) and traced.sides.isdisjoint(("truth", "rows"))
+        return Condition(_least_gain(min_gain), call.no_truth or (UNREAD if unread else None), call.no_recs)
 
     def position(self, value: Value, nth: int) -> int:
         """Return the position of a sum of a value among all totals."""
@@ -243,18 +270,35 @@ class Plan:
         """Return the position of the sum of weights of counted users."""
         return self._position[self.weight_sums[condition]]
 
-    def _trace(self, position: int, call: Call) -> Value:
-        """Call the formula on rows and plan its sums; if it is not traceable, plan it on arrays."""
-        condition = self._conditions.index(self._condition(call))
+    def _trace(self, call: Call) -> Traced:
+        """Call the formula on rows or, if it is not traceable, on ones to record which rows it reads."""
         try:
             result = call.evaluate(self._statistics(call))
         except UntraceableError:
-            return self._plan_arrays(position, call, condition)
+            return self._record(call)
         except MetricError as error:
-            raise MetricError(call.text, " ", error.text) from None
-        if isinstance(result, (Ratio, OverRows)):
+            raise MetricError(f"{call.text} {error}") from None
+        if call.metric.family is ROWS and not isinstance(result, (Ratio, Over)):
+            statistics = RowStatistics(self.asked.one_class)
+            result = statistics.mean(_as_row(result, call), statistics.rows / statistics.rows)
+        if isinstance(result, Combined):
+            return Traced(result, result.rows)
+        if isinstance(result, Ratio):
+            more = () if result.spoils is None else (result.spoils,)
+            return Traced(result, (*result.rows, result.each, result.counted, *more))
+        if isinstance(result, Over):
+            return Traced(result, (result.each, result.counted))
+        row = _as_row(result, call)
+        return Traced(row, (row,))
+
+    def _plan(self, position: int, call: Call, condition: int, traced: Traced) -> Value:
+        """Plan the sums of a metric."""
+        result = traced.result
+        if result is None:
+            return self._plan_arrays(position, call, condition, traced.rows)
+        if isinstance(result, (Ratio, Over)):
             return self._plan_rows(position, call, condition, result)
-        if not all(map(is_linear, result.rows if isinstance(result, Combined) else (_as_row(result, call),))):
+        if not all(map(is_linear, traced.rows)):
             self.not_linear.append(call.text)
         weight = _where(COUNTED, WEIGHT)
         if isinstance(result, Combined):
@@ -262,7 +306,7 @@ class Plan:
             rows = tuple(_where(COUNTED, row) for row in result.rows)
             value = Value(call, condition, result, self.direct.add(*self._combined_sums(call, condition, rows, weight)))
         else:
-            row = _where(INCLUDED, _as_row(result, call))
+            row = _where(INCLUDED, result)
             value = Value(call, condition, None, self.direct.add(*self._mean_sums(call, condition, row, weight)))
             if not call.metric.builtin:
                 self.direct.checks.append(_check(call, condition, row))
@@ -276,18 +320,18 @@ class Plan:
             return RowStatistics(self.asked.one_class, **more)
         return ListStatistics(call.k, self.asked.n_items, **more)
 
-    def _plan_rows(self, position: int, call: Call, condition: int, result: Ratio | OverRows) -> Value:
+    def _plan_rows(self, position: int, call: Call, condition: int, result: Ratio | Over) -> Value:
         """Plan a metric of scored rows: it decides which users count, whatever the policies of the call."""
         if self.per_user:
             self._stored[position] = (condition, result.each)
             self._unruled.add(position)
-        if isinstance(result, OverRows):
+        if isinstance(result, Over):
             return Value(
                 call,
                 condition,
                 None,
                 self.direct.add(Sum(condition, result.counted, call.text, fixed=True)),
-                over_rows=result,
+                over=result,
             )
         if result.refused is not None:
             row, message = result.refused
@@ -319,8 +363,7 @@ class Plan:
         pairs = [Row(op.MULTIPLY, pair) for pair in itertools.combinations(rows, 2)]
         return [Sum(condition, row, call.text) for row in (*wanted, *pairs)]
 
-    def _plan_arrays(self, position: int, call: Call, condition: int) -> Value:
-        """Plan a formula on arrays: run it on ones to record which rows it reads."""
+    def _record(self, call: Call) -> Traced:
         asked: dict[Hashable, Row] = {}
 
         def record(row: Row) -> Any:
@@ -328,11 +371,15 @@ class Plan:
             return np.full(2, row.key[1] if row.key[0] == "constant" else 1.0).view(Values)
 
         call_on_arrays(call, self._statistics(call, record), 2)
-        if any(not is_linear(row) or _depends_on_order(row) for row in asked.values()):
+        return Traced(None, tuple(asked.values()))
+
+    def _plan_arrays(self, position: int, call: Call, condition: int, asked: tuple[Row, ...]) -> Value:
+        """Plan a formula on arrays, which reads some rows."""
+        if any(not is_linear(row) or _depends_on_order(row) for row in asked):
             self.not_linear.append(call.text)
         start = len(self._stored)
-        self._stored += [(condition, row) for row in (*asked.values(), INCLUDED, COUNTED)]
-        leaves = tuple((name, start + i) for i, name in enumerate(asked))
+        self._stored += [(condition, row) for row in (*asked, INCLUDED, COUNTED)]
+        leaves = tuple((identity(row), start + i) for i, row in enumerate(asked))
         weight, given = (Row(("given", 2 * len(self.formulas) + i)) for i in range(2))
         self.formulas.append(ArrayFormula(call, position, leaves, start + len(asked), start + len(asked) + 1))
         self.arrays.checks.append(_check(call, 0, given))
@@ -344,7 +391,7 @@ class Plan:
             ConditionRows(min_gain, *_rows_and_checks(self.direct, i, self._stored))
             for i, min_gain in enumerate(self.min_gains)
         ]
-        return Writer(conditions, graded=graded, expected=self.asked.expected)
+        return Writer(conditions, graded=graded, expected=self.asked.expected, provided=self.provided)
 
     def program(self, extent: Extent, policies: Policies, *, graded: bool, lowest: int) -> Program:
         """Return the kernel's program for data of this extent."""
@@ -363,7 +410,7 @@ class Plan:
             lowest=lowest,
             policies=np.array(
                 [
-                    (NO_TRUTH.code(own.no_truth or policies.no_truth), NO_RECS.code(own.no_recs or policies.no_recs))
+                    (_code_of(own.no_truth or policies.no_truth), NO_RECS.code(own.no_recs or policies.no_recs))
                     for own in self._conditions
                 ],
                 np.int64,
@@ -400,6 +447,10 @@ class Plan:
     def __reduce__(self) -> Any:
         """Pickle the arguments of the plan: formulas of means are nested functions, which cannot be pickled."""
         return make_plan, (self.calls, self.asked)
+
+
+def _code_of(no_truth: str) -> int:
+    return op.UNREAD if no_truth == UNREAD else NO_TRUTH.code(no_truth)
 
 
 def _least_gain(min_gain: MinGain | None) -> float:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.exceptions import MetricError
 from fastrec.kernels import codes as op
+from fastrec.metrics.providers import find_provider
 from fastrec.metrics.statistics import Row, Weight, rank_weights
 
-__all__ = ["ConditionRows", "Extent", "Writer", "identity", "is_linear", "vanishes"]
+__all__ = ["ConditionRows", "Extent", "Writer", "identity", "is_linear", "sides_of", "vanishes", "walk"]
 
 Array = np.ndarray[Any, Any]
 UNCUT = 1 << 62
@@ -64,6 +65,14 @@ def vanishes(row: Row) -> bool:
     return all(parts)
 
 
+def sides_of(row: Row) -> frozenset[str]:
+    """Return the sides that a row is computed from."""
+    if is_leaf(row) and row.key[0] == "provided":
+        return find_provider(row.key[1]).sides
+    own = _SIDES.get(row.key[0], ()) if is_leaf(row) else ()
+    return frozenset(own).union(*map(sides_of, row.parts))
+
+
 def is_linear(row: Row) -> bool:
     """Return True if the mean of the row over orders of tied rows follows from the means of its leaves."""
     return _degree(row) <= 1
@@ -106,8 +115,16 @@ class Writer:
     `graded` programs read gains. Plain programs give every truth item gain 1, so ideals are table look-ups.
     """
 
-    def __init__(self, conditions: list[ConditionRows], *, graded: bool, expected: bool = False) -> None:
+    def __init__(
+        self,
+        conditions: list[ConditionRows],
+        *,
+        graded: bool,
+        expected: bool = False,
+        provided: Sequence[Hashable] = (),
+    ) -> None:
         self.graded = graded
+        self._given = {key: nth for nth, key in enumerate(provided, start=1)}  # rows of the given matrix, after weights
         self._expected = expected
         self._row_of: list[dict[Hashable, int]] = []
         self._ops: list[tuple[int, int, int, int, int]] = []
@@ -197,6 +214,8 @@ class Writer:
             self._known[name] = self._n_rows
             self._statistics.append((row.key[1], row.key[2], len(self._row_of) - 1, self._n_rows))
             self._n_rows += 1
+        elif kind == "provided":
+            self._emit(op.GIVEN, name, self._given[row.key])
         elif kind in _COUNTED:
             self._emit(_COUNTED[kind], name, self._cutoff(row.key[1]))
         else:
@@ -309,6 +328,8 @@ _COUNTED = {"hits": op.HITS, "hits_at_n_rel": op.HITS_AT_N_REL, "any_hit": op.AN
 _READ = {"series": op.READ, "mean_precision": op.READ_MEAN}
 _FROM_HITS = _CUT = (*_COUNTED, *_READ)
 _GAINED = (*_READ, "ideal")
+_SIDES = dict.fromkeys(_FROM_HITS, ("recs", "truth")) | {"n_rec": ("recs",)}
+_SIDES |= {"n_rel": ("truth",), "ideal": ("recs", "truth"), "fact": ("rows",)}
 _PLAIN_LEAVES = {
     "n_rec": op.N_REC,
     "n_rel": op.N_REL,

@@ -10,8 +10,8 @@ from typing import Any
 
 from fastrec.metrics.declaration import score_metric
 from fastrec.metrics.dual import differentiable
-from fastrec.metrics.rows import Average, averaged, over, user_mean
-from fastrec.metrics.statistics import Ratio, RowStatistics, sqrt
+from fastrec.metrics.rows import Average, averaged
+from fastrec.metrics.statistics import Ratio, RowStatistics, over, sqrt
 
 
 @score_metric(
@@ -74,7 +74,7 @@ def rmse(s: RowStatistics, *, average: Average = "row") -> Ratio:
     own = _root(s.squares, s.rows)
     has_rows = s.rows / s.rows
     if average == "user":
-        return user_mean(s, own, has_rows)
+        return s.mean(own, has_rows)
     return Ratio(_root, (s.squares, s.rows), s.where(has_rows, own), has_rows)
 
 

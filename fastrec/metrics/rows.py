@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from fastrec.exceptions import Argument, Text
@@ -20,7 +19,7 @@ from fastrec.kernels.runs import entropy, log_of_share
 from fastrec.metrics import confusion
 from fastrec.metrics.declaration import COUNT, FINITE, FRACTION, NOT_NEGATIVE, score_metric
 from fastrec.metrics.dual import differentiable
-from fastrec.metrics.statistics import OverRows, Ratio, Row, RowStatistics, ratio, sqrt
+from fastrec.metrics.statistics import Over, Ratio, Row, RowStatistics, over, ratio, sqrt
 
 Average = Literal["row", "user"]
 OneClass = Literal["call", "drop", "half", "zero", "nan", "error"]
@@ -31,36 +30,13 @@ Bins = Annotated[float, COUNT]
 Finite = Annotated[float, FINITE]
 MaxFpr = Annotated[float, FRACTION]
 NotNegative = Annotated[float, NOT_NEGATIVE]
-Measure = Callable[[Any], float]  # of the score counts of all rows
-
-
-over = functools.partial(ratio, undefined=math.nan)
-
-
-def row_mean(s: RowStatistics, numerator: Row, denominator: Row) -> Ratio:
-    """Return a ratio of sums over all rows; a user's own value is the ratio of its rows."""
-    has_rows = s.rows / s.rows
-    own = s.where(denominator / denominator, numerator / denominator)
-    return Ratio(over, (numerator, denominator), own, has_rows)
-
-
-def user_mean(s: RowStatistics, value: Row, counted: Row) -> Ratio:
-    """Return the mean of a value over counted users."""
-    return Ratio(over, (s.only(counted, value), counted), s.where(counted, value), counted)
 
 
 def averaged(s: RowStatistics, numerator: Row, denominator: Row, average: str) -> Ratio:
     """Return numerator / denominator over all rows, or its mean over users."""
     if average == "row":
-        return row_mean(s, numerator, denominator)
-    return user_mean(s, numerator / denominator, denominator / denominator)
-
-
-def over_all_rows(
-    s: RowStatistics, value: Measure, std_error: Measure | None = None, each: Row | None = None
-) -> OverRows:
-    """Return a metric that needs the order of all rows; users have no own value unless `each` is given."""
-    return OverRows(value, std_error, s.where(0.0, 0.0) if each is None else each, s.rows / s.rows)
+        return s.ratio(numerator, denominator)
+    return s.mean(numerator / denominator, denominator / denominator)
 
 
 @score_metric(
@@ -70,7 +46,7 @@ def over_all_rows(
     needs="classes",
     aliases=("auroc", "roc_auc"),
 )
-def auc(s: RowStatistics, *, max_fpr: MaxFpr | None = None) -> OverRows:
+def auc(s: RowStatistics, *, max_fpr: MaxFpr | None = None) -> Over:
     """Area under the ROC curve of all rows, regardless of user.
 
     Formula: pairs (positive, negative) with the higher score on the positive, equal scores counting as half, over all
@@ -84,8 +60,8 @@ def auc(s: RowStatistics, *, max_fpr: MaxFpr | None = None) -> OverRows:
     0.875
     """
     if max_fpr is None:
-        return over_all_rows(s, lambda runs: runs.auc(), lambda runs: runs.auc_std_error())
-    return over_all_rows(s, lambda runs: runs.auc(max_fpr=max_fpr))
+        return s.over_all_rows(lambda runs: runs.auc(), lambda runs: runs.auc_std_error())
+    return s.over_all_rows(lambda runs: runs.auc(max_fpr=max_fpr))
 
 
 @score_metric(
@@ -151,7 +127,7 @@ def gauc(
 )
 def average_precision(
     s: RowStatistics, *, interpolation: Interpolation = "step", average: Average = "row"
-) -> Ratio | OverRows:
+) -> Ratio | Over:
     """Area under the precision-recall curve, with a point per distinct score.
 
     Formula: sum over distinct scores, from the largest, of (R_i - R_(i-1)) p, where p is the precision P_i (`step`,
@@ -168,8 +144,8 @@ def average_precision(
     counted = s.positives / s.positives
     value = s.average_precision_sum(interpolation) / s.positives
     if average == "user":
-        return user_mean(s, value, counted)
-    return over_all_rows(s, lambda runs: runs.average_precision(interpolation), each=s.where(counted, value))
+        return s.mean(value, counted)
+    return s.over_all_rows(lambda runs: runs.average_precision(interpolation), each=s.where(counted, value))
 
 
 @score_metric(
@@ -236,7 +212,7 @@ def normalized_entropy(s: RowStatistics, *, average: Average = "row") -> Ratio:
     own = s.log_loss_sum / s.entropy
     counted = s.entropy / s.entropy
     if average == "user":
-        return user_mean(s, own, counted)
+        return s.mean(own, counted)
     sums = (s.log_loss_sum, s.positives, s.negatives)
     return Ratio(_relative_entropy, sums, s.where(counted, own), s.rows / s.rows)
 
@@ -280,7 +256,7 @@ def calibration(s: RowStatistics, *, average: Average = "row") -> Ratio:
 )
 def ece(
     s: RowStatistics, *, bins: Bins = 15, strategy: Literal["uniform", "quantile"] = "uniform", average: Average = "row"
-) -> Ratio | OverRows:
+) -> Ratio | Over:
     """Expected calibration error: distance between predicted and observed share of positives, over bins of the scores.
 
     Formula: sum over bins of |sum of w (s - y)| / sum of w. `uniform` bins are equally wide, closed on the left
@@ -297,9 +273,9 @@ def ece(
     has_rows = s.rows / s.rows
     own = s.gaps(n_bins, strategy) / s.rows
     if average == "user":
-        return user_mean(s, own, has_rows)
+        return s.mean(own, has_rows)
     if strategy == "quantile":
-        return over_all_rows(s, lambda runs: runs.ece_quantile(n_bins), each=s.where(has_rows, own))
+        return s.over_all_rows(lambda runs: runs.ece_quantile(n_bins), each=s.where(has_rows, own))
     gaps = [s.gap(nth, n_bins) for nth in range(n_bins)]
     return Ratio(_sum_of_gaps, (*gaps, s.rows), s.where(has_rows, own), has_rows, std_error=False)
 
@@ -315,7 +291,7 @@ def _sum_of_gaps(*sums: Any) -> Any:
     source="Kolmogorov 1933; Smirnov 1948",
     needs="classes",
 )
-def ks(s: RowStatistics, *, average: Average = "row") -> Ratio | OverRows:
+def ks(s: RowStatistics, *, average: Average = "row") -> Ratio | Over:
     """Kolmogorov-Smirnov distance between the scores of positive and of negative rows.
 
     Formula: the largest difference between true and false positive rate at any threshold. Users of one class are left
@@ -328,8 +304,8 @@ def ks(s: RowStatistics, *, average: Average = "row") -> Ratio | OverRows:
     """
     pairs = s.positives * s.negatives
     if average == "user":
-        return user_mean(s, s.largest_distance, pairs / pairs)
-    return over_all_rows(s, lambda runs: runs.ks(), each=s.where(pairs / pairs, s.largest_distance))
+        return s.mean(s.largest_distance, pairs / pairs)
+    return s.over_all_rows(lambda runs: runs.ks(), each=s.where(pairs / pairs, s.largest_distance))
 
 
 def at_threshold(s: RowStatistics, share: tuple[Row, Row], average: str, zero_division: str) -> Ratio:
@@ -337,7 +313,7 @@ def at_threshold(s: RowStatistics, share: tuple[Row, Row], average: str, zero_di
     numerator, denominator = share
     value, counted = _defined(s, numerator / denominator, denominator, zero_division)
     if average == "user":
-        return user_mean(s, value, counted)
+        return s.mean(value, counted)
     function = functools.partial(ratio, undefined=float(zero_division))
     return Ratio(function, share, s.where(counted, value), s.rows / s.rows)
 
@@ -493,7 +469,7 @@ def mcc(s: RowStatistics, *, threshold: Finite, average: Average = "row", zero_d
     covariance, product = cells.mcc()
     value, counted = _defined(s, covariance / sqrt(product), product, zero_division)
     if average == "user":
-        return user_mean(s, value, counted)
+        return s.mean(value, counted)
 
     def function(*sums: Any) -> Any:
         covariance, product = confusion.SummedCells(*sums).mcc()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -22,18 +22,21 @@ from fastrec.metrics.confusion import SummedCells
 __all__ = [
     "Combined",
     "ListStatistics",
-    "OverRows",
+    "Measure",
+    "Over",
     "Ratio",
     "Row",
     "RowStatistics",
     "Statistics",
     "UntraceableError",
     "minimum",
+    "over",
     "ratio",
     "sqrt",
 ]
 
 Array = np.ndarray[Any, Any]
+Measure = Callable[[Any], float]  # of an accumulator
 Gain = Any  # "linear", "exp2" or a table: a tuple of floats
 MAX_OPERATIONS = 300  # of a formula on rows: walks are recursive, and visit a row once per use
 Weight = Any  # "one", "reciprocal", "rank", "log2", "log2_flat2", ("geometric", p) or a table: a tuple of floats
@@ -171,6 +174,9 @@ def ratio(numerator: Any, denominator: Any, undefined: float = 0.0) -> Any:
     return numerator / denominator if denominator else undefined
 
 
+over = functools.partial(ratio, undefined=math.nan)
+
+
 class Values(np.ndarray[Any, Any]):
     """The rows of a block as arrays, with 0 / 0 = 0 as everywhere in formulas."""
 
@@ -212,14 +218,16 @@ class Ratio(NamedTuple):
     std_error: bool = True
 
 
-class OverRows(NamedTuple):
-    """Metric that needs the order of all rows, regardless of user; both functions take `ScoreCounts`.
+class Over(NamedTuple):
+    """Metric that is no function of users' values, such as the AUC of all rows: a function of an accumulator.
 
-    `each` and `counted` are as in `Ratio`.
+    `accumulator` names its kind; see `fastrec.evaluation.accumulators`. Both functions take it. `each` and `counted`
+    are as in `Ratio`.
     """
 
-    value: Callable[[Any], float]
-    std_error: Callable[[Any], float] | None
+    accumulator: str
+    value: Measure
+    std_error: Measure | None
     each: Row
     counted: Row
 
@@ -231,6 +239,18 @@ class Statistics:
 
     def __init__(self, value_of: Callable[[Row], Row] = lambda row: row) -> None:
         self._value_of = value_of
+
+    def provided(self, provider: str, *key: Hashable) -> Row:
+        """Return a statistic that a provider fills; see `fastrec.metrics.providers`."""
+        return self._value_of(Row(("provided", provider, *key)))
+
+    def only(self, mask: Row, row: Row) -> Row:
+        """Return the row with 0 where the mask is 0, whatever the row holds there."""
+        return Row(op.SELECT, (_as_row(mask), _as_row(row)))
+
+    def where(self, mask: Row | float, row: Row | float) -> Row:
+        """Return the row with NaN where the mask is 0."""
+        return Row(op.BLANK, (_as_row(mask), _as_row(row)))
 
 
 class ListStatistics(Statistics):
@@ -449,13 +469,20 @@ class RowStatistics(Statistics):
         """Largest distance between the distributions of the scores of positives and negatives."""
         return self._statistic(op.KOLMOGOROV)
 
-    def only(self, mask: Any, row: Any) -> Row:
-        """Return the row with 0 where the mask is 0, whatever the row holds there."""
-        return Row(op.SELECT, (_as_row(mask), _as_row(row)))
+    def ratio(self, numerator: Row, denominator: Row) -> Ratio:
+        """Return a ratio of sums over all rows; a user's own value is the ratio of its rows."""
+        has_rows = self.rows / self.rows
+        own = self.where(denominator / denominator, numerator / denominator)
+        return Ratio(over, (numerator, denominator), own, has_rows)
 
-    def where(self, mask: Any, row: Any) -> Row:
-        """Return the row with NaN where the mask is 0."""
-        return Row(op.BLANK, (_as_row(mask), _as_row(row)))
+    def mean(self, value: Row, counted: Row) -> Ratio:
+        """Return the mean of a value over counted users."""
+        return Ratio(over, (self.only(counted, value), counted), self.where(counted, value), counted)
+
+    def over_all_rows(self, value: Measure, std_error: Measure | None = None, each: Row | None = None) -> Over:
+        """Return a metric that needs the order of all rows; users have no own value unless `each` is given."""
+        own = self.where(0.0, 0.0) if each is None else each
+        return Over("score_counts", value, std_error, own, self.rows / self.rows)
 
 
 _CELLS = (op.TRUE_POSITIVES, op.FALSE_POSITIVES, op.BELOW)

@@ -210,7 +210,7 @@ def why_no_interval(report: ReportValues) -> list[str]:
     declared = values_of_settings(known_calls(without), report.settings)
     metrics: dict[str, list[str]] = {}
     for name, one in without.items():
-        over_rows = declared[name].over_rows if name in declared else None
+        over_rows = declared[name].over if name in declared else None
         if over_rows is not None and over_rows.std_error is not None:
             reason = "a class has fewer than two rows"
         elif over_rows is None and not report.users["total"]:

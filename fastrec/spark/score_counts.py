@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrec.evaluation.accumulators import SCORE_COUNTS, AccumulatorKey
 from fastrec.exceptions import FastrecError
 from fastrec.spark.packets import BATCH_BYTES, tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from fastrec.evaluation.state import ScoreCountsKey
     from fastrec.scored.score_counts import ScoreCounts
 from fastrec.spark.side import FrameSide, batches_by_rows, column_of, keep_code_on_this_node, read_column, without_rows
 
@@ -51,11 +51,11 @@ def count_bins(batches: Iterable[Batch], values: tuple[str, str], bits: int) -> 
 
 def order_of_rows(
     side: FrameSide, values: tuple[str, str], groupings: Sequence[str], conditions: Mapping[int, float]
-) -> Iterator[tuple[ScoreCountsKey, ScoreCounts]]:
+) -> Iterator[tuple[AccumulatorKey, ScoreCounts]]:
     """Yield the score counts of all rows, and of the groups of each grouping."""
     from fastrec.scored.score_counts import ScoreCounts
 
-    yield from (((condition, None), ScoreCounts()) for condition in conditions)
+    yield from ((AccumulatorKey(SCORE_COUNTS, condition, None), ScoreCounts()) for condition in conditions)
     for nth, grouping in enumerate(groupings or [None]):
         with batches_by_rows(side.frame.sparkSession):
             counted = _count_scores(side, values, grouping, conditions).collect()
@@ -63,9 +63,9 @@ def order_of_rows(
             columns = {name: np.frombuffer(found[name], kind) for name, kind in COUNT_TYPES.items()}
             counts = ScoreCounts.unpack(columns, weighted=False)
             if grouping is not None:
-                yield (found.condition, (grouping, found.label)), counts
+                yield AccumulatorKey(SCORE_COUNTS, found.condition, (grouping, found.label)), counts
             if nth == 0:
-                yield (found.condition, None), counts
+                yield AccumulatorKey(SCORE_COUNTS, found.condition, None), counts
 
 
 def _count_scores(

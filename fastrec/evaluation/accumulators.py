@@ -1,0 +1,80 @@
+"""Accumulators: statistics of all users that are no sums of their values, such as the score counts of all rows.
+
+An accumulator adds batches, merges and travels in any order with the same result, like the sums of a state. There is
+one per kind, condition and group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+__all__ = [
+    "ACCUMULATORS",
+    "SCORE_COUNTS",
+    "Accumulator",
+    "AccumulatorKey",
+    "AccumulatorKind",
+    "Collected",
+    "GroupKey",
+    "collect",
+]
+
+Array = np.ndarray[Any, Any]
+GroupKey = tuple[str, str | int]
+SCORE_COUNTS = "score_counts"  # of all rows by distinct score
+
+
+class AccumulatorKey(NamedTuple):
+    """Which accumulator of a state: its kind, the position of its condition, its group or None for all users."""
+
+    kind: str
+    condition: int
+    group: GroupKey | None
+
+
+class Accumulator(Protocol):
+    """Statistics of some users."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether users or rows have weights."""
+
+    def merge(self, other: Any) -> None:
+        """Add the users of another accumulator of the kind."""
+
+    def pack(self) -> dict[str, Array]:
+        """Return the statistics as arrays, equal for equal users in any order."""
+
+
+Collected = tuple[GroupKey | None, Accumulator]
+
+
+class AccumulatorKind(NamedTuple):
+    """A kind of accumulators.
+
+    `empty(weighted)` makes one without users. `unpack(arrays, weighted)` undoes `pack`. `collect(sides, condition,
+    n_threads)` yields those of a batch, over all users and for each group; the condition is the least gain, or label,
+    of a relevant item.
+    """
+
+    name: str
+    empty: Callable[[bool], Accumulator]
+    unpack: Callable[[dict[str, Array], bool], Accumulator]
+    collect: Callable[[Mapping[str, Any], float, int], Iterable[Collected]]
+
+
+ACCUMULATORS: dict[str, AccumulatorKind] = {}
+
+
+def collect(
+    kinds: Sequence[tuple[str, int]], sides: Mapping[str, Any], min_gains: Sequence[float], n_threads: int
+) -> list[tuple[AccumulatorKey, Accumulator]]:
+    """Return the accumulators of a batch, for pairs of a kind and the position of a condition."""
+    return [
+        (AccumulatorKey(kind, condition, group), found)
+        for kind, condition in kinds
+        for group, found in ACCUMULATORS[kind].collect(sides, min_gains[condition], n_threads)
+    ]
