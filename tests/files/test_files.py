@@ -227,6 +227,13 @@ def test_which_column_orders_the_lists(read):
     assert rows(read(content, truth, score="model").recs) == [([7, 8], [0.0, 1.0])]
 
 
+def test_errors_keep_the_words_of_users(write):
+    """The names in a message are data, so the name of a user is not taken for the number of a row."""
+    recs, truth = write("user_id,item_id\nin row 3,a\nin row 3,a\n"), write("user_id,item_id\nin row 3,a\n")
+    with pytest.raises(InputError, match=r"^recs of user 'in row 3': item 'a' appears twice"):
+        evaluate_files(recs, truth, "mrr")
+
+
 def test_a_rank_twice_is_an_error_for_one_user_only(read, write):
     recs = {"user_id": ["b", "a", "a"], "item_id": [1, 2, 3], "rank": [1, 1, 2]}
     truth = {"user_id": ["a"], "item_id": [1]}

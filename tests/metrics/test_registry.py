@@ -448,6 +448,18 @@ def test_declaring_again_replaces() -> None:
     assert [metric["name"] for metric in fastrec.catalogue()].count("mine") == 1
 
 
+def test_a_metric_with_a_blank_in_its_name_is_outside_its_range() -> None:
+    """A kernel's failure has a metric or a message, and a blank does not tell which."""
+
+    @fastrec.ranking_metric(range=(0, 1))
+    def wide(s: Any, *, a: Literal["x", "y"] = "x", b: Literal["x", "y"] = "x") -> Any:
+        return s.hits * (2 if a == b else 0)
+
+    wrong = "wide(a=y, b=y)@1 of user 0 is not a number within the range that the metric declares"
+    with pytest.raises(fastrec.InputError, match=re.escape(wrong)):
+        fastrec.evaluate([[1]], [[1]], "wide(a=y, b=y)@1")
+
+
 def test_a_decorated_function_stays_a_function() -> None:
     @fastrec.ranking_metric(range=(0, 1))
     def mine(s: Any) -> Any:
