@@ -277,7 +277,7 @@ class Plan:
         except UntraceableError:
             return self._record(call)
         except MetricError as error:
-            raise MetricError(f"{call.text} {error}") from None
+            raise MetricError(call.text, " ", error.text) from None
         if call.metric.family is ROWS and not isinstance(result, (Ratio, Over)):
             statistics = RowStatistics(self.asked.one_class)
             result = statistics.mean(_as_row(result, call), statistics.rows / statistics.rows)
