@@ -33,7 +33,9 @@ RATINGS = {"labels": "targets", "label": "target", "scores": "predictions", "sco
 
 
 @takes(ListOptions)
-def evaluate(recs: Any, truth: Any, metrics: str | Iterable[str] | None = None, **given: Unpack[ListOptions]) -> Report:
+def evaluate(
+    recs: Any, truth: Any = None, metrics: str | Iterable[str] | None = None, **given: Unpack[ListOptions]
+) -> Report:
     """Evaluate recommended lists against held-out truth: all metrics and cut-offs from one pass.
 
     Parameters
@@ -55,7 +57,7 @@ def evaluate(recs: Any, truth: Any, metrics: str | Iterable[str] | None = None, 
     truth : the relevant items, in the same forms and for the same users
         The third array, or the data of a CSR matrix, holds gains; without them every item has gain 1. Dicts and data
         frames are matched with ``recs`` by user, never by position. Dict keys are integers or strings, the same type on
-        every side. Tuples also match, but such a report cannot be saved.
+        every side. Tuples also match, but such a report cannot be saved. Metrics that read no truth need none.
     metrics : strings such as ``"ndcg@10"`` or ``"map(denominator=n_rel)@100"``
         Default: ndcg, recall, precision, map, mrr and hit_rate, at 10 without ``k``. `fastrec.catalogue` lists all.
 

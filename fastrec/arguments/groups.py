@@ -141,12 +141,40 @@ class Catalogue(TypedDict, total=False):
     n_items: Annotated[int | None, "size of the catalogue, for the metrics that need it"]
 
 
+class ItemData(TypedDict, total=False):
+    """Data of items and past interactions."""
+
+    items: Annotated[
+        Any,
+        """table of items, for the metrics that read columns of it
+        A data frame or a dict of columns with ``item_id``, or a dict {item: {column: value}}. Columns hold numbers,
+        categories (one or several per item) or vectors. Its number of rows is the default of ``n_items``.
+        """,
+    ]
+    history: Annotated[
+        Any,
+        """past interactions of the users, in the forms of ``truth``, for the metrics that read them
+        For `Evaluator`, dicts or data frames, which have the users of all batches.
+        """,
+    ]
+
+
+class Reference(TypedDict, total=False):
+    """Other lists to compare with."""
+
+    reference: Annotated[
+        Any, "lists of the same users to compare with, in the forms of ``recs``, for the metrics that read them"
+    ]
+
+
 class Seen(TypedDict, total=False):
     """Items to remove from lists."""
 
     exclude: Annotated[
         Any,
-        "items that a user has seen, in the forms of ``recs``; they are removed from the lists and the gaps closed",
+        """items that a user has seen, in the forms of ``recs``; they are removed from the lists and the gaps closed
+        ``"history"`` takes those of ``history``.
+        """,
     ]
 
 
@@ -386,11 +414,11 @@ class Tasks(TypedDict, total=False):
 # Arguments of each function
 
 
-class ListSettings(Cutoffs, PerUser, Relevance, Catalogue, Like, ListPolicies, Threads):
+class ListSettings(Cutoffs, PerUser, Relevance, Catalogue, ItemData, Like, ListPolicies, Threads):
     """Arguments of `Evaluator`."""
 
 
-class ListBatch(UserIds, ArraysOfUsers, Seen, ListColumnNames, Groupings, Watched):
+class ListBatch(UserIds, ArraysOfUsers, Seen, Reference, ListColumnNames, Groupings, Watched):
     """Arguments of `Evaluator.update`."""
 
 
@@ -402,6 +430,8 @@ class SegmentOptions(
     Relevance,
     Catalogue,
     Seen,
+    ItemData,
+    Reference,
     ListColumnNames,
     Groupings,
     Like,
@@ -497,6 +527,8 @@ class ExplainOptions(
     ArraysOfUsers,
     UserIds,
     Seen,
+    ItemData,
+    Reference,
     FileColumnNames,
     FileOfUsers,
     InputFormat,

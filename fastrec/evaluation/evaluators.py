@@ -395,7 +395,10 @@ class BaseEvaluator(Shared, ABC):
     def _report(self, *, copied: bool, silent: Collection[str] = ()) -> Report:
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         data = self._describe_data(state)
-        lines = [*doubts(data), *(hint.line(data) for hint in self._hints.values())]
+        lines = [
+            *(doubts(data) if state.plan.reads_relevance else ()),
+            *(hint.line(data) for hint in self._hints.values()),
+        ]
         report = Report(
             estimates=self._estimates(state),
             users=self._count_users(state),

@@ -26,6 +26,7 @@ from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.items import read_items
 from fastrec.inputs.lists import Lists, Prepared, Settings, prepare
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
@@ -67,15 +68,17 @@ class Evaluator(BaseEvaluator):
         for call in wanted.calls:
             if call.metric.family is not LISTS:
                 raise MetricError(f"{call.text} {call.metric.family.entry}")
+        self._items = None if given["items"] is None else read_items(given["items"])
+        self._history = given["history"]
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
-            "n_items": check_n_items(given["n_items"]),
+            "n_items": self._count_items(check_n_items(given["n_items"])),
             **policies,
         }
         super().__init__(wanted, settings, per_user=given["per_user"], n_threads=given["n_threads"])
 
     @takes(ListBatch)
-    def update(self, recs: Any, truth: Any, **given: Unpack[ListBatch]) -> None:
+    def update(self, recs: Any, truth: Any = None, **given: Unpack[ListBatch]) -> None:
         """Add a batch of users. If a batch fails, the evaluator keeps its state.
 
         This also holds for an interrupt, except in the moment when the batch is added to the sums. After an interrupt
@@ -110,9 +113,39 @@ class Evaluator(BaseEvaluator):
             self._rank_gaps,
             graded=rules["min_gain"] != "any",
         )
-        sides = {"recs": recs, "truth": truth, "exclude": given["exclude"]}
-        given_sides = {name: side for name, side in sides.items() if name == "recs" or side is not None}
-        return prepare(given_sides, about_users(given), settings)
+        exclude = given["exclude"]
+        if isinstance(exclude, str) and exclude == "history":
+            if self._history is None:
+                raise InputError(Argument("exclude", ("history",)), " needs ", Argument("history", (...,)))
+            exclude = self._history
+        sides = {
+            "recs": recs,
+            "truth": truth,
+            "exclude": exclude,
+            "history": self._history,
+            "reference": given["reference"],
+        }
+        passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
+        self._check_sides(passed)
+        return prepare(passed, about_users(given), settings, self._items)
+
+    def _count_items(self, n_items: int | None) -> int | None:
+        """Return the size of the catalogue, by default the number of known items, which it cannot be below."""
+        if self._items is None:
+            return n_items
+        known = len(self._items.ids)
+        if n_items is not None and n_items < known:
+            raise InputError(
+                Argument("n_items"), f" must be at least {known}, the number of rows of ", Argument("items")
+            )
+        return known if n_items is None else n_items
+
+    def _check_sides(self, passed: Mapping[str, Any]) -> None:
+        """Raise MetricError for a metric that reads a side which is not passed."""
+        known = {*passed, *(() if self._items is None else ("items",))}
+        for text, sides in self._plan(weighted=False).reads.items():
+            if lacking := min(sides - known, default=None):
+                raise MetricError(f"{text} needs ", Argument(lacking, (...,)))
 
     @synchronized
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:

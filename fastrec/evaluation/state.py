@@ -171,8 +171,12 @@ class State:
                 raise InputError(f"{value.call.text} has impossible sums")
 
     def count(self, column: int) -> int:
-        """Return the number of users in a column of the counts, for the `min_gain` of the call."""
-        return int(self._counts[0, 0, column])
+        """Return the number of users in a column of the counts, for the `min_gain` of the call.
+
+        If no metric reads a truth, return the number for the first metric.
+        """
+        condition = 0 if self.plan.reads_relevance else self.plan.values[0].condition
+        return int(self._counts[0, condition, column])
 
     def part(self, group: GroupKey | None = None) -> GroupSums:
         """Return the sums over all users, or over a group."""

@@ -15,6 +15,7 @@ from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
 from fastrec.inputs.hints import Example, Hint, users_with_gaps
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
+from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.users import UserLabels, Users, check_groups, check_user_ids, check_weights
 from fastrec.kernels import list_order
@@ -101,10 +102,13 @@ class Prepared(NamedTuple):
     sides: Mapping[str, Any] = {}  # besides lists and truth, for providers of statistics
 
 
-def prepare(given: Mapping[str, Any], about: AboutUsers, settings: Settings) -> Prepared:
+def prepare(
+    given: Mapping[str, Any], about: AboutUsers, settings: Settings, items: ItemTable | None = None
+) -> Prepared:
     """Read all sides, order the lists, and handle excluded items and duplicates."""
     sides, users, lines = _read(given, about, settings)
-    joined, strings = _join_ids(sides)
+    known = {} if items is None else {"items": RawSide(items.ids, np.zeros(1, np.int64), None)}
+    joined, strings = _join_ids({**sides, **known})
     rec_side, truth_side, exclude_side = joined["recs"], joined["truth"], joined.get("exclude")
     ranks = sides["recs"].ranks
     order = "score" if rec_side.extra is not None else sides["recs"].order
@@ -150,7 +154,9 @@ def prepare(given: Mapping[str, Any], about: AboutUsers, settings: Settings) -> 
     )
     rows = {f"rec_rows_by_{role}": n_rows if order == role else 0 for role in ("rank", "score", "place")}
     counts |= {"rec_rows": n_rows, **rows, "truth_rows_with_gains": len(truth_side.items) if has_gains else 0}
-    others = {name: side for name, side in joined.items() if name not in ("recs", "truth")}
+    others: dict[str, Any] = {name: side for name, side in joined.items() if name not in ("recs", "truth")}
+    if items is not None:
+        others["items"] = items._replace(codes=joined["items"].items)
     return Prepared(lists, users, names, counts, tuple(hints), others)
 
 

@@ -266,6 +266,11 @@ class Plan:
         named = [formula.call.text for formula in self.formulas]
         return hashlib.sha256(repr((lists, named, self._conditions, self.scales)).encode()).hexdigest()
 
+    @property
+    def reads_relevance(self) -> bool:
+        """Whether a metric is about relevant items or positive rows, and not about lists alone."""
+        return any(not sides or sides & {"truth", "rows"} for sides in self.reads.values())
+
     def weight_position(self, condition: int) -> int:
         """Return the position of the sum of weights of counted users."""
         return self._position[self.weight_sums[condition]]

@@ -21,7 +21,7 @@ from fastrec.arguments.groups import (
     SparkListOptions,
     SparkRowOptions,
 )
-from fastrec.arguments.signature import arguments_of, pick, takes
+from fastrec.arguments.signature import pick, takes
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, MetricError
@@ -152,7 +152,7 @@ def evaluate(
 
 def _settings(group: type[Any], metrics: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of the evaluators of tasks, without those that differ from task to task."""
-    settings = {name: given[name] for name in arguments_of(group) if name not in ("per_user", "n_threads")}
+    settings = {name: value for name, value in pick(group, given).items() if name not in ("per_user", "n_threads")}
     return {"metrics": listed_names(metrics, "metrics"), **settings, "k": listed_names(given["k"], "k")}
 
 

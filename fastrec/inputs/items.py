@@ -1,0 +1,147 @@
+"""The table of items: one row per item, with columns of numbers, categories or vectors that metrics ask for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.checks import near_name, refuse_path, with_article
+from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.arrays import check_numbers
+from fastrec.inputs.arrow import Frame, is_column, list_column, open_foreign, read_ids, read_numbers, split_lists
+from fastrec.inputs.ids import Ids, check_ids
+
+__all__ = ["Categories", "ItemTable", "read_items"]
+
+Array = np.ndarray[Any, Any]
+ITEM_ID = "item_id"
+FORMS = f"a data frame or a dict of columns with {ITEM_ID!r}, or a dict {{item: {{column: value}}}}"
+
+
+class Categories(NamedTuple):
+    """The categories of each item: one or several."""
+
+    codes: Array  # int64, end to end
+    indptr: Array  # int64 (n_items + 1,)
+    names: list[Any]  # of the codes
+
+
+class ItemTable(NamedTuple):
+    """Items and their columns. A metric reads a column as what it needs: numbers, categories or vectors.
+
+    `codes` are the items in the numbering of the lists, once lists are read.
+    """
+
+    ids: Ids
+    columns: Mapping[str, Callable[[], Any]]  # read when a metric asks for them
+    codes: Array | None = None
+
+    def numbers(self, column: str) -> Array:
+        """Return a column of numbers, float64 (n_items,)."""
+        where, value = self._read(column)
+        values = read_numbers(value, where) if is_column(value) else value
+        return check_numbers(values, len(self.ids), where)
+
+    def categories(self, column: str) -> Categories:
+        """Return a column with one category per item, or with lists of them."""
+        where, value = self._read(column)
+        if is_column(value):
+            flat, indptr = split_lists(value, where) if list_column(value) else (value, None)
+            labels = flat.to_pylist()
+        else:
+            rows = value.tolist() if isinstance(value, np.ndarray) else list(value)
+            several = bool(rows) and all(isinstance(row, list | tuple | set | frozenset) for row in rows)
+            labels = [label for row in rows for label in row] if several else rows
+            indptr = np.cumsum([0, *map(len, rows)], dtype=np.int64) if several else None
+        wrong = next((label for label in labels if isinstance(label, bool) or not isinstance(label, str | int)), None)
+        if wrong is not None:
+            raise InputTypeError(f"{where} must hold categories, strings or integers, found {shown(wrong)}")
+        if len({isinstance(label, str) for label in labels}) > 1:
+            raise InputTypeError(f"{where} must hold all strings or all integers, found both")
+        names = sorted(set(labels))
+        place = {label: code for code, label in enumerate(names)}
+        codes = np.fromiter(map(place.__getitem__, labels), np.int64, len(labels))
+        return Categories(codes, np.arange(len(labels) + 1) if indptr is None else indptr, names)
+
+    def vectors(self, column: str) -> Any:
+        """Return a column of vectors, float64 (n_items, n), or the CSR matrix that was passed."""
+        where, value = self._read(column)
+        if hasattr(value, "indptr") and hasattr(value, "shape"):
+            return value
+        if is_column(value):
+            flat, indptr = split_lists(value, where)
+            rows, lengths = read_numbers(flat, where), np.diff(indptr)
+        else:
+            parts = [np.asarray(row) for row in value]
+            rows, lengths = np.concatenate(parts) if parts else np.zeros(0), np.array([part.size for part in parts])
+        if len(set(lengths.tolist())) > 1:
+            raise InputError(f"{where} must hold vectors of one length, found {lengths.min()} and {lengths.max()}")
+        numbers = check_numbers(rows, len(rows), where)
+        if not np.isfinite(numbers).all():
+            raise InputError(f"{where} must hold finite numbers, found {numbers[~np.isfinite(numbers)][0]}")
+        return numbers.reshape(len(lengths), -1)
+
+    def _read(self, column: str) -> tuple[str, Any]:
+        """Return a column, and its name in errors."""
+        where = f"items column {column!r}"
+        if column not in self.columns:
+            near = near_name(column, list(self.columns))
+            hint = f"did you mean {near!r}?" if near else f"columns: {', '.join(self.columns) or 'none'}"
+            raise InputError(f"items has no column {column!r}; {hint}")
+        value = self.columns[column]()
+        n = value.shape[0] if hasattr(value, "shape") else len(value)
+        if n != len(self.ids):
+            raise InputError(f"{where} must have one value per item, {len(self.ids)}; found {n}")
+        return where, value
+
+
+def read_items(value: Any, item: str | None = None) -> ItemTable:
+    """Return the table in any of its forms; `item` names the column of ids. Items must be distinct."""
+    refuse_path("items", value)
+    name = ITEM_ID if item is None else item
+    opened = open_foreign(value, "items")
+    if isinstance(opened, Frame):
+        table = _read_frame(opened, name if opened.has(name) else ITEM_ID)
+    elif isinstance(value, Mapping):
+        known = name if name in value else ITEM_ID
+        table = _read_columns(value, known) if known in value else _read_rows(value)
+    else:
+        raise InputTypeError(f"items must be {FORMS}; found {with_article(type(value).__name__)}")
+    _refuse_copies(table.ids)
+    return table
+
+
+def _read_frame(frame: Frame, item: str) -> ItemTable:
+    ids = read_ids(frame.read(item), frame.where(item))
+    others = [name for name in frame.columns if name != item]
+    return ItemTable(ids, {name: lambda name=name: frame.read(name) for name in others})  # type: ignore[misc]
+
+
+def _read_columns(columns: Mapping[Any, Any], item: str) -> ItemTable:
+    ids = check_ids(columns[item], f"items column {item!r}")
+    return ItemTable(ids, {str(name): lambda own=own: own for name, own in columns.items() if name != item})  # type: ignore[misc]
+
+
+def _read_rows(rows: Mapping[Any, Any]) -> ItemTable:
+    wrong = next((row for row in rows.values() if not isinstance(row, Mapping)), None)
+    if wrong is not None:
+        raise InputTypeError(f"items must be {FORMS}; found a row that is {shown(wrong)}")
+    ids, names = check_ids(list(rows), "items"), dict.fromkeys(name for row in rows.values() for name in row)
+    for name in names:
+        lacking = next((item for item, row in rows.items() if name not in row), None)
+        if lacking is not None:
+            raise InputError(f"items must have the same columns in all rows: item {shown(lacking)} lacks {name!r}")
+    columns = {str(name): [row[name] for row in rows.values()] for name in names}
+    return ItemTable(ids, {name: lambda own=own: own for name, own in columns.items()})  # type: ignore[misc]
+
+
+def _refuse_copies(ids: Ids) -> None:
+    values = ids if isinstance(ids, np.ndarray) else ids.codes
+    order = values.tolist()
+    if len(set(order)) < len(order):
+        twice = Counter(order).most_common(1)[0][0]
+        spelled = twice if isinstance(ids, np.ndarray) else ids.values[twice].as_py()
+        raise InputError(f"items must have each item once, found {shown(spelled)} twice")

@@ -1,0 +1,164 @@
+"""The table of items, histories and references: their forms, and errors that say what is missing or wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+import fastrec
+from fastrec.inputs.items import read_items
+
+COLUMNS: dict[str, Any] = {
+    "item_id": ["a", "b", "c"],
+    "price": [1.0, 2.5, 0.0],
+    "brand": ["u", "v", "u"],
+    "genre": [["x", "y"], ["x"], ["z", "x", "y"]],
+    "vector": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+}
+ROWS = {item: {name: COLUMNS[name][at] for name in COLUMNS if name != "item_id"} for at, item in enumerate("abc")}
+FORMS = {
+    "columns": COLUMNS,
+    "arrays": {name: np.array(own) if name in ("price", "brand", "vector") else own for name, own in COLUMNS.items()},
+    "rows": ROWS,
+    "pandas": pd.DataFrame(COLUMNS),
+    "polars": pl.DataFrame(COLUMNS),
+    "pyarrow": pa.table(COLUMNS),
+}
+RECS, TRUTH = [["a", "b"], ["c"]], [["b"], ["a"]]
+
+
+@pytest.fixture
+def length() -> str:
+    @fastrec.ranking_metric(range=(0, None), source="ours")
+    def length(s: Any) -> Any:
+        """Length of the list."""
+        return s.n_rec
+
+    return "length"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_column_is_read_as_what_a_metric_needs(form: str) -> None:
+    table = read_items(FORMS[form])
+    assert table.numbers("price").tolist() == [1.0, 2.5, 0.0]
+    codes, indptr, names = table.categories("brand")
+    assert (codes.tolist(), indptr.tolist(), names) == ([0, 1, 0], [0, 1, 2, 3], ["u", "v"])
+    codes, indptr, names = table.categories("genre")
+    assert (codes.tolist(), indptr.tolist(), names) == ([0, 1, 0, 2, 0, 1], [0, 2, 3, 6], ["x", "y", "z"])
+    assert table.vectors("vector").tolist() == COLUMNS["vector"]
+
+
+def test_vectors_may_be_a_sparse_matrix() -> None:
+    matrix = sparse.csr_matrix(np.eye(3))
+    assert read_items(COLUMNS | {"vector": matrix}).vectors("vector") is matrix
+
+
+def test_another_column_may_hold_the_ids() -> None:
+    assert read_items({"sku": [7, 8], "price": [1, 2]}, "sku").ids.tolist() == [7, 8]
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "a number": (3, r"items must be a data frame or a dict of columns with 'item_id', .*; found an int"),
+    "a path": ("items.csv", r"items must be data, found a str"),
+    "twice": ({"item_id": [1, 2, 1]}, r"items must have each item once, found 1 twice"),
+    "twice a string": (pl.DataFrame({"item_id": ["a", "a"]}), r"items must have each item once, found 'a' twice"),
+    "floats": ({"item_id": [0.5]}, r"items column 'item_id' must be integers or strings"),
+    "a row that lacks a column": ({1: {"p": 1}, 2: {}}, r"items must have the same columns .* item 2 lacks 'p'"),
+    "a row that is no dict": ({1: {"p": 1}, 2: 3}, r"items must be .* found a row that is 3"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_table_that_is_none(name: str) -> None:
+    value, says = FAULTS[name]
+    with pytest.raises(fastrec.FastrecError, match=f"^{says}"):
+        read_items(value)
+
+
+READS: dict[str, tuple[str, str, Any, str]] = {
+    "no such column": ("numbers", "pirce", [1, 2], r"items has no column 'pirce'; did you mean 'price'\?"),
+    "strings as numbers": ("numbers", "price", ["x", "y"], r"items column 'price' must be numbers"),
+    "NaN": ("numbers", "price", [1.0, np.nan], r"items column 'price' must not be NaN"),
+    "too few": ("numbers", "price", [1.0], r"items column 'price' must have one value per item, 2; found 1"),
+    "numbers as categories": ("categories", "price", [0.5, 1.5], r"items column 'price' must hold categories"),
+    "mixed": ("categories", "price", ["a", 1], r"items column 'price' must hold all strings or all integers"),
+    "of two lengths": (
+        "vectors",
+        "price",
+        [[1.0], [1.0, 2.0]],
+        r"items column 'price' must hold vectors of one length",
+    ),
+    "infinite": ("vectors", "price", [[1.0], [np.inf]], r"items column 'price' must hold finite numbers, found inf"),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_column_that_a_metric_cannot_read(name: str) -> None:
+    kind, column, values, says = READS[name]
+    table = read_items({"item_id": [1, 2], "price": values})
+    with pytest.raises(fastrec.FastrecError, match=f"^{says}"):
+        getattr(table, kind)(column)
+
+
+def test_a_metric_names_the_side_that_it_needs() -> None:
+    with pytest.raises(fastrec.MetricError, match=r"^ndcg@2 needs truth=\.\.\.$"):
+        fastrec.evaluate(RECS, metrics="ndcg@2")
+
+
+def test_a_metric_of_lists_alone_needs_no_truth_and_counts_every_list(length: str) -> None:
+    alone = fastrec.evaluate(RECS, metrics=length)
+    assert (alone[length], alone.users["evaluated"], alone.users["no_truth"], alone.warnings) == (1.5, 2, 0, [])
+    both = fastrec.evaluate(RECS, [["b"], []], [length, "recall@2"])
+    assert (both[length], both["recall@2"], both.users["no_truth"]) == (1.5, 1.0, 1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_items_give_the_size_of_the_catalogue(form: str) -> None:
+    assert fastrec.evaluate(RECS, TRUTH, "recall@1", items=FORMS[form]).settings["n_items"] == 3
+    with pytest.raises(fastrec.InputError, match=r"^n_items must be at least 3, the number of rows of items$"):
+        fastrec.evaluate(RECS, TRUTH, "recall@1", items=FORMS[form], n_items=2)
+
+
+def test_items_have_the_ids_of_lists() -> None:
+    with pytest.raises(fastrec.InputTypeError, match="item ids must be of one type on all sides, found recs: strings"):
+        fastrec.evaluate(RECS, TRUTH, "recall@1", items={"item_id": [1, 2]})
+
+
+HISTORY = {
+    "lists": ([[1, 2, 3], [4, 5]], [[2], [5]], [[1], [4]]),
+    "dicts": ({7: [1, 2, 3], 8: [4, 5]}, {7: [2], 8: [5]}, {8: [4], 7: [1], 9: [3]}),
+    "frames": (
+        pd.DataFrame({"user_id": [7, 7, 7, 8, 8], "item_id": [1, 2, 3, 4, 5]}),
+        pd.DataFrame({"user_id": [7, 8], "item_id": [2, 5]}),
+        pl.DataFrame({"user_id": [8, 9, 7], "item_id": [4, 3, 1]}),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", HISTORY)
+def test_a_history_may_be_what_to_exclude(form: str) -> None:
+    recs, truth, history = HISTORY[form]
+    report = fastrec.evaluate(recs, truth, "mrr", history=history, exclude="history")
+    assert (report["mrr"], report.data["excluded_items"]) == (1.0, 2)
+    assert fastrec.evaluate(recs, truth, "mrr", history=history)["mrr"] == 0.5
+    evaluator = fastrec.Evaluator("mrr", history=history)
+    evaluator.update(recs, truth, exclude="history", reference=recs)
+    assert evaluator.result()["mrr"] == 1.0
+
+
+def test_excluding_a_history_needs_one() -> None:
+    with pytest.raises(fastrec.InputError, match=r"^exclude='history' needs history=\.\.\.$"):
+        fastrec.evaluate(RECS, TRUTH, "mrr", exclude="history")
+
+
+@pytest.mark.parametrize("side", ["history", "reference"])
+def test_sides_must_have_the_same_users(side: str) -> None:
+    more: dict[str, Any] = {side: [["a"]]}
+    with pytest.raises(fastrec.InputError, match=f"^recs and {side} must have the same users in the same order"):
+        fastrec.evaluate(RECS, TRUTH, "mrr", **more)
