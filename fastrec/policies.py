@@ -11,6 +11,7 @@ from fastrec.kernels import codes as op
 
 __all__ = [
     "DUPLICATES",
+    "LEFT_OUT",
     "NO_RECS",
     "NO_TRUTH",
     "NO_TRUTH_OF_ROWS",

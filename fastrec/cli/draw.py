@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from fastrec.comparison.tables import CELLS, meaning_of_mark, row_cells
 from fastrec.inputs.users import NO_LABEL
 from fastrec.metrics.directions import Direction
+from fastrec.policies import LEFT_OUT, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, Policy
 from fastrec.report.definitions import known_call
 from fastrec.report.tables import estimated, order_of_lists, why_no_interval
 from fastrec.show.numbers import DASH, number_of_users, one_figure, share, shown_count, with_margin
@@ -97,13 +98,10 @@ def counts(report: Report) -> list[str]:
     users, data = report.users, report.data
     if "rows" in data:
         return [*_names_of_tool(report), *_counts_of_log(report)]
-    treated = {"skip": "left out", "zero": "counted as 0", "nan": "NaN", "listed": "counted as 0 if they have a list"}
-    both = " and with a list" if report.settings["no_recs"] == "skip" else ""
-    treated["judged"] = f"counted as 0 if in the truth{both}"
     lines = [*_names_of_tool(report), f"{users['evaluated']:,} of {users['total']:,} users evaluated"]
-    for reason, words in (("no_truth", "without a relevant item"), ("no_recs", "without a list")):
-        if users.get(reason):
-            lines.append(f"{users[reason]:,} {words}, {_treated(treated, report.settings[reason])}")
+    for policy, words in ((NO_TRUTH, "without a relevant item"), (NO_RECS, "without a list")):
+        if users.get(policy.name):
+            lines.append(f"{users[policy.name]:,} {words}, {_treated(policy, report.settings)}")
     rows = [f"{data['rec_rows']:,} rows of lists", f"{data['truth_rows']:,} of truth"]
     for key, words in (
         ("truth_rows_not_relevant", "of these not relevant"),
@@ -138,26 +136,28 @@ def _counts_of_log(report: Report) -> list[str]:
     positive = f" ({data['positive_rows']:,} positive)" if "positive_rows" in data else ""
     whose = f" of {users['total']:,} users" if users["total"] else ""
     lines = [f"{data['rows']:,} rows{positive}{whose}"]
-    zero = "counted as 0 in"
-    treated = {"skip": "left out of", "drop": "left out of", "half": "counted as 0.5 in", "nan": "NaN in", "zero": zero}
-    treated |= {"judged": zero, "listed": zero}  # every user of a log has rows
     if users.get("no_truth") and any(call.metric.family.takes_cutoffs for call in calls):
-        how = _treated(treated, settings["no_truth"])
-        lines.append(f"{users['no_truth']:,} without a positive row, {how} metrics of lists")
-    if "one_class" not in settings or not any(call.metric.name == "gauc" for call in calls):
+        how = _treated(NO_TRUTH_OF_ROWS, settings, "metrics of lists")
+        lines.append(f"{users['no_truth']:,} without a positive row, {how}")
+    ruled = {call.metric.name: call.options for call in calls if "one_class" in call.metric.options}
+    if "one_class" not in settings or not ruled:
         return lines
     if one_class := users.get("no_truth", 0) + users.get("no_negatives", 0):
-        own = any(("one_class", "call") not in call.options for call in calls if call.metric.name == "gauc")
-        how = "" if own else f", {_treated(treated, settings['one_class'])} gauc"
+        own = any(("one_class", "call") not in options for options in ruled.values())
+        how = "" if own else f", {_treated(ONE_CLASS, settings, ' and '.join(ruled))}"
         lines.append(f"{one_class:,} with rows of one class only{how}")
     if users.get("constant_scores"):
         lines.append(f"{users['constant_scores']:,} with rows of both classes and one score")
     return lines
 
 
-def _treated(words: Mapping[str, str], policy: object) -> str:
-    """Return the effect of a policy in words, or its name: another version may have saved the report."""
-    return words.get(str(policy), str(policy))
+def _treated(policy: Policy, settings: Mapping[str, object], metrics: str = "") -> str:
+    """Return what became of users, in some metrics, or the name of a policy that another version has saved."""
+    value = str(settings[policy.name])
+    outcome = policy.values[value].outcome if value in policy.values else value
+    if policy is NO_TRUTH and value == "judged" and settings["no_recs"] == "skip":
+        outcome += " and with a list"
+    return f"{outcome} {'of' if outcome == LEFT_OUT else 'in'} {metrics}" if metrics else outcome
 
 
 # A comparison

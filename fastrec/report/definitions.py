@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from fastrec.arguments.groups import ListSettings
+from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import MetricError
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call, print_value
+from fastrec.policies import POLICIES
 from fastrec.show.numbers import DASH
 from fastrec.show.tables import Table
 
 __all__ = ["definitions", "known_call", "settings_table"]
 
+ARGUMENTS = arguments_of(ListSettings)
 SETTINGS = {
-    "min_gain": "smallest gain of a relevant item",
-    "n_items": "items in the catalogue",
-    "ties": "order of items with equal scores",
-    "no_truth": "users without a relevant item",
-    "no_recs": "users without a list",
-    "duplicates": "an item twice in a list",
-    "one_class": "users with rows of one class, in gauc",
+    **{name: policy.case for name, policy in POLICIES.items()},
+    **{name: ARGUMENTS[name].doc.partition("\n")[0].partition(";")[0] for name in ("min_gain", "n_items")},
     "weighted": "whether users or rows have weights",
-    "like": "tool whose conventions apply",
+    "like": "tool whose names, definitions and policies apply",
     "names": "names of the metrics in that tool",
-    "rank_gaps": "ranks without an item",
     "baseline": "system that all others are compared with",
     "test": "test of the mean difference, two-sided, on users",
     "correction": "correction of p-values for many comparisons",
