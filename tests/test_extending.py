@@ -13,7 +13,7 @@ import fastrec
 import fastrec.evaluation.rows  # registers score counts
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
 from fastrec.metrics.declaration import ranking_metric, score_metric
-from fastrec.metrics.providers import PROVIDERS, provider
+from fastrec.metrics.providers import PROVIDERS, gains_in_lists, is_relevant, provider
 from fastrec.metrics.statistics import Over
 
 RECS = {"ann": ["a", "b", "c"], "bob": ["c", "a"], "cy": []}
@@ -80,6 +80,50 @@ def test_a_metric_of_rows_with_a_new_statistic() -> None:
     assert report["spread"] == 0.25 and report.per_user["spread"].tolist() == [0.5, 0.0]
     weighted = fastrec.evaluate_scores([1, 0, 1, 0], scores, [0, 3, 4], "spread", user_weight=[3, 1], groups=["x", "y"])
     assert weighted["spread"] == 0.375 and weighted.groups["group"]["x"]["spread"].mean == 0.5
+
+
+def test_a_formula_of_rows_is_arithmetic() -> None:
+    @score_metric(range=(0, None), source="ours")
+    def log_rows(s: Any) -> Any:
+        """Logarithm of 1 + the number of rows."""
+        return np.log1p(s.rows)
+
+    with pytest.raises(fastrec.MetricError, match="formula of log_rows must be arithmetic on statistics, found log1p"):
+        fastrec.evaluate_scores([0, 1], [0.5, 0.9], [0, 2], "log_rows")
+
+
+@pytest.mark.parametrize("min_gain", [None, 2.0, "any"])
+def test_a_metric_with_a_new_statistic_of_lists(min_gain: Any) -> None:
+    """Like `misses`, but only judged items count: numbers of judged items that are not relevant, above the cut-off."""
+
+    @provider("judged misses", sides=["recs", "truth"])
+    def fill(sides: Mapping[str, Any], keys: Sequence[Any], out: Any) -> None:
+        gains, indptr = gains_in_lists(sides), sides["recs"].indptr
+        ranks = np.arange(len(gains)) - np.repeat(indptr[:-1], np.diff(indptr))
+        users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        for nth, (k, least) in enumerate(keys):
+            misses = ~np.isnan(gains) & ~is_relevant(gains, least) & (ranks < k)
+            out[nth] = np.bincount(users[misses], minlength=len(indptr) - 1)
+
+    @ranking_metric(range=(0, None), source="ours", higher_is_better=False)
+    def judged_misses(s: Any) -> Any:
+        """Number of judged items among the first k that are not relevant."""
+        return s.provided("judged misses", s.cutoff, s.min_gain)
+
+    truth = {"ann": {"a": 0.0, "b": 1.0, "c": 3.0}, "bob": {"c": 1.0, "z": 2.0}, "cy": {"a": 2.0}}
+    ask = {
+        "metrics": ["judged_misses@1", "judged_misses@3"],
+        "min_gain": min_gain,
+        "per_user": True,
+        "no_truth": "zero",
+    }
+    report = fastrec.evaluate(RECS, truth, **ask)
+    expected = {None: ([1, 0], [1, 0]), 2.0: ([1, 1], [2, 1]), "any": ([0, 0], [0, 0])}[min_gain]
+    found = [report.per_user[f"judged_misses@{k}"].tolist()[:2] for k in (1, 3)]
+    assert found == [list(map(float, own)) for own in expected]
+    tied = {user: dict.fromkeys(items, 1.0) for user, items in RECS.items()}
+    with pytest.raises(fastrec.MetricError, match="judged_misses@1 has no closed form for the mean over orders"):
+        fastrec.evaluate(tied, truth, **ask)
 
 
 @pytest.fixture

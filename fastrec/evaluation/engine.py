@@ -21,7 +21,7 @@ from fastrec.kernels.sums import Totals
 from fastrec.metrics.plan import Failure, Plan, Policies, SumList, call_on_arrays
 from fastrec.metrics.program import Extent, identity
 from fastrec.metrics.providers import find_provider
-from fastrec.metrics.statistics import ListStatistics, Row, Values
+from fastrec.metrics.statistics import Row, Values
 from fastrec.runtime.launch import STEPS_PER_LAUNCH
 from fastrec.runtime.threads import run_in_threads
 
@@ -178,7 +178,7 @@ def _fill_formulas(plan: Plan, stored: Array, weights: Array) -> Array:
     given = np.zeros((2 * len(plan.formulas), n_users))
     for i, formula in enumerate(plan.formulas):
         where = {name: np.nan_to_num(stored[at]).view(Values) for name, at in formula.leaves}
-        statistics = ListStatistics(formula.call.k, plan.asked.n_items, functools.partial(_look_up, where))
+        statistics = plan.statistics_of(formula.call, functools.partial(_look_up, where))
         counted = stored[formula.counted] == 1.0
         if weights.shape[1]:
             given[2 * i] = np.where(counted, weights[0], 0.0)

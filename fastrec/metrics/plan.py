@@ -278,8 +278,13 @@ class Plan:
     def _trace(self, call: Call) -> Traced:
         """Call the formula on rows or, if it is not traceable, on ones to record which rows it reads."""
         try:
-            result = call.evaluate(self._statistics(call))
-        except UntraceableError:
+            result = call.evaluate(self.statistics_of(call))
+        except UntraceableError as error:
+            if call.metric.family is ROWS:
+                raise MetricError(
+                    f"the formula of {call.text} must be arithmetic on statistics, found {error}: a provider of "
+                    "statistics may compute anything"
+                ) from None
             return self._record(call)
         except MetricError as error:
             raise MetricError(call.text, " ", error.text) from None
@@ -319,11 +324,13 @@ class Plan:
             self._stored[position] = (condition, row)
         return value
 
-    def _statistics(self, call: Call, value_of: Callable[[Row], Any] | None = None) -> Statistics:
+    def statistics_of(self, call: Call, value_of: Callable[[Row], Any] | None = None) -> Statistics:
+        """Return what the formula of a call reads: rows, or what `value_of` makes of them."""
         more = {} if value_of is None else {"value_of": value_of}
         if call.metric.family is ROWS:
             return RowStatistics(self.asked.one_class, **more)
-        return ListStatistics(call.k, self.asked.n_items, **more)
+        min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
+        return ListStatistics(call.k, self.asked.n_items, _least_gain(min_gain), **more)
 
     def _plan_rows(self, position: int, call: Call, condition: int, result: Ratio | Over) -> Value:
         """Plan a metric of scored rows: it decides which users count, whatever the policies of the call."""
@@ -375,7 +382,7 @@ class Plan:
             asked[identity(row)] = row
             return np.full(2, row.key[1] if row.key[0] == "constant" else 1.0).view(Values)
 
-        call_on_arrays(call, self._statistics(call, record), 2)
+        call_on_arrays(call, self.statistics_of(call, record), 2)
         return Traced(None, tuple(asked.values()))
 
     def _plan_arrays(self, position: int, call: Call, condition: int, asked: tuple[Row, ...]) -> Value:

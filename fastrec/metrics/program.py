@@ -98,6 +98,8 @@ def _degree(row: Row) -> int:
 def _degree_of_leaf(row: Row) -> int:
     if row.key[0] == "hits" and row.key[1] is None:
         return 0  # hits in the whole list do not depend on its order
+    if row.key[0] == "provided":
+        return 2 if find_provider(row.key[1]).is_ordered else 0
     if row.key[0] == "cumulative":
         return 2 if _degree(row.parts[0]) else 0
     if row.key[0] == "ideal" and row.key[1] == op.FROM_CUT_LIST:

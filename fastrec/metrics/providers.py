@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec.exceptions import MetricError
 
-__all__ = ["PROVIDERS", "Provider", "find_provider", "provider"]
+__all__ = ["PROVIDERS", "Provider", "find_provider", "gains_in_lists", "is_relevant", "provider"]
 
 Array = np.ndarray[Any, Any]
 Key = tuple[Hashable, ...]
@@ -25,13 +25,14 @@ class Provider(NamedTuple):
 
     name: str
     sides: frozenset[str]
+    is_ordered: bool
     fill: Fill
 
 
 PROVIDERS: dict[str, Provider] = {}
 
 
-def provider(name: str, *, sides: Sequence[str]) -> Callable[[Fill], Fill]:
+def provider(name: str, *, sides: Sequence[str], is_ordered: bool = True) -> Callable[[Fill], Fill]:
     """Register a function as a provider of statistics.
 
     Parameters
@@ -39,6 +40,8 @@ def provider(name: str, *, sides: Sequence[str]) -> Callable[[Fill], Fill]:
     name : its name, as in `s.provided(name, *key)`
     sides : names of the sides that it reads, such as ``"recs"``, ``"truth"``, ``"history"``, ``"items"`` or ``"rows"``
         A call without one of them gets an error that names the metric and the argument.
+    is_ordered : whether the statistics depend on the order of the lists
+        Their mean over the orders of tied scores is not known, so these are an error under ``ties="expected"``.
 
     The function is called as fill(sides, keys, out). `sides` are those of the batch, by name: recs, truth, exclude,
     history and reference are `FlatSide` with items in one numbering, items is an `ItemTable`, rows is `Rows`. `keys`
@@ -46,7 +49,7 @@ def provider(name: str, *, sides: Sequence[str]) -> Callable[[Fill], Fill]:
     """
 
     def register(fill: Fill) -> Fill:
-        PROVIDERS[name] = Provider(name, frozenset(sides), fill)
+        PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill)
         return fill
 
     return register
@@ -58,3 +61,32 @@ def find_provider(name: str) -> Provider:
         return PROVIDERS[name]
     except KeyError:
         raise MetricError(f"needs statistics of {name!r}, which no provider fills in this process") from None
+
+
+def gains_in_lists(sides: Mapping[str, Any]) -> Array:
+    """Return the gain of each row of the lists, float64 (n_rows,): NaN for items that are not in the user's truth.
+
+    Gains of 0 and below, which are not relevant, are there, too.
+    """
+    recs, truth = sides["recs"], sides["truth"]
+    known = np.unique(truth.items)
+    users = np.repeat(np.arange(len(truth.indptr) - 1), np.diff(truth.indptr))
+    keys = users * max(len(known), 1) + np.searchsorted(known, truth.items)
+    order = np.argsort(keys, kind="stable")
+    users = np.repeat(np.arange(len(recs.indptr) - 1), np.diff(recs.indptr))
+    code = np.searchsorted(known, recs.items)
+    found = np.full(len(recs.items), np.nan)
+    if not len(known):
+        return found
+    wanted = users * len(known) + np.minimum(code, len(known) - 1)
+    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
+    here = (keys[order[at]] == wanted) & (known[np.minimum(code, len(known) - 1)] == recs.items)
+    gains = np.ones(len(keys)) if truth.extra is None else truth.extra
+    found[here] = gains[order[at[here]]]
+    return found
+
+
+def is_relevant(gains: Array, min_gain: float) -> Array:
+    """Return which gains make an item relevant, for the `min_gain` of a formula's statistics."""
+    relevant: Array = ~np.isnan(gains) if min_gain < 0 else (gains > 0) & (gains >= min_gain)
+    return relevant

@@ -254,15 +254,23 @@ class Statistics:
 
 
 class ListStatistics(Statistics):
-    """Statistics of each user's list at one cut-off; `cutoff` is None if nothing is cut."""
+    """Statistics of each user's list at one cut-off; `cutoff` is None if nothing is cut.
 
-    __slots__ = ("_n_items", "cutoff")
+    An item is relevant if its gain is above 0 and at least `min_gain`; below 0, every item of the truth is relevant.
+    """
+
+    __slots__ = ("_n_items", "cutoff", "min_gain")
 
     def __init__(
-        self, cutoff: int | None, n_items: int | None, value_of: Callable[[Row], Row] = lambda row: row
+        self,
+        cutoff: int | None,
+        n_items: int | None,
+        min_gain: float = 0.0,
+        value_of: Callable[[Row], Row] = lambda row: row,
     ) -> None:
         super().__init__(value_of)
         self.cutoff = cutoff
+        self.min_gain = min_gain
         self._n_items = n_items
 
     @property
