@@ -25,7 +25,8 @@ from fastrec.runtime.threads import uninterrupted
 if TYPE_CHECKING:
     from fastrec.api import evaluate, evaluate_by_items, evaluate_scores, gauc, mae, mse, rmse
     from fastrec.comparison.compare import compare
-    from fastrec.comparison.comparison import Comparison, ComparisonRow
+    from fastrec.comparison.comparison import Comparison
+    from fastrec.comparison.row import ComparisonRow
     from fastrec.evaluation.lists import Evaluator
     from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
@@ -57,7 +58,7 @@ _LAZY = {
     "BoundedAuc": "fastrec.scored.histogram",
     "ClassCounts": "fastrec.scored.classes",
     "Comparison": "fastrec.comparison.comparison",
-    "ComparisonRow": "fastrec.comparison.comparison",
+    "ComparisonRow": "fastrec.comparison.row",
     "Confusion": "fastrec.scored.confusion",
     "CurveComparison": "fastrec.scored.curves",
     "Estimate": "fastrec.report.estimates",

@@ -22,7 +22,8 @@ from fastrec.report.report import is_saved, load, reword
 from fastrec.show.numbers import number_of_users
 
 if TYPE_CHECKING:
-    from fastrec.comparison.comparison import Comparison, ComparisonRow
+    from fastrec.comparison.comparison import Comparison
+    from fastrec.comparison.row import ComparisonRow
     from fastrec.files.job import Evaluated
     from fastrec.report.report import Report
 from fastrec.cli.evaluate import check_kind, evaluate_any, open_files, quietly, usual_metrics, write_evaluated

@@ -22,7 +22,8 @@ from fastrec.show.terminal import Sheet, code_lines, shell_lines, wrap
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fastrec.comparison.comparison import Comparison, ComparisonRow
+    from fastrec.comparison.comparison import Comparison
+    from fastrec.comparison.row import ComparisonRow
     from fastrec.explanation.explanation import Explanation
     from fastrec.report.estimates import Estimate
     from fastrec.report.report import Report

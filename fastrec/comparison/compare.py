@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fastrec.checks import check_choice, check_progress, listed_in_order, some_names
-from fastrec.comparison.comparison import Comparison, ComparisonRow, Correction, Missing, Test
+from fastrec.comparison.comparison import Comparison, Correction, Missing, Test
 from fastrec.comparison.pairing import PairedValues, listed_names
+from fastrec.comparison.row import ComparisonRow
 from fastrec.comparison.tables import alpha
 from fastrec.exceptions import Argument, InputError, InputTypeError, Text, joined, shown, warn
 from fastrec.metrics.directions import Direction

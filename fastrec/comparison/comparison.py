@@ -7,23 +7,24 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from fastrec._version import __version__
 from fastrec.checks import check_text, some_names
+from fastrec.comparison.row import ComparisonRow
 from fastrec.comparison.tables import compared, differences, is_significant, matrices, meaning_of_mark, outcome, printed
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.metrics.calls import parse
-from fastrec.metrics.directions import Direction, Kind, Verdict
+from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import definitions, settings_table
 from fastrec.report.plain import plain_data
 from fastrec.show.numbers import number_of_users, percent
 from fastrec.show.shown import Exported
 from fastrec.show.tables import Section, Table, warning_lines, with_notes
 
-__all__ = ["Comparison", "ComparisonRow", "Correction", "Missing", "Test"]
+__all__ = ["Comparison", "Correction", "Missing", "Test"]
 
 
 Array = np.ndarray[Any, Any]
@@ -37,48 +38,6 @@ RATIO_NOTE = (
     "a ratio of sums: the difference is between the two distances to it; interval and p are normal, with the sum of "
     "both standard errors, which is an upper bound"
 )
-
-
-class ComparisonRow(NamedTuple):
-    """Comparison of one metric between a system and a baseline.
-
-    metric, system, baseline : names.
-    mean, baseline_mean : over the compared users.
-    difference : mean - baseline_mean; for a metric with a target the difference of the distances to it, see `compare`.
-    low, high : interval of the difference.
-    p_value : two-sided: the probability of a difference at least as large if the true one is 0.
-    p_corrected : p_value corrected for all rows of the table.
-    wins, ties, losses : users for whom the system is better, as good and worse. All are None for a ratio of sums; wins
-        and losses are None for a metric without a direction.
-    users : users compared.
-    unpaired : users counted on one side only; ``missing`` leaves them out or counts them as 0 on the other side.
-    detectable : the smallest true difference that the test would find significant with 80 % power.
-    grouping, group : the segment; None for all users.
-    direction, target : which values are better: "higher", "lower", "target" (nearer to the number ``target``), "none".
-    verdict : "better", "worse" or "not clear", by the direction and the corrected p-value; None without either.
-    """
-
-    metric: str
-    system: str
-    baseline: str
-    mean: float
-    baseline_mean: float
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    p_corrected: float
-    wins: int | None
-    ties: int | None
-    losses: int | None
-    users: int
-    unpaired: int
-    detectable: float
-    grouping: str | None = None
-    group: str | int | None = None
-    direction: Kind = "higher"
-    target: float | None = None
-    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.comparison.comparison import ComparisonRow
+from fastrec.comparison.row import ComparisonRow
 from fastrec.exceptions import Argument, InputError, MetricError, Text
 from fastrec.inputs.users import alike
 from fastrec.metrics.calls import parse

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
+from fastrec.comparison.row import ComparisonRow
 from fastrec.report.tables import scales_of
 from fastrec.show.charts import whisker
 from fastrec.show.numbers import DASH, Gap, one_figure, p_value, percent, shown_count, shown_difference
 from fastrec.show.tables import Drawn, Section, Table
-
-if TYPE_CHECKING:
-    from fastrec.comparison.comparison import ComparisonRow
 
 __all__ = [
     "CELLS",

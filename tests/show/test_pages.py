@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import fastrec
-from fastrec.comparison.comparison import Comparison, ComparisonRow
+from fastrec.comparison.comparison import Comparison
+from fastrec.comparison.row import ComparisonRow
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.show import html
 from fastrec.show.charts import histogram, line_chart, whisker

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import fastrec
-from fastrec.comparison.comparison import Comparison, ComparisonRow
+from fastrec.comparison.comparison import Comparison
+from fastrec.comparison.row import ComparisonRow
 from fastrec.report.report import Report
 
 HOSTILE = """<script>alert("x")</script>'&\\|$_^~#{}%`*[a](javascript:b)\x1b\n\ud800 – ü"""
