@@ -101,7 +101,10 @@ class LabelsOfUsers(NamedTuple):
 
 
 def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], users: Sequence[str]) -> None:
-    """Raise if a user has more than one label: a lowest and a highest one that differ."""
+    """Raise if a user has more than one label: a lowest and a highest one that differ.
+
+    In SQL, as the rows of all files may not fit in memory; rows in memory ask `inputs.grouping.one_per_user`.
+    """
     listed = ", ".join(map(quoted, users))
     (count,) = one_row(con, f"SELECT count(*) FROM ends WHERE low{nth} <> high{nth}")
     if not count:

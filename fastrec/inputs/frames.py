@@ -28,7 +28,15 @@ from fastrec.inputs.arrow import (
     split_lists,
 )
 from fastrec.inputs.columns import LABELS, MAX_EXACT_INTEGER, SCORES
-from fastrec.inputs.grouping import Grouping, agreed, find_blocks, find_users, group_rows, join_users, order_of_ids
+from fastrec.inputs.grouping import (
+    Grouping,
+    find_blocks,
+    find_users,
+    group_rows,
+    join_users,
+    one_per_user,
+    order_of_ids,
+)
 from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
 from fastrec.inputs.sides import SIDES
@@ -104,11 +112,19 @@ def read_user_labels(by: Any, user: Any) -> UserLabels | None:
 
 def _labels_by_user(users: Sequence[Any], labels: Sequence[Any], where: str) -> dict[Any, Any]:
     """Return {user: label} of rows, which must agree within a user; ignore nulls."""
-    found: dict[Any, Any] = {}
-    for user, label in zip(users, labels, strict=True):
-        if label is not None and found.setdefault(user, label) != label:
-            raise InputError(where, f" must agree within a user, but rows of user {user!r} differ")
-    return found
+    check_labels(label for label in labels if label is not None)
+    of_rows, names = _numbered(users)
+    codes, strings = _numbered(labels)
+    grouping = group_rows(of_rows, 1)
+    valid = np.array([label is not None for label in labels], bool)
+    found, present = one_per_user(codes, valid, grouping, lambda own: [names[user] for user in own], where)
+    return {names[user]: strings[code] for user, code in zip(grouping.ids[present], found[present], strict=True)}
+
+
+def _numbered(values: Sequence[Any]) -> tuple[Array, list[Any]]:
+    """Return the number of each value among the distinct ones, and these."""
+    numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    return np.fromiter((numbers[value] for value in values), np.int64, len(values)), list(numbers)
 
 
 class FrameUsers(NamedTuple):
@@ -163,16 +179,7 @@ class _FrameRows(NamedTuple):
             )
         if self.lists:
             return values, np.ones(len(values), bool) if valid is None else valid
-        take, indptr = self.grouping.take, self.grouping.indptr
-        first, present, wrong = agreed(take(values), None if valid is None else take(valid), indptr)
-        if wrong >= 0:
-            user = int(np.searchsorted(indptr, wrong, side="right")) - 1
-            raise InputError(
-                self.frame.where(name),
-                " must agree within a user, but rows of user "
-                f"{users.spell(self.grouping.ids[user : user + 1]).tolist()[0]!r} differ",
-            )
-        return first, present
+        return one_per_user(values, valid, self.grouping, users.spell, self.frame.where(name))
 
 
 class _FrameUsers(NamedTuple):

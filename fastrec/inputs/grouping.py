@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fastrec.exceptions import InputError
+from fastrec.exceptions import InputError, RowNumber
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import grouping
 from fastrec.runtime.compiler import Entry
@@ -25,6 +25,7 @@ __all__ = [
     "group_rows",
     "join_users",
     "loading_kernels",
+    "one_per_user",
     "order_by_rank",
     "order_of_ids",
     "take_blocks",
@@ -80,16 +81,21 @@ class Grouping(NamedTuple):
         return row if self.mover is None else int(self.mover(np.arange(self.indptr[-1]))[row])
 
 
-def agreed(values: Array, valid: Array | None, indptr: Array) -> tuple[Array, Array, int]:
-    """Return the value of each user, whether each user has one, and a row that differs from its user's value, or -1.
+def one_per_user(
+    values: Array, valid: Array | None, grouping: Grouping, spell: Callable[[Array], Any], where: str
+) -> tuple[Array, Array]:
+    """Return the value of each user, and whether each user has one; raise if rows of a user have different values.
 
-    values : of rows, in the order of users.
+    values : of rows, as passed.
     valid : whether a row has a value; None if all do.
+    spell : returns ids of users as passed, for the error.
     """
+    values, indptr = grouping.take(values), grouping.indptr
     n_users = len(indptr) - 1
     if valid is None:
         first, present = indptr[:-1], np.ones(n_users, bool)
     else:
+        valid = grouping.take(valid)
         having = np.append(np.flatnonzero(valid), len(values))
         first = having[np.searchsorted(having, indptr[:-1])]
         present = first < indptr[1:]
@@ -98,7 +104,14 @@ def agreed(values: Array, valid: Array | None, indptr: Array) -> tuple[Array, Ar
     wrong = values != np.repeat(of_users, np.diff(indptr))
     if valid is not None:
         wrong &= valid
-    return of_users, present, int(wrong.argmax()) if wrong.any() else -1
+    if wrong.any():
+        at = int(wrong.argmax())
+        user = int(np.searchsorted(indptr, at, side="right")) - 1
+        who = spell(grouping.ids[user : user + 1])[0]
+        who = who.item() if isinstance(who, np.generic) else who
+        row = RowNumber(grouping.origin(at), f", row {grouping.origin(at)} from the user's first")
+        raise InputError(where, f" must agree within a user, but rows of user {who!r} differ", row)
+    return of_users, present
 
 
 def group_rows(keys: Array, n_threads: int) -> Grouping:

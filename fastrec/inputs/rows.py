@@ -11,7 +11,7 @@ from fastrec.exceptions import InputError, Place, RowNumber
 from fastrec.inputs.arrow import Labels
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import Columns, ScoredFrame, read_scored_frame, spell_labels
-from fastrec.inputs.grouping import Grouping, agreed, group_rows, order_of_ids
+from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
 from fastrec.inputs.ids import Strings, check_ids, encode_strings, spell
 from fastrec.inputs.ragged import check_indptr
 from fastrec.inputs.users import (
@@ -221,12 +221,12 @@ def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any
     for name, given in named.items() if groups is not None else ():
         where = f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups"
         of_rows, valid = _encode_labels(given, where, n)
-        found, present = _agreed(of_rows.codes, valid, grouping, ids, where)
+        found, present = one_per_user(of_rows.codes, valid, grouping, keys.name_of, where)
         labels[name] = spell_labels(of_rows.name_of(found[present]), present)
     codes, group_keys = check_groups(labels or None, len(ids))
     weights = check_weights(user_weight, n)
     if weights is not None:
-        weights, _ = _agreed(weights, None, grouping, ids, "user_weight")
+        weights, _ = one_per_user(weights, None, grouping, keys.name_of, "user_weight")
     return Users(ids, codes, group_keys, weights, order_of_ids(grouping.ids))
 
 
@@ -240,18 +240,6 @@ def _encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]
         return Keys(labels, lambda some: some), None
     distinct, codes = np.unique(labels, return_inverse=True)
     return Keys(codes, lambda some: distinct[some]), None
-
-
-def _agreed(values: Array, valid: Array | None, grouping: Grouping, ids: Array, name: str) -> tuple[Array, Array]:
-    """Return the value of each user, and who has one; all rows of a user must agree."""
-    take, indptr = grouping.take, grouping.indptr
-    first, present, at = agreed(take(values), None if valid is None else take(valid), indptr)
-    if at >= 0:
-        who = ids[int(np.searchsorted(indptr, at, side="right")) - 1]
-        who = who.item() if isinstance(who, np.generic) else who
-        row = RowNumber(grouping.origin(at), f", row {grouping.origin(at)} from the user's first")
-        raise InputError(name, f" must agree within a user, but rows of user {who!r} differ", row)
-    return first, present
 
 
 def check_labels(labels: Any, n: int) -> Array:

@@ -137,7 +137,10 @@ def test_keys_of_several_columns() -> None:
             "the labels in by must be all integers or all strings, found 1 and '1'",
         ),
         (pd.DataFrame({"user_id": ["a", "b"], "plan": [1, "1"]}), "by column 'plan' cannot be read as one Arrow"),
-        (pd.Series(["x", "y"], index=["a", "a"]), "by must agree within a user, but rows of user 'a' differ"),
+        (
+            pd.Series(["x", "y"], index=["a", "a"]),
+            "by must agree within a user, but rows of user 'a' differ, row 1 from",
+        ),
         (pd.Series([np.zeros(2)] * 2, index=["a", "a"]), "the labels in by must be integers or strings, found array"),
         (pa.table({"user_id": ["a", "a"], "plan": ["x", "y"]}), "by column 'plan' must agree within a user"),
         (pa.table({"user_id": ["a"]}), "by has no column besides 'user_id'"),
