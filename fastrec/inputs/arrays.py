@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -19,15 +20,9 @@ from fastrec.inputs.sides import SIDES
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
 
-__all__ = ["FlatSide", "RawSide", "check_numbers", "read_side", "read_sides"]
+__all__ = ["FlatSide", "InputForm", "RawSide", "check_numbers", "read_side", "read_sides", "register_form"]
 
 Array = np.ndarray[Any, Any]
-FORMS = (
-    "(items, indptr), (items, indptr, {extra}), a Ragged, a 2-D integer array padded with -1, a SciPy CSR matrix, "
-    "a list with one list of items per user, an Arrow array of lists, or dicts {{user: items}} or data frames "
-    "on both sides"
-)
-
 READ_AT_ONCE = frozenset((list, tuple))  # Python reads these without letting another thread in
 
 
@@ -80,31 +75,44 @@ def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]
     return sides, users
 
 
+@dataclass(frozen=True)
+class InputForm:
+    """A form of the lists of all users, in the order of the users."""
+
+    fits: Callable[[Any], object]  # true for a value of this form
+    read: Callable[[Any, str, str], RawSide]  # a value, the name of its side, and what the numbers of the side are
+    wanted: str = ""  # in the error about a value of no form; {extra}: the numbers of the side
+
+
+_forms: list[InputForm] = []
+
+
+def register_form(form: InputForm) -> None:
+    """Add a form of lists; `read_side` asks it before those that were added earlier."""
+    _forms.append(form)
+
+
 def read_side(value: Any, name: str, extra: str) -> RawSide:
     """Return one side, passed in any form but a dict."""
     if is_tensor(value):
         value = as_numpy(value, name)
-    if isinstance(value, Ragged):
-        # checked again: the caller may have changed the arrays since
-        items = check_ids(value.values, f"{name}.values")
-        return RawSide(items, check_indptr(value.indptr, len(items), f"{name}.indptr"), None)
-    if is_column(value):
-        return _read_column(value, name)
-    if isinstance(value, tuple):
-        return _read_tuple(value, name, extra)
     refuse_unusual(value, name, "pad with -1 instead")
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return _read_matrix(value, name)
-    if all(hasattr(value, part) for part in ("indptr", "indices", "data", "shape")):
-        return _read_csr(value, name, extra)
-    if hasattr(value, "tocsr"):
-        raise InputTypeError(f"{name} is a sparse matrix that is not CSR: pass {name}.tocsr()")
-    if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
-        return _read_rows(list(value), name, extra, None)
-    raise InputTypeError(f"{name} must be {FORMS.format(extra=extra)}; found {_kind(value)}")
+    for form in reversed(_forms):
+        if form.fits(value):
+            return form.read(value, name, extra)
+    wanted = ", ".join(form.wanted.format(extra=extra) for form in _forms if form.wanted)
+    raise InputTypeError(
+        f"{name} must be {wanted}, or dicts {{user: items}} or data frames on both sides; found {_kind(value)}"
+    )
 
 
-def _read_column(value: Any, name: str) -> RawSide:
+def _read_ragged(value: Ragged, name: str, _: str) -> RawSide:
+    # checked again: the caller may have changed the arrays since
+    items = check_ids(value.values, f"{name}.values")
+    return RawSide(items, check_indptr(value.indptr, len(items), f"{name}.indptr"), None)
+
+
+def _read_column(value: Any, name: str, _: str) -> RawSide:
     """Return the side in an Arrow array of lists, one per user."""
     if not list_column(value):
         raise InputTypeError(f"{name} must hold one list of items per user, found an Arrow array of {value.type}")
@@ -125,7 +133,7 @@ def _read_tuple(value: tuple[Any, ...], name: str, extra: str) -> RawSide:
     return RawSide(items, indptr, check_numbers(value[2], len(items), f"{name} {extra}"))
 
 
-def _read_matrix(value: Array, name: str) -> RawSide:
+def _read_matrix(value: Array, name: str, _: str) -> RawSide:
     """Return the side in a rectangular array of items; -1 pads the ends of short rows."""
     if value.dtype.kind == "f":
         raise InputTypeError(
@@ -155,6 +163,10 @@ def _read_csr(value: Any, name: str, extra: str) -> RawSide:
     items = check_ids(value.indices, f"{name}.indices")
     indptr = check_indptr(value.indptr, len(items), f"{name}.indptr")
     return RawSide(items, indptr, check_numbers(value.data, len(items), f"{name}.data ({extra})"))
+
+
+def _refuse_sparse(_: Any, name: str, __: str) -> RawSide:
+    raise InputTypeError(f"{name} is a sparse matrix that is not CSR: pass {name}.tocsr()")
 
 
 def _read_rows(rows: list[Any], name: str, extra: str, users: list[Any] | None) -> RawSide:
@@ -245,3 +257,29 @@ def check_numbers(values: Any, n: int, name: str) -> Array:
 
 def _kind(value: Any) -> str:
     return f"a {type(value).__module__}.{type(value).__name__}".replace("a builtins.", "a ")
+
+
+for _form in (
+    InputForm(lambda value: isinstance(value, tuple), _read_tuple, "(items, indptr), (items, indptr, {extra})"),
+    InputForm(lambda value: isinstance(value, Ragged), _read_ragged, "a Ragged"),
+    InputForm(
+        lambda value: isinstance(value, np.ndarray) and value.dtype != object,
+        _read_matrix,
+        "a 2-D integer array padded with -1",
+    ),
+    InputForm(lambda value: hasattr(value, "tocsr"), _refuse_sparse),
+    InputForm(
+        lambda value: all(hasattr(value, part) for part in ("indptr", "indices", "data", "shape")),
+        _read_csr,
+        "a SciPy CSR matrix",
+    ),
+    InputForm(
+        lambda value: (
+            isinstance(value, list) or (isinstance(value, np.ndarray) and value.dtype == object and value.ndim)
+        ),
+        lambda value, name, extra: _read_rows(list(value), name, extra, None),
+        "a list with one list of items per user",
+    ),
+    InputForm(is_column, _read_column, "an Arrow array of lists"),
+):
+    register_form(_form)
