@@ -1,5 +1,5 @@
 """Evaluation of Spark data frames on their cluster."""
 
-from fastrec.spark.job import SparkReport, bounded_auc, evaluate, evaluate_scores
+from fastrec.spark.evaluation import SparkReport, bounded_auc, evaluate, evaluate_scores
 
 __all__ = ["SparkReport", "bounded_auc", "evaluate", "evaluate_scores"]

@@ -9,13 +9,14 @@ import numpy as np
 
 from fastrec.evaluation.accumulators import SCORE_COUNTS, AccumulatorKey
 from fastrec.exceptions import FastrecError
+from fastrec.spark.job import without_rows
 from fastrec.spark.packets import BATCH_BYTES, tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from fastrec.scored.score_counts import ScoreCounts
-from fastrec.spark.side import FrameSide, batches_by_rows, column_of, keep_code_on_this_node, read_column, without_rows
+from fastrec.spark.side import FrameSide, batches_by_rows, column_of, keep_code_on_this_node, read_column
 
 __all__ = ["BINNED", "BINS", "count_bins", "order_of_rows"]
 

@@ -1,4 +1,4 @@
-"""The sides of an evaluation on Spark: columns checked on the driver, rows packed, states of tasks merged."""
+"""The sides of an evaluation on Spark: columns checked on the driver, rows packed and evaluated in tasks."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ import contextlib
 import functools
 import os
 import threading
-import warnings
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastrec import exceptions
-from fastrec._version import __version__
 from fastrec.checks import listed_in_order, whole_number
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
-from fastrec.exceptions import FastrecError, FastrecWarning, InputError, InputTypeError, RowNumber
+from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen, hints_of_columns
 from fastrec.inputs.users import NO_LABEL
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
-from fastrec.spark.packets import BATCH_BYTES, Packet, batches_of_buckets, pack, tables_of
+from fastrec.spark.job import Job
+from fastrec.spark.packets import pack
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FrameSide",
-    "Job",
     "batches_by_rows",
     "check_partitions",
     "check_same_types",
@@ -51,7 +48,6 @@ __all__ = [
     "spelled",
     "user_columns",
     "values_of_users",
-    "without_rows",
 ]
 
 
@@ -133,117 +129,6 @@ class FrameSide(NamedTuple):
 
 def _never(name: str) -> Any:
     raise AssertionError(name)
-
-
-class Job(NamedTuple):
-    """The instructions of a task: how to make an evaluator, and which arguments to give it."""
-
-    make: type[Evaluator | ScoreEvaluator]
-    options: dict[str, Any]
-    arguments: dict[str, Any]  # of `update`
-    keys: tuple[str, ...]  # the columns that make a user
-    n_threads: int | None
-    n_partitions: int | None
-    order: tuple[str, ...] = ()  # the columns to sort long rows by
-    empty: Mapping[str, Table] = {}
-    version: str = __version__
-
-    def check(self, sides: Mapping[str, FrameSide], *, per_user: bool) -> Evaluator | ScoreEvaluator:
-        """Check arguments and columns, raise for faults, and return the evaluator of the driver."""
-        rows = {name: side.all_columns() for name, side in sides.items()}
-        if per_user:
-            self.update(self.make(**self.options, per_user=True), rows)
-        evaluator = self.make(**self.options, n_threads=self.n_threads).as_part()
-        self.update(evaluator, rows)
-        return evaluator
-
-    def start(self, *, per_user: bool = False) -> Evaluator | ScoreEvaluator:
-        """Return a new evaluator in a task."""
-        from pyspark import TaskContext
-
-        if self.version != __version__:
-            raise InputError(
-                f"the driver has fastrec {self.version}, but an executor has {__version__}: install one version"
-            )
-        task = TaskContext.get()
-        n_threads = self.n_threads or (task.cpus() if task is not None else 1)
-        return self.make(**self.options, per_user=per_user, n_threads=n_threads)
-
-    def update(self, evaluator: Any, tables: Mapping[str, Table]) -> None:
-        """Add tables of whole users to an evaluator."""
-        given = dict(tables)
-        exclude = {"exclude": given.pop("exclude")} if "exclude" in given else {}
-        names = {name: value for name, value in self.arguments.items() if value is not None}
-        evaluator.update(*given.values(), **exclude, **names)
-
-    def tables(self, batches: Iterable[Batch]) -> Iterator[dict[str, Table]]:
-        """Yield the rows of a partition in tables of whole users."""
-        if not self.keys:
-            yield from ({"log": table} for table in tables_of(batches, BATCH_BYTES))
-            return
-        for tables in batches_of_buckets(_read_packets(batches), self.empty):
-            yield {name: _in_order(table, self.order) for name, table in tables.items()}
-
-    def states(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield one row: the state of an evaluator after a partition, or its error; nothing for an empty partition."""
-        keep_code_on_this_node()
-        has_rows = False
-        try:
-            evaluator = self.start().as_part()
-            for tables in self.tables(batches):
-                self.update(evaluator, tables)
-                has_rows = True
-        except FastrecError as error:
-            yield _one_row(state=None, **without_rows(error))
-            return
-        if has_rows:
-            yield _one_row(state=evaluator.to_bytes(), error=None, message=None)
-
-    def values(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield the values of the users of a partition."""
-        import pyarrow as pa
-
-        keep_code_on_this_node()
-        for tables in self.tables(batches):
-            evaluator = self.start(per_user=True)
-            self.update(evaluator, tables)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FastrecWarning)  # the driver has already warned
-                report = evaluator.result()
-            ids = report.user_ids
-            assert ids is not None
-            columns = [ids] if len(self.keys) == 1 else list(zip(*ids.tolist(), strict=True))
-            columns += [pa.array(values, from_pandas=True) for values in report.per_user.values()]
-            yield from pa.table(list(map(pa.array, columns)), [*self.keys, *report.per_user]).to_batches()
-
-
-def _read_packets(batches: Iterable[Batch]) -> Iterator[Packet]:
-    """Yield the packets of a partition one by one: together they may fill the memory."""
-    for batch in batches:
-        for row in range(batch.num_rows):
-            yield Packet(*(batch.column(nth)[row].as_py() for nth in range(len(Packet._fields))))
-
-
-def _one_row(**values: Any) -> Batch:
-    import pyarrow as pa
-
-    kinds = {"state": pa.binary(), "error": pa.string(), "message": pa.string()}
-    return pa.record_batch({name: pa.array([values[name]], kind) for name, kind in kinds.items()})
-
-
-def _in_order(table: Table, names: Sequence[str]) -> Table:
-    """Return long rows sorted by some columns; tables with lists stay as they are."""
-    from pyarrow import types
-
-    keys = [(name, "ascending") for name in names if name in table.column_names]
-    lists = any(types.is_nested(table.schema.field(name).type) for name, _ in keys)
-    return table if lists or not keys else table.sort_by(keys)
-
-
-def without_rows(error: FastrecError) -> dict[str, str]:
-    """Return the class and the message of an error, without the numbers of rows: Spark rows have no order."""
-    message = error.renamed(lambda name: name.unnumbered if isinstance(name, RowNumber) else name)
-    return {"error": type(error).__name__, "message": str(message)}
 
 
 def keep_code_on_this_node() -> None:
@@ -359,21 +244,21 @@ def check_partitions(n_partitions: int | None) -> int | None:
     return number
 
 
-def co_locate(sides: Mapping[str, FrameSide], job: Job) -> DataFrame:
+def co_locate(sides: Mapping[str, FrameSide], job: Job, n_partitions: int | None) -> DataFrame:
     """Return packets of all sides; all packets of a bucket are next to each other in one partition."""
     frame = next(iter(sides.values())).frame
-    n_partitions = job.n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    n_buckets = max(MIN_BUCKETS, BUCKETS_PER_PARTITION * n_partitions)
-    parts = [side.selected().mapInArrow(_packer(side.name, job.keys, n_buckets), PACKETS) for side in sides.values()]
+    expected = n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    n_buckets = max(MIN_BUCKETS, BUCKETS_PER_PARTITION * expected)
+    parts = [side.selected().mapInArrow(_packer(side.name, job, n_buckets), PACKETS) for side in sides.values()]
     packets = functools.reduce(lambda packets, part: packets.union(part), parts)
     # without a given number, Spark joins small partitions
-    given = () if job.n_partitions is None else (job.n_partitions,)
+    given = () if n_partitions is None else (n_partitions,)
     return packets.repartition(*given, "bucket").sortWithinPartitions("bucket")
 
 
-def _packer(side: str, users: Sequence[str], n_buckets: int) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+def _packer(side: str, job: Job, n_buckets: int) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
     """Return the function that packs a side."""
-    return lambda batches: pack(batches, side, users, n_buckets)
+    return lambda batches: pack(batches, side, job.keys, n_buckets)
 
 
 @contextlib.contextmanager
@@ -415,11 +300,23 @@ def merge_states(rows: DataFrame, job: Job, evaluator: Any) -> None:
 
     long = not any(types.is_nested(kind) for table in job.empty.values() for kind in table.schema.types)
     with batches_by_rows(rows.sparkSession) if long else contextlib.nullcontext():
-        states = rows.mapInArrow(job.states, STATES).collect()
-    for found in states:
-        if found.error is not None:
-            raise getattr(exceptions, found.error)(found.message)
-        evaluator.merge(job.make.from_bytes(bytes(found.state)))
+        states = rows.mapInArrow(_in_task(job, Job.states), STATES).collect()
+    job.merge(states, evaluator)
+
+
+def _in_task(
+    job: Job, work: Callable[[Job, Iterator[Batch]], Iterator[Batch]]
+) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+    """Return the function that does the work of a job in a Spark task, on the CPUs of the task."""
+
+    def run(batches: Iterator[Batch]) -> Iterator[Batch]:
+        from pyspark import TaskContext
+
+        keep_code_on_this_node()
+        task = TaskContext.get()
+        return work(job._replace(n_threads=job.n_threads or (task.cpus() if task is not None else 1)), batches)
+
+    return run
 
 
 def values_of_users(rows: DataFrame, job: Job, report: Report, side: FrameSide) -> DataFrame:
@@ -429,7 +326,7 @@ def values_of_users(rows: DataFrame, job: Job, report: Report, side: FrameSide) 
     kinds = [LongType() if _kind_of_ids(side.kind(key)) == "integers" else StringType() for key in job.keys]
     fields = [StructField(key, kind) for key, kind in zip(job.keys, kinds, strict=True)]
     schema = StructType(fields + [StructField(name, DoubleType()) for name in report])
-    return rows.mapInArrow(job.values, schema)
+    return rows.mapInArrow(_in_task(job, Job.values), schema)
 
 
 def read_column(table: Table, name: str) -> Array:

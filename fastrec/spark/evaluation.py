@@ -1,0 +1,276 @@
+"""Evaluation of Spark data frames on their cluster: the bits of one machine, and the driver collects no rows.
+
+Tasks pack rows into packets by user, and Spark moves packets so that all rows of a user meet (`fastrec.spark.packets`).
+There each partition becomes one row, the state of an evaluator, and the driver merges these states
+(`fastrec.spark.job`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from fastrec.arguments.groups import (
+    ListColumnNames,
+    ListSettings,
+    RowColumnNames,
+    RowSettings,
+    SparkListOptions,
+    SparkRowOptions,
+)
+from fastrec.arguments.signature import pick, takes
+from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
+from fastrec.exceptions import InputError, MetricError
+from fastrec.inputs.frames import Columns, extra_column
+from fastrec.inputs.hints import LeftOpen
+from fastrec.report.report import Report, record
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from fastrec.scored.histogram import BoundedAuc
+from fastrec.spark.job import Job, error_of
+from fastrec.spark.score_counts import BINNED, BINS, count_bins, order_of_rows
+from fastrec.spark.side import (
+    FrameSide,
+    batches_by_rows,
+    check_partitions,
+    check_same_types,
+    check_ties,
+    co_locate,
+    columns_of_lists,
+    hints_of_side,
+    listed_names,
+    merge_states,
+    numbered_labels,
+    or_usual,
+    read_column,
+    spelled,
+    user_columns,
+    values_of_users,
+)
+
+__all__ = ["SparkReport", "bounded_auc", "evaluate", "evaluate_scores"]
+
+
+Batch = Any  # pyarrow.RecordBatch
+Array = np.ndarray[Any, Any]
+
+
+class SparkReport(Report):
+    """A report with a Spark data frame for the values of users, if `per_user` was set."""
+
+    def __init__(self, report: Report, values: DataFrame | None) -> None:
+        super().__init__(**report._parts() | {"per_user": None, "user_ids": None, "labels": None})  # noqa: SLF001 - of its base
+        self._frame = values
+
+    @property
+    def per_user(self) -> Any:
+        """A Spark data frame with the columns of users and a float64 column per metric, null where `Report` has NaN.
+
+        Spark computes it at its use, like any other: `cache()` the evaluated data frames if they are costly to compute.
+        """
+        return super().per_user if self._frame is None else self._frame
+
+
+@takes(SparkListOptions)
+def evaluate(
+    recs: DataFrame,
+    truth: DataFrame,
+    metrics: str | Iterable[str] | None = None,
+    **given: Unpack[SparkListOptions],
+) -> SparkReport:
+    """Evaluate recommended lists against held-out truth, both Spark data frames: `fastrec.evaluate` on a cluster.
+
+    Parameters
+    ----------
+    recs, truth : data frames with one row per user and item, or one row per user with columns of lists
+        Users and items are integers or strings. Spark rows have no order: lists with one row per item need a column of
+        ranks or scores, and ``ties='input'`` needs columns of lists. A warning names an unused column of numbers in the
+        truth with a name like a gain (``rating``). Unlike `fastrec.evaluate` it looks at the type only, as reading the
+        values would take another Spark job. With ``per_user``, `SparkReport.per_user` is a data frame.
+    metrics : as in `fastrec.evaluate`
+
+    Returns
+    -------
+    SparkReport
+        Has the bits of `fastrec.evaluate` on the same rows, for any partitions. Only the sum of fractional gains of
+        items with equal scores depends on the order of rows: here gains are added in the order of the items.
+
+    Raises
+    ------
+    InputError, InputTypeError, MetricError
+        As in `fastrec.evaluate`, also for faults that a task finds; without row numbers, as Spark rows have no order.
+    MissingExtraError
+        If PySpark or PyArrow is not installed; the extra ``spark`` installs both.
+
+    Examples
+    --------
+    >>> report = fastrec.spark.evaluate(recs, truth, ["ndcg@10", "recall@20"], by="plan")  # doctest: +SKIP
+    >>> report["ndcg@10"]  # doctest: +SKIP
+    0.3214
+    """
+    columns = Columns(**pick(ListColumnNames, given), by=given["by"])
+    user_weight = given["user_weight"]
+    item_column = or_usual(columns.item, "item_id")
+    frames = {"recs": recs, "truth": truth} | ({} if given["exclude"] is None else {"exclude": given["exclude"]})
+    sides = {name: FrameSide.open(name, frame) for name, frame in frames.items()}
+    job = Job(
+        make=Evaluator,
+        options=_settings(ListSettings, metrics, given),
+        arguments={**columns._asdict(), "user_weight": user_weight},
+        keys=(or_usual(columns.user, "user_id"),),
+        n_threads=given["n_threads"],
+    )
+    n_partitions = check_partitions(given["n_partitions"])
+    sides = {name: side.having(columns_of_lists(side, columns, user_weight)) for name, side in sides.items()}
+    evaluator = job.check({name: side.all_columns() for name, side in sides.items()}, per_user=given["per_user"])
+    check_same_types(sides, {"user": job.keys[0], "item": item_column})
+    ordered_by, _ = extra_column(sides["recs"].as_frame(), columns)
+    if sides["recs"].is_long(item_column):
+        if not ordered_by:
+            raise InputError("recs must have a column of ranks or scores, as Spark rows have no order")
+        check_ties(evaluator)
+    has_gains = extra_column(sides["truth"].as_frame(), columns)[1] is not None
+    if ordered_by == "score" and has_gains and evaluator.settings["ties"] == "expected":
+        job = job._replace(order=(item_column,))
+    numbered = numbered_labels(sides, columns)
+    sides = {name: side.with_strings(numbered) for name, side in sides.items()}
+    job = job._replace(empty={name: side.empty for name, side in sides.items()})
+    packed = co_locate(sides, job, n_partitions)
+    merge_states(packed, job, evaluator)
+    report = evaluator.result()
+    report = report.with_groups({name: spelled(own, numbered=name in numbered) for name, own in report.groups.items()})
+    left = LeftOpen(order=False, gain=not has_gains and evaluator.settings["min_gain"] != "any", sides=False)
+    record(report, hints_of_side(recs, truth, (*job.keys, item_column, *columns.groupings(), user_weight), left))
+    return SparkReport(report, values_of_users(packed, job, report, sides["recs"]) if given["per_user"] else None)
+
+
+def _settings(group: type[Any], metrics: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the evaluators of tasks, without those that differ from task to task."""
+    settings = {name: value for name, value in pick(group, given).items() if name not in ("per_user", "n_threads")}
+    return {"metrics": listed_names(metrics, "metrics"), **settings, "k": listed_names(given["k"], "k")}
+
+
+@takes(SparkRowOptions)
+def evaluate_scores(
+    log: DataFrame,
+    metrics: str | Iterable[str] | None = None,
+    **given: Unpack[SparkRowOptions],
+) -> SparkReport:
+    """Evaluate a Spark data frame of scored, labelled rows: `fastrec.evaluate_scores` on a cluster.
+
+    Metrics of the order of all rows (auc, average_precision, ks) are exact: Spark counts the positive and negative rows
+    of each distinct score, and the driver merges these counts, 24 bytes per distinct score. If that is too much, leave
+    these metrics out and use `bounded_auc`.
+
+    Parameters
+    ----------
+    log : a data frame with one row per label, or one row per user with columns of lists
+        ``ties='input'`` needs columns of lists. With ``per_user``, `SparkReport.per_user` is a data frame.
+    metrics : as in `fastrec.evaluate_scores`
+
+    Returns
+    -------
+    SparkReport
+        Has the bits of `fastrec.evaluate_scores`, for any partitions, for counts, pairs and lists. Sums of numbers, as
+        in log_loss, depend in the last bit on the order in which the rows of a user are added: here it is the order of
+        (score, label, weight). Rows without users are added exactly and rounded once.
+
+    Raises
+    ------
+    InputError, InputTypeError, MetricError, MissingExtraError
+        As in `evaluate`.
+
+    Examples
+    --------
+    >>> report = fastrec.spark.evaluate_scores(log, ["auc", "gauc"], label="clicked")  # doctest: +SKIP
+    >>> report["auc"]  # doctest: +SKIP
+    0.7421
+    """
+    columns = Columns(**pick(RowColumnNames, given), by=given["by"])
+    side = FrameSide.open("log", log)
+    keys = user_columns(side, columns)
+    weights = {name: given[name] for name in ("sample_weight", "user_weight")}
+    options = _settings(RowSettings, metrics, given)
+    if metrics is None and given["like"] is None:
+        weighted = weights["sample_weight"] is not None
+        options |= {"metrics": usual_of_rows(options["k"], has_users=bool(keys), weighted=weighted), "k": None}
+    values = or_usual(columns.score, "score"), or_usual(columns.label, "label")
+    arguments = {**pick(RowColumnNames, given), "by": given["by"]}
+    n_partitions = check_partitions(given["n_partitions"])
+    job = Job(ScoreEvaluator, options, {**arguments, **weights}, keys, given["n_threads"])
+    needs_items = ScoreEvaluator(**options).settings["ties"] in ("id_asc", "id_desc")
+    others = [or_usual(columns.item, "item_id")] if needs_items or columns.item is not None else []
+    side = side.having([*values, *job.keys, *columns.groupings(), *others, *weights.values()])
+    evaluator = job.check({"log": side.all_columns()}, per_user=given["per_user"])
+    assert isinstance(evaluator, ScoreEvaluator)
+    if any(name is not None for name in weights.values()) and evaluator.ordered:
+        raise MetricError(
+            f"{', '.join(evaluator.ordered_calls)}: with weights, counts cannot give the order of all rows; "
+            "leave out the weights or these metrics, or collect the rows on one machine: "
+            "fastrec.evaluate_scores(log.toArrow())"
+        )
+    if side.is_long(values[0]):
+        check_ties(evaluator)
+        job = job._replace(order=(*values, *([] if weights["sample_weight"] is None else [weights["sample_weight"]])))
+    job = job._replace(empty={"log": side.empty})
+    packed = co_locate({"log": side}, job, n_partitions) if job.keys else side.frame
+    merge_states(packed, job, evaluator)
+    if evaluator.ordered:
+        evaluator.add_order(order_of_rows(side, values, columns.groupings(), evaluator.ordered))
+    report = evaluator.result()
+    return SparkReport(report, values_of_users(packed, job, report, side) if given["per_user"] else None)
+
+
+def bounded_auc(log: DataFrame, *, label: str = "label", score: str = "score", bits: int = 22) -> BoundedAuc:
+    """Return the AUC of all rows of a Spark data frame and a bound on its error: `fastrec.bounded_auc` on a cluster.
+
+    Spark counts rows by the leading bits of their scores. Memory does not grow with their number; nothing is sorted.
+
+    Parameters
+    ----------
+    log : a data frame with one row per label
+    label, score : names of the columns with labels, 0 or 1, and scores
+    bits : as in `fastrec.bounded_auc`
+
+    Returns
+    -------
+    BoundedAuc
+        ``auc`` and ``bound``, with the bits of `fastrec.bounded_auc`; both NaN if all rows have one class.
+
+    Raises
+    ------
+    InputError, InputTypeError, MissingExtraError
+        As in `evaluate`.
+
+    Examples
+    --------
+    >>> fastrec.spark.bounded_auc(log, label="clicked")  # doctest: +SKIP
+    BoundedAuc(auc=0.7421, bound=2.1e-05)
+    """
+    side = FrameSide.open("log", log).having([label, score])
+
+    from pyspark.sql import functions
+
+    from fastrec.scored.histogram import ScoreHistogram
+
+    whole = ScoreHistogram(bits)
+    for name in (label, score):
+        read_column(side.all_columns(), name)
+
+    def count(batches: Iterator[Batch]) -> Iterator[Batch]:
+        return count_bins(batches, (label, score), bits)
+
+    sums = [functions.sum(name).alias(name) for name in BINNED[1:]]
+    counted = side.selected().mapInArrow(count, BINS).groupBy("bins", "error", "message").agg(*sums)
+    with batches_by_rows(log.sparkSession):
+        found = counted.toArrow()
+    errors = found.filter(found.column("error").is_valid())
+    if errors.num_rows:
+        raise error_of(*(errors.column(name)[0].as_py() for name in ("error", "message")))
+    whole.add_bins(*(found.column(name).to_numpy() for name in BINNED))
+    return whole.estimate()
