@@ -19,8 +19,7 @@ from fastrec.checks import some_names
 from fastrec.cli.completion import complete_metrics, complete_tools
 from fastrec.cli.output import FORMATS_OF, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
-from fastrec.files.formats.recognise import FORMATS
-from fastrec.files.paths import DATA_ENDINGS
+from fastrec.files.formats.recognise import data_endings, input_formats
 from fastrec.policies import POLICIES as CHOICES
 
 if TYPE_CHECKING:
@@ -105,6 +104,22 @@ def read_systems(_: click.Context, __: click.Parameter, texts: Sequence[str]) ->
     return systems
 
 
+class InputFormats(click.Choice):  # type: ignore[type-arg] # generic since click 8.2
+    """The formats that are registered when a command runs."""
+
+    def __init__(self) -> None:
+        super().__init__(input_formats())
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values of the option."""
+        return input_formats()
+
+    @choices.setter
+    def choices(self, _: object) -> None:
+        """Ignore the formats at the time of the import."""
+
+
 def _name_of_file(path: str) -> str:
     """Return the name of a file or folder without .gz and its ending of data or reports; empty for standard input."""
     if path == "-":
@@ -113,7 +128,7 @@ def _name_of_file(path: str) -> str:
     if name.lower().endswith(".gz"):
         name = name[: -len(".gz")]
     stem, ending = os.path.splitext(name)
-    return stem if ending.lower() in (*DATA_ENDINGS, *REPORT_ENDINGS) else name
+    return stem if ending.lower() in (*data_endings(), *REPORT_ENDINGS) else name
 
 
 def _read_output(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
@@ -197,7 +212,7 @@ POLICIES = (
     argument("min_gain", callback=_read_min_gain, metavar="GAIN"),
     argument("n_items", type=click.IntRange(min=1), metavar="N"),
     argument("exclude", type=click.Path(), metavar="FILE"),
-    argument("input_format", type=click.Choice(FORMATS), default=ARGUMENTS["input_format"].default, show_default=True),
+    argument("input_format", type=InputFormats(), default=ARGUMENTS["input_format"].default, show_default=True),
 )
 
 

@@ -16,7 +16,6 @@ from fastrec.files.columns import ListColumns
 from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
 from fastrec.files.formats.recognise import recognise
-from fastrec.files.formats.sources import open_source
 from fastrec.files.paths import find_files, utf8_path
 from fastrec.files.tables import File, open_database, shortened
 from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns
@@ -193,8 +192,7 @@ def hints_of_parquet_columns(job: FileJob[ListColumns], left: LeftOpen) -> tuple
             con = stack.enter_context(open_database(job.resources.n_threads))
             formats = (recognise(files, job.columns.names, job.input_format) for files in sides.values())
             sources = (
-                open_source(con, files, format_, job.columns.usual, job.columns.names)
-                for files, format_ in zip(sides.values(), formats, strict=True)
+                format_.open(con, files, job.columns, 0) for files, format_ in zip(sides.values(), formats, strict=True)
             )
             return Opened(con, *sources)
 

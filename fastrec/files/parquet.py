@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.files.columns import ColumnError, ListColumns, RowColumns
-from fastrec.files.formats.parquet import damages_of_parquet
+from fastrec.files.formats.parquet import PARQUET, damages_of_parquet, size_of_parquet
 from fastrec.files.formats.recognise import recognise
 from fastrec.files.paths import Files, utf8_path
-from fastrec.files.sizes import Size, size_of_parquet
+from fastrec.files.sizes import Size
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
 from fastrec.runtime.extras import require
@@ -71,7 +71,7 @@ def find_plain(
         return None
     found = {}
     for table, files in sources.items():
-        if recognise(files, columns.names, input_format) != "parquet":
+        if recognise(files, columns.names, input_format) is not PARQUET:
             return None
         plain = _open(table, files, columns)
         if plain is None or not plain.rows:

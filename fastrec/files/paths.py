@@ -11,12 +11,7 @@ from typing import NamedTuple
 from fastrec.checks import check_there
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
 
-__all__ = ["JSON_ENDINGS", "OTHER_ENDINGS", "Files", "find_files", "unchanged", "utf8_path"]
-
-
-JSON_ENDINGS = (".jsonl", ".ndjson")
-DATA_ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".run", ".trec", ".json", *JSON_ENDINGS)
-OTHER_ENDINGS = (".arrow", ".feather", ".ipc", ".avro", ".orc", ".xlsx", ".npz")
+__all__ = ["Files", "find_files", "is_packed", "unchanged", "utf8_path"]
 
 
 class Files(NamedTuple):
@@ -35,6 +30,12 @@ class Files(NamedTuple):
 def utf8_path(path: str) -> str:
     """Return an absolute path in UTF-8, as DuckDB and PyArrow expect it, also if the locale is C."""
     return os.fsencode(os.path.abspath(path)).decode()
+
+
+def is_packed(path: str) -> bool:
+    """Return whether a file is packed with gzip."""
+    with open(path, "rb") as stream:
+        return stream.read(2) == b"\x1f\x8b"
 
 
 # Which files

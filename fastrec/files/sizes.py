@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple
 
-from fastrec.files.formats.parquet import damages_of_parquet
-from fastrec.files.formats.recognise import is_packed
-from fastrec.files.paths import Files, utf8_path
-from fastrec.runtime.extras import require
+from fastrec.files.paths import Files, is_packed
 
-__all__ = ["Size", "size_of_parquet", "size_of_rows", "size_of_text"]
+__all__ = ["SAMPLED_BYTES", "Size", "size_of_rows", "size_of_text"]
 
 BYTES_PER_VALUE = 12
 STRING_COPIES, DISTINCT_COPIES = 0.35, 1.0  # of strings, and of distinct ones, beside each copy of the values
-SAMPLED_GROUPS, SAMPLED_ROWS = 4, 1024
 SAMPLED_BYTES, UNPACKED_BYTES = 1 << 16, 1 << 22
 SIZE_OF_MEMBER = 4  # bytes at the end of a gzip file with the unpacked length of its last member
 USUAL_STRING = 12  # bytes of a string and its delimiter that BYTES_PER_VALUE covers
@@ -46,59 +42,6 @@ class Size(NamedTuple):
 def size_of_rows(rows: int, columns: int, text: int) -> Size:
     """Return the size of rows with `text` bytes of strings, all of which may be distinct."""
     return Size(rows * columns, text, text)
-
-
-# Parquet
-
-
-def size_of_parquet(files: Iterable[tuple[str, Any]], wanted: Collection[str]) -> Size:
-    """Return the size of the wanted columns of Parquet files, given as (path, metadata)."""
-    groups, size = [], Size()
-    for path, metadata in files:
-        leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
-        columns = [at for at, leaf in enumerate(leaves) if _is_in(leaf, wanted)]
-        size = size.plus(Size(metadata.num_rows * len(columns)))
-        strings = [leaves[at].path for at in columns if leaves[at].physical_type == "BYTE_ARRAY"]
-        for nth in range(metadata.num_row_groups if strings else 0):
-            group = metadata.row_group(nth)  # not of its columns: with a damaged footer PyArrow ends the process
-            if group.num_rows:
-                groups.append((path, metadata, nth, strings))
-                size = size.plus(Size(distinct=group.total_byte_size))
-    rows = sum(metadata.row_group(nth).num_rows for _, metadata, nth, _ in groups)
-    return size.plus(Size(text=int(rows * _mean_strings(groups)))) if rows else size
-
-
-def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
-    """Return whether a leaf is a wanted column or lies in one; a field of a struct may have the name of a column."""
-    if leaf.path == leaf.name:
-        return leaf.name in wanted
-    return any(leaf.path.startswith(f"{name}.") for name in wanted)
-
-
-def _mean_strings(groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
-    """Return the mean bytes of the strings of a row, from the first rows of some row groups."""
-    step = max(1, len(groups) // SAMPLED_GROUPS)
-    found = [_first_strings(*group) for group in groups[::step]]
-    require("pyarrow", "cli", what="reading files").default_memory_pool().release_unused()
-    rows = sum(rows for rows, _ in found)
-    return sum(n_bytes for _, n_bytes in found) / rows if rows else 0.0
-
-
-def _first_strings(path: str, metadata: Any, nth: int, names: list[str]) -> tuple[int, int]:
-    """Return the number of rows sampled from the beginning of a row group, and the bytes of their strings."""
-    parquet = require("pyarrow.parquet", "cli", what="reading files")
-    try:
-        with parquet.ParquetFile(
-            utf8_path(path), metadata=metadata, buffer_size=SAMPLED_BYTES, pre_buffer=False
-        ) as file:
-            batches = file.iter_batches(SAMPLED_ROWS, row_groups=[nth], columns=names, use_threads=False)
-            batch = next(iter(batches), None)
-    except damages_of_parquet():  # reading the file explains what is wrong
-        return 0, 0
-    return (0, 0) if batch is None else (batch.num_rows, batch.nbytes)
-
-
-# Text
 
 
 def size_of_text(files: Files, wanted: Collection[str]) -> Size:

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, Text, joined
 from fastrec.files.database import run
 from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, one_row, quoted
-from fastrec.files.formats.csv import ATTEMPTS
 from fastrec.files.formats.foreign import disk_is_full, first_sentence, was_interrupted
-from fastrec.files.formats.parquet import damages_of_parquet
-from fastrec.files.formats.recognise import FORMAT_NAMES, recognise
-from fastrec.files.formats.sources import open_source, reason_of
+from fastrec.files.formats.recognise import AUTO, recognise
+from fastrec.files.formats.registry import FORMATS
 from fastrec.files.paths import Files, find_files, unchanged, utf8_path
-from fastrec.files.sizes import size_of_parquet, size_of_text
 from fastrec.inputs.arrow import WANTED_LABELS
 from fastrec.inputs.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded
 from fastrec.runtime.extras import require
@@ -80,12 +77,12 @@ class File:
 class _Ids:
     """The ids of one file and role; `kind` is "integer", "string" or, for integers without a type, "open".
 
-    In a TREC file all ids are strings, ordered as strings, but they may match integers elsewhere.
+    With `are_strings` all ids are strings, ordered as strings, but they may match integers elsewhere.
     """
 
     where: str
     kind: str
-    is_trec: bool = False
+    are_strings: bool = False
     integers: int = 0  # number of string ids that spell an integer
     example: str = ""
 
@@ -129,14 +126,7 @@ def open_database(
 def estimate_bytes(path: str, columns: ListColumns | RowColumns, input_format: str = "auto") -> int:
     """Estimate the bytes of memory that a copy of the wanted columns of the files of a path takes."""
     files = find_files(path)
-    if recognise(files, columns.names, input_format) != "parquet":
-        return size_of_text(files, columns.names).n_bytes
-    parquet = require("pyarrow.parquet", "cli", what="reading files")
-    try:
-        found = [(file, parquet.read_metadata(utf8_path(file))) for file in files.paths]
-        return size_of_parquet(found, columns.names).n_bytes
-    except damages_of_parquet():
-        return 0  # reading the file explains what is wrong
+    return recognise(files, columns.names, input_format).size(files, columns.names).n_bytes
 
 
 def used_bytes(con: DuckDBPyConnection) -> int:
@@ -158,8 +148,8 @@ def load(
     con: DuckDBPyConnection, table: str, path: str, columns: ListColumns | RowColumns, input_format: str = "auto"
 ) -> File:
     """Copy the wanted columns of a file, a folder or a pattern into a table, named by role, and check them."""
-    if table == "users" and input_format == "trec":  # TREC files have no labels of users
-        input_format = "auto"
+    if table == "users" and input_format in FORMATS and not FORMATS[input_format].has_labels:
+        input_format = AUTO
     files = find_files(path)
     with unchanged(files.paths):
         source, names = _copy(con, table, files, columns, input_format)
@@ -209,11 +199,10 @@ def _copy(
     import duckdb
 
     format_ = recognise(files, columns.names, input_format)
-    if format_ == "trec" and isinstance(columns, ListColumns) and columns.rank is None:
-        columns = replace(columns, score=columns.usual["score"])  # TREC ignores the ranks in a run
-    for attempt in range(ATTEMPTS[format_]):
+    columns = format_.columns(columns)
+    for attempt in range(format_.attempts):
         try:
-            source = open_source(con, files, format_, columns.usual, columns.names, attempt)
+            source = format_.open(con, files, columns, attempt)
             names = _find_roles(source, table, columns)
             picked = [f"{_readable(*source.columns[name])} AS {quoted(role)}" for role, name in names.items()]
             if (file_sql := source.file_sql()) is not None:
@@ -230,8 +219,8 @@ def _copy(
     if len(files.paths) > 1:  # find the file that cannot be read, so that the error names it
         for file in files.each():
             _copy(con, table, file, columns, input_format)
-    reason = reason_of(files, format_, cause)
-    raise InputError(files.path, f": cannot be read as {FORMAT_NAMES[format_]}: ", reason) from cause
+    reason = format_.reason(files.paths[0]) or first_sentence(cause, files.paths[0])
+    raise InputError(files.path, f": cannot be read as {format_.title}: ", reason) from cause
 
 
 def _find_roles(source: Source, table: str, columns: ListColumns | RowColumns) -> dict[str, str]:
@@ -439,7 +428,7 @@ def joint_kind(con: DuckDBPyConnection, role: str, files: list[File]) -> str:
             strings[0].where,
             f" holds strings such as {strings[0].example}; write both as integers or both as strings",
         )
-    return "string" if strings or (not integers and any(one.is_trec for one in ids)) else "integer"
+    return "string" if strings or (not integers and any(one.are_strings for one in ids)) else "integer"
 
 
 def _inspect_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
@@ -470,7 +459,7 @@ def _inspect_string_ids(con: DuckDBPyConnection, file: File, role: str) -> _Ids:
         return _Ids(where, "string", integers=integers, example="digits" if example is None else shortened(example))
     if integers == file.rows:
         _check_id_range(con, file, role)
-        return _Ids(where, "open", file.source.format == "trec")
+        return _Ids(where, "open", file.source.format.ids_are_strings)
     is_decimal = rf"regexp_full_match({column}, '[+-]?[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?')"
     decimals, decimal = one_row(
         con,

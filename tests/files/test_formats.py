@@ -16,7 +16,8 @@ import fastrec.files.evaluate
 from fastrec import evaluate_files
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.files.columns import ColumnError, ListColumns, RowColumns
-from fastrec.files.formats import recognise, sources
+from fastrec.files.formats import heads
+from fastrec.files.formats.registry import FORMATS
 from fastrec.inputs.users import NO_LABEL
 from support.logs import LISTS, STRANGE, TRUTH, lists, rows
 from support.read_files import read_logs, read_scores
@@ -231,7 +232,7 @@ def test_bad_values_in_json_lines(fails, records, message):
     ],
 )
 def test_lines_that_are_not_json(fails, line, message):
-    start = jsonl({"user_id": 1, "item_id": 5}) + " " * recognise.HEAD_BYTES + "\n\n"
+    start = jsonl({"user_id": 1, "item_id": 5}) + " " * heads.HEAD_BYTES + "\n\n"
     line = line if isinstance(line, bytes) else line.encode()
     assert fails(start.encode() + line + b"\n").startswith(f"PATH: cannot be read as JSON lines: {message}")
 
@@ -630,7 +631,7 @@ def test_gzip_files_in_parts_are_whole(write):
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
 def test_a_file_that_changes_while_it_is_read(write, monkeypatch, change, format_):
     path = Path(write(MANY[format_][0]))
-    opened = sources.open_source
+    opened = FORMATS[format_].open
 
     def open_and_change(con, files, *rest):
         source = opened(con, files, *rest)
@@ -644,7 +645,7 @@ def test_a_file_that_changes_while_it_is_read(write, monkeypatch, change, format
                 write(MANY[format_][0], path.name)
         return source
 
-    monkeypatch.setattr("fastrec.files.tables.open_source", open_and_change)
+    monkeypatch.setattr(FORMATS[format_], "open", open_and_change)
     with pytest.raises(InputError, match=f"^{path}: changed while it was read; evaluate it when it is complete$"):
         read_logs(path, write(TRUTH))
 

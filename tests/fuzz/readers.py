@@ -36,7 +36,7 @@ if __name__ == "__main__":  # the guided run must start coverage before it impor
         import fastrec
         import fastrec.evaluation.state
         import fastrec.files.evaluate
-        import fastrec.files.formats.sources
+        import fastrec.files.formats.recognise
         import fastrec.files.hints
         import fastrec.files.parquet
         import fastrec.files.tables

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from fastrec.files.database import run
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.formats.recognise import TREC_COMMENT, lines_of
+from fastrec.files.formats.registry import Format
 from fastrec.files.paths import Files, utf8_path
 
 __all__ = [
@@ -46,7 +45,7 @@ class Source:
     """
 
     files: Files
-    format: str
+    format: Format
     sql: str
     variants: tuple[tuple[str, Mapping[str, tuple[str, str]]], ...]
     untyped: frozenset[str]  # columns of strings in a format without types
@@ -62,15 +61,7 @@ class Source:
         """Return how errors name the row at a position: its row or line, and its file if there are several."""
         path, position = self._in_file(position)
         where = f" of {path}" if len(self.files.paths) > 1 else ""
-        if self.format not in ("jsonl", "trec"):
-            return f"row {position + 1}{where}"
-        comments = TREC_COMMENT.encode() if self.format == "trec" else ()
-        full = (
-            number
-            for number, line in enumerate(lines_of(path), 1)
-            if line.strip() and not line.strip().startswith(comments)
-        )
-        return f"line {next(itertools.islice(full, position, None), position + 1)}{where}"
+        return f"{self.format.place(path, position)}{where}"
 
     def file_sql(self) -> str | None:
         """Return the SQL of the file of a row, in 1 to 4 bytes; None if the rows of each file are known without it."""
@@ -165,10 +156,16 @@ def with_partitions(
 
 
 def text_source(
-    files: Files, format_: str, sql: str, found: Mapping[str, tuple[str, str]], filled: Iterable[str]
+    files: Files,
+    format_: Format,
+    sql: str,
+    found: Mapping[str, tuple[str, str]],
+    filled: Iterable[str],
+    *,
+    typed: bool = False,
 ) -> Source:
     """Return a source of text files that all have the same columns but may differ in their partitions."""
-    variants, untyped = [], set() if format_ == "jsonl" else set(found)
+    variants, untyped = [], set() if typed else set(found)
     for keys in dict.fromkeys(files.keys):
         columns, partitions = with_partitions(found, keys)
         variants.append((files.paths[files.keys.index(keys)], columns))

@@ -15,25 +15,14 @@ from fastrec.files.formats.foreign import reason_of_csv
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.formats.base import FILE, Source, names_files, quoted, reader_sql, string_sql, text_source
-from fastrec.files.formats.recognise import Head, compression_of, read_heads
+from fastrec.files.formats.heads import Head, compression_of, read_heads
+from fastrec.files.formats.registry import Format
 from fastrec.files.paths import Files, utf8_path
 
-__all__ = ["ATTEMPTS", "open_csv"]
-
-
-# Reading
-
-
-ATTEMPTS = {
-    "parquet": 1,
-    "csv": 2,
-    "jsonl": 1,
-    "trec": 1,
-}  # ways to read a format, tried in order
-
-
-# CSV
+__all__ = ["CSV"]
 
 
 class Header(NamedTuple):
@@ -45,7 +34,7 @@ class Header(NamedTuple):
     is_all: bool  # whether no rows follow
 
 
-def open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: int) -> Source:
+def _open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: int) -> Source:
     """Return the SQL source of CSV files; every column holds strings.
 
     DuckDB's sniffer is off: it would read "007" as 7, a row that begins with "#" as a comment, and uneven first rows as
@@ -68,14 +57,14 @@ def open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: in
     filled = [head.path for head, own in zip(heads, headers, strict=True) if not own.is_all]
     if attempt or any(one.n_lines > 1 for one in headers):
         sql, n_rows = _copy_rows(con, files, headers[0], packed=heads[0].packed)
-        return replace(text_source(files, "csv", sql, found, filled), n_rows=n_rows)
+        return replace(text_source(files, CSV, sql, found, filled), n_rows=n_rows)
     types = ", ".join(f"c{n}: 'VARCHAR'" for n in range(len(header)))
     options = (
         f"auto_detect=false, header=true, skip=0, comment='', delim={string_sql(delimiter)}, quote='\"', escape='\"', "
         f"{compression_of(heads)}, columns={{{types}}}"
     )
     sql = reader_sql("read_csv", files.paths, options, name_files=names_files(files))
-    return text_source(files, "csv", sql, found, filled)
+    return text_source(files, CSV, sql, found, filled)
 
 
 def _copy_rows(con: DuckDBPyConnection, files: Files, header: Header, *, packed: bool) -> tuple[str, dict[str, int]]:
@@ -132,3 +121,17 @@ def _check_header(head: Head, found: Header, wanted: Header, first: str) -> None
     else:
         what = f"columns separated by {delimiter!r}, not by {first_delimiter!r}"
     raise InputError(head.path, f": the header differs from that of {first}: {what}")
+
+
+class _Csv(Format):
+    """CSV, which is any text that no other format recognises."""
+
+    name, title = "csv", "CSV"
+    endings = (".csv", ".tsv", ".txt")
+    attempts = 2
+
+    def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
+        return _open_csv(con, files, columns.names, attempt)
+
+
+CSV = _Csv()

@@ -5,25 +5,25 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
-from fastrec.exceptions import InputTypeError
+from fastrec.exceptions import InputError, InputTypeError
 from fastrec.files.database import run
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.formats.base import FILE, Source, names_files, one_row, quoted, reader_sql, string_sql, text_source
-from fastrec.files.formats.recognise import Head, compression_of, is_utf8, json_object, lines_of, read_heads
+from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_heads
+from fastrec.files.formats.registry import Format
 from fastrec.files.paths import Files
 
-__all__ = ["json_reason", "open_json"]
+__all__ = ["JSON_LINES"]
 
 
-# JSON lines
-
-
-def open_json(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
+def _open_json(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
     """Return the SQL source of JSON lines files.
 
     Each column has the one type of all its values; a key that a line lacks is null.
@@ -35,12 +35,12 @@ def open_json(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
     kinds = one_row(con, f"SELECT {', '.join(kinds_sql)} FROM {sql}")
     found = dict.fromkeys(_json_keys(heads), ("NULL", "VARCHAR"))
     filled = [head.path for head in heads if head.first_line]
-    source = text_source(files, "jsonl", sql, found, filled)
+    source = text_source(files, JSON_LINES, sql, found, filled, typed=True)
     for n, (name, values) in enumerate(zip(wanted, kinds, strict=True)):
         having = {kind for kind in values or () if kind is not None}
         if having or name in found:
             found[name] = _json_column(con, source, f"c{n}", name, having)
-    return text_source(files, "jsonl", sql, found, filled)
+    return text_source(files, JSON_LINES, sql, found, filled, typed=True)
 
 
 def _json_keys(heads: Sequence[Head]) -> list[str]:
@@ -118,13 +118,13 @@ def _reject_kinds(con: DuckDBPyConnection, source: Source, value: str, name: str
     raise InputTypeError(source.files.path, f": column {name!r} holds {found}: {wanted}")
 
 
-def json_reason(path: str) -> str:
+def _json_reason(path: str) -> str:
     """Return what is wrong with the first line that is not a JSON object."""
     for number, line in enumerate(lines_of(path), 1):
         if not line.strip():
             continue
         try:
-            value = json.loads(line, object_pairs_hook=json_object)
+            value = json.loads(line, object_pairs_hook=_json_object)
         except RecursionError:
             return f"line {number}: nested too deep"
         except ValueError as error:
@@ -132,8 +132,53 @@ def json_reason(path: str) -> str:
             return f"line {number}: {'not UTF-8' if isinstance(error, UnicodeDecodeError) else what}"
         if line.startswith(codecs.BOM_UTF8):
             return f"line {number}: a byte order mark, which JSON does not allow: write the file without it"
-        if not is_utf8(value):
+        if not _is_utf8(value):
             return f"line {number}: an unpaired surrogate (\\ud800 to \\udfff), which is not a character"
         if not isinstance(value, dict):
             return f"line {number}: expected one object, such as {{'user_id': 1, 'item_id': 2}}"
     return ""
+
+
+def _is_utf8(value: Any) -> bool:
+    """Return whether all strings in a JSON value can be encoded as UTF-8."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the keys and values of an object; raise ValueError if a key occurs twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"duplicate key in an object with the keys {', '.join(repr(name) for name, _ in pairs)}")
+    return found
+
+
+class _JsonLines(Format):
+    """One JSON object per line."""
+
+    name, title = "jsonl", "JSON lines"
+    endings = (".json", ".jsonl", ".ndjson")
+
+    def begins(self, start: Beginning, names: Collection[str]) -> bool:
+        if start.ending in (".jsonl", ".ndjson") or start.head.first_line.lstrip().startswith("{"):
+            return True
+        if start.ending in self.endings:
+            raise InputError(
+                start.path, ": not JSON lines: expected one object per line, such as {'user_id': 1, 'item_id': 2}"
+            )
+        return False
+
+    def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
+        return _open_json(con, files, columns.names)
+
+    def place(self, path: str, position: int) -> str:
+        return line_of(path, position)
+
+    def reason(self, path: str) -> str:
+        return _json_reason(path)
+
+
+JSON_LINES = _JsonLines()

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fastrec.exceptions import InputError
 from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.formats.base import FILE, Source, names_files, paths_sql, quoted, string_sql, with_partitions
+from fastrec.files.formats.registry import Format
 from fastrec.files.paths import Files, utf8_path
+from fastrec.files.sizes import SAMPLED_BYTES, Size
 
-__all__ = ["damages_of_parquet", "open_parquet"]
+__all__ = ["PARQUET", "damages_of_parquet", "size_of_parquet"]
+
+SAMPLED_GROUPS, SAMPLED_ROWS = 4, 1024
 
 
-def open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
+def _open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
     """Return the SQL source of Parquet files.
 
     Columns are named by position: names in SQL ignore case, and DuckDB renames columns that it cannot tell apart.
@@ -48,7 +54,7 @@ def open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Sour
     rows = con.execute(f"SELECT file_name, num_rows FROM parquet_file_metadata({paths_sql(files.paths)})").fetchall()
     filled = {name for name, n_rows in rows if n_rows}
     filled = {path for path in files.paths if utf8_path(path) in filled}
-    return Source(files, "parquet", sql, tuple(variants), frozenset(untyped), frozenset(filled))
+    return Source(files, PARQUET, sql, tuple(variants), frozenset(untyped), frozenset(filled))
 
 
 def _parquet_reader(paths: Sequence[str], names: Sequence[str] = (), *, name_files: bool = False) -> str:
@@ -106,3 +112,74 @@ def _schemas(con: DuckDBPyConnection, files: Files) -> list[str]:
     ).fetchall()
     schemas = dict(rows)
     return [schemas[utf8_path(path)] for path in files.paths]
+
+
+# Size
+
+
+def size_of_parquet(files: Iterable[tuple[str, Any]], wanted: Collection[str]) -> Size:
+    """Return the size of the wanted columns of Parquet files, given as (path, metadata)."""
+    groups, size = [], Size()
+    for path, metadata in files:
+        leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
+        columns = [at for at, leaf in enumerate(leaves) if _is_in(leaf, wanted)]
+        size = size.plus(Size(metadata.num_rows * len(columns)))
+        strings = [leaves[at].path for at in columns if leaves[at].physical_type == "BYTE_ARRAY"]
+        for nth in range(metadata.num_row_groups if strings else 0):
+            group = metadata.row_group(nth)  # not of its columns: with a damaged footer PyArrow ends the process
+            if group.num_rows:
+                groups.append((path, metadata, nth, strings))
+                size = size.plus(Size(distinct=group.total_byte_size))
+    rows = sum(metadata.row_group(nth).num_rows for _, metadata, nth, _ in groups)
+    return size.plus(Size(text=int(rows * _mean_strings(groups)))) if rows else size
+
+
+def _is_in(leaf: Any, wanted: Collection[str]) -> bool:
+    """Return whether a leaf is a wanted column or lies in one; a field of a struct may have the name of a column."""
+    if leaf.path == leaf.name:
+        return leaf.name in wanted
+    return any(leaf.path.startswith(f"{name}.") for name in wanted)
+
+
+def _mean_strings(groups: Sequence[tuple[str, Any, int, list[str]]]) -> float:
+    """Return the mean bytes of the strings of a row, from the first rows of some row groups."""
+    step = max(1, len(groups) // SAMPLED_GROUPS)
+    found = [_first_strings(*group) for group in groups[::step]]
+    require("pyarrow", "cli", what="reading files").default_memory_pool().release_unused()
+    rows = sum(rows for rows, _ in found)
+    return sum(n_bytes for _, n_bytes in found) / rows if rows else 0.0
+
+
+def _first_strings(path: str, metadata: Any, nth: int, names: list[str]) -> tuple[int, int]:
+    """Return the number of rows sampled from the beginning of a row group, and the bytes of their strings."""
+    parquet = require("pyarrow.parquet", "cli", what="reading files")
+    try:
+        with parquet.ParquetFile(
+            utf8_path(path), metadata=metadata, buffer_size=SAMPLED_BYTES, pre_buffer=False
+        ) as file:
+            batches = file.iter_batches(SAMPLED_ROWS, row_groups=[nth], columns=names, use_threads=False)
+            batch = next(iter(batches), None)
+    except damages_of_parquet():  # reading the file explains what is wrong
+        return 0, 0
+    return (0, 0) if batch is None else (batch.num_rows, batch.nbytes)
+
+
+class _Parquet(Format):
+    """Parquet."""
+
+    name, title = "parquet", "Parquet"
+    endings = (".parquet", ".pq")
+    magic = b"PAR1"
+
+    def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
+        return _open_parquet(con, files, columns.names)
+
+    def size(self, files: Files, names: Collection[str]) -> Size:
+        parquet = require("pyarrow.parquet", "cli", what="reading files")
+        try:
+            return size_of_parquet([(path, parquet.read_metadata(utf8_path(path))) for path in files.paths], names)
+        except damages_of_parquet():
+            return Size()  # reading the file explains what is wrong
+
+
+PARQUET = _Parquet()

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fastrec.exceptions import InputError
+from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.formats.base import FILE, Source, names_files, quoted, reader_sql, text_source
-from fastrec.files.formats.recognise import (
-    TREC_COMMENT,
-    TREC_ROLES,
-    TREC_RUN,
-    compression_of,
-    fields_of_line,
-    lines_of,
-    read_heads,
-)
+from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_heads
+from fastrec.files.formats.registry import AnyColumns, Format
 from fastrec.files.paths import Files
 
-__all__ = ["open_trec", "trec_reason"]
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["TREC"]
+
+COMMENT = "#"  # begins a line that is not a row
+RUN = 6  # columns; the last one may have several words
+ROLES = {  # the role of each column of a run and of judgements; None: ignored
+    RUN: ("user", None, "item", "rank", "score", None),
+    4: ("user", None, "item", "gain"),
+}
 
 
-# TREC
-
-
-def open_trec(files: Files, names: Mapping[str, str]) -> Source:
+def _open_trec(files: Files, names: Mapping[str, str]) -> Source:
     """Return the SQL source of a run (qid Q0 docid rank score tag) or judgements (qid iter docid rel).
 
     Spaces and tabs separate columns. As in trec_eval, a tag may have several words, and # begins a comment line.
     """
     heads = read_heads(files.paths)
-    counts = [len(head.trec_fields) for head in heads]
+    counts = [len(_first_row(head)) for head in heads]
     for head, count in zip(heads, counts, strict=True):
-        if count not in TREC_ROLES:
+        if count not in ROLES:
             raise InputError(
                 head.path,
                 f": the first line has {count} columns; "
@@ -48,25 +52,72 @@ def open_trec(files: Files, names: Mapping[str, str]) -> Source:
     blank = "' \t\r'"
     sql = (
         f"(SELECT string_split_regex(trim(line, {blank}), '[ \t]+') AS fields{naming} FROM {lines} "
-        f"WHERE trim(line, {blank}) <> '' AND NOT starts_with(trim(line, {blank}), {TREC_COMMENT!r}))"
+        f"WHERE trim(line, {blank}) <> '' AND NOT starts_with(trim(line, {blank}), {COMMENT!r}))"
     )
-    fits = f"len(fields) {'>=' if counts[0] == TREC_RUN else '='} {counts[0]}"
+    fits = f"len(fields) {'>=' if counts[0] == RUN else '='} {counts[0]}"
     found = {
         names[role]: (f"CASE WHEN {fits} THEN fields[{n}] ELSE error('columns') END", "VARCHAR")
-        for n, role in enumerate(TREC_ROLES[counts[0]], 1)
+        for n, role in enumerate(ROLES[counts[0]], 1)
         if role is not None and role in names
     }
-    return text_source(files, "trec", sql, found, [head.path for head in heads if head.first_line])
+    return text_source(files, TREC, sql, found, [head.path for head in heads if head.first_line])
 
 
-def trec_reason(path: str) -> str:
+def _trec_reason(path: str) -> str:
     """Return what is wrong with the first line that is not TREC; "" if all lines are."""
     wanted = 0
     for number, line in enumerate(lines_of(path), 1):
-        if line.lstrip().startswith(TREC_COMMENT.encode()):
+        if line.lstrip().startswith(COMMENT.encode()):
             continue
-        found = len(fields_of_line(line.decode(errors="replace")))
-        wanted = wanted or min(found, TREC_RUN)
-        if found not in (0, wanted) and not found > wanted == TREC_RUN:
+        found = len(_words(line.decode(errors="replace")))
+        wanted = wanted or min(found, RUN)
+        if found not in (0, wanted) and not found > wanted == RUN:
             return f"line {number}: {wanted} columns expected, {found} found"
     return ""
+
+
+def _words(line: str) -> list[str]:
+    return re.findall(r"[^ \t\r\n]+", line)
+
+
+def _first_row(head: Head) -> list[str]:
+    """Return the columns of the first row, if the file is TREC; empty if it has only comments."""
+    lines = (line for line in head.lines() if not line.lstrip().startswith(COMMENT))
+    return _words(next(lines, ""))[:RUN]
+
+
+class _Trec(Format):
+    """TREC runs and judgements. Their columns have no names, and the ranks in a run do not count."""
+
+    name, title = "trec", "TREC"
+    endings = (".run", ".trec")
+    has_labels = False
+    ids_are_strings = True
+
+    def begins(self, start: Beginning, names: Collection[str]) -> bool:
+        """Return whether a first row can only be TREC: its second column is a fixed filler."""
+        fields = _first_row(start.head)
+        if len(fields) not in ROLES or fields[1].upper() not in ("Q0", "0") or not {*fields}.isdisjoint(names):
+            return False
+        try:
+            [float(number) for number in fields[3:5]]
+        except ValueError:
+            return False
+        return True
+
+    def columns(self, columns: AnyColumns) -> AnyColumns:
+        if isinstance(columns, ListColumns) and columns.rank is None:
+            return replace(columns, score=columns.usual["score"])
+        return columns
+
+    def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
+        return _open_trec(files, columns.usual)
+
+    def place(self, path: str, position: int) -> str:
+        return line_of(path, position, COMMENT.encode())
+
+    def reason(self, path: str) -> str:
+        return _trec_reason(path)
+
+
+TREC = _Trec()

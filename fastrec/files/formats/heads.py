@@ -1,0 +1,119 @@
+"""The beginning of files, and the lines of text files, which may be packed with gzip."""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import gzip
+import itertools
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import IO, NamedTuple
+
+from fastrec.exceptions import InputError
+from fastrec.files.formats.registry import FORMATS
+from fastrec.files.paths import is_packed
+
+__all__ = ["Beginning", "Head", "compression_of", "line_of", "lines_of", "read_heads"]
+
+HEAD_BYTES = 1 << 20
+MAGIC_BYTES = 16  # the longest magic
+
+
+class Beginning:
+    """What shows the format of a file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
+        with open(path, "rb") as stream:
+            self.first = stream.read(MAGIC_BYTES)
+
+    @functools.cached_property
+    def head(self) -> Head:
+        """The beginning as text; raise if it is none."""
+        return _read_head(self.path)
+
+
+class Head(NamedTuple):
+    """The beginning of a text file."""
+
+    path: str
+    text: str
+    packed: bool  # with gzip
+
+    @property
+    def first_line(self) -> str:
+        """The first line that is not blank."""
+        return next(self.lines(), "")
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines that are not blank."""
+        return (line for line in re.split(r"[\r\n]+", self.text) if line.strip())
+
+
+def _read_head(path: str) -> Head:
+    packed = is_packed(path)
+    try:
+        with gzip.open(path, "rb") if packed else open(path, "rb") as stream:
+            text = codecs.getincrementaldecoder("utf-8-sig")().decode(stream.read(HEAD_BYTES))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(path, f": damaged gzip file: {error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(path, f": {_no_text()}: {error.reason}, byte {error.start}") from error
+    if "\0" in text:
+        raise InputError(path, f": {_no_text()}: it has zero bytes")
+    return Head(path, text, packed)
+
+
+def _no_text() -> str:
+    titles = [format_.title for format_ in FORMATS.values() if format_.magic]
+    return f"neither {' nor '.join(titles)} nor text in UTF-8"
+
+
+def read_heads(paths: Sequence[str]) -> list[Head]:
+    """Return the beginning of each text file; raise unless all or none are packed, and packed ones are whole."""
+    heads = [_read_head(path) for path in paths]
+    for head in heads:
+        if head.packed != heads[0].packed:
+            one, other = (heads[0].path, head.path) if heads[0].packed else (head.path, heads[0].path)
+            raise InputError(
+                f"{one} is packed with gzip and {other} is not: pack all files that are read together, or none"
+            )
+        if head.packed:
+            _check_gzip(head.path)
+    return heads
+
+
+def _check_gzip(path: str) -> None:
+    """Raise if a gzip file is damaged; DuckDB does not check the checksum."""
+    try:
+        with gzip.open(path, "rb") as stream:
+            while stream.read(HEAD_BYTES):
+                pass
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(path, f": damaged gzip file: {error}") from error
+
+
+def lines_of(path: str) -> Iterator[bytes]:
+    """Yield the lines of a file, unpacked."""
+    stream: IO[bytes]
+    with gzip.open(path, "rb") if is_packed(path) else open(path, "rb") as stream:  # type: ignore[assignment]
+        yield from stream
+
+
+def compression_of(heads: Sequence[Head]) -> str:
+    """Return the argument of DuckDB's readers for packed files."""
+    return f"compression={'gzip' if heads[0].packed else 'uncompressed'!r}"
+
+
+def line_of(path: str, position: int, comment: bytes = b"") -> str:
+    """Return how errors name the line of a row, if each line that is not blank, nor begins a comment, is a row."""
+    full = (
+        number
+        for number, line in enumerate(lines_of(path), 1)
+        if line.strip() and not (comment and line.strip().startswith(comment))
+    )
+    return f"line {next(itertools.islice(full, position, None), position + 1)}"
