@@ -1,20 +1,216 @@
-"""Additions from outside: each through the registration that the built-in ones use, without a change of the package."""
+"""Additions from outside, through the same registration as built-in ones: no file of the package changes."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import fastrec
 import fastrec.evaluation.rows  # registers score counts
+from fastrec.cli.program import program
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
+from fastrec.files import job
+from fastrec.files.database import run
+from fastrec.files.formats.base import Source, names_files, quoted, reader_sql, text_source
+from fastrec.files.formats.registry import FORMATS, Format, register
+from fastrec.files.paths import Files, utf8_path
+from fastrec.inputs import arrays
+from fastrec.inputs.arrays import InputForm, RawSide, read_side, register_form
 from fastrec.metrics.declaration import ranking_metric, score_metric
 from fastrec.metrics.providers import PROVIDERS, gains_in_lists, is_relevant, provider
 from fastrec.metrics.statistics import Over
+from fastrec.spark.job import Job
+from support import toy_engine
+
+# A format of files
+
+
+class MovieLens(Format):
+    """The ratings of MovieLens: user::item::rating::time, without a header."""
+
+    name, title = "movielens", "MovieLens"
+    endings = (".dat",)
+
+    def open(self, con: Any, files: Files, columns: Any, attempt: int) -> Source:
+        kinds = "{c0: 'BIGINT', c1: 'BIGINT', c2: 'DOUBLE', c3: 'BIGINT'}"
+        options = f"auto_detect=false, header=false, delim='::', columns={kinds}"
+        sql = reader_sql("read_csv", files.paths, options, name_files=names_files(files))
+        found = {columns.usual["user"]: ("c0", "BIGINT"), columns.usual["item"]: ("c1", "BIGINT")}
+        return text_source(files, self, sql, found, files.paths, typed=True)
+
+
+class ArrowFiles(Format):
+    """Files of Arrow's IPC."""
+
+    name, title = "arrow", "Arrow IPC"
+    endings = (".arrow", ".feather")
+    magic = b"ARROW1"
+
+    def open(self, con: Any, files: Files, columns: Any, attempt: int) -> Source:
+        tables = [pa.ipc.open_file(path).read_all() for path in files.paths]
+        counted = {utf8_path(path): len(table) for path, table in zip(files.paths, tables, strict=True)}
+        con.register("arrow rows", pa.concat_tables(tables))
+        rows = quoted(f"rows of {files.path}")
+        run(con, f'CREATE OR REPLACE TABLE {rows} AS FROM "arrow rows"').fetchall()
+        con.unregister("arrow rows")
+        found = {name: (quoted(name), type_) for name, type_, *_ in run(con, f"DESCRIBE {rows}").fetchall()}
+        return replace(text_source(files, self, rows, found, files.paths, typed=True), n_rows=counted)
+
+
+@pytest.fixture
+def formats() -> Iterator[None]:
+    known = dict(FORMATS)
+    yield
+    FORMATS.clear()
+    FORMATS.update(known)
+
+
+ROWS = [(1, 5), (1, 6), (2, 7), (2, 5)]
+
+
+def write_ids(path: Path, rows: list[tuple[int, int]]) -> str:
+    users, items = zip(*rows, strict=True)
+    if path.suffix == ".dat":
+        path.write_text("".join(f"{user}::{item}::4.5::978300760\n" for user, item in rows))
+    elif path.suffix in (".arrow", ""):
+        table = pa.table({"user_id": users, "item_id": items})
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        path.write_text("user_id,item_id\n" + "".join(f"{user},{item}\n" for user, item in rows))
+    return str(path)
+
+
+@pytest.mark.usefixtures("formats")
+@pytest.mark.parametrize(
+    ("format_", "name"), [(MovieLens(), "recs.dat"), (ArrowFiles(), "recs.arrow"), (ArrowFiles(), "recs")]
+)
+def test_a_format_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: Format, name: str) -> None:
+    truth = write_ids(tmp_path / "truth.csv", [(1, 6), (2, 7)])
+    recs = write_ids(tmp_path / name, ROWS)
+    wanted = fastrec.evaluate_files(write_ids(tmp_path / "recs.csv", ROWS), truth, ["mrr", "recall@1"])
+    with pytest.raises(fastrec.InputError):
+        fastrec.evaluate_files(recs, truth, "mrr")
+    register(format_)
+    for copies in (job.COPIES, 10**9):  # whole, and sorted on disk
+        monkeypatch.setattr(job, "COPIES", copies)
+        assert fastrec.evaluate_files(recs, truth, ["mrr", "recall@1"]).to_dict() == wanted.to_dict()
+        assert fastrec.evaluate_files(recs, recs, "mrr", input_format=format_.name)["mrr"] == 1.0
+    told = CliRunner().invoke(program, ["evaluate", recs, truth, "-m", "mrr", "--format", "json"])
+    assert told.exit_code == 0 and json.loads(told.stdout)["metrics"]["mrr"]["mean"] == wanted["mrr"]
+
+
+@pytest.mark.usefixtures("formats")
+def test_messages_and_choices_name_a_registered_format(tmp_path: Path) -> None:
+    csv = write_ids(tmp_path / "recs.csv", ROWS)
+    (tmp_path / "recs.feather").write_text("no Arrow")
+    (tmp_path / "zeros").write_bytes(b"\0" * 9)
+    register(ArrowFiles())
+    choices = "auto, parquet, csv, jsonl, trec, arrow"
+    for path, chosen, says in (
+        (csv, "orc", f"input_format must be one of {choices}; found 'orc'"),
+        (csv, "arrow", "recs.csv: not an Arrow IPC file (it does not begin with ARROW1)"),
+        (tmp_path / "recs.feather", "auto", "recs.feather: not an Arrow IPC file (it does not begin with ARROW1)"),
+        (tmp_path / "zeros", "auto", "zeros: neither Parquet nor Arrow IPC nor text in UTF-8: it has zero bytes"),
+    ):
+        with pytest.raises(fastrec.InputError, match=re.escape(says)):
+            fastrec.evaluate_files(path, csv, "mrr", input_format=chosen)
+    told = CliRunner().invoke(program, ["evaluate", csv, csv, "--input-format", "orc"]).output
+    assert all(f"'{choice}'" in told for choice in choices.split(", "))
+    assert "arrow" in CliRunner().invoke(program, ["evaluate", "--help"]).output
+
+
+# A form of lists
+
+
+class Shelf:
+    """Lists in a class of a user's own."""
+
+    def __init__(self, *lists: list[int]) -> None:
+        self.lists = lists
+
+    def rows(self) -> list[list[int]]:
+        return list(self.lists)
+
+
+def read_shelf(value: Any, name: str, extra: str) -> RawSide:
+    return read_side(value.rows(), name, extra)
+
+
+@pytest.fixture
+def forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "_forms", [*arrays._forms])
+
+
+@pytest.mark.usefixtures("forms")
+def test_a_form_of_lists() -> None:
+    recs, truth = [[3, 1, 2], [5, 4]], [[1], [4, 6]]
+    wanted = fastrec.evaluate(recs, truth, ["ndcg@2", "mrr"])
+    with pytest.raises(fastrec.InputTypeError, match=r"found a test_extending\.Shelf$"):
+        fastrec.evaluate(Shelf(*recs), truth, "mrr")
+    register_form(InputForm(lambda value: isinstance(value, Shelf), read_shelf, "a Shelf"))
+    assert fastrec.evaluate(Shelf(*recs), Shelf(*truth), ["ndcg@2", "mrr"]).to_dict() == wanted.to_dict()
+    with pytest.raises(fastrec.InputTypeError, match="an Arrow array of lists, a Shelf, or dicts"):
+        fastrec.evaluate(7, truth, "mrr")
+
+
+# An engine
+
+
+def shuffled(table: pa.Table, seed: int) -> pa.Table:
+    return table.take(np.random.default_rng(seed).permutation(len(table)))
+
+
+def draw_lists() -> tuple[pa.Table, pa.Table]:
+    draw = np.random.default_rng(3)
+    users = np.repeat(np.arange(120), 10)
+    items = np.concatenate([draw.permutation(60)[:10] for _ in range(120)])
+    recs = pa.table(
+        {"user_id": users, "item_id": items, "score": draw.random(1200), "plan": np.array(["free", "paid"])[users % 2]}
+    )
+    return recs, recs.select(["user_id", "item_id"]).take(np.flatnonzero(draw.random(1200) < 0.2))
+
+
+@pytest.mark.thorough(except_for="3")
+@pytest.mark.parametrize("n_partitions", [1, 3])
+def test_an_engine_evaluates_lists(n_partitions: int) -> None:
+    recs, truth = draw_lists()
+    metrics = ["ndcg@5", "map@10", "recall@3"]
+    job = Job(fastrec.Evaluator, {"metrics": metrics}, {"by": "plan"}, ("user_id",), n_threads=1)
+    sides = {"recs": shuffled(recs, 1), "truth": shuffled(truth, 2)}
+    found = toy_engine.evaluate(job, sides, n_partitions=n_partitions)
+    assert found.to_dict() == fastrec.evaluate(recs, truth, metrics, by="plan").to_dict()
+
+
+def test_an_engine_evaluates_rows() -> None:
+    draw = np.random.default_rng(4)
+    log = pa.table({"user_id": np.arange(900) % 70, "label": draw.integers(0, 2, 900), "score": draw.random(900)})
+    log = log.sort_by([("score", "ascending"), ("label", "ascending")])
+    metrics = ["gauc", "mrr", "log_loss"]
+    job = Job(fastrec.ScoreEvaluator, {"metrics": metrics}, {}, ("user_id",), n_threads=1, order=("score", "label"))
+    found = toy_engine.evaluate(job, {"log": shuffled(log, 5)}, n_partitions=4)
+    assert found.to_dict() == fastrec.evaluate_scores(log, metrics=metrics).to_dict()
+
+
+def test_an_engine_raises_the_errors_of_its_processes() -> None:
+    recs, truth = draw_lists()
+    twice = pa.concat_tables([recs, recs.slice(0, 1)])
+    job = Job(fastrec.Evaluator, {"metrics": ["mrr"]}, {}, ("user_id",), n_threads=1)
+    with pytest.raises(fastrec.InputError, match="twice"):
+        toy_engine.evaluate(job, {"recs": twice, "truth": truth}, n_partitions=2)
+
+
+# Metrics, statistics and accumulators
 
 RECS = {"ann": ["a", "b", "c"], "bob": ["c", "a"], "cy": []}
 TRUTH = {"ann": ["b"], "bob": ["d"], "cy": ["a"]}

@@ -116,9 +116,8 @@ def string_sql(value: str) -> str:
 
 def one_row(con: DuckDBPyConnection, query: str) -> tuple[Any, ...]:
     """Run a query and return its only row."""
-    row = run(con, query).fetchone()
-    assert row is not None
-    return row
+    (row,) = run(con, query).fetchall()  # a result that is not read to its end blocks `con.register`
+    return tuple(row)
 
 
 def literal_path(path: str) -> str:
