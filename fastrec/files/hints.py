@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,23 +14,17 @@ from fastrec.exceptions import Text, joined
 from fastrec.files.columns import ListColumns
 from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
-from fastrec.files.formats.recognise import recognise
-from fastrec.files.paths import find_files, utf8_path
 from fastrec.files.tables import File, open_database, shortened
 from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns
 from fastrec.report.report import Report
-from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from typing import TYPE_CHECKING
 
-from fastrec.files.job import FileJob, Opened, roles_of_lists
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from fastrec.files.job import FileJob, roles_of_lists
 
 __all__ = [
+    "OpenSides",
     "explain_mismatch",
     "explain_unmatched_files",
     "explain_unmatched_tables",
@@ -52,6 +45,14 @@ CHANGES = (
     ("quotes around them", "trim({}, '\"''')"),
     ("characters before or after the digits", "ltrim(regexp_replace({}, '[^0-9]', '', 'g'), '0')"),
 )
+
+
+class OpenSides(NamedTuple):
+    """Lists and truth, open to look at columns that nobody named."""
+
+    con: DuckDBPyConnection
+    recs: Source
+    truth: Source
 
 
 def explain_mismatch(con: DuckDBPyConnection, role: str, one: File, other: File) -> str | None:
@@ -118,13 +119,13 @@ def explain_unmatched_files(report: Report, job: FileJob[ListColumns]) -> tuple[
     """Do what `explain_unmatched_tables` does, for files that no database has read yet."""
     if _unmatched(report) is None:
         return ()
-    sides = job._replace(paths={table: job.paths[table] for table in ("recs", "truth")})
+    sides = job._replace(opened={table: job.opened[table] for table in ("recs", "truth")})
     with sides.database(roles_of_lists) as loaded:
         return explain_unmatched_tables(loaded.con, report, loaded.files)
 
 
 def hints_of_unused_columns(
-    names: tuple[Sequence[str], Sequence[str]], columns: ListColumns, left: LeftOpen, opened: Callable[[], Opened]
+    names: tuple[Sequence[str], Sequence[str]], columns: ListColumns, left: LeftOpen, opened: Callable[[], OpenSides]
 ) -> tuple[str, ...]:
     """Return hints about columns of lists and truth that nobody named; `opened` opens the files to look at values."""
 
@@ -177,23 +178,18 @@ def _is_disordered(con: DuckDBPyConnection, recs: Source, user: str, role: str, 
     return are_disordered(role, np.asarray(rows["value"])[np.argsort(users, kind="stable")], indptr)
 
 
-def hints_of_parquet_columns(job: FileJob[ListColumns], left: LeftOpen) -> tuple[str, ...]:
+def hints_of_parquet_columns(
+    job: FileJob[ListColumns], names: tuple[Sequence[str], Sequence[str]], left: LeftOpen
+) -> tuple[str, ...]:
     """Return hints about unused columns of Parquet files that no database has read.
 
     The names of columns mostly show that there is nothing to hint at; then no database is opened.
     """
-    parquet = require("pyarrow.parquet", "cli", what="reading files")
-    sides = {table: find_files(os.fspath(job.paths[table])) for table in ("recs", "truth")}
-    recs, truth = (parquet.read_schema(utf8_path(files.paths[0])).names for files in sides.values())
     with contextlib.ExitStack() as stack:
 
         @functools.cache
-        def opened() -> Opened:
+        def opened() -> OpenSides:
             con = stack.enter_context(open_database(job.resources.n_threads))
-            formats = (recognise(files, job.columns.names, job.input_format) for files in sides.values())
-            sources = (
-                format_.open(con, files, job.columns, 0) for files, format_ in zip(sides.values(), formats, strict=True)
-            )
-            return Opened(con, *sources)
+            return OpenSides(con, job.opened["recs"].source(con), job.opened["truth"].source(con))
 
-        return hints_of_unused_columns((recs, truth), job.columns, left, opened)
+        return hints_of_unused_columns(names, job.columns, left, opened)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -12,16 +11,16 @@ import numpy as np
 from fastrec.exceptions import FastrecError
 from fastrec.files.columns import ListColumns, RowColumns, TooLargeError
 from fastrec.files.database import interruptible
-from fastrec.files.formats.base import Source, one_row, quoted
+from fastrec.files.formats.base import one_row, quoted
+from fastrec.files.opened import Opened
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
-from fastrec.files.paths import find_files, unchanged
+from fastrec.files.paths import unchanged
 from fastrec.files.sizes import Size, size_of_rows
 from fastrec.files.sorting import ranges_to_sort, sort_rows
 from fastrec.files.streams import batches_of_users
 from fastrec.files.tables import (
     File,
     check_groupings,
-    estimate_bytes,
     joint_kind,
     load,
     number_sql,
@@ -45,7 +44,7 @@ __all__ = [
     "Data",
     "Evaluated",
     "FileJob",
-    "Opened",
+    "Whole",
     "batches",
     "numbers_sql",
     "roles_of_lists",
@@ -56,7 +55,6 @@ __all__ = [
 
 
 Array = np.ndarray[Any, Any]
-Path = str | os.PathLike[str]
 AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns)
 Progress = Callable[[int, int], Any]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
@@ -136,25 +134,30 @@ class Data(NamedTuple):
         return None if self.loaded.streamed else _begin(self.watch, self.n_rows)
 
 
+class Whole(NamedTuple):
+    """Files that were read without a database."""
+
+    tables: dict[str, Any]  # columns named by role
+    listed: dict[str, tuple[str, ...]]  # all columns of the files of each table
+
+
 class FileJob(NamedTuple, Generic[AnyColumns]):
     """Arguments that the evaluation of lists and of rows share."""
 
-    paths: Mapping[str, Path]
+    opened: Mapping[str, Opened]
     columns: AnyColumns
     resources: Resources
     watch: Watch
-    input_format: str
     labels_by_user: UserLabels | None
 
     def database(self, roles: Roles) -> contextlib.AbstractContextManager[_Loaded]:
         """Open the files as tables of a database; `roles` as in `_database`."""
-        return _database(self.paths, self.columns, self.resources, self.input_format, roles)
+        return _database(self.opened, self.columns.by, self.resources, roles)
 
-    def read_whole(self) -> dict[str, Any] | None:
+    def read_whole(self) -> Whole | None:
         """Read tables that fit in memory and need no database; return None if they need one."""
-        sources = {table: find_files(os.fspath(path)) for table, path in self.paths.items()}
-        with unchanged(file for files in sources.values() for file in files.paths):
-            found = find_plain(sources, self.columns, self.input_format)
+        with unchanged({path: stamp for side in self.opened.values() for path, stamp in side.stamps.items()}):
+            found = find_plain(self.opened)
             if found is None:
                 return None
             size = size_of_plain(found.values())
@@ -162,7 +165,8 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
                 return None
             n_threads, limit = resolve_threads(self.resources.n_threads), self.resources.limit()
             with loading_kernels(sum(plain.rows for plain in found.values())):
-                return read_plain(found, n_threads, size, limit // COPIES)
+                tables = read_plain(found, n_threads, size, limit // COPIES)
+        return None if tables is None else Whole(tables, {table: plain.listed for table, plain in found.items()})
 
     def take_whole(self, tables: Mapping[str, Any], update: Callable[[Progress], Any]) -> bool:
         """Add tables with `update` and return whether that worked.
@@ -188,14 +192,6 @@ def roles_of_log(files: Mapping[str, File]) -> tuple[tuple[str, ...], tuple[str,
     return users, (*users, "item") if "item" in names else users
 
 
-class Opened(NamedTuple):
-    """Lists and truth, open to look at columns that nobody named."""
-
-    con: DuckDBPyConnection
-    recs: Source
-    truth: Source
-
-
 def users_of(roles: Iterable[str]) -> tuple[str, ...]:
     """Return the roles of the columns that make users."""
     return tuple(role for role in roles if role.startswith("user"))
@@ -208,11 +204,7 @@ def numbers_sql(file: File, roles: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _database(
-    paths: Mapping[str, Path],
-    columns: ListColumns | RowColumns,
-    resources: Resources,
-    input_format: str,
-    roles: Roles,
+    opened: Mapping[str, Opened], by: tuple[str, ...], resources: Resources, roles: Roles
 ) -> Iterator[_Loaded]:
     """Open files as tables of a database: in memory if they and their evaluation fit there, else on disk.
 
@@ -221,14 +213,14 @@ def _database(
     """
 
     def read(con: DuckDBPyConnection, streamed: Resources | None) -> _Loaded:
-        files = {table: load(con, table, os.fspath(path), columns, input_format) for table, path in paths.items()}
+        files = {table: load(con, side) for table, side in opened.items()}
         users, of_ids = roles(files)
-        check_groupings(files, columns.by)
+        check_groupings(files, by)
         ids = _types_of_ids(con, files, of_ids)
-        labels = LabelsOfUsers.make(con, list(files.values()), columns.by, {role: ids[role] for role in users})
+        labels = LabelsOfUsers.make(con, list(files.values()), by, {role: ids[role] for role in users})
         return _Loaded(con, files, ids, labels, streamed)
 
-    n_bytes = _estimate(paths.values(), columns, input_format)
+    n_bytes = sum(side.size().n_bytes for side in opened.values())
     with contextlib.ExitStack() as stack:
         loaded = _load_in_memory(stack, read, resources) if COPIES * n_bytes <= resources.limit() else None
         if loaded is None:
@@ -271,11 +263,6 @@ def _load_in_memory(
             return loaded
     except TooLargeError:
         return None
-
-
-def _estimate(paths: Iterable[Path], columns: ListColumns | RowColumns, input_format: str) -> int:
-    """Estimate the bytes of the wanted columns of all files."""
-    return sum(estimate_bytes(os.fspath(path), columns, input_format) for path in paths)
 
 
 def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Sequence[str]) -> dict[str, str]:

@@ -10,14 +10,16 @@ from fastrec.evaluation.lists import Evaluator
 from fastrec.files.columns import ListColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.hints import (
+    OpenSides,
     explain_unmatched_files,
     explain_unmatched_tables,
     hints_of_parquet_columns,
     hints_of_unused_columns,
     left_open,
 )
-from fastrec.files.job import Data, Evaluated, FileJob, Opened, batches, roles_of_lists, select_sql
+from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
@@ -41,7 +43,7 @@ def evaluate_lists(
     labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
     """Evaluate the files "recs" and "truth" and, if given, "seen" (items to exclude) and "users" (labels)."""
-    job = FileJob(paths, columns, resources, watch, input_format, labels_by_user)
+    job = FileJob(open_files(paths, columns, input_format), columns, resources, watch, labels_by_user)
     found = _evaluate_whole_lists(evaluator, job)
     if found is not None:
         return found
@@ -57,10 +59,10 @@ def evaluate_lists(
                 _update_lists(evaluator, batch, labels_by_user or labels.columns, data.progress())
         found = finished(evaluator.result(), {"user": columns.user}, labels)
         recs, truth = files["recs"], files["truth"]
-        opened = Opened(con, recs.source, truth.source)
+        sides_of_hints = OpenSides(con, recs.source, truth.source)
         names = list(recs.source.columns), list(truth.source.columns)
         left = left_open(recs.names, truth.names, columns, evaluator)
-        more = hints_of_unused_columns(names, columns, left, lambda: opened)
+        more = hints_of_unused_columns(names, columns, left, lambda: sides_of_hints)
         record(found.report, (*explain_unmatched_tables(con, found.report, files), *more))
         return found
 
@@ -69,13 +71,14 @@ def _evaluate_whole_lists(evaluator: Evaluator, job: FileJob[ListColumns]) -> Ev
     """Evaluate files that fit in memory and need no database; return None if they need one."""
     whole = job.read_whole()
     if whole is None or not job.take_whole(
-        whole, lambda progress: _update_lists(evaluator, whole, job.labels_by_user, progress)
+        whole.tables, lambda progress: _update_lists(evaluator, whole.tables, job.labels_by_user, progress)
     ):
         return None
-    left = left_open(whole["recs"].column_names, whole["truth"].column_names, job.columns, evaluator)
-    whole.clear()  # a database may need the memory
+    left = left_open(whole.tables["recs"].column_names, whole.tables["truth"].column_names, job.columns, evaluator)
+    whole.tables.clear()  # a database may need the memory
     found = finished(evaluator.result(), {"user": job.columns.user}, LabelsOfUsers((), (), {}, None))
-    record(found.report, (*explain_unmatched_files(found.report, job), *hints_of_parquet_columns(job, left)))
+    more = hints_of_parquet_columns(job, (whole.listed["recs"], whole.listed["truth"]), left)
+    record(found.report, (*explain_unmatched_files(found.report, job), *more))
     return found
 
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.files.columns import ColumnError, ListColumns, RowColumns
+from fastrec.files.columns import ColumnError
 from fastrec.files.formats.parquet import PARQUET, damages_of_parquet, size_of_parquet
-from fastrec.files.formats.recognise import recognise
-from fastrec.files.paths import Files, utf8_path
+from fastrec.files.opened import Opened
+from fastrec.files.paths import utf8_path
 from fastrec.files.sizes import Size
 from fastrec.inputs.columns import MAX_EXACT_INTEGER
 from fastrec.inputs.values import arrow_of, fixed_width, values_of
@@ -45,9 +45,9 @@ class _Group(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """The files of a path, and their columns to read."""
+    """The columns to read from the files of a table."""
 
-    files: Files
+    listed: tuple[str, ...]  # all columns of the first file
     names: dict[str, str]  # role -> column
     types: dict[str, Any]  # role -> type in Arrow
     groups: tuple[_Group, ...]
@@ -63,17 +63,13 @@ class Plain(NamedTuple):
         return str(self.types[role]) in STRINGS
 
 
-def find_plain(
-    sources: Mapping[str, Files], columns: ListColumns | RowColumns, input_format: str
-) -> dict[str, Plain] | None:
+def find_plain(opened: Mapping[str, Opened]) -> dict[str, Plain] | None:
     """Return the columns to read from the files of each table; None if DuckDB must read the files."""
-    if columns.by or "users" in sources:
+    if any(side.columns.by or side.format is not PARQUET for side in opened.values()) or "users" in opened:
         return None
     found = {}
-    for table, files in sources.items():
-        if recognise(files, columns.names, input_format) is not PARQUET:
-            return None
-        plain = _open(table, files, columns)
+    for table, side in opened.items():
+        plain = _open(side)
         if plain is None or not plain.rows:
             return None
         found[table] = plain
@@ -110,7 +106,7 @@ def _looks_narrow(plain: Plain, role: str) -> bool:
         return False
 
 
-def _open(table: str, files: Files, columns: ListColumns | RowColumns) -> Plain | None:
+def _open(opened: Opened) -> Plain | None:
     """Return files that all have the same wanted columns, of the usual types; else None."""
     parquet = require("pyarrow.parquet", "cli", what="reading files")
     groups: list[_Group] = []
@@ -118,11 +114,12 @@ def _open(table: str, files: Files, columns: ListColumns | RowColumns) -> Plain 
     types: dict[str, Any] = {}
     first = 0
     damages: tuple[type[Exception], ...] = (*damages_of_parquet(), ColumnError)
-    for path in files.paths:
+    listed: list[tuple[str, ...]] = []
+    for path in opened.files.paths:
         try:
             metadata = parquet.read_metadata(utf8_path(path))
             schema = metadata.schema.to_arrow_schema()
-            own = columns.roles(table, path, schema.names)
+            own = opened.columns.roles(opened.table, path, schema.names)
         except damages:
             return None
         leaves = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
@@ -132,13 +129,14 @@ def _open(table: str, files: Files, columns: ListColumns | RowColumns) -> Plain 
         if (groups and (own != names or kinds != types)) or not all(map(_is_usual, kinds, kinds.values())):
             return None
         names, types = own, kinds
+        listed.append(tuple(schema.names))
         for nth in range(metadata.num_row_groups):
             rows = metadata.row_group(nth).num_rows
             groups.append(_Group(path, metadata, nth, first, rows))
             first += rows
-    if {*names.values()}.intersection(key for keys in files.keys for key in keys):
+    if {*names.values()}.intersection(key for keys in opened.files.keys for key in keys):
         return None  # a Hive partition has the name of a column
-    return Plain(files, names, types, tuple(groups))
+    return Plain(listed[0], names, types, tuple(groups))
 
 
 def _is_usual(role: str, kind: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fastrec.checks import check_there
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
 
-__all__ = ["Files", "find_files", "is_packed", "unchanged", "utf8_path"]
+__all__ = ["Files", "Stamp", "find_files", "is_packed", "stamps_of", "unchanged", "utf8_path"]
 
 
 class Files(NamedTuple):
@@ -115,25 +115,32 @@ def _partition_keys(path: str) -> tuple[str, ...]:
     return tuple(name.partition("=")[0] for name in folders if name.partition("=")[0] and "=" in name)
 
 
+Stamp = tuple[int, ...]
+
+
+def stamps_of(paths: Iterable[str]) -> dict[str, Stamp]:
+    """Return what changes when a file changes."""
+    return {path: _stamp(path) for path in paths}
+
+
 @contextlib.contextmanager
-def unchanged(paths: Iterable[str]) -> Iterator[None]:
-    """Raise if a file changes while the block reads it; this replaces errors that the change caused."""
-    before = {path: _stamp(path) for path in paths}
+def unchanged(stamps: Mapping[str, Stamp]) -> Iterator[None]:
+    """Raise if a file that the block reads has changed since its stamp; this replaces errors that the change caused."""
     try:
         yield
     except (FastrecError, OSError):
-        _compare(before)
+        _compare(stamps)
         raise
-    _compare(before)
+    _compare(stamps)
 
 
-def _compare(before: Mapping[str, tuple[int, ...]]) -> None:
-    for path, stamp in before.items():
+def _compare(stamps: Mapping[str, Stamp]) -> None:
+    for path, stamp in stamps.items():
         if _stamp(path) != stamp:
             raise InputError(path, ": changed while it was read; evaluate it when it is complete") from None
 
 
-def _stamp(path: str) -> tuple[int, ...]:
+def _stamp(path: str) -> Stamp:
     try:
         found = os.stat(path)
     except FileNotFoundError:

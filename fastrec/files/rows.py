@@ -13,6 +13,7 @@ from fastrec.files.columns import RowColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.job import Data, Evaluated, FileJob, batches, numbers_sql, roles_of_log, select_sql, users_of
 from fastrec.files.labels import LabelsOfUsers
+from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
 from fastrec.inputs.arrow import read_numbers
 from fastrec.inputs.users import UserLabels
@@ -43,7 +44,7 @@ def evaluate_log(
     `make_evaluator` gets whether there are users; `curves` gets the labels, scores and weights of all rows.
     """
     label, score = columns.values
-    job = FileJob(paths, columns, resources, watch, input_format, labels_by_user)
+    job = FileJob(open_files(paths, columns, input_format), columns, resources, watch, labels_by_user)
     whole = _evaluate_whole_log(make_evaluator, job, curves)
     if whole is not None:
         return whole
@@ -76,10 +77,10 @@ def _evaluate_whole_log(
     whole = job.read_whole()
     if whole is None:
         return None
-    rows = whole["log"]
+    rows = whole.tables["log"]
     evaluator = make_evaluator(bool(users_of(rows.column_names)))
     if not job.take_whole(
-        whole, lambda progress: _update_log(evaluator, rows, job.columns, job.labels_by_user, progress)
+        whole.tables, lambda progress: _update_log(evaluator, rows, job.columns, job.labels_by_user, progress)
     ):
         return None
     return _finish_rows(evaluator.result(), rows, job.columns, curves)

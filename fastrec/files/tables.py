@@ -12,9 +12,8 @@ from fastrec.exceptions import FastrecError, InputError, InputTypeError, Text, j
 from fastrec.files.database import run
 from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, one_row, quoted
 from fastrec.files.formats.foreign import disk_is_full, first_sentence, was_interrupted
-from fastrec.files.formats.recognise import AUTO, recognise
-from fastrec.files.formats.registry import FORMATS
-from fastrec.files.paths import Files, find_files, unchanged, utf8_path
+from fastrec.files.opened import Opened
+from fastrec.files.paths import unchanged, utf8_path
 from fastrec.inputs.arrow import WANTED_LABELS
 from fastrec.inputs.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded
 from fastrec.runtime.extras import require
@@ -22,12 +21,11 @@ from fastrec.runtime.limits import resolve_threads
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.columns import ColumnError, ListColumns, RowColumns, TooLargeError
+from fastrec.files.columns import ColumnError, TooLargeError
 
 __all__ = [
     "File",
     "check_groupings",
-    "estimate_bytes",
     "joint_kind",
     "label_sql",
     "labels_are_strings",
@@ -123,12 +121,6 @@ def open_database(
         con.close()
 
 
-def estimate_bytes(path: str, columns: ListColumns | RowColumns, input_format: str = "auto") -> int:
-    """Estimate the bytes of memory that a copy of the wanted columns of the files of a path takes."""
-    files = find_files(path)
-    return recognise(files, columns.names, input_format).size(files, columns.names).n_bytes
-
-
 def used_bytes(con: DuckDBPyConnection) -> int:
     """Return the bytes of memory that a database uses."""
     (found,) = one_row(con, "SELECT sum(memory_usage_bytes) FROM duckdb_memory()")
@@ -144,15 +136,11 @@ def string_bytes(con: DuckDBPyConnection, table: str, roles: Sequence[str]) -> i
     return int(found)
 
 
-def load(
-    con: DuckDBPyConnection, table: str, path: str, columns: ListColumns | RowColumns, input_format: str = "auto"
-) -> File:
-    """Copy the wanted columns of a file, a folder or a pattern into a table, named by role, and check them."""
-    if table == "users" and input_format in FORMATS and not FORMATS[input_format].has_labels:
-        input_format = AUTO
-    files = find_files(path)
-    with unchanged(files.paths):
-        source, names = _copy(con, table, files, columns, input_format)
+def load(con: DuckDBPyConnection, opened: Opened) -> File:
+    """Copy the wanted columns of files into the table of their name, columns named by role, and check them."""
+    table = opened.table
+    with unchanged(opened.stamps):
+        source, names = _copy(con, opened)
     n_rows = _count_rows(con, table, source)
     lost = source.find_lost(n_rows)
     if lost is not None:
@@ -162,7 +150,7 @@ def load(
     source.trim(con)
     types = {role: source.columns[name][1] for role, name in names.items()}
     types |= _convert_booleans(con, table, [role for role, name in names.items() if name in source.untyped])
-    file = File(table, path, replace(source, n_rows=n_rows), sum(n_rows.values()), names, types)
+    file = File(table, opened.files.path, replace(source, n_rows=n_rows), sum(n_rows.values()), names, types)
     for role in names:
         _check_column(con, file, role)
     return file
@@ -192,22 +180,19 @@ def _convert_booleans(con: DuckDBPyConnection, table: str, roles: Sequence[str])
     return converted
 
 
-def _copy(
-    con: DuckDBPyConnection, table: str, files: Files, columns: ListColumns | RowColumns, input_format: str
-) -> tuple[Source, dict[str, str]]:
+def _copy(con: DuckDBPyConnection, opened: Opened) -> tuple[Source, dict[str, str]]:
     """Make the table; return the source of its rows and {role: column}."""
     import duckdb
 
-    format_ = recognise(files, columns.names, input_format)
-    columns = format_.columns(columns)
+    files, format_ = opened.files, opened.format
     for attempt in range(format_.attempts):
         try:
-            source = format_.open(con, files, columns, attempt)
-            names = _find_roles(source, table, columns)
+            source = opened.source(con, attempt)
+            names = _find_roles(source, opened)
             picked = [f"{_readable(*source.columns[name])} AS {quoted(role)}" for role, name in names.items()]
             if (file_sql := source.file_sql()) is not None:
                 picked.append(f"{file_sql} AS {quoted(FILE)}")
-            run(con, f"CREATE OR REPLACE TABLE {quoted(table)} AS SELECT {', '.join(picked)} FROM {source.sql}")
+            run(con, f"CREATE OR REPLACE TABLE {quoted(opened.table)} AS SELECT {', '.join(picked)} FROM {source.sql}")
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
         except duckdb.Error as error:
@@ -217,18 +202,18 @@ def _copy(
         else:
             return source, names
     if len(files.paths) > 1:  # find the file that cannot be read, so that the error names it
-        for file in files.each():
-            _copy(con, table, file, columns, input_format)
+        for each in opened.each():
+            _copy(con, each)
     reason = format_.reason(files.paths[0]) or first_sentence(cause, files.paths[0])
     raise InputError(files.path, f": cannot be read as {format_.title}: ", reason) from cause
 
 
-def _find_roles(source: Source, table: str, columns: ListColumns | RowColumns) -> dict[str, str]:
+def _find_roles(source: Source, opened: Opened) -> dict[str, str]:
     """Return {role: column}; raise unless all files have the same columns of the same types."""
     (first, found), *others = source.variants
-    names = columns.roles(table, first, list(found))
+    names = opened.columns.roles(opened.table, first, list(found))
     for path, other in others:
-        theirs = columns.roles(table, path, list(other))
+        theirs = opened.columns.roles(opened.table, path, list(other))
         for role, name in {**names, **theirs}.items():
             if role not in names or role not in theirs:
                 lacking, having = (first, path) if role not in names else (path, first)

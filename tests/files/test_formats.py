@@ -650,6 +650,13 @@ def test_a_file_that_changes_while_it_is_read(write, monkeypatch, change, format
         read_logs(path, write(TRUTH))
 
 
+def test_a_file_that_changes_between_two_reads(write, monkeypatch):
+    path = Path(write(LISTS, "recs"))
+    monkeypatch.setattr("fastrec.files.job.find_plain", lambda _: path.write_text(LISTS + "9,9\n") and None)
+    with pytest.raises(InputError, match=f"^{path}: changed while it was read; evaluate it when it is complete$"):
+        read_logs(path, write(TRUTH))
+
+
 # The same values
 
 

@@ -15,6 +15,7 @@ from fastrec.files import job, tables
 from fastrec.files.columns import ListColumns
 from fastrec.files.formats import base, jsonl, parquet, trec
 from fastrec.files.formats import csv as csv_format
+from fastrec.files.opened import open_files
 from fastrec.files.tables import load, open_database
 
 pa = pytest.importorskip("pyarrow")
@@ -217,7 +218,7 @@ def test_whether_rows_were_lost_is_found_without_reading_again(tmp_path, monkeyp
                 (folder / f"{nth}.{format_}").write_text(CONTENTS[format_])
         asked.clear()
         with open_database(1) as con:
-            file = load(con, "recs", str(folder), ListColumns())
+            file = load(con, open_files({"recs": folder}, ListColumns(), "auto")["recs"])
             assert (
                 con.execute('SELECT CAST("user" AS INTEGER), CAST(item AS INTEGER) FROM recs').fetchall()
                 == [(1, 2)] * n_files
@@ -234,7 +235,7 @@ def test_rows_that_python_parses_are_kept_once(write, tmp_path, monkeypatch):
     monkeypatch.setattr(base, "ROWS_TO_ASK", 2)
     path = write("recs.csv", ["user_id", "item_id", "prediction"], [(1, 1, 1), (1, 2, 2), (1, 3, 3)], inside="\r\n")
     with open_database(1) as con:
-        assert load(con, "recs", path, ListColumns()).rows == 3
+        assert load(con, open_files({"recs": path}, ListColumns(), "auto")["recs"]).rows == 3
         sizes = dict(con.execute("SELECT table_name, estimated_size FROM duckdb_tables()").fetchall())
     assert sizes == {"recs": 3, f"rows of {path}": 2}
     (tmp_path / "truth.csv").write_text("user_id,item_id\n1,1\n")

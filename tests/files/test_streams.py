@@ -18,13 +18,13 @@ import fastrec
 from fastrec.files import job, resources
 from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.lists import evaluate_lists
+from fastrec.files.opened import open_files
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
-from fastrec.files.paths import find_files
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
 from fastrec.files.sorting import sort_rows
 from fastrec.files.streams import batches_of_users
-from fastrec.files.tables import estimate_bytes, open_database
+from fastrec.files.tables import open_database
 from support.bits import group_bits, mean_bits, user_bits
 from support.logs import write_large
 
@@ -343,7 +343,7 @@ def test_texts_that_are_longer_than_a_sample_says(tmp_path: Path) -> None:
     table = pa.table({"user_id": [f"u{row // 10}" for row in rows.tolist()], "item_id": texts})
     path = tmp_path / "lists.parquet"
     pq.write_table(table, path, row_group_size=10_000)
-    found = find_plain({"recs": find_files(str(path))}, ListColumns(), "auto")
+    found = find_plain(open_files({"recs": path}, ListColumns(), "auto"))
     size = size_of_plain(found.values())
     assert size.text < table.nbytes / 4
     assert read_plain(found, 2, size, size.n_bytes) is None
@@ -355,10 +355,12 @@ def test_a_field_of_a_struct_is_not_counted_as_the_column_of_its_name(tmp_path: 
     nested = pa.array([{"item_id": f"{nth:01000}", "user_id": "x" * 900} for nth in range(2_000)])
     for name, columns in (("flat", ids), ("nested", {"more": nested, **ids})):
         pq.write_table(pa.table(columns), tmp_path / name)
-    assert estimate_bytes(str(tmp_path / "nested"), ListColumns()) == estimate_bytes(
-        str(tmp_path / "flat"), ListColumns()
-    )
-    assert estimate_bytes(str(tmp_path / "nested"), ListColumns(item="more")) > 2_000 * 1_500
+
+    def size(name: str, item: str = "item_id") -> int:
+        return open_files({"recs": tmp_path / name}, ListColumns(item=item), "auto")["recs"].size().n_bytes
+
+    assert size("nested") == size("flat")
+    assert size("nested", "more") > 2_000 * 1_500
 
 
 @pytest.mark.parametrize("keys", [("user",), ("user", "other"), ()])

@@ -1,0 +1,58 @@
+"""The files of a call: found and recognised once, before anything reads rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fastrec.files.columns import ListColumns, RowColumns
+from fastrec.files.formats.base import Source
+from fastrec.files.formats.recognise import AUTO, recognise
+from fastrec.files.formats.registry import FORMATS, Format
+from fastrec.files.paths import Files, Stamp, find_files, stamps_of
+from fastrec.files.sizes import Size
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["Opened", "open_files"]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The files of a table. Their heads are not kept: those of many files would fill the memory."""
+
+    table: str  # "recs", "truth", "seen" or "log"; "users": labels of users
+    files: Files
+    format: Format
+    columns: ListColumns | RowColumns  # as the format has them
+    stamps: Mapping[str, Stamp]  # of each file; readers raise if these have changed
+
+    def size(self) -> Size:
+        """Estimate the size of the wanted columns."""
+        return self.format.size(self.files, self.columns.names)
+
+    def source(self, con: DuckDBPyConnection, attempt: int = 0) -> Source:
+        """Return the SQL source of the files."""
+        return self.format.open(con, self.files, self.columns, attempt)
+
+    def each(self) -> Iterator[Opened]:
+        """Yield every file by itself."""
+        return (replace(self, files=file) for file in self.files.each())
+
+
+def open_files(
+    paths: Mapping[str, str | os.PathLike[str]], columns: ListColumns | RowColumns, input_format: str
+) -> dict[str, Opened]:
+    """Find the files of each table, and recognise their format; raise for those that cannot be read together."""
+    found = {table: find_files(os.fspath(path)) for table, path in paths.items()}
+    stamps = {table: stamps_of(files.paths) for table, files in found.items()}
+    unlabelled = [name for name, format_ in FORMATS.items() if not format_.has_labels]
+    opened = {}
+    for table, files in found.items():
+        asked = AUTO if table == "users" and input_format in unlabelled else input_format
+        format_ = recognise(files, columns.names, asked)
+        opened[table] = Opened(table, files, format_, format_.columns(columns), stamps[table])
+    return opened
