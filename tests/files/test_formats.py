@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,12 @@ import pytest
 import fastrec
 import fastrec.files.evaluate
 from fastrec import evaluate_files
+from fastrec.arguments.groups import FileOptions
+from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.files.columns import ColumnError, ListColumns, RowColumns
 from fastrec.files.formats import heads
+from fastrec.files.formats.recognise import input_formats
 from fastrec.files.formats.registry import FORMATS
 from fastrec.inputs.users import NO_LABEL
 from support.logs import LISTS, STRANGE, TRUTH, lists, rows
@@ -105,6 +109,11 @@ def test_what_may_be_a_csv_is_not_taken_for_trec(fails, first):
 def test_a_header_with_the_wanted_names_is_not_taken_for_trec(write):
     text = "1\t0\t5\t2\n7\t0\t8\t9\n"
     assert read_logs(write(text), write(text), ListColumns(user="1", item="5")).user_ids.tolist() == [7]
+
+
+def test_the_documentation_lists_the_formats():
+    told = arguments_of(FileOptions)["input_format"].doc
+    assert re.findall(r'``"(\w+)"``', told) == [*input_formats()]
 
 
 def test_a_format_that_is_not_known(fails):
