@@ -187,7 +187,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
             n_threads=options["threads"],
             **{name: options[name] for name in (*PASSED_ON, "no_recs", "duplicates")},
         )
-        more = {"seen": options["exclude"], "users": options["users"]}
+        more = {"exclude": options["exclude"], "users": options["users"]}
         paths = {"recs": recs, "truth": truth} | {name: path for name, path in more.items() if path is not None}
         resources, format_ = resources_of(options), options["input_format"]
         return evaluate_lists(evaluator, paths, columns, resources, watch, input_format=format_)

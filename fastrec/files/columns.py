@@ -58,7 +58,7 @@ class ListColumns:
         if table == "truth" and (self.gain is not None or "gain" in found):
             wanted["gain"] = self.gain if self.gain is not None else "gain"
         _check_found(wanted, path, found)
-        if table != "seen":
+        if table != "exclude":
             wanted |= {f"by{n}": name for n, name in enumerate(self.by) if name in found}
         return wanted
 

@@ -27,7 +27,6 @@ __all__ = ["evaluate_files"]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Progress = Callable[[int, int], Any]
 Path = str | os.PathLike[str]
-TABLES = {"exclude": "seen"}  # arguments with another name than their table
 
 
 @takes(FileOptions, fill=False)
@@ -86,7 +85,7 @@ def evaluate_files(
     _check_given(check_path, **paths, temp_directory=folder)
     if folder is not None and not os.path.isdir(folder):
         raise InputError(Argument("temp_directory"), f" must be a folder, found {os.fspath(folder)!r}")
-    tables = {TABLES.get(name, name): path for name, path in paths.items() if path is not None}
+    tables = {name: path for name, path in paths.items() if path is not None}
     common: dict[str, Any] = {"input_format": given.get("input_format", "auto"), "labels_by_user": labels}
     if truth is None:
         _reject(asked, ("rank", "gain", "exclude"), "a log, without truth")

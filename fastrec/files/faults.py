@@ -10,12 +10,13 @@ from fastrec.exceptions import FastrecError, Name, Place, RowNumber, Text
 from fastrec.files.job import Evaluated
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.tables import File
+from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import as_labels
 from fastrec.report.report import Report
 
 __all__ = ["finished", "named_as_in"]
 
-TABLES = {"recs": "recs", "truth": "truth", "exclude": "seen", "the frame": "log"}  # of the sides of a data frame
+TABLES = {**{name: name for name in SIDES}, "the frame": "log"}  # of the sides of a data frame
 ROLES = {"labels": ("label", "target"), "scores": ("score", "prediction"), "sample_weight": ("weight",)}
 
 

@@ -49,7 +49,7 @@ class LabelsOfUsers(NamedTuple):
             columns = ", ".join(
                 f"{'NULL' if role is None else label_sql(file, role)} AS by{nth}" for nth, role in enumerate(roles)
             )
-            if file.table != "seen":
+            if file.table != "exclude":
                 parts.append(f"SELECT {ids}, {columns} FROM {quoted(file.table)}")
         ends = ", ".join(f"min(by{nth}) AS low{nth}, max(by{nth}) AS high{nth}" for nth in range(len(names)))
         rows = " UNION ALL ".join(parts)
@@ -80,7 +80,7 @@ class LabelsOfUsers(NamedTuple):
 
     def join(self, select: str, file: File) -> str:
         """Return the SQL that adds the codes of the users' labels to the rows of a file `t`."""
-        if not self.names or file.table == "seen":
+        if not self.names or file.table == "exclude":
             return f"{select} FROM {quoted(file.table)} AS t"
         same = " AND ".join(
             f"labels.{quoted(role)} = CAST(t.{quoted(role)} AS {type_})" for role, type_ in self.users.items()

@@ -42,7 +42,7 @@ def evaluate_lists(
     input_format: str = "auto",
     labels_by_user: UserLabels | None = None,
 ) -> Evaluated:
-    """Evaluate the files "recs" and "truth" and, if given, "seen" (items to exclude) and "users" (labels)."""
+    """Evaluate the files "recs" and "truth" and, if given, "exclude" (items to remove) and "users" (labels)."""
     job = FileJob(open_files(paths, columns, input_format), columns, resources, watch, labels_by_user)
     found = _evaluate_whole_lists(evaluator, job)
     if found is not None:
@@ -91,7 +91,7 @@ def _update_lists(
     evaluator.update(
         tables["recs"],
         tables["truth"],
-        exclude=tables.get("seen"),
+        **{name: table for name, table in tables.items() if name not in ("recs", "truth", "users")},
         user="user",
         item="item",
         by=by or None,

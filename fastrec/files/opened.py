@@ -24,7 +24,7 @@ __all__ = ["Opened", "open_files"]
 class Opened:
     """The files of a table. Their heads are not kept: those of many files would fill the memory."""
 
-    table: str  # "recs", "truth", "seen" or "log"; "users": labels of users
+    table: str  # "recs", "truth", "exclude" or "log"; "users": labels of users
     files: Files
     format: Format
     columns: ListColumns | RowColumns  # as the format has them

@@ -262,7 +262,7 @@ def _is_number(type_: str) -> bool:
 
 def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
     """Raise unless each column to group by is in a file and has a type for labels."""
-    having = [file for table, file in files.items() if table != "seen"]
+    having = [file for table, file in files.items() if table != "exclude"]
     for n, name in enumerate(by):
         for file in having:
             if f"by{n}" in file.names and not _is_label(file.types[f"by{n}"]):
@@ -279,7 +279,7 @@ def labels_are_strings(con: DuckDBPyConnection, files: Sequence[File], role: str
     """Return whether the labels of a grouping are strings; raise if files disagree."""
     having: dict[str, File] = {}
     for file in files:
-        if role not in file.names or file.table == "seen" or file.names[role] in file.source.untyped:
+        if role not in file.names or file.table == "exclude" or file.names[role] in file.source.untyped:
             continue
         if one_row(con, f"SELECT count({quoted(role)}) FROM {quoted(file.table)}") != (0,):
             having.setdefault("integers" if _is_integer(file.types[role]) else "strings", file)

@@ -50,7 +50,7 @@ def sorted_streams(draw: st.DrawFn) -> tuple[dict[str, list[list[Any]]], bool]:
     texts = draw(st.booleans())
     user = st.sampled_from(["a", "b", "é", "z", "\U0001f600", "\uffff"]) if texts else st.integers(-3, 6)
     streams = {}
-    for name in draw(st.sampled_from([["recs"], ["recs", "truth"], ["recs", "truth", "seen"]])):
+    for name in draw(st.sampled_from([["recs"], ["recs", "truth"], ["recs", "truth", "exclude"]])):
         users = sorted(draw(st.lists(user, max_size=25)), key=lambda u: u.encode() if isinstance(u, str) else u)
         cuts = sorted(draw(st.lists(st.integers(0, len(users)), max_size=6)))
         streams[name] = [users[a:b] for a, b in itertools.pairwise([0, *cuts, len(users)])]
@@ -122,7 +122,7 @@ def write_lists(folder: Path, *, texts: bool) -> dict[str, Path]:
     n_users, n_items = 300, 400
     word = (lambda ids: [f"é{i:05d}" for i in ids]) if texts else (lambda ids: ids)
     tables = {}
-    for name, length in (("recs", 20), ("truth", 6), ("seen", 3)):
+    for name, length in (("recs", 20), ("truth", 6), ("exclude", 3)):
         users = np.repeat(draw.permutation(n_users)[:260], length)
         items = np.concatenate([draw.permutation(n_items)[:length] for _ in range(260)])
         columns: dict[str, Any] = {"user_id": word(users * 7 - 900), "item_id": word(items)}
@@ -151,7 +151,7 @@ def test_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: bool, tie
     for batch_rows in (50, 2048):
         stream_everything(monkeypatch, batch_rows)
         assert_same(evaluate(), whole)
-    assert sorted(os.listdir(tmp_path)) == ["recs.parquet", "seen.parquet", "truth.parquet"]
+    assert sorted(os.listdir(tmp_path)) == ["exclude.parquet", "recs.parquet", "truth.parquet"]
 
 
 @pytest.mark.parametrize("users", [(), ("user",), ("user", "page")])

@@ -105,7 +105,7 @@ def read_logs(
 ) -> Logs:
     """Return the input that `evaluate_lists` reads."""
     keeper = Keeper()
-    paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"seen": exclude})
+    paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
     limits = Resources(**resources)
     found = evaluate_lists(keeper, paths, columns or ListColumns(), limits, input_format=input_format)  # type: ignore[arg-type]
     users, codes = keeper.users(), keeper.item_codes()
