@@ -20,6 +20,7 @@ from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError, renaming, shown
 from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.items import read_items
 from fastrec.inputs.users import is_hashable
 from fastrec.policies import OneClass
 from fastrec.report.doubts import NO_TRUTH
@@ -125,6 +126,8 @@ def evaluate_by_items(
         raise InputTypeError("the labels of segments must be strings or integers")
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
         metrics = listed_in_order(metrics, "metrics")
+    if given["items"] is not None:
+        given["items"] = read_items(given["items"])
     if isinstance(given["k"], Iterator):
         given["k"] = list(given["k"])
     evaluators = {label: Evaluator(metrics, **pick(ListSettings, given)) for label in dict.fromkeys(segments.values())}

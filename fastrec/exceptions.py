@@ -41,7 +41,7 @@ class Argument(Name):
 
 @dataclass(frozen=True)
 class Listing(Name):
-    """The Python expression that lists the names of which a message shows some."""
+    """Python expression that lists all names when a message shows only some."""
 
     code: str
 
@@ -88,7 +88,7 @@ class RowNumber(Name):
 
 
 class Text(str):  # noqa: SLOT000 - pickles keep the attributes of a dict
-    """A string that knows which of its parts are names."""
+    """A string that keeps its parts, so that names among them can be replaced."""
 
     parts: tuple[object, ...]
 
@@ -139,7 +139,7 @@ def renaming(naming: Callable[[Name], object]) -> Iterator[None]:
     try:
         yield
     except FastrecError as error:
-        raise error.renamed(naming) from None
+        raise error.renamed(naming) from error.__cause__
 
 
 class InputError(FastrecError, ValueError):

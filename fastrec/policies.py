@@ -10,6 +10,7 @@ from fastrec.checks import check_choice
 from fastrec.kernels import codes as op
 
 __all__ = [
+    "BY_ID",
     "DUPLICATES",
     "LEFT_OUT",
     "NO_RECS",
@@ -93,6 +94,7 @@ TIES = Policy(
         "error": PolicyValue("raise an error if a relevant item has the score of another item", op.REFUSE),
     },
 )
+BY_ID = ("id_asc", "id_desc")  # the values of `TIES` that need ids of items
 ORDERS = ("input", "worst", "best", "id_asc", "id_desc")  # the values of `TIES` that choose one order
 TIES_OF_ROWS = replace(
     TIES,

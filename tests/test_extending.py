@@ -412,6 +412,7 @@ def test_an_accumulator() -> None:
             dict(zip(*(arrays[own].tolist() for own in ("items", "counts")), strict=True))
         ),
         collect_items,
+        frozenset({"recs"}),
     )
 
     @ranking_metric(range=(0, None), source="ours")

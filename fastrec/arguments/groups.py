@@ -51,7 +51,7 @@ Progress = Callable[[int, int], Any]
 
 
 DEFAULTS = {"per_user": False, "one_class": ONE_CLASS.default, "input_format": "auto"}
-"""The defaults other than None. A policy of None is that of the tool in `like`, else its own default."""
+"""The defaults other than None. None takes the policy of the tool in `like`, else the default of the policy."""
 
 
 # Groups of arguments that several functions share, in the order of signatures
@@ -136,7 +136,7 @@ class RowRelevance(TypedDict, total=False):
 
 
 class Catalogue(TypedDict, total=False):
-    """What is known of all items."""
+    """Size of the catalogue."""
 
     n_items: Annotated[int | None, "size of the catalogue, for the metrics that need it"]
 
@@ -154,7 +154,8 @@ class ItemData(TypedDict, total=False):
     history: Annotated[
         Any,
         """past interactions of the users, in the forms of ``truth``, for the metrics that read them
-        For `Evaluator`, dicts or data frames, which have the users of all batches.
+        An `Evaluator` takes dicts or data frames that hold the users of all batches. States of evaluators, which
+        merge and travel, hold neither ``items`` nor ``history``: all must have been made with the same.
         """,
     ]
 
@@ -173,9 +174,15 @@ class Seen(TypedDict, total=False):
     exclude: Annotated[
         Any,
         """items that a user has seen, in the forms of ``recs``; they are removed from the lists and the gaps closed
-        ``"history"`` takes those of ``history``.
+        ``"history"``: remove the items of ``history``.
         """,
     ]
+
+
+class FrameOfSeen(TypedDict, total=False):
+    """Items to remove from lists, on a cluster."""
+
+    exclude: Annotated[Any, "data frame of items that a user has seen; they are removed and the gaps closed"]
 
 
 class ListColumnNames(TypedDict, total=False):
@@ -496,7 +503,7 @@ class SparkListOptions(
     FrameWeights,
     Relevance,
     Catalogue,
-    Seen,
+    FrameOfSeen,
     ListColumnNames,
     FrameGroupings,
     Like,

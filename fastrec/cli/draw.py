@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fastrec.comparison.tables import CELLS, meaning_of_mark, row_cells
 from fastrec.inputs.users import NO_LABEL
+from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.directions import Direction
 from fastrec.policies import LEFT_OUT, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, Policy
 from fastrec.report.definitions import known_call
@@ -137,7 +138,7 @@ def _counts_of_log(report: Report) -> list[str]:
     positive = f" ({data['positive_rows']:,} positive)" if "positive_rows" in data else ""
     whose = f" of {users['total']:,} users" if users["total"] else ""
     lines = [f"{data['rows']:,} rows{positive}{whose}"]
-    if users.get("no_truth") and any(call.metric.family.takes_cutoffs for call in calls):
+    if users.get("no_truth") and any(call.metric.family is LISTS for call in calls):
         how = _treated(NO_TRUTH_OF_ROWS, settings, "metrics of lists")
         lines.append(f"{users['no_truth']:,} without a positive row, {how}")
     ruled = {call.metric.name: call.options for call in calls if "one_class" in call.metric.options}

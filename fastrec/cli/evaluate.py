@@ -161,10 +161,11 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
     from fastrec.evaluation.lists import Evaluator
     from fastrec.files.columns import ListColumns
     from fastrec.files.lists import evaluate_lists
+    from fastrec.metrics.declaration import LISTS
 
     named = planned(options, None)
     for call in named.values():
-        if not call.metric.family.takes_cutoffs:
+        if call.metric.family is not LISTS:
             raise click.UsageError(f"{call.text} is a metric of scored rows: give a LOG and leave out TRUTH")
     users = options["user_col"] or ("user_id",)
     if len(users) > 1:

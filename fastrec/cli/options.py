@@ -340,11 +340,13 @@ def planned(options: dict[str, Any], usual: tuple[str, ...] | None) -> dict[str,
 
     Unknown names and thresholds on other metrics fail here, before any file is read.
     """
+    from fastrec.metrics.declaration import LISTS
+
     names = names_of_metrics(options)
     if options["metrics"] and not names:
         raise click.UsageError("-m names no metric")
     named = translated(options, names, usual)
-    lists = [name for name, call in named.items() if call.metric.family.takes_cutoffs]
+    lists = [name for name, call in named.items() if call.metric.family is LISTS]
     if options["weight_col"] is not None and lists:
         raise click.UsageError(
             f"--weight-col weighs rows, but metrics of lists have no weights of rows: leave out {lists[0]}"

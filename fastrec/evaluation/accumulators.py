@@ -1,4 +1,4 @@
-"""Accumulators: statistics of all users that are no sums of their values, such as the score counts of all rows.
+"""Accumulators: statistics over all users that are not sums of values per user, such as score counts of all rows.
 
 An accumulator adds batches, merges and travels in any order with the same result, like the sums of a state. There is
 one per kind, condition and group.
@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from fastrec.exceptions import MetricError, shown
+
 __all__ = [
     "ACCUMULATORS",
     "SCORE_COUNTS",
@@ -20,6 +22,7 @@ __all__ = [
     "Collected",
     "GroupKey",
     "collect",
+    "find_accumulator",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +39,7 @@ class AccumulatorKey(NamedTuple):
 
 
 class Accumulator(Protocol):
-    """Statistics of some users."""
+    """Mergeable statistics of a set of users."""
 
     @property
     def weighted(self) -> bool:
@@ -53,20 +56,28 @@ Collected = tuple[GroupKey | None, Accumulator]
 
 
 class AccumulatorKind(NamedTuple):
-    """A kind of accumulators.
+    """How to make, read and collect one kind of accumulator.
 
     `empty(weighted)` makes one without users. `unpack(arrays, weighted)` undoes `pack`. `collect(sides, condition,
     n_threads)` yields those of a batch, over all users and for each group; the condition is the least gain, or label,
-    of a relevant item.
+    of a relevant item. `sides` are the names of those that it reads.
     """
 
     name: str
     empty: Callable[[bool], Accumulator]
     unpack: Callable[[dict[str, Array], bool], Accumulator]
     collect: Callable[[Mapping[str, Any], float, int], Iterable[Collected]]
+    sides: frozenset[str]
 
 
 ACCUMULATORS: dict[str, AccumulatorKind] = {}
+
+
+def find_accumulator(name: str) -> AccumulatorKind:
+    """Return the kind of accumulators of a name."""
+    if name not in ACCUMULATORS:
+        raise MetricError(f"accumulators of the kind {shown(name)} are not registered in this process")
+    return ACCUMULATORS[name]
 
 
 def collect(
@@ -76,5 +87,5 @@ def collect(
     return [
         (AccumulatorKey(kind, condition, group), found)
         for kind, condition in kinds
-        for group, found in ACCUMULATORS[kind].collect(sides, min_gains[condition], n_threads)
+        for group, found in find_accumulator(kind).collect(sides, min_gains[condition], n_threads)
     ]

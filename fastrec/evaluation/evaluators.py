@@ -6,6 +6,7 @@ import io
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
 from fastrec.checks import COUNT, check_flag, check_form, is_number, one_of, whole_number, with_article
+from fastrec.evaluation.accumulators import SCORE_COUNTS, find_accumulator
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import FORM as SEEN
 from fastrec.evaluation.state import GroupSums, State
@@ -25,7 +27,7 @@ from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
-from fastrec.policies import POLICIES, RANK_GAPS
+from fastrec.policies import ONE_CLASS, POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
 from fastrec.report.doubts import doubts
 from fastrec.report.estimates import Estimate, GroupEstimate
@@ -173,9 +175,25 @@ class BaseEvaluator(Shared, ABC):
             weighted=weighted,
             per_user=self._per_user,
             expected=rules["ties"] == "expected",
-            one_class=rules.get("one_class", "drop"),
+            one_class=rules.get("one_class", ONE_CLASS.default),
         )
         return make_plan(self._calls, asked)
+
+    @property
+    def _reads_sides(self) -> bool:
+        """Whether a provider or an accumulator reads the rows themselves."""
+        plan = self._plan(weighted=False)
+        return bool(plan.provided or any(kind != SCORE_COUNTS for kind, _ in plan.accumulators))
+
+    def _check_sides(self, known: AbstractSet[str], kernels: AbstractSet[str] = frozenset()) -> None:
+        """Raise MetricError for a metric that reads a side which the call lacks; `kernels` make theirs of others."""
+        plan = self._plan(weighted=False)
+        for value in plan.values:
+            text = value.call.text
+            others = plan.filled[text] | (find_accumulator(value.over.accumulator).sides if value.over else frozenset())
+            lacking = (plan.reads[text] - known - kernels) | (others - known - {"users"})
+            if lacking:
+                raise MetricError(text, " needs ", Argument(min(lacking), (...,)))
 
     def _check_batch(self, users: Users) -> None:
         if self._state is None:

@@ -26,11 +26,11 @@ from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
-from fastrec.inputs.items import read_items
-from fastrec.inputs.lists import Lists, Prepared, Settings, prepare
+from fastrec.inputs.items import read_items, read_once
+from fastrec.inputs.lists import Lists, Names, Prepared, Settings, prepare
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
-from fastrec.metrics.plan import Plan, Policies
+from fastrec.metrics.plan import Failure, Plan, Policies
 from fastrec.runtime.shared import synchronized
 
 __all__ = ["Evaluator"]
@@ -69,7 +69,7 @@ class Evaluator(BaseEvaluator):
             if call.metric.family is not LISTS:
                 raise MetricError(f"{call.text} {call.metric.family.entry}")
         self._items = None if given["items"] is None else read_items(given["items"])
-        self._history = given["history"]
+        self._history = read_once(given["history"], "history")
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
             "n_items": self._count_items(check_n_items(given["n_items"])),
@@ -112,25 +112,21 @@ class Evaluator(BaseEvaluator):
             self._n_threads,
             self._rank_gaps,
             graded=rules["min_gain"] != "any",
+            checked=self._reads_sides,
         )
         exclude = given["exclude"]
         if isinstance(exclude, str) and exclude == "history":
             if self._history is None:
                 raise InputError(Argument("exclude", ("history",)), " needs ", Argument("history", (...,)))
             exclude = self._history
-        sides = {
-            "recs": recs,
-            "truth": truth,
-            "exclude": exclude,
-            "history": self._history,
-            "reference": given["reference"],
-        }
+        sides = {"recs": recs, "truth": truth, "exclude": exclude}
+        sides |= {"history": self._history, "reference": given["reference"]}
         passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
-        self._check_sides(passed)
+        self._check_sides({*passed, *(() if self._items is None else ("items",))})
         return prepare(passed, about_users(given), settings, self._items)
 
     def _count_items(self, n_items: int | None) -> int | None:
-        """Return the size of the catalogue, by default the number of known items, which it cannot be below."""
+        """Return `n_items`, by default the number of rows of `items`; raise if it is smaller."""
         if self._items is None:
             return n_items
         known = len(self._items.ids)
@@ -139,13 +135,6 @@ class Evaluator(BaseEvaluator):
                 Argument("n_items"), f" must be at least {known}, the number of rows of ", Argument("items")
             )
         return known if n_items is None else n_items
-
-    def _check_sides(self, passed: Mapping[str, Any]) -> None:
-        """Raise MetricError for a metric that reads a side which is not passed."""
-        known = {*passed, *(() if self._items is None else ("items",))}
-        for text, sides in self._plan(weighted=False).reads.items():
-            if lacking := min(sides - known, default=None):
-                raise MetricError(f"{text} needs ", Argument(lacking, (...,)))
 
     @synchronized
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
@@ -159,6 +148,8 @@ class Evaluator(BaseEvaluator):
         _check_sizes(plan, lists)
         if lists.gains is None and plan.needs_gains:
             lists = lists._replace(gains=np.ones(len(lists.truth_items)))
+        if lists.blocks is not None and plan.of_order and rules["ties"] == "expected":
+            _refuse_ties(plan, lists, names, rules)
         policies = Policies(rules["no_truth"], rules["no_recs"])
         sides = {
             **others,
@@ -195,7 +186,7 @@ class Evaluator(BaseEvaluator):
     def _describe_data(self, state: State) -> dict[str, Any]:
         data_counts = state.data_counts.tolist()
         relevant = data_counts[op.COUNT_RELEVANT]
-        with_truth = state.n_users - state.count(op.N_NO_TRUTH)
+        with_truth = state.n_users - state.count_of_call(op.N_NO_TRUTH)
         orders = ("rec_rows_by_rank", "rec_rows_by_score", "rec_rows_by_place")
         changes = ("excluded_items", "duplicates_in_recs", "duplicates_in_truth")
         names = ("rec_rows", *orders, "rec_lists_with_gaps", "truth_rows", "truth_rows_with_gains", *changes)
@@ -214,6 +205,15 @@ def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
             raise InputTypeError(Argument("min_gain"), f" must be a number or 'any', found {shown(min_gain)}")
         return "any"
     return check_min_gain(min_gain)
+
+
+def _refuse_ties(plan: Plan, lists: Lists, names: Names, rules: dict[str, Any]) -> None:
+    """Raise MetricError for tied scores: kernels reject only those that can change hits."""
+    assert lists.blocks is not None
+    tied = lists.blocks[1] > 1
+    if tied.any():
+        user = int(np.searchsorted(lists.rec_indptr, tied.argmax(), side="right")) - 1
+        raise explain_fault(KernelError(Failure(op.TIED, user, 0)), plan, names, rules, lists) from None
 
 
 def _check_sizes(plan: Plan, lists: Lists) -> None:

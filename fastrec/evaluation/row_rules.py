@@ -15,6 +15,7 @@ from fastrec.inputs.rows import INT8, Rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS, Call
 from fastrec.metrics.plan import Plan
+from fastrec.policies import BY_ID
 
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts
@@ -52,7 +53,7 @@ def check_row_metrics(plan: Plan, rows: Rows, ties: str) -> None:
     if lists and rows.weights is not None:
         names = ", ".join(call.text for call in lists)
         raise MetricError(f"sample_weight weighs rows, but metrics of lists have no weights of rows: leave out {names}")
-    if lists and ties in ("id_asc", "id_desc") and rows.items is None:
+    if lists and ties in BY_ID and rows.items is None:
         raise InputError(Argument("ties", (ties,)), " needs item_ids")
     if lists and len(rows.labels):
         check_grades(plan, rows.labels, LABELS)
@@ -233,5 +234,5 @@ def _unpack_score_counts(arrays: dict[str, Array], weighted: bool) -> ScoreCount
 
 
 ACCUMULATORS[SCORE_COUNTS] = AccumulatorKind(
-    SCORE_COUNTS, _empty_score_counts, _unpack_score_counts, _collect_score_counts
+    SCORE_COUNTS, _empty_score_counts, _unpack_score_counts, _collect_score_counts, frozenset({"rows"})
 )

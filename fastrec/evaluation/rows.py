@@ -32,7 +32,7 @@ from fastrec.kernels import codes as op
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import LISTS, ROWS
 from fastrec.metrics.plan import Policies
-from fastrec.policies import TIES
+from fastrec.policies import BY_ID, TIES
 from fastrec.report.estimates import Estimate
 from fastrec.runtime.shared import synchronized
 
@@ -123,7 +123,7 @@ class ScoreEvaluator(BaseEvaluator):
                 columns,
                 sample_weight=given["sample_weight"],
                 user_weight=given["user_weight"],
-                with_items=self._settings["ties"] in ("id_asc", "id_desc"),
+                with_items=self._settings["ties"] in BY_ID,
                 n_threads=self._n_threads,
             )
         else:
@@ -143,6 +143,7 @@ class ScoreEvaluator(BaseEvaluator):
         rules, users = self._settings, rows.users
         self._check_rows(rows)
         self._check_batch(users)
+        self._check_sides({"rows"}, kernels={"recs", "truth"})
         plan = self._plan(weighted=users.weights is not None)
         check_row_metrics(plan, rows, rules["ties"])
         source = make_source(plan, rows, TIES.code(rules["ties"]))
@@ -169,13 +170,21 @@ class ScoreEvaluator(BaseEvaluator):
     @property
     def ordered_calls(self) -> list[str]:
         """The metrics that need the order of all rows."""
-        return [value.call.text for value in self._plan(weighted=False).values if value.over is not None]
+        return [
+            value.call.text
+            for value in self._plan(weighted=False).values
+            if value.over is not None and value.over.accumulator == SCORE_COUNTS
+        ]
 
     @property
     def ordered(self) -> dict[int, float]:
         """The conditions of metrics that need the order of all rows: {condition: smallest positive label}."""
         plan = self._plan(weighted=False)
-        return {value.condition: plan.min_gains[value.condition] for value in plan.values if value.over is not None}
+        return {
+            value.condition: plan.min_gains[value.condition]
+            for value in plan.values
+            if value.over is not None and value.over.accumulator == SCORE_COUNTS
+        }
 
     @synchronized
     def add_order(self, found: Iterable[tuple[AccumulatorKey, Accumulator]]) -> None:

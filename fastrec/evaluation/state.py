@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import COUNT, LABEL, MaybeNone
-from fastrec.evaluation.accumulators import ACCUMULATORS, SCORE_COUNTS, Accumulator, AccumulatorKey, GroupKey
+from fastrec.evaluation.accumulators import (
+    ACCUMULATORS,
+    SCORE_COUNTS,
+    Accumulator,
+    AccumulatorKey,
+    GroupKey,
+    find_accumulator,
+)
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import InputError, shown
@@ -140,8 +147,7 @@ class State:
         saved = [("runs", nth, [SCORE_COUNTS, *where]) for nth, where in enumerate(document["runs"])]
         saved += [("accumulators", nth, where) for nth, where in enumerate(document.get("accumulators", ()))]
         for name, nth, (kind, condition, at, weighted) in saved:
-            if kind not in ACCUMULATORS:
-                raise InputError(f"accumulators of the kind {shown(kind)} are not registered in this process")
+            find_accumulator(kind)
             if condition >= len(plan.min_gains) or (at is not None and at >= len(groups)):
                 raise InputError(f"{kind} have condition {condition} and group {at}, which do not exist")
             key = AccumulatorKey(kind, condition, None if at is None else groups[at])
@@ -170,6 +176,10 @@ class State:
             if value.is_plain and not _can_be_sums(self.plan, value, totals, counts):
                 raise InputError(f"{value.call.text} has impossible sums")
 
+    def count_of_call(self, column: int) -> int:
+        """Return the number of users in a column of the counts, for the `min_gain` and the policies of the call."""
+        return int(self._counts[0, 0, column])
+
     def count(self, column: int) -> int:
         """Return the number of users in a column of the counts, for the `min_gain` of the call.
 
@@ -184,7 +194,7 @@ class State:
         found = {(kind, condition): own for (kind, condition, key), own in self.accumulators.items() if key == group}
         if self.n_users == 0:
             found |= {
-                (over.accumulator, value.condition): ACCUMULATORS[over.accumulator].empty(False)  # noqa: FBT003 - by position in every kind
+                (over.accumulator, value.condition): find_accumulator(over.accumulator).empty(False)  # noqa: FBT003 - by position in every kind
                 for value in self.plan.values
                 if (over := value.over) is not None
             }

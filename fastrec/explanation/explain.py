@@ -52,7 +52,8 @@ def explain(
     Raises
     ------
     MetricError
-        If nobody knows the metric, or a tool in ``like`` has no such metric; the message lists what the tool has.
+        If neither fastrec nor a tool has the metric, or a tool in ``like`` has no such metric; the message lists what
+        the tool has.
     InputError, InputTypeError
         As `evaluate`. If a tool has no number for these data, for example because it does not define the order of
         equal scores, the result has the reason in its place.

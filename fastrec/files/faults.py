@@ -46,7 +46,7 @@ def named_as_in(files: Mapping[str, File], *, streamed: bool) -> Iterator[None]:
     except FastrecError as error:
         sides = [name.side for name in error.text.names() if isinstance(name, Place) and name.side in TABLES]
         of_rows = None if streamed else files.get(TABLES[sides[0]] if sides else "log")
-        raise error.renamed(functools.partial(_name_in, files, of_rows)) from None
+        raise error.renamed(functools.partial(_name_in, files, of_rows)) from error.__cause__
 
 
 def _name_in(files: Mapping[str, File], of_rows: File | None, name: Name) -> object:

@@ -1,4 +1,4 @@
-"""Hints about files: ids that do not match, with examples, and columns that nobody named."""
+"""Hints about files: ids that do not match, with examples, and columns that no argument names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CHANGES = (
 
 
 class OpenSides(NamedTuple):
-    """Lists and truth, open to look at columns that nobody named."""
+    """Lists and truth, open to look at columns that no argument names."""
 
     con: DuckDBPyConnection
     recs: Source
@@ -127,7 +127,7 @@ def explain_unmatched_files(report: Report, job: FileJob[ListColumns]) -> tuple[
 def hints_of_unused_columns(
     names: tuple[Sequence[str], Sequence[str]], columns: ListColumns, left: LeftOpen, opened: Callable[[], OpenSides]
 ) -> tuple[str, ...]:
-    """Return hints about columns of lists and truth that nobody named; `opened` opens the files to look at values."""
+    """Return hints about columns of lists and truth that no argument names; `opened` opens the files."""
 
     def is_disordered(role: str, name: str) -> bool:
         con, recs, _ = opened()

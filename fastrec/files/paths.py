@@ -119,7 +119,7 @@ Stamp = tuple[int, ...]
 
 
 def stamps_of(paths: Iterable[str]) -> dict[str, Stamp]:
-    """Return what changes when a file changes."""
+    """Return device, inode, size and times of change of each file."""
     return {path: _stamp(path) for path in paths}
 
 

@@ -16,7 +16,7 @@ from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.ragged import Ragged, as_array, check_indptr
-from fastrec.inputs.sides import SIDES
+from fastrec.inputs.sides import SIDES, spoken
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
 
@@ -43,6 +43,27 @@ class FlatSide(NamedTuple):
     indptr: Array  # int64 (n_users + 1,)
     extra: Array | None  # scores of lists, gains of truth: float64 (n,)
 
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.indptr) - 1
+
+    @property
+    def users(self) -> Array:
+        """The user of each row, from 0."""
+        return np.repeat(np.arange(self.n_users), np.diff(self.indptr))
+
+    @property
+    def ranks(self) -> Array:
+        """The place of each row among the rows of its user, from 1."""
+        ranks: Array = np.arange(1, len(self.items) + 1) - self.indptr[self.users]
+        return ranks
+
+    @property
+    def gains(self) -> Array:
+        """The gain of each row of the truth, 1 if none are given."""
+        return np.ones(len(self.items)) if self.extra is None else self.extra
+
 
 def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] | None]:
     """Return sides for the same users, and the users' keys if the sides are dicts."""
@@ -63,7 +84,7 @@ def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]
     """Match dicts by key: users of the truth first, then users with a list only."""
     for name, side in given.items():
         if not isinstance(side, Mapping):
-            raise InputTypeError(f"recs and truth must both be dicts or neither, {name} is {_kind(side)}")
+            raise InputTypeError(f"{spoken(given)} must all be dicts, or none of them: {name} is {_kind(side)}")
     check_keys(given)
     truth = given.get("truth", {})
     users = [*truth, *(user for user in given["recs"] if user not in truth)]
@@ -81,7 +102,7 @@ class InputForm:
 
     fits: Callable[[Any], object]  # true for a value of this form
     read: Callable[[Any, str, str], RawSide]  # a value, the name of its side, and what the numbers of the side are
-    wanted: str = ""  # in the error about a value of no form; {extra}: the numbers of the side
+    wanted: str = ""  # in the error about an unsupported value; {extra}: the numbers of the side
 
 
 _forms: list[InputForm] = []

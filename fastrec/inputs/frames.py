@@ -39,7 +39,7 @@ from fastrec.inputs.grouping import (
 )
 from fastrec.inputs.hints import LeftOpen, are_disordered, are_gapless, hints_of_columns, users_with_gaps
 from fastrec.inputs.ids import Ids, Strings, encode_strings, integer_ids, kind_of_ids, spell
-from fastrec.inputs.sides import SIDES
+from fastrec.inputs.sides import SIDES, spoken
 from fastrec.inputs.users import NO_LABEL, UserLabels, as_labels, check_labels
 from fastrec.runtime.threads import run_in_threads
 
@@ -199,7 +199,7 @@ def read_frames(
     frames: Mapping[str, Any], columns: Columns, user_weight: Any, n_threads: int, *, graded: bool
 ) -> tuple[dict[str, RawSide], FrameUsers]:
     """Read frames as sides of the same users; `graded`: whether gains matter."""
-    opened = [_open(_as_frame(value, name), columns) for name, value in frames.items()]
+    opened = [_open(_as_frame(value, name, frames), columns) for name, value in frames.items()]
     of_each = max(1, n_threads // 2)  # columns of users and of items are read at the same time
     ids = run_in_threads(lambda at: read_ids(*_id_columns(opened)[at], of_each), range(2 * len(opened)), n_threads)
     keys, strings = _join_ids(ids[: len(opened)], [table.frame for table in opened], "user")
@@ -255,10 +255,10 @@ def _one_name(name: Any, role: str) -> str:
     return name
 
 
-def _as_frame(value: Any, name: str) -> Frame:
+def _as_frame(value: Any, name: str, names: Iterable[str]) -> Frame:
     if not isinstance(value, Frame):
         raise InputTypeError(
-            f"recs, truth and exclude must all be data frames, or none of them: {name} is a {type(value).__name__}"
+            f"{spoken(names)} must all be data frames, or none of them: {name} is a {type(value).__name__}"
         )
     return value
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.checks import near_name, refuse_path, with_article
-from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
 from fastrec.inputs.arrays import check_numbers
 from fastrec.inputs.arrow import Frame, is_column, list_column, open_foreign, read_ids, read_numbers, split_lists
 from fastrec.inputs.ids import Ids, check_ids
 
-__all__ = ["Categories", "ItemTable", "read_items"]
+__all__ = ["Categories", "ItemTable", "read_items", "read_once"]
 
 Array = np.ndarray[Any, Any]
 ITEM_ID = "item_id"
@@ -30,13 +30,13 @@ class Categories(NamedTuple):
 
 
 class ItemTable(NamedTuple):
-    """Items and their columns. A metric reads a column as what it needs: numbers, categories or vectors.
+    """Items and their columns. A metric reads a column as numbers, categories or vectors.
 
     `codes` are the items in the numbering of the lists, once lists are read.
     """
 
     ids: Ids
-    columns: Mapping[str, Callable[[], Any]]  # read when a metric asks for them
+    columns: Mapping[str, Any]  # the error instead of a column that cannot be read
     codes: Array | None = None
 
     def numbers(self, column: str) -> Array:
@@ -53,8 +53,9 @@ class ItemTable(NamedTuple):
             labels = flat.to_pylist()
         else:
             rows = value.tolist() if isinstance(value, np.ndarray) else list(value)
-            several = bool(rows) and all(isinstance(row, list | tuple | set | frozenset) for row in rows)
+            several = bool(rows) and all(isinstance(row, list | tuple | set | frozenset | np.ndarray) for row in rows)
             labels = [label for row in rows for label in row] if several else rows
+            labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
             indptr = np.cumsum([0, *map(len, rows)], dtype=np.int64) if several else None
         wrong = next((label for label in labels if isinstance(label, bool) or not isinstance(label, str | int)), None)
         if wrong is not None:
@@ -69,14 +70,18 @@ class ItemTable(NamedTuple):
     def vectors(self, column: str) -> Any:
         """Return a column of vectors, float64 (n_items, n), or the CSR matrix that was passed."""
         where, value = self._read(column)
-        if hasattr(value, "indptr") and hasattr(value, "shape"):
+        if getattr(value, "format", None) == "csr":
             return value
         if is_column(value):
+            if not list_column(value):
+                raise InputError(f"{where} must hold one vector per item, found {value.type}")
             flat, indptr = split_lists(value, where)
             rows, lengths = read_numbers(flat, where), np.diff(indptr)
         else:
             parts = [np.asarray(row) for row in value]
-            rows, lengths = np.concatenate(parts) if parts else np.zeros(0), np.array([part.size for part in parts])
+            if any(part.ndim != 1 for part in parts):
+                raise InputError(f"{where} must hold one vector per item, found {shown(value[0])}")
+            rows, lengths = np.concatenate(parts), np.array([part.size for part in parts])
         if len(set(lengths.tolist())) > 1:
             raise InputError(f"{where} must hold vectors of one length, found {lengths.min()} and {lengths.max()}")
         numbers = check_numbers(rows, len(rows), where)
@@ -91,15 +96,25 @@ class ItemTable(NamedTuple):
             near = near_name(column, list(self.columns))
             hint = f"did you mean {near!r}?" if near else f"columns: {', '.join(self.columns) or 'none'}"
             raise InputError(f"items has no column {column!r}; {hint}")
-        value = self.columns[column]()
+        value = self.columns[column]
+        if isinstance(value, FastrecError):
+            raise value
         n = value.shape[0] if hasattr(value, "shape") else len(value)
         if n != len(self.ids):
             raise InputError(f"{where} must have one value per item, {len(self.ids)}; found {n}")
         return where, value
 
 
+def read_once(value: Any, name: str) -> Any:
+    """Return a side that several batches read: a stream of Arrow, which can be read once, becomes a frame."""
+    is_stream = hasattr(value, "__arrow_c_stream__") and not hasattr(value, "columns")
+    return open_foreign(value, name) if is_stream else value
+
+
 def read_items(value: Any, item: str | None = None) -> ItemTable:
     """Return the table in any of its forms; `item` names the column of ids. Items must be distinct."""
+    if isinstance(value, ItemTable):
+        return value
     refuse_path("items", value)
     name = ITEM_ID if item is None else item
     opened = open_foreign(value, "items")
@@ -110,6 +125,8 @@ def read_items(value: Any, item: str | None = None) -> ItemTable:
         table = _read_columns(value, known) if known in value else _read_rows(value)
     else:
         raise InputTypeError(f"items must be {FORMS}; found {with_article(type(value).__name__)}")
+    if not len(table.ids):
+        raise InputError("items must have at least one row, found none")
     _refuse_copies(table.ids)
     return table
 
@@ -117,12 +134,19 @@ def read_items(value: Any, item: str | None = None) -> ItemTable:
 def _read_frame(frame: Frame, item: str) -> ItemTable:
     ids = read_ids(frame.read(item), frame.where(item))
     others = [name for name in frame.columns if name != item]
-    return ItemTable(ids, {name: lambda name=name: frame.read(name) for name in others})  # type: ignore[misc]
+    return ItemTable(ids, {name: _column(frame, name) for name in others})
+
+
+def _column(frame: Frame, name: str) -> Any:
+    try:
+        return frame.read(name)
+    except FastrecError as error:
+        return error
 
 
 def _read_columns(columns: Mapping[Any, Any], item: str) -> ItemTable:
-    ids = check_ids(columns[item], f"items column {item!r}")
-    return ItemTable(ids, {str(name): lambda own=own: own for name, own in columns.items() if name != item})  # type: ignore[misc]
+    ids = check_ids(columns[item], f"items column {item!r}").copy()
+    return ItemTable(ids, {str(name): own for name, own in columns.items() if name != item})
 
 
 def _read_rows(rows: Mapping[Any, Any]) -> ItemTable:
@@ -135,7 +159,7 @@ def _read_rows(rows: Mapping[Any, Any]) -> ItemTable:
         if lacking is not None:
             raise InputError(f"items must have the same columns in all rows: item {shown(lacking)} lacks {name!r}")
     columns = {str(name): [row[name] for row in rows.values()] for name in names}
-    return ItemTable(ids, {name: lambda own=own: own for name, own in columns.items()})  # type: ignore[misc]
+    return ItemTable(ids, columns)
 
 
 def _refuse_copies(ids: Ids) -> None:

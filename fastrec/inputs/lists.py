@@ -17,6 +17,7 @@ from fastrec.inputs.hints import Example, Hint, users_with_gaps
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import UserLabels, Users, check_groups, check_user_ids, check_weights
 from fastrec.kernels import list_order
 from fastrec.policies import ORDERS, RANK_GAPS, TIES
@@ -55,6 +56,7 @@ class Settings(NamedTuple):
     n_threads: int
     rank_gaps: str = "close"
     graded: bool = True  # whether gains matter
+    checked: bool = False  # whether to reject negative ids here: providers read the items before kernels do
 
 
 class AboutUsers(NamedTuple):
@@ -127,6 +129,9 @@ def prepare(
         rec_side, counts["excluded_items"] = _drop_excluded(rec_side, exclude_side, n_threads)
     if duplicates != "error":
         truth_side, counts["duplicates_in_truth"] = _merge_copies(truth_side, n_threads)
+    others = _other_sides(joined, truth_side, names, settings)
+    if items is not None:
+        others["items"] = items._replace(codes=joined["items"].items)
     if rec_side.extra is not None:
         rec_side = _order(rec_side, truth_side, names, settings)
     lowest = 0
@@ -154,10 +159,22 @@ def prepare(
     )
     rows = {f"rec_rows_by_{role}": n_rows if order == role else 0 for role in ("rank", "score", "place")}
     counts |= {"rec_rows": n_rows, **rows, "truth_rows_with_gains": len(truth_side.items) if has_gains else 0}
-    others: dict[str, Any] = {name: side for name, side in joined.items() if name not in ("recs", "truth")}
-    if items is not None:
-        others["items"] = items._replace(codes=joined["items"].items)
     return Prepared(lists, users, names, counts, tuple(hints), others)
+
+
+def _other_sides(
+    joined: Mapping[str, FlatSide], truth_side: FlatSide, names: Names, settings: Settings
+) -> dict[str, Any]:
+    """Return the sides besides lists and truth, ordered by scores if they are lists."""
+    sides = {name: side for name, side in joined.items() if name in SIDES}
+    if settings.checked:
+        for name, side in sides.items():
+            _refuse_negative_ids(side, name, names)
+    return {
+        name: _order(side, truth_side, names, settings) if SIDES[name].is_ordered and side.extra is not None else side
+        for name, side in sides.items()
+        if name not in ("recs", "truth")
+    }
 
 
 def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> tuple[int, Hint]:
@@ -209,6 +226,7 @@ def _read(
         refuse_path(name, value)
     refuse_other_indexes(given)
     opened = {name: open_foreign(value, name) for name, value in given.items()}
+    opened = {name: own._replace(name=name) if isinstance(own, Frame) else own for name, own in opened.items()}
     if any(isinstance(value, Frame) for value in opened.values()):
         return _read_frames(opened, about, settings)
     refuse_columns(about.columns, "recs and truth are not data frames")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["SIDES", "SideKind"]
+__all__ = ["SIDES", "SideKind", "spoken"]
 
 
 class SideKind(NamedTuple):
@@ -26,3 +27,9 @@ SIDES = {
         SideKind("reference", "scores", is_ordered=True),
     )
 }
+
+
+def spoken(names: Iterable[str]) -> str:
+    """Return names in a sentence: "recs, truth and history"."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

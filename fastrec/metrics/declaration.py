@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import check_text, listed_in_order, nearest
+from fastrec.checks import check_text, listed, listed_in_order, nearest
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.metrics.directions import Declared, Direction, read_direction
 from fastrec.policies import NO_RECS, NO_TRUTH
@@ -277,14 +277,13 @@ def score_metric(
     rows, or `s.mean(value, counted)`, the mean over the users for whom `counted` is 1. Its keyword-only arguments are
     the metric's options. Parsing, printing, `fastrec.catalogue()`, groups, weights and standard errors follow. 0 / 0
     is 0. Statistics, which are sums over the rows of a user: `rows`, `positives`, `negatives`, `twice_won`,
-    `constant`, `score_sum`, `log_loss_sum`, `brier_sum`, `squares`, `absolutes`, `entropy`,
-    `true_positives(threshold)`, `false_positives(threshold)`, `below(threshold)`, `gaps(bins, strategy)`,
-    `average_precision_sum(interpolation)`, `largest_distance`.
+    `constant`, `score_sum`, `log_loss_sum`, `brier_sum`, `squares`, `absolutes`, `entropy`, `cells(threshold)` with
+    `tp`, `fp` and `below`, `gaps(bins, strategy)`, `average_precision_sum(interpolation)`, `largest_distance`.
 
     Parameters
     ----------
     range, source, formula, higher_is_better, name, aliases, direction
-        As in `ranking_metric`. If a metric of lists has the same name, the option ``threshold`` tells the two apart.
+        As in `ranking_metric`.
     needs : "classes", "probabilities", "targets" or "users", or several
         Values that the metric needs. ``"classes"``: labels of 0 and 1, or a ``min_gain``. ``"probabilities"``: these,
         and scores from 0 to 1. ``"targets"``: finite scores in the unit of the labels. ``"users"``: rows of users.
@@ -303,7 +302,7 @@ def score_metric(
     >>> fastrec.evaluate_scores([1, 0, 1], [0.5, 0.7, 0.4], [0, 2, 3], "confidence")["confidence"]
     0.5
     """
-    wanted = [needs] if isinstance(needs, str) else listed_in_order(needs, "needs")
+    wanted = [needs] if isinstance(needs, str) else listed(needs, "needs")
     for need in wanted:
         if not isinstance(need, str) or need not in NEEDS:
             raise MetricError(f"needs must be {', '.join(NEEDS)}, or several of them, found {shown(need)}")
@@ -438,6 +437,9 @@ def _check_names(metric: Metric) -> None:
     if not metric.builtin and any(known.builtin and known.name == metric.name for known in others):
         raise MetricError(f"{metric.name!r} is a metric of fastrec: choose another name")
     taken: dict[str, str] = {}
+    twin = next((known for known in others if known.name == metric.name and known.family is not metric.family), None)
+    if not metric.builtin and twin is not None:
+        raise MetricError(f"{metric.name!r} is already a metric of {twin.family.name}: choose another name")
     for known in others:
         if (known.name, known.family) != (metric.name, metric.family):
             taken |= {plain_spelling(alias): f"an alias of {known.name}" for alias in known.aliases}

@@ -15,8 +15,9 @@ from fastrec.arguments.groups import MinGain
 from fastrec.exceptions import MetricError, shown
 from fastrec.kernels import codes as op
 from fastrec.kernels.program import Program
-from fastrec.metrics.declaration import ROWS, Call
+from fastrec.metrics.declaration import LISTS, ROWS, Call, Changes
 from fastrec.metrics.program import ConditionRows, Extent, Writer, identity, is_linear, sides_of, vanishes, walk
+from fastrec.metrics.providers import find_provider
 from fastrec.metrics.statistics import (
     Combined,
     ListStatistics,
@@ -29,7 +30,7 @@ from fastrec.metrics.statistics import (
     Values,
     constant,
 )
-from fastrec.policies import NO_RECS, NO_TRUTH
+from fastrec.policies import NO_RECS, NO_TRUTH, ONE_CLASS
 from fastrec.runtime.threads import once
 
 __all__ = [
@@ -177,6 +178,18 @@ class Traced(NamedTuple):
         return (row for row in walk(self.rows) if isinstance(row.key, tuple))
 
     @property
+    def filled(self) -> frozenset[str]:
+        """The sides that providers of its statistics read."""
+        return frozenset().union(*(sides_of(row) for row in self.leaves if row.key[0] == "provided"))
+
+    @property
+    def is_of_order(self) -> bool:
+        """Whether a provider or an accumulator of the metric depends on the order of lists."""
+        names = {row.key[1] for row in self.leaves if row.key[0] == "provided"}
+        ordered = isinstance(self.result, Over) and self.result.is_ordered
+        return ordered or any(find_provider(name).is_ordered for name in names)
+
+    @property
     def sides(self) -> frozenset[str]:
         """The sides that the metric reads; a constant reads none."""
         return frozenset().union(*map(sides_of, self.rows))
@@ -198,12 +211,16 @@ class Asked(NamedTuple):
     weighted: bool = False
     per_user: bool = False
     expected: bool = False  # tied rows count with their mean over all orders
-    one_class: str = "drop"
+    one_class: str = ONE_CLASS.default
+
+
+def make_plan(calls: tuple[Call, ...], asked: Asked) -> Plan:
+    """Return the plan for these metrics, cached because most programs ask for the same metrics repeatedly."""
+    return _make_plan(calls, asked, Changes.n)
 
 
 @functools.lru_cache(maxsize=64)
-def make_plan(calls: tuple[Call, ...], asked: Asked) -> Plan:
-    """Return the plan for these metrics, cached because most programs ask for the same metrics repeatedly."""
+def _make_plan(calls: tuple[Call, ...], asked: Asked, _changes: int) -> Plan:
     return Plan(calls, asked)
 
 
@@ -216,6 +233,8 @@ class Plan:
         self.weighted, self.per_user = asked.weighted, asked.per_user
         traced = [self._trace(call) for call in calls]
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
+        self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
+        self.of_order = [call.text for call, own in zip(calls, traced, strict=True) if own.is_of_order]
         self.provided = list(dict.fromkeys(row.key for own in traced for row in own.leaves if row.key[0] == "provided"))
         conditions = [self._condition(call, own) for call, own in zip(calls, traced, strict=True)]
         self._conditions = list(dict.fromkeys([Condition(_least_gain(asked.min_gain)), *conditions]))
@@ -252,7 +271,7 @@ class Plan:
         """Return the condition of a metric, by its own options or by those of the call."""
         min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
         unread = bool(traced.sides) and traced.sides.isdisjoint(("truth", "rows"))
-        return Condition(_least_gain(min_gain), call.no_truth or (UNREAD if unread else None), call.no_recs)
+        return Condition(_least_gain(min_gain), UNREAD if unread else call.no_truth, call.no_recs)
 
     def position(self, value: Value, nth: int) -> int:
         """Return the position of a sum of a value among all totals."""
@@ -306,10 +325,10 @@ class Plan:
         result = traced.result
         if result is None:
             return self._plan_arrays(position, call, condition, traced.rows)
+        if call.metric.family is LISTS and (traced.is_of_order or not all(map(is_linear, traced.rows))):
+            self.not_linear.append(call.text)
         if isinstance(result, (Ratio, Over)):
             return self._plan_rows(position, call, condition, result)
-        if not all(map(is_linear, traced.rows)):
-            self.not_linear.append(call.text)
         weight = _where(COUNTED, WEIGHT)
         if isinstance(result, Combined):
             row = _where(INCLUDED, result.function(*result.rows))
@@ -337,6 +356,9 @@ class Plan:
         if self.per_user:
             self._stored[position] = (condition, result.each)
             self._unruled.add(position)
+        low, high = call.metric.range
+        if not call.metric.builtin and low <= 0 and (high is None or high >= 0):
+            self.direct.checks.append(_check(call, condition, Row(op.SELECT, (result.counted, result.each))))
         if isinstance(result, Over):
             return Value(
                 call,
@@ -422,14 +444,22 @@ class Plan:
             lowest=lowest,
             policies=np.array(
                 [
-                    (_code_of(own.no_truth or policies.no_truth), NO_RECS.code(own.no_recs or policies.no_recs))
-                    for own in self._conditions
+                    (
+                        _code_of(self._harmless(nth, own.no_truth or policies.no_truth)),
+                        NO_RECS.code(self._harmless(nth, own.no_recs or policies.no_recs)),
+                    )
+                    for nth, own in enumerate(self._conditions)
                 ],
                 np.int64,
             ),
             expected=self.asked.expected,
             refuse_ties=self.asked.expected and bool(self.not_linear),
         )
+
+    def _harmless(self, condition: int, policy: str) -> str:
+        """Return a policy, but no error for a condition that only counts users."""
+        used = any(value.condition == condition for value in self.values)
+        return policy if used or policy != "error" else "skip"
 
     def statistics(self, *, graded: bool) -> tuple[Array, Array]:
         """Return the statistics of scored rows, int64 (n_statistics, STATISTIC_WIDTH), and their parameters."""

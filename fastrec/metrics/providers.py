@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import MetricError
+from fastrec.metrics.declaration import forget_parsed
 
 __all__ = ["PROVIDERS", "Provider", "find_provider", "gains_in_lists", "is_relevant", "provider"]
 
@@ -43,13 +44,16 @@ def provider(name: str, *, sides: Sequence[str], is_ordered: bool = True) -> Cal
     is_ordered : whether the statistics depend on the order of the lists
         Their mean over the orders of tied scores is not known, so these are an error under ``ties="expected"``.
 
-    The function is called as fill(sides, keys, out). `sides` are those of the batch, by name: recs, truth, exclude,
-    history and reference are `FlatSide` with items in one numbering, items is an `ItemTable`, rows is `Rows`. `keys`
-    are the keys that formulas ask for. `out` is float64 (len(keys), n_users), to be filled with finite numbers.
+    The function is called as fill(sides, keys, out). `sides` are those of the batch, by name. recs, truth, exclude,
+    history and reference are `FlatSide`, with items in one numbering, `users`, `ranks` and `gains`. Lists are ordered,
+    without excluded items; a negative item is a miss. The truth has the rows that are not relevant, too. items is an
+    `ItemTable`, rows is `Rows`. `keys` are the keys that formulas ask for. `out` is float64 (len(keys), n_users), to
+    be filled with finite numbers.
     """
 
     def register(fill: Fill) -> Fill:
         PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill)
+        forget_parsed()  # plans may have been made with another provider of this name
         return fill
 
     return register
@@ -66,23 +70,20 @@ def find_provider(name: str) -> Provider:
 def gains_in_lists(sides: Mapping[str, Any]) -> Array:
     """Return the gain of each row of the lists, float64 (n_rows,): NaN for items that are not in the user's truth.
 
-    Gains of 0 and below, which are not relevant, are there, too.
+    Includes gains of 0 and below, which are not relevant.
     """
     recs, truth = sides["recs"], sides["truth"]
     known = np.unique(truth.items)
-    users = np.repeat(np.arange(len(truth.indptr) - 1), np.diff(truth.indptr))
-    keys = users * max(len(known), 1) + np.searchsorted(known, truth.items)
-    order = np.argsort(keys, kind="stable")
-    users = np.repeat(np.arange(len(recs.indptr) - 1), np.diff(recs.indptr))
-    code = np.searchsorted(known, recs.items)
     found = np.full(len(recs.items), np.nan)
     if not len(known):
         return found
-    wanted = users * len(known) + np.minimum(code, len(known) - 1)
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    here = (keys[order[at]] == wanted) & (known[np.minimum(code, len(known) - 1)] == recs.items)
-    gains = np.ones(len(keys)) if truth.extra is None else truth.extra
-    found[here] = gains[order[at[here]]]
+    keys = truth.users * len(known) + np.searchsorted(known, truth.items)
+    order = np.argsort(keys, kind="stable")
+    code = np.minimum(np.searchsorted(known, recs.items), len(known) - 1)
+    wanted = recs.users * len(known) + code
+    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
+    here = (keys[at] == wanted) & (known[code] == recs.items)
+    found[here] = truth.gains[at[here]]
     return found
 
 

@@ -222,7 +222,8 @@ class Over(NamedTuple):
     """Metric that is no function of users' values, such as the AUC of all rows: a function of an accumulator.
 
     `accumulator` names its kind; see `fastrec.evaluation.accumulators`. Both functions take it. `each` and `counted`
-    are as in `Ratio`.
+    are as in `Ratio`. `is_ordered`: whether it depends on the order of lists, so that tied scores are an error under
+    ``ties="expected"``.
     """
 
     accumulator: str
@@ -230,6 +231,7 @@ class Over(NamedTuple):
     std_error: Measure | None
     each: Row
     counted: Row
+    is_ordered: bool = True
 
 
 class Statistics:

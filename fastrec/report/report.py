@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastrec.checks import check_file, check_form, check_path, check_text, check_there
 from fastrec.exceptions import InputError, one_line, shown, warn
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
+from fastrec.metrics.declaration import LISTS
 from fastrec.report.archive import (
     holds,
     pack_ids,
@@ -252,7 +253,7 @@ class Report(Exported, ReportValues):
         if "rows" not in self.data:
             return found
         calls = [known_call(name) for name in self]
-        if not any(call is None or call.metric.family.takes_cutoffs for call in calls):
+        if not any(call is None or call.metric.family is LISTS for call in calls):
             found.discard("no_truth")
         if not any(call is not None and ("one_class", "call") in call.options for call in calls):
             found.discard("one_class")

@@ -453,7 +453,8 @@ def error_of_mean(residuals: Sequence[float], weights: Sequence[float]) -> float
     n = len(residuals)
     if n < 2:
         return math.nan
-    squares = math.fsum((w * residual) ** 2 for residual, w in zip(residuals, weights, strict=True))
+    terms = [w * residual for residual, w in zip(residuals, weights, strict=True)]
+    squares = math.fsum(term * term for term in terms)  # a power may be rounded differently for a scaled term
     return math.sqrt(n / (n - 1) * squares) / math.fsum(weights)
 
 

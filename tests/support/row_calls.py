@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastrec
+from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import COMMON_OPTIONS
+from fastrec.metrics.plan import Asked, Plan, make_plan
 from support import score_oracle
 from support.list_calls import NUMBERS, TABLES, Ask, flat, same, write
 from support.oracle import Result
@@ -53,14 +55,18 @@ def is_of_rows(ask: Ask) -> bool:
     return score_oracle.is_of_rows(ask.name, ask.options)
 
 
+def plan_of(ask: Ask) -> Plan:
+    return make_plan((parse(ask.text),), Asked(n_items=100))
+
+
 MATRIX = [ask for metric in fastrec.catalogue() for ask in asks_of(metric)]
-RANKED = [ask for ask in MATRIX if not is_of_rows(ask)]
+RANKED = [ask for ask in MATRIX if not is_of_rows(ask) and not any(plan_of(ask).filled.values())]
 OF_ROWS = [ask for ask in MATRIX if is_of_rows(ask)]
 
 
 def refuses_ties(ask: Ask) -> bool:
     """Return whether the metric has no closed form for its mean over orders of tied rows."""
-    return ask.name == "limited_auc" or ask.options.get("ideal") == "list_at_k"
+    return bool(plan_of(ask).not_linear)
 
 
 def takes(ask: Ask, labels: str, scores: str, min_gain: float | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""What messages of DuckDB and of Python's csv module say. Only here does fastrec read a message: they have no codes."""
+"""Reasons for errors of DuckDB and of Python's csv module, read from their messages: these errors have no codes."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ MAGIC_BYTES = 16  # the longest magic
 
 
 class Beginning:
-    """What shows the format of a file."""
+    """First bytes and ending of a file, which tell its format."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class Beginning:
 
     @functools.cached_property
     def head(self) -> Head:
-        """The beginning as text; raise if it is none."""
+        """First megabyte as text; raises if the file is not text."""
         return _read_head(self.path)
 
 
