@@ -252,6 +252,8 @@ def test_a_metric_of_rows() -> None:
     )
     assert report["caution"] == pytest.approx(0.45) and report["caution(over=rows)"] == pytest.approx(0.4)
     assert report.per_user["caution"].tolist() == pytest.approx([0.3, 0.6])
+    with pytest.raises(fastrec.MetricError, match="'caution' is already a metric of rows: choose another name"):
+        ranking_metric(range=(0, 1), name="caution")(lambda s: s.hits)
     with pytest.raises(fastrec.InputError, match="scores must be probabilities for caution, found 3"):
         fastrec.evaluate_scores([1, 0], [0.5, 3.0], [0, 2], "caution")
 
@@ -276,6 +278,16 @@ def test_a_metric_of_rows_with_a_new_statistic() -> None:
     assert report["spread"] == 0.25 and report.per_user["spread"].tolist() == [0.5, 0.0]
     weighted = fastrec.evaluate_scores([1, 0, 1, 0], scores, [0, 3, 4], "spread", user_weight=[3, 1], groups=["x", "y"])
     assert weighted["spread"] == 0.375 and weighted.groups["group"]["x"]["spread"].mean == 0.5
+
+
+def test_values_of_a_metric_of_rows_are_in_its_range() -> None:
+    @score_metric(range=(0, 1), source="ours")
+    def number(s: Any) -> Any:
+        """Number of rows, which is no share."""
+        return s.rows
+
+    with pytest.raises(fastrec.InputError, match="number of user 0 is not a number within the range that the metric"):
+        fastrec.evaluate_scores([0, 1], [0.5, 0.9], [0, 2], "number")
 
 
 def test_a_formula_of_rows_is_arithmetic() -> None:
@@ -318,8 +330,15 @@ def test_a_metric_with_a_new_statistic_of_lists(min_gain: Any) -> None:
     found = [report.per_user[f"judged_misses@{k}"].tolist()[:2] for k in (1, 3)]
     assert found == [list(map(float, own)) for own in expected]
     tied = {user: dict.fromkeys(items, 1.0) for user, items in RECS.items()}
-    with pytest.raises(fastrec.MetricError, match="judged_misses@1 has no closed form for the mean over orders"):
-        fastrec.evaluate(tied, truth, **ask)
+    misses_tied = {"ann": {"b": 0.9, "c": 0.8, "x": 0.5, "y": 0.5}}  # which no hit is among
+    for recs in (tied, misses_tied):
+        with pytest.raises(fastrec.MetricError, match="judged_misses@1 has no closed form for the mean over orders"):
+            fastrec.evaluate(recs, truth, **ask)
+        fastrec.evaluate(recs, truth, ties="worst", **ask)
+    with pytest.raises(fastrec.InputError, match="recs of user 0: item ids must not be negative, found -1"):
+        fastrec.evaluate([[-1, 2]], [[2]], **ask)
+    with pytest.raises(fastrec.MetricError, match=r"^judged_misses@1 needs recs=\.\.\.$"):
+        fastrec.evaluate_scores([1, 0], [0.5, 0.2], [0, 2], "judged_misses@1")
 
 
 @pytest.fixture
@@ -426,3 +445,8 @@ def test_an_accumulator() -> None:
     report = first.merge(fastrec.Evaluator.from_bytes(second.to_bytes())).result()
     assert report["distinct_items"] == 5.0
     assert {label: own["distinct_items"].mean for label, own in report.groups["group"].items()} == {"x": 3.0, "y": 3.0}
+    with pytest.raises(fastrec.MetricError, match="has no closed form for the mean over orders"):
+        fastrec.evaluate([{1: 0.5, 2: 0.5}], metrics="distinct_items")
+    del ACCUMULATORS["item_counts"]
+    with pytest.raises(fastrec.MetricError, match="kind 'item_counts' are not registered in this process"):
+        fastrec.evaluate([[1, 2]], metrics="distinct_items")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import sparse
 
 import fastrec
 from fastrec.inputs.items import read_items
+from fastrec.metrics.providers import PROVIDERS, provider
 
 COLUMNS: dict[str, Any] = {
     "item_id": ["a", "b", "c"],
@@ -31,6 +33,12 @@ FORMS = {
     "pyarrow": pa.table(COLUMNS),
 }
 RECS, TRUTH = [["a", "b"], ["c"]], [["b"], ["a"]]
+UNMATCHED = pytest.mark.filterwarnings("ignore:no truth item is in its user's list")
+
+
+@pytest.fixture(autouse=True)
+def _providers_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastrec.metrics.providers.PROVIDERS", dict(PROVIDERS))
 
 
 @pytest.fixture
@@ -162,3 +170,57 @@ def test_sides_must_have_the_same_users(side: str) -> None:
     more: dict[str, Any] = {side: [["a"]]}
     with pytest.raises(fastrec.InputError, match=f"^recs and {side} must have the same users in the same order"):
         fastrec.evaluate(RECS, TRUTH, "mrr", **more)
+
+
+@UNMATCHED
+def test_a_history_that_can_be_read_once_serves_all_batches() -> None:
+    history = pa.table({"user_id": [1, 2], "item_id": [5, 6]})
+    for given in (history, history.to_reader()):
+        evaluator = fastrec.Evaluator("mrr", history=given)
+        for user in (1, 2):
+            recs = pa.table({"user_id": [user, user], "item_id": [5, 6], "rank": [1, 2]})
+            evaluator.update(recs, pa.table({"user_id": [user], "item_id": [7]}), exclude="history")
+        assert evaluator.result().data["excluded_items"] == 2
+
+
+def test_a_reference_is_ordered_by_its_scores() -> None:
+    found = []
+
+    @provider("first of reference", sides=["reference"])
+    def fill(sides: Any, keys: Any, out: Any) -> None:
+        found.append(sides["reference"].items.tolist())
+
+    @fastrec.ranking_metric(range=(0, 1), source="ours")
+    def first_of_reference(s: Any) -> Any:
+        """Nothing: the provider keeps what it gets."""
+        return s.provided("first of reference")
+
+    fastrec.evaluate([[5, 6]], metrics="first_of_reference", reference=[{5: 0.1, 6: 0.9}])
+    assert found == [[6, 5]]
+
+
+def test_an_evaluator_with_items_can_be_copied() -> None:
+    for form in FORMS.values():
+        evaluator = fastrec.Evaluator("mrr", items=form)
+        evaluator.update(RECS, TRUTH)
+        again = pickle.loads(pickle.dumps(evaluator))
+        assert again.result().to_dict() == evaluator.result().to_dict()
+
+
+@UNMATCHED
+def test_segments_of_items_read_the_table_once(length: str) -> None:
+    shop = pa.table({"item_id": ["a", "b", "c"], "price": [1, 2, 3]})
+    reports = fastrec.evaluate_by_items(RECS, TRUTH, {"a": "x", "b": "y"}, "recall@2", items=shop.to_reader())
+    assert {report.settings["n_items"] for report in reports.values()} == {3}
+
+
+def test_shares_of_users_are_those_of_the_truth(length: str) -> None:
+    for metrics in (length, [length, "recall@1"]):
+        assert fastrec.evaluate(RECS, [["b"], []], metrics).data["truth_users_with_recs"] == 1.0
+    assert np.isnan(fastrec.evaluate(RECS, metrics=length).data["truth_users_with_recs"])
+
+
+def test_a_metric_of_lists_alone_has_no_errors_about_the_truth(length: str) -> None:
+    assert fastrec.evaluate(RECS, metrics=length, no_truth="error")[length] == 1.5
+    with pytest.raises(fastrec.InputError, match="has no relevant item, and no_truth='error'"):
+        fastrec.evaluate(RECS, [["b"], []], [length, "recall@1"], no_truth="error")
