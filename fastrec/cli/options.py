@@ -157,12 +157,17 @@ def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int |
 
 
 ARGUMENTS = arguments_of(FileOptions)
-PLAIN = re.compile(r'[`"]')  # marks of documentation
+PLAIN = re.compile(r'`+"?(\w+)"?`+')  # names and values in documentation
+
+
+def _in_commands(name: re.Match[str]) -> str:
+    """Return a name in documentation as the command line writes it."""
+    return name[1].upper() if name[1] in ("recs", "truth") else f"--{name[1]}" if name[1] == "by" else name[1]
 
 
 def argument(name: str, flag: str = "", **settings: Any) -> Callable[..., Any]:
     """Return the option for an argument of `evaluate_files`, with the documentation of the argument."""
-    text = PLAIN.sub("", ARGUMENTS[name].doc.partition("\n")[0])
+    text = PLAIN.sub(_in_commands, ARGUMENTS[name].doc.partition("\n")[0])
     if name in CHOICES:
         policy = CHOICES[name]
         settings = {"type": click.Choice(list(policy.values)), "default": policy.default, "show_default": True}
