@@ -272,8 +272,8 @@ def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequen
     if set(kinds.values()) <= {"none", "integers"}:
         arrays = {name: _integers(side.items) for name, side in sides.items()}
         recs, truth = match_widths(arrays["recs"], arrays["truth"])
-        arrays = {name: array.astype(np.int64, copy=False) for name, array in arrays.items()}
-        arrays |= {"recs": recs, "truth": truth}
+        others = {name: own.astype(np.int64) for name, own in arrays.items() if name not in ("recs", "truth")}
+        arrays = {"recs": recs, "truth": truth} | others
     else:
         ids = (np.zeros(0, object) if len(side.items) == 0 else side.items for side in sides.values())
         encoded, strings = encode_strings(ids)
