@@ -80,6 +80,8 @@ def evaluate(
     >>> {name: round(report[name], 4) for name in report}
     {'ndcg@1': 0.5, 'ndcg@3': 0.7099, 'recall@1': 0.25, 'recall@3': 1.0}
     """
+    if given["items"] is not None:
+        given["items"] = read_items(given["items"], given["item"])
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
     evaluator.update(recs, truth, **pick(ListBatch, given))
     return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
@@ -127,7 +129,7 @@ def evaluate_by_items(
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
         metrics = listed_in_order(metrics, "metrics")
     if given["items"] is not None:
-        given["items"] = read_items(given["items"])
+        given["items"] = read_items(given["items"], given["item"])
     if isinstance(given["k"], Iterator):
         given["k"] = list(given["k"])
     evaluators = {label: Evaluator(metrics, **pick(ListSettings, given)) for label in dict.fromkeys(segments.values())}

@@ -64,7 +64,7 @@ def takes(group: type[Any], *, fill: bool = True) -> Callable[[Function], Functi
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Any:
-            if given.keys() <= known:
+            if given.keys() <= known.keys():
                 return function(*args, **{**defaults, **given})
             wrong = next(name for name in given if name not in known)
             raise InputTypeError(f"{function.__qualname__} takes no argument {wrong!r}{nearest(wrong, list(known))}")
@@ -74,7 +74,7 @@ def takes(group: type[Any], *, fill: bool = True) -> Callable[[Function], Functi
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=argument.default, annotation=argument.type)
             for name, argument in arguments.items()
         ]
-        known = {parameter.name for parameter in own} | set(arguments)
+        known = dict.fromkeys([*(parameter.name for parameter in own if parameter.name != "self"), *arguments])
         signature = inspect.signature(function)
         call.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
         call.__doc__ = documented(function.__doc__ or "", arguments)

@@ -90,7 +90,7 @@ def _given_rows(plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_u
     names = [key[1] for key in plan.provided]
     for name in dict.fromkeys(names):
         at = [nth for nth, own in enumerate(names) if own == name]
-        filled = np.zeros((len(at), n_users))
+        filled = np.full((len(at), n_users), np.nan)
         find_provider(name).fill(sides, [plan.provided[nth][2:] for nth in at], filled)
         if not np.isfinite(filled).all():
             raise MetricError(f"the provider {name} must fill finite numbers, found {filled[~np.isfinite(filled)][0]}")

@@ -152,9 +152,9 @@ class Evaluator(BaseEvaluator):
             _refuse_ties(plan, lists, names, rules)
         policies = Policies(rules["no_truth"], rules["no_recs"])
         sides = {
-            **others,
-            "recs": FlatSide(lists.rec_items, lists.rec_indptr, None),
-            "truth": FlatSide(lists.truth_items, lists.truth_indptr, lists.gains),
+            **{name: side.read_only() if isinstance(side, FlatSide) else side for name, side in others.items()},
+            "recs": FlatSide(lists.rec_items, lists.rec_indptr, None).read_only(),
+            "truth": FlatSide(lists.truth_items, lists.truth_indptr, lists.gains).read_only(),
             "users": users,
         }
         try:

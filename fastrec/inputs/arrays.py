@@ -15,7 +15,7 @@ from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
-from fastrec.inputs.ragged import Ragged, as_array, check_indptr
+from fastrec.inputs.ragged import Ragged, as_array, check_indptr, read_only
 from fastrec.inputs.sides import SIDES, spoken
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
@@ -42,6 +42,10 @@ class FlatSide(NamedTuple):
     items: Array  # int32 or int64
     indptr: Array  # int64 (n_users + 1,)
     extra: Array | None  # scores of lists, gains of truth: float64 (n,)
+
+    def read_only(self) -> FlatSide:
+        """Return views that nobody can write to: the arrays may be those of the caller."""
+        return FlatSide(*(None if own is None else read_only(own) for own in self))  # type: ignore[arg-type]
 
     @property
     def n_users(self) -> int:

@@ -375,7 +375,7 @@ def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
         return "gain", _name_or_found(frame, columns.gain, "gain")
     if frame.name in SIDES and SIDES[frame.name].is_ordered:
         for role, name in (("rank", columns.rank), ("score", columns.score)):
-            if name is not None and (frame.name == "recs" or frame.has(name)):
+            if name is not None:
                 return role, _one_name(name, role)
         for role in ("rank", "score"):
             if frame.has(role):

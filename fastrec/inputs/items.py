@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,8 +58,9 @@ class ItemTable(NamedTuple):
             labels = [label for row in rows for label in row] if several else rows
             labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
             indptr = np.cumsum([0, *map(len, rows)], dtype=np.int64) if several else None
-        wrong = next((label for label in labels if isinstance(label, bool) or not isinstance(label, str | int)), None)
-        if wrong is not None:
+        unusable = [label for label in labels if isinstance(label, bool) or not isinstance(label, str | int)]
+        if unusable:
+            wrong = unusable[0]
             raise InputTypeError(f"{where} must hold categories, strings or integers, found {shown(wrong)}")
         if len({isinstance(label, str) for label in labels}) > 1:
             raise InputTypeError(f"{where} must hold all strings or all integers, found both")
@@ -99,6 +101,10 @@ class ItemTable(NamedTuple):
         value = self.columns[column]
         if isinstance(value, FastrecError):
             raise value
+        if isinstance(value, str | bytes | Mapping | AbstractSet) or not hasattr(value, "__len__"):
+            raise InputTypeError(f"{where} must be a list or an array, found {shown(value)}")
+        if getattr(value, "ndim", 1) == 0:
+            raise InputTypeError(f"{where} must be a list or an array, found one value, {shown(value)}")
         n = value.shape[0] if hasattr(value, "shape") else len(value)
         if n != len(self.ids):
             raise InputError(f"{where} must have one value per item, {len(self.ids)}; found {n}")
@@ -145,6 +151,8 @@ def _column(frame: Frame, name: str) -> Any:
 
 
 def _read_columns(columns: Mapping[Any, Any], item: str) -> ItemTable:
+    if isinstance(columns[item], Mapping | AbstractSet):
+        raise InputTypeError(f"items column {item!r} must be a list or an array, found {shown(columns[item])}")
     ids = check_ids(columns[item], f"items column {item!r}").copy()
     return ItemTable(ids, {str(name): own for name, own in columns.items() if name != item})
 

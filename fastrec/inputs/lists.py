@@ -170,11 +170,16 @@ def _other_sides(
     if settings.checked:
         for name, side in sides.items():
             _refuse_negative_ids(side, name, names)
-    return {
-        name: _order(side, truth_side, names, settings) if SIDES[name].is_ordered and side.extra is not None else side
-        for name, side in sides.items()
-        if name not in ("recs", "truth")
-    }
+    others = {name: side for name, side in sides.items() if name not in ("recs", "truth")}
+    for name, side in others.items():
+        if settings.checked and SIDES[name].is_ordered and side.extra is not None:
+            others[name] = ordered = _order(side, truth_side, names, settings)
+            blocks = _find_blocks(ordered, settings.n_threads)
+            if blocks is not None and settings.ties == "expected" and (tied := blocks[1] > 1).any():
+                who = names.user(int(np.searchsorted(ordered.indptr, tied.argmax(), side="right")) - 1)
+                wanted = Argument("ties", ORDERS)
+                raise InputError(f"{name} of user {who} has tied scores; choose an order with ", wanted)
+    return others
 
 
 def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> tuple[int, Hint]:

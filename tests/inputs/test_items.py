@@ -96,6 +96,10 @@ READS: dict[str, tuple[str, str, Any, str]] = {
     "too few": ("numbers", "price", [1.0], r"items column 'price' must have one value per item, 2; found 1"),
     "numbers as categories": ("categories", "price", [0.5, 1.5], r"items column 'price' must hold categories"),
     "mixed": ("categories", "price", ["a", 1], r"items column 'price' must hold all strings or all integers"),
+    "none": ("categories", "price", ["a", None], r"items column 'price' must hold categories, .* found None"),
+    "a dict": ("categories", "price", {1: "a", 2: "b"}, r"items column 'price' must be a list or an array, found {1"),
+    "a string": ("categories", "price", "ab", r"items column 'price' must be a list or an array, found 'ab'"),
+    "a number": ("numbers", "price", 3, r"items column 'price' must be a list or an array, found 3"),
     "of two lengths": (
         "vectors",
         "price",
@@ -189,6 +193,7 @@ def test_a_reference_is_ordered_by_its_scores() -> None:
     @provider("first of reference", sides=["reference"])
     def fill(sides: Any, keys: Any, out: Any) -> None:
         found.append(sides["reference"].items.tolist())
+        out[:] = 0.0
 
     @fastrec.ranking_metric(range=(0, 1), source="ours")
     def first_of_reference(s: Any) -> Any:
@@ -197,6 +202,35 @@ def test_a_reference_is_ordered_by_its_scores() -> None:
 
     fastrec.evaluate([[5, 6]], metrics="first_of_reference", reference=[{5: 0.1, 6: 0.9}])
     assert found == [[6, 5]]
+    tied: list[dict[int, float]] = [{5: 0.5, 6: 0.5}]
+    with pytest.raises(fastrec.InputError, match=r"^reference of user 0 has tied scores; choose an order with ties="):
+        fastrec.evaluate([[5, 6]], metrics="first_of_reference", reference=tied)
+    fastrec.evaluate([[5, 6]], metrics="first_of_reference", reference=tied, ties="id_desc")
+    assert found[1:] == [[6, 5]]
+
+
+@pytest.mark.parametrize("fault", ["leaves numbers out", "writes to the lists"])
+def test_a_provider_that_goes_wrong(fault: str) -> None:
+    @provider("wrong", sides=["recs"])
+    def fill(sides: Any, keys: Any, out: Any) -> None:
+        if fault == "writes to the lists":
+            sides["recs"].items[:] = 0
+
+    @fastrec.ranking_metric(range=(0, 1), source="ours")
+    def wrong(s: Any) -> Any:
+        """What the provider fills."""
+        return s.provided("wrong")
+
+    recs = np.array([[5, 6]])
+    with pytest.raises((fastrec.MetricError, ValueError), match=r"must fill finite numbers, found nan|read-only"):
+        fastrec.evaluate(recs, metrics="wrong")
+    assert recs.tolist() == [[5, 6]]
+
+
+def test_the_column_of_items_may_have_another_name() -> None:
+    recs, truth = pd.DataFrame({"user_id": [1], "sku": [2]}), pd.DataFrame({"user_id": [1], "sku": [2]})
+    report = fastrec.evaluate(recs, truth, "mrr", item="sku", items={"sku": [2, 3, 4], "price": [1, 2, 3]})
+    assert report.settings["n_items"] == 3
 
 
 def test_an_evaluator_with_items_can_be_copied() -> None:
