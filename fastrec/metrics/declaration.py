@@ -381,7 +381,7 @@ def _declaration(
         low, high = (None if bound is None else float(bound) for bound in within)
     except (OverflowError, TypeError, ValueError):
         low = high = None
-    if low is None:
+    if low is None or math.isnan(low) or (high is not None and not high >= low):
         raise MetricError(f"range must be (low, high), where high may be None; found {shown(within)}")
     direction = read_direction(*how, (low, high))
 

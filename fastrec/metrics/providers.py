@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import MetricError
+from fastrec.exceptions import InputTypeError, MetricError
 from fastrec.metrics.declaration import forget_parsed
 
 __all__ = ["PROVIDERS", "Provider", "find_provider", "gains_in_lists", "is_relevant", "provider"]
@@ -50,6 +50,8 @@ def provider(name: str, *, sides: Sequence[str], is_ordered: bool = True) -> Cal
     `ItemTable`, rows is `Rows`. `keys` are the keys that formulas ask for. `out` is float64 (len(keys), n_users), to
     be filled with finite numbers.
     """
+    if isinstance(sides, str):  # iterating would yield its characters
+        raise InputTypeError(f"sides must be a list of names, found the string {sides!r}: write [{sides!r}]")
 
     def register(fill: Fill) -> Fill:
         PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill)

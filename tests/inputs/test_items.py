@@ -227,6 +227,11 @@ def test_a_provider_that_goes_wrong(fault: str) -> None:
     assert recs.tolist() == [[5, 6]]
 
 
+def test_sides_of_a_provider_are_a_list() -> None:
+    with pytest.raises(fastrec.InputTypeError, match=r"sides must be a list of names, found the string 'recs': write"):
+        provider("letters", sides="recs")
+
+
 def test_the_column_of_items_may_have_another_name() -> None:
     recs, truth = pd.DataFrame({"user_id": [1], "sku": [2]}), pd.DataFrame({"user_id": [1], "sku": [2]})
     report = fastrec.evaluate(recs, truth, "mrr", item="sku", items={"sku": [2, 3, 4], "price": [1, 2, 3]})

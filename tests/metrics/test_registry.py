@@ -801,3 +801,10 @@ def test_reading_a_text_takes_time_that_grows_with_its_length_alone(name, long_t
 )
 def test_a_name_without_its_cut_off(name, rest):
     assert _without_cutoff(name) == rest == re.sub("[_.][0-9.]+$", "", name)
+
+
+@pytest.mark.parametrize("bounds", [(1, 0), (math.nan, 1), (0, math.nan)])
+def test_a_range_has_its_lower_bound_first(bounds: tuple[float, float]) -> None:
+    for declared in (fastrec.ranking_metric, fastrec.score_metric):
+        with pytest.raises(fastrec.MetricError, match=r"^range must be \(low, high\), where high may be None; found"):
+            declared(range=bounds)
