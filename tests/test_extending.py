@@ -21,8 +21,8 @@ from fastrec.cli.program import program
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
 from fastrec.files import job
 from fastrec.files.database import run
-from fastrec.files.formats.base import Source, names_files, quoted, reader_sql, text_source
-from fastrec.files.formats.registry import FORMATS, Format, register
+from fastrec.files.formats.base import Format, Source, names_files, quoted, reader_sql, text_source
+from fastrec.files.formats.registry import FORMATS, register
 from fastrec.files.paths import Files, utf8_path
 from fastrec.inputs import arrays
 from fastrec.inputs.arrays import InputForm, RawSide, read_side, register_form

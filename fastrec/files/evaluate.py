@@ -105,7 +105,7 @@ def _settings(group: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of an evaluator that a call gives; raise for those of the other family."""
     own = arguments_of(group)
     for name in {**arguments_of(ListSettings), **arguments_of(RowSettings)}:
-        if name not in own and name in given and given[name] != arguments_of(FileOptions)[name].default:
+        if name not in own and given.get(name) is not None:
             what = "a log, without truth" if group is RowSettings else "lists, with truth"
             raise InputTypeError(f"evaluate_files takes no argument {name!r} for {what}{nearest(name, list(own))}")
     return dict(pick(group, given))

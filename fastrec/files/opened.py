@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.formats.base import Source
+from fastrec.files.formats.base import Format, Source
 from fastrec.files.formats.recognise import AUTO, recognise
-from fastrec.files.formats.registry import FORMATS, Format
+from fastrec.files.formats.registry import FORMATS
 from fastrec.files.paths import Files, Stamp, find_files, stamps_of
 from fastrec.files.sizes import Size
 

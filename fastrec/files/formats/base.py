@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
+from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.database import run
+from fastrec.files.formats.heads import Beginning
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.formats.registry import Format
 from fastrec.files.paths import Files, utf8_path
+from fastrec.files.sizes import Size, size_of_text
 
 __all__ = [
     "FILE",
     "NO_EXTENSIONS",
     "ROWS_TO_ASK",
+    "Format",
     "Source",
     "names_files",
     "one_row",
@@ -31,10 +34,47 @@ __all__ = [
 ]
 
 
+AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns)
 # DuckDB would download an extension, or load one that it finds in a folder.
 NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 ROWS_TO_ASK = 100_000  # that hints look at, to tell whether an unused column may have been meant
 FILE = "fastrec file"  # the column in which DuckDB names the file of a row, if it reads several files
+
+
+class Format:
+    """A format of files: how to recognise it, and how to read it."""
+
+    name: str  # value of `input_format`
+    title: str  # in messages
+    endings: tuple[str, ...] = ()  # of the names of its files
+    magic: bytes = b""  # begins each of its files; b"": text
+    attempts: int = 1  # ways to open files, tried in order
+    has_labels: bool = True  # whether a file can hold the labels of users
+    ids_are_strings: bool = False  # whether ids are strings, even digits, unless other files have integers
+
+    def begins(self, start: Beginning, names: Collection[str]) -> bool:
+        """Return whether a text file is in this format; `names` are the columns that may be read."""
+        return start.ending in self.endings
+
+    def columns(self, columns: AnyColumns) -> AnyColumns:
+        """Return the columns to read, from those that a call names."""
+        return columns
+
+    def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
+        """Return the SQL source of files."""
+        raise NotImplementedError
+
+    def size(self, files: Files, names: Collection[str]) -> Size:
+        """Estimate the size of the wanted columns."""
+        return size_of_text(files, names)
+
+    def place(self, path: str, position: int) -> str:
+        """Return how errors name the row at a position of a file."""
+        return f"row {position + 1}"
+
+    def reason(self, path: str) -> str:
+        """Return what is wrong with a file that DuckDB cannot read; "": what DuckDB says."""
+        return ""
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.formats.base import FILE, Source, names_files, quoted, reader_sql, string_sql, text_source
+from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
 from fastrec.files.formats.heads import Head, compression_of, read_heads
-from fastrec.files.formats.registry import Format
 from fastrec.files.paths import Files, utf8_path
 
 __all__ = ["CSV"]

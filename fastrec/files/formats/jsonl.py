@@ -15,9 +15,18 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.formats.base import FILE, Source, names_files, one_row, quoted, reader_sql, string_sql, text_source
+from fastrec.files.formats.base import (
+    FILE,
+    Format,
+    Source,
+    names_files,
+    one_row,
+    quoted,
+    reader_sql,
+    string_sql,
+    text_source,
+)
 from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_heads
-from fastrec.files.formats.registry import Format
 from fastrec.files.paths import Files
 
 __all__ = ["JSON_LINES"]

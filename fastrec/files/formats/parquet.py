@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.formats.base import FILE, Source, names_files, paths_sql, quoted, string_sql, with_partitions
-from fastrec.files.formats.registry import Format
+from fastrec.files.formats.base import FILE, Format, Source, names_files, paths_sql, quoted, string_sql, with_partitions
 from fastrec.files.paths import Files, utf8_path
 from fastrec.files.sizes import SAMPLED_BYTES, Size
 

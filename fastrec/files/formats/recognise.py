@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fastrec.checks import check_choice, with_article
 from fastrec.exceptions import InputError
+from fastrec.files.formats.base import Format
 from fastrec.files.formats.csv import CSV
 from fastrec.files.formats.heads import Beginning
 from fastrec.files.formats.jsonl import JSON_LINES
 from fastrec.files.formats.parquet import PARQUET
-from fastrec.files.formats.registry import FORMATS, Format, register
+from fastrec.files.formats.registry import FORMATS, register
 from fastrec.files.formats.trec import TREC
 from fastrec.files.paths import Files
 
@@ -47,7 +48,7 @@ def recognise(files: Files, names: set[str], input_format: str) -> Format:
 
 def _recognise(start: Beginning, names: set[str], input_format: str) -> Format:
     """Return the format of a file; raise if the ending of its name, or the caller, promises a format that it lacks."""
-    asked = FORMATS.get(input_format)
+    asked: Format | None = FORMATS.get(input_format)
     if asked is None:
         binary = [format_ for format_ in FORMATS.values() if format_.magic]
         having = [format_ for format_ in binary if start.first.startswith(format_.magic)]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from fastrec.exceptions import InputError
 from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.formats.base import FILE, Source, names_files, quoted, reader_sql, text_source
+from fastrec.files.formats.base import FILE, AnyColumns, Format, Source, names_files, quoted, reader_sql, text_source
 from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_heads
-from fastrec.files.formats.registry import AnyColumns, Format
 from fastrec.files.paths import Files
 
 if TYPE_CHECKING:
