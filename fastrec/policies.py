@@ -172,7 +172,7 @@ RANK_GAPS = Policy(  # of a tool; no argument of a call sets it
         ),
         "keep": PolicyValue("a rank without an item is a miss"),
         "error": PolicyValue(
-            "warn, or raise",
+            "raise an error",
             outcome="ranks of lists have gaps, and this tool reads ranks as places in some metrics and as an order in "
             "others",
         ),

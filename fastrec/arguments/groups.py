@@ -154,8 +154,8 @@ class ItemData(TypedDict, total=False):
     history: Annotated[
         Any,
         """past interactions of the users, in the forms of ``truth``, for the metrics that read them
-        An `Evaluator` takes dicts or data frames that hold the users of all batches. States of evaluators, which
-        merge and travel, hold neither ``items`` nor ``history``: all must have been made with the same.
+        An `Evaluator` takes dicts or data frames that hold the users of all batches. Its saved state has neither
+        ``items`` nor ``history``, and `merge` does not compare them.
         """,
     ]
 
@@ -335,7 +335,7 @@ class FileOfUsers(TypedDict, total=False):
 
     users: Annotated[
         Path | None,
-        "path of a file with one row per user: the column of users and the columns that ``by`` names",
+        "path of a file with one row per user: the column of users and the columns that ``by=`` names",
     ]
 
 

@@ -157,12 +157,14 @@ def _read_size(_: click.Context, __: click.Parameter, text: str | None) -> int |
 
 
 ARGUMENTS = arguments_of(FileOptions)
-PLAIN = re.compile(r'`+"?(\w+)"?`+')  # names and values in documentation
+PLAIN = re.compile(r'`+"?(\w+)(=?)"?`+')  # names, values and arguments in documentation
 
 
 def _in_commands(name: re.Match[str]) -> str:
     """Return a name in documentation as the command line writes it."""
-    return name[1].upper() if name[1] in ("recs", "truth") else f"--{name[1]}" if name[1] == "by" else name[1]
+    if name[2]:
+        return f"--{name[1]}"
+    return name[1].upper() if name[1] in ("recs", "truth") else name[1]
 
 
 def argument(name: str, flag: str = "", **settings: Any) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -41,7 +42,7 @@ ROWS_TO_ASK = 100_000  # that hints look at, to tell whether an unused column ma
 FILE = "fastrec file"  # the column in which DuckDB names the file of a row, if it reads several files
 
 
-class Format:
+class Format(ABC):
     """A format of files: how to recognise it, and how to read it."""
 
     name: str  # value of `input_format`
@@ -60,9 +61,9 @@ class Format:
         """Return the columns to read, from those that a call names."""
         return columns
 
+    @abstractmethod
     def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
         """Return the SQL source of files."""
-        raise NotImplementedError
 
     def size(self, files: Files, names: Collection[str]) -> Size:
         """Estimate the size of the wanted columns."""
