@@ -185,13 +185,16 @@ class BaseEvaluator(Shared, ABC):
         plan = self._plan(weighted=False)
         return bool(plan.provided or any(kind != SCORE_COUNTS for kind, _ in plan.accumulators))
 
-    def _check_sides(self, known: AbstractSet[str], kernels: AbstractSet[str] = frozenset()) -> None:
-        """Raise MetricError for a metric that reads a side which the call lacks; `kernels` make theirs of others."""
+    def _check_sides(self, known: AbstractSet[str], derived: AbstractSet[str] = frozenset()) -> None:
+        """Raise MetricError for a metric that reads a side which the call lacks.
+
+        Kernels derive some sides from others, as lists from scored rows. Providers and accumulators cannot read these.
+        """
         plan = self._plan(weighted=False)
         for value in plan.values:
             text = value.call.text
             others = plan.filled[text] | (find_accumulator(value.over.accumulator).sides if value.over else frozenset())
-            lacking = (plan.reads[text] - known - kernels) | (others - known - {"users"})
+            lacking = (plan.reads[text] - known - derived) | (others - known - {"users"})
             if lacking:
                 raise MetricError(text, " needs ", Argument(min(lacking), (...,)))
 

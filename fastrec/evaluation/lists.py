@@ -27,7 +27,7 @@ from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.items import read_items, read_once
-from fastrec.inputs.lists import Lists, Names, Prepared, Settings, prepare
+from fastrec.inputs.lists import Lists, Prepared, Settings, find_tied_user, prepare
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Failure, Plan, Policies
@@ -148,8 +148,10 @@ class Evaluator(BaseEvaluator):
         _check_sizes(plan, lists)
         if lists.gains is None and plan.needs_gains:
             lists = lists._replace(gains=np.ones(len(lists.truth_items)))
-        if lists.blocks is not None and plan.of_order and rules["ties"] == "expected":
-            _refuse_ties(plan, lists, names, rules)
+        if plan.of_order and rules["ties"] == "expected":  # kernels reject only ties that can change hits
+            user = find_tied_user(lists.blocks, lists.rec_indptr)
+            if user is not None:
+                raise explain_fault(KernelError(Failure(op.TIED, user, 0)), plan, names, rules, lists)
         policies = Policies(rules["no_truth"], rules["no_recs"])
         sides = {
             **{name: side.read_only() if isinstance(side, FlatSide) else side for name, side in others.items()},
@@ -205,15 +207,6 @@ def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
             raise InputTypeError(Argument("min_gain"), f" must be a number or 'any', found {shown(min_gain)}")
         return "any"
     return check_min_gain(min_gain)
-
-
-def _refuse_ties(plan: Plan, lists: Lists, names: Names, rules: dict[str, Any]) -> None:
-    """Raise MetricError for tied scores: kernels reject only those that can change hits."""
-    assert lists.blocks is not None
-    tied = lists.blocks[1] > 1
-    if tied.any():
-        user = int(np.searchsorted(lists.rec_indptr, tied.argmax(), side="right")) - 1
-        raise explain_fault(KernelError(Failure(op.TIED, user, 0)), plan, names, rules, lists) from None
 
 
 def _check_sizes(plan: Plan, lists: Lists) -> None:

@@ -143,7 +143,7 @@ class ScoreEvaluator(BaseEvaluator):
         rules, users = self._settings, rows.users
         self._check_rows(rows)
         self._check_batch(users)
-        self._check_sides({"rows"}, kernels={"recs", "truth"})
+        self._check_sides({"rows"}, derived={"recs", "truth"})
         plan = self._plan(weighted=users.weights is not None)
         check_row_metrics(plan, rows, rules["ties"])
         source = make_source(plan, rows, TIES.code(rules["ties"]))

@@ -24,7 +24,7 @@ from fastrec.policies import ORDERS, RANK_GAPS, TIES
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["AboutUsers", "Names", "Prepared", "Settings", "prepare"]
+__all__ = ["AboutUsers", "Names", "Prepared", "Settings", "find_tied_user", "prepare"]
 
 Array = np.ndarray[Any, Any]
 USERS_PER_TASK = 16384
@@ -175,11 +175,19 @@ def _other_sides(
         if settings.checked and SIDES[name].is_ordered and side.extra is not None:
             others[name] = ordered = _order(side, truth_side, names, settings)
             blocks = _find_blocks(ordered, settings.n_threads)
-            if blocks is not None and settings.ties == "expected" and (tied := blocks[1] > 1).any():
-                who = names.user(int(np.searchsorted(ordered.indptr, tied.argmax(), side="right")) - 1)
+            user = find_tied_user(blocks, ordered.indptr)
+            if user is not None and settings.ties == "expected":
+                who = names.user(user)
                 wanted = Argument("ties", ORDERS)
                 raise InputError(f"{name} of user {who} has tied scores; choose an order with ", wanted)
     return others
+
+
+def find_tied_user(blocks: Array | None, indptr: Array) -> int | None:
+    """Return the first user with tied scores; None without any. `blocks` are as in `Lists`."""
+    if blocks is None or not (tied := blocks[1] > 1).any():
+        return None
+    return int(np.searchsorted(indptr, tied.argmax(), side="right")) - 1
 
 
 def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> tuple[int, Hint]:
