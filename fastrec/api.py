@@ -136,7 +136,7 @@ def evaluate_by_items(
     first = next(iter(evaluators.values()))
     if (ties := first.settings["ties"]) in ("best", "worst"):
         raise InputError(f"ties={ties!r} orders items by gain, and gains differ from segment to segment")
-    prepared = first._prepare(recs, truth, given)  # noqa: SLF001 - once for all
+    prepared = first._prepare(first._sides(recs, truth, given), given)  # noqa: SLF001 - once for all
     for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules
     # a segment may well have no relevant item: warn only if the whole truth has no rows

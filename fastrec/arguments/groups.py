@@ -429,6 +429,10 @@ class ListBatch(UserIds, ArraysOfUsers, Seen, Reference, ListColumnNames, Groupi
     """Arguments of `Evaluator.update`."""
 
 
+class SideBatch(UserIds, ArraysOfUsers, ListColumnNames, Groupings, Watched):
+    """Arguments of `Evaluator.update_sides`."""
+
+
 class SegmentOptions(
     Cutoffs,
     PerUser,

@@ -7,7 +7,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from fastrec.arguments.groups import ListBatch, ListSettings, MinGain
+from fastrec.arguments.groups import ListBatch, ListSettings, MinGain, SideBatch
 from fastrec.arguments.signature import takes
 from fastrec.checks import check_progress
 from fastrec.evaluation.accumulators import collect
@@ -92,7 +92,21 @@ class Evaluator(BaseEvaluator):
         recs, truth : as in `evaluate`
         """
         check_progress(given["progress"])
-        self._add(self._prepare(recs, truth, given), given["progress"])
+        self._add(self._prepare(self._sides(recs, truth, given), given), given["progress"])
+
+    @takes(SideBatch)
+    def update_sides(self, sides: Mapping[str, Any], **given: Unpack[SideBatch]) -> None:
+        """Add a batch of users as {name: side}, for engines that move the rows of all sides by user.
+
+        Unlike `update`, it takes ``history`` with each batch: the rows of these users.
+        """
+        check_progress(given["progress"])
+        self._add(self._prepare(sides, given), given["progress"])
+
+    def _sides(self, recs: Any, truth: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the sides of a batch by name."""
+        named = {name: given[name] for name in ("exclude", "reference")}
+        return {"recs": recs, "truth": truth, "history": self._history, **named}
 
     @property
     def _rank_gaps(self) -> str:
@@ -103,7 +117,7 @@ class Evaluator(BaseEvaluator):
         yield from super()._differences(other)
         yield "rank_gaps", self._rank_gaps, cast("Evaluator", other)._rank_gaps  # noqa: SLF001 - this class's own
 
-    def _prepare(self, recs: Any, truth: Any, given: Mapping[str, Any]) -> Prepared:
+    def _prepare(self, sides: Mapping[str, Any], given: Mapping[str, Any]) -> Prepared:
         """Return a batch in the form that the engine takes."""
         rules = self._settings
         settings = Settings(
@@ -114,14 +128,11 @@ class Evaluator(BaseEvaluator):
             graded=rules["min_gain"] != "any",
             checked=self._reads_sides,
         )
-        exclude = given["exclude"]
-        if isinstance(exclude, str) and exclude == "history":
-            if self._history is None:
-                raise InputError(Argument("exclude", ("history",)), " needs ", Argument("history", (...,)))
-            exclude = self._history
-        sides = {"recs": recs, "truth": truth, "exclude": exclude}
-        sides |= {"history": self._history, "reference": given["reference"]}
         passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
+        if isinstance(passed.get("exclude"), str) and passed["exclude"] == "history":
+            if "history" not in passed:
+                raise InputError(Argument("exclude", ("history",)), " needs ", Argument("history", (...,)))
+            passed["exclude"] = passed["history"]
         self._check_sides({*passed, *(() if self._items is None else ("items",))})
         return prepare(passed, about_users(given), settings, self._items)
 

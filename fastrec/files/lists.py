@@ -21,6 +21,7 @@ from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists,
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
+from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
 
@@ -88,10 +89,8 @@ def _update_lists(
     """Add tables with columns named by role to the evaluator."""
     names = {role: role for role in ("rank", "score") if role in tables["recs"].column_names}
     names |= {"gain": "gain"} if "gain" in tables["truth"].column_names else {}
-    evaluator.update(
-        tables["recs"],
-        tables["truth"],
-        **{name: table for name, table in tables.items() if name not in ("recs", "truth", "users")},
+    evaluator.update_sides(
+        {name: table for name, table in tables.items() if name in SIDES},
         user="user",
         item="item",
         by=by or None,

@@ -58,10 +58,11 @@ class Job(NamedTuple):
 
     def update(self, evaluator: Any, tables: Mapping[str, Table]) -> None:
         """Add tables of whole users to an evaluator."""
-        given = dict(tables)
-        exclude = {"exclude": given.pop("exclude")} if "exclude" in given else {}
         names = {name: value for name, value in self.arguments.items() if value is not None}
-        evaluator.update(*given.values(), **exclude, **names)
+        if isinstance(evaluator, Evaluator):
+            evaluator.update_sides(tables, **names)
+        else:
+            evaluator.update(*tables.values(), **names)
 
     def tables(self, batches: Iterable[Batch]) -> Iterator[dict[str, Table]]:
         """Yield the rows of a partition in tables of whole users."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from fastrec.files.columns import ListColumns, RowColumns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
+from fastrec.inputs.sides import SIDES
 from fastrec.report.report import Report
 
 
@@ -40,15 +42,16 @@ class Keeper:
     """Replacement of an evaluator that keeps its input."""
 
     def __init__(self) -> None:
-        self.tables: dict[str, list[Any]] = {"recs": [], "truth": [], "exclude": [], "log": []}
+        self.tables: dict[str, list[Any]] = {name: [] for name in (*SIDES, "log")}
         self.call: dict[str, Any] = {}
         self.settings = {"min_gain": None}
 
-    def update(self, first: Any, truth: Any = None, *, exclude: Any = None, **call: Any) -> None:
-        given = {"log": first} if truth is None else {"recs": first, "truth": truth, "exclude": exclude}
-        for name, table in given.items():
-            if table is not None:
-                self.tables[name].append(table)
+    def update(self, log: Any, **call: Any) -> None:
+        self.update_sides({"log": log}, **call)
+
+    def update_sides(self, sides: Mapping[str, Any], **call: Any) -> None:
+        for name, table in sides.items():
+            self.tables[name].append(table)
         self.call = call
 
     def column(self, table: str, name: str) -> list[Any]:
