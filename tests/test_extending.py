@@ -192,6 +192,19 @@ def test_an_engine_evaluates_lists(n_partitions: int) -> None:
     assert found.to_dict() == fastrec.evaluate(recs, truth, metrics, by="plan").to_dict()
 
 
+def test_an_engine_passes_every_side() -> None:
+    recs, truth = draw_lists()
+    history = shuffled(recs.select(["user_id", "item_id"]), 6).slice(0, 300)
+    metrics, shop = ["ndcg@5", "recall@3"], {"item_id": np.arange(60), "price": np.ones(60)}
+    options: dict[str, Any] = {"metrics": metrics, "items": shop}
+    job = Job(fastrec.Evaluator, options, {"exclude": "history"}, ("user_id",), n_threads=1)
+    sides = {"recs": recs, "truth": truth, "history": history, "reference": recs}
+    found = toy_engine.evaluate(job, sides, n_partitions=2)
+    wanted = fastrec.evaluate(recs, truth, **options, history=history, exclude="history", reference=recs)
+    assert found.to_dict() == wanted.to_dict()
+    assert (wanted.data["excluded_items"], wanted.settings["n_items"]) == (300, 60)
+
+
 def test_an_engine_evaluates_rows() -> None:
     draw = np.random.default_rng(4)
     log = pa.table({"user_id": np.arange(900) % 70, "label": draw.integers(0, 2, 900), "score": draw.random(900)})

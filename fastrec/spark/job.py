@@ -15,6 +15,7 @@ from fastrec._version import __version__
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import FastrecError, FastrecWarning, InputError, RowNumber
+from fastrec.inputs.sides import SIDES
 from fastrec.spark.packets import BATCH_BYTES, Packet, batches_of_buckets, tables_of
 
 __all__ = ["Job", "error_of", "without_rows"]
@@ -33,7 +34,7 @@ class Job(NamedTuple):
 
     make: type[Evaluator | ScoreEvaluator]
     options: dict[str, Any]
-    arguments: dict[str, Any]  # of `update`
+    arguments: dict[str, Any]  # of `update`, also a side that is given by name: exclude="history"
     keys: tuple[str, ...]  # the columns that make a user
     n_threads: int | None
     order: tuple[str, ...] = ()  # the columns to sort long rows by
@@ -58,11 +59,12 @@ class Job(NamedTuple):
 
     def update(self, evaluator: Any, tables: Mapping[str, Table]) -> None:
         """Add tables of whole users to an evaluator."""
-        names = {name: value for name, value in self.arguments.items() if value is not None}
+        given = {name: value for name, value in self.arguments.items() if value is not None}
         if isinstance(evaluator, Evaluator):
-            evaluator.update_sides(tables, **names)
+            named = {name: given.pop(name) for name in SIDES if name in given}
+            evaluator.update_sides({**tables, **named}, **given)
         else:
-            evaluator.update(*tables.values(), **names)
+            evaluator.update(*tables.values(), **given)
 
     def tables(self, batches: Iterable[Batch]) -> Iterator[dict[str, Table]]:
         """Yield the rows of a partition in tables of whole users."""
