@@ -19,6 +19,7 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen, hints_of_columns
+from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import NO_LABEL
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
@@ -106,10 +107,15 @@ class FrameSide(NamedTuple):
         """Return the data frame of the needed columns."""
         return self.frame.select(*map(column_of, self.empty.column_names))
 
-    def kind(self, name: str) -> Any:
-        """Return the Arrow type of a needed column, or of the values in its lists."""
+    def kind_of_ids(self, name: str) -> str:
+        """Return how errors name the ids in a needed column, or in its lists; "" for a type that ids cannot have."""
+        from pyarrow import types
+
         kind = self.empty.schema.field(name).type
-        return kind if self.is_long(name) else kind.value_type
+        kind = kind if self.is_long(name) else kind.value_type
+        if types.is_integer(kind):
+            return "integers"
+        return "strings" if types.is_string(kind) or types.is_large_string(kind) else ""
 
     def is_long(self, name: str) -> bool:
         """Return whether a needed column has one value per row, not a list."""
@@ -175,11 +181,10 @@ def or_usual(name: str | None, usual: str) -> str:
 
 def columns_of_lists(side: FrameSide, columns: Columns, user_weight: str | None) -> list[str]:
     """Return the columns that a side of lists may need."""
-    names = [or_usual(columns.user, "user_id"), or_usual(columns.item, "item_id")]
-    if side.name == "exclude":
-        return names
     extra = extra_column(side.as_frame(), columns)[1]
-    return names + [name for name in (extra, *columns.groupings(), user_weight) if name is not None]
+    of_users = (*columns.groupings(), user_weight) if SIDES[side.name].has_users else ()
+    needed = (or_usual(columns.user, "user_id"), or_usual(columns.item, "item_id"), extra, *of_users)
+    return [name for name in needed if name is not None]
 
 
 def user_columns(side: FrameSide, columns: Columns) -> tuple[str, ...]:
@@ -192,19 +197,10 @@ def user_columns(side: FrameSide, columns: Columns) -> tuple[str, ...]:
 def check_same_types(sides: Mapping[str, FrameSide], roles: Mapping[str, str]) -> None:
     """Raise if ids of a role have different types, so that they cannot match."""
     for role, name in roles.items():
-        kinds = {side.name: _kind_of_ids(side.kind(name)) for side in sides.values()}
+        kinds = {side.name: side.kind_of_ids(name) for side in sides.values()}
         if len(set(kinds.values())) > 1 and all(kinds.values()):
             found = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
             raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}")
-
-
-def _kind_of_ids(kind: Any) -> str:
-    """Return how errors name the ids of an Arrow type; "" for a type that ids cannot have."""
-    from pyarrow import types
-
-    if types.is_integer(kind):
-        return "integers"
-    return "strings" if types.is_string(kind) or types.is_large_string(kind) else ""
 
 
 def check_ties(evaluator: Evaluator | ScoreEvaluator) -> None:
@@ -249,16 +245,16 @@ def co_locate(sides: Mapping[str, FrameSide], job: Job, n_partitions: int | None
     frame = next(iter(sides.values())).frame
     expected = n_partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     n_buckets = max(MIN_BUCKETS, BUCKETS_PER_PARTITION * expected)
-    parts = [side.selected().mapInArrow(_packer(side.name, job, n_buckets), PACKETS) for side in sides.values()]
+    parts = [side.selected().mapInArrow(_packer(side.name, job.keys, n_buckets), PACKETS) for side in sides.values()]
     packets = functools.reduce(lambda packets, part: packets.union(part), parts)
     # without a given number, Spark joins small partitions
     given = () if n_partitions is None else (n_partitions,)
     return packets.repartition(*given, "bucket").sortWithinPartitions("bucket")
 
 
-def _packer(side: str, job: Job, n_buckets: int) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+def _packer(side: str, keys: tuple[str, ...], n_buckets: int) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
     """Return the function that packs a side."""
-    return lambda batches: pack(batches, side, job.keys, n_buckets)
+    return lambda batches: pack(batches, side, keys, n_buckets)
 
 
 @contextlib.contextmanager
@@ -323,7 +319,7 @@ def values_of_users(rows: DataFrame, job: Job, report: Report, side: FrameSide) 
     """Return the data frame of the values of users, not computed yet."""
     from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-    kinds = [LongType() if _kind_of_ids(side.kind(key)) == "integers" else StringType() for key in job.keys]
+    kinds = [LongType() if side.kind_of_ids(key) == "integers" else StringType() for key in job.keys]
     fields = [StructField(key, kind) for key, kind in zip(job.keys, kinds, strict=True)]
     schema = StructType(fields + [StructField(name, DoubleType()) for name in report])
     return rows.mapInArrow(_in_task(job, Job.values), schema)
