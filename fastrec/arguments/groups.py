@@ -179,10 +179,28 @@ class Seen(TypedDict, total=False):
     ]
 
 
-class FrameOfSeen(TypedDict, total=False):
-    """Items to remove from lists, on a cluster."""
+class OtherFrames(TypedDict, total=False):
+    """Sides besides lists and truth, and data of items, on a cluster."""
 
-    exclude: Annotated[Any, "data frame of items that a user has seen; they are removed and the gaps closed"]
+    exclude: Annotated[
+        Any,
+        """data frame of items that a user has seen; they are removed and the gaps closed
+        ``"history"``: remove the items of ``history``.
+        """,
+    ]
+    items: Annotated[
+        Any,
+        """table of items, for the metrics that read columns of it: a data frame, or as in `fastrec.evaluate`
+        The driver collects it, and every task gets a copy. Its number of rows is the default of ``n_items``.
+        """,
+    ]
+    history: Annotated[Any, "data frame of past interactions of the users, for the metrics that read them"]
+    reference: Annotated[
+        Any,
+        """data frame of lists of the same users to compare with, for the metrics that read them
+        It needs ranks or scores as ``recs`` does.
+        """,
+    ]
 
 
 class ListColumnNames(TypedDict, total=False):
@@ -507,7 +525,7 @@ class SparkListOptions(
     FrameWeights,
     Relevance,
     Catalogue,
-    FrameOfSeen,
+    OtherFrames,
     ListColumnNames,
     FrameGroupings,
     Like,

@@ -1,4 +1,4 @@
-"""Evaluation of Spark data frames on their cluster: the bits of one machine, and the driver collects no rows.
+"""Evaluation of Spark data frames on their cluster: the bits of one machine, and the driver collects no rows of users.
 
 Tasks pack rows into packets by user, and Spark moves packets so that all rows of a user meet (`fastrec.spark.packets`).
 There each partition becomes one row, the state of an evaluator, and the driver merges these states
@@ -26,6 +26,7 @@ from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen
+from fastrec.inputs.sides import SIDES
 from fastrec.report.report import Report, record
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ from fastrec.spark.side import (
     check_same_types,
     check_ties,
     co_locate,
+    collect_items,
     columns_of_lists,
     hints_of_side,
     listed_names,
@@ -79,11 +81,11 @@ class SparkReport(Report):
 @takes(SparkListOptions)
 def evaluate(
     recs: DataFrame,
-    truth: DataFrame,
+    truth: DataFrame | None = None,
     metrics: str | Iterable[str] | None = None,
     **given: Unpack[SparkListOptions],
 ) -> SparkReport:
-    """Evaluate recommended lists against held-out truth, both Spark data frames: `fastrec.evaluate` on a cluster.
+    """Evaluate recommended lists in Spark data frames against held-out truth: `fastrec.evaluate` on a cluster.
 
     Parameters
     ----------
@@ -91,14 +93,16 @@ def evaluate(
         Users and items are integers or strings. Spark rows have no order: lists with one row per item need a column of
         ranks or scores, and ``ties='input'`` needs columns of lists. A warning names an unused column of numbers in the
         truth with a name like a gain (``rating``). Unlike `fastrec.evaluate` it looks at the type only, as reading the
-        values would take another Spark job. With ``per_user``, `SparkReport.per_user` is a data frame.
+        values would take another Spark job. Metrics that read no truth need none. With ``per_user``,
+        `SparkReport.per_user` is a data frame.
     metrics : as in `fastrec.evaluate`
 
     Returns
     -------
     SparkReport
-        Has the bits of `fastrec.evaluate` on the same rows, for any partitions. Only the sum of fractional gains of
-        items with equal scores depends on the order of rows: here gains are added in the order of the items.
+        Has the bits of `fastrec.evaluate` on the same rows, for any partitions. If the order of rows matters, as in
+        sums of fractional gains of items with equal scores or of the numbers of a user's history, rows are in the
+        order of the items.
 
     Raises
     ------
@@ -116,26 +120,29 @@ def evaluate(
     columns = Columns(**pick(ListColumnNames, given), by=given["by"])
     user_weight = given["user_weight"]
     item_column = or_usual(columns.item, "item_id")
-    frames = {"recs": recs, "truth": truth} | ({} if given["exclude"] is None else {"exclude": given["exclude"]})
+    frames, named = _sides_of_call(recs, truth, given)
     sides = {name: FrameSide.open(name, frame) for name, frame in frames.items()}
+    items = collect_items(given["items"], columns.item)
     job = Job(
         make=Evaluator,
-        options=_settings(ListSettings, metrics, given),
-        arguments={**columns._asdict(), "user_weight": user_weight},
+        options=_settings(ListSettings, metrics, given) | {"items": items},
+        arguments={**columns._asdict(), **named, "user_weight": user_weight},
         keys=(or_usual(columns.user, "user_id"),),
         n_threads=given["n_threads"],
     )
     n_partitions = check_partitions(given["n_partitions"])
     sides = {name: side.having(columns_of_lists(side, columns, user_weight)) for name, side in sides.items()}
     evaluator = job.check({name: side.all_columns() for name, side in sides.items()}, per_user=given["per_user"])
-    check_same_types(sides, {"user": job.keys[0], "item": item_column})
-    ordered_by, _ = extra_column(sides["recs"].as_frame(), columns)
-    if sides["recs"].is_long(item_column):
-        if not ordered_by:
-            raise InputError("recs must have a column of ranks or scores, as Spark rows have no order")
-        check_ties(evaluator)
-    has_gains = extra_column(sides["truth"].as_frame(), columns)[1] is not None
-    if ordered_by == "score" and has_gains and evaluator.settings["ties"] == "expected":
+    check_same_types(sides, {"user": job.keys[0], "item": item_column}, items)
+    roles = {name: extra_column(side.as_frame(), columns) for name, side in sides.items()}
+    for name, side in sides.items():
+        if SIDES[name].is_ordered and side.is_long(item_column):
+            if roles[name][1] is None:
+                raise InputError(f"{name} must have a column of ranks or scores, as Spark rows have no order")
+            check_ties(evaluator)
+    numbers = {role for role, column in roles.values() if column is not None}
+    adds_gains = {"score", "gain"} <= numbers and evaluator.settings["ties"] == "expected"
+    if adds_gains or evaluator._reads_sides:  # noqa: SLF001 - not an attribute for users
         job = job._replace(order=(item_column,))
     numbered = numbered_labels(sides, columns)
     sides = {name: side.with_strings(numbered) for name, side in sides.items()}
@@ -144,14 +151,24 @@ def evaluate(
     merge_states(packed, job, evaluator)
     report = evaluator.result()
     report = report.with_groups({name: spelled(own, numbered=name in numbered) for name, own in report.groups.items()})
-    left = LeftOpen(order=False, gain=not has_gains and evaluator.settings["min_gain"] != "any", sides=False)
-    record(report, hints_of_side(recs, truth, (*job.keys, item_column, *columns.groupings(), user_weight), left))
+    left = LeftOpen(order=False, gain="gain" not in numbers and evaluator.settings["min_gain"] != "any", sides=False)
+    if truth is not None:
+        record(report, hints_of_side(recs, truth, (*job.keys, item_column, *columns.groupings(), user_weight), left))
     return SparkReport(report, values_of_users(packed, job, report, sides["recs"]) if given["per_user"] else None)
+
+
+def _sides_of_call(recs: Any, truth: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the frames of a call by side, and the sides that are named instead: exclude="history"."""
+    passed = {"recs": recs, "truth": truth, **{name: given[name] for name in SIDES if name in given}}
+    named = {name: side for name, side in passed.items() if isinstance(side, str) and side in SIDES}
+    absent = {name for name, side in passed.items() if side is None and name != "recs"}
+    return {name: side for name, side in passed.items() if name not in {*named, *absent}}, named
 
 
 def _settings(group: type[Any], metrics: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of the evaluators of tasks, without those that differ from task to task."""
-    settings = {name: value for name, value in pick(group, given).items() if name not in ("per_user", "n_threads")}
+    other = ("per_user", "n_threads", *SIDES)
+    settings = {name: value for name, value in pick(group, given).items() if name not in other}
     return {"metrics": listed_names(metrics, "metrics"), **settings, "k": listed_names(given["k"], "k")}
 
 

@@ -19,6 +19,8 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import Frame, read_numbers
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen, hints_of_columns
+from fastrec.inputs.ids import kind_of_ids
+from fastrec.inputs.items import ItemTable, read_items
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import NO_LABEL
 from fastrec.report.report import Report
@@ -37,6 +39,7 @@ __all__ = [
     "check_same_types",
     "check_ties",
     "co_locate",
+    "collect_items",
     "column_of",
     "columns_of_lists",
     "hints_of_side",
@@ -194,13 +197,21 @@ def user_columns(side: FrameSide, columns: Columns) -> tuple[str, ...]:
     return (columns.user,) if isinstance(columns.user, str) else tuple(columns.user)
 
 
-def check_same_types(sides: Mapping[str, FrameSide], roles: Mapping[str, str]) -> None:
+def check_same_types(sides: Mapping[str, FrameSide], roles: Mapping[str, str], items: ItemTable | None) -> None:
     """Raise if ids of a role have different types, so that they cannot match."""
+    of_table = {} if items is None else {"item": {"items": kind_of_ids(items.ids)}}
     for role, name in roles.items():
-        kinds = {side.name: side.kind_of_ids(name) for side in sides.values()}
+        kinds = {side.name: side.kind_of_ids(name) for side in sides.values()} | of_table.get(role, {})
         if len(set(kinds.values())) > 1 and all(kinds.values()):
             found = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
             raise InputTypeError(f"{role} ids must be of one type on all sides, found {found}")
+
+
+def collect_items(value: Any, item: str | None) -> ItemTable | None:
+    """Return the table of items on the driver, from a Spark data frame or any other form; None without one."""
+    if value is None:
+        return None
+    return read_items(value.toArrow() if hasattr(value, "mapInArrow") else value, item)
 
 
 def check_ties(evaluator: Evaluator | ScoreEvaluator) -> None:

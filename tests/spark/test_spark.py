@@ -30,6 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:ranks of lists have gaps"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # PySpark's sockets
 ]
+cloudpickle = pytest.importorskip("pyspark.cloudpickle", reason="no PySpark: pip install 'fastrec[spark]'")
 pyspark = pytest.importorskip("pyspark", reason="no PySpark: pip install 'fastrec[spark]'")
 functions = pytest.importorskip("pyspark.sql.functions")
 
@@ -182,6 +183,68 @@ def test_ids_are_texts_and_seen_items_are_left_out(on_spark):
     wanted = fastrec.evaluate(recs, truth, LISTS, k=7, exclude=seen, by=["plan"])
     assert wanted.data["excluded_items"] > 0
     assert_same(report, wanted)
+
+
+def declare_taste():
+    """Declare a metric that reads every side but the truth, in a process that does not know it yet."""
+    from fastrec.metrics.providers import PROVIDERS, provider
+
+    if "taste" in PROVIDERS:
+        return
+
+    @provider("taste", sides=["recs", "history", "reference", "items"])
+    def fill(sides, keys, out):
+        """Fill sums of prices, of past items and of items at the place that they have in the reference."""
+        prices = dict(zip(sides["items"].codes.tolist(), sides["items"].numbers("price").tolist(), strict=True))
+        recs, *others = (
+            [side.items[start:end].tolist() for start, end in zip(side.indptr[:-1], side.indptr[1:], strict=True)]
+            for side in (sides[name] for name in ("recs", "history", "reference"))
+        )
+        for user, (listed, past, compared) in enumerate(zip(recs, *others, strict=True)):
+            same = sum(prices[mine] for mine, other in zip(listed, compared, strict=False) if mine == other)
+            out[:, user] = sum(prices[item] for item in past) + same
+
+    @fastrec.ranking_metric(range=(0, None), source="ours")
+    def taste(s):
+        """Sum of prices."""
+        return s.provided("taste")
+
+
+@pytest.fixture
+def taste(monkeypatch):
+    """Declare the metric here, and in the tasks of Spark."""
+
+    def states(job, batches):
+        declare_taste()
+        yield from fastrec.spark.job.Job.states(job, batches)  # the task has the original
+
+    monkeypatch.setattr("fastrec.metrics.providers.PROVIDERS", dict(fastrec.metrics.providers.PROVIDERS))
+    monkeypatch.setattr(fastrec.spark.job.Job, "states", states)
+    declare_taste()
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield "taste"
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.mark.thorough(except_for="^truth$")
+@pytest.mark.parametrize("with_truth", [True, False], ids=["truth", "no truth"])
+def test_every_side_reaches_the_tasks(on_spark, taste, with_truth):
+    """Items from the driver, which are a frame of Spark or not, and rows of other users, which are left out."""
+    recs, truth = make_lists(texts=not with_truth)
+    history, reference = (make_lists(130, texts=not with_truth, seed=seed)[0] for seed in (1, 2))
+    history = history.select(["user_id", "item_id"]).sort_by("item_id")
+    called = np.arange(80) if with_truth else [f"item {item}" for item in range(80)]
+    shop = pa.table({"item_id": called, "price": np.random.default_rng(7).random(80)})
+    options = {"metrics": [taste, *(["ndcg@5"] if with_truth else [])], "exclude": "history", "by": "plan"}
+    sides = {"recs": recs, "truth": truth, "history": history, "reference": reference, "items": shop}
+    if not with_truth:
+        del sides["truth"]
+    wanted = fastrec.evaluate(**sides, **options)
+    assert wanted.data["excluded_items"] > 0 and wanted.settings["n_items"] == 80
+    frames = {name: on_spark(side) for name, side in sides.items()}
+    if not with_truth:
+        frames["items"] = shop.to_pydict()
+    assert_same(fastrec.spark.evaluate(**frames, **options), wanted)
 
 
 @pytest.mark.thorough
@@ -450,7 +513,28 @@ def test_what_cannot_be_had_is_an_error(on_spark):
             "recs must be a Spark data frame, found a dict",
             lambda: fastrec.spark.evaluate({}, truth),
         ),
-        (fastrec.InputError, "ranks or scores, as Spark rows", lambda: fastrec.spark.evaluate(ranked, truth)),
+        (fastrec.InputError, "^recs .* ranks or scores, as Spark rows", lambda: fastrec.spark.evaluate(ranked, truth)),
+        (
+            fastrec.InputError,
+            "^reference .* ranks or scores, as Spark rows",
+            lambda: fastrec.spark.evaluate(recs, truth, reference=ranked),
+        ),
+        (
+            fastrec.InputTypeError,
+            "history must be a Spark data frame, found a dict",
+            lambda: fastrec.spark.evaluate(recs, truth, history={}),
+        ),
+        (
+            fastrec.InputError,
+            "exclude='history' needs history",
+            lambda: fastrec.spark.evaluate(recs, truth, exclude="history"),
+        ),
+        (fastrec.MetricError, "mrr needs truth", lambda: fastrec.spark.evaluate(recs, metrics="mrr")),
+        (
+            fastrec.InputTypeError,
+            "item ids must be of one type on all sides, found recs: integers, truth: integers, items: strings",
+            lambda: fastrec.spark.evaluate(recs, truth, items={"item_id": ["a"]}),
+        ),
         (fastrec.InputError, "ties='input' needs", lambda: fastrec.spark.evaluate(recs, truth, ties="input")),
         (fastrec.InputError, "ties='input' needs", lambda: scored(log, "ndcg@3", ties="input")),
         (
