@@ -371,16 +371,10 @@ def map_ids(change: Callable[[Array], Array], ids: Ids) -> Ids:
 
 def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
     """Return the role and the name of the column that orders lists or holds gains; the name is None without one."""
-    if frame.name == "truth":
-        return "gain", _name_or_found(frame, columns.gain, "gain")
-    if frame.name in SIDES and SIDES[frame.name].is_ordered:
-        for role, name in (("rank", columns.rank), ("score", columns.score)):
-            if name is not None:
-                return role, _one_name(name, role)
-        for role in ("rank", "score"):
-            if frame.has(role):
-                return role, role
-    return "", None
+    if frame.name not in SIDES:
+        return "", None
+    role, name = SIDES[frame.name].number_column(columns, frame.has)
+    return role, None if name is None else _one_name(name, role)
 
 
 def _name_or_found(frame: Frame, name: Any, usual: str) -> str | None:

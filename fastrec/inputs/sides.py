@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 __all__ = ["SIDES", "SideKind", "spoken"]
 
@@ -13,18 +13,32 @@ class SideKind(NamedTuple):
 
     name: str
     numbers: str  # in messages, of the third array of a tuple, or the values of a dict {user: {item: number}}
+    columns: tuple[str, ...] = ()  # of numbers that frames and files may have: the first that is named, else found
     has_users: bool = False  # whether its users are evaluated; rows of other users on other sides are left out
-    is_ordered: bool = False  # by ranks or scores, best item first
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its rows are lists, best item first, by ranks or scores."""
+        return "rank" in self.columns
+
+    def number_column(self, named: Any, has: Callable[[str], bool]) -> tuple[str, Any]:
+        """Return the role and the name of its column of numbers, `None` without one.
+
+        `named` has the names that a call gives, by role; `has` says whether there is a column.
+        """
+        given = ((role, getattr(named, role)) for role in self.columns if getattr(named, role) is not None)
+        found = ((role, role) for role in self.columns if has(role))
+        return next(given, None) or next(found, ("", None))
 
 
 SIDES = {
     side.name: side
     for side in (
-        SideKind("recs", "scores", has_users=True, is_ordered=True),
-        SideKind("truth", "gains", has_users=True),
+        SideKind("recs", "scores", ("rank", "score"), has_users=True),
+        SideKind("truth", "gains", ("gain",), has_users=True),
         SideKind("exclude", "scores"),
         SideKind("history", "scores"),
-        SideKind("reference", "scores", is_ordered=True),
+        SideKind("reference", "scores", ("rank", "score")),
     )
 }
 
