@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.checks import near_name, refuse_path, with_article
-from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, Place, Text, shown
 from fastrec.inputs.arrays import check_numbers
 from fastrec.inputs.arrow import Frame, is_column, list_column, open_foreign, read_ids, read_numbers, split_lists
 from fastrec.inputs.ids import Ids, check_ids
 
-__all__ = ["Categories", "ItemTable", "read_items", "read_once"]
+__all__ = ["ITEM_ID", "Categories", "ItemTable", "read_items", "read_once"]
 
 Array = np.ndarray[Any, Any]
 ITEM_ID = "item_id"
@@ -61,9 +61,9 @@ class ItemTable(NamedTuple):
         unusable = [label for label in labels if isinstance(label, bool) or not isinstance(label, str | int)]
         if unusable:
             wrong = unusable[0]
-            raise InputTypeError(f"{where} must hold categories, strings or integers, found {shown(wrong)}")
+            raise InputTypeError(where, f" must hold categories, strings or integers, found {shown(wrong)}")
         if len({isinstance(label, str) for label in labels}) > 1:
-            raise InputTypeError(f"{where} must hold all strings or all integers, found both")
+            raise InputTypeError(where, " must hold all strings or all integers, found both")
         names = sorted(set(labels))
         place = {label: code for code, label in enumerate(names)}
         codes = np.fromiter(map(place.__getitem__, labels), np.int64, len(labels))
@@ -76,38 +76,38 @@ class ItemTable(NamedTuple):
             return value
         if is_column(value):
             if not list_column(value):
-                raise InputError(f"{where} must hold one vector per item, found {value.type}")
+                raise InputError(where, f" must hold one vector per item, found {value.type}")
             flat, indptr = split_lists(value, where)
             rows, lengths = read_numbers(flat, where), np.diff(indptr)
         else:
             parts = [np.asarray(row) for row in value]
             if any(part.ndim != 1 for part in parts):
-                raise InputError(f"{where} must hold one vector per item, found {shown(value[0])}")
+                raise InputError(where, f" must hold one vector per item, found {shown(value[0])}")
             rows, lengths = np.concatenate(parts), np.array([part.size for part in parts])
         if len(set(lengths.tolist())) > 1:
-            raise InputError(f"{where} must hold vectors of one length, found {lengths.min()} and {lengths.max()}")
+            raise InputError(where, f" must hold vectors of one length, found {lengths.min()} and {lengths.max()}")
         numbers = check_numbers(rows, len(rows), where)
         if not np.isfinite(numbers).all():
-            raise InputError(f"{where} must hold finite numbers, found {numbers[~np.isfinite(numbers)][0]}")
+            raise InputError(where, f" must hold finite numbers, found {numbers[~np.isfinite(numbers)][0]}")
         return numbers.reshape(len(lengths), -1)
 
-    def _read(self, column: str) -> tuple[str, Any]:
+    def _read(self, column: str) -> tuple[Text, Any]:
         """Return a column, and its name in errors."""
-        where = f"items column {column!r}"
+        where = Text(Place("items", column))
         if column not in self.columns:
             near = near_name(column, list(self.columns))
             hint = f"did you mean {near!r}?" if near else f"columns: {', '.join(self.columns) or 'none'}"
-            raise InputError(f"items has no column {column!r}; {hint}")
+            raise InputError(Place("items"), f" has no column {column!r}; {hint}")
         value = self.columns[column]
         if isinstance(value, FastrecError):
             raise value
         if isinstance(value, str | bytes | Mapping | AbstractSet) or not hasattr(value, "__len__"):
-            raise InputTypeError(f"{where} must be a list or an array, found {shown(value)}")
+            raise InputTypeError(where, f" must be a list or an array, found {shown(value)}")
         if getattr(value, "ndim", 1) == 0:
-            raise InputTypeError(f"{where} must be a list or an array, found one value, {shown(value)}")
+            raise InputTypeError(where, f" must be a list or an array, found one value, {shown(value)}")
         n = value.shape[0] if hasattr(value, "shape") else len(value)
         if n != len(self.ids):
-            raise InputError(f"{where} must have one value per item, {len(self.ids)}; found {n}")
+            raise InputError(where, f" must have one value per item, {len(self.ids)}; found {n}")
         return where, value
 
 
