@@ -86,12 +86,15 @@ def write_demo(folder: str | os.PathLike[str], *, n_users: int = 20_000, seed: i
 
 def evaluate_demo(paths: dict[str, str], *, n_threads: int | None = None) -> dict[str, Report]:
     """Return the report of each recommender, grouped by segment."""
+
+    def make_evaluator(_: object) -> Evaluator:
+        return Evaluator(list(METRICS), per_user=True, n_threads=n_threads)
+
     reports = {}
     for name in RECOMMENDERS:
         files = {"recs": paths[name], "truth": paths["truth"]}
-        evaluator = Evaluator(list(METRICS), per_user=True, n_threads=n_threads)
         columns = ListColumns(by=("segment",))
-        reports[name] = evaluate_lists(evaluator, files, columns, Resources(n_threads=n_threads)).report
+        reports[name] = evaluate_lists(make_evaluator, files, columns, Resources(n_threads=n_threads)).report
     return reports
 
 

@@ -360,7 +360,35 @@ class FileOfUsers(TypedDict, total=False):
 class FileOfSeen(TypedDict, total=False):
     """Items to remove from lists, in a file."""
 
-    exclude: Annotated[Path | None, "path of seen items (user, item), which are removed from the lists"]
+    exclude: Annotated[
+        Path | None,
+        """path of seen items (user, item), which are removed from the lists; ``"history"``: those of ``history=``
+        ``"./history"`` names a file.
+        """,
+    ]
+
+
+class FileOfItems(TypedDict, total=False):
+    """Data of items in a file."""
+
+    items: Annotated[
+        Path | None,
+        """path of the table of items, for the metrics that read columns of it
+        One row per item: its id and further columns, with numbers, categories or, in Parquet and JSON lines, lists.
+        Its number of rows is the default of ``n_items``.
+        """,
+    ]
+
+
+class FilesOfUsers(TypedDict, total=False):
+    """Further rows of users, in files."""
+
+    history: Annotated[
+        Path | None, "path of past interactions (user, item) of the users, for the metrics that read them"
+    ]
+    reference: Annotated[
+        Path | None, "path of lists to compare with, in the form of ``recs``, for the metrics that read them"
+    ]
 
 
 class InputFormat(TypedDict, total=False):
@@ -383,7 +411,7 @@ class Limits(TypedDict, total=False):
         Python, the packages and compiled code take up to 400 MB more. These grow beyond the limit: the rows of
         the largest user, user ids (about 16 bytes per character of the longest, for each user), values per user,
         the distinct scores of a global AUC, and curves. Ids of more than 1,000 characters may need 300 MB or
-        more; with less, the call may fail.
+        more; with less, the call may fail. The table of ``items`` is held in memory.
         """,
     ]
     temp_directory: Annotated[
@@ -506,6 +534,8 @@ class FileOptions(
     FileColumnNames,
     FileOfUsers,
     FileOfSeen,
+    FileOfItems,
+    FilesOfUsers,
     InputFormat,
     FileRelevance,
     Catalogue,

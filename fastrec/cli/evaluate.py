@@ -191,7 +191,7 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
         more = {"exclude": options["exclude"], "users": options["users"]}
         paths = {"recs": recs, "truth": truth} | {name: path for name, path in more.items() if path is not None}
         resources, format_ = resources_of(options), options["input_format"]
-        return evaluate_lists(evaluator, paths, columns, resources, watch, input_format=format_)
+        return evaluate_lists(lambda _: evaluator, paths, columns, resources, watch, input_format=format_)
 
 
 @contextlib.contextmanager

@@ -37,6 +37,7 @@ from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.shared import Shared, synchronized
 
 __all__ = [
+    "MAX_ITEMS",
     "MAX_ROWS_OF_USER",
     "BaseEvaluator",
     "about_users",
@@ -49,6 +50,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 STATE_FORMAT = 2  # of the bytes of `to_bytes`
+MAX_ITEMS = 2**53  # numbers of items are exact in a double
 MAX_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
 HEAD = {"kind": one_of(("Evaluator", "ScoreEvaluator")), "state": COUNT, "fastrec": str}  # in every version
 FORM = {  # of the document of `to_bytes`
@@ -504,6 +506,6 @@ def check_n_items(n_items: Any) -> int | None:
     number = whole_number(n_items)
     if number is None:
         raise InputTypeError(Argument("n_items"), f" must be an integer, found {shown(n_items)}")
-    if not 1 <= number <= 2**53:
+    if not 1 <= number <= MAX_ITEMS:
         raise InputError(Argument("n_items"), f" must be from 1 to 2**53, found {shown(n_items)}")
     return number

@@ -10,9 +10,10 @@ import numpy as np
 from fastrec.arguments.groups import ListBatch, ListSettings, MinGain, SideBatch
 from fastrec.arguments.signature import takes
 from fastrec.checks import check_progress
-from fastrec.evaluation.accumulators import collect
+from fastrec.evaluation.accumulators import collect, find_accumulator
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import (
+    MAX_ITEMS,
     MAX_ROWS_OF_USER,
     BaseEvaluator,
     about_users,
@@ -24,16 +25,17 @@ from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.row_rules import check_grades
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
-from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
+from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.items import read_items, read_once
 from fastrec.inputs.lists import Lists, Prepared, Settings, find_tied_user, prepare
+from fastrec.inputs.sides import shared_rows
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
-from fastrec.metrics.plan import Failure, Plan, Policies
+from fastrec.metrics.plan import Asked, Failure, Plan, Policies, make_plan
 from fastrec.runtime.shared import synchronized
 
-__all__ = ["Evaluator"]
+__all__ = ["Evaluator", "read_no_truth"]
 
 
 class Evaluator(BaseEvaluator):
@@ -129,10 +131,7 @@ class Evaluator(BaseEvaluator):
             checked=self._reads_sides,
         )
         passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
-        if isinstance(passed.get("exclude"), str) and passed["exclude"] == "history":
-            if "history" not in passed:
-                raise InputError(Argument("exclude", ("history",)), " needs ", Argument("history", (...,)))
-            passed["exclude"] = passed["history"]
+        passed |= {name: passed[other] for name, other in shared_rows(passed).items()}
         self._check_sides({*passed, *(() if self._items is None else ("items",))})
         return prepare(passed, about_users(given), settings, self._items)
 
@@ -210,6 +209,18 @@ class Evaluator(BaseEvaluator):
             "truth_users_with_recs": data_counts[op.COUNT_LISTED] / with_truth if with_truth else float("nan"),
             "truth_items_in_recs": data_counts[op.COUNT_HITS] / relevant if relevant else float("nan"),
         }
+
+
+def read_no_truth(metrics: Any, like: str | None = None, k: Any = None, min_gain: MinGain | None = None) -> bool:
+    """Return whether all metrics of a call are of lists, and none reads a truth; False for wrong metrics."""
+    try:
+        calls = tuple(wanted_metrics("lists", like, metrics, k, min_gain).calls)
+        plan = make_plan(calls, Asked(n_items=MAX_ITEMS))
+    except FastrecError:
+        return False
+    over = {find_accumulator(value.over.accumulator).sides for value in plan.values if value.over is not None}
+    read = frozenset().union(*plan.reads.values(), *plan.filled.values(), *over)
+    return all(call.metric.family is LISTS for call in calls) and read.isdisjoint(("truth", "rows"))
 
 
 def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:

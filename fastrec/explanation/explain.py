@@ -89,10 +89,10 @@ def explain(
     if truth is not None and not has_data:
         raise InputTypeError("explain needs recs with truth, found truth alone")
     if isinstance(recs, str | os.PathLike):
-        from fastrec.files.evaluate import evaluate_files
+        from fastrec.files.evaluate import evaluate_files, is_of_lists
 
         run = functools.partial(evaluate_files, recs, truth)
-        kind = "rows" if truth is None else "lists"
+        kind = "lists" if truth is not None or is_of_lists(recs, metric, given) else "rows"
     else:
         run, kind = functools.partial(evaluate, recs, truth), "lists"
     return explain_side(metric, like, n_users, run if has_data else None, kind if has_data else None, given)

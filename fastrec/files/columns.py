@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fastrec.checks import suggest_name
 from fastrec.exceptions import FastrecError, InputError
+from fastrec.inputs.items import ITEM_ID
+from fastrec.inputs.sides import SIDES
 
-__all__ = ["ColumnError", "ListColumns", "RowColumns", "TooLargeError"]
+__all__ = [
+    "ITEMS",
+    "LABELLED",
+    "OF_ITEM",
+    "USERS",
+    "ColumnError",
+    "FileColumns",
+    "ItemColumns",
+    "ListColumns",
+    "RowColumns",
+    "TooLargeError",
+]
+
+USERS, ITEMS = "users", "items"  # tables besides sides and logs: labels of users, columns of items
+LABELLED = frozenset((*(side.name for side in SIDES.values() if side.has_users), "log", USERS))  # may have labels
+OF_ITEM = "column"  # begins the roles of columns of items
 
 
 class ColumnError(InputError):
@@ -37,6 +55,7 @@ class ListColumns:
     score: str | None = None
     gain: str | None = None
     by: tuple[str, ...] = ()
+    reads_all: ClassVar[bool] = False  # whether columns without a role are read
 
     @property
     def usual(self) -> dict[str, str]:
@@ -52,23 +71,14 @@ class ListColumns:
 
     def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:
         """Return {role: column} for the roles that `table` needs; raise if the file lacks one."""
-        wanted = {"user": self.user} if table == "users" else {"user": self.user, "item": self.item}
-        if table == "recs":
-            wanted |= self._order(found)
-        if table == "truth" and (self.gain is not None or "gain" in found):
-            wanted["gain"] = self.gain if self.gain is not None else "gain"
+        wanted = {"user": self.user}
+        if table in SIDES:
+            role, name = SIDES[table].number_column(self, found.__contains__)
+            wanted |= {"item": self.item} | ({} if name is None else {role: name})
         _check_found(wanted, path, found)
-        if table != "exclude":
+        if table in LABELLED:
             wanted |= {f"by{n}": name for n, name in enumerate(self.by) if name in found}
         return wanted
-
-    def _order(self, found: Sequence[str]) -> dict[str, str]:
-        """Return {role: column} of the column that orders the lists; empty if none does."""
-        if self.rank is not None:
-            return {"rank": self.rank}
-        if self.score is not None:
-            return {"score": self.score}
-        return next(({name: name} for name in ("rank", "score") if name in found), {})
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,7 @@ class RowColumns:
     item: str | None = None
     weight: str | None = None
     by: tuple[str, ...] = ()
+    reads_all: ClassVar[bool] = False
 
     @property
     def usual(self) -> dict[str, str]:
@@ -110,11 +121,40 @@ class RowColumns:
         if users is None:  # group labels belong to users, so `by` needs a user column
             users = ("user_id",) if "user_id" in found or self.by else ()
         wanted = {f"user{n}": name for n, name in enumerate(users)}
-        if table != "users":
+        if table != USERS:
             wanted |= dict(zip(self.values, (self.label, self.score), strict=True))
             wanted |= {role: name for role, name in (("item", self.item), ("weight", self.weight)) if name is not None}
         _check_found(wanted, path, found)
         return wanted | {f"by{n}": name for n, name in enumerate(self.by) if name in found}
+
+
+@dataclass(frozen=True)
+class ItemColumns:
+    """Columns of a table of items: the ids, and all others."""
+
+    item: str = ITEM_ID
+    by: ClassVar[tuple[str, ...]] = ()
+    reads_all: ClassVar[bool] = True
+
+    @property
+    def usual(self) -> dict[str, str]:
+        """{role: column}, also for columns that no file has."""
+        return {"item": self.item}
+
+    @property
+    def names(self) -> set[str]:
+        """The columns that a file must have."""
+        return {self.item}
+
+    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - as other columns
+        """Return {role: column}; raise if the file has no ids. Names may differ in case only, which SQL ignores."""
+        item = ITEM_ID if ITEM_ID in found and self.item not in found else self.item
+        _check_found({"item": item}, path, found)
+        others = sorted(name for name in found if name != item)
+        return {"item": item} | {f"{OF_ITEM}{n}": name for n, name in enumerate(others)}
+
+
+FileColumns = ListColumns | RowColumns | ItemColumns
 
 
 def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:

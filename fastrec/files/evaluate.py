@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Unpack
 
 from fastrec.arguments.groups import FileColumnNames, FileOptions, ListSettings, RowSettings
 from fastrec.arguments.signature import arguments_of, pick, takes
 from fastrec.checks import check_path, check_progress, check_text, listed, nearest
-from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.evaluators import MAX_ITEMS
+from fastrec.evaluation.lists import Evaluator, read_no_truth
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import Argument, InputError, InputTypeError
-from fastrec.files.columns import ListColumns, RowColumns
+from fastrec.files.columns import ITEMS, USERS, ListColumns, RowColumns
+from fastrec.files.formats.recognise import AUTO
 from fastrec.files.job import EVALUATING
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources, read_size
 from fastrec.files.rows import evaluate_log
+from fastrec.files.tables import has_column
 from fastrec.inputs.frames import read_user_labels
+from fastrec.inputs.items import ItemTable
+from fastrec.inputs.sides import SIDES
 from fastrec.report.report import Report
 
-__all__ = ["evaluate_files"]
+__all__ = ["evaluate_files", "is_of_lists", "maker_of_lists"]
 
 
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Progress = Callable[[int, int], Any]
 Path = str | os.PathLike[str]
+LOG = "a log, without truth"
 
 
 @takes(FileOptions, fill=False)
@@ -34,6 +40,8 @@ def evaluate_files(
     recs: Path, truth: Path | None = None, metrics: str | Iterable[str] | None = None, **given: Unpack[FileOptions]
 ) -> Report:
     r"""Evaluate files of any size: lists against truth or, without ``truth``, a log of scored, labelled rows.
+
+    Without ``truth``, a file without a column of labels holds lists if no metric reads a truth.
 
     Files that fit in ``memory`` are read whole; others are sorted by user on disk and streamed, with the same bits.
 
@@ -69,11 +77,10 @@ def evaluate_files(
     lists in the order of their rows; all gains 1
     """
     asked: dict[str, Any] = {**dict.fromkeys(arguments_of(FileOptions)), **given}
-    paths = {"recs": recs, "truth": truth, "users": asked["users"], "exclude": asked["exclude"]}
+    paths = {"recs": recs, "truth": truth, **{name: asked[name] for name in asked if name in {*SIDES, USERS, ITEMS}}}
     for name, path in paths.items():
         if any(hasattr(path, part) for part in ("columns", "__arrow_c_stream__", "collect_schema")):
             raise InputTypeError(f"{name} must be a path, found a {type(path).__name__}: evaluate takes data frames")
-    settings = _settings(RowSettings if truth is None else ListSettings, given)
     folder = asked["temp_directory"]
     resources = Resources(read_size(asked["memory"]), folder, asked["n_threads"])
     watch = _watch_for(asked["progress"])
@@ -85,28 +92,60 @@ def evaluate_files(
     _check_given(check_path, **paths, temp_directory=folder)
     if folder is not None and not os.path.isdir(folder):
         raise InputError(Argument("temp_directory"), f" must be a folder, found {os.fspath(folder)!r}")
+    metrics, asked["k"] = _kept(metrics), _kept(asked["k"])
+    given["k"] = asked["k"]
     tables = {name: path for name, path in paths.items() if path is not None}
     common: dict[str, Any] = {"input_format": given.get("input_format", "auto"), "labels_by_user": labels}
-    if truth is None:
-        _reject(asked, ("rank", "gain", "exclude"), "a log, without truth")
+    if truth is None and not is_of_lists(recs, metrics, asked):
+        _reject(asked, ("rank", "gain", *(name for name in tables if name not in ("recs", USERS))), LOG)
+        settings = _settings(RowSettings, LOG, given)
         tables = {"log": tables.pop("recs"), **tables}
         make = _maker(metrics, settings, weighted=asked["sample_weight"] is not None)
         of_log = {**columns, "users": users, "weight": columns["sample_weight"]}
         of_rows = RowColumns(**_given(of_log, RowColumns), ratings=make(has_users=True).needs_targets, by=groupings)
         return evaluate_log(make, tables, of_rows, resources, watch, **common).report
     _reject(asked, ("label", "sample_weight"), "lists, with truth")
+    settings = _settings(ListSettings, "lists, with truth", given)
     if users is not None and len(users) != 1:
-        raise InputError(f"user must name one column when a truth is given, found {asked['user']!r}")
+        where = "of lists" if truth is None else "when a truth is given"
+        raise InputError(f"user must name one column {where}, found {asked['user']!r}")
     of_lists = ListColumns(**_given({**columns, "user": users and users[0]}, ListColumns), by=groupings)
-    return evaluate_lists(Evaluator(metrics, **settings), tables, of_lists, resources, watch, **common).report
+    return evaluate_lists(maker_of_lists(metrics, settings), tables, of_lists, resources, watch, **common).report
 
 
-def _settings(group: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _kept(values: Any) -> Any:
+    """Return values that can be read several times."""
+    return list(values) if isinstance(values, Iterator) else values
+
+
+def is_of_lists(recs: Path, metrics: Any, asked: Mapping[str, Any]) -> bool:
+    """Return whether a file that comes without a truth holds lists, not a log of labelled rows.
+
+    It does if no metric reads a truth, and neither an argument nor the file has labels. `asked` are arguments.
+    """
+    if any(asked.get(name) is not None for name in ("label", "sample_weight")) or metrics is None:
+        return False
+    if not read_no_truth(metrics, *(asked.get(name) for name in ("like", "k", "min_gain"))):
+        return False
+    return not has_column(recs, RowColumns().label, asked.get("input_format") or AUTO)
+
+
+def maker_of_lists(metrics: Any, settings: Mapping[str, Any]) -> Callable[[ItemTable | None], Evaluator]:
+    """Return a function that makes the evaluator of lists, given the table of items. Wrong metrics raise at once."""
+    own = {name: value for name, value in settings.items() if name not in (*SIDES, ITEMS)}
+    if settings.get(ITEMS) is None:
+        evaluator = Evaluator(metrics, **own)
+        return lambda _: evaluator
+    size = {} if own.get("n_items") is not None else {"n_items": MAX_ITEMS}
+    Evaluator(metrics, **{**own, **size})
+    return lambda items: Evaluator(metrics, **own, items=items)
+
+
+def _settings(group: type[Any], what: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of an evaluator that a call gives; raise for those of the other family."""
     own = arguments_of(group)
     for name in {**arguments_of(ListSettings), **arguments_of(RowSettings)}:
         if name not in own and given.get(name) is not None:
-            what = "a log, without truth" if group is RowSettings else "lists, with truth"
             raise InputTypeError(f"evaluate_files takes no argument {name!r} for {what}{nearest(name, list(own))}")
     return dict(pick(group, given))
 

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping
 
 from fastrec.exceptions import FastrecError, Name, Place, RowNumber, Text
+from fastrec.files.columns import ITEMS
 from fastrec.files.job import Evaluated
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.tables import File
@@ -16,7 +17,7 @@ from fastrec.report.report import Report
 
 __all__ = ["finished", "named_as_in"]
 
-TABLES = {**{name: name for name in SIDES}, "the frame": "log"}  # of the sides of a data frame
+TABLES = {**{name: name for name in (*SIDES, ITEMS)}, "the frame": "log"}  # of data frames in messages
 ROLES = {"labels": ("label", "target"), "scores": ("score", "prediction"), "sample_weight": ("weight",)}
 
 
@@ -45,7 +46,8 @@ def named_as_in(files: Mapping[str, File], *, streamed: bool) -> Iterator[None]:
         yield
     except FastrecError as error:
         sides = [name.side for name in error.text.names() if isinstance(name, Place) and name.side in TABLES]
-        of_rows = None if streamed else files.get(TABLES[sides[0]] if sides else "log")
+        table = TABLES[sides[0]] if sides else "log"
+        of_rows = None if streamed and table != ITEMS else files.get(table)
         raise error.renamed(functools.partial(_name_in, files, of_rows)) from error.__cause__
 
 
@@ -59,6 +61,10 @@ def _name_in(files: Mapping[str, File], of_rows: File | None, name: Name) -> obj
     if file is None:
         return name
     if name.column is not None:
-        return file.at(name.column) if name.column in file.names else name
-    role = next((role for role in ROLES.get(name.side, ()) if role in file.names), None)
-    return name if role is None else Text(file.at(role), f": {role}s")
+        roles = {own: role for role, own in file.names.items()} if name.side == ITEMS else {}
+        role = roles.get(name.column, name.column)
+        return file.at(role) if role in file.names else name
+    if name.side == ITEMS:
+        return file.path
+    known = next((role for role in ROLES.get(name.side, ()) if role in file.names), None)
+    return name if known is None else Text(file.at(known), f": {known}s")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from fastrec.exceptions import FastrecError
-from fastrec.files.columns import ListColumns, RowColumns, TooLargeError
+from fastrec.files.columns import ITEMS, ListColumns, RowColumns, TooLargeError
 from fastrec.files.database import interruptible
 from fastrec.files.formats.base import one_row, quoted
+from fastrec.files.items import ID_TYPES, read_items_of
 from fastrec.files.opened import Opened
 from fastrec.files.parquet import find_plain, read_plain, size_of_plain
 from fastrec.files.paths import unchanged
@@ -29,6 +30,7 @@ from fastrec.files.tables import (
     used_bytes,
 )
 from fastrec.inputs.grouping import loading_kernels
+from fastrec.inputs.items import ItemTable
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import Report
 from fastrec.runtime.limits import resolve_threads
@@ -139,6 +141,7 @@ class Whole(NamedTuple):
 
     tables: dict[str, Any]  # columns named by role
     listed: dict[str, tuple[str, ...]]  # all columns of the files of each table
+    items: ItemTable | None  # the table of items, read by a database of its own
 
 
 class FileJob(NamedTuple, Generic[AnyColumns]):
@@ -157,16 +160,31 @@ class FileJob(NamedTuple, Generic[AnyColumns]):
     def read_whole(self) -> Whole | None:
         """Read tables that fit in memory and need no database; return None if they need one."""
         with unchanged({path: stamp for side in self.opened.values() for path, stamp in side.stamps.items()}):
-            found = find_plain(self.opened)
+            found = find_plain({table: side for table, side in self.opened.items() if table != ITEMS})
             if found is None:
                 return None
             size = size_of_plain(found.values())
             if COPIES * size.n_bytes > self.resources.limit():
                 return None
+            items = None
+            if ITEMS in self.opened:
+                items = self._read_items(are_strings=found["recs"].is_string("item"))
+                if items is None:
+                    return None
             n_threads, limit = resolve_threads(self.resources.n_threads), self.resources.limit()
             with loading_kernels(sum(plain.rows for plain in found.values())):
                 tables = read_plain(found, n_threads, size, limit // COPIES)
-        return None if tables is None else Whole(tables, {table: plain.listed for table, plain in found.items()})
+        return None if tables is None else Whole(tables, {table: plain.listed for table, plain in found.items()}, items)
+
+    def _read_items(self, *, are_strings: bool) -> ItemTable | None:
+        """Return the table of items; None if it is large, or if its ids may match those of the lists in another way."""
+        try:
+            with open_database(self.resources.n_threads, memory=self.resources.of_database()) as con:
+                file = load(con, self.opened[ITEMS])
+                kind = joint_kind(con, "item", [file])
+                return read_items_of(con, file, ID_TYPES[kind]) if (kind == "string") == are_strings else None
+        except TooLargeError:
+            return None
 
     def take_whole(self, tables: Mapping[str, Any], update: Callable[[Progress], Any]) -> bool:
         """Add tables with `update` and return whether that worked.
@@ -270,7 +288,7 @@ def _types_of_ids(con: DuckDBPyConnection, files: Mapping[str, File], roles: Seq
     types = {}
     for role in roles:
         kind = joint_kind(con, role, [file for file in files.values() if role in file.names])
-        types[role] = "BIGINT" if kind == "integer" else "VARCHAR"
+        types[role] = ID_TYPES[kind]
     return types
 
 

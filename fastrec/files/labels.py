@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastrec.exceptions import joined
-from fastrec.files.columns import ColumnError
+from fastrec.files.columns import LABELLED, ColumnError
 from fastrec.files.database import run
 from fastrec.files.formats.base import one_row, quoted, string_sql
 from fastrec.files.tables import File, label_sql, labels_are_strings, shortened
@@ -41,6 +41,7 @@ class LabelsOfUsers(NamedTuple):
         """Find the one label of each user in the columns of files; "(none)" for users without one."""
         if not names:
             return cls((), (), users, con)
+        files = [file for file in files if file.table in LABELLED]
         ids = ", ".join(f"CAST({quoted(role)} AS {type_}) AS {quoted(role)}" for role, type_ in users.items())
         listed = ", ".join(map(quoted, users))
         parts = []
@@ -49,8 +50,7 @@ class LabelsOfUsers(NamedTuple):
             columns = ", ".join(
                 f"{'NULL' if role is None else label_sql(file, role)} AS by{nth}" for nth, role in enumerate(roles)
             )
-            if file.table != "exclude":
-                parts.append(f"SELECT {ids}, {columns} FROM {quoted(file.table)}")
+            parts.append(f"SELECT {ids}, {columns} FROM {quoted(file.table)}")
         ends = ", ".join(f"min(by{nth}) AS low{nth}, max(by{nth}) AS high{nth}" for nth in range(len(names)))
         rows = " UNION ALL ".join(parts)
         run(con, f"CREATE TABLE ends AS SELECT {listed}, {ends} FROM ({rows}) GROUP BY {listed}")
@@ -80,7 +80,7 @@ class LabelsOfUsers(NamedTuple):
 
     def join(self, select: str, file: File) -> str:
         """Return the SQL that adds the codes of the users' labels to the rows of a file `t`."""
-        if not self.names or file.table == "exclude":
+        if not self.names or file.table not in LABELLED:
             return f"{select} FROM {quoted(file.table)} AS t"
         same = " AND ".join(
             f"labels.{quoted(role)} = CAST(t.{quoted(role)} AS {type_})" for role, type_ in self.users.items()

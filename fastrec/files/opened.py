@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fastrec.files.columns import ListColumns, RowColumns
+from fastrec.files.columns import ITEMS, USERS, FileColumns, ItemColumns, ListColumns, RowColumns
 from fastrec.files.formats.base import Format, Source
 from fastrec.files.formats.recognise import AUTO, recognise
 from fastrec.files.formats.registry import FORMATS
 from fastrec.files.paths import Files, Stamp, find_files, stamps_of
 from fastrec.files.sizes import Size
+from fastrec.inputs.items import ITEM_ID
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -24,10 +25,10 @@ __all__ = ["Opened", "open_files"]
 class Opened:
     """The files of a table. Their heads are not kept: those of many files would fill the memory."""
 
-    table: str  # "recs", "truth", "exclude" or "log"; "users": labels of users
+    table: str  # a side, "log", "users" (labels of users) or "items"
     files: Files
     format: Format
-    columns: ListColumns | RowColumns  # as the format has them
+    columns: FileColumns  # as the format has them
     stamps: Mapping[str, Stamp]  # of each file; readers raise if these have changed
 
     def size(self) -> Size:
@@ -52,7 +53,8 @@ def open_files(
     unlabelled = [name for name, format_ in FORMATS.items() if not format_.has_labels]
     opened = {}
     for table, files in found.items():
-        asked = AUTO if table == "users" and input_format in unlabelled else input_format
-        format_ = recognise(files, columns.names, asked)
-        opened[table] = Opened(table, files, format_, format_.columns(columns), stamps[table])
+        own = ItemColumns(columns.item or ITEM_ID) if table == ITEMS else columns
+        asked = AUTO if table in (ITEMS, USERS) and input_format in unlabelled else input_format
+        format_ = recognise(files, own.names, asked)
+        opened[table] = Opened(table, files, format_, format_.columns(own), stamps[table])
     return opened

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.files.columns import ColumnError
+from fastrec.files.columns import USERS, ColumnError
 from fastrec.files.formats.parquet import PARQUET, damages_of_parquet, size_of_parquet
 from fastrec.files.opened import Opened
 from fastrec.files.paths import utf8_path
@@ -65,7 +65,7 @@ class Plain(NamedTuple):
 
 def find_plain(opened: Mapping[str, Opened]) -> dict[str, Plain] | None:
     """Return the columns to read from the files of each table; None if DuckDB must read the files."""
-    if any(side.columns.by or side.format is not PARQUET for side in opened.values()) or "users" in opened:
+    if any(side.columns.by or side.format is not PARQUET for side in opened.values()) or USERS in opened:
         return None
     found = {}
     for table, side in opened.items():

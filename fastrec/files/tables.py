@@ -12,20 +12,22 @@ from fastrec.exceptions import FastrecError, InputError, InputTypeError, Text, j
 from fastrec.files.database import run
 from fastrec.files.formats.base import FILE, NO_EXTENSIONS, Source, one_row, quoted
 from fastrec.files.formats.foreign import disk_is_full, first_sentence, was_interrupted
-from fastrec.files.opened import Opened
+from fastrec.files.opened import Opened, open_files
 from fastrec.files.paths import unchanged, utf8_path
 from fastrec.inputs.arrow import WANTED_LABELS
 from fastrec.inputs.columns import EXACT_BITS, MAX_EXACT_INTEGER, says_rounded
+from fastrec.inputs.sides import SIDES
 from fastrec.runtime.extras import require
 from fastrec.runtime.limits import resolve_threads
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-from fastrec.files.columns import ColumnError, TooLargeError
+from fastrec.files.columns import LABELLED, OF_ITEM, ColumnError, RowColumns, TooLargeError
 
 __all__ = [
     "File",
     "check_groupings",
+    "has_column",
     "joint_kind",
     "label_sql",
     "labels_are_strings",
@@ -121,6 +123,20 @@ def open_database(
         con.close()
 
 
+def has_column(path: str | os.PathLike[str], name: str, input_format: str) -> bool:
+    """Return whether a file has a column; False for a damaged file, of which reading the rows says what is wrong."""
+    opened = open_files({"log": path}, RowColumns(), input_format)["log"]
+    with open_database(1) as con:
+        import duckdb
+
+        try:
+            return name in opened.source(con).columns
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error:
+            return False
+
+
 def used_bytes(con: DuckDBPyConnection) -> int:
     """Return the bytes of memory that a database uses."""
     (found,) = one_row(con, "SELECT sum(memory_usage_bytes) FROM duckdb_memory()")
@@ -152,7 +168,8 @@ def load(con: DuckDBPyConnection, opened: Opened) -> File:
     types |= _convert_booleans(con, table, [role for role, name in names.items() if name in source.untyped])
     file = File(table, opened.files.path, replace(source, n_rows=n_rows), sum(n_rows.values()), names, types)
     for role in names:
-        _check_column(con, file, role)
+        if not role.startswith(OF_ITEM):
+            _check_column(con, file, role)
     return file
 
 
@@ -214,9 +231,10 @@ def _find_roles(source: Source, opened: Opened) -> dict[str, str]:
     names = opened.columns.roles(opened.table, first, list(found))
     for path, other in others:
         theirs = opened.columns.roles(opened.table, path, list(other))
-        for role, name in {**names, **theirs}.items():
-            if role not in names or role not in theirs:
-                lacking, having = (first, path) if role not in names else (path, first)
+        for name, role in {name: role for own in (names, theirs) for role, name in own.items()}.items():
+            mine, yours = name in names.values(), name in theirs.values()
+            if not (mine and yours):
+                lacking, having = (path, first) if mine else (first, path)
                 raise ColumnError(lacking, f": no column {name!r}, which {having} has", role=role.rstrip("0123456789"))
             if found[name][1] != other[name][1]:
                 raise InputTypeError(
@@ -262,7 +280,7 @@ def _is_number(type_: str) -> bool:
 
 def check_groupings(files: Mapping[str, File], by: Sequence[str]) -> None:
     """Raise unless each column to group by is in a file and has a type for labels."""
-    having = [file for table, file in files.items() if table != "exclude"]
+    having = [file for table, file in files.items() if table in LABELLED]
     for n, name in enumerate(by):
         for file in having:
             if f"by{n}" in file.names and not _is_label(file.types[f"by{n}"]):
@@ -279,7 +297,7 @@ def labels_are_strings(con: DuckDBPyConnection, files: Sequence[File], role: str
     """Return whether the labels of a grouping are strings; raise if files disagree."""
     having: dict[str, File] = {}
     for file in files:
-        if role not in file.names or file.table == "exclude" or file.names[role] in file.source.untyped:
+        if role not in file.names or file.names[role] in file.source.untyped:
             continue
         if one_row(con, f"SELECT count({quoted(role)}) FROM {quoted(file.table)}") != (0,):
             having.setdefault("integers" if _is_integer(file.types[role]) else "strings", file)
@@ -327,7 +345,7 @@ def _check_labels(con: DuckDBPyConnection, file: File, role: str) -> None:
 
 
 def _is_number_role(role: str) -> bool:
-    return not (role.startswith(("user", "by")) or role == "item")
+    return not (role.startswith(("user", "by", OF_ITEM)) or role == "item")
 
 
 def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:
@@ -347,7 +365,7 @@ def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:
         return
     first, found = _first_where(con, file, role, wrong)
     if first is not None:
-        advice = "; give a rank column" if file.table == "recs" else ""
+        advice = "; give a rank column" if file.table in SIDES and SIDES[file.table].is_ordered else ""
         raise InputError(says_rounded(file.at(role), found, f" in {file.place(first)}"), advice)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["SIDES", "SideKind", "spoken"]
+from fastrec.exceptions import Argument, InputError
+
+__all__ = ["SIDES", "SideKind", "shared_rows", "spoken"]
 
 
 class SideKind(NamedTuple):
@@ -41,6 +43,15 @@ SIDES = {
         SideKind("reference", "scores", ("rank", "score")),
     )
 }
+
+
+def shared_rows(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return {side: other side} of the sides that are the rows of another: `exclude="history"`."""
+    if not (isinstance(given.get("exclude"), str) and given["exclude"] == "history"):
+        return {}
+    if given.get("history") is None:
+        raise InputError(Argument("exclude", ("history",)), " needs ", Argument("history", (...,)))
+    return {"exclude": "history"}
 
 
 def spoken(names: Iterable[str]) -> str:

@@ -240,7 +240,7 @@ def test_a_rank_twice_is_an_error_for_one_user_only(read, write):
     assert lists(read(recs, truth).recs) == [[2, 3], [1]]
     files = {"recs": write(recs | {"rank": [1, 1, 1]}), "truth": write(truth)}
     with pytest.raises(InputError, match=r"parquet: column 'rank' holds a rank twice for one user: user 'a', rank 1; "):
-        evaluate_lists(Evaluator(["mrr"]), files, ListColumns(), Resources())
+        evaluate_lists(lambda _: Evaluator(["mrr"]), files, ListColumns(), Resources())
 
 
 def test_gains(read):

@@ -145,7 +145,9 @@ def test_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: bool, tie
 
     def evaluate() -> Any:
         evaluator = fastrec.Evaluator(LIST_METRICS, per_user=True, ties=ties)
-        return evaluate_lists(evaluator, paths, ListColumns(by=("plan", "year")), Resources(temp_directory=tmp_path))
+        return evaluate_lists(
+            lambda _: evaluator, paths, ListColumns(by=("plan", "year")), Resources(temp_directory=tmp_path)
+        )
 
     whole = evaluate()
     for batch_rows in (50, 2048):
@@ -191,11 +193,11 @@ def test_stages_count_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def watch(*what: Any) -> None:
         told.append(what)
 
-    evaluate_lists(fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
+    evaluate_lists(lambda _: fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
     assert told == [("evaluating", 0, n_rows), ("evaluating", n_rows, n_rows)]
     told.clear()
     stream_everything(monkeypatch, 500)
-    evaluate_lists(fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
+    evaluate_lists(lambda _: fastrec.Evaluator(["mrr"]), paths, ListColumns(), Resources(), watch)
     stages = {stage: [done for name, done, _ in told if name == stage] for stage, _, _ in told}
     assert list(stages) == ["sorting", "evaluating"]
     assert {260 * 20, 260 * 26} <= set(stages["sorting"])  # the sort of the next file begins here
@@ -280,7 +282,7 @@ def test_nothing_is_left_after_an_error(tmp_path: Path, monkeypatch: pytest.Monk
     stream_everything(monkeypatch, 2)
     with pytest.raises(fastrec.InputError, match="user 1: item 5"):
         evaluate_lists(
-            fastrec.Evaluator(["mrr"]),
+            lambda _: fastrec.Evaluator(["mrr"]),
             {"recs": tmp_path / "recs", "truth": tmp_path / "truth"},
             ListColumns(),
             Resources(temp_directory=tmp_path),

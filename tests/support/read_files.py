@@ -110,7 +110,7 @@ def read_logs(
     keeper = Keeper()
     paths = {"recs": recs, "truth": truth} | ({} if exclude is None else {"exclude": exclude})
     limits = Resources(**resources)
-    found = evaluate_lists(keeper, paths, columns or ListColumns(), limits, input_format=input_format)  # type: ignore[arg-type]
+    found = evaluate_lists(lambda _: keeper, paths, columns or ListColumns(), limits, input_format=input_format)  # type: ignore[arg-type]
     users, codes = keeper.users(), keeper.item_codes()
 
     def side(table: str, *values: str) -> tuple[Any, ...]:

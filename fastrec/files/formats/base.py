@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
-from fastrec.files.columns import ListColumns, RowColumns
+from fastrec.files.columns import FileColumns
 from fastrec.files.database import run
 from fastrec.files.formats.heads import Beginning
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns)
+AnyColumns = TypeVar("AnyColumns", bound=FileColumns)
 # DuckDB would download an extension, or load one that it finds in a folder.
 NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 ROWS_TO_ASK = 100_000  # that hints look at, to tell whether an unused column may have been meant
@@ -62,7 +62,7 @@ class Format(ABC):
         return columns
 
     @abstractmethod
-    def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
+    def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         """Return the SQL source of files."""
 
     def size(self, files: Files, names: Collection[str]) -> Size:

@@ -16,7 +16,7 @@ from fastrec.files.formats.foreign import reason_of_csv
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from fastrec.files.columns import ListColumns, RowColumns
+    from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, quoted, reader_sql, string_sql, text_source
 from fastrec.files.formats.heads import Head, compression_of, read_heads
 from fastrec.files.paths import Files, utf8_path
@@ -33,7 +33,7 @@ class Header(NamedTuple):
     is_all: bool  # whether no rows follow
 
 
-def _open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: int) -> Source:
+def _open_csv(con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
     """Return the SQL source of CSV files; every column holds strings.
 
     DuckDB's sniffer is off: it would read "007" as 7, a row that begins with "#" as a comment, and uneven first rows as
@@ -45,10 +45,10 @@ def _open_csv(con: DuckDBPyConnection, files: Files, names: set[str], attempt: i
     unclosed quote without an error.
     """
     heads = read_heads(files.paths)
-    headers = [_csv_header(head, names) for head in heads]
+    headers = [_csv_header(head, columns.names) for head in heads]
     (header, delimiter, *_), *others = headers
     for name in header:
-        if name in names and header.count(name) > 1:
+        if (columns.reads_all or name in columns.names) and header.count(name) > 1:
             raise InputError(heads[0].path, f": the header has the column {name!r} {header.count(name)} times")
     for head, other in zip(heads[1:], others, strict=True):
         _check_header(head, other, headers[0], heads[0].path)
@@ -129,8 +129,8 @@ class _Csv(Format):
     endings = (".csv", ".tsv", ".txt")
     attempts = 2
 
-    def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
-        return _open_csv(con, files, columns.names, attempt)
+    def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
+        return _open_csv(con, files, columns, attempt)
 
 
 CSV = _Csv()

@@ -14,7 +14,7 @@ from fastrec.files.database import run
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from fastrec.files.columns import ListColumns, RowColumns
+    from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import (
     FILE,
     Format,
@@ -32,13 +32,13 @@ from fastrec.files.paths import Files
 __all__ = ["JSON_LINES"]
 
 
-def _open_json(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
+def _open_json(con: DuckDBPyConnection, files: Files, columns: FileColumns) -> Source:
     """Return the SQL source of JSON lines files.
 
     Each column has the one type of all its values; a key that a line lacks is null.
     """
     heads = read_heads(files.paths)
-    wanted = sorted(names)
+    wanted = sorted(columns.names | (_all_keys(con, files, heads) if columns.reads_all else set()))
     sql = _json_sql(files, heads, wanted)
     kinds_sql = (f"list(DISTINCT {_json_kind(f'c{n}')})" for n in range(len(wanted)))
     kinds = one_row(con, f"SELECT {', '.join(kinds_sql)} FROM {sql}")
@@ -48,7 +48,7 @@ def _open_json(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source
     for n, (name, values) in enumerate(zip(wanted, kinds, strict=True)):
         having = {kind for kind in values or () if kind is not None}
         if having or name in found:
-            found[name] = _json_column(con, source, f"c{n}", name, having)
+            found[name] = _json_column(con, source, f"c{n}", name, having, lists=columns.reads_all)
     return text_source(files, JSON_LINES, sql, found, filled, typed=True)
 
 
@@ -60,6 +60,13 @@ def _json_keys(heads: Sequence[Head]) -> list[str]:
             line = json.loads(head.first_line)
             keys += line if isinstance(line, dict) else []
     return keys
+
+
+def _all_keys(con: DuckDBPyConnection, files: Files, heads: Sequence[Head]) -> set[str]:
+    """Return the keys of all objects."""
+    objects = reader_sql("read_ndjson_objects", files.paths, compression_of(heads), name_files=False)
+    keys = "CASE json_type(json) WHEN 'OBJECT' THEN json_keys(json) ELSE [] END"
+    return {key for (key,) in run(con, f"SELECT DISTINCT unnest({keys}) FROM {objects}").fetchall()}
 
 
 def _json_sql(files: Files, heads: Sequence[Head], names: Sequence[str]) -> str:
@@ -106,12 +113,26 @@ JSON_TYPES = (  # a column has the first type that covers all its kinds
 )
 
 
-def _json_column(con: DuckDBPyConnection, source: Source, value: str, name: str, kinds: set[str]) -> tuple[str, str]:
-    """Return the SQL and the type of a column with values of these kinds."""
+def _json_column(
+    con: DuckDBPyConnection, source: Source, value: str, name: str, kinds: set[str], *, lists: bool
+) -> tuple[str, str]:
+    """Return the SQL and the type of a column with values of these kinds; with `lists` it may have lists of them.
+
+    Then a column of other values is JSON: an error only if a metric asks for it.
+    """
     type_ = next((type_ for known, type_ in JSON_TYPES if kinds <= known), None)
-    if type_ is None:
+    if type_ is not None:
+        return f"CAST({value} ->> '$' AS {type_})", type_
+    if not lists:
         _reject_kinds(con, source, value, name)
-    return f"CAST({value} ->> '$' AS {type_})", str(type_)
+    if kinds == {"a list"}:
+        items = f"SELECT unnest(CAST({value} AS JSON[])) AS item FROM {source.sql}"
+        (found,) = one_row(con, f"SELECT list(DISTINCT {_json_kind('item')}) FROM ({items})")
+        own = {kind for kind in found or () if kind is not None}
+        type_ = next((type_ for known, type_ in JSON_TYPES if own <= known), None)
+        if type_ is not None:
+            return f"CAST({value} AS {type_}[])", f"{type_}[]"
+    return value, "JSON"
 
 
 def _reject_kinds(con: DuckDBPyConnection, source: Source, value: str, name: str) -> None:
@@ -180,8 +201,8 @@ class _JsonLines(Format):
             )
         return False
 
-    def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
-        return _open_json(con, files, columns.names)
+    def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
+        return _open_json(con, files, columns)
 
     def place(self, path: str, position: int) -> str:
         return line_of(path, position)

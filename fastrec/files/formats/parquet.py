@@ -12,7 +12,7 @@ from fastrec.runtime.extras import require
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from fastrec.files.columns import ListColumns, RowColumns
+    from fastrec.files.columns import FileColumns
 from fastrec.files.formats.base import FILE, Format, Source, names_files, paths_sql, quoted, string_sql, with_partitions
 from fastrec.files.paths import Files, utf8_path
 from fastrec.files.sizes import SAMPLED_BYTES, Size
@@ -22,7 +22,7 @@ __all__ = ["PARQUET", "damages_of_parquet", "size_of_parquet"]
 SAMPLED_GROUPS, SAMPLED_ROWS = 4, 1024
 
 
-def _open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Source:
+def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns) -> Source:
     """Return the SQL source of Parquet files.
 
     Columns are named by position: names in SQL ignore case, and DuckDB renames columns that it cannot tell apart.
@@ -38,15 +38,15 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, names: set[str]) -> Sou
         # DuckDB calls nameless columns C0, C1, ..., and rejects another column of such a name, unless we name all
         rows = con.execute(f"DESCRIBE SELECT * FROM {_parquet_reader([path], own_names)}").fetchall()
         listed = own_names or [name for name, *_ in rows]
-        for name in names:
+        for name in listed if columns.reads_all else columns.names:
             if listed.count(name) > 1:
                 raise InputError(path, f": the file has the column {name!r} {listed.count(name)} times")
         found[schema] = [(name, type_) for name, (_, type_, *_) in zip(listed, rows, strict=True)]
         own = {name: (f"c{at}", type_) for at, (name, type_) in enumerate(found[schema])}
-        columns, partitions = with_partitions(own, files.keys[n])
-        variants.append((path, columns))
+        own, partitions = with_partitions(own, files.keys[n])
+        variants.append((path, own))
         untyped |= partitions
-    if len(found) > 1 and any(len({name.lower() for name, _ in columns}) < len(columns) for columns in found.values()):
+    if len(found) > 1 and any(len({name.lower() for name, _ in kinds}) < len(kinds) for kinds in found.values()):
         sql = _parquet_union(files, schemas, found)
     else:
         sql = _parquet_reader(files.paths, [name for name, _ in found[schemas[0]]], name_files=names_files(files))
@@ -170,8 +170,8 @@ class _Parquet(Format):
     endings = (".parquet", ".pq")
     magic = b"PAR1"
 
-    def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
-        return _open_parquet(con, files, columns.names)
+    def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
+        return _open_parquet(con, files, columns)
 
     def size(self, files: Files, names: Collection[str]) -> Size:
         parquet = require("pyarrow.parquet", "cli", what="reading files")

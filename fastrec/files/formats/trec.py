@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fastrec.exceptions import InputError
-from fastrec.files.columns import ListColumns, RowColumns
+from fastrec.files.columns import FileColumns, ListColumns
 from fastrec.files.formats.base import FILE, AnyColumns, Format, Source, names_files, quoted, reader_sql, text_source
 from fastrec.files.formats.heads import Beginning, Head, compression_of, line_of, lines_of, read_heads
 from fastrec.files.paths import Files
@@ -109,7 +109,7 @@ class _Trec(Format):
             return replace(columns, score=columns.usual["score"])
         return columns
 
-    def open(self, con: DuckDBPyConnection, files: Files, columns: ListColumns | RowColumns, attempt: int) -> Source:
+    def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
         return _open_trec(files, columns.usual)
 
     def place(self, path: str, position: int) -> str:

@@ -1,0 +1,388 @@
+"""Items, histories and references in files: the bits and the report of the same call on data frames, by every route."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+import fastrec
+from fastrec.files import job
+from fastrec.files.resources import MIN_MEMORY
+from support.bits import user_bits
+from support.side_metrics import ALONE, register
+
+N_USERS, N_ITEMS = 300, 60
+METRICS = ["ndcg@10", *ALONE]
+ROUTES = ["whole", "database", "streamed"]
+UNMATCHED = pytest.mark.filterwarnings("ignore:no truth item is in its user's list")
+
+
+@pytest.fixture(autouse=True)
+def _metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    register(monkeypatch)
+
+
+def tables(*, strings: bool) -> dict[str, pa.Table]:
+    """Return sides with shuffled rows: users on some sides only, repeated rows of history, tied scores."""
+    draw = np.random.default_rng(7)
+    word = (lambda ids: [f"é{i:03d}" for i in ids]) if strings else (lambda ids: ids)
+    made = {}
+    for name, length, n_users in (("recs", 9, 280), ("truth", 3, 250), ("history", 5, 260), ("reference", 9, 270)):
+        users = np.repeat(draw.permutation(N_USERS)[:n_users], length)
+        items = np.concatenate([draw.permutation(N_ITEMS)[:length] for _ in range(n_users)])
+        columns: dict[str, Any] = {"user_id": word(users), "item_id": word(items)}
+        if name == "recs":
+            columns |= {"rank": np.tile(np.arange(1, length + 1), n_users)}
+        if name == "reference":
+            columns |= {"score": np.tile(draw.permutation(length) / 4, n_users)}
+        order = draw.permutation(len(users))
+        made[name] = pa.table(columns).take(np.append(order, order[:200]) if name == "history" else order)
+    genres = [["a", "b", "c"][: 1 + n % 3] for n in range(N_ITEMS)]
+    ids = draw.permutation(N_ITEMS)
+    vectors = pa.array([[n / 4, 1.0] for n in range(N_ITEMS)], pa.list_(pa.float64()))
+    price = np.round(draw.random(N_ITEMS), 3)
+    made["items"] = pa.table({"item_id": word(ids), "price": price, "genre": genres, "vector": vectors, "Price": ids})
+    return made
+
+
+def write(table: pa.Table, path: Path) -> str:
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, row_group_size=500)
+    elif path.suffix == ".csv":
+        pa_csv.write_csv(table, path)
+    else:
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist()))
+    return str(path)
+
+
+def write_all(folder: Path, made: Mapping[str, pa.Table], ending: str) -> dict[str, str]:
+    return {name: write(table, folder / f"{name}{ending}") for name, table in made.items()}
+
+
+@pytest.fixture(params=ROUTES)
+def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """Arguments that make a call go one of three ways, checked."""
+    taken = []
+    known = {"whole": job.FileJob.take_whole, "load": job._load_in_memory, "disk": job._load_on_disk}
+
+    def watched(name: str) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
+            found = known[name](*args, **more)
+            taken.append(name if found else f"no {name}")
+            return found
+
+        return call
+
+    monkeypatch.setattr(job.FileJob, "take_whole", watched("whole"))
+    monkeypatch.setattr(job, "_load_in_memory", watched("load"))
+    monkeypatch.setattr(job, "_load_on_disk", watched("disk"))
+    if request.param != "whole":
+        monkeypatch.setattr(job, "find_plain", lambda _: None)
+    if request.param == "streamed":
+        monkeypatch.setattr(job, "COPIES", 1 << 40)
+        monkeypatch.setattr("fastrec.files.resources.MIN_BATCH", 200)
+        monkeypatch.setattr("fastrec.files.resources.MAX_BATCH", 200)
+    yield {"memory": MIN_MEMORY} if request.param == "streamed" else {}
+    wanted = {"whole": "whole", "database": "load", "streamed": "disk"}[request.param]
+    assert set(taken) == {wanted}
+
+
+def assert_same(found: fastrec.Report, expected: fastrec.Report) -> None:
+    assert user_bits(found) == user_bits(expected)
+    assert found.to_dict() == expected.to_dict()
+    assert [found.warnings, found.user_ids.tolist()] == [expected.warnings, expected.user_ids.tolist()]
+
+
+@pytest.mark.parametrize("strings", [False, True])
+@pytest.mark.parametrize("exclude", [None, "history"])
+def test_parquet(tmp_path: Path, route: dict[str, Any], strings: bool, exclude: Any) -> None:
+    made = tables(strings=strings)
+    paths = write_all(tmp_path, made, ".parquet")
+    (recs, truth), others = list(made.values())[:2], {name: made[name] for name in ("history", "reference", "items")}
+    options: dict[str, Any] = {"metrics": METRICS, "exclude": exclude, "per_user": True}
+    found = fastrec.evaluate_files(**{**paths, **options, **route})
+    assert_same(found, fastrec.evaluate(recs, truth, **others, **options))
+    assert (found.data["excluded_items"] > 0) == (exclude is not None)
+    assert found.settings["n_items"] == N_ITEMS
+
+
+@pytest.mark.parametrize("route", ["database", "streamed"], indirect=True)
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+@pytest.mark.parametrize("strings", [False, True])
+def test_text(tmp_path: Path, route: dict[str, Any], ending: str, strings: bool) -> None:
+    made, asked = tables(strings=strings), METRICS
+    if ending == ".csv":  # holds no lists
+        made["items"] = made["items"].drop(["genre", "vector"])
+        asked = [name for name in METRICS if name not in ("own_genres", "own_size")]
+    paths = write_all(tmp_path, made, ending)
+    found = fastrec.evaluate_files(**paths, metrics=asked, per_user=True, exclude="history", **route)
+    expected = fastrec.evaluate(**made, metrics=asked, per_user=True, exclude="history")
+    assert_same(found, expected)
+
+
+def test_without_truth(tmp_path: Path, route: dict[str, Any]) -> None:
+    made = tables(strings=True)
+    del made["truth"]
+    paths = write_all(tmp_path, made, ".parquet")
+    for metrics in (ALONE, iter(ALONE)):
+        found = fastrec.evaluate_files(**paths, metrics=metrics, per_user=True, **route)
+        assert_same(found, fastrec.evaluate(**made, metrics=ALONE, per_user=True))
+    assert (found.users["evaluated"], found.users["no_truth"]) == (280, 0)
+
+
+@pytest.mark.parametrize("route", ["database", "streamed"], indirect=True)
+def test_groups_are_of_users_with_lists_or_truth(tmp_path: Path, route: dict[str, Any]) -> None:
+    made = tables(strings=False)
+    for name in made:
+        if name != "items":
+            ids = made[name]["user_id"].to_numpy()
+            made[name] = made[name].append_column("plan", [np.where(ids % 3 == 0, name, "all")])
+    for name in ("recs", "truth"):
+        made[name] = made[name].set_column(
+            made[name].num_columns - 1, "plan", [np.where(made[name]["user_id"].to_numpy() % 2, "odd", "even")]
+        )
+    paths = write_all(tmp_path, made, ".parquet")
+    found = fastrec.evaluate_files(**paths, metrics=METRICS, by="plan", **route)
+    assert list(found.groups["plan"]) == ["even", "odd"]
+    assert found.to_dict() == fastrec.evaluate(**made, metrics=METRICS, by="plan").to_dict()
+
+
+@pytest.mark.parametrize("kind", ["integers", "strings", "digits", "mixed"])
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_ids_of_items_match_those_of_lists(tmp_path: Path, kind: str, ending: str) -> None:
+    ids = {"integers": [1, 2, 3], "strings": ["x", "y", "z"], "digits": ["1", "2", "3"], "mixed": ["1", "2", "z"]}[kind]
+    lists = pa.table({"user_id": [1, 1], "item_id": ids[:2]})
+    recs, shop = write(lists, tmp_path / "recs.parquet"), tmp_path / f"items{ending}"
+    history = write(lists, tmp_path / "history.csv")
+    items = write(pa.table({"item_id": ids, "price": [0.5, 2.0, 4.0]}), shop)
+    found = fastrec.evaluate_files(recs, None, ["own_price", "own_repeats"], items=items, history=history)
+    assert [found["own_price"], found["own_repeats"]] == [2.5, 2.02]
+
+
+@UNMATCHED
+@pytest.mark.parametrize(("lists", "shop"), [([1, 2], ["1", "x"]), (["a", "b"], [1, 2])])
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_ids_that_cannot_match(tmp_path: Path, lists: list[Any], shop: list[Any], ending: str) -> None:
+    recs = write(pa.table({"user_id": [1, 1], "item_id": lists}), tmp_path / "recs.parquet")
+    items = write(pa.table({"item_id": shop, "price": [1, 2]}), tmp_path / f"items{ending}")
+    with pytest.raises(
+        fastrec.InputTypeError, match=r"^item ids cannot be matched: .* holds integers, .* holds strings"
+    ):
+        fastrec.evaluate_files(recs, recs, "mrr", items=items)
+
+
+COLUMNS = {
+    "integers": ("1\n2\n3\n", [1.0, 2.0, 3.0]),
+    "floats": ("1\n2.5\n1e2\n", [1.0, 2.5, 100.0]),
+    "strings": ("x\n2\n1\n", "must hold numbers, found string"),
+    "codes": ("007\n1\n2\n", "must hold numbers, found string"),
+    "long": (f"{2**64}\n1\n2\n", "must hold numbers, found string"),
+    "rounded": (f"{2**53 + 1}\n1\n2\n", f"holds? .*{2**53 + 1}"),
+    "empty": ("1\n\n2\n", r"has no value \(null\)|must not hold nulls|null"),
+    "all empty": ("\n\n\n", "null"),
+    "NaN": ("1\nnan\n2\n", "must not be NaN, found NaN in row 2"),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_columns_of_a_csv(tmp_path: Path, kind: str) -> None:
+    text, wanted = COLUMNS[kind]
+    rows = "".join(f"{n},{value},\n" for n, value in enumerate(text.split("\n")[:-1], 1))
+    (tmp_path / "items.csv").write_text(f"item_id,price,other\n{rows}")
+    recs = write(pa.table({"user_id": [1, 2, 3], "item_id": [1, 2, 3]}), tmp_path / "recs.parquet")
+    if isinstance(wanted, list):
+        report = fastrec.evaluate_files(recs, None, "own_price", items=tmp_path / "items.csv", per_user=True)
+        assert report.per_user["own_price"].tolist() == wanted
+        return
+    where = re.escape(f"{tmp_path / 'items.csv'}: column 'price'")
+    with pytest.raises(fastrec.FastrecError, match=f"^{where} .*{wanted}"):
+        fastrec.evaluate_files(recs, None, "own_price", items=tmp_path / "items.csv")
+    assert fastrec.evaluate_files(recs, recs, "mrr", items=tmp_path / "items.csv").settings["n_items"] == 3
+
+
+def test_a_csv_spells_categories_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item_id,genre\n1,007\n2,7\n3,7\n")
+    recs = write(pa.table({"user_id": [1, 2, 3], "item_id": [1, 2, 3]}), tmp_path / "recs.parquet")
+    report = fastrec.evaluate_files(recs, None, "own_genres", items=tmp_path / "items.csv", per_user=True)
+    assert report.per_user["own_genres"].tolist() == [0.125, 1.125, 1.125]
+
+
+def test_tables_of_items_in_all_forms(tmp_path: Path) -> None:
+    rows = {"item_id": [1, 2, 3], "price": [0.5, 2.0, 4.0]}
+    (tmp_path / "folder" / "day=5").mkdir(parents=True)
+    write(pa.table(rows).slice(0, 1), tmp_path / "folder" / "day=5" / "a.csv")
+    write(pa.table(rows).slice(1), tmp_path / "folder" / "day=5" / "b.csv")
+    (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(b"item_id;price\n1;0.5\n2;2\n3;4\n"))
+    (tmp_path / "broken.csv").write_text('item_id,price,"a\nb"\n1,0.5,\n2,2,\n3,4,"x\ny"\n')
+    write(pa.table(rows).append_column("", [[[{"x": 1}], [], None]]), tmp_path / "nested.parquet")
+    write(pa.table(rows).append_column("", [[{"x": 1}, {"x": 2}, None]]), tmp_path / "nested.jsonl")
+    (tmp_path / "recs.run").write_text("1 Q0 2 1 0.5 tag\n1 Q0 1 2 0.25 tag\n2 Q0 3 1 0.5 tag\n")
+    parquet = write(pa.table({"user_id": [1, 1, 2], "item_id": [2, 1, 3]}), tmp_path / "recs.parquet")
+    for recs, input_format in ((tmp_path / "recs.run", "trec"), (parquet, "auto")):
+        for name in ("folder", "packed.csv.gz", "broken.csv", "nested.parquet", "nested.jsonl"):
+            shop = tmp_path / name
+            found = fastrec.evaluate_files(recs, None, "own_price", items=shop, input_format=input_format)
+            assert (found["own_price"], found.settings["n_items"]) == (3.25, 3)
+
+
+def test_the_column_of_items_may_have_another_name(tmp_path: Path) -> None:
+    recs = write(pa.table({"user_id": [1], "sku": [2]}), tmp_path / "recs.parquet")
+    for name in ("sku", "item_id"):
+        shop = write(pa.table({name: [1, 2], "price": [0.5, 2.0]}), tmp_path / f"{name}.csv")
+        assert fastrec.evaluate_files(recs, None, "own_price", item="sku", items=shop)["own_price"] == 2.0
+
+
+JSON = {
+    "objects": ('{"x": 1}', '{"x": 2}', "holds objects or values of several kinds"),
+    "kinds": ("1", '"x"', "holds objects or values of several kinds"),
+    "lists of kinds": ("[1]", '["x"]', "holds objects or values of several kinds"),
+    "lists of lists": ("[[1]]", "[[2]]", "holds objects or values of several kinds"),
+    "null": ("1", "null", "null"),
+    "lists": ("[1]", "[2]", "must be numbers|must hold numbers"),
+}
+
+
+@pytest.mark.parametrize("kind", JSON)
+def test_a_column_of_json_that_a_metric_cannot_read(tmp_path: Path, kind: str) -> None:
+    first, second, says = JSON[kind]
+    shop = tmp_path / "items.jsonl"
+    rows = [{"item_id": 1, "price": json.loads(first), "other": 1}, {"item_id": 2, "price": json.loads(first)}]
+    shop.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"item_id": 3, "price": json.loads(second)}]))
+    recs = write(pa.table({"user_id": [1, 1], "item_id": [2, 3]}), tmp_path / "recs.parquet")
+    where = re.escape(f"{shop}: column 'price'")
+    with pytest.raises(fastrec.FastrecError, match=f"^{where} .*({says})"):
+        fastrec.evaluate_files(recs, None, "own_price", items=shop)
+    assert fastrec.evaluate_files(recs, recs, "mrr", items=shop).settings["n_items"] == 3
+
+
+ROWS = {
+    "items": "item_id,price\n5,1\n6,2\n",
+    "history": "user_id,item_id\n1,5\n",
+    "reference": "user_id,item_id\n1,6\n",
+}
+FAULTS = {
+    "no ids of items": ({"items": "sku,price\n5,1\n"}, "PATH/items.csv: no column 'item_id'"),
+    "no items": (
+        {"items": "item_id,price\n"},
+        "PATH/items.csv: a table of items must have at least one row, found none",
+    ),
+    "an item twice": (
+        {"items": "item_id,price\n5,1\n6,2\n5,1\n"},
+        "PATH/items.csv: column 'item_id' must have each item once, found 5 in row 1 and row 3",
+    ),
+    "a column twice": (
+        {"items": "item_id,price,price\n5,1,2\n"},
+        "PATH/items.csv: the header has the column 'price' 2",
+    ),
+    "no column of items": (
+        {"items": "item_id,cost\n5,1\n6,2\n"},
+        "PATH/items.csv has no column 'price'; columns: cost",
+    ),
+    "an item without id": (
+        {"items": "item_id,price\n5,1\n,2\n"},
+        "PATH/items.csv: column 'item_id' has no value (null)",
+    ),
+    "no users of the history": ({"history": "user,item_id\n1,5\n"}, "PATH/history.csv: no column 'user_id'"),
+    "no items of the history": ({"history": "user_id,sku\n1,5\n"}, "PATH/history.csv: no column 'item_id'"),
+    "history of text": ({"history": "user_id,item_id\n1,x\n"}, "item ids cannot be matched: PATH/recs.parquet: column"),
+    "score of reference": (
+        {"reference": "user_id,item_id,score\n1,5,much\n"},
+        "PATH/reference.csv: column 'score' must hold numbers; row 1 holds 'much'",
+    ),
+    "tied reference": (
+        {"reference": "user_id,item_id,score\n1,5,2\n1,6,2\n"},
+        "reference of user 1 has tied scores; choose an order with ties=",
+    ),
+    "rank twice": (
+        {"reference": "user_id,item_id,rank\n1,5,1\n1,6,1\n"},
+        "PATH/reference.csv: column 'rank' holds a rank twice for one user: user 1, rank 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, streamed: bool) -> None:
+    texts, says = FAULTS[fault]
+    if streamed:
+        monkeypatch.setattr(job, "COPIES", 1 << 40)
+    recs = write(pa.table({"user_id": [1, 1], "item_id": [5, 6]}), tmp_path / "recs.parquet")
+    for name, text in {**ROWS, **texts}.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    paths: dict[str, Any] = {name: str(tmp_path / f"{name}.csv") for name in ROWS}
+    with pytest.raises(fastrec.FastrecError) as error:
+        fastrec.evaluate_files(recs, None, ["own_price", "own_repeats", "own_first"], **paths)
+    assert str(error.value).replace(str(tmp_path), "PATH").startswith(says)
+
+
+def test_an_empty_history(tmp_path: Path) -> None:
+    recs = write(pa.table({"user_id": [1, 1], "item_id": [5, 6]}), tmp_path / "recs.parquet")
+    empty = pa.table({"user_id": pa.array([], pa.int64()), "item_id": pa.array([], pa.int64())})
+    (tmp_path / "history.csv").write_text("user_id,item_id\n")
+    for history in (write(empty, tmp_path / "history.parquet"), tmp_path / "history.csv"):
+        found = fastrec.evaluate_files(recs, recs, ["own_repeats", "mrr"], history=history, exclude="history")
+        assert (found["own_repeats"], found["mrr"]) == (0.0, 1.0)
+
+
+def test_a_history_to_exclude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recs = write(pa.table({"user_id": [1, 1], "item_id": [5, 6]}), tmp_path / "recs.parquet")
+    seen = write(pa.table({"user_id": [1], "item_id": [5]}), tmp_path / "history")
+    truth = write(pa.table({"user_id": [1], "item_id": [6]}), tmp_path / "truth.parquet")
+    os.rename(write(pa.table({"user_id": [1], "item_id": [5]}), tmp_path / "h.parquet"), seen)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(fastrec.InputError, match=r"^exclude='history' needs history=\.\.\.$"):
+        fastrec.evaluate_files(recs, truth, "mrr", exclude="history")
+    for given in ({"exclude": "history", "history": seen}, {"exclude": "./history"}, {"exclude": Path("history")}):
+        assert fastrec.evaluate_files(recs, truth, "mrr", **given)["mrr"] == 1.0
+
+
+def test_a_log_has_no_further_sides(tmp_path: Path) -> None:
+    log = write(pa.table({"user_id": [1], "item_id": [5], "label": [1], "score": [0.5]}), tmp_path / "log.parquet")
+    for name in ("items", "history", "reference", "exclude"):
+        with pytest.raises(fastrec.InputError, match=f"^{name} does not apply to a log, without truth"):
+            fastrec.evaluate_files(log, None, "auc", **{name: log})
+        with pytest.raises(fastrec.InputError, match=f"^{name} does not apply to a log, without truth"):
+            fastrec.evaluate_files(log, None, "own_repeats", **{name: log})
+
+
+def test_which_files_without_truth_are_lists(tmp_path: Path) -> None:
+    @fastrec.ranking_metric(range=(0, None), source="ours")
+    def own_length(s: Any) -> Any:
+        """Length of the list."""
+        return s.n_rec
+
+    recs = write(pa.table({"user_id": [1, 1], "item_id": [5, 6], "score": [0.5, 0.25]}), tmp_path / "recs.parquet")
+    rows = {"user_id": [1, 1, 1], "item_id": [5, 6, 7], "label": [1, 0, 0], "score": [0.5, 0.25, 0.0]}
+    log = write(pa.table(rows), tmp_path / "log.csv")
+    assert fastrec.evaluate_files(recs, None, "own_length").data["rec_rows_by_score"] == 2
+    assert fastrec.evaluate_files(recs, None, "own_length", k=iter([1, 2])).data["rec_rows_by_score"] == 2
+    assert "rows" in fastrec.evaluate_files(log, None, "own_length").data
+    with pytest.raises(fastrec.InputError, match="no column 'label'"):
+        fastrec.evaluate_files(recs, None, ["own_length", "mrr"])
+    with pytest.raises(fastrec.InputError, match="no column 'clicked'"):
+        fastrec.evaluate_files(recs, None, "own_length", label="clicked")
+    with pytest.raises(fastrec.MetricError, match="own_repeats needs history="):
+        fastrec.evaluate_files(recs, None, "own_repeats")
+
+
+def test_explain_takes_paths_of_further_sides(tmp_path: Path) -> None:
+    recs = write(pa.table({"user_id": [1, 1], "item_id": [5, 6]}), tmp_path / "recs.parquet")
+    seen = write(pa.table({"user_id": [1], "item_id": [5]}), tmp_path / "seen.parquet")
+    truth = write(pa.table({"user_id": [1], "item_id": [6]}), tmp_path / "truth.parquet")
+    shop = write(pa.table({"item_id": [5, 6, 7]}), tmp_path / "items.parquet")
+    more: dict[str, Any] = {"history": seen, "reference": recs, "items": shop, "exclude": "history"}
+    why = fastrec.explain("mrr", recs, truth, like="ranx", **more)
+    assert {side.estimate.mean for side in why.sides.values() if side.estimate is not None} == {1.0}
+    alone = fastrec.explain("own_repeats", recs, history=seen)
+    assert alone.sides["fastrec"].estimate is not None and alone.sides["fastrec"].estimate.mean == 1.01
