@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from fastrec.comparison.row import ComparisonRow
     from fastrec.files.job import Evaluated
     from fastrec.report.report import Report
-from fastrec.cli.evaluate import check_kind, evaluate_any, open_files, quietly, usual_metrics, write_evaluated
+from fastrec.cli.evaluate import (
+    check_kind,
+    evaluate_any,
+    holds_log,
+    open_files,
+    paths_of,
+    quietly,
+    usual_metrics,
+    write_evaluated,
+)
 from fastrec.cli.group import REPORT_OPTIONS, in_options, program, say, say_warning, showing_progress
 from fastrec.cli.options import (
     COLUMN_OPTIONS,
@@ -160,18 +169,20 @@ def _evaluate_systems(
 
     saved = [name for name, path in systems.items() if is_saved(path)]
     if len(saved) < len(systems):
-        check_kind(ctx, is_log=truth is None)
+        names = names_of_metrics(options)
+        is_log = all(holds_log(path, truth, names, options) for name, path in systems.items() if name not in saved)
+        check_kind(ctx, is_log=is_log)
         take_policies(ctx, options)
         options |= {"fail_under": (), "weight_col": None, "curves": None, "per_user": None}
         options["user_col"] = options["user_col"] or ("user_id",)  # in a LOG, too, since a comparison is over users
-        named = planned(options, None if truth is not None else usual_metrics(options))
+        named = planned(options, usual_metrics(options) if is_log else None)
         check_named("--fail-if-worse", options["fail_if_worse"], named)
         wanted = list(named) if saved and options["metrics"] else None
     else:
+        is_log = False
         _refuse_evaluating(ctx)
         wanted = names_of_metrics(options) or None
-    inputs = (truth, options["exclude"], options["users"])
-    check_outputs([*systems.values(), *inputs], options)
+    check_outputs([*systems.values(), truth, *paths_of(options)], options)
     evaluated = {}
     for name, path in systems.items():
         if name in saved:
@@ -179,7 +190,7 @@ def _evaluate_systems(
             for metric in (*(wanted or ()), *options["fail_if_worse"]):
                 evaluated[name].report.name_of(metric)
         else:
-            evaluated[name] = evaluate_any(path, truth, options | {"output": None}, per_user=True)
+            evaluated[name] = evaluate_any(path, truth, options | {"output": None}, is_log=is_log, per_user=True)
     return evaluated, wanted
 
 

@@ -15,6 +15,7 @@ from fastrec._version import __version__
 from fastrec.cli.output import SAVED, check_outputs, csv_text, emit, save_report, write_report
 from fastrec.cli.standard_input import open_inputs, without_paths
 from fastrec.exceptions import FastrecWarning, InputError, Text
+from fastrec.inputs.sides import shared_rows
 from fastrec.report.plain import plain_data
 from fastrec.report.report import is_saved, reword
 from fastrec.runtime.extras import require
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from fastrec.report.report import Report
 from fastrec.cli.group import (
     CONTENTS_OF_ROLES,
+    FILES_OF_LISTS,
     LIST_OPTIONS,
     LOG_OPTIONS,
     PASSED_ON,
@@ -49,6 +51,7 @@ from fastrec.cli.options import (
     check_thresholds,
     choose_format,
     missed_floors,
+    names_of_metrics,
     output_options,
     planned,
     resources_of,
@@ -61,7 +64,9 @@ __all__ = [
     "column_of",
     "evaluate_any",
     "has_ratings",
+    "holds_log",
     "open_files",
+    "paths_of",
     "quietly",
     "usual_metrics",
     "write_evaluated",
@@ -82,7 +87,7 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
 
     RECS and TRUTH have one row per user and item. The rank column orders a list, else the score column, else the
     order of rows in the file. A LOG has one row per impression, with a label and a score, or one row per rating,
-    with the true and the predicted rating. It may have a column of users.
+    with the true and the predicted rating. It may have a column of users. Metrics that read no truth take RECS alone.
 
     Files are Parquet, CSV, JSON lines or TREC (a run and judgements). A folder, or a pattern such as
     'logs/*.parquet', is read as one file, and subfolders such as date=2024-01-01 add a column. A file named - is
@@ -95,13 +100,14 @@ def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any
     fastrec evaluate log.parquet --label-col clicked -m auc,gauc,ndcg@10
     fastrec evaluate ratings.csv --target-col stars --prediction-col guess
     """  # noqa: D301 - a backspace tells click to keep the lines
-    check_kind(ctx, is_log=truth is None)
     take_policies(ctx, options)
     choose_format(options, "report")
     given = {"RECS" if truth is not None else "LOG": recs, "TRUTH": truth}
     with open_files(given, options) as inputs:
         recs_file, truth_file = inputs.values()
-        result = evaluate_any(recs_file, truth_file, options, per_user=_needs_user_values(options))
+        is_log = holds_log(recs_file, truth_file, names_of_metrics(options), options)
+        check_kind(ctx, is_log=is_log)
+        result = evaluate_any(recs_file, truth_file, options, is_log=is_log, per_user=_needs_user_values(options))
         if options["per_user"] is not None:
             _write_per_user(options["per_user"], result)
         curves, lacking = result.curves or ("", ())
@@ -123,20 +129,46 @@ def write_evaluated(report: Report, options: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def open_files(given: dict[str, str | None], options: dict[str, Any]) -> Iterator[dict[str, str | None]]:
-    """Open the given files, and those of --exclude and --users; any one may be standard input."""
-    named = {f"--{name}": options[name] for name in ("exclude", "users") if options.get(name) is not None}
+    """Open the given files, and those of options; any one may be standard input."""
+    named = {f"--{name}": path for name, path in _inputs_of(options).items()}
     with open_inputs(given | named, options["temp_dir"]) as inputs:
         options |= {name.removeprefix("--"): inputs.pop(name) for name in named}
         yield inputs
 
 
-def evaluate_any(recs: str | None, truth: str | None, options: dict[str, Any], *, per_user: bool) -> Evaluated:
-    """Evaluate lists if there is a truth, else a log."""
+def holds_log(recs: str | None, truth: str | None, metrics: list[str], options: dict[str, Any]) -> bool:
+    """Return whether a file is a log: it comes without a truth, and is not one of lists for metrics that read none."""
+    if truth is not None or recs is None or has_ratings(options) or options.get("curves") is not None:
+        return truth is None
+    if is_saved(recs):
+        return True
+    from fastrec.files.evaluate import is_of_lists
+
+    names = {"label": "label_col", "sample_weight": "weight_col", "k": "cutoffs"}
+    names |= {name: name for name in ("like", "min_gain", "input_format")}
+    return not is_of_lists(recs, metrics or None, {name: options.get(own) or None for name, own in names.items()})
+
+
+def _inputs_of(options: dict[str, Any]) -> dict[str, str]:
+    """Return the options that name files, and their values."""
+    return {name: options[name] for name in (*FILES_OF_LISTS, "users") if options.get(name) is not None}
+
+
+def paths_of(options: dict[str, Any]) -> list[str]:
+    """Return the paths that options give; `--exclude history` gives none."""
+    given = _inputs_of(options)
+    return [path for name, path in given.items() if name not in shared_rows(given)]
+
+
+def evaluate_any(
+    recs: str | None, truth: str | None, options: dict[str, Any], *, is_log: bool, per_user: bool
+) -> Evaluated:
+    """Evaluate lists or a log."""
     assert recs is not None
     for path in (recs, truth):
         if path is not None and is_saved(path):
             raise InputError(path, " is a saved report, not rows: fastrec report and fastrec compare read it")
-    if truth is None:
+    if is_log:
         return _evaluate_log(recs, options, per_user=per_user)
     return _evaluate_lists(recs, truth, options, per_user=per_user)
 
@@ -157,9 +189,9 @@ def check_kind(ctx: click.Context, *, is_log: bool) -> None:
             raise click.UsageError(f"{param.opts[0]} is for {where}")
 
 
-def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user: bool) -> Evaluated:
-    from fastrec.evaluation.lists import Evaluator
+def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, per_user: bool) -> Evaluated:
     from fastrec.files.columns import ListColumns
+    from fastrec.files.evaluate import maker_of_lists
     from fastrec.files.lists import evaluate_lists
     from fastrec.metrics.declaration import LISTS
 
@@ -169,8 +201,8 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
             raise click.UsageError(f"{call.text} is a metric of scored rows: give a LOG and leave out TRUTH")
     users = options["user_col"] or ("user_id",)
     if len(users) > 1:
-        raise click.UsageError("several --user-col are for a LOG: leave out TRUTH")
-    check_outputs([recs, truth, options["exclude"], options["users"]], options)
+        raise click.UsageError(f"several --user-col are for a LOG{'' if truth is None else ': leave out TRUTH'}")
+    check_outputs([recs, truth, *paths_of(options)], options)
     columns = ListColumns(
         user=users[0],
         item=column_of(options, "item_col", "item_id"),
@@ -181,17 +213,11 @@ def _evaluate_lists(recs: str, truth: str, options: dict[str, Any], *, per_user:
     )
     with showing_progress() as watch, quietly(), _naming_options():
         watch("reading")
-        evaluator = Evaluator(
-            list(named),
-            like=options["like"],
-            per_user=per_user,
-            n_threads=options["threads"],
-            **{name: options[name] for name in (*PASSED_ON, "no_recs", "duplicates")},
-        )
-        more = {"exclude": options["exclude"], "users": options["users"]}
-        paths = {"recs": recs, "truth": truth} | {name: path for name, path in more.items() if path is not None}
+        settings = {name: options[name] for name in (*PASSED_ON, "like", "no_recs", "duplicates", "items")}
+        make = maker_of_lists(list(named), {**settings, "per_user": per_user, "n_threads": options["threads"]})
+        paths = {"recs": recs} | ({} if truth is None else {"truth": truth}) | _inputs_of(options)
         resources, format_ = resources_of(options), options["input_format"]
-        return evaluate_lists(lambda _: evaluator, paths, columns, resources, watch, input_format=format_)
+        return evaluate_lists(make, paths, columns, resources, watch, input_format=format_)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from fastrec.cli.output import check_outputs, write_explanation
 
 if TYPE_CHECKING:
     from fastrec.explanation.explanation import Explanation
-from fastrec.cli.evaluate import check_kind, column_of, has_ratings, open_files, quietly
+from fastrec.cli.evaluate import check_kind, column_of, has_ratings, holds_log, open_files, paths_of, quietly
 from fastrec.cli.group import ARGUMENTS, in_options, program, showing_progress
 from fastrec.cli.options import COLUMN_OPTIONS, POLICIES, RESOURCES, WEIGHT, choose_format, output_options, with_options
 
@@ -57,12 +57,15 @@ def explain(ctx: click.Context, /, metric: str, recs: str | None, truth: str | N
 
     choose_format(options, "explanation")
     if recs is not None:
-        check_kind(ctx, is_log=truth is None)
         explain(metric, like=options["like"] or None)  # finds a typo before reading any file
     with open_files({"LOG" if truth is None else "RECS": recs, "TRUTH": truth}, options) as inputs:
         recs, truth = inputs.values()
-        check_outputs([recs, truth, options["exclude"]], options)
-        arguments = {} if recs is None else _arguments_of_files(ctx, options, is_log=truth is None)
+        check_outputs([recs, truth, *paths_of(options)], options)
+        arguments = {}
+        if recs is not None:
+            is_log = holds_log(recs, truth, [metric], {**options, "like": None})
+            check_kind(ctx, is_log=is_log)
+            arguments = _arguments_of_files(ctx, options, is_log=is_log)
         with showing_progress() as watch, quietly():
             if recs is not None:
                 watch("reading")

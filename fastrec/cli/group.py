@@ -18,12 +18,14 @@ from fastrec._version import __version__
 from fastrec.cli.output import console
 from fastrec.cli.standard_input import STANDARD_INPUT, StandardInput
 from fastrec.exceptions import Argument, FastrecError, Known, Listing, Name, Text, cut_line, one_line, renamed
+from fastrec.inputs.sides import SIDES
 from fastrec.runtime.signals import exit_code, undone_by
 from fastrec.show.terminal import wrap
 
 __all__ = [
     "ARGUMENTS",
     "CONTENTS_OF_ROLES",
+    "FILES_OF_LISTS",
     "LIST_OPTIONS",
     "LOG_OPTIONS",
     "PASSED_ON",
@@ -41,7 +43,8 @@ NO_MEMORY = "the system gives this process no more; try fewer threads, a smaller
 HANG = "  "  # indent of the second and later lines of a message in a terminal
 NARROW = 60  # columns; with fewer, progress has no times and no bar
 PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
-LIST_OPTIONS = ("rank_col", "gain_col", "no_recs", "duplicates", "exclude")
+FILES_OF_LISTS = (*(name for name in SIDES if name not in ("recs", "truth")), "items")
+LIST_OPTIONS = ("rank_col", "gain_col", "no_recs", "duplicates", *FILES_OF_LISTS)
 LOG_OPTIONS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")
 REPORT_OPTIONS = (  # options of compare that apply to saved reports
     *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "fail_if_worse", "metrics"),

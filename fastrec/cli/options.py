@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastrec.files.resources import Resources
     from fastrec.metrics.declaration import Call
     from fastrec.report.report import Report
-from fastrec.cli.group import say
+from fastrec.cli.group import FILES_OF_LISTS, say
 
 __all__ = [
     "COLUMN_OPTIONS",
@@ -218,7 +218,7 @@ POLICIES = (
     *map(argument, ("ties", "no_truth", "no_recs", "one_class", "duplicates")),
     argument("min_gain", callback=_read_min_gain, metavar="GAIN"),
     argument("n_items", type=click.IntRange(min=1), metavar="N"),
-    argument("exclude", type=click.Path(), metavar="FILE"),
+    *(argument(name, type=click.Path(), metavar="FILE") for name in FILES_OF_LISTS),
     argument("input_format", type=InputFormats(), default=ARGUMENTS["input_format"].default, show_default=True),
 )
 

@@ -1,0 +1,128 @@
+"""Items, histories and references on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import fastrec
+from fastrec.cli.program import program
+from support.side_metrics import register
+
+FILES = {
+    "recs.csv": "user_id,item_id,rank\n1,10,1\n1,11,2\n2,11,1\n2,10,2\n",
+    "other.csv": "user_id,item_id,rank\n1,11,1\n1,12,2\n2,12,1\n2,10,2\n",
+    "truth.csv": "user_id,item_id\n1,11\n2,10\n",
+    "seen.csv": "user_id,item_id\n1,10\n2,11\n2,11\n9,10\n",
+    "shop.csv": "item_id,price\n10,0.5\n11,2\n12,4\n",
+    "log.csv": "user_id,item_id,score,label\n1,10,0.5,1\n1,11,0.25,0\n2,10,0.5,0\n2,11,0.75,1\n",
+}
+SIDES = ["--items", "shop.csv", "--history", "seen.csv", "--reference", "other.csv"]
+ASKED = ["-m", "own_price,own_repeats,own_first"]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    register(monkeypatch)
+    for name, text in FILES.items():
+        Path(name).write_text(text)
+
+
+def run(*arguments: str, text: str | None = None) -> Any:
+    try:
+        runner = CliRunner(mix_stderr=False)  # type: ignore[call-arg] # click before 8.2
+    except TypeError:
+        runner = CliRunner()
+    return runner.invoke(program, list(arguments), prog_name="fastrec", input=text)
+
+
+def means(*arguments: str, text: str | None = None) -> dict[str, float]:
+    result = run(*arguments, "--format", "json", text=text)
+    assert result.exit_code == 0, result.stderr
+    return {name: found["mean"] for name, found in json.loads(result.stdout)["metrics"].items()}
+
+
+def test_evaluate() -> None:
+    wanted = {"own_price": 2.5, "own_repeats": pytest.approx(1.015), "own_first": 0.25}
+    assert means("evaluate", "recs.csv", *SIDES, *ASKED) == wanted
+    assert means("evaluate", "recs.csv", "truth.csv", *SIDES, "-m", "own_price,mrr") == {"own_price": 2.5, "mrr": 0.5}
+    seen = ["--history", "seen.csv", "--exclude", "history"]
+    assert means("evaluate", "recs.csv", "truth.csv", *seen, "-m", "mrr") == {"mrr": 1.0}
+    own = ["--user-col", "user_id", "--item-col", "item_id", "--rank-col", "rank"]
+    assert means("evaluate", "recs.csv", *SIDES, *ASKED, *own) == wanted
+
+
+@pytest.mark.parametrize("name", ["--items", "--history", "--reference"])
+def test_standard_input(name: str) -> None:
+    given = SIDES.copy()
+    file, given[given.index(name) + 1] = given[given.index(name) + 1], "-"
+    assert means("evaluate", "recs.csv", *given, *ASKED, text=FILES[file])["own_price"] == 2.5
+    broken = run("evaluate", "recs.csv", *given, *ASKED, text="x\n1\n")
+    assert broken.exit_code == 2
+    assert "standard input: no column" in broken.stderr
+
+
+def test_lists_from_standard_input_without_truth() -> None:
+    found = means("evaluate", "-", "--items", "shop.csv", "-m", "own_price", text=FILES["recs.csv"])
+    assert found == {"own_price": 2.5}
+
+
+def test_lists_without_truth_or_sides() -> None:
+    @fastrec.ranking_metric(range=(0, None), source="ours")
+    def own_length(s: Any) -> Any:
+        """Length of the list."""
+        return s.n_rec
+
+    assert means("evaluate", "recs.csv", "-m", "own_length@10") == {"own_length@10": 2.0}
+    assert means("evaluate", "log.csv", "-m", "own_length") == {"own_length": 2.0}
+
+
+def test_compare() -> None:
+    result = run("compare", "a=recs.csv", "b=other.csv", *SIDES[:4], "-m", "own_price,own_repeats", "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    rows = json.loads(result.stdout)["rows"]
+    assert {row["metric"]: row["difference"] for row in rows} == {"own_price": 2.75, "own_repeats": pytest.approx(-1.0)}
+    assert run("evaluate", "recs.csv", "truth.csv", "--save", "a.fastrec", "-m", "mrr").exit_code == 0
+    with_truth = ["--truth", "truth.csv", "--history", "seen.csv", "--exclude", "history", "-m", "mrr"]
+    assert run("compare", "a.fastrec", "recs.csv", *with_truth).exit_code == 0
+
+
+def test_explain() -> None:
+    arguments = ["truth.csv", "--history", "seen.csv", "--exclude", "history", "--like", "ranx", "--format", "json"]
+    result = run("explain", "mrr", "recs.csv", *arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert '"mean": 1.0' in result.stdout
+    alone = run("explain", "own_price", "recs.csv", "--items", "shop.csv", "--format", "json")
+    assert (alone.exit_code, alone.stderr) == (0, "")
+    assert '"mean": 2.5' in alone.stdout
+
+
+FAULTS = {
+    "of a log": (["log.csv", "-m", "auc", "--history", "seen.csv"], "--history is for lists: give TRUTH"),
+    "items of a log": (["log.csv", "-m", "own_price", "--items", "shop.csv"], "--items is for lists: give TRUTH"),
+    "of a metric of the truth": (["recs.csv", "-m", "mrr", "--items", "shop.csv"], "--items is for lists: give TRUTH"),
+    "no history": (["recs.csv", "truth.csv", "-m", "mrr", "--exclude", "history"], "--exclude history needs --history"),
+    "no side": (["recs.csv", "-m", "own_repeats"], "own_repeats needs --history"),
+    "no ids": (
+        ["recs.csv", "--items", "shop.csv", "-m", "own_price", "--item-col", "sku"],
+        "no column 'sku'",
+    ),
+    "no column": (["recs.csv", "--items", "seen.csv", "-m", "own_price"], "seen.csv: column 'item_id' must have each"),
+    "no file": (["recs.csv", "--reference", "none.csv", "-m", "own_first"], "none.csv: no such file"),
+    "two inputs": (["-", "--items", "-", "-m", "own_price"], "are both -"),
+    "an output": (["recs.csv", "--items", "shop.csv", "-m", "own_price", "-o", "shop.csv"], "shop.csv"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults(fault: str) -> None:
+    arguments, says = FAULTS[fault]
+    result = run("evaluate", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert says in result.stderr
+    assert Path("shop.csv").read_text() == FILES["shop.csv"]
