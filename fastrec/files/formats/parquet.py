@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastrec.exceptions import InputError
@@ -22,11 +23,12 @@ __all__ = ["PARQUET", "damages_of_parquet", "size_of_parquet"]
 SAMPLED_GROUPS, SAMPLED_ROWS = 4, 1024
 
 
-def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns) -> Source:
+def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns, *, binary_as_string: bool) -> Source:
     """Return the SQL source of Parquet files.
 
     Columns are named by position: names in SQL ignore case, and DuckDB renames columns that it cannot tell apart.
     """
+    reader = functools.partial(_parquet_reader, binary_as_string=binary_as_string)
     schemas = _schemas(con, files)
     first: dict[tuple[str, frozenset[str]], int] = {}
     for n, keys in enumerate(files.keys):
@@ -36,7 +38,7 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns) -
         path = files.paths[n]
         own_names = _parquet_names(path)
         # DuckDB calls nameless columns C0, C1, ..., and rejects another column of such a name, unless we name all
-        rows = con.execute(f"DESCRIBE SELECT * FROM {_parquet_reader([path], own_names)}").fetchall()
+        rows = con.execute(f"DESCRIBE SELECT * FROM {reader([path], own_names)}").fetchall()
         listed = own_names or [name for name, *_ in rows]
         for name in listed if columns.reads_all else columns.names:
             if listed.count(name) > 1:
@@ -47,27 +49,34 @@ def _open_parquet(con: DuckDBPyConnection, files: Files, columns: FileColumns) -
         variants.append((path, own))
         untyped |= partitions
     if len(found) > 1 and any(len({name.lower() for name, _ in kinds}) < len(kinds) for kinds in found.values()):
-        sql = _parquet_union(files, schemas, found)
+        sql = _parquet_union(files, schemas, found, reader)
     else:
-        sql = _parquet_reader(files.paths, [name for name, _ in found[schemas[0]]], name_files=names_files(files))
+        sql = reader(files.paths, [name for name, _ in found[schemas[0]]], name_files=names_files(files))
     rows = con.execute(f"SELECT file_name, num_rows FROM parquet_file_metadata({paths_sql(files.paths)})").fetchall()
     filled = {name for name, n_rows in rows if n_rows}
     filled = {path for path in files.paths if utf8_path(path) in filled}
     return Source(files, PARQUET, sql, tuple(variants), frozenset(untyped), frozenset(filled))
 
 
-def _parquet_reader(paths: Sequence[str], names: Sequence[str] = (), *, name_files: bool = False) -> str:
+def _parquet_reader(
+    paths: Sequence[str], names: Sequence[str] = (), *, binary_as_string: bool, name_files: bool = False
+) -> str:
     """Return the SQL that reads files by the schema of the first; if `names` are given, its columns are c0, c1, ..."""
     own = FILE
     while own.lower() in {name.lower() for name in names}:
         own += "_"
     naming = f", filename={string_sql(own)}" if name_files else ""
-    sql = f"read_parquet({paths_sql(paths)}, binary_as_string=true, hive_partitioning=false{naming})"
+    sql = f"read_parquet({paths_sql(paths)}, binary_as_string={binary_as_string}, hive_partitioning=false{naming})"
     columns = [f"c{at}" for at in range(len(names))] + [quoted(FILE)] * name_files
     return f"{sql} AS t({', '.join(columns)})" if names else sql
 
 
-def _parquet_union(files: Files, schemas: Sequence[str], found: Mapping[str, Sequence[tuple[str, str]]]) -> str:
+def _parquet_union(
+    files: Files,
+    schemas: Sequence[str],
+    found: Mapping[str, Sequence[tuple[str, str]]],
+    reader: Callable[..., str],
+) -> str:
     """Return the SQL of files of several schemas, if names in one differ in case only: DuckDB matches columns by name.
 
     Files are read in order, neighbours of one schema at once. Columns are numbered as in the first file. A column that
@@ -79,8 +88,8 @@ def _parquet_union(files: Files, schemas: Sequence[str], found: Mapping[str, Seq
         shared = [column if all(column in other for other in found.values()) else None for column in found[schemas[0]]]
         picked = [f"{at[column] if column else 'NULL'} AS c{n}" for n, column in enumerate(shared)]
         names = [name for name, _ in found[schema]]
-        reader = _parquet_reader([files.paths[n] for n in group], names, name_files=True)
-        parts.append(f"SELECT {', '.join([*picked, quoted(FILE)])} FROM {reader}")
+        rows = reader([files.paths[n] for n in group], names, name_files=True)
+        parts.append(f"SELECT {', '.join([*picked, quoted(FILE)])} FROM {rows}")
     return f"({' UNION ALL '.join(parts)})"
 
 
@@ -169,9 +178,10 @@ class _Parquet(Format):
     name, title = "parquet", "Parquet"
     endings = (".parquet", ".pq")
     magic = b"PAR1"
+    attempts = 2  # binary columns as strings, which some programs write so, else as bytes, which only items may have
 
     def open(self, con: DuckDBPyConnection, files: Files, columns: FileColumns, attempt: int) -> Source:
-        return _open_parquet(con, files, columns)
+        return _open_parquet(con, files, columns, binary_as_string=not (attempt and columns.reads_all))
 
     def size(self, files: Files, names: Collection[str]) -> Size:
         parquet = require("pyarrow.parquet", "cli", what="reading files")
