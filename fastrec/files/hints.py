@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ __all__ = [
     "hints_of_parquet_columns",
     "hints_of_unused_columns",
     "left_open",
+    "sides_apart",
 ]
 
 SAMPLE = 1000
@@ -106,22 +107,48 @@ def _unmatched(report: Report) -> str | None:
     return "item" if report.data["truth_items_in_recs"] == 0 else None
 
 
-def explain_unmatched_tables(con: DuckDBPyConnection, report: Report, files: Mapping[str, File]) -> tuple[str, ...]:
-    """Explain why the lists have no user, or no item, of the truth."""
+def sides_apart(tables: Mapping[str, Any], among: Collection[str]) -> set[str]:
+    """Return the sides `among` these of which no user has a list in tables with columns named by role."""
+    return {name for name in among if not _share_users(tables["recs"].column("user"), tables[name].column("user"))}
+
+
+def _share_users(recs: Any, other: Any) -> bool:
+    """Return whether two columns have a user in common. Mostly the first rows decide."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = pa.int64() if pa.types.is_integer(other.type) else pa.large_string()
+    first = other.slice(0, SAMPLE).cast(kind, safe=False)
+    pieces = (recs.slice(at, ROWS_TO_ASK).cast(kind, safe=False) for at in range(0, len(recs), ROWS_TO_ASK))
+    if any(pc.any(pc.is_in(piece, value_set=first)).as_py() for piece in pieces):
+        return True
+    known, rest = pc.unique(recs.cast(kind, safe=False)), other.slice(SAMPLE).cast(kind, safe=False)
+    return bool(pc.any(pc.is_in(rest, value_set=known)).as_py())
+
+
+def explain_unmatched_tables(
+    con: DuckDBPyConnection, report: Report, files: Mapping[str, File], apart: Collection[str]
+) -> tuple[str, ...]:
+    """Explain why the lists have no user, or no item, of the truth, and no user of the sides `apart`."""
+    found, recs = [], files["recs"]
     role = _unmatched(report)
-    if role is None or not (files["recs"].rows and files["truth"].rows):
-        return ()
-    why = explain_mismatch(con, role, files["recs"], files["truth"])
-    return () if why is None else (why,)
+    if role is not None and recs.rows and files["truth"].rows:
+        found.append(explain_mismatch(con, role, recs, files["truth"]))
+    for name in sorted(apart):
+        if recs.rows and files[name].rows:
+            why = explain_mismatch(con, "user", recs, files[name])
+            found.append(why and Text(f"no user of {name} has a list: ", why))
+    return tuple(why for why in found if why is not None)
 
 
-def explain_unmatched_files(report: Report, job: FileJob[ListColumns]) -> tuple[str, ...]:
+def explain_unmatched_files(report: Report, job: FileJob[ListColumns], apart: Collection[str]) -> tuple[str, ...]:
     """Do what `explain_unmatched_tables` does, for files that no database has read yet."""
-    if _unmatched(report) is None:
+    needed = {"recs", *apart, *(() if _unmatched(report) is None else ("truth",))}
+    if len(needed) == 1:
         return ()
-    sides = job._replace(opened={table: job.opened[table] for table in ("recs", "truth")})
+    sides = job._replace(opened={table: job.opened[table] for table in job.opened if table in needed})
     with sides.database(roles_of_lists) as loaded:
-        return explain_unmatched_tables(loaded.con, report, loaded.files)
+        return explain_unmatched_tables(loaded.con, report, loaded.files, apart)
 
 
 def hints_of_unused_columns(

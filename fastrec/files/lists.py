@@ -16,6 +16,7 @@ from fastrec.files.hints import (
     hints_of_parquet_columns,
     hints_of_unused_columns,
     left_open,
+    sides_apart,
 )
 from fastrec.files.items import read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
@@ -67,17 +68,20 @@ def evaluate_lists(
             table: select_sql(file, numbers, loaded.ids, labels) for table, file in files.items() if table in SIDES
         }
         data = Data(loaded, selects, watch)
+        apart = {name for name in selects if not SIDES[name].has_users}
         for batch in batches(data, ("user",)):
+            apart = sides_apart(batch, apart)
             with named_as_in(files, streamed=loaded.streamed is not None):
                 _update_lists(evaluator, {**batch, **shared}, labels_by_user or labels.columns, data.progress())
         found = finished(evaluator.result(), {"user": columns.user}, labels)
+        more: tuple[str, ...] = ()
         if "truth" in files:
             recs, truth = files["recs"], files["truth"]
             sides_of_hints = OpenSides(con, recs.source, truth.source)
             names = list(recs.source.columns), list(truth.source.columns)
             left = left_open(recs.names, truth.names, columns, evaluator)
             more = hints_of_unused_columns(names, columns, left, lambda: sides_of_hints)
-            record(found.report, (*explain_unmatched_tables(con, found.report, files), *more))
+        record(found.report, (*explain_unmatched_tables(con, found.report, files, apart), *more))
         return found
 
 
@@ -92,14 +96,16 @@ def _evaluate_whole_lists(
     sides = {**tables, **shared}
     if not job.take_whole(tables, lambda progress: _update_lists(evaluator, sides, job.labels_by_user, progress)):
         return None
+    apart = sides_apart(tables, [name for name in tables if not SIDES[name].has_users])
     names = {table: rows.column_names for table, rows in tables.items()}
     for held in (tables, sides):
         held.clear()  # a database may need the memory
     found = finished(evaluator.result(), {"user": job.columns.user}, LabelsOfUsers((), (), {}, None))
+    more: tuple[str, ...] = ()
     if "truth" in names:
         left = left_open(names["recs"], names["truth"], job.columns, evaluator)
         more = hints_of_parquet_columns(job, (whole.listed["recs"], whole.listed["truth"]), left)
-        record(found.report, (*explain_unmatched_files(found.report, job), *more))
+    record(found.report, (*explain_unmatched_files(found.report, job, apart), *more))
     return found
 
 
