@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Unpack
 
 from fastrec.arguments.groups import (
-    ListBatch,
     ListOptions,
     ListSettings,
     RowBatch,
@@ -15,7 +14,7 @@ from fastrec.arguments.groups import (
     SegmentOptions,
 )
 from fastrec.arguments.signature import pick, takes
-from fastrec.checks import listed_in_order
+from fastrec.checks import check_progress, listed_in_order
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError, renaming, shown
@@ -83,7 +82,10 @@ def evaluate(
     if given["items"] is not None:
         given["items"] = read_items(given["items"], given["item"])
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
-    evaluator.update(recs, truth, **pick(ListBatch, given))
+    check_progress(given["progress"])
+    prepared = evaluator._prepare(evaluator._sides(recs, truth, given), given)  # noqa: SLF001 - read once, for two passes
+    evaluator._add(prepared, given["progress"])  # noqa: SLF001
+    evaluator._review(prepared)  # noqa: SLF001
     return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
 
 
@@ -139,6 +141,7 @@ def evaluate_by_items(
     prepared = first._prepare(first._sides(recs, truth, given), given)  # noqa: SLF001 - once for all
     for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules
+        evaluator._review(part)  # noqa: SLF001
     # a segment may well have no relevant item: warn only if the whole truth has no rows
     silent = (NO_TRUTH,) if len(prepared.lists.truth_items) else ()
     return {label: evaluator._report(copied=False, silent=silent) for label, evaluator in evaluators.items()}  # noqa: SLF001

@@ -12,7 +12,10 @@ from fastrec.kernels import codes as op
 __all__ = [
     "BY_ID",
     "DUPLICATES",
+    "ITEM_POLICIES",
     "LEFT_OUT",
+    "NO_FEATURES",
+    "NO_HISTORY",
     "NO_RECS",
     "NO_TRUTH",
     "NO_TRUTH_OF_ROWS",
@@ -22,16 +25,23 @@ __all__ = [
     "RANK_GAPS",
     "TIES",
     "TIES_OF_ROWS",
+    "UNSEEN",
     "Duplicates",
+    "NoFeatures",
+    "NoHistory",
     "NoRecs",
     "NoTruth",
     "OneClass",
     "Policy",
     "Ties",
+    "Unseen",
 ]
 
 Ties = Literal["expected", "input", "worst", "best", "id_asc", "id_desc", "error"]
 NoTruth = Literal["skip", "zero", "nan", "error", "judged", "listed"]
+NoHistory = Literal["skip", "zero", "nan", "error"]
+NoFeatures = Literal["error", "drop"]
+Unseen = Literal["zero", "one", "max", "drop", "error"]
 NoRecs = Literal["skip", "zero", "nan", "error"]
 Duplicates = Literal["error", "first", "miss"]
 OneClass = Literal["drop", "half", "zero", "nan", "error"]
@@ -148,6 +158,31 @@ DUPLICATES = Policy(
     },
     "Copies in the truth raise an error under ``error``; else they are merged, with the largest gain.",
 )
+NO_HISTORY = Policy(
+    "no_history",
+    "users without a history, in metrics that read their own",
+    "skip",
+    {"skip": SKIP, "zero": ZERO, "nan": MAKE_NAN, "error": RAISE},
+)
+NO_FEATURES = Policy(
+    "no_features",
+    "an item without the category or vector that a metric reads",
+    "error",
+    {"error": RAISE, "drop": PolicyValue("leave the item out, and lists of such items alone")},
+)
+UNSEEN = Policy(
+    "unseen",
+    "an item of a list without popularity",
+    "",
+    {
+        "zero": PolicyValue("its popularity or novelty is 0"),
+        "one": PolicyValue("it has one user, or one row"),
+        "max": PolicyValue("it has the largest novelty of all items"),
+        "drop": PolicyValue("leave the item out, and lists of such items alone"),
+        "error": RAISE,
+    },
+    "By default each metric has its own, and an item that a column of ``items`` lacks is an error.",
+)
 ONE_CLASS = Policy(
     "one_class",
     "users with rows of one class only, in gauc",
@@ -180,3 +215,5 @@ RANK_GAPS = Policy(  # of a tool; no argument of a call sets it
 )
 POLICIES = {policy.name: policy for policy in (TIES, NO_TRUTH, NO_RECS, DUPLICATES, ONE_CLASS, RANK_GAPS)}
 """The policies by name, with the effects that they have on lists."""
+ITEM_POLICIES = {policy.name: policy for policy in (UNSEEN, NO_HISTORY, NO_FEATURES)}
+"""The policies of metrics of items and histories; a call that gives none takes the default of each metric."""

@@ -97,12 +97,18 @@ def segment_items(
     """
     cuts = _check_shares(names, shares)
     items, counts = np.unique(_ids(history, "history"), return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    segments = segments_of_counts(counts, cuts)[order]
+    return dict(zip(items[order].tolist(), np.array(names)[segments].tolist(), strict=True))
+
+
+def segments_of_counts(counts: Array, cuts: Array) -> Array:
+    """Return the segment of each item by its interactions: how many of the cuts the more popular items have reached."""
     levels, level = np.unique(-counts, return_inverse=True)  # most first
     rows = np.bincount(level, weights=counts, minlength=len(levels))
     before = np.cumsum(rows) - rows  # interactions with more popular items
-    segment = np.searchsorted(cuts, before / max(counts.sum(), 1) + ROUNDING, side="right")
-    order = np.argsort(level, kind="stable")
-    return dict(zip(items[order].tolist(), np.array(names)[segment[level[order]]].tolist(), strict=True))
+    segments: Array = np.searchsorted(cuts, before / max(counts.sum(), 1) + ROUNDING, side="right")[level]
+    return segments
 
 
 def split_truth(prepared: Prepared, segments: Mapping[Any, str]) -> Iterator[Prepared]:

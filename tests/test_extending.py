@@ -426,7 +426,9 @@ class ItemCounts:
         return {"items": np.array(items, np.int64), "counts": np.array([self.counts[own] for own in items], np.int64)}
 
 
-def collect_items(sides: Mapping[str, Any], least: float, n_threads: int) -> Iterable[tuple[Any, ItemCounts]]:
+def collect_items(
+    sides: Mapping[str, Any], least: float, keys: Any, n_threads: int
+) -> Iterable[tuple[Any, ItemCounts]]:
     recs, users = sides["recs"], sides["users"]
     of_rows = np.repeat(np.arange(len(recs.indptr) - 1), np.diff(recs.indptr))
     yield None, ItemCounts(Counter(recs.items.tolist()))
@@ -439,8 +441,8 @@ def test_an_accumulator() -> None:
     """A statistic of all lists at once: merged, by group, and through bytes."""
     ACCUMULATORS["item_counts"] = AccumulatorKind(
         "item_counts",
-        lambda weighted: ItemCounts(),
-        lambda arrays, weighted: ItemCounts(
+        lambda keys, weighted: ItemCounts(),
+        lambda arrays, keys, weighted: ItemCounts(
             dict(zip(*(arrays[own].tolist() for own in ("items", "counts")), strict=True))
         ),
         collect_items,

@@ -10,17 +10,23 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from fastrec.policies import (
     DUPLICATES,
+    NO_FEATURES,
+    NO_HISTORY,
     NO_RECS,
     NO_TRUTH,
     NO_TRUTH_OF_ROWS,
     ONE_CLASS,
     TIES,
     TIES_OF_ROWS,
+    UNSEEN,
     Duplicates,
+    NoFeatures,
+    NoHistory,
     NoRecs,
     NoTruth,
     OneClass,
     Ties,
+    Unseen,
 )
 
 __all__ = [
@@ -158,6 +164,18 @@ class ItemData(TypedDict, total=False):
         ``items`` nor ``history``, and `merge` does not compare them.
         """,
     ]
+
+
+class ItemPolicies(TypedDict, total=False):
+    """Policies of metrics of items and histories."""
+
+    n_users: Annotated[
+        int | None,
+        "number of users behind the column ``popularity`` of ``items``; default: users of ``history`` with a row",
+    ]
+    unseen: Annotated[Unseen | None, UNSEEN]
+    no_history: Annotated[NoHistory | None, NO_HISTORY]
+    no_features: Annotated[NoFeatures | None, NO_FEATURES]
 
 
 class Reference(TypedDict, total=False):
@@ -467,7 +485,7 @@ class Tasks(TypedDict, total=False):
 # Arguments of each function
 
 
-class ListSettings(Cutoffs, PerUser, Relevance, Catalogue, ItemData, Like, ListPolicies, Threads):
+class ListSettings(Cutoffs, PerUser, Relevance, Catalogue, ItemData, ItemPolicies, Like, ListPolicies, Threads):
     """Arguments of `Evaluator`."""
 
 
@@ -488,6 +506,7 @@ class SegmentOptions(
     Catalogue,
     Seen,
     ItemData,
+    ItemPolicies,
     Reference,
     ListColumnNames,
     Groupings,

@@ -6,12 +6,13 @@ one per kind, condition and group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from fastrec.exceptions import MetricError, shown
+from fastrec.metrics.plan import Accumulated
 
 __all__ = [
     "ACCUMULATORS",
@@ -21,12 +22,14 @@ __all__ = [
     "AccumulatorKind",
     "Collected",
     "GroupKey",
+    "Keys",
     "collect",
     "find_accumulator",
 ]
 
 Array = np.ndarray[Any, Any]
 GroupKey = tuple[str, str | int]
+Keys = tuple[Hashable, ...]
 SCORE_COUNTS = "score_counts"  # of all rows by distinct score
 
 
@@ -58,15 +61,16 @@ Collected = tuple[GroupKey | None, Accumulator]
 class AccumulatorKind(NamedTuple):
     """How to make, read and collect one kind of accumulator.
 
-    `empty(weighted)` makes one without users. `unpack(arrays, weighted)` undoes `pack`. `collect(sides, condition,
-    n_threads)` yields those of a batch, over all users and for each group; the condition is the least gain, or label,
-    of a relevant item. `sides` are the names of those that it reads.
+    `keys` are those of `Over`, of all metrics. `empty(keys, weighted)` makes one without users. `unpack(arrays, keys,
+    weighted)` undoes `pack`. `collect(sides, min_gain, keys, n_threads)` yields those of a batch, over all users and
+    for each group; `min_gain` is the least gain, or label, of a relevant item. `sides` are the names of those that it
+    reads.
     """
 
     name: str
-    empty: Callable[[bool], Accumulator]
-    unpack: Callable[[dict[str, Array], bool], Accumulator]
-    collect: Callable[[Mapping[str, Any], float, int], Iterable[Collected]]
+    empty: Callable[[Keys, bool], Accumulator]
+    unpack: Callable[[dict[str, Array], Keys, bool], Accumulator]
+    collect: Callable[[Mapping[str, Any], float, Keys, int], Iterable[Collected]]
     sides: frozenset[str]
 
 
@@ -81,11 +85,11 @@ def find_accumulator(name: str) -> AccumulatorKind:
 
 
 def collect(
-    kinds: Sequence[tuple[str, int]], sides: Mapping[str, Any], min_gains: Sequence[float], n_threads: int
+    wanted: Sequence[Accumulated], sides: Mapping[str, Any], min_gains: Sequence[float], n_threads: int
 ) -> list[tuple[AccumulatorKey, Accumulator]]:
-    """Return the accumulators of a batch, for pairs of a kind and the position of a condition."""
+    """Return the accumulators of a batch."""
     return [
         (AccumulatorKey(kind, condition, group), found)
-        for kind, condition in kinds
-        for group, found in find_accumulator(kind).collect(sides, min_gains[condition], n_threads)
+        for kind, condition, keys in wanted
+        for group, found in find_accumulator(kind).collect(sides, min_gains[condition], keys, n_threads)
     ]

@@ -18,14 +18,14 @@ from fastrec.kernels import codes as op
 from fastrec.kernels.lists import UserArrays
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
-from fastrec.metrics.plan import Failure, Plan, Policies, SumList, call_on_arrays
-from fastrec.metrics.program import Extent, identity
+from fastrec.metrics.plan import Failure, Plan, Policies, Sum, SumList, call_on_arrays, program_of_sums
+from fastrec.metrics.program import ConditionRows, Extent, Writer, identity
 from fastrec.metrics.providers import find_provider
 from fastrec.metrics.statistics import Row, Values
 from fastrec.runtime.launch import STEPS_PER_LAUNCH
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["Array", "KernelError", "Outcome", "evaluate_source"]
+__all__ = ["Array", "KernelError", "Outcome", "evaluate_source", "sum_exactly"]
 
 
 Array = np.ndarray[Any, Any]
@@ -196,6 +196,23 @@ def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
         raise MetricError(
             "uses other statistics when it is called again: a formula must use the same statistics for all data"
         ) from None
+
+
+def sum_exactly(values: Array, groups: Array, n_threads: int) -> Array:
+    """Return the exact sums of values (n_users,) and of their squares, over all users and by group.
+
+    They are object (n_groups + 1, 2): Python integers in steps of 2^-GENERAL_SCALE.
+    """
+    sums = SumList()
+    sums.add(Sum(0, Row(("given", 0)), ""))
+    program = program_of_sums(sums, Writer([ConditionRows(0.0, (sums.sums[0].row,))], graded=False))
+    blocks = np.arange(-(-len(values) // op.BLOCK))
+    users = UserArrays(read_only(groups), read_only(values.reshape(1, -1)))
+    n_groups = int(groups.max(initial=0))
+    totals = launch(_nothing(len(values)), program, users, np.empty((0, 0)), n_groups, blocks, n_threads)
+    _raise_failure(totals, sums, 0)
+    found: Array = sum_digits(totals.fixed, totals.general)[:, 0]
+    return found
 
 
 def _part(totals: Totals, more: Totals | None) -> BatchSums:

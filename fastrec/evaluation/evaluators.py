@@ -27,7 +27,7 @@ from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
-from fastrec.policies import ONE_CLASS, POLICIES, RANK_GAPS
+from fastrec.policies import ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
 from fastrec.report.doubts import doubts
 from fastrec.report.estimates import Estimate, GroupEstimate
@@ -58,6 +58,7 @@ FORM = {  # of the document of `to_bytes`
     "settings": dict,
     "like": {"like?": str, "names?": {str: str}, "rank_gaps?": one_of(RANK_GAPS.values)},
     "per_user": bool,
+    "no_recs_given?": bool,
     "batches": {str: bool},
     "facts": {str: COUNT},
     "hints?": [HINT],
@@ -115,7 +116,15 @@ class BaseEvaluator(Shared, ABC):
 
     _remedy = "call reset() and update it again"
 
-    def __init__(self, wanted: Wanted, settings: dict[str, Any], *, per_user: bool, n_threads: int | None) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        settings: dict[str, Any],
+        *,
+        per_user: bool,
+        n_threads: int | None,
+        no_recs_given: bool = True,
+    ) -> None:
         super().__init__()
         self._calls = tuple(wanted.calls)
         self._like = wanted.like
@@ -123,6 +132,7 @@ class BaseEvaluator(Shared, ABC):
         self._n_threads = resolve_threads(n_threads)
         self._per_user = check_flag("per_user", per_user)
         self._part = False
+        self._no_recs_given = no_recs_given
         self._forget()
         self._plan(weighted=False)  # raises at once if a metric lacks an argument
 
@@ -178,6 +188,8 @@ class BaseEvaluator(Shared, ABC):
             per_user=self._per_user,
             expected=rules["ties"] == "expected",
             one_class=rules.get("one_class", ONE_CLASS.default),
+            no_recs_given=self._no_recs_given,
+            item_policies=tuple((name, rules[name]) for name in ITEM_POLICIES if name in rules),
         )
         return make_plan(self._calls, asked)
 
@@ -185,7 +197,7 @@ class BaseEvaluator(Shared, ABC):
     def _reads_sides(self) -> bool:
         """Whether a provider or an accumulator reads the rows themselves."""
         plan = self._plan(weighted=False)
-        return bool(plan.provided or any(kind != SCORE_COUNTS for kind, _ in plan.accumulators))
+        return bool(plan.provided or any(own.kind != SCORE_COUNTS for own in plan.accumulators))
 
     def _check_sides(self, known: AbstractSet[str], derived: AbstractSet[str] = frozenset()) -> None:
         """Raise MetricError for a metric that reads a side which the call lacks.
@@ -198,7 +210,10 @@ class BaseEvaluator(Shared, ABC):
             others = plan.filled[text] | (find_accumulator(value.over.accumulator).sides if value.over else frozenset())
             lacking = (plan.reads[text] - known - derived) | (others - known - {"users"})
             if lacking:
-                raise MetricError(text, " needs ", Argument(min(lacking), (...,)))
+                needs = Argument(min(lacking), (...,))
+                if min(lacking) == "popularity":
+                    raise MetricError(text, " needs ", Argument("history", (...,)), " or ", Argument("items", (...,)))
+                raise MetricError(text, " needs ", needs)
 
     def _check_batch(self, users: Users) -> None:
         if self._state is None:
@@ -276,6 +291,7 @@ class BaseEvaluator(Shared, ABC):
         yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
         yield "formulas", [c.metric.formula for c in self._calls], [c.metric.formula for c in other._calls]
         yield "per_user", self._per_user, other._per_user
+        yield "no_recs_given", self._no_recs_given, other._no_recs_given
         for name, value in self._settings.items():
             yield name, value, other._settings[name]
         theirs = other._kind_of_batches()
@@ -310,6 +326,7 @@ class BaseEvaluator(Shared, ABC):
             "settings": self._settings,
             "like": self._like,
             "per_user": self._per_user,
+            "no_recs_given": self._no_recs_given,
             "batches": self._kind_of_batches(),
             "facts": self._data_counts,
             "hints": list(self._hints.values()),
@@ -359,6 +376,7 @@ class BaseEvaluator(Shared, ABC):
                 document["metrics"], per_user=document["per_user"], n_threads=n_threads, **document["settings"]
             )
             evaluator._like = document["like"]
+            evaluator._no_recs_given = document.get("no_recs_given", True)
             evaluator._restore(document, arrays)
             evaluator._check_values()
         except MetricError:

@@ -9,7 +9,8 @@ import numpy as np
 
 from fastrec.arguments.groups import ListBatch, ListSettings, MinGain, SideBatch
 from fastrec.arguments.signature import takes
-from fastrec.checks import check_progress
+from fastrec.checks import check_progress, whole_number
+from fastrec.evaluation import item_rules as _item_rules  # noqa: F401 - registers statistics of items
 from fastrec.evaluation.accumulators import collect, find_accumulator
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import (
@@ -23,16 +24,21 @@ from fastrec.evaluation.evaluators import (
 )
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.row_rules import check_grades
+from fastrec.evaluation.second_pass import find_effects
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import read_items, read_once
-from fastrec.inputs.lists import Lists, Prepared, Settings, find_tied_user, prepare
+from fastrec.inputs.lists import AboutUsers, Lists, Prepared, Settings, find_tied_user, prepare
 from fastrec.inputs.sides import shared_rows
+from fastrec.inputs.slots import BatchSides
+from fastrec.items.popularity import Popularity
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Asked, Failure, Plan, Policies, make_plan
+from fastrec.policies import ITEM_POLICIES
 from fastrec.runtime.shared import synchronized
 
 __all__ = ["Evaluator", "read_no_truth"]
@@ -72,12 +78,21 @@ class Evaluator(BaseEvaluator):
                 raise MetricError(f"{call.text} {call.metric.family.entry}")
         self._items = None if given["items"] is None else read_items(given["items"])
         self._history = read_once(given["history"], "history")
+        self._counts_of_history: HistoryCounts | None = None
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
             "n_items": self._count_items(check_n_items(given["n_items"])),
             **policies,
+            **_item_policies(given),
         }
-        super().__init__(wanted, settings, per_user=given["per_user"], n_threads=given["n_threads"])
+        self._n_users = _check_n_users(given["n_users"])
+        super().__init__(
+            wanted,
+            settings,
+            per_user=given["per_user"],
+            n_threads=given["n_threads"],
+            no_recs_given=given["no_recs"] is not None or given["like"] is not None,
+        )
 
     @takes(ListBatch)
     def update(self, recs: Any, truth: Any = None, **given: Unpack[ListBatch]) -> None:
@@ -132,8 +147,18 @@ class Evaluator(BaseEvaluator):
         )
         passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
         passed |= {name: passed[other] for name, other in shared_rows(passed).items()}
-        self._check_sides({*passed, *(() if self._items is None else ("items",))})
-        return prepare(passed, about_users(given), settings, self._items)
+        known = {*passed, *(() if self._items is None else ("items",))}
+        self._check_sides(known | ({"popularity"} if known & {"history", "items"} else set()))
+        about = about_users(given)
+        return prepare(passed, about, settings, self._items, self._count_history(about))
+
+    def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
+        """Return the counts of the items of the whole history, if a metric reads them."""
+        if self._history is None or not self._plan(weighted=False).reads_side("popularity"):
+            return None
+        if self._counts_of_history is None:
+            self._counts_of_history = HistoryCounts.read(self._history, about.columns, self._n_threads)
+        return self._counts_of_history
 
     def _count_items(self, n_items: int | None) -> int | None:
         """Return `n_items`, by default the number of rows of `items`; raise if it is smaller."""
@@ -150,7 +175,7 @@ class Evaluator(BaseEvaluator):
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
         """Add a batch that was prepared with the same settings."""
         rules = self._settings
-        lists, users, names, data_counts, hints, others = prepared
+        lists, users, names, data_counts, hints, _ = prepared
         self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
         if lists.gains is not None and plan.counts_any_gain:
@@ -163,12 +188,7 @@ class Evaluator(BaseEvaluator):
             if user is not None:
                 raise explain_fault(KernelError(Failure(op.TIED, user, 0)), plan, names, rules, lists)
         policies = Policies(rules["no_truth"], rules["no_recs"])
-        sides = {
-            **{name: side.read_only() if isinstance(side, FlatSide) else side for name, side in others.items()},
-            "recs": FlatSide(lists.rec_items, lists.rec_indptr, None).read_only(),
-            "truth": FlatSide(lists.truth_items, lists.truth_indptr, lists.gains).read_only(),
-            "users": users,
-        }
+        sides = self._sides_of(prepared, lists)
         try:
             outcome = evaluate_source(plan, policies, ListSource(*lists), sides, users, self._n_threads, progress)
         except KernelError as error:
@@ -178,6 +198,37 @@ class Evaluator(BaseEvaluator):
             state = self._keep(plan, outcome, users, {"truth_rows": len(lists.truth_items), **data_counts})
             state.accumulate(found)
             self._add_hints(hints)
+
+    def _sides_of(self, prepared: Prepared, lists: Lists) -> BatchSides:
+        """Return the sides that providers and accumulators read."""
+        others = prepared.sides
+        return BatchSides(
+            {name: side.read_only() if isinstance(side, FlatSide) else side for name, side in others.items()},
+            recs=FlatSide(lists.rec_items, lists.rec_indptr, None).read_only(),
+            truth=FlatSide(lists.truth_items, lists.truth_indptr, lists.gains).read_only(),
+            users=prepared.users,
+            names=prepared.names,
+            popularity=Popularity(others.get("counts"), others.get("items"), self._n_users),
+            n_threads=self._n_threads,
+        )
+
+    @synchronized
+    def _review(self, prepared: Prepared) -> None:
+        """Look at a batch a second time, for the standard errors of metrics of the exposure of items.
+
+        All batches must be reviewed after the last was added, in the same order.
+        """
+        state = self._state
+        if state is None or not any(value.has_effects for value in state.plan.values):
+            return
+        batch = sum(own.shape[1] for own in self._values) and state.n_reviewed
+        with self._changing():
+            found = find_effects(state, self._sides_of(prepared, prepared.lists), prepared.users, self._n_threads)
+            order = prepared.users.order
+            for at, values in found.items():
+                if self._per_user:
+                    self._join_values(state.n_users, copied=False)
+                    self._values[0][at, batch : batch + len(values)] = values if order is None else values[order]
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Add the users of another evaluator with the same metrics and settings, and return this evaluator."""
@@ -209,6 +260,22 @@ class Evaluator(BaseEvaluator):
             "truth_users_with_recs": data_counts[op.COUNT_LISTED] / with_truth if with_truth else float("nan"),
             "truth_items_in_recs": data_counts[op.COUNT_HITS] / relevant if relevant else float("nan"),
         }
+
+
+def _item_policies(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the policies of items and histories that a call gives, checked."""
+    found = {name: given[name] for name in ITEM_POLICIES if given[name] is not None}
+    for name, value in found.items():
+        ITEM_POLICIES[name].check(value)
+    return found
+
+
+def _check_n_users(n_users: Any) -> int | None:
+    """Return the argument as an int, or None."""
+    number = whole_number(n_users)
+    if n_users is not None and (number is None or number < 1):
+        raise InputError(Argument("n_users"), f" must be an integer of at least 1, found {shown(n_users)}")
+    return number
 
 
 def read_no_truth(metrics: Any, like: str | None = None, k: Any = None, min_gain: MinGain | None = None) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastrec.evaluation.accumulators import ACCUMULATORS, SCORE_COUNTS, AccumulatorKind, Collected
+from fastrec.evaluation.accumulators import ACCUMULATORS, SCORE_COUNTS, AccumulatorKind, Collected, Keys
 from fastrec.evaluation.sources import Scores
 from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
 from fastrec.inputs.columns import LABELS, SCORES, refuse_nan
@@ -190,7 +190,7 @@ def _bar(least: float, dtype: Any) -> float:
     return float(bar if float(bar) >= least else np.nextafter(bar, dtype.type(np.inf)))
 
 
-def _collect_score_counts(sides: Mapping[str, Any], least: float, n_threads: int) -> Iterator[Collected]:
+def _collect_score_counts(sides: Mapping[str, Any], least: float, _: Keys, n_threads: int) -> Iterator[Collected]:
     """Yield the score counts of all rows of a batch, and of the rows of each group."""
     rows: Rows = sides["rows"]
     lengths = np.diff(rows.indptr)
@@ -221,13 +221,13 @@ def _score_counts(
     return score_counts
 
 
-def _empty_score_counts(weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position
+def _empty_score_counts(_: Keys, weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position
     from fastrec.scored.score_counts import ScoreCounts
 
     return ScoreCounts(weighted=weighted)
 
 
-def _unpack_score_counts(arrays: dict[str, Array], weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position
+def _unpack_score_counts(arrays: dict[str, Array], _: Keys, weighted: bool) -> ScoreCounts:  # noqa: FBT001 - called by position
     from fastrec.scored.score_counts import ScoreCounts
 
     return ScoreCounts.unpack(arrays, weighted=weighted)

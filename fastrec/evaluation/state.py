@@ -12,7 +12,6 @@ import numpy as np
 
 from fastrec.checks import COUNT, LABEL, MaybeNone
 from fastrec.evaluation.accumulators import (
-    ACCUMULATORS,
     SCORE_COUNTS,
     Accumulator,
     AccumulatorKey,
@@ -21,14 +20,15 @@ from fastrec.evaluation.accumulators import (
 )
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
-from fastrec.exceptions import InputError, shown
+from fastrec.exceptions import InputError, MetricError, shown
 from fastrec.kernels import codes as op
+from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Plan, Value
 from fastrec.metrics.statistics import Over, Ratio
 from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.report.soundness import SLACK, check_range
 
-__all__ = ["FORM", "GroupSums", "State"]
+__all__ = ["FORM", "Effects", "GroupSums", "State"]
 
 Array = np.ndarray[Any, Any]
 SLACK_BITS = 40  # of sums of squares
@@ -41,6 +41,23 @@ FORM = {  # of the document of `State.pack`
     "accumulators?": [(str, COUNT, MaybeNone(COUNT), bool)],
     "sums": str,
 }
+
+
+class Effects:
+    """Exact sums of the effects of users' lists on a metric, and of their squares."""
+
+    def __init__(self) -> None:
+        self.total, self.squares = 0, 0
+
+    def add(self, sums: Iterable[int]) -> None:
+        """Add the sums of a batch, in steps of 2^-GENERAL_SCALE."""
+        total, squares = sums
+        self.total += total
+        self.squares += squares
+
+    def std_error(self, n: int) -> float:
+        """Return the standard error of the metric of n users."""
+        return mean_and_error(n, self.total, self.squares, op.GENERAL_SCALE)[1]
 
 
 class State:
@@ -58,6 +75,8 @@ class State:
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
         self.data_counts = np.zeros(op.N_DATA_COUNTS, np.int64)
         self.accumulators: dict[AccumulatorKey, Accumulator] = {}
+        self.effects: dict[tuple[int, GroupKey | None], Effects] = {}  # by position of the metric, after a second pass
+        self.n_reviewed = 0  # users in this pass
 
     @property
     def groups(self) -> list[GroupKey]:
@@ -91,8 +110,12 @@ class State:
         """Add accumulators of a batch or of another state."""
         for key, own in found:
             if key not in self.accumulators:
-                self.accumulators[key] = ACCUMULATORS[key.kind].empty(own.weighted)
+                self.accumulators[key] = self._empty(key.kind, key.condition, own.weighted)
             self.accumulators[key].merge(own)
+
+    def _empty(self, kind: str, condition: int, weighted: bool = False) -> Accumulator:  # noqa: FBT001, FBT002 - as in every kind
+        """Return an accumulator without users."""
+        return find_accumulator(kind).empty(self.plan.keys_of(kind, condition), weighted)
 
     def _add(self, n_users: int, totals: Array, counts: Array, data_counts: Array, groups: list[GroupKey]) -> None:
         known = len(self._groups)
@@ -105,6 +128,7 @@ class State:
         self._counts[rows] += counts
         self.data_counts = self.data_counts + data_counts
         self.n_users += n_users
+        self.effects, self.n_reviewed = {}, 0
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the state as a document of plain data, and arrays."""
@@ -155,7 +179,7 @@ class State:
                 raise InputError(f"{kind} of condition {condition} and group {at} appear twice")
             start = f"{name}_{nth}_"
             own = {part.removeprefix(start): array for part, array in arrays.items() if part.startswith(start)}
-            state.accumulators[key] = ACCUMULATORS[kind].unpack(own, weighted)
+            state.accumulators[key] = find_accumulator(kind).unpack(own, plan.keys_of(kind, condition), weighted)
         return state
 
     def _check_sums(self) -> None:
@@ -194,11 +218,18 @@ class State:
         found = {(kind, condition): own for (kind, condition, key), own in self.accumulators.items() if key == group}
         if self.n_users == 0:
             found |= {
-                (over.accumulator, value.condition): find_accumulator(over.accumulator).empty(False)  # noqa: FBT003 - by position in every kind
+                (over.accumulator, value.condition): self._empty(over.accumulator, value.condition)
                 for value in self.plan.values
                 if (over := value.over) is not None
             }
-        return GroupSums(self.plan, self._totals[row], self._counts[row], found)
+        effects = {at: own for (at, key), own in self.effects.items() if key == group}
+        return GroupSums(
+            self.plan,
+            self._totals[row],
+            self._counts[row],
+            found,
+            effects if self.n_reviewed == self.n_users else {},
+        )
 
     def rest(self, group: GroupKey) -> GroupSums:
         """Return the sums over all users outside a group. Accumulators are not kept for them."""
@@ -213,6 +244,7 @@ class GroupSums(NamedTuple):
     totals: Array
     counts: Array
     accumulators: Mapping[tuple[str, int], Accumulator]  # by kind and condition
+    effects: Mapping[int, Effects] = {}  # by position of the metric
 
     def estimate(self, value: Value) -> tuple[float, float, int]:
         """Return mean, standard error and number of users counted of a metric.
@@ -223,6 +255,8 @@ class GroupSums(NamedTuple):
             found = self._estimate(value)
             if not value.is_plain:  # `update` and `unpack` have checked the range of plain means
                 check_range(value.call.text, found[0], value.call)
+        except MetricError as error:
+            raise MetricError(value.call.text, ": ", error.text) from error
         except (ArithmeticError, InputError) as error:
             raise InputError(f"{value.call.text} of this state has impossible sums: {error}") from error
         return found
@@ -249,6 +283,9 @@ class GroupSums(NamedTuple):
         users = int(self._sum(self.plan.position(value, 0)))
         if found is None:
             return math.nan, math.nan, users
+        at = next((at for at, own in enumerate(self.plan.values) if own is value), -1)
+        if at in self.effects:
+            return over.value(found), self.effects[at].std_error(users), users
         return over.value(found), math.nan if over.std_error is None else over.std_error(found), users
 
     def _ratio(self, value: Value, ratio: Ratio) -> tuple[float, float, int]:
@@ -256,7 +293,8 @@ class GroupSums(NamedTuple):
         size = len(ratio.rows)
         at = [self.plan.position(value, nth) for nth in range(len(value.sums))]
         n = int(self._sum(at[-1]))
-        if n == 0 or (ratio.spoils is not None and self._sum(at[-2])):
+        is_spoilt = value.call.metric.family is LISTS and self.counts[value.condition][op.N_NAN]
+        if n == 0 or is_spoilt or (ratio.spoils is not None and self._sum(at[-2])):
             return math.nan, math.nan, n
         means = [self._sum(at[i]) / n for i in range(size)]
         mean = float(ratio.function(*means))

@@ -20,7 +20,16 @@ from fastrec.inputs.sides import SIDES, spoken
 from fastrec.inputs.tensors import as_numpy, holds_tensors, is_tensor, refuse_unusual, why_unusual
 from fastrec.inputs.users import check_keys
 
-__all__ = ["FlatSide", "InputForm", "RawSide", "check_numbers", "read_side", "read_sides", "register_form"]
+__all__ = [
+    "FlatSide",
+    "InputForm",
+    "RawSide",
+    "check_numbers",
+    "read_lists",
+    "read_side",
+    "read_sides",
+    "register_form",
+]
 
 Array = np.ndarray[Any, Any]
 READ_AT_ONCE = frozenset((list, tuple))  # Python reads these without letting another thread in
@@ -82,6 +91,14 @@ def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] 
                 f"found {n_users} and {len(side.indptr) - 1} users"
             )
     return sides, None
+
+
+def read_lists(value: Any, name: str) -> RawSide:
+    """Return one side for its own users, passed in any form but a data frame."""
+    if isinstance(value, Mapping):
+        check_keys({name: value})
+        return _read_rows(list(value.values()), name, SIDES[name].numbers, list(value))
+    return read_side(value, name, SIDES[name].numbers)
 
 
 def _read_dicts(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any]]:

@@ -23,6 +23,7 @@ __all__ = [
     "Frame",
     "Labels",
     "check_same_lengths",
+    "find_nulls",
     "is_column",
     "is_numeric",
     "list_column",
@@ -261,13 +262,13 @@ def _check_valid(column: Column, where: str) -> None:
 
 
 def _refuse_nulls(column: Column, where: str) -> None:
-    if (null := _find_nulls(column)).any():
+    if (null := find_nulls(column)).any():
         at = int(null.argmax())
         row = RowNumber(at, f" in row {at}, counted from 0 (in {null.sum()} of {len(column)} rows)")
         raise InputError(where, " must not be null, found null", row)
 
 
-def _find_nulls(column: Column) -> Array:
+def find_nulls(column: Column) -> Array:
     """Return a mask of nulls, empty without any; `null_count` misses nulls in a dictionary, the mask has them."""
     encoded = [chunk for chunk in column.chunks if hasattr(chunk, "dictionary")]
     if not column.null_count and not any(chunk.dictionary.null_count for chunk in encoded):
@@ -331,7 +332,7 @@ def read_labels(column: Column, where: str, n_threads: int = 1) -> Labels:
     import pyarrow as pa
     from pyarrow import types
 
-    null = _find_nulls(column)
+    null = find_nulls(column)
     if null.any():
         column = _without_views(column).filter(pa.array(~null))
     if types.is_dictionary(column.type) and _kind_of_strings(column.type.value_type) is None:
@@ -462,7 +463,7 @@ def split_lists(column: Column, where: str) -> tuple[Column, Array]:
         lengths.append(np.diff(offsets))
     flat = pa.chunked_array(parts, column.type.value_type)
     indptr = np.cumsum(np.concatenate(lengths), dtype=np.int64)
-    if (null := _find_nulls(flat)).any():
+    if (null := find_nulls(flat)).any():
         at = int(np.searchsorted(indptr, int(null.argmax()), side="right")) - 1
         row = RowNumber(at, f" in the list of row {at}, counted from 0", " in a list")
         raise InputError(where, " must not hold nulls, found null", row)

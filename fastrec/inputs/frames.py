@@ -48,6 +48,7 @@ __all__ = [
     "FrameUsers",
     "ScoredFrame",
     "extra_column",
+    "read_frame",
     "read_frames",
     "read_scored_frame",
     "read_user_labels",
@@ -227,6 +228,14 @@ def read_frames(
             lambda name: _has_gains(truth, name),
         )
     return moved, FrameUsers(users.spell(users.ids), order, groups or None, weights, tuple(hints))
+
+
+def read_frame(frame: Frame, columns: Columns, n_threads: int) -> RawSide:
+    """Return one frame as a side for its own users."""
+    table = _open(frame, columns)
+    users, items = (read_ids(column, where, n_threads) for column, where in _id_columns([table]))
+    (keys,), strings = _join_ids([users], [frame], "user")
+    return _read_side(table, keys, items, columns, _FrameUsers(keys[:0], strings), n_threads)[1]
 
 
 def _has_gains(truth: _FrameRows, name: str) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -12,10 +13,19 @@ import numpy as np
 from fastrec.checks import near_name, refuse_path, with_article
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, Place, Text, shown
 from fastrec.inputs.arrays import check_numbers
-from fastrec.inputs.arrow import Frame, is_column, list_column, open_foreign, read_ids, read_numbers, split_lists
+from fastrec.inputs.arrow import (
+    Frame,
+    find_nulls,
+    is_column,
+    list_column,
+    open_foreign,
+    read_ids,
+    read_numbers,
+    split_lists,
+)
 from fastrec.inputs.ids import Ids, check_ids
 
-__all__ = ["ITEM_ID", "Categories", "ItemTable", "read_items", "read_once"]
+__all__ = ["ITEM_ID", "Categories", "ItemTable", "Vectors", "read_items", "read_once"]
 
 Array = np.ndarray[Any, Any]
 ITEM_ID = "item_id"
@@ -30,6 +40,13 @@ class Categories(NamedTuple):
     names: list[Any]  # of the codes
 
 
+class Vectors(NamedTuple):
+    """The vector of each item."""
+
+    matrix: Any  # float64 (n_items, n), or a CSR matrix; zeros for items without a vector
+    known: Array  # bool (n_items,)
+
+
 class ItemTable(NamedTuple):
     """Items and their columns. A metric reads a column as numbers, categories or vectors.
 
@@ -41,23 +58,30 @@ class ItemTable(NamedTuple):
     codes: Array | None = None
 
     def numbers(self, column: str) -> Array:
-        """Return a column of numbers, float64 (n_items,)."""
+        """Return a column of numbers, float64 (n_items,); NaN for items without one."""
         where, value = self._read(column)
-        values = read_numbers(value, where) if is_column(value) else value
-        return check_numbers(values, len(self.ids), where)
-
-    def categories(self, column: str) -> Categories:
-        """Return a column with one category per item, or with lists of them."""
-        where, value = self._read(column)
+        known = _known(value)
         if is_column(value):
-            flat, indptr = split_lists(value, where) if list_column(value) else (value, None)
-            labels = flat.to_pylist()
+            values = read_numbers(value.filter(_arrow(known)), where)
         else:
-            rows = value.tolist() if isinstance(value, np.ndarray) else list(value)
-            several = bool(rows) and all(isinstance(row, list | tuple | set | frozenset | np.ndarray) for row in rows)
-            labels = [label for row in rows for label in row] if several else rows
-            labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
-            indptr = np.cumsum([0, *map(len, rows)], dtype=np.int64) if several else None
+            values = np.asarray([number for number, is_known in zip(value, known, strict=True) if is_known])
+        found = np.full(len(known), np.nan)
+        found[known] = check_numbers(values, int(known.sum()), where)
+        return found
+
+    def categories(self, column: str, sep: str | None = None) -> Categories:
+        """Return a column with one category per item, with lists of them, or with strings that `sep` separates."""
+        where, value = self._read(column)
+        rows = value.to_pylist() if is_column(value) else value.tolist() if isinstance(value, np.ndarray) else value
+        labels: list[Any] = []
+        indptr = [0]
+        for row, is_known in zip(rows, _known(value).tolist(), strict=True):
+            several = isinstance(row, list | tuple | set | frozenset | np.ndarray)
+            own = [] if not is_known else list(row) if several else [row]
+            if sep is not None:
+                own = [label for one in own for label in _separated(one, sep, where)]
+            labels += dict.fromkeys(label.item() if isinstance(label, np.generic) else label for label in own)
+            indptr.append(len(labels))
         unusable = [label for label in labels if isinstance(label, bool) or not isinstance(label, str | int)]
         if unusable:
             wrong = unusable[0]
@@ -67,29 +91,32 @@ class ItemTable(NamedTuple):
         names = sorted(set(labels))
         place = {label: code for code, label in enumerate(names)}
         codes = np.fromiter(map(place.__getitem__, labels), np.int64, len(labels))
-        return Categories(codes, np.arange(len(labels) + 1) if indptr is None else indptr, names)
+        return Categories(codes, np.array(indptr), names)
 
-    def vectors(self, column: str) -> Any:
-        """Return a column of vectors, float64 (n_items, n), or the CSR matrix that was passed."""
+    def vectors(self, column: str) -> Vectors:
+        """Return a column of vectors of one length, dense or in a CSR matrix."""
         where, value = self._read(column)
         if getattr(value, "format", None) == "csr":
-            return value
+            _check_finite(check_numbers(value.data, len(value.data), where), where)
+            return Vectors(value, np.ones(len(self.ids), bool))
+        known = _known(value)
         if is_column(value):
             if not list_column(value):
                 raise InputError(where, f" must hold one vector per item, found {value.type}")
-            flat, indptr = split_lists(value, where)
+            flat, indptr = split_lists(value.filter(_arrow(known)), where)
             rows, lengths = read_numbers(flat, where), np.diff(indptr)
         else:
-            parts = [np.asarray(row) for row in value]
+            parts = [np.asarray(row) for row, is_known in zip(value, known, strict=True) if is_known]
             if any(part.ndim != 1 for part in parts):
                 raise InputError(where, f" must hold one vector per item, found {shown(value[0])}")
-            rows, lengths = np.concatenate(parts), np.array([part.size for part in parts])
+            rows = np.concatenate(parts) if parts else np.zeros(0)
+            lengths = np.array([part.size for part in parts])
         if len(set(lengths.tolist())) > 1:
             raise InputError(where, f" must hold vectors of one length, found {lengths.min()} and {lengths.max()}")
-        numbers = check_numbers(rows, len(rows), where)
-        if not np.isfinite(numbers).all():
-            raise InputError(where, f" must hold finite numbers, found {numbers[~np.isfinite(numbers)][0]}")
-        return numbers.reshape(len(lengths), -1)
+        numbers = _check_finite(check_numbers(rows, len(rows), where), where)
+        matrix = np.zeros((len(known), int(lengths.max(initial=0))))
+        matrix[known] = numbers.reshape(len(lengths), -1) if len(lengths) else 0.0
+        return Vectors(matrix, known)
 
     def _read(self, column: str) -> tuple[Text, Any]:
         """Return a column, and its name in errors."""
@@ -109,6 +136,35 @@ class ItemTable(NamedTuple):
         if n != len(self.ids):
             raise InputError(where, f" must have one value per item, {len(self.ids)}; found {n}")
         return where, value
+
+
+def _known(value: Any) -> Array:
+    """Return which rows of a column have a value: None and NaN are none."""
+    if is_column(value):
+        null = find_nulls(value)
+        return ~null if len(null) else np.ones(len(value), bool)
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        missing = np.isnan(value) if value.dtype.kind == "f" and value.ndim == 1 else np.zeros(len(value), bool)
+        return ~missing
+    return np.array([row is not None and not (isinstance(row, float) and math.isnan(row)) for row in value], bool)
+
+
+def _arrow(mask: Array) -> Any:
+    import pyarrow as pa
+
+    return pa.array(mask)
+
+
+def _separated(label: Any, sep: str, where: str) -> list[str]:
+    if not isinstance(label, str):
+        raise InputTypeError(where, f" must hold strings with sep={sep}, found {shown(label)}")
+    return [part for part in label.split(sep) if part]
+
+
+def _check_finite(numbers: Array, where: str) -> Array:
+    if not np.isfinite(numbers).all():
+        raise InputError(where, f" must hold finite numbers, found {numbers[~np.isfinite(numbers)][0]}")
+    return numbers
 
 
 def read_once(value: Any, name: str) -> Any:
@@ -145,7 +201,7 @@ def _read_frame(frame: Frame, item: str) -> ItemTable:
 
 def _column(frame: Frame, name: str) -> Any:
     try:
-        return frame.read(name)
+        return frame.read(name, nulls=True)
     except FastrecError as error:
         return error
 
@@ -162,11 +218,7 @@ def _read_rows(rows: Mapping[Any, Any]) -> ItemTable:
     if wrong is not None:
         raise InputTypeError(f"items must be {FORMS}; found a row that is {shown(wrong)}")
     ids, names = check_ids(list(rows), "items"), dict.fromkeys(name for row in rows.values() for name in row)
-    for name in names:
-        lacking = next((item for item, row in rows.items() if name not in row), None)
-        if lacking is not None:
-            raise InputError(f"items must have the same columns in all rows: item {shown(lacking)} lacks {name!r}")
-    columns = {str(name): [row[name] for row in rows.values()] for name in names}
+    columns = {str(name): [row.get(name) for row in rows.values()] for name in names}
     return ItemTable(ids, columns)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from fastrec.inputs.arrays import FlatSide, RawSide, read_sides
 from fastrec.inputs.arrow import Frame, open_foreign, refuse_other_indexes
 from fastrec.inputs.frames import Columns, read_frames, refuse_columns
 from fastrec.inputs.hints import Example, Hint, users_with_gaps
+from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, match_widths
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
@@ -22,12 +23,11 @@ from fastrec.inputs.users import UserLabels, Users, check_groups, check_user_ids
 from fastrec.kernels import list_order
 from fastrec.policies import ORDERS, RANK_GAPS, TIES
 from fastrec.runtime.compiler import Entry
-from fastrec.runtime.threads import run_in_threads
+from fastrec.runtime.threads import over_users
 
 __all__ = ["AboutUsers", "Names", "Prepared", "Settings", "find_tied_user", "prepare"]
 
 Array = np.ndarray[Any, Any]
-USERS_PER_TASK = 16384
 STEPS_PER_ROW = 32  # to sort a row among its user's rows
 PLACES_PER_ROW, MIN_PLACES = 64, 1 << 20  # limits on the places that ranks name
 
@@ -105,12 +105,17 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    given: Mapping[str, Any], about: AboutUsers, settings: Settings, items: ItemTable | None = None
+    given: Mapping[str, Any],
+    about: AboutUsers,
+    settings: Settings,
+    items: ItemTable | None = None,
+    counts_of_history: HistoryCounts | None = None,
 ) -> Prepared:
     """Read all sides, order the lists, and handle excluded items and duplicates."""
     sides, users, lines = _read(given, about, settings)
-    known = {} if items is None else {"items": RawSide(items.ids, np.zeros(1, np.int64), None)}
-    joined, strings = _join_ids({**sides, **known})
+    known = {"items": items, "counts": counts_of_history}
+    ids = {name: RawSide(own.ids, np.zeros(1, np.int64), None) for name, own in known.items() if own is not None}
+    joined, strings = _join_ids({**sides, **ids})
     rec_side, truth_side, exclude_side = joined["recs"], joined["truth"], joined.get("exclude")
     ranks = sides["recs"].ranks
     order = "score" if rec_side.extra is not None else sides["recs"].order
@@ -130,8 +135,9 @@ def prepare(
     if duplicates != "error":
         truth_side, counts["duplicates_in_truth"] = _merge_copies(truth_side, n_threads)
     others = _other_sides(joined, truth_side, names, settings)
-    if items is not None:
-        others["items"] = items._replace(codes=joined["items"].items)
+    for name, own in known.items():
+        if own is not None:
+            others[name] = own._replace(codes=joined[name].items)
     if rec_side.extra is not None:
         rec_side = _order(rec_side, truth_side, names, settings)
     lowest = 0
@@ -333,20 +339,12 @@ def _kernel(name: str, ids: str, *columns: Array) -> Any:
     return _entry(name, ids).suited_to(STEPS_PER_ROW * sum(map(len, columns)))
 
 
-def _over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -> list[Any]:
-    """Call work(first, last) for ranges that cover all users."""
-    tasks = range(-(-n_users // USERS_PER_TASK))
-    return run_in_threads(
-        lambda at: work(at * USERS_PER_TASK, min((at + 1) * USERS_PER_TASK, n_users)), tasks, n_threads
-    )
-
-
 def _drop_excluded(rec_side: FlatSide, exclude_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
     keep = np.ones(len(rec_side.items), bool)
     kernel = _kernel("mark_excluded", str(rec_side.items.dtype), rec_side.items, exclude_side.items)
     items, indptr = read_only(rec_side.items), read_only(rec_side.indptr)
     known, known_indptr = read_only(exclude_side.items.astype(np.int64)), read_only(exclude_side.indptr)
-    _over_users(lambda a, b: kernel(items, indptr, known, known_indptr, keep, a, b), len(indptr) - 1, n_threads)
+    over_users(lambda a, b: kernel(items, indptr, known, known_indptr, keep, a, b), len(indptr) - 1, n_threads)
     return _compact(rec_side, keep)
 
 
@@ -373,7 +371,7 @@ def _drop_copies(rec_side: FlatSide, n_threads: int, *, blank: bool) -> tuple[Fl
 def _mark_copies(side: FlatSide, values: Array, keep: Array, n_threads: int) -> None:
     kernel = _kernel("mark_copies", str(side.items.dtype), side.items)
     items, indptr = read_only(side.items), read_only(side.indptr)
-    _over_users(lambda a, b: kernel(items, indptr, values, keep, a, b), len(indptr) - 1, n_threads)
+    over_users(lambda a, b: kernel(items, indptr, values, keep, a, b), len(indptr) - 1, n_threads)
 
 
 def _compact(side: FlatSide, keep: Array) -> tuple[FlatSide, int]:
@@ -392,7 +390,7 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
     scores, items, indptr = read_only(rec_side.extra), read_only(rec_side.items), read_only(rec_side.indptr)
     n_users, ties, n_threads = len(indptr) - 1, settings.ties, settings.n_threads
     finder = _kernel("find_unordered", "scores", scores)
-    if max(_over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
+    if max(over_users(lambda a, b: finder(indptr, scores, a, b), n_users, n_threads), default=-1) < 0:
         return rec_side._replace(extra=None)
     gains = np.ones(len(truth_side.items)) if truth_side.extra is None else truth_side.extra
     gains = np.maximum(gains, 0.0)
@@ -401,7 +399,7 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
     kernel = _kernel("order_lists", str(items.dtype), items, truth_side.items)
     recs = list_order.ListSide(items, indptr, scores)
     truth = list_order.ListSide(read_only(truth_side.items), read_only(truth_side.indptr), read_only(gains))
-    refused = _over_users(lambda a, b: kernel(recs, truth, TIES.code(ties), out, ordered, a, b), n_users, n_threads)
+    refused = over_users(lambda a, b: kernel(recs, truth, TIES.code(ties), out, ordered, a, b), n_users, n_threads)
     for user, first, second in refused:
         if user >= 0:
             row = slice(indptr[user], indptr[user + 1])
@@ -437,5 +435,5 @@ def _find_blocks(rec_side: FlatSide, n_threads: int) -> Array | None:
     blocks = np.empty((2, len(rec_side.items)), np.int32)
     scores, indptr = read_only(rec_side.extra), read_only(rec_side.indptr)
     kernel = _kernel("find_blocks", "scores", scores)
-    _over_users(lambda a, b: kernel(indptr, scores, blocks, a, b), len(indptr) - 1, n_threads)
+    over_users(lambda a, b: kernel(indptr, scores, blocks, a, b), len(indptr) - 1, n_threads)
     return blocks if blocks[1].max(initial=1) > 1 else None

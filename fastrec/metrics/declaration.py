@@ -16,11 +16,13 @@ from fastrec.arguments.groups import MinGain
 from fastrec.checks import check_text, listed, listed_in_order, nearest
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.metrics.directions import Declared, Direction, read_direction
-from fastrec.policies import NO_RECS, NO_TRUTH
+from fastrec.policies import NO_RECS, NO_TRUTH, NoRecs
 from fastrec.runtime.threads import once
 
 __all__ = [
+    "ABOVE_ONE",
     "ABOVE_ZERO",
+    "COLUMN",
     "COMMON_OPTIONS",
     "COUNT",
     "DECLARED",
@@ -54,8 +56,10 @@ NOT_NEGATIVE = "a number from 0 to 1000"
 FRACTION = "a number above 0 and below 1"
 FINITE = "a finite number"
 COUNT = "an integer from 1 to 10000"
+ABOVE_ONE = "a number above 1"
+COLUMN = "the name of a column of items"
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
-_KINDS = (TABLE, ABOVE_ZERO, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT)
+_KINDS = (TABLE, ABOVE_ZERO, ABOVE_ONE, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT, COLUMN)
 MAX_EXPONENT = 1000.0  # larger exponents leave the range of a double
 
 
@@ -75,6 +79,8 @@ class Option:
             return print_value(value)  # the parser reads choices such as 0 and nan as numbers
         if self.kind == TABLE and isinstance(value, (list, tuple)):
             return self._check_table(value, metric)
+        if self.kind == COLUMN and isinstance(value, str | float):
+            return print_value(value)  # the parser reads a column called 2024 as a number
         if isinstance(value, (int, float)) and not isinstance(value, bool) and self._allows(float(value)):
             return float(value)
         wanted = [*self.choices, *([self.kind] if self.kind else [])]
@@ -89,6 +95,8 @@ class Option:
             return math.isfinite(number)
         if self.kind == COUNT:
             return number.is_integer() and 1 <= number <= 10_000
+        if self.kind == ABOVE_ONE:
+            return 1 < number < math.inf
         largest = {ABOVE_ZERO: sys.float_info.max, EXPONENT: MAX_EXPONENT, FRACTION: 1.0 - sys.float_info.epsilon / 2}
         return 0 < number <= largest.get(self.kind or "", -1.0)
 
@@ -178,6 +186,7 @@ class Metric:
     builtin: bool
     family: Family
     needs: frozenset[str] = frozenset()  # of labels, scores and users; see `Need`
+    no_recs: str | None = None  # the policy of a call that gives none
     aliases: Mapping[str, str] = field(default_factory=dict)  # other names -> the options that they imply
 
     @property
@@ -319,6 +328,7 @@ def ranking_metric(
     name: str | None = None,
     direction: Declared | None = None,
     aliases: Iterable[str] = (),
+    no_recs: NoRecs | None = None,
 ) -> Callable[[Formula], Formula]:
     """Declare a metric of lists against truth.
 
@@ -345,6 +355,9 @@ def ranking_metric(
     direction : "higher", "lower", "none" or a number, optional
         Which values are better: higher ones (the default), lower ones, or values nearer to a number, the best value.
         ``"none"``: neither, as for a plain count; `compare` then gives no verdict.
+    no_recs : str, optional
+        The policy for users without a list where a call gives none; by default ``"zero"``, or ``"skip"`` for a metric
+        that reads no truth.
 
     Raises
     ------
@@ -362,7 +375,11 @@ def ranking_metric(
     0.75
     """
     how = direction, higher_is_better
-    return _declaration(LISTS, range, source=source, formula=formula, name=name, how=how, aliases=aliases)
+    if no_recs is not None:
+        NO_RECS.check(no_recs)
+    return _declaration(
+        LISTS, range, source=source, formula=formula, name=name, how=how, aliases=aliases, no_recs=no_recs
+    )
 
 
 def _declaration(
@@ -375,6 +392,7 @@ def _declaration(
     how: tuple[Declared | None, bool | None],
     aliases: Iterable[str],
     needs: frozenset[str] = frozenset(),
+    no_recs: str | None = None,
 ) -> Callable[[Formula], Formula]:
     """Return the decorator that declares a metric of a family; `how` is its direction in one of two ways."""
     try:
@@ -397,6 +415,7 @@ def _declaration(
             builtin=str(function.__module__).startswith("fastrec.metrics."),
             family=family,
             needs=needs,
+            no_recs=no_recs,
             aliases=_read_aliases(aliases),
         )
         _check_names(metric)

@@ -34,6 +34,7 @@ from fastrec.policies import NO_RECS, NO_TRUTH, ONE_CLASS
 from fastrec.runtime.threads import once
 
 __all__ = [
+    "Accumulated",
     "Asked",
     "Check",
     "Failure",
@@ -44,6 +45,7 @@ __all__ = [
     "Value",
     "call_on_arrays",
     "make_plan",
+    "program_of_sums",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -145,6 +147,11 @@ class Value:
     over: Over | None = None
 
     @property
+    def has_effects(self) -> bool:
+        """Whether its standard error follows from the effects of users' lists."""
+        return self.over is not None and self.over.effects is not None
+
+    @property
     def is_plain(self) -> bool:
         """Whether the mean is the (weighted) mean of the values of counted users."""
         return self.combined is None and self.ratio is None and self.over is None
@@ -152,7 +159,8 @@ class Value:
     @property
     def is_mean_of_users(self) -> bool:
         """Whether the metric declares its mean as the mean over users with equal weights."""
-        return self.is_plain or (self.ratio is not None and self.ratio.rows[-1] is self.ratio.counted)
+        is_mean = self.ratio is not None and self.ratio.rows[-1] is self.ratio.counted
+        return self.is_plain or self.has_effects or is_mean
 
 
 @dataclass(frozen=True)
@@ -192,7 +200,8 @@ class Traced(NamedTuple):
     @property
     def sides(self) -> frozenset[str]:
         """The sides that the metric reads; a constant reads none."""
-        return frozenset().union(*map(sides_of, self.rows))
+        more = self.result.sides if isinstance(self.result, Over) else frozenset()
+        return more.union(*map(sides_of, self.rows))
 
 
 class Condition(NamedTuple):
@@ -201,6 +210,14 @@ class Condition(NamedTuple):
     min_gain: float
     no_truth: str | None = None  # the policy of the call
     no_recs: str | None = None
+
+
+class Accumulated(NamedTuple):
+    """What an accumulator of a state must collect: its kind, the position of its condition, keys of metrics."""
+
+    kind: str
+    condition: int
+    keys: tuple[Hashable, ...]
 
 
 class Asked(NamedTuple):
@@ -212,6 +229,8 @@ class Asked(NamedTuple):
     per_user: bool = False
     expected: bool = False  # tied rows count with their mean over all orders
     one_class: str = ONE_CLASS.default
+    no_recs_given: bool = True  # else metrics have defaults of their own
+    item_policies: tuple[tuple[str, str], ...] = ()  # that the call gives
 
 
 def make_plan(calls: tuple[Call, ...], asked: Asked) -> Plan:
@@ -252,7 +271,7 @@ class Plan:
             self._plan(at, call, self._conditions.index(condition), own)
             for at, (call, condition, own) in enumerate(zip(calls, conditions, traced, strict=True))
         ]
-        self.accumulators = sorted({(v.over.accumulator, v.condition) for v in self.values if v.over is not None})
+        self.accumulators = self._accumulated()
         self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
         gains = [gain for gain in self.writers[True].gains if isinstance(gain, tuple)]
         self.max_gain = min((gain[1] for gain in gains if gain[0] == "stop"), default=np.inf)
@@ -271,7 +290,22 @@ class Plan:
         """Return the condition of a metric, by its own options or by those of the call."""
         min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
         unread = bool(traced.sides) and traced.sides.isdisjoint(("truth", "rows"))
-        return Condition(_least_gain(min_gain), UNREAD if unread else call.no_truth, call.no_recs)
+        no_recs = call.no_recs
+        if no_recs is None and not self.asked.no_recs_given and call.metric.family is LISTS:
+            no_recs = call.metric.no_recs or ("skip" if unread else None)
+        return Condition(_least_gain(min_gain), UNREAD if unread else call.no_truth, no_recs)
+
+    def _accumulated(self) -> list[Accumulated]:
+        """Return what accumulators must collect, each kind once per condition."""
+        keys: dict[tuple[str, int], dict[Hashable, None]] = {}
+        for value in self.values:
+            if value.over is not None:
+                keys.setdefault((value.over.accumulator, value.condition), {})[value.over.key] = None
+        return [Accumulated(*where, tuple(keys[where])) for where in sorted(keys)]
+
+    def keys_of(self, kind: str, condition: int) -> tuple[Hashable, ...]:
+        """Return what an accumulator of a kind and condition collects."""
+        return next((own.keys for own in self.accumulators if own[:2] == (kind, condition)), ())
 
     def position(self, value: Value, nth: int) -> int:
         """Return the position of a sum of a value among all totals."""
@@ -289,6 +323,10 @@ class Plan:
     def reads_relevance(self) -> bool:
         """Whether a metric is about relevant items or positive rows, and not about lists alone."""
         return any(not sides or sides & {"truth", "rows"} for sides in self.reads.values())
+
+    def reads_side(self, name: str) -> bool:
+        """Whether a metric reads a side."""
+        return any(name in sides for sides in self.reads.values())
 
     def weight_position(self, condition: int) -> int:
         """Return the position of the sum of weights of counted users."""
@@ -313,7 +351,8 @@ class Plan:
         if isinstance(result, Combined):
             return Traced(result, result.rows)
         if isinstance(result, Ratio):
-            more = () if result.spoils is None else (result.spoils,)
+            refused = None if result.refused is None else result.refused[0]
+            more = [row for row in (result.spoils, result.among, refused) if row is not None]
             return Traced(result, (*result.rows, result.each, result.counted, *more))
         if isinstance(result, Over):
             return Traced(result, (result.each, result.counted))
@@ -328,6 +367,8 @@ class Plan:
         if call.metric.family is LISTS and (traced.is_of_order or not all(map(is_linear, traced.rows))):
             self.not_linear.append(call.text)
         if isinstance(result, (Ratio, Over)):
+            if call.metric.family is LISTS:
+                result = _under_policies(result)
             return self._plan_rows(position, call, condition, result)
         weight = _where(COUNTED, WEIGHT)
         if isinstance(result, Combined):
@@ -349,13 +390,15 @@ class Plan:
         if call.metric.family is ROWS:
             return RowStatistics(self.asked.one_class, **more)
         min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
-        return ListStatistics(call.k, self.asked.n_items, _least_gain(min_gain), **more)
+        policies = dict(self.asked.item_policies)
+        return ListStatistics(call.k, self.asked.n_items, _least_gain(min_gain), policies=policies, **more)
 
     def _plan_rows(self, position: int, call: Call, condition: int, result: Ratio | Over) -> Value:
-        """Plan a metric of scored rows: it decides which users count, whatever the policies of the call."""
+        """Plan a metric that decides which users count; one of scored rows does so whatever the policies."""
         if self.per_user:
             self._stored[position] = (condition, result.each)
-            self._unruled.add(position)
+            if call.metric.family is ROWS:
+                self._unruled.add(position)
         low, high = call.metric.range
         if not call.metric.builtin and low <= 0 and (high is None or high >= 0):
             self.direct.checks.append(_check(call, condition, Row(op.SELECT, (result.counted, result.each))))
@@ -467,19 +510,7 @@ class Plan:
 
     def array_program(self) -> Program:
         """Return the program that sums the values of formulas on arrays."""
-        writer = self.array_writer
-        return Program(
-            **writer.arrays(Extent(0, 0)),
-            fixed_rows=self.arrays.rows(writer, fixed=True),
-            general_rows=self.arrays.rows(writer, fixed=False),
-            stored_rows=np.zeros((0, 3), np.int64),
-            find=False,
-            n_items=ANY_SIZE,
-            lowest=0,
-            policies=np.full((1, 2), op.SKIP, np.int64),
-            expected=False,
-            refuse_ties=False,
-        )
+        return program_of_sums(self.arrays, self.array_writer)
 
     @property
     def n_stored(self) -> int:
@@ -489,6 +520,22 @@ class Plan:
     def __reduce__(self) -> Any:
         """Pickle the arguments of the plan: formulas of means are nested functions, which cannot be pickled."""
         return make_plan, (self.calls, self.asked)
+
+
+def program_of_sums(sums: SumList, writer: Writer) -> Program:
+    """Return a program that adds given rows of users, and reads neither lists nor truth."""
+    return Program(
+        **writer.arrays(Extent(0, 0)),
+        fixed_rows=sums.rows(writer, fixed=True),
+        general_rows=sums.rows(writer, fixed=False),
+        stored_rows=np.zeros((0, 3), np.int64),
+        find=False,
+        n_items=ANY_SIZE,
+        lowest=0,
+        policies=np.full((1, 2), op.SKIP, np.int64),
+        expected=False,
+        refuse_ties=False,
+    )
 
 
 def _code_of(no_truth: str) -> int:
@@ -530,6 +577,18 @@ def _rows_and_checks(sums: SumList, condition: int, stored: list[tuple[int, Row]
     rows += [row for at, row in stored if at == condition]
     checks = [(check.row, check.low, check.high) for check in sums.checks if check.condition == condition]
     return tuple(rows), tuple(checks)
+
+
+def _under_policies(result: Ratio | Over) -> Ratio | Over:
+    """Return a metric of lists in which a user counts as the policies of the call say, or as its formula says."""
+    ruled = COUNTED - INCLUDED
+    if isinstance(result, Over):
+        return result._replace(counted=ruled + Row(op.SELECT, (INCLUDED, result.counted)))
+    ruled = ruled if result.among is None else Row(op.SELECT, (result.among, ruled))
+    counted = ruled + Row(op.SELECT, (INCLUDED, result.counted))
+    rows = (counted if row is result.counted else Row(op.SELECT, (counted, row)) for row in result.rows)
+    each = Row(op.BLANK, (counted, Row(op.SELECT, (INCLUDED, result.each))))
+    return result._replace(rows=tuple(rows), each=each, counted=counted)
 
 
 def _where(mask: Row, row: Row) -> Row:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -28,7 +28,9 @@ __all__ = [
     "Row",
     "RowStatistics",
     "Statistics",
+    "Unseen",
     "UntraceableError",
+    "maximum",
     "minimum",
     "over",
     "ratio",
@@ -159,6 +161,11 @@ def minimum(first: Row, second: Row) -> Row:
     return cast(Row, np.minimum(first, second))
 
 
+def maximum(first: Row, second: Row) -> Row:
+    """Return the larger of two rows or arrays."""
+    return cast(Row, np.maximum(first, second))
+
+
 def sqrt(value: Any) -> Any:
     """Return the square root of a row, an array or a number."""
     return np.sqrt(value) if isinstance(value, (Row, np.ndarray)) else math.sqrt(value)
@@ -207,6 +214,7 @@ class Ratio(NamedTuple):
     For the standard error it takes them as dual numbers, unless `std_error` is False. `each` is a user's own value, NaN
     without one. `counted` is 1 for users who count, else 0. `refused` is a row that must be 0 for every user, and the
     error message for others. `spoils` is a row that makes the value NaN unless it is 0.
+    `among`, in metrics of lists, is 1 for the users to whom the policies of the call apply; by default all.
     """
 
     function: Callable[..., Any]
@@ -216,13 +224,16 @@ class Ratio(NamedTuple):
     refused: tuple[Row, str] | None = None
     spoils: Row | None = None
     std_error: bool = True
+    among: Row | None = None
 
 
 class Over(NamedTuple):
     """Metric that is no function of users' values, such as the AUC of all rows: a function of an accumulator.
 
-    `accumulator` names its kind; see `fastrec.evaluation.accumulators`. Both functions take it. `each` and `counted`
-    are as in `Ratio`. `is_ordered`: whether it depends on the order of lists, so that tied scores are an error under
+    `accumulator` names its kind; see `fastrec.evaluation.accumulators`. Both functions take it. `each` and
+    `counted` are as in `Ratio`. `key` is what the accumulator must collect for this metric, such as a cut-off; for
+    that it reads `sides`, too. `effects`, of the accumulator, says what each list adds: the standard error needs a
+    second pass. `is_ordered`: whether it depends on the order of lists, so that tied scores are an error under
     ``ties="expected"``.
     """
 
@@ -231,7 +242,17 @@ class Over(NamedTuple):
     std_error: Measure | None
     each: Row
     counted: Row
+    key: Hashable = None
+    sides: frozenset[str] = frozenset()
+    effects: Callable[[Any], Any] | None = None
     is_ordered: bool = True
+
+
+class Unseen(NamedTuple):
+    """The policy for items without popularity, and whether an item that a column of items lacks is an error."""
+
+    policy: str
+    is_strict: bool
 
 
 class Statistics:
@@ -246,6 +267,10 @@ class Statistics:
         """Return a statistic that a provider fills; see `fastrec.metrics.providers`."""
         return self._value_of(Row(("provided", provider, *key)))
 
+    def any_of(self, row: Row) -> Row:
+        """Return 1 where the row is not 0, else 0."""
+        return row / row
+
     def only(self, mask: Row, row: Row) -> Row:
         """Return the row with 0 where the mask is 0, whatever the row holds there."""
         return Row(op.SELECT, (_as_row(mask), _as_row(row)))
@@ -254,6 +279,10 @@ class Statistics:
         """Return the row with NaN where the mask is 0."""
         return Row(op.BLANK, (_as_row(mask), _as_row(row)))
 
+    def mean(self, value: Row, counted: Row, among: Row | None = None) -> Ratio:
+        """Return the mean of a value over the users for whom `counted` is 1."""
+        return Ratio(over, (self.only(counted, value), counted), self.where(counted, value), counted, among=among)
+
 
 class ListStatistics(Statistics):
     """Statistics of each user's list at one cut-off; `cutoff` is None if nothing is cut.
@@ -261,7 +290,7 @@ class ListStatistics(Statistics):
     An item is relevant if its gain is above 0 and at least `min_gain`; below 0, every item of the truth is relevant.
     """
 
-    __slots__ = ("_n_items", "cutoff", "min_gain")
+    __slots__ = ("_n_items", "_policies", "cutoff", "min_gain")
 
     def __init__(
         self,
@@ -269,11 +298,24 @@ class ListStatistics(Statistics):
         n_items: int | None,
         min_gain: float = 0.0,
         value_of: Callable[[Row], Row] = lambda row: row,
+        policies: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(value_of)
+        self._policies = policies or {}
         self.cutoff = cutoff
         self.min_gain = min_gain
         self._n_items = n_items
+
+    def unseen(self, own: str | None, usual: str, choices: Iterable[str]) -> Unseen:
+        """Return the policy for items without popularity, by default the usual one of the metric."""
+        found = self.policy("unseen", own)
+        if found is not None and found not in choices:
+            raise MetricError(f"takes unseen={' or '.join(choices)}, found {found}")
+        return Unseen(found or usual, found is None)
+
+    def policy(self, name: str, own: str | None) -> str | None:
+        """Return the value of a policy of items: the metric's own option, else that of the call, else None."""
+        return self._policies.get(name) if own is None else own
 
     @property
     def n_rec(self) -> Row:
@@ -301,6 +343,11 @@ class ListStatistics(Statistics):
         if self._n_items is None:
             raise MetricError("needs the size of the catalogue: ", Argument("n_items", (...,)))
         return float(self._n_items)
+
+    @property
+    def size_of_catalogue(self) -> float | None:
+        """Size of the catalogue; None if the call does not give it."""
+        return None if self._n_items is None else float(self._n_items)
 
     @property
     def hits(self) -> Row:
@@ -337,9 +384,26 @@ class ListStatistics(Statistics):
         """Mean over hits within k of precision at their rank."""
         return self._value_of(Row(("mean_precision", self.cutoff, op.PRECISION, "reciprocal", "linear")))
 
+    def over_lists(
+        self,
+        value: Measure,
+        weight: Weight = "one",
+        effects: Callable[[Any], Any] | None = None,
+        sides: Iterable[str] = (),
+    ) -> Over:
+        """Return a metric of the exposure of items within k; see `fastrec.items.exposure` for what is counted."""
+        own, counted = self.where(0.0, 0.0), self.any_of(self.n_rec)
+        return Over("exposure", value, None, own, counted, (self.cutoff, weight), frozenset(sides), effects)
+
     def within_k(self, row: Row) -> Row:
         """Return min(k, row); `row` itself if nothing is cut."""
         return row if self.cutoff is None else minimum(self.k, row)
+
+    def rank_sum(self, weight: Weight) -> Row:
+        """Return the sum of the weights of the ranks of the list within k."""
+        return self._value_of(
+            Row(("cumulative", False, _checked(weight, WEIGHTS, "weight")), (self._at_most_k(N_REC),))
+        )
 
     def hit_sum(self, weight: Weight) -> Row:
         """Return the sum over hits within k of the weight of their rank."""
@@ -484,10 +548,6 @@ class RowStatistics(Statistics):
         has_rows = self.rows / self.rows
         own = self.where(denominator / denominator, numerator / denominator)
         return Ratio(over, (numerator, denominator), own, has_rows)
-
-    def mean(self, value: Row, counted: Row) -> Ratio:
-        """Return the mean of a value over counted users."""
-        return Ratio(over, (self.only(counted, value), counted), self.where(counted, value), counted)
 
     def over_all_rows(self, value: Measure, std_error: Measure | None = None, each: Row | None = None) -> Over:
         """Return a metric that needs the order of all rows; users have no own value unless `each` is given."""

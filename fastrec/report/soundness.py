@@ -28,7 +28,7 @@ __all__ = [
     "values_of_settings",
 ]
 
-NAN_POLICIES = ("no_truth", "no_recs", "one_class")  # policies on users that can make a mean NaN
+NAN_POLICIES = ("no_truth", "no_recs", "no_history", "one_class")  # policies on users that can make a mean NaN
 SLACK = 1e-9  # of bounds and means, as their sums were rounded in different orders
 MIN_SLACK = 1e-15  # sums of values within [-1, 1] have no smaller steps
 SLACK_OF_ERRORS = 1e-6  # standard errors lose half their digits if values are nearly equal
@@ -174,7 +174,7 @@ def known_calls(names: Iterable[str]) -> dict[str, Call]:
 
 def nan_is_asked(settings: Mapping[str, Any], calls: Iterable[Call]) -> bool:
     """Return whether a policy, of all metrics or of one, makes means NaN although users have values."""
-    own = (policy for call in calls for policy in (call.no_truth, call.no_recs))
+    own = (policy for call in calls for policy in (call.no_truth, call.no_recs, dict(call.options).get("no_history")))
     return "nan" in (*(settings.get(policy) for policy in NAN_POLICIES), *own)
 
 

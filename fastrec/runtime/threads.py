@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["fork_count", "once", "run_in_threads", "start_thread", "uninterrupted", "was_forked"]
+__all__ = ["fork_count", "once", "over_users", "run_in_threads", "start_thread", "uninterrupted", "was_forked"]
 
 T = TypeVar("T")
+USERS_PER_TASK = 16384
 
 
 def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> list[Any]:
@@ -50,6 +51,14 @@ def run_in_threads(work: Callable[[int], Any], tasks: range, n_threads: int) -> 
     if errors:
         raise errors[min(errors)]
     return [found[task] for task in tasks]
+
+
+def over_users(work: Callable[[int, int], Any], n_users: int, n_threads: int) -> list[Any]:
+    """Call work(first, last) for ranges that cover all users, in threads."""
+    tasks = range(-(-n_users // USERS_PER_TASK))
+    return run_in_threads(
+        lambda at: work(at * USERS_PER_TASK, min((at + 1) * USERS_PER_TASK, n_users)), tasks, n_threads
+    )
 
 
 def uninterrupted(work: Callable[[], T]) -> T:

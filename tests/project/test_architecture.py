@@ -29,7 +29,7 @@ LAYERS = (
     ("api",),
     ("evaluation", "comparison"),
     ("report",),
-    ("scored", "segments"),
+    ("items", "scored", "segments"),
     ("show",),
     ("inputs", "metrics"),
     ("arguments",),

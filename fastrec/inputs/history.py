@@ -1,0 +1,66 @@
+"""How many users and rows a history has of each item."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import InputError
+from fastrec.inputs.arrays import RawSide, read_lists
+from fastrec.inputs.arrow import Frame, open_foreign
+from fastrec.inputs.frames import Columns, read_frame
+from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, spell
+from fastrec.inputs.ragged import read_only
+from fastrec.inputs.slots import Slots
+from fastrec.kernels import items as kernels
+from fastrec.runtime.compiler import Entry
+
+__all__ = ["HistoryCounts"]
+
+Array = np.ndarray[Any, Any]
+_count_users = Entry(kernels.count_users, "count_users")
+
+
+class HistoryCounts(NamedTuple):
+    """Users and rows of each item of a history."""
+
+    ids: Ids
+    users: Array  # int64 (n_items,): a user counts once, however often the item is there
+    rows: Array  # int64 (n_items,)
+    n_users: int  # with at least one row
+    n_rows: int
+    codes: Array | None = None  # the items in the numbering of the lists, once lists are read
+
+    @classmethod
+    def read(cls, history: Any, columns: Columns, n_threads: int) -> HistoryCounts:
+        """Count the items of all users of a history in any of its forms."""
+        if isinstance(history, HistoryCounts):
+            return history
+        opened = open_foreign(history, "history")
+        if isinstance(opened, Frame):
+            return cls.of(read_frame(opened._replace(name="history"), columns, n_threads))
+        return cls.of(read_lists(opened, "history"))
+
+    @classmethod
+    def of(cls, side: RawSide) -> HistoryCounts:
+        """Count the items of the users of a side."""
+        strings: Any = None
+        if kind_of_ids(side.items) in ("none", "integers"):
+            items = side.items if isinstance(side.items, np.ndarray) and len(side.items) else np.zeros(0, np.int64)
+        else:
+            (items,), strings = encode_strings([side.items])
+        if strings is None and items.min(initial=0) < 0:
+            raise InputError(f"history: item ids must not be negative, found {items.min()}")
+        slots = Slots.of(items.astype(np.int64, copy=False))
+        users, rows, latest = np.zeros(slots.n, np.int64), np.zeros(slots.n, np.int64), np.full(slots.n, -1)
+        kernel = _count_users.suited_to(4 * len(items))
+        kernel(read_only(slots.of_rows.astype(np.int64, copy=False)), read_only(side.indptr), users, rows, latest)
+        known = np.flatnonzero(rows)
+        ids = slots.items(known)
+        if strings is not None:
+            named = np.empty(len(ids), object)
+            named[:] = spell(strings, ids)
+            ids = named
+        n_users = int(np.count_nonzero(np.diff(side.indptr)))
+        return cls(ids, users[known], rows[known], n_users, len(items))

@@ -1,0 +1,152 @@
+"""Categories of the items of lists and histories, from a column of the table of items."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.inputs.items import ItemTable
+from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.inputs.slots import Slots
+from fastrec.items.sums import cuts_of, is_hit, sum_values
+from fastrec.items.vectors import refuse_missing
+from fastrec.kernels import categories as kernels
+from fastrec.metrics.providers import provider
+from fastrec.metrics.statistics import rank_weights
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.threads import over_users
+
+Array = np.ndarray[Any, Any]
+FORMS = ("kl", "js", "hellinger")  # of divergence, by their codes in the kernel
+
+
+@functools.cache
+def _entry(name: str, variant: str) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{variant}", allocates=True)
+
+
+class _OfLists:
+    """The lists of a batch and their categories in a column."""
+
+    def __init__(self, sides: Mapping[str, Any], column: str, sep: str | None) -> None:
+        self.sides, self.column = sides, column
+        self.slots: Slots = sides["slots"]
+        table: ItemTable = sides["items"]
+        self._codes, self._indptr, names = table.categories(column, sep)
+        self.n = len(names)
+        self.categories, self.featured = self.of_slots(self.slots)
+
+    def of_slots(self, slots: Slots) -> tuple[kernels.Categories, Array]:
+        """Return the categories of slots, and which slots have any."""
+        table: ItemTable = self.sides["items"]
+        assert table.codes is not None
+        rows = slots.spread(table.codes, np.arange(len(table.ids)), -1)
+        lengths = np.where(rows >= 0, np.diff(self._indptr)[rows], 0)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        starts = np.where(rows >= 0, self._indptr[:-1][rows], 0)
+        at = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
+        return kernels.Categories(indptr, self._codes[at], self.n), lengths > 0
+
+    def count_featured(self, slots: Slots, featured: Array, indptr: Array, cuts: Array) -> Array:
+        """Return the rows with categories up to each cut-off, (n_cuts, n_users)."""
+        values = featured[:, None].astype(np.float64)
+        counts: Array = sum_values(slots.of_rows, indptr, cuts, values, self.sides["n_threads"])[0]
+        return counts
+
+    def run(self, name: str, *arguments: Any) -> None:
+        """Run a kernel over all users."""
+        slots, n_users = self.slots.of_rows, self.sides["recs"].n_users
+        run = _entry(name, str(slots.dtype)).suited_to(8 * len(slots) + n_users)
+        over_users(functools.partial(run, *arguments), n_users, self.sides["n_threads"])
+
+
+def _by_column(keys: Sequence[Any], sides: Mapping[str, Any]) -> dict[tuple[str, str | None], _OfLists]:
+    """Return the categories of each column of keys (..., column, sep, policy, k); check those that refuse gaps."""
+    found = {}
+    for *_, column, sep, policy, k in keys:
+        if (column, sep) not in found:
+            found[column, sep] = _OfLists(sides, column, sep)
+        own = found[column, sep]
+        if policy == "error":
+            refuse_missing(sides, own.slots, own.featured, sides["recs"].indptr, ("the lists", column, k))
+    return found
+
+
+def _together(keys: Sequence[Any]) -> dict[Any, list[int]]:
+    """Return the positions of the keys that differ in their cut-offs alone."""
+    found: dict[Any, list[int]] = {}
+    for nth, key in enumerate(keys):
+        found.setdefault(key[:-1], []).append(nth)
+    return found
+
+
+@provider("categories", sides=["recs", "items"])
+def fill_categories(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill statistics of the categories of lists; keys are (what, ..., column, sep, policy, k)."""
+    by_column, indptr = _by_column(keys, sides), sides["recs"].indptr
+    for (what, *options, column, sep, _), wanted in _together(keys).items():
+        own = by_column[column, sep]
+        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
+        found = np.empty((len(cuts), len(indptr) - 1))
+        rows = read_only(own.slots.of_rows), indptr
+        if what == "all":
+            found[:] = own.n
+        elif what == "featured":
+            found = own.count_featured(own.slots, own.featured, indptr, cuts)
+        elif what == "distinct":
+            own.run("count_categories", *rows, np.ones(len(rows[0]), bool), cuts, own.categories, found)
+        else:
+            base, weight = options
+            weights = rank_weights(weight, longest_row(indptr))[1:]
+            own.run("entropy_of_categories", *rows, cuts, own.categories, weights, found)
+            found = found if base == 2 else found * _nats(base)
+        out[wanted] = found[at]
+
+
+@provider("categories of hits", sides=["recs", "truth", "items"])
+def fill_categories_of_hits(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill the number of distinct categories of relevant items; keys are (min_gain, column, sep, policy, k)."""
+    by_column, indptr = _by_column(keys, sides), sides["recs"].indptr
+    for (least, column, sep, _), wanted in _together(keys).items():
+        own = by_column[column, sep]
+        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
+        found = np.empty((len(cuts), len(indptr) - 1))
+        own.run("count_categories", own.slots.of_rows, indptr, is_hit(sides, least), cuts, own.categories, found)
+        out[wanted] = found[at]
+
+
+@provider("calibration", sides=["recs", "history", "items"])
+def fill_calibration(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill divergences of lists from histories, (what, form, alpha, base, weight, column, sep, policy, k).
+
+    "value" is the divergence, "defined" is 1 where both sides have categories.
+    """
+    by_column, recs, history = _by_column(keys, sides), sides["recs"], sides["history"]
+    past = Slots.of(history.items)
+    for (form, alpha, base, weight, column, sep, policy), wanted in _together([key[1:] for key in keys]).items():
+        own = by_column[column, sep]
+        categories, featured = own.of_slots(past)
+        if policy == "error":
+            refuse_missing(sides, past, featured, history.indptr, ("history", column, None))
+        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
+        found = np.empty((2, len(cuts), recs.n_users))
+        weights = rank_weights(weight, longest_row(recs.indptr))[1:]
+        past_slots = past.of_rows.astype(own.slots.of_rows.dtype, copy=False)
+        arrays = own.slots.of_rows, recs.indptr, past_slots, history.indptr, weights
+        lists = kernels.Lists(*map(read_only, arrays))
+        own.run("miscalibrate", lists, cuts, own.categories, categories, (FORMS.index(form), alpha), found)
+        if form == "hellinger":
+            np.sqrt(found[0], out=found[0])
+        elif base != 2:
+            found[0] *= _nats(base)
+        for nth, place in zip(wanted, at, strict=True):
+            out[nth] = found[0 if keys[nth][0] == "value" else 1, place]
+
+
+def _nats(base: Any) -> float:
+    """Return what bits are in units of another base."""
+    return math.log(2.0) / (1.0 if base == "e" else math.log(base))

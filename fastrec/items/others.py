@@ -1,0 +1,98 @@
+"""What a user's list has in common with the user's history and with another list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fastrec.exceptions import MetricError
+from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.ragged import read_only
+from fastrec.items.sums import UNCUT, cuts_of, find_places, is_hit, kernel, sum_rows
+from fastrec.kernels import items as kernels
+from fastrec.metrics.providers import provider
+from fastrec.runtime.threads import over_users
+
+Array = np.ndarray[Any, Any]
+FORMS = ("ext", "min", "truncated")  # of rbo, by their codes in the kernel
+MAX_DEPTH = 10_000_000
+
+
+def _lengths(side: FlatSide, k: int | None) -> Array:
+    """Return the lengths of the lists within k."""
+    return np.minimum(np.diff(side.indptr), UNCUT if k is None else k)
+
+
+def _common(places: Array, side: FlatSide, cutoffs: Sequence[int | None], limited: bool, n_threads: int) -> Array:  # noqa: FBT001
+    """Return how many items within each cut-off have a place, up to the same cut-off if `limited`."""
+    cuts, at = cuts_of(cutoffs)
+    limits = cuts if limited else np.full(len(cuts), UNCUT)
+    counts = np.empty((len(cuts), side.n_users))
+    given = read_only(places), side.indptr, read_only(cuts), read_only(limits), counts
+    run = kernel("count_places", len(places) * len(cuts))
+    over_users(partial(run, *given), side.n_users, n_threads)
+    found: Array = counts[at]
+    return found
+
+
+@provider("history", sides=["recs", "history"])
+def fill_history(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill the rows of the user's history, ("rows",), or how many items within k are in it, ("common", k)."""
+    recs, history = sides["recs"], sides["history"]
+    common = [nth for nth, key in enumerate(keys) if key[0] == "common"]
+    if common:
+        places = find_places(recs, history, sides["n_threads"])
+        cutoffs = [keys[nth][1] for nth in common]
+        out[common] = _common(places, recs, cutoffs, False, sides["n_threads"])  # noqa: FBT003
+    out[[nth for nth, key in enumerate(keys) if key[0] == "rows"]] = np.diff(history.indptr)
+
+
+@provider("reference", sides=["recs", "reference"])
+def fill_reference(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill lengths of the reference, ("n", k), common items, ("common", k), or rank-biased overlap, ("rbo", ...)."""
+    recs, reference, n_threads = sides["recs"], sides["reference"], sides["n_threads"]
+    places = find_places(recs, reference, n_threads)
+    common = [nth for nth, key in enumerate(keys) if key[0] == "common"]
+    if common:
+        out[common] = _common(places, recs, [keys[nth][1] for nth in common], True, n_threads)  # noqa: FBT003
+    for nth, (kind, *options) in enumerate(keys):
+        if kind == "n":
+            out[nth] = _lengths(reference, options[0])
+        elif kind == "rbo":
+            p, form, k = options
+            out[nth] = _rank_biased(places, (recs, reference), p, form, k, n_threads)
+
+
+@provider("hits outside of reference", sides=["recs", "truth", "reference"])
+def fill_hits(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill the relevant items within k that are not in the reference; keys are (min_gain, k)."""
+    recs, n_threads = sides["recs"], sides["n_threads"]
+    outside = find_places(recs, sides["reference"], n_threads) == 0
+    for nth, (least, k) in enumerate(keys):
+        cuts, _ = cuts_of([k])
+        out[nth] = sum_rows((outside & is_hit(sides, least)) * 1.0, recs.indptr, cuts, "one", n_threads)[0]
+
+
+def _rank_biased(
+    places: Array, sides: tuple[FlatSide, FlatSide], p: float, form: str, k: int | None, n_threads: int
+) -> Array:
+    """Return the rank-biased overlap of each user with a list and a reference; 0 for others."""
+    recs, reference = sides
+    lengths = np.stack([_lengths(recs, k), _lengths(reference, k)])
+    deepest = int(lengths.max(initial=0))
+    if form == "truncated" and k is not None:
+        deepest = max(deepest, k)
+    if deepest > MAX_DEPTH:
+        raise MetricError(f"takes lists and cut-offs up to {MAX_DEPTH:,}, found {deepest:,}")
+    powers = np.array([math.pow(p, d) for d in range(deepest + 1)])
+    upper = powers[:-1]
+    sums = np.cumsum(np.append(0.0, upper / np.arange(1, deepest + 1))), np.cumsum(np.append(0.0, upper))
+    depths = kernels.Depths(p, powers, *sums, k if form == "truncated" and k is not None else -1)
+    out = np.zeros(recs.n_users)
+    run = kernel("rank_biased_overlap", 8 * len(places) + recs.n_users)
+    over_users(partial(run, places, recs.indptr, lengths, depths, FORMS.index(form), out), recs.n_users, n_threads)
+    return out

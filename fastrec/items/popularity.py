@@ -1,0 +1,309 @@
+"""Popularity of items, in a history or in a column of items, and the values of items that follow from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.exceptions import Argument, InputError, MetricError
+from fastrec.inputs.history import HistoryCounts
+from fastrec.inputs.items import ItemTable
+from fastrec.inputs.slots import Slots
+from fastrec.items.sums import cuts_of, is_hit, sum_rows, sum_values
+from fastrec.metrics.providers import provider
+from fastrec.metrics.statistics import Unseen
+from fastrec.segments import segments_of_counts
+
+__all__ = ["SEGMENT", "Popularity", "table_of_segments"]
+
+Array = np.ndarray[Any, Any]
+USUAL = "popularity"
+SEGMENT = "segment"
+HEAD = np.array([0.8])  # share of the interactions
+
+
+class Popularity:
+    """The popularity of the items of a batch: that of a history, or of a column of the table of items."""
+
+    def __init__(self, counts: HistoryCounts | None, table: ItemTable | None, n_users: int | None) -> None:
+        self._counts, self._table, self._n_users = counts, table, n_users
+
+    def column(self, column: str | None) -> str | None:
+        """Return the column of items that holds the popularity; None if the history does."""
+        if column is not None:
+            return column
+        has_usual = self._table is not None and USUAL in self._table.columns
+        return USUAL if has_usual or self._counts is None else None
+
+    def known(self, column: str | None, kind: str) -> tuple[Array, Array]:
+        """Return items, int64 (n,), and their numbers of users or rows, float64 (n,), all above 0."""
+        name = self.column(column)
+        if name is None:
+            assert self._counts is not None and self._counts.codes is not None
+            return self._counts.codes, (self._counts.users if kind == "users" else self._counts.rows).astype(np.float64)
+        if self._table is None:
+            raise InputError(f"items column {name!r} needs ", Argument("items", (...,)))
+        numbers = self._table.numbers(name)
+        if (wrong := (numbers < 0) | (numbers == math.inf)).any():
+            raise InputError(f"items column {name!r} must hold numbers from 0, found {numbers[wrong][0]}")
+        assert self._table.codes is not None
+        seen = numbers > 0
+        if not seen.any():
+            raise InputError(f"items column {name!r} must hold a number above 0, found none")
+        return self._table.codes[seen], numbers[seen]
+
+    def total(self, column: str | None, kind: str, counts: Array) -> float:
+        """Return the number that a popularity is a share of: all users, or all rows."""
+        if kind == "rows":
+            return math.fsum(counts)
+        found = self._n_users if self.column(column) is not None else None
+        if found is None:
+            found = None if self._counts is None else self._counts.n_users
+        if found is None:
+            raise MetricError(
+                "needs the number of users behind the popularity: ",
+                Argument("n_users", (...,)),
+                " or ",
+                Argument("history", (...,)),
+            )
+        if counts.max(initial=0.0) > found:
+            raise InputError(f"the popularity must be at most the number of users, {found}; found {counts.max()}")
+        return float(found)
+
+    def in_table(self, slots: Slots) -> Array:
+        """Return which slots have an item of the table of items."""
+        assert self._table is not None and self._table.codes is not None
+        codes = self._table.codes
+        known: Array = slots.spread(codes, np.ones(len(codes), bool), False)  # noqa: FBT003
+        return known
+
+    def head(self) -> Array:
+        """Return the items of the head: the most popular ones, up to 80 % of all rows, ties together."""
+        items, counts = self.known(None, "rows")
+        head: Array = items[segments_of_counts(counts, HEAD) == 0]
+        return head
+
+
+def _scaled(
+    known: Popularity, slots: Slots, scale: str, column: str | None, kind: str, unseen: str
+) -> tuple[Array, Array]:
+    """Return the scaled popularity of each slot, and which slots are seen."""
+    items, counts = known.known(column, kind)
+    one = 1.0
+    if scale == "share":
+        total = known.total(column, kind, counts)
+        counts, one = counts / total, 1 / total
+    elif scale == "max":
+        largest = counts.max(initial=0.0)
+        counts, one = counts / largest, 1 / largest
+    elif scale == "percentile":
+        ascending = np.sort(counts)
+        low, high = (np.searchsorted(ascending, np.append(counts, 1.0), side) for side in ("left", "right"))
+        ranks = (low + high + 1) / 2 / max(len(ascending), 1)
+        counts, one = ranks[:-1], float(ranks[-1])
+    found = slots.spread(items, counts, 0.0)
+    seen = found > 0
+    return np.where(seen, found, one if unseen == "one" else 0.0), seen
+
+
+def _refuse_unknown(sides: Mapping[str, Any], known: Array) -> None:
+    """Raise InputError for items of the lists that the table of items lacks."""
+    slots = sides["slots"]
+    without = np.unique(slots.of_rows[~known[slots.of_rows]])
+    if len(without):
+        spelled = sides["names"].item(int(slots.items(without[:1])[0]))
+        raise InputError(f"{len(without)} items of the lists are not in items, such as item {spelled}")
+
+
+def _check_unseen(sides: Mapping[str, Any], keys: Sequence[Any]) -> None:
+    """Raise InputError for items without popularity within k, if the measure of a key asks for it."""
+    known, slots, recs = sides["popularity"], sides["slots"], sides["recs"]
+    for measure, k in dict.fromkeys((key[0], key[-1]) for key in keys):
+        *_, column, unseen = measure
+        if not isinstance(unseen, Unseen) or not (unseen.is_strict or unseen.policy == "error"):
+            continue
+        if unseen.policy == "error":
+            items = known.known(column, "users")[0]
+            seen = slots.spread(items, np.ones(len(items), bool), False)  # noqa: FBT003
+        elif known.column(column) is None:
+            continue
+        else:
+            seen = known.in_table(slots)
+        without = slots.of_rows[~seen[slots.of_rows] & (True if k is None else recs.ranks <= k)]
+        if len(without):
+            spelled = sides["names"].item(int(slots.items(without[:1])[0]))
+            what = "have no popularity" if unseen.policy == "error" else "are not in items"
+            n = len(np.unique(without))
+            values = ("zero", "one", "drop") if unseen.is_strict else ()
+            more = (
+                [", and unseen='error'"]
+                if not values
+                else ["; choose what they count with ", Argument("unseen", values)]
+            )
+            raise InputError(f"{n} items of the lists {what}, such as item {spelled}", *more)
+
+
+def _information(known: Popularity, slots: Slots, share: str, base: Any, norm: str, column: str, unseen: str) -> Array:
+    """Return -log of the share of each slot."""
+    items, counts = known.known(column, share)
+    total = known.total(column, share, counts)
+    values = _logarithms(counts, total, base)
+    other = {"one": _log(total, base), "max": values.max(initial=0.0)}.get(unseen, 0.0)
+    largest = _log(total, base) if norm == "max" else 1.0
+    found: Array = slots.spread(items, values, other) / (largest or 1.0)
+    return found
+
+
+def _logarithms(counts: Array, total: float, base: Any) -> Array:
+    """Return log(total / count) of each count, NaN for 0, by Python's logarithm: NumPy's differs between processors."""
+    distinct, at = np.unique(counts, return_inverse=True)
+    values = [_log(total / count, base) if count > 0 else math.nan for count in distinct.tolist()]
+    return np.array(values, np.float64)[at]
+
+
+def _log(number: float, base: Any) -> float:
+    if number <= 0:
+        return 0.0
+    if base == "e":
+        return math.log(number)
+    return math.log2(number) if base == 2 else math.log(number) / math.log(base)
+
+
+def _values(measure: Sequence[Any], sides: Mapping[str, Any]) -> Array:
+    """Return the values of the slots of a batch that a measure names, float64 (n_slots,)."""
+    name, *options = measure
+    known: Popularity = sides["popularity"]
+    slots: Slots = sides["slots"]
+    if name == "popularity":
+        scale, kind, column, unseen = options
+        return _scaled(known, slots, scale, column, kind, unseen.policy)[0]
+    if name == "seen":
+        kind, column = options
+        return _scaled(known, slots, "count", column, kind, "zero")[1].astype(np.float64)
+    if name == "information":
+        share, base, norm, column, unseen = options
+        return _information(known, slots, share, base, norm, column, unseen.policy)
+    if name == "rarity":  # 1 - the share of users
+        column, unseen = options
+        return 1.0 - _scaled(known, slots, "share", column, "users", unseen.policy)[0]
+    assert name == "tail"
+    return _tail(sides, *options)
+
+
+def table_of_segments(sides: Mapping[str, Any], column: str | None) -> ItemTable | None:
+    """Return the table of items if it has the segments of items; None if these are head and tail by popularity."""
+    table: ItemTable | None = sides.get("items")
+    if column is not None and table is None:
+        raise MetricError(f"column={column} needs ", Argument("items", (...,)))
+    return table if table is not None and (column is not None or SEGMENT in table.columns) else None
+
+
+def _tail(sides: Mapping[str, Any], column: str | None, label: str) -> Array:
+    """Return 1 for slots of the tail: with this label, or not in the head of the most popular items."""
+    slots, table = sides["slots"], table_of_segments(sides, column)
+    if table is not None:
+        assert table.codes is not None
+        codes, indptr, names = table.categories(column or SEGMENT)
+        of_tail = (np.diff(indptr) == 0) * 1.0  # an item without a segment is in the tail
+        if label in names:
+            rows = np.repeat(np.arange(len(table.ids)), np.diff(indptr))
+            of_tail[rows[codes == names.index(label)]] = 1.0
+        found = slots.spread(table.codes, of_tail, math.nan)
+        _refuse_unknown(sides, ~np.isnan(found))
+        return np.asarray(found)
+    if label not in ("head", "tail"):
+        raise InputError(f"without a column of segments, tail must be 'head' or 'tail', found {label!r}")
+    head = sides["popularity"].head()
+    of_tail = float(label == "tail")
+    tail: Array = slots.spread(head, np.full(len(head), 1.0 - of_tail), of_tail)
+    return tail
+
+
+@provider("popularity", sides=["recs", "popularity"])
+def fill_popularity(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill sums along each list of values that follow from popularity; keys are (measure, cut-off)."""
+    _check_unseen(sides, keys)
+    measures = list(dict.fromkeys(measure for measure, _ in keys))
+    cuts, at = cuts_of([k for _, k in keys])
+    values = np.stack([_values(measure, sides) for measure in measures], axis=1)
+    slots, indptr = sides["slots"].of_rows, sides["recs"].indptr
+    sums = sum_values(slots, indptr, cuts, values, sides["n_threads"])
+    for nth, (measure, _) in enumerate(keys):
+        out[nth] = sums[measures.index(measure), at[nth]]
+
+
+@provider("popularity of history", sides=["history", "popularity"])
+def fill_history(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill the mean share of users over the rows of the user's history; keys are (column,)."""
+    history, known = sides["history"], sides["popularity"]
+    for nth, (column,) in enumerate(keys):
+        items, counts = known.known(column, "users")
+        slots = Slots.of(history.items)
+        values = slots.spread(items, counts / known.total(column, "users", counts), 0.0)
+        cuts, _ = cuts_of([None])
+        sums = sum_values(slots.of_rows, history.indptr, cuts, values[:, None], sides["n_threads"])
+        out[nth] = sums[0, 0] / np.maximum(np.diff(history.indptr), 1)
+
+
+@provider("popularity of hits", sides=["recs", "truth", "popularity"])
+def fill_hits(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill sums over relevant items of a value times the weight of the rank; keys are (measure, weight, gain, k)."""
+    _check_unseen(sides, keys)
+    for measure, weight, least in dict.fromkeys(key[:3] for key in keys):
+        values = np.where(is_hit(sides, least), _values_of_rows(measure, sides), 0.0)
+        _fill_rows(values, weight, (measure, weight, least), sides, keys, out)
+
+
+@provider("popularity of ranks", sides=["recs", "popularity"])
+def fill_ranks(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill sums over the list of a value times the weight of the rank; keys are (measure, weight, k)."""
+    _check_unseen(sides, keys)
+    for measure, weight in dict.fromkeys(key[:2] for key in keys):
+        _fill_rows(_values_of_rows(measure, sides), weight, (measure, weight), sides, keys, out)
+
+
+def _values_of_rows(measure: tuple[Any, ...], sides: Mapping[str, Any]) -> Array:
+    """Return the value of each row of the lists."""
+    name, *options = measure
+    of_rows: Array = sides["slots"].of_rows
+    if name == "rare":
+        return _rare(sides, *options)
+    if name == "surprise":
+        return _surprise(sides, *options)
+    found: Array = _values(measure, sides)[of_rows]
+    return found
+
+
+def _rare(sides: Mapping[str, Any], column: str | None, k: int | None) -> Array:
+    """Return 1 for rows of items with fewer users than the k-th most popular item, else 0."""
+    slots, recs = sides["slots"], sides["recs"]
+    items, counts = sides["popularity"].known(column, "users")
+    falling = np.sort(counts)[::-1]
+    found = slots.spread(items, counts, 0.0)[slots.of_rows]
+    lengths = np.repeat(np.diff(recs.indptr), np.diff(recs.indptr)) if k is None else np.full(len(found), k)
+    limits = falling[np.minimum(lengths, len(falling)) - 1] if len(falling) else np.zeros(len(found))
+    rare: Array = ((found < limits) | (found == 0)).astype(np.float64)
+    return rare
+
+
+def _surprise(sides: Mapping[str, Any], column: str | None, n_items: float) -> Array:
+    """Return how far rows rank above their popularity, in shares of the catalogue."""
+    slots, recs = sides["slots"], sides["recs"]
+    items, counts = sides["popularity"].known(column, "users")
+    by = n_items - np.searchsorted(np.unique(-counts), -counts)
+    found = slots.spread(items, by, 0.0)[slots.of_rows]
+    surprise: Array = np.maximum((n_items + 1 - recs.ranks - found) / n_items, 0.0)
+    return surprise
+
+
+def _fill_rows(
+    values: Array, weight: Any, start: tuple[Any, ...], sides: Mapping[str, Any], keys: Sequence[Any], out: Array
+) -> None:
+    """Fill the sums of values of rows for the keys that start so."""
+    wanted = [nth for nth, key in enumerate(keys) if key[:-1] == start]
+    cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
+    sums = sum_rows(values, sides["recs"].indptr, cuts, weight, sides["n_threads"])
+    out[wanted] = sums[at]

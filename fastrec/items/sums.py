@@ -1,0 +1,85 @@
+"""Sums along the lists of users, in threads: of values of items, of values of rows, of places in other lists."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.kernels import items as kernels
+from fastrec.metrics.providers import is_relevant
+from fastrec.metrics.statistics import Weight, rank_weights
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.threads import over_users
+
+__all__ = ["cuts_of", "find_places", "is_hit", "kernel", "sum_rows", "sum_values"]
+
+Array = np.ndarray[Any, Any]
+UNCUT = 2**62
+AT_ONCE = 4  # values that the kernel sums in one pass
+
+
+def cuts_of(cutoffs: Sequence[int | None]) -> tuple[Array, list[int]]:
+    """Return distinct cut-offs in ascending order, int64, and the position of each given one; None cuts nothing."""
+    wanted = [UNCUT if k is None else k for k in cutoffs]
+    cuts = np.array(sorted(set(wanted)), np.int64)
+    return cuts, np.searchsorted(cuts, wanted).tolist()
+
+
+@functools.cache
+def _entry(name: str, variant: Hashable) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{variant}", allocates=True)
+
+
+def kernel(name: str, steps: int, *arrays: Array) -> Any:
+    """Return a kernel of `kernels.items`, compiled or interpreted, for the dtypes of some arrays."""
+    return _entry(name, "-".join(str(own.dtype) for own in arrays)).suited_to(steps)
+
+
+def sum_values(slots: Array, indptr: Array, cuts: Array, values: Array, n_threads: int) -> Array:
+    """Return sums of values (n_slots, n_values) along each list up to the cut-offs, (n_values, n_cuts, n_users)."""
+    n_users, n_values = len(indptr) - 1, values.shape[1]
+    run = kernel("sum_values", len(slots) * n_values + n_users, slots)
+    parts = []
+    for first_value in range(0, n_values, AT_ONCE):
+        table = np.zeros((len(values), AT_ONCE))
+        own = values[:, first_value : first_value + AT_ONCE]
+        table[:, : own.shape[1]] = own
+        sums = np.empty((AT_ONCE, len(cuts), n_users))
+        given = read_only(slots), read_only(indptr), read_only(cuts), read_only(table), sums
+        over_users(functools.partial(run, *given), n_users, n_threads)
+        parts.append(sums[: own.shape[1]])
+    return np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+def sum_rows(values: Array, indptr: Array, cuts: Array, weight: Weight, n_threads: int) -> Array:
+    """Return sums of values of rows, times the weight of their rank, up to the cut-offs, (n_cuts, n_users)."""
+    n_users = len(indptr) - 1
+    weights = rank_weights(weight, longest_row(indptr))[1:]
+    sums = np.empty((len(cuts), n_users))
+    run = kernel("sum_rows", len(values) + n_users)
+    given = read_only(values), read_only(indptr), read_only(cuts), read_only(weights), sums
+    over_users(functools.partial(run, *given), n_users, n_threads)
+    return sums
+
+
+def is_hit(sides: Mapping[str, Any], least: float) -> Array:
+    """Return which rows of the lists hold an item that is relevant, for the `min_gain` of a formula's statistics."""
+    recs, truth = sides["recs"], sides["truth"]
+    places = find_places(recs, truth, sides["n_threads"])
+    gains = np.full(len(places), np.nan)
+    gains[places > 0] = truth.gains[(truth.indptr[:-1][recs.users] + places - 1)[places > 0]]
+    return is_relevant(gains, least)
+
+
+def find_places(side: FlatSide, other: FlatSide, n_threads: int) -> Array:
+    """Return the rank of each item of a side in the other side of its user, from 1, int64 (n_rows,); 0 without one."""
+    places = np.empty(len(side.items), np.int64)
+    run = kernel("find_places", 8 * (len(side.items) + len(other.items)), side.items)
+    given = side.items, side.indptr, read_only(other.items.astype(np.int64, copy=False)), other.indptr, places
+    over_users(functools.partial(run, *given), side.n_users, n_threads)
+    return places

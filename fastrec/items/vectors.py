@@ -1,0 +1,172 @@
+"""Distances between the items of lists, and to those of histories, from vectors or categories of items."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.exceptions import Argument, InputError
+from fastrec.inputs.items import ItemTable
+from fastrec.inputs.ragged import read_only
+from fastrec.inputs.slots import Slots
+from fastrec.items.sums import cuts_of, is_hit, sum_rows
+from fastrec.kernels import vectors as kernels
+from fastrec.metrics.providers import provider
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.threads import over_users
+
+Array = np.ndarray[Any, Any]
+
+
+@functools.cache
+def _entry(name: str, variant: str) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{variant}", allocates=True)
+
+
+def _rows_of(table: ItemTable, slots: Slots) -> Array:
+    """Return the row of the table of each slot; -1 for items that it lacks."""
+    assert table.codes is not None
+    rows: Array = slots.spread(table.codes, np.arange(len(table.ids)), -1)
+    return rows
+
+
+def _vectors(table: ItemTable, slots: Slots, column: str) -> kernels.Dense | kernels.Sparse:
+    """Return the vectors of slots, normalised."""
+    matrix, known = table.vectors(column)
+    rows = _rows_of(table, slots)
+    there = (rows >= 0) & known[rows]
+    if isinstance(matrix, np.ndarray):
+        dense = matrix[rows]
+        lengths = np.sqrt(np.einsum("ij,ij->i", dense, dense))
+        dense /= np.where(lengths > 0, lengths, 1.0)[:, None]
+        return kernels.Dense(dense, np.where(there, 1 + (lengths > 0), 0).astype(np.int8))
+    indptr = np.asarray(matrix.indptr, np.int64)
+    sizes = np.where(rows >= 0, np.diff(indptr)[rows], 0)
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    at = np.arange(ends[-1]) + np.repeat(np.where(rows >= 0, indptr[:-1][rows], 0) - ends[:-1], sizes)
+    values = np.asarray(matrix.data, np.float64)[at]
+    of_slots = np.repeat(np.arange(slots.n), sizes)
+    lengths = np.sqrt(np.bincount(of_slots, weights=values * values, minlength=slots.n))
+    kinds = np.where(there, 1 + (lengths > 0), 0).astype(np.int8)
+    values = values / np.where(lengths > 0, lengths, 1.0)[of_slots]
+    return kernels.Sparse(ends, np.asarray(matrix.indices, np.int64)[at], values, kinds, int(matrix.shape[1]))
+
+
+def _coded(table: ItemTable, slots: Slots, column: str) -> kernels.Coded:
+    """Return the values of the columns of vectors as codes."""
+    matrix, known = table.vectors(column)
+    if not isinstance(matrix, np.ndarray):
+        raise InputError(f"distance=hamming needs vectors in a list or an array, the items column {column!r} is sparse")
+    codes, n = np.zeros(matrix.shape, np.int64), 0
+    for at in range(matrix.shape[1]):
+        distinct, own = np.unique(matrix[:, at], return_inverse=True)
+        codes[:, at] = own + n
+        n += len(distinct)
+    rows = _rows_of(table, slots)
+    return kernels.Coded(codes[rows], (rows >= 0) & known[rows], n)
+
+
+def _sets(table: ItemTable, slots: Slots, column: str, sep: str | None) -> kernels.Sets:
+    """Return the sets of categories of slots."""
+    codes, indptr, _ = table.categories(column, sep)
+    numbers: dict[tuple[int, ...], int] = {}
+    parts = [tuple(sorted(codes[indptr[i] : indptr[i + 1]].tolist())) for i in range(len(table.ids))]
+    own = np.array([numbers.setdefault(part, len(numbers)) if part else -1 for part in parts], np.int64)
+    ends = np.cumsum([0, *map(len, numbers)])
+    rows = _rows_of(table, slots)
+    flat = np.array([code for part in numbers for code in part], np.int64)
+    return kernels.Sets(np.where(rows >= 0, own[rows], -1), ends, flat)
+
+
+KERNELS = {
+    kernels.Dense: "diversity_of_dense",
+    kernels.Sparse: "diversity_of_sparse",
+    kernels.Coded: "diversity_of_columns",
+    kernels.Sets: "diversity_of_sets",
+}
+
+
+def has_features(features: Any) -> Array:
+    """Return which slots have features."""
+    if isinstance(features, kernels.Sets):
+        return features.of_slots >= 0
+    return features.known if isinstance(features, kernels.Coded) else features.kinds > 0
+
+
+def refuse_missing(
+    sides: Mapping[str, Any], slots: Slots, featured: Array, indptr: Array, where: tuple[str, str, int | None]
+) -> None:
+    """Raise InputError for rows within k of items without features; `where` are the side, the column and k."""
+    name, column, k = where
+    rows = slots.of_rows
+    if k is not None:
+        rows = rows[np.arange(len(rows)) - np.repeat(indptr[:-1], np.diff(indptr)) < k]
+    without = np.unique(rows[~featured[rows]])
+    if len(without):
+        spelled = sides["names"].item(int(slots.items(without[:1])[0]))
+        raise InputError(
+            f"{len(without)} items of {name} have no value in the items column {column!r}, such as item {spelled}; "
+            "leave them out with ",
+            Argument("no_features", ("drop",)),
+        )
+
+
+@provider("diversity", sides=["recs", "items"])
+def fill_diversity(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill mean distances of pairs, or numbers of items with features; keys are (what, distance, column, ..., k)."""
+    slots, recs = sides["slots"], sides["recs"]
+    for distance, column, sep, policy in dict.fromkeys(key[1:-1] for key in keys):
+        wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (distance, column, sep, policy)]
+        if distance == "jaccard":
+            features: Any = _sets(sides["items"], slots, column, sep)
+        else:
+            features = (_coded if distance == "hamming" else _vectors)(sides["items"], slots, column)
+        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
+        if policy == "error":
+            for nth in wanted:
+                where = "the lists", column, keys[nth][-1]
+                refuse_missing(sides, slots, has_features(features), recs.indptr, where)
+        found = np.empty((2, len(cuts), recs.n_users))
+        run = _entry(KERNELS[type(features)], str(slots.of_rows.dtype)).suited_to(64 * len(slots.of_rows))
+        given = read_only(slots.of_rows), recs.indptr, cuts, type(features)(*map(_as_read_only, features)), found
+        over_users(functools.partial(run, *given), recs.n_users, sides["n_threads"])
+        for nth, place in zip(wanted, at, strict=True):
+            out[nth] = found[0 if keys[nth][0] == "distance" else 1, place]
+
+
+def _as_read_only(part: Any) -> Any:
+    return read_only(np.ascontiguousarray(part)) if isinstance(part, np.ndarray) else part
+
+
+@provider("distance to history", sides=["recs", "truth", "history", "items"])
+def fill_distance(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+    """Fill sums over relevant items of 1 - mean cosine to the history; keys are (what, min_gain, column, policy, k).
+
+    "sum" is this sum, "past" the rows of the history with a vector, "listed" the items within k with one.
+    """
+    slots, recs, history = sides["slots"], sides["recs"], sides["history"]
+    past = Slots.of(history.items)
+    for least, column, policy in dict.fromkeys(key[1:-1] for key in keys):
+        wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (least, column, policy)]
+        vectors, of_past = (_vectors(sides["items"], own, column) for own in (slots, past))
+        if not isinstance(vectors, kernels.Dense):
+            raise InputError(f"expected=history needs vectors in a list or an array, the column {column!r} is sparse")
+        if policy == "error":
+            for nth in wanted:
+                where = "the lists", column, keys[nth][-1]
+                refuse_missing(sides, slots, vectors.kinds > 0, recs.indptr, where)
+            refuse_missing(sides, past, of_past.kinds > 0, history.indptr, ("history", column, None))
+        distances, counts = np.empty(len(recs.items)), np.empty(recs.n_users)
+        past_slots = past.of_rows.astype(slots.of_rows.dtype, copy=False)
+        lists = kernels.Past(*map(read_only, (slots.of_rows, recs.indptr, past_slots, history.indptr)))
+        run = _entry("distance_to_past", str(slots.of_rows.dtype)).suited_to(64 * len(distances))
+        given = lists, *(kernels.Dense(*map(_as_read_only, own)) for own in (vectors, of_past)), distances, counts
+        over_users(functools.partial(run, *given), recs.n_users, sides["n_threads"])
+        cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
+        sums = sum_rows(np.where(is_hit(sides, least), distances, 0.0), recs.indptr, cuts, "one", sides["n_threads"])
+        listed = sum_rows((vectors.kinds > 0)[slots.of_rows] * 1.0, recs.indptr, cuts, "one", sides["n_threads"])
+        for nth, place in zip(wanted, at, strict=True):
+            out[nth] = {"sum": sums[place], "past": counts, "listed": listed[place]}[keys[nth][0]]
