@@ -14,8 +14,8 @@ from fastrec.arguments.groups import (
     SegmentOptions,
 )
 from fastrec.arguments.signature import pick, takes
-from fastrec.checks import check_progress, listed_in_order
-from fastrec.evaluation.lists import Evaluator
+from fastrec.checks import listed_in_order
+from fastrec.evaluation.lists import Evaluator, evaluate_at_once
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError, renaming, shown
 from fastrec.inputs.arrow import Frame, open_foreign
@@ -82,10 +82,7 @@ def evaluate(
     if given["items"] is not None:
         given["items"] = read_items(given["items"], given["item"])
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
-    check_progress(given["progress"])
-    prepared = evaluator._prepare(evaluator._sides(recs, truth, given), given)  # noqa: SLF001 - read once, for two passes
-    evaluator._add(prepared, given["progress"])  # noqa: SLF001
-    evaluator._review(prepared)  # noqa: SLF001
+    evaluate_at_once(evaluator, evaluator._sides(recs, truth, given), given)  # noqa: SLF001
     return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
 
 

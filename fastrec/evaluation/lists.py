@@ -41,7 +41,7 @@ from fastrec.metrics.plan import Asked, Failure, Plan, Policies, make_plan
 from fastrec.policies import ITEM_POLICIES
 from fastrec.runtime.shared import synchronized
 
-__all__ = ["Evaluator", "read_no_truth"]
+__all__ = ["Evaluator", "evaluate_at_once", "read_no_truth", "reads_popularity", "review", "take_counts"]
 
 
 class Evaluator(BaseEvaluator):
@@ -77,8 +77,9 @@ class Evaluator(BaseEvaluator):
             if call.metric.family is not LISTS:
                 raise MetricError(f"{call.text} {call.metric.family.entry}")
         self._items = None if given["items"] is None else read_items(given["items"])
-        self._history = read_once(given["history"], "history")
-        self._counts_of_history: HistoryCounts | None = None
+        is_counted = isinstance(given["history"], HistoryCounts)  # engines pass the rows with each batch
+        self._history = None if is_counted else read_once(given["history"], "history")
+        self._counts_of_history: HistoryCounts | None = given["history"] if is_counted else None
         settings: dict[str, Any] = {
             "min_gain": _check_min_gain_of_lists(wanted.min_gain if min_gain is None else min_gain),
             "n_items": self._count_items(check_n_items(given["n_items"])),
@@ -154,11 +155,19 @@ class Evaluator(BaseEvaluator):
 
     def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
         """Return the counts of the items of the whole history, if a metric reads them."""
-        if self._history is None or not self._plan(weighted=False).reads_side("popularity"):
-            return None
-        if self._counts_of_history is None:
+        if self._history is not None and self._counts_of_history is None and self._reads_popularity:
             self._counts_of_history = HistoryCounts.read(self._history, about.columns, self._n_threads)
         return self._counts_of_history
+
+    @property
+    def _reads_popularity(self) -> bool:
+        """Whether a metric reads the popularity of items in the whole history."""
+        return self._plan(weighted=False).reads_side("popularity")
+
+    @property
+    def _needs_review(self) -> bool:
+        """Whether the standard error of a metric needs a second pass over the lists."""
+        return any(value.has_effects for value in self._plan(weighted=False).values)
 
     def _count_items(self, n_items: int | None) -> int | None:
         """Return `n_items`, by default the number of rows of `items`; raise if it is smaller."""
@@ -219,7 +228,7 @@ class Evaluator(BaseEvaluator):
         All batches must be reviewed after the last was added, in the same order.
         """
         state = self._state
-        if state is None or not any(value.has_effects for value in state.plan.values):
+        if state is None or not self._needs_review:
             return
         batch = sum(own.shape[1] for own in self._values) and state.n_reviewed
         with self._changing():
@@ -262,6 +271,27 @@ class Evaluator(BaseEvaluator):
         }
 
 
+def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Add all users in one batch, read once for both passes; arguments as in `update_sides`."""
+    check_progress(given["progress"])
+    prepared = evaluator._prepare(sides, given)  # noqa: SLF001 - of this module
+    evaluator._add(prepared, given["progress"])  # noqa: SLF001
+    evaluator._review(prepared)  # noqa: SLF001
+
+
+def review(evaluator: Evaluator, batches: Callable[[], Iterable[Mapping[str, Any]]], given: Mapping[str, Any]) -> None:
+    """Read all batches again if a metric needs it for its standard error."""
+    if evaluator._needs_review:  # noqa: SLF001 - of this module
+        for sides in batches():
+            evaluator._review(evaluator._prepare(sides, given))  # noqa: SLF001
+
+
+def take_counts(evaluator: Evaluator, count: Callable[[], HistoryCounts]) -> None:
+    """Count the items of the whole history if a metric reads them, for an engine that passes the rows in batches."""
+    if evaluator._reads_popularity:  # noqa: SLF001 - of this module
+        evaluator._counts_of_history = count()  # noqa: SLF001
+
+
 def _item_policies(given: Mapping[str, Any]) -> dict[str, str]:
     """Return the policies of items and histories that a call gives, checked."""
     found = {name: given[name] for name in ITEM_POLICIES if given[name] is not None}
@@ -276,6 +306,11 @@ def _check_n_users(n_users: Any) -> int | None:
     if n_users is not None and (number is None or number < 1):
         raise InputError(Argument("n_users"), f" must be an integer of at least 1, found {shown(n_users)}")
     return number
+
+
+def reads_popularity(options: Mapping[str, Any]) -> bool:
+    """Return whether a metric of an evaluator with these options reads the popularity of items in a history."""
+    return Evaluator(**options)._reads_popularity  # noqa: SLF001 - of this module
 
 
 def read_no_truth(metrics: Any, like: str | None = None, k: Any = None, min_gain: MinGain | None = None) -> bool:

@@ -1,20 +1,25 @@
-"""Tables of items in files, read whole into memory."""
+"""Tables of items in files, read whole into memory, and counts of the items of a history."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.files.columns import OF_ITEM
 from fastrec.files.database import interruptible, run
 from fastrec.files.formats.base import one_row, quoted
 from fastrec.files.tables import File
+from fastrec.inputs.arrow import read_ids
+from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["ID_TYPES", "read_items_of"]
+__all__ = ["ID_TYPES", "count_history_of", "read_items_of"]
 
 ID_TYPES = {"integer": "BIGINT", "string": "VARCHAR"}  # kind of ids -> type in SQL
 LONG_INTEGER = "[+-]?[0-9]{16,}"  # a double may round it
@@ -48,6 +53,19 @@ def read_items_of(con: DuckDBPyConnection, file: File, type_: str) -> ItemTable:
     wanted = " holds objects or values of several kinds: expected values, or lists of values, of one kind"
     faults = {name: InputTypeError(file.at(roles[name]), wanted) for name in mixed}
     return read._replace(columns={**read.columns, **faults})
+
+
+def count_history_of(con: DuckDBPyConnection, file: File, types: Mapping[str, str]) -> HistoryCounts:
+    """Return the users and rows of each item of a loaded history; `types` are the SQL types of ids by role."""
+    table = quoted(file.table)
+    user, item = (f"CAST({quoted(role)} AS {types[role]})" for role in ("user", "item"))
+    rows = con.cursor().sql(
+        f"SELECT {item} AS item, count(DISTINCT {user}) AS users, count(*) AS n FROM {table} GROUP BY 1 ORDER BY 1"
+    )
+    found = interruptible(con, rows.to_arrow_table)
+    (n_users,) = one_row(con, f"SELECT count(DISTINCT {user}) FROM {table}")
+    users, counts = (found.column(name).to_numpy().astype(np.int64) for name in ("users", "n"))
+    return HistoryCounts(read_ids(found.column("item"), file.at("item")), users, counts, n_users, int(counts.sum()))
 
 
 def _value_sql(con: DuckDBPyConnection, file: File, role: str) -> str:

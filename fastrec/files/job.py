@@ -298,8 +298,8 @@ def select_sql(file: File, numbers: Sequence[str], ids: Mapping[str, str], label
     return labels.join(f"SELECT {', '.join([*picked, *numbers_sql(file, numbers)])}, t.rowid AS place", file)
 
 
-def batches(data: Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Yield batches {table: rows}; each batch has all rows of its users."""
+def batches(data: Data, users: tuple[str, ...], *, again: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield batches {table: rows}; each batch has all rows of its users. `again`: they were read once, so are sorted."""
     resources = data.loaded.streamed
     if resources is None:  # a join does not keep the order
         cursor, order = data.con.cursor(), " ORDER BY place" if data.loaded.labels.names else ""
@@ -308,7 +308,8 @@ def batches(data: Data, users: tuple[str, ...]) -> Iterator[dict[str, Any]]:
             for table, select in data.selects.items()
         }
         return
-    _sort(data, users, resources)
+    if not again:
+        _sort(data, users, resources)
     batch_rows = resources.batch_rows(_longest_strings(data))
     cursors = {
         table: data.con.cursor() for table in data.selects

@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fastrec.evaluation.lists import Evaluator
+from fastrec.arguments.groups import SideBatch
+from fastrec.arguments.signature import arguments_of
+from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
 from fastrec.files.hints import (
@@ -18,11 +20,13 @@ from fastrec.files.hints import (
     left_open,
     sides_apart,
 )
-from fastrec.files.items import read_items_of
+from fastrec.files.items import count_history_of, read_items_of
 from fastrec.files.job import Data, Evaluated, FileJob, batches, roles_of_lists, select_sql
 from fastrec.files.labels import LabelsOfUsers
 from fastrec.files.opened import open_files
 from fastrec.files.resources import Resources
+from fastrec.inputs.frames import Columns
+from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.sides import SIDES, shared_rows
 from fastrec.inputs.users import UserLabels
@@ -34,6 +38,7 @@ __all__ = ["evaluate_lists"]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Progress = Callable[[int, int], Any]
 Path = str | os.PathLike[str]
+SIDE_DEFAULTS = dict.fromkeys(arguments_of(SideBatch))
 
 
 def evaluate_lists(
@@ -68,11 +73,16 @@ def evaluate_lists(
             table: select_sql(file, numbers, loaded.ids, labels) for table, file in files.items() if table in SIDES
         }
         data = Data(loaded, selects, watch)
+        if "history" in files:
+            take_counts(evaluator, lambda: count_history_of(con, files["history"], loaded.ids))
         apart = {name for name in selects if not SIDES[name].has_users}
+        given = _arguments(labels_by_user or labels.columns, data.progress())
         for batch in batches(data, ("user",)):
             apart = sides_apart(batch, apart)
             with named_as_in(files, streamed=loaded.streamed is not None):
-                _update_lists(evaluator, {**batch, **shared}, labels_by_user or labels.columns, data.progress())
+                evaluator.update_sides({**batch, **shared}, **given)
+        second = lambda: ({**batch, **shared} for batch in batches(data, ("user",), again=True))
+        review(evaluator, second, SIDE_DEFAULTS | given)
         found = finished(evaluator.result(), {"user": columns.user}, labels)
         more: tuple[str, ...] = ()
         if "truth" in files:
@@ -94,7 +104,14 @@ def _evaluate_whole_lists(
         return None
     tables, evaluator = whole.tables, make_evaluator(whole.items)
     sides = {**tables, **shared}
-    if not job.take_whole(tables, lambda progress: _update_lists(evaluator, sides, job.labels_by_user, progress)):
+
+    def update(progress: Progress | None) -> None:
+        if "history" in tables:
+            columns = Columns(user="user", item="item")
+            take_counts(evaluator, lambda: HistoryCounts.read(tables["history"], columns, 1))
+        evaluate_at_once(evaluator, sides, SIDE_DEFAULTS | _arguments(job.labels_by_user, progress))
+
+    if not job.take_whole(tables, update):
         return None
     apart = sides_apart(tables, [name for name in tables if not SIDES[name].has_users])
     names = {table: rows.column_names for table, rows in tables.items()}
@@ -109,8 +126,6 @@ def _evaluate_whole_lists(
     return found
 
 
-def _update_lists(
-    evaluator: Evaluator, sides: Mapping[str, Any], by: UserLabels | Sequence[str] | None, progress: Progress | None
-) -> None:
-    """Add sides to the evaluator: tables with columns named by role."""
-    evaluator.update_sides(sides, user="user", item="item", by=by or None, progress=progress)
+def _arguments(by: UserLabels | Sequence[str] | None, progress: Progress | None) -> dict[str, Any]:
+    """Return the arguments of `update_sides` for tables with columns named by role."""
+    return {"user": "user", "item": "item", "by": by or None, "progress": progress}

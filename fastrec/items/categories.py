@@ -12,7 +12,7 @@ import numpy as np
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.slots import Slots
-from fastrec.items.sums import cuts_of, is_hit, sum_values
+from fastrec.items.sums import cuts_of, in_item_order, is_hit, sum_values
 from fastrec.items.vectors import refuse_missing
 from fastrec.kernels import categories as kernels
 from fastrec.metrics.providers import provider
@@ -125,7 +125,8 @@ def fill_calibration(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) 
 
     "value" is the divergence, "defined" is 1 where both sides have categories.
     """
-    by_column, recs, history = _by_column(keys, sides), sides["recs"], sides["history"]
+    by_column, recs = _by_column(keys, sides), sides["recs"]
+    history = in_item_order(sides["history"], sides["n_threads"])
     past = Slots.of(history.items)
     for (form, alpha, base, weight, column, sep, policy), wanted in _together([key[1:] for key in keys]).items():
         own = by_column[column, sep]

@@ -12,7 +12,7 @@ from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.slots import Slots
-from fastrec.items.sums import cuts_of, is_hit, sum_rows, sum_values
+from fastrec.items.sums import cuts_of, in_item_order, is_hit, sum_rows, sum_values
 from fastrec.metrics.providers import provider
 from fastrec.metrics.statistics import Unseen
 from fastrec.segments import segments_of_counts
@@ -238,7 +238,7 @@ def fill_popularity(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -
 @provider("popularity of history", sides=["history", "popularity"])
 def fill_history(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
     """Fill the mean share of users over the rows of the user's history; keys are (column,)."""
-    history, known = sides["history"], sides["popularity"]
+    history, known = in_item_order(sides["history"], sides["n_threads"]), sides["popularity"]
     for nth, (column,) in enumerate(keys):
         items, counts = known.known(column, "users")
         slots = Slots.of(history.items)

@@ -16,7 +16,7 @@ from fastrec.metrics.statistics import Weight, rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
-__all__ = ["cuts_of", "find_places", "is_hit", "kernel", "sum_rows", "sum_values"]
+__all__ = ["cuts_of", "find_places", "in_item_order", "is_hit", "kernel", "sum_rows", "sum_values"]
 
 Array = np.ndarray[Any, Any]
 UNCUT = 2**62
@@ -65,6 +65,14 @@ def sum_rows(values: Array, indptr: Array, cuts: Array, weight: Weight, n_thread
     given = read_only(values), read_only(indptr), read_only(cuts), read_only(weights), sums
     over_users(functools.partial(run, *given), n_users, n_threads)
     return sums
+
+
+def in_item_order(side: FlatSide, n_threads: int) -> FlatSide:
+    """Return a side with the items of each user in ascending order, so that sums have the same bits for any order."""
+    items = np.empty(len(side.items), side.items.dtype)
+    run = kernel("order_items", 16 * len(items), side.items)
+    over_users(functools.partial(run, side.items, side.indptr, items), side.n_users, n_threads)
+    return FlatSide(items, side.indptr, None)
 
 
 def is_hit(sides: Mapping[str, Any], least: float) -> Array:

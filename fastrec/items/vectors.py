@@ -12,7 +12,7 @@ from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import Slots
-from fastrec.items.sums import cuts_of, is_hit, sum_rows
+from fastrec.items.sums import cuts_of, in_item_order, is_hit, sum_rows
 from fastrec.kernels import vectors as kernels
 from fastrec.metrics.providers import provider
 from fastrec.runtime.compiler import Entry
@@ -147,7 +147,8 @@ def fill_distance(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> 
 
     "sum" is this sum, "past" the rows of the history with a vector, "listed" the items within k with one.
     """
-    slots, recs, history = sides["slots"], sides["recs"], sides["history"]
+    slots, recs = sides["slots"], sides["recs"]
+    history = in_item_order(sides["history"], sides["n_threads"])
     past = Slots.of(history.items)
     for least, column, policy in dict.fromkeys(key[1:-1] for key in keys):
         wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (least, column, policy)]

@@ -62,6 +62,19 @@ def count_users(items, indptr, users, rows, latest):
                 users[slot] += 1
 
 
+def order_items(items, indptr, ordered, first, last):
+    """Write the items of each user in ascending order."""
+    n_items = longest_row(indptr, first, last)
+    order = np.empty(n_items, np.int64)
+    spare = np.empty(n_items, np.int64)
+    none = np.empty(n_items)
+    for u in range(first, last):
+        row = items[indptr[u] : indptr[u + 1]]
+        sort_by_id(order, spare, row, none)
+        for i in range(len(row)):
+            ordered[indptr[u] + i] = row[order[i]]
+
+
 def find_places(items, indptr, others, others_indptr, places, first, last):
     """Write the rank of each item in the other list of its user, from 1; 0 if it is not there."""
     n_others = longest_row(others_indptr, first, last)

@@ -21,7 +21,7 @@ from fastrec.arguments.groups import (
     SparkRowOptions,
 )
 from fastrec.arguments.signature import pick, takes
-from fastrec.evaluation.lists import Evaluator
+from fastrec.evaluation.lists import Evaluator, reads_popularity
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.frames import Columns, extra_column
@@ -44,6 +44,7 @@ from fastrec.spark.side import (
     co_locate,
     collect_items,
     columns_of_lists,
+    count_history,
     hints_of_side,
     listed_names,
     merge_states,
@@ -123,9 +124,13 @@ def evaluate(
     frames, named = _sides_of_call(recs, truth, given)
     sides = {name: FrameSide.open(name, frame) for name, frame in frames.items()}
     items = collect_items(given["items"], columns.item)
+    options = _settings(ListSettings, metrics, given) | {"items": items}
+    counts = None
+    if "history" in sides and reads_popularity(options):
+        counts = count_history(frames["history"], or_usual(columns.user, "user_id"), item_column)
     job = Job(
         make=Evaluator,
-        options=_settings(ListSettings, metrics, given) | {"items": items},
+        options=options | {"history": counts},
         arguments={**columns._asdict(), **named, "user_weight": user_weight},
         keys=(or_usual(columns.user, "user_id"),),
         n_threads=given["n_threads"],

@@ -16,9 +16,10 @@ from fastrec.checks import listed_in_order, whole_number
 from fastrec.evaluation.lists import Evaluator
 from fastrec.evaluation.rows import ScoreEvaluator
 from fastrec.exceptions import InputError, InputTypeError
-from fastrec.inputs.arrow import Frame, read_numbers
+from fastrec.inputs.arrow import Frame, read_ids, read_numbers
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen, hints_of_columns
+from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import kind_of_ids
 from fastrec.inputs.items import ItemTable, read_items
 from fastrec.inputs.sides import SIDES
@@ -42,6 +43,7 @@ __all__ = [
     "collect_items",
     "column_of",
     "columns_of_lists",
+    "count_history",
     "hints_of_side",
     "keep_code_on_this_node",
     "listed_names",
@@ -212,6 +214,23 @@ def collect_items(value: Any, item: str | None) -> ItemTable | None:
     if value is None:
         return None
     return read_items(value.toArrow() if hasattr(value, "mapInArrow") else value, item)
+
+
+def count_history(frame: DataFrame, user: str, item: str) -> HistoryCounts:
+    """Return the users and rows of each item of a history: the driver gets one row per item."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import ArrayType
+
+    names = column_of(user).alias("user"), column_of(item)
+    is_list = isinstance(frame.schema[item].dataType, ArrayType)
+    rows = frame.select(names[0], (functions.explode(names[1]) if is_list else names[1]).alias("item"))
+    counted = rows.groupBy("item").agg(
+        functions.count_distinct("user").alias("users"), functions.count(functions.lit(1)).alias("rows")
+    )
+    found, n_users = counted.toArrow(), rows.select(functions.count_distinct("user")).head()[0]
+    users, counts = (found.column(name).to_numpy().astype(np.int64) for name in ("users", "rows"))
+    where = f"history column {item!r}"
+    return HistoryCounts(read_ids(found.column("item"), where), users, counts, int(n_users), int(counts.sum()))
 
 
 def check_ties(evaluator: Evaluator | ScoreEvaluator) -> None:
