@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Unpack
 
-from fastrec.arguments.groups import (
-    ListOptions,
-    ListSettings,
-    RowBatch,
-    RowOptions,
-    RowSettings,
-    SegmentOptions,
-)
+from fastrec.arguments.calls import ListOptions, ListSettings, RowBatch, RowOptions, RowSettings, SegmentOptions
 from fastrec.arguments.signature import pick, takes
 from fastrec.checks import listed_in_order
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once

@@ -32,23 +32,41 @@ from fastrec.policies import (
 __all__ = [
     "DEFAULTS",
     "ArraysOfUsers",
-    "ExplainOptions",
-    "ExplainRowOptions",
+    "Catalogue",
+    "Classes",
+    "Cutoffs",
     "FileColumnNames",
-    "FileOptions",
-    "ListBatch",
+    "FileOfItems",
+    "FileOfSeen",
+    "FileOfUsers",
+    "FileRelevance",
+    "FilesOfUsers",
+    "FrameGroupings",
+    "FrameOfWeights",
+    "FrameWeights",
+    "Groupings",
+    "InputFormat",
+    "ItemData",
+    "ItemPolicies",
+    "Like",
+    "Limits",
     "ListColumnNames",
-    "ListOptions",
-    "ListSettings",
+    "ListPolicies",
     "MinGain",
-    "RowBatch",
+    "OtherFrames",
+    "PerUser",
+    "Reference",
+    "Relevance",
     "RowColumnNames",
     "RowIds",
-    "RowOptions",
-    "RowSettings",
-    "SegmentOptions",
-    "SparkListOptions",
-    "SparkRowOptions",
+    "RowPolicies",
+    "RowRelevance",
+    "Seen",
+    "Tasks",
+    "Threads",
+    "UserIds",
+    "Watched",
+    "WatchedRows",
 ]
 
 MinGain = float | Literal["any"]
@@ -480,150 +498,3 @@ class Tasks(TypedDict, total=False):
         A task holds a part of its partition in memory, but always all rows of a user.
         """,
     ]
-
-
-# Arguments of each function
-
-
-class ListSettings(Cutoffs, PerUser, Relevance, Catalogue, ItemData, ItemPolicies, Like, ListPolicies, Threads):
-    """Arguments of `Evaluator`."""
-
-
-class ListBatch(UserIds, ArraysOfUsers, Seen, Reference, ListColumnNames, Groupings, Watched):
-    """Arguments of `Evaluator.update`."""
-
-
-class SideBatch(UserIds, ArraysOfUsers, ListColumnNames, Groupings, Watched):
-    """Arguments of `Evaluator.update_sides`."""
-
-
-class SegmentOptions(
-    Cutoffs,
-    PerUser,
-    ArraysOfUsers,
-    UserIds,
-    Relevance,
-    Catalogue,
-    Seen,
-    ItemData,
-    ItemPolicies,
-    Reference,
-    ListColumnNames,
-    Groupings,
-    Like,
-    ListPolicies,
-    Threads,
-):
-    """Arguments of `evaluate_by_items`."""
-
-
-class ListOptions(SegmentOptions, Watched):
-    """Arguments of `evaluate`."""
-
-
-class RowSettings(Cutoffs, PerUser, RowRelevance, Catalogue, Like, RowPolicies, Classes, Threads):
-    """Arguments of `ScoreEvaluator`."""
-
-
-class RowBatch(RowIds, ArraysOfUsers, RowColumnNames, Groupings, Watched):
-    """Arguments of `ScoreEvaluator.update`."""
-
-
-class RowOptions(
-    Cutoffs,
-    RowIds,
-    PerUser,
-    ArraysOfUsers,
-    RowColumnNames,
-    Groupings,
-    RowRelevance,
-    Catalogue,
-    Like,
-    RowPolicies,
-    Classes,
-    Threads,
-    Watched,
-):
-    """Arguments of `evaluate_scores`."""
-
-
-class FileOptions(
-    Cutoffs,
-    PerUser,
-    FileColumnNames,
-    FileOfUsers,
-    FileOfSeen,
-    FileOfItems,
-    FilesOfUsers,
-    InputFormat,
-    FileRelevance,
-    Catalogue,
-    ItemPolicies,
-    Like,
-    ListPolicies,
-    Classes,
-    Limits,
-    Threads,
-    WatchedRows,
-):
-    """Arguments of `evaluate_files`."""
-
-
-class SparkListOptions(
-    Cutoffs,
-    PerUser,
-    FrameWeights,
-    Relevance,
-    Catalogue,
-    OtherFrames,
-    ListColumnNames,
-    FrameGroupings,
-    ItemPolicies,
-    Like,
-    ListPolicies,
-    Tasks,
-):
-    """Arguments of `fastrec.spark.evaluate`."""
-
-
-class SparkRowOptions(
-    Cutoffs,
-    FrameOfWeights,
-    PerUser,
-    FrameWeights,
-    RowColumnNames,
-    FrameGroupings,
-    RowRelevance,
-    Catalogue,
-    Like,
-    RowPolicies,
-    Classes,
-    Tasks,
-):
-    """Arguments of `fastrec.spark.evaluate_scores`."""
-
-
-class ExplainOptions(
-    ArraysOfUsers,
-    UserIds,
-    Seen,
-    ItemData,
-    Reference,
-    FileColumnNames,
-    FileOfUsers,
-    InputFormat,
-    Relevance,
-    Catalogue,
-    ListPolicies,
-    Classes,
-    Limits,
-    Threads,
-    Watched,
-):
-    """Arguments of `explain`."""
-
-
-class ExplainRowOptions(
-    RowIds, ArraysOfUsers, RowColumnNames, Groupings, RowRelevance, Catalogue, RowPolicies, Classes, Threads, Watched
-):
-    """Arguments of `explain_scores`."""

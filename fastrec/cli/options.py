@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from fastrec.arguments.groups import FileOptions
+from fastrec.arguments.calls import FileOptions
 from fastrec.arguments.signature import arguments_of
 from fastrec.checks import some_names
 from fastrec.cli.completion import complete_metrics, complete_tools

@@ -18,10 +18,11 @@ from fastrec.kernels import codes as op
 from fastrec.kernels.lists import UserArrays
 from fastrec.kernels.program import Program
 from fastrec.kernels.sums import Totals
-from fastrec.metrics.plan import Failure, Plan, Policies, Sum, SumList, call_on_arrays, program_of_sums
+from fastrec.metrics.plan import Plan, Policies, call_on_arrays
 from fastrec.metrics.program import ConditionRows, Extent, Writer, identity
 from fastrec.metrics.providers import find_provider
 from fastrec.metrics.statistics import Row, Values
+from fastrec.metrics.sums import Failure, Sum, SumList, program_of_sums
 from fastrec.runtime.launch import STEPS_PER_LAUNCH
 from fastrec.runtime.threads import run_in_threads
 

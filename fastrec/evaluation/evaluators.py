@@ -22,13 +22,14 @@ from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError
 from fastrec.inputs.frames import Columns, read_user_labels
 from fastrec.inputs.hints import HINT, Example, Hint
 from fastrec.inputs.lists import AboutUsers
+from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import SeenUsers, Users, check_saved_ids, join_ids
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
 from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
 from fastrec.policies import ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
-from fastrec.report.archive import pack_ids, pack_labels, read_archive, unpack_ids, unpack_labels, write_archive
+from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
 from fastrec.report.doubts import doubts
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.report import Report, record

@@ -8,7 +8,8 @@ from fastrec.evaluation.engine import KernelError
 from fastrec.exceptions import Argument, InputError, MetricError, RowNumber
 from fastrec.inputs.lists import Lists, Names
 from fastrec.kernels import codes as op
-from fastrec.metrics.plan import Failure, Plan
+from fastrec.metrics.plan import Plan
+from fastrec.metrics.sums import Failure
 from fastrec.policies import ORDERS
 
 __all__ = ["explain_fault"]

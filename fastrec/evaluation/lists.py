@@ -7,8 +7,9 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from fastrec.arguments.groups import ListBatch, ListSettings, MinGain, SideBatch
-from fastrec.arguments.signature import takes
+from fastrec.arguments.calls import ListBatch, ListSettings, SideBatch
+from fastrec.arguments.groups import MinGain
+from fastrec.arguments.signature import arguments_of, takes
 from fastrec.checks import check_progress, whole_number
 from fastrec.evaluation import item_rules as _item_rules  # noqa: F401 - registers statistics of items
 from fastrec.evaluation.accumulators import collect, find_accumulator
@@ -37,7 +38,8 @@ from fastrec.inputs.slots import BatchSides
 from fastrec.items.popularity import Popularity
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
-from fastrec.metrics.plan import Asked, Failure, Plan, Policies, make_plan
+from fastrec.metrics.plan import Asked, Plan, Policies, make_plan
+from fastrec.metrics.sums import Failure
 from fastrec.policies import ITEM_POLICIES
 from fastrec.runtime.shared import synchronized
 
@@ -273,17 +275,17 @@ class Evaluator(BaseEvaluator):
 
 def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Add all users in one batch, read once for both passes; arguments as in `update_sides`."""
+    given = {**dict.fromkeys(arguments_of(SideBatch)), **given}
     check_progress(given["progress"])
     prepared = evaluator._prepare(sides, given)  # noqa: SLF001 - of this module
     evaluator._add(prepared, given["progress"])  # noqa: SLF001
     evaluator._review(prepared)  # noqa: SLF001
 
 
-def review(evaluator: Evaluator, batches: Callable[[], Iterable[Mapping[str, Any]]], given: Mapping[str, Any]) -> None:
-    """Read all batches again if a metric needs it for its standard error."""
-    if evaluator._needs_review:  # noqa: SLF001 - of this module
-        for sides in batches():
-            evaluator._review(evaluator._prepare(sides, given))  # noqa: SLF001
+def review(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Read a batch again, for standard errors; arguments as in `update_sides`."""
+    given = {**dict.fromkeys(arguments_of(SideBatch)), **given}
+    evaluator._review(evaluator._prepare(sides, given))  # noqa: SLF001 - of this module
 
 
 def take_counts(evaluator: Evaluator, count: Callable[[], HistoryCounts]) -> None:

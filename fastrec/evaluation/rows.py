@@ -8,7 +8,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from fastrec.arguments.groups import ArraysOfUsers, RowBatch, RowColumnNames, RowIds, RowSettings
+from fastrec.arguments.calls import RowBatch, RowSettings
+from fastrec.arguments.groups import ArraysOfUsers, RowColumnNames, RowIds
 from fastrec.arguments.signature import pick, takes
 from fastrec.checks import check_progress
 from fastrec.evaluation.accumulators import SCORE_COUNTS, Accumulator, AccumulatorKey, collect

@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec.evaluation.accumulators import AccumulatorKey, GroupKey
 from fastrec.evaluation.engine import sum_exactly
-from fastrec.evaluation.state import Effects, State
+from fastrec.evaluation.state import EffectSums, State
 from fastrec.inputs.users import Users
 from fastrec.items.exposure import Exposure, effects_of_lists
 from fastrec.metrics.plan import Value
@@ -50,7 +50,7 @@ def find_effects(state: State, sides: Mapping[str, Any], users: Users, n_threads
             totals = sum_exactly(effects, codes, n_threads)
             for group, _ in parts:
                 row = 0 if group is None else users.keys.index(group) + 1
-                state.effects.setdefault((at, group), Effects()).add(totals[row])
+                state.effects.setdefault((at, group), EffectSums()).add(totals[row])
             if nth == 0:
                 found[at] = np.where(listed, state.part().estimate(value)[0] + effects, np.nan)
     state.n_reviewed += len(listed)

@@ -28,7 +28,7 @@ from fastrec.metrics.statistics import Over, Ratio
 from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.report.soundness import SLACK, check_range
 
-__all__ = ["FORM", "Effects", "GroupSums", "State"]
+__all__ = ["FORM", "EffectSums", "GroupSums", "State"]
 
 Array = np.ndarray[Any, Any]
 SLACK_BITS = 40  # of sums of squares
@@ -43,7 +43,7 @@ FORM = {  # of the document of `State.pack`
 }
 
 
-class Effects:
+class EffectSums:
     """Exact sums of the effects of users' lists on a metric, and of their squares."""
 
     def __init__(self) -> None:
@@ -75,7 +75,9 @@ class State:
         self._counts = np.zeros((1, len(plan.min_gains), 4), np.int64)
         self.data_counts = np.zeros(op.N_DATA_COUNTS, np.int64)
         self.accumulators: dict[AccumulatorKey, Accumulator] = {}
-        self.effects: dict[tuple[int, GroupKey | None], Effects] = {}  # by position of the metric, after a second pass
+        self.effects: dict[
+            tuple[int, GroupKey | None], EffectSums
+        ] = {}  # by position of the metric, after a second pass
         self.n_reviewed = 0  # users in this pass
 
     @property
@@ -244,7 +246,7 @@ class GroupSums(NamedTuple):
     totals: Array
     counts: Array
     accumulators: Mapping[tuple[str, int], Accumulator]  # by kind and condition
-    effects: Mapping[int, Effects] = {}  # by position of the metric
+    effects: Mapping[int, EffectSums] = {}  # by position of the metric
 
     def estimate(self, value: Value) -> tuple[float, float, int]:
         """Return mean, standard error and number of users counted of a metric.

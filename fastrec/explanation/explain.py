@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack
 
 from fastrec.api import evaluate, evaluate_scores
-from fastrec.arguments.groups import ExplainOptions, ExplainRowOptions
+from fastrec.arguments.calls import ExplainOptions, ExplainRowOptions
 from fastrec.arguments.signature import takes
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Unpack
 
-from fastrec.arguments.groups import FileColumnNames, FileOptions, ListSettings, RowSettings
+from fastrec.arguments.calls import FileOptions, ListSettings, RowSettings
+from fastrec.arguments.groups import FileColumnNames
 from fastrec.arguments.signature import arguments_of, pick, takes
 from fastrec.checks import check_path, check_progress, check_text, listed, nearest
 from fastrec.evaluation.evaluators import MAX_ITEMS

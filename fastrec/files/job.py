@@ -299,7 +299,7 @@ def select_sql(file: File, numbers: Sequence[str], ids: Mapping[str, str], label
 
 
 def batches(data: Data, users: tuple[str, ...], *, again: bool = False) -> Iterator[dict[str, Any]]:
-    """Yield batches {table: rows}; each batch has all rows of its users. `again`: they were read once, so are sorted."""
+    """Yield batches {table: rows}; each batch has all rows of its users. `again`: not for the first time."""
     resources = data.loaded.streamed
     if resources is None:  # a join does not keep the order
         cursor, order = data.con.cursor(), " ORDER BY place" if data.loaded.labels.names else ""

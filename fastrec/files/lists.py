@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fastrec.arguments.groups import SideBatch
-from fastrec.arguments.signature import arguments_of
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once, review, take_counts
 from fastrec.files.columns import ITEMS, ListColumns
 from fastrec.files.faults import finished, named_as_in
@@ -38,7 +36,6 @@ __all__ = ["evaluate_lists"]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Progress = Callable[[int, int], Any]
 Path = str | os.PathLike[str]
-SIDE_DEFAULTS = dict.fromkeys(arguments_of(SideBatch))
 
 
 def evaluate_lists(
@@ -81,8 +78,9 @@ def evaluate_lists(
             apart = sides_apart(batch, apart)
             with named_as_in(files, streamed=loaded.streamed is not None):
                 evaluator.update_sides({**batch, **shared}, **given)
-        second = lambda: ({**batch, **shared} for batch in batches(data, ("user",), again=True))
-        review(evaluator, second, SIDE_DEFAULTS | given)
+        if evaluator._needs_review:  # noqa: SLF001 - not an attribute for users
+            for batch in batches(data, ("user",), again=True):
+                review(evaluator, {**batch, **shared}, given)
         found = finished(evaluator.result(), {"user": columns.user}, labels)
         more: tuple[str, ...] = ()
         if "truth" in files:
@@ -109,7 +107,7 @@ def _evaluate_whole_lists(
         if "history" in tables:
             columns = Columns(user="user", item="item")
             take_counts(evaluator, lambda: HistoryCounts.read(tables["history"], columns, 1))
-        evaluate_at_once(evaluator, sides, SIDE_DEFAULTS | _arguments(job.labels_by_user, progress))
+        evaluate_at_once(evaluator, sides, _arguments(job.labels_by_user, progress))
 
     if not job.take_whole(tables, update):
         return None

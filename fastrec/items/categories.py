@@ -40,7 +40,7 @@ class _OfLists:
         self.n = len(names)
         self.categories, self.featured = self.of_slots(self.slots)
 
-    def of_slots(self, slots: Slots) -> tuple[kernels.Categories, Array]:
+    def of_slots(self, slots: Slots) -> tuple[kernels.CategoriesOfSlots, Array]:
         """Return the categories of slots, and which slots have any."""
         table: ItemTable = self.sides["items"]
         assert table.codes is not None
@@ -49,7 +49,7 @@ class _OfLists:
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         starts = np.where(rows >= 0, self._indptr[:-1][rows], 0)
         at = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
-        return kernels.Categories(indptr, self._codes[at], self.n), lengths > 0
+        return kernels.CategoriesOfSlots(indptr, self._codes[at], self.n), lengths > 0
 
     def count_featured(self, slots: Slots, featured: Array, indptr: Array, cuts: Array) -> Array:
         """Return the rows with categories up to each cut-off, (n_cuts, n_users)."""
@@ -138,7 +138,7 @@ def fill_calibration(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) 
         weights = rank_weights(weight, longest_row(recs.indptr))[1:]
         past_slots = past.of_rows.astype(own.slots.of_rows.dtype, copy=False)
         arrays = own.slots.of_rows, recs.indptr, past_slots, history.indptr, weights
-        lists = kernels.Lists(*map(read_only, arrays))
+        lists = kernels.ListsAndPast(*map(read_only, arrays))
         own.run("miscalibrate", lists, cuts, own.categories, categories, (FORMS.index(form), alpha), found)
         if form == "hellinger":
             np.sqrt(found[0], out=found[0])

@@ -10,11 +10,11 @@ import numpy as np
 
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import Users
 from fastrec.items.popularity import SEGMENT, table_of_segments
 from fastrec.items.sums import find_places, is_hit
 from fastrec.metrics.providers import is_relevant
-from fastrec.report.archive import pack_ids, unpack_ids
 
 __all__ = ["SegmentRates", "collect_rates", "unpack_rates"]
 

@@ -12,13 +12,13 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ids import spell
+from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.slots import Slots
 from fastrec.inputs.users import Users, alike, as_labels
 from fastrec.items.sums import UNCUT, cuts_of, sum_rows, sum_values
 from fastrec.kernels import exposure as kernels
 from fastrec.metrics.statistics import Weight, rank_weights
-from fastrec.report.archive import pack_ids, unpack_ids
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 

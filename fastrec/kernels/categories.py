@@ -16,7 +16,7 @@ from fastrec.runtime.compiler import helper
 Array = np.ndarray[Any, Any]
 
 
-class Categories(NamedTuple):
+class CategoriesOfSlots(NamedTuple):
     """The categories of each slot, end to end."""
 
     indptr: Array  # int64 (n_slots + 1,)
@@ -128,7 +128,7 @@ def symmetric_divergence(past, n_past, listed, n_listed, totals, in_roots):
     return found
 
 
-class Lists(NamedTuple):
+class ListsAndPast(NamedTuple):
     """Items of lists and of histories by slot, and the weights of ranks."""
 
     slots: Array

@@ -30,33 +30,21 @@ from fastrec.metrics.statistics import (
     Values,
     constant,
 )
+from fastrec.metrics.sums import ANY_SIZE, Check, Sum, SumList, program_of_sums, rows_and_checks
 from fastrec.policies import NO_RECS, NO_TRUTH, ONE_CLASS
 from fastrec.runtime.threads import once
 
 __all__ = [
     "Accumulated",
     "Asked",
-    "Check",
-    "Failure",
     "Plan",
     "Policies",
-    "Sum",
-    "SumList",
     "Value",
     "call_on_arrays",
     "make_plan",
-    "program_of_sums",
 ]
 
 Array = np.ndarray[Any, Any]
-
-
-class Failure(NamedTuple):
-    """A failure that a kernel found: a code of `kernels.codes`, the user, and a position or a row."""
-
-    code: int
-    user: int
-    detail: int
 
 
 class Policies(NamedTuple):
@@ -66,72 +54,10 @@ class Policies(NamedTuple):
     no_recs: str
 
 
-ANY_SIZE = 1 << 62
 ANY_GAIN = -1.0  # stands for min_gain="any" in kernels, which then see no gains below 0
 UNREAD = "unread"  # stands for the policy no_truth of metrics that read no truth
 INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
 WEIGHT = Row(("given", 0))
-
-
-class Sum(NamedTuple):
-    """A row to add up over users."""
-
-    condition: int
-    row: Row
-    metric: str
-    fixed: bool = False  # within [-1, 1]
-
-
-class Check(NamedTuple):
-    """A row of a user-defined metric and its declared bounds, or a row that must be 0."""
-
-    condition: int
-    row: Row
-    low: float
-    high: float
-    metric: str
-    message: str = ""  # about the user, instead of "out of range"
-
-
-class SumList:
-    """Sums of one program: sums within [-1, 1] are numbered before general ones."""
-
-    def __init__(self) -> None:
-        self.sums: list[Sum] = []
-        self.checks: list[Check] = []
-        self._known: dict[Hashable, int] = {}
-
-    def add(self, *sums: Sum) -> tuple[int, ...]:
-        """Add sums that are not in the list yet, and return the places of all."""
-        places = []
-        for each in sums:
-            key = (each.condition, identity(each.row), each.fixed)
-            if key not in self._known:
-                self._known[key] = len(self.sums)
-                self.sums.append(each)
-            places.append(self._known[key])
-        return tuple(places)
-
-    def ordered(self) -> list[int]:
-        """Return the sums in the order of the totals."""
-        return [i for fixed in (True, False) for i, each in enumerate(self.sums) if each.fixed is fixed]
-
-    def rows(self, writer: Writer, *, fixed: bool) -> Array:
-        """Return the numbers of the rows of sums, in the order of their places."""
-        numbers = [writer.row_number(each.condition, each.row) for each in self.sums if each.fixed is fixed]
-        return np.array(numbers, np.int64)
-
-    def scales(self) -> list[int]:
-        """Return the step of each sum, as a power of 1/2."""
-        return [op.FIXED_SCALE if self.sums[i].fixed else op.GENERAL_SCALE for i in self.ordered()]
-
-    def rejected(self, failure: Failure) -> tuple[str, str]:
-        """Return the metric with a value that a kernel rejected, and the message of its check."""
-        if failure.code == op.OUT_OF_LIMITS:
-            check = sorted(self.checks, key=lambda check: check.condition)[failure.detail]
-            return check.metric, check.message
-        fixed = failure.code == op.OUT_OF_RANGE
-        return [each for each in self.sums if each.fixed is fixed][failure.detail].metric, ""
 
 
 @dataclass(frozen=True)
@@ -280,7 +206,7 @@ class Plan:
         self.needs_plain = next(named, "ideal=k") if self.writers[True].has_plain_ideal else None
         self.counts_any_gain = min(self.min_gains) < 0
         self.needs_gains = bool(gains) or any(gain > 1 for gain in self.min_gains)
-        self.array_writer = Writer([ConditionRows(0.0, *_rows_and_checks(self.arrays, 0, []))], graded=False)
+        self.array_writer = Writer([ConditionRows(0.0, *rows_and_checks(self.arrays, 0, []))], graded=False)
         order = self.direct.ordered()
         self._position = {i: at for at, i in enumerate(order)}
         self._array_position = {i: len(order) + at for at, i in enumerate(self.arrays.ordered())}
@@ -465,7 +391,7 @@ class Plan:
 
     def _write(self, *, graded: bool) -> Writer:
         conditions = [
-            ConditionRows(min_gain, *_rows_and_checks(self.direct, i, self._stored))
+            ConditionRows(min_gain, *rows_and_checks(self.direct, i, self._stored))
             for i, min_gain in enumerate(self.min_gains)
         ]
         return Writer(conditions, graded=graded, expected=self.asked.expected, provided=self.provided)
@@ -522,22 +448,6 @@ class Plan:
         return make_plan, (self.calls, self.asked)
 
 
-def program_of_sums(sums: SumList, writer: Writer) -> Program:
-    """Return a program that adds given rows of users, and reads neither lists nor truth."""
-    return Program(
-        **writer.arrays(Extent(0, 0)),
-        fixed_rows=sums.rows(writer, fixed=True),
-        general_rows=sums.rows(writer, fixed=False),
-        stored_rows=np.zeros((0, 3), np.int64),
-        find=False,
-        n_items=ANY_SIZE,
-        lowest=0,
-        policies=np.full((1, 2), op.SKIP, np.int64),
-        expected=False,
-        refuse_ties=False,
-    )
-
-
 def _code_of(no_truth: str) -> int:
     return op.UNREAD if no_truth == UNREAD else NO_TRUTH.code(no_truth)
 
@@ -570,13 +480,6 @@ def _as_row(result: Any, call: Call) -> Row:
     if isinstance(result, (int, float, np.integer, np.floating)):
         return constant(float(result))
     raise MetricError(f"the formula of {call.text} must return one number per user, found {shown(result)}")
-
-
-def _rows_and_checks(sums: SumList, condition: int, stored: list[tuple[int, Row]]) -> tuple[Any, Any]:
-    rows = [each.row for each in sums.sums if each.condition == condition]
-    rows += [row for at, row in stored if at == condition]
-    checks = [(check.row, check.low, check.high) for check in sums.checks if check.condition == condition]
-    return tuple(rows), tuple(checks)
 
 
 def _under_policies(result: Ratio | Over) -> Ratio | Over:

@@ -11,17 +11,15 @@ from typing import IO, Any
 
 import numpy as np
 
-from fastrec.checks import LABEL
 from fastrec.exceptions import InputError, shown
+from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.show.json import dump_json
 
 __all__ = [
     "holds",
-    "pack_ids",
     "pack_integers",
     "pack_labels",
     "read_archive",
-    "unpack_ids",
     "unpack_integers",
     "unpack_labels",
     "write_archive",
@@ -29,7 +27,6 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-KINDS_OF_IDS = "iuU"
 MAX_COMPRESSION = 1100  # deflate makes data at most 1,032 times smaller
 
 
@@ -81,35 +78,6 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
         stream.seek(0)
         array: Array = np.lib.format.read_array(stream, allow_pickle=False)
     return array
-
-
-def pack_ids(ids: Array | None, name: str = "user_ids") -> dict[str, Array]:
-    """Return ids or labels of users as members of an archive. Python objects become JSON."""
-    if ids is None:
-        return {}
-    if ids.dtype.kind in KINDS_OF_IDS:
-        return {name: ids}
-    listed: list[Any] = ids.tolist()
-    other = {type(user_id).__name__ for user_id in listed if not LABEL.holds(user_id)}
-    if other:
-        raise InputError(f"only string and integer {name} can be saved, not {', '.join(sorted(other))}")
-    return {f"{name}_json": _as_bytes(listed)}
-
-
-def unpack_ids(arrays: Mapping[str, Array], n_users: int, name: str = "user_ids") -> Array | None:
-    """Undo `pack_ids`: return one id or label per user, or None if none were packed."""
-    found = arrays.get(name)
-    if f"{name}_json" in arrays:
-        listed = json.loads(arrays[f"{name}_json"].tobytes())
-        if not isinstance(listed, list) or not all(map(LABEL.holds, listed)):
-            raise InputError(f"{name} must be a list of strings and integers")
-        found = np.empty(len(listed), dtype=object)
-        found[:] = listed
-    if found is not None and (found.shape != (n_users,) or found.dtype.kind not in f"{KINDS_OF_IDS}O"):
-        raise InputError(
-            f"{name} must be one string or integer for each of {n_users} users, found {found.dtype} {found.shape}"
-        )
-    return found
 
 
 def pack_labels(labels: Mapping[str, Array]) -> tuple[list[str], dict[str, Array]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fastrec.arguments.groups import ListSettings
+from fastrec.arguments.calls import ListSettings
 from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import MetricError
 from fastrec.metrics.calls import parse

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from fastrec.checks import check_file, check_form, check_path, check_text, check_there
 from fastrec.exceptions import InputError, one_line, shown, warn
+from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.metrics.declaration import LISTS
 from fastrec.report.archive import (
     holds,
-    pack_ids,
     pack_labels,
     read_archive,
-    unpack_ids,
     unpack_labels,
     write_archive,
 )

@@ -12,14 +12,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from fastrec.arguments.groups import (
-    ListColumnNames,
-    ListSettings,
-    RowColumnNames,
-    RowSettings,
-    SparkListOptions,
-    SparkRowOptions,
-)
+from fastrec.arguments.calls import ListSettings, RowSettings, SparkListOptions, SparkRowOptions
+from fastrec.arguments.groups import ListColumnNames, RowColumnNames
 from fastrec.arguments.signature import pick, takes
 from fastrec.evaluation.lists import Evaluator, reads_popularity
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows

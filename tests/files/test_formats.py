@@ -15,7 +15,7 @@ import pytest
 import fastrec
 import fastrec.files.evaluate
 from fastrec import evaluate_files
-from fastrec.arguments.groups import FileOptions
+from fastrec.arguments.calls import FileOptions
 from fastrec.arguments.signature import arguments_of
 from fastrec.exceptions import FastrecError, InputError, InputTypeError
 from fastrec.files.columns import ColumnError, ListColumns, RowColumns

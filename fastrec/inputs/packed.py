@@ -1,0 +1,46 @@
+"""Ids and labels as plain arrays, as saved files hold them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fastrec.checks import LABEL
+from fastrec.exceptions import InputError
+
+__all__ = ["pack_ids", "unpack_ids"]
+
+Array = np.ndarray[Any, Any]
+KINDS_OF_IDS = "iuU"
+
+
+def pack_ids(ids: Array | None, name: str = "user_ids") -> dict[str, Array]:
+    """Return ids or labels of users as members of an archive. Python objects become JSON."""
+    if ids is None:
+        return {}
+    if ids.dtype.kind in KINDS_OF_IDS:
+        return {name: ids}
+    listed: list[Any] = ids.tolist()
+    other = {type(user_id).__name__ for user_id in listed if not LABEL.holds(user_id)}
+    if other:
+        raise InputError(f"only string and integer {name} can be saved, not {', '.join(sorted(other))}")
+    return {f"{name}_json": np.frombuffer(json.dumps(listed, allow_nan=False).encode(), np.uint8)}
+
+
+def unpack_ids(arrays: Mapping[str, Array], n_users: int, name: str = "user_ids") -> Array | None:
+    """Undo `pack_ids`: return one id or label per user, or None if none were packed."""
+    found = arrays.get(name)
+    if f"{name}_json" in arrays:
+        listed = json.loads(arrays[f"{name}_json"].tobytes())
+        if not isinstance(listed, list) or not all(map(LABEL.holds, listed)):
+            raise InputError(f"{name} must be a list of strings and integers")
+        found = np.empty(len(listed), dtype=object)
+        found[:] = listed
+    if found is not None and (found.shape != (n_users,) or found.dtype.kind not in f"{KINDS_OF_IDS}O"):
+        raise InputError(
+            f"{name} must be one string or integer for each of {n_users} users, found {found.dtype} {found.shape}"
+        )
+    return found
