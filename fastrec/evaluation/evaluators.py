@@ -292,9 +292,9 @@ class BaseEvaluator(Shared, ABC):
         yield "metrics", [call.text for call in self._calls], [call.text for call in other._calls]
         yield "formulas", [c.metric.formula for c in self._calls], [c.metric.formula for c in other._calls]
         yield "per_user", self._per_user, other._per_user
-        yield "no_recs_given", self._no_recs_given, other._no_recs_given
         for name, value in self._settings.items():
-            yield name, value, other._settings[name]
+            yield name, value, other._settings.get(name)
+        yield "whether the call gives no_recs", self._no_recs_given, other._no_recs_given
         theirs = other._kind_of_batches()
         yield from ((name, mine, theirs[name]) for name, mine in self._kind_of_batches().items() if name in theirs)
 

@@ -6,6 +6,7 @@ it, as the error of a mean follows from users' values (the delta method).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -43,12 +44,13 @@ def find_effects(state: State, sides: Mapping[str, Any], users: Users, n_threads
     for at, value in wanted:
         for nth, parts in enumerate(_groupings(users, len(listed))):
             effects = np.zeros(len(listed))
-            for group, members in parts:
+            known = [part for part in parts if math.isfinite(state.part(part.group).estimate(value)[0])]
+            for group, members in known:
                 effects[members] = _effects(state, value, group, sides, members, n_threads)
             effects[~listed] = 0.0
             codes = users.groups[nth - 1 : nth] if nth else np.zeros((0, len(listed)), np.int64)
             totals = sum_exactly(effects, codes, n_threads)
-            for group, _ in parts:
+            for group, _ in known:
                 row = 0 if group is None else users.keys.index(group) + 1
                 state.effects.setdefault((at, group), EffectSums()).add(totals[row])
             if nth == 0:

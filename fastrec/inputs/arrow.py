@@ -23,6 +23,7 @@ __all__ = [
     "Frame",
     "Labels",
     "check_same_lengths",
+    "chunked",
     "find_nulls",
     "is_column",
     "is_numeric",
@@ -122,6 +123,15 @@ def open_foreign(value: Any, name: str) -> Any:
 def is_column(value: Any) -> bool:
     """Return whether a value is an opened column."""
     return type(value).__module__.partition(".")[0] == "pyarrow"
+
+
+def chunked(value: Any) -> Any:
+    """Return an Arrow array as a column; anything else as it is."""
+    if type(value).__module__.partition(".")[0] != "pyarrow" or hasattr(value, "chunks"):
+        return value
+    import pyarrow as pa
+
+    return pa.chunked_array([value])
 
 
 def _is_spark_row(row: Any) -> bool:

@@ -15,6 +15,7 @@ from fastrec.exceptions import FastrecError, InputError, InputTypeError, Place, 
 from fastrec.inputs.arrays import check_numbers
 from fastrec.inputs.arrow import (
     Frame,
+    chunked,
     find_nulls,
     is_column,
     list_column,
@@ -125,7 +126,7 @@ class ItemTable(NamedTuple):
             near = near_name(column, list(self.columns))
             hint = f"did you mean {near!r}?" if near else f"columns: {', '.join(self.columns) or 'none'}"
             raise InputError(Place("items"), f" has no column {column!r}; {hint}")
-        value = self.columns[column]
+        value = chunked(self.columns[column])
         if isinstance(value, FastrecError):
             raise value
         if isinstance(value, str | bytes | Mapping | AbstractSet) or not hasattr(value, "__len__"):

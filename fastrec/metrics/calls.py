@@ -11,6 +11,7 @@ from typing import Any
 from fastrec.checks import listed_in_order, nearest, whole_number
 from fastrec.exceptions import Argument, InputTypeError, MetricError, shown
 from fastrec.metrics.declaration import (
+    COLUMN,
     LISTS,
     TABLE,
     Call,
@@ -39,6 +40,7 @@ MAX_LENGTH = 10_000  # of a metric string with all its options
 # name(options)@k; possessive parts never backtrack, so time grows linearly with the length of the string
 METRIC_STRING = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)
 DEFAULT_K = 10
+KINDS = {TABLE: "table", COLUMN: "column"}  # of options in the catalogue; others are numbers
 MAX_K = 2**31 - 1
 
 
@@ -212,7 +214,7 @@ def catalogue() -> list[dict[str, Any]]:
 
 def _describe(option: Option) -> dict[str, Any]:
     kinds = ["choice"] if option.choices else []
-    kinds += [] if option.kind is None else ["table" if option.kind == TABLE else "number"]
+    kinds += [] if option.kind is None else [KINDS.get(option.kind, "number")]
     return {
         "default": option.default,
         "required": option.required,

@@ -526,7 +526,7 @@ def intra_list_diversity(
 
 
 @ranking_metric(
-    range=(0, 1), formula="sum over L of relevant x unexpected / k", source="Ge et al. 2010; Murakami et al. 2008"
+    range=(0, None), formula="sum over L of relevant x unexpected / k", source="Ge et al. 2010; Murakami et al. 2008"
 )
 def serendipity(
     s: ListStatistics,

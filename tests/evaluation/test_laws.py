@@ -22,6 +22,7 @@ from fastrec.metrics.calls import parse
 from fastrec.runtime.launch import SMALL_ROWS
 from support import strategies
 from support.bits import Bits, group_bits, mean_bits, number_bits, user_bits
+from support.known import OF_ITEMS
 from support.list_calls import CI, FAR, MATRIX, Ask, flat, for_kind, random_log, recs_of, truth_of, write
 from support.strategies import MAX_ID, Log
 
@@ -38,7 +39,7 @@ GROUPS: dict[str, list[Any]] = {
     "cohort": [2023, 2024, 2024, 2025] * N_USERS,
 }
 WEIGHTS = np.random.default_rng(7).choice([0.1, 1.0, 2.5], N_USERS)
-OF_LISTS = [metric for metric in fastrec.catalogue() if metric["kind"] == "ranking"]
+OF_LISTS = [metric for metric in fastrec.catalogue() if metric["kind"] == "ranking" and metric["name"] not in OF_ITEMS]
 RANGES: dict[str, Any] = {metric["name"]: metric["range"] for metric in OF_LISTS}
 
 

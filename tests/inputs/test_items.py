@@ -59,12 +59,12 @@ def test_a_column_is_read_as_what_a_metric_needs(form: str) -> None:
     assert (codes.tolist(), indptr.tolist(), names) == ([0, 1, 0], [0, 1, 2, 3], ["u", "v"])
     codes, indptr, names = table.categories("genre")
     assert (codes.tolist(), indptr.tolist(), names) == ([0, 1, 0, 2, 0, 1], [0, 2, 3, 6], ["x", "y", "z"])
-    assert table.vectors("vector").tolist() == COLUMNS["vector"]
+    assert table.vectors("vector").matrix.tolist() == COLUMNS["vector"]
 
 
 def test_vectors_may_be_a_sparse_matrix() -> None:
     matrix = sparse.csr_matrix(np.eye(3))
-    assert read_items(COLUMNS | {"vector": matrix}).vectors("vector") is matrix
+    assert read_items(COLUMNS | {"vector": matrix}).vectors("vector").matrix is matrix
 
 
 def test_another_column_may_hold_the_ids() -> None:
@@ -77,7 +77,6 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "twice": ({"item_id": [1, 2, 1]}, r"items must have each item once, found 1 twice"),
     "twice a string": (pl.DataFrame({"item_id": ["a", "a"]}), r"items must have each item once, found 'a' twice"),
     "floats": ({"item_id": [0.5]}, r"items column 'item_id' must be integers or strings"),
-    "a row that lacks a column": ({1: {"p": 1}, 2: {}}, r"items must have the same columns .* item 2 lacks 'p'"),
     "a row that is no dict": ({1: {"p": 1}, 2: 3}, r"items must be .* found a row that is 3"),
 }
 
@@ -89,14 +88,45 @@ def test_a_table_that_is_none(name: str) -> None:
         read_items(value)
 
 
+MISSING: list[Any] = [
+    {1: {"p": 1.5, "v": [1.0]}, 2: {}},
+    {"item_id": [1, 2], "p": [1.5, None], "v": [[1.0], None]},
+    {"item_id": [1, 2], "p": np.array([1.5, np.nan]), "v": [[1.0], np.nan]},
+    pd.DataFrame({"item_id": [1, 2], "p": [1.5, None], "v": [[1.0], None]}),
+    pl.DataFrame({"item_id": [1, 2], "p": [1.5, None], "v": [[1.0], None]}),
+    pa.table({"item_id": [1, 2], "p": [1.5, None], "v": [[1.0], None]}),
+]
+
+
+@pytest.mark.parametrize("form", range(len(MISSING)))
+def test_an_item_may_lack_a_value(form: int) -> None:
+    table = read_items(MISSING[form])
+    assert np.array_equal(table.numbers("p"), [1.5, np.nan], equal_nan=True)
+    matrix, known = table.vectors("v")
+    assert (matrix.tolist(), known.tolist()) == ([[1.0], [0.0]], [True, False])
+
+
+def test_an_item_may_lack_a_category() -> None:
+    for column in (["a", None], [["a"], []], [["a", "a"], None], pa.array(["a", None]), np.array(["a", None])):
+        codes, indptr, names = read_items({"item_id": [1, 2], "genre": column}).categories("genre")
+        assert (codes.tolist(), indptr.tolist(), names) == ([0], [0, 1, 1], ["a"])
+
+
+def test_strings_may_hold_several_categories() -> None:
+    for column in (["b|a", "a||"], pa.array(["b|a", "a||"]), np.array(["b|a", "a||"])):
+        codes, indptr, names = read_items({"item_id": [1, 2], "genre": column}).categories("genre", "|")
+        assert (codes.tolist(), indptr.tolist(), names) == ([1, 0, 0], [0, 2, 3], ["a", "b"])
+    with pytest.raises(fastrec.InputTypeError, match=r"items column 'genre' must hold strings with sep=|, found 3"):
+        read_items({"item_id": [1], "genre": [3]}).categories("genre", "|")
+
+
 READS: dict[str, tuple[str, str, Any, str]] = {
     "no such column": ("numbers", "pirce", [1, 2], r"items has no column 'pirce'; did you mean 'price'\?"),
     "strings as numbers": ("numbers", "price", ["x", "y"], r"items column 'price' must be numbers"),
-    "NaN": ("numbers", "price", [1.0, np.nan], r"items column 'price' must not be NaN"),
     "too few": ("numbers", "price", [1.0], r"items column 'price' must have one value per item, 2; found 1"),
     "numbers as categories": ("categories", "price", [0.5, 1.5], r"items column 'price' must hold categories"),
     "mixed": ("categories", "price", ["a", 1], r"items column 'price' must hold all strings or all integers"),
-    "none": ("categories", "price", ["a", None], r"items column 'price' must hold categories, .* found None"),
+    "of bytes": ("categories", "price", ["a", b"a"], r"items column 'price' must hold categories, .* found b'a'"),
     "a dict": ("categories", "price", {1: "a", 2: "b"}, r"items column 'price' must be a list or an array, found {1"),
     "a string": ("categories", "price", "ab", r"items column 'price' must be a list or an array, found 'ab'"),
     "a number": ("numbers", "price", 3, r"items column 'price' must be a list or an array, found 3"),

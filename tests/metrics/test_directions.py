@@ -35,6 +35,11 @@ HIGHER |= {
     "average_precision",
     "ks",
 }
+HIGHER |= {"user_coverage", "aplt", "novelty", "epc", "efd", "intra_list_diversity", "category_coverage", "serendipity"}
+HIGHER |= {"category_entropy", "unexpectedness", "item_coverage", "shannon_entropy", "personalization"}
+LOWER |= {"gini", "rsp", "reo", "miscalibration"}
+TARGETS |= {"popularity_lift": 0.0}
+NEITHER = {"popularity", "repeat_ratio", "overlap", "rbo"}
 N_USERS, ROWS_OF_USER = 60, 8
 PER_USER, OVER_ROWS = "calibration(average=user)", "calibration"
 
@@ -80,7 +85,8 @@ def test_every_metric_has_the_direction_that_it_should() -> None:
     """A second list by hand, so that someone thinks about the direction of each new metric."""
     for metric in fastrec.catalogue():
         name = metric["name"]
-        kind = "lower" if name in LOWER else "target" if name in TARGETS else "higher" if name in HIGHER else "?"
+        kind = "lower" if name in LOWER else "target" if name in TARGETS else "higher" if name in HIGHER else "none"
+        assert (kind == "none") == (name in NEITHER), name
         assert (metric["direction"], metric["target"]) == (kind, TARGETS.get(name)), name
         assert metric["higher_is_better"] == {"higher": True, "lower": False}.get(kind), name
 

@@ -1,0 +1,435 @@
+"""Metrics of items, histories and other lists against the oracle, the worked example, and laws."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fastrec
+from fastrec.metrics.calls import parse
+from support import item_cases, item_oracle
+from support.item_cases import BASE, RANKINGS, SHOP, metric_texts, random_shop
+from support.item_oracle import Result, Shop
+from support.known import OF_ITEMS
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+
+CALLS_OF_SHOP = 12
+NEAR = 1e-11
+ORDERED_BY_POLICY = "popularity_lift(average="  # the oracle puts the policy for histories before that for lists
+
+
+def evaluate(shop: Shop, metrics: Any, **call: Any) -> fastrec.Report:
+    sides = {"history": shop.history, "reference": shop.reference, "items": shop.items}
+    sizes = {"n_items": shop.n_items, "n_users": shop.n_users}
+    return fastrec.evaluate(shop.lists, shop.truth, metrics, **sides, **sizes, per_user=True, **call)
+
+
+def values_of(report: fastrec.Report, name: str) -> dict[Any, float]:
+    assert report.user_ids is not None
+    return dict(zip(report.user_ids.tolist(), report.per_user[name].tolist(), strict=True))
+
+
+def same(found: float | None, wanted: float | None, near: float = NEAR) -> bool:
+    found, wanted = (math.nan if value is None else value for value in (found, wanted))
+    return math.isclose(found, wanted, rel_tol=near, abs_tol=near) or (math.isnan(found) and math.isnan(wanted))
+
+
+# The worked example
+
+
+@pytest.mark.parametrize("text", item_cases.VALUES)
+def test_worked_value(text: str) -> None:
+    assert evaluate(SHOP, text)[text] == pytest.approx(item_cases.VALUES[text], rel=1e-15, abs=1e-15)
+
+
+ROUNDED = [(SHOP, item_cases.ROUNDED), (BASE, item_cases.BASE_ROUNDED), (RANKINGS, item_cases.RANKINGS_ROUNDED)]
+
+
+@pytest.mark.parametrize(("shop", "text", "value"), [(shop, *row) for shop, table in ROUNDED for row in table.items()])
+def test_worked_value_to_its_digits(shop: Shop, text: str, value: float) -> None:
+    assert evaluate(shop, text)[text] == pytest.approx(value, abs=5e-11)
+
+
+@pytest.mark.parametrize("text", item_cases.USERS)
+def test_worked_values_of_users(text: str) -> None:
+    found = values_of(evaluate(SHOP, text), text)
+    assert all(
+        same(found[user], value, 1e-15) for user, value in zip(item_cases.ALL, item_cases.USERS[text], strict=True)
+    )
+
+
+@pytest.mark.parametrize("text", item_cases.FIRST_USER)
+def test_worked_value_of_the_first_user(text: str) -> None:
+    assert values_of(evaluate(SHOP, text), text)["u1"] == pytest.approx(item_cases.FIRST_USER[text], rel=1e-15)
+
+
+# Random shops
+
+
+def options_of(text: str) -> tuple[str, dict[str, Any], int | None]:
+    match = re.fullmatch(r"(\w+)(?:\((.*)\))?(?:@(\d+))?", text)
+    assert match is not None
+    name, inside, k = match.groups()
+    options: dict[str, Any] = {}
+    for option, value in re.findall(r"(\w+)=(\[[^\]]*\]|[^,]+)", inside or ""):
+        numbers = option in ("base", "p", "alpha", "min_items") and re.fullmatch(r"[\d.]+", value)
+        options[option] = json.loads(value) if numbers or value.startswith("[") else value
+    return name, options, int(k) if k else None
+
+
+def wanted_of(shop: Shop, text: str) -> Result | None:
+    """Return the oracle's answer; None if it refuses the call."""
+    name, options, k = options_of(text)
+    try:
+        return item_oracle.evaluate(shop, name, k=k, options=options)
+    except ValueError:
+        return None
+
+
+def is_apart(shop: Shop, text: str) -> bool:
+    """Return whether the oracle decides a case in another way that fastrec chose on purpose."""
+    name, options, k = options_of(text)
+    if name == "user_coverage":  # the users of a call are those of lists and truth
+        return True
+    if k is None and options.get("denominator") == "k" and options.get("unseen") == "drop":
+        return True  # without a cut-off k is the length of the list, whatever is dropped
+    if name == "popularity_lift" and options.get("no_history") == "zero":
+        return True  # a user without a list and without a history
+    listed = {item for items in shop.lists.values() for item in items}
+    return shop.items is not None and not listed <= set(shop.items)  # an error only where a metric reads the column
+
+
+def answer(shop: Shop, text: str) -> tuple[fastrec.Report | None, str]:
+    """Return the report of one metric, or the message of the error."""
+    try:
+        return evaluate(shop, text), ""
+    except fastrec.FastrecError as error:
+        return None, str(error)
+
+
+def check(shop: Shop, text: str) -> bool:
+    """Compare one metric with the oracle; return whether both have a value."""
+    wanted = wanted_of(shop, text)
+    report, message = answer(shop, text)
+    if report is None:
+        strict = "have no value in the items column" in message  # also items of users that the metric leaves out
+        assert wanted is None or not any(shop.lists.values()) or strict or is_apart(shop, text), f"{text}: {message}"
+        return False
+    if is_apart(shop, text):
+        return False
+    assert wanted is not None, f"{text}: expected an error"
+    (name,) = report
+    estimate = report.estimates[name]
+    assert same(estimate.mean, wanted.value), (text, estimate, wanted)
+    if wanted.std_error is not None:
+        assert same(estimate.std_error, wanted.std_error, 1e-7), (text, estimate, wanted)
+    if wanted.per_user and "average=pooled" not in text:
+        found = values_of(report, name)
+        if "average=means" not in text and "popularity_lift(no_history" not in name:
+            assert all(same(found[user], value) for user, value in wanted.per_user.items() if user in found), text
+    return True
+
+
+TEXTS = [text for k in (None, 1, 3) for text in metric_texts(k)]
+
+
+@pytest.mark.thorough(except_for="0 or 1 or 2")
+@pytest.mark.parametrize("block", range(12))
+def test_random_shops(block: int) -> None:
+    draw = random.Random(block)
+    compared = 0
+    for seed in range(50 * block, 50 * block + 50):
+        shop = random_shop(seed)
+        compared += sum(check(shop, text) for text in draw.sample(TEXTS, CALLS_OF_SHOP))
+    assert compared > 200
+
+
+def test_every_metric_has_an_oracle() -> None:
+    assert set(OF_ITEMS) == {*item_oracle.USERS, *item_oracle.CATALOGUE} == set(item_cases.OPTIONS)
+
+
+def test_options_are_those_of_the_oracle() -> None:
+    for text in metric_texts(3):
+        assert parse(text).k == 3
+
+
+# Laws
+
+METRICS = [
+    *("item_coverage", "item_coverage(denominator=history)", "gini", "gini(discount=rbp)", "shannon_entropy"),
+    *("personalization", "personalization(overlap=cosine)", "popularity", "novelty", "popularity_lift", "aplt", "epc"),
+    *("efd", "repeat_ratio", "overlap", "rbo", "unexpectedness", "category_coverage", "category_entropy"),
+    *("miscalibration", "miscalibration(divergence=js)", "intra_list_diversity", "serendipity", "rsp", "reo"),
+    *("intra_list_diversity(distance=jaccard)", "intra_list_diversity(distance=hamming)", "user_coverage", "ndcg"),
+    *("serendipity(expected=history)", "serendipity(expected=reference)"),
+]
+
+
+def large_shop(n_users: int = 300) -> Shop:
+    draw = random.Random(4)
+    items = list(range(40))
+    shop: dict[Any, dict[str, Any]] = {
+        item: {
+            "category": draw.sample("ABCDE", draw.choice([1, 2, 3])),
+            "features": [draw.random() - 0.3 for _ in range(4)],
+            "segment": draw.choice(["head", "tail"]),
+        }
+        for item in items
+    }
+    return Shop(
+        lists={user: draw.sample(items, draw.choice([0, 1, 6])) for user in range(n_users)},
+        truth={user: dict.fromkeys(draw.sample(items, draw.choice([0, 1, 3])), 1.0) for user in range(n_users)},
+        history={user: [draw.choice(items[:30]) for _ in range(draw.choice([0, 2, 9]))] for user in range(n_users)},
+        items=shop,
+        reference={user: draw.sample(items, draw.choice([0, 4])) for user in range(n_users)},
+    )
+
+
+LARGE = large_shop()
+PLANS = {user: "ab"[user % 2] for user in LARGE.lists}
+WHOLE = evaluate(LARGE, METRICS, k=[2, 6], by=PLANS)
+
+
+def test_threads_leave_the_bits() -> None:
+    one = evaluate(LARGE, METRICS, k=[2, 6], by=PLANS, n_threads=1)
+    assert one.estimates == WHOLE.estimates and one.groups == WHOLE.groups
+    for name in WHOLE:
+        assert np.array_equal(one.per_user[name], WHOLE.per_user[name], equal_nan=True), name
+
+
+def test_users_in_another_order_leave_the_bits() -> None:
+    users = random.Random(1).sample(list(LARGE.lists), len(LARGE.lists))
+    sides = [
+        {user: side[user] for user in users} for side in (LARGE.lists, LARGE.truth, LARGE.history, LARGE.reference)
+    ]  # type: ignore[index]
+    moved = Shop(sides[0], truth=sides[1], history=sides[2], items=LARGE.items, reference=sides[3])
+    assert evaluate(moved, METRICS, k=[2, 6], by=PLANS).estimates == WHOLE.estimates
+
+
+def test_a_history_in_another_order_leaves_the_bits() -> None:
+    assert LARGE.history is not None
+    history = {user: items[::-1] for user, items in LARGE.history.items()}
+    moved = Shop(LARGE.lists, truth=LARGE.truth, history=history, items=LARGE.items, reference=LARGE.reference)
+    assert evaluate(moved, METRICS, k=[2, 6]).estimates == WHOLE.estimates
+
+
+@pytest.mark.parametrize("ids", ["strings", "sparse"])
+def test_other_ids_leave_the_values(ids: str) -> None:
+    """Sums over a history follow the order of ids, so last bits may differ."""
+
+    def renamed(item: int) -> Any:
+        return f"item {item:03d}" if ids == "strings" else 10**12 * (item + 1)
+
+    def of(side: Any) -> Any:
+        return {user: [renamed(item) for item in items] for user, items in side.items()}
+
+    assert LARGE.truth is not None and LARGE.items is not None
+    truth = {user: {renamed(item): gain for item, gain in row.items()} for user, row in LARGE.truth.items()}
+    table = {renamed(item): row for item, row in LARGE.items.items()}
+    moved = Shop(of(LARGE.lists), truth=truth, history=of(LARGE.history), items=table, reference=of(LARGE.reference))
+    assert evaluate(moved, METRICS, k=[2, 6], by=PLANS).estimates == WHOLE.estimates
+
+
+def test_batches_and_merging_leave_the_bits() -> None:
+    """Standard errors of metrics of exposure need the lists a second time, which batches do not give."""
+    evaluators = [fastrec.Evaluator(METRICS, k=[2, 6], history=LARGE.history, items=LARGE.items) for _ in range(3)]
+    assert LARGE.truth is not None and LARGE.reference is not None
+    for nth, evaluator in enumerate(evaluators):
+        users = [user for user in LARGE.lists if user % 3 == nth]
+        lists, truth, other = ({u: side[u] for u in users} for side in (LARGE.lists, LARGE.truth, LARGE.reference))
+        evaluator.update(lists, truth, reference=other, by=PLANS)
+    first, second, third = (fastrec.Evaluator.from_bytes(own.to_bytes()) for own in evaluators)
+    merged = third.merge(first).merge(second).result()
+    for name in WHOLE:
+        found, wanted = merged.estimates[name], WHOLE.estimates[name]
+        assert (found.mean, found.users) == (wanted.mean, wanted.users), name
+        is_exposure = parse(name).metric.formula.__module__ == "fastrec.metrics.exposure"
+        assert math.isnan(found.std_error) if is_exposure else found.std_error == wanted.std_error, name
+        assert merged.groups["group"]["a"][name].mean == WHOLE.groups["group"]["a"][name].mean
+
+
+def test_a_group_is_as_if_alone() -> None:
+    """Popularity stays that of the whole history."""
+    assert LARGE.truth is not None and LARGE.reference is not None
+    users = [user for user in LARGE.lists if PLANS[user] == "a"]
+    parts = [{user: side[user] for user in users} for side in (LARGE.lists, LARGE.truth, LARGE.reference)]
+    alone = Shop(parts[0], truth=parts[1], history=LARGE.history, items=LARGE.items, reference=parts[2])
+    found = evaluate(alone, METRICS, k=[2, 6])
+    for name, estimate in WHOLE.groups["group"]["a"].items():
+        assert (estimate.mean, estimate.users) == (found[name], found.estimates[name].users), name
+        assert same(estimate.std_error, found.estimates[name].std_error, 1e-14), name
+
+
+# Standard errors
+
+
+@pytest.mark.parametrize("text", ["gini@10", "shannon_entropy@10", "personalization@10", "gini(discount=log2)@10"])
+def test_standard_errors_are_those_of_repeated_logs(text: str) -> None:
+    draw = np.random.default_rng(8)
+    weights = 1 / np.arange(1, 61) ** 0.7
+
+    def log() -> list[list[int]]:
+        return np.argsort(draw.exponential(size=(200, 60)) / weights, axis=1)[:, :10].tolist()
+
+    reports = [fastrec.evaluate(log(), None, text, n_items=60) for _ in range(120)]
+    real = np.std([report[text] for report in reports], ddof=1)
+    estimated = np.mean([report.estimates[text].std_error for report in reports])
+    assert 0.8 < estimated / real < 1.25
+
+
+def test_values_of_users_average_to_the_metric() -> None:
+    for name in ("gini@6", "shannon_entropy@6", "personalization@6", "personalization(overlap=cosine)@6"):
+        values = WHOLE.per_user.get(name) if hasattr(WHOLE.per_user, "get") else None
+        report = evaluate(LARGE, name)
+        values = report.per_user[name]
+        assert np.nanmean(values) == pytest.approx(report[name], rel=1e-12)
+        n = np.count_nonzero(~np.isnan(values))
+        assert np.nanstd(values, ddof=1) / math.sqrt(n) == pytest.approx(report.estimates[name].std_error, rel=1e-9)
+        assert report.is_mean(name)
+
+
+def test_compare_pairs_the_effects_of_users() -> None:
+    other = Shop({user: items[:3] for user, items in LARGE.lists.items()}, history=LARGE.history, items=LARGE.items)
+    reports = {"whole": evaluate(LARGE, ["gini@6", "popularity@6"]), "cut": evaluate(other, ["gini@6", "popularity@6"])}
+    rows = {row.metric: row for row in fastrec.compare(reports, seed=0).rows}
+    difference = reports["cut"]["gini@6"] - reports["whole"]["gini@6"]
+    assert rows["gini@6"].difference == pytest.approx(difference, abs=1e-12)
+    assert rows["gini@6"].direction == "lower" and rows["gini@6"].low < difference < rows["gini@6"].high
+
+
+# What a call says
+
+
+FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "no history": ("novelty@3", {}, r"^novelty@3 needs history=\.\.\. or items=\.\.\.$"),
+    "no reference": ("overlap@3", {}, r"^overlap@3 needs reference=\.\.\.$"),
+    "no items": ("category_coverage@3", {}, r"^category_coverage@3 needs items=\.\.\.$"),
+    "no size": ("gini@3", {}, r"^gini@3 needs the size of the catalogue: n_items=\.\.\.$"),
+    "a small size": ("gini@3", {"n_items": 4}, r"^gini@3: n_items=4 is too small: the lists hold 5 distinct items$"),
+    "no cut-off": ("personalization", {}, r"^personalization needs a cut-off, as in personalization@10, or overlap="),
+    "no users": (
+        "novelty@3",
+        {"items": {item: {"popularity": 2} for item in range(7)}},
+        r"needs the number of users behind the popularity",
+    ),
+    "an item without row": (
+        "popularity@3",
+        {"items": {1: {"popularity": 2}}},
+        r"^5 items of the lists are not in items, such as item 4; choose what they count with unseen=",
+    ),
+    "an item without category": (
+        "category_entropy@3",
+        {"items": {item: {"category": "A" if item < 6 else None} for item in range(1, 7)}},
+        r"^1 items of the lists have no value in the items column 'category', such as item 6; .* no_features='drop'",
+    ),
+    "no such column": (
+        "category_entropy(column=genre)@3",
+        {"items": {1: {"brand": "A"}}},
+        r"items has no column 'genre'",
+    ),
+    "a negative popularity": (
+        "popularity@3",
+        {"items": {item: {"popularity": -2} for item in range(7)}},
+        r"must hold numbers from 0, found -2",
+    ),
+    "vectors of two lengths": (
+        "intra_list_diversity@3",
+        {"items": {1: {"features": [1.0]}, 2: {"features": [1.0, 2.0]}}},
+        r"items column 'features' must hold vectors of one length, found 1 and 2$",
+    ),
+    "a NaN": ("intra_list_diversity@3", {"items": {1: {"features": [math.nan]}}}, r"'features' must not be NaN"),
+    "weights": (
+        "gini@3",
+        {"n_items": 9, "user_weight": [1, 2, 1, 1]},
+        r"^user_weight does not apply to metrics of the exp",
+    ),
+    "an unknown policy": (
+        "novelty@3",
+        {"no_history": "none"},
+        r"^no_history must be one of skip, zero, nan, error; found",
+    ),
+    "a policy of others": (
+        "efd@3",
+        {"unseen": "zero", "history": [[1]] * 4},
+        r"^efd@3 takes unseen=max or one or error",
+    ),
+    "a negative item of the history": (
+        "novelty@3",
+        {"history": [[-1]] * 4},
+        r"item ids must not be negative, found -1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_call_that_cannot_be_evaluated(name: str) -> None:
+    metrics, more, says = FAULTS[name]
+    lists = [[4, 5, 2], [3, 4, 6], [2, 3], [2]]
+    with pytest.raises(fastrec.FastrecError, match=says):
+        fastrec.evaluate(lists, [[1]] * 4, metrics, **more)
+
+
+def test_misses_have_no_item() -> None:
+    with pytest.raises(fastrec.InputError, match=r"lists have places without an item, .* use duplicates='first'"):
+        fastrec.evaluate([[1, 1, 2]], None, "gini@3", n_items=9, duplicates="miss")
+    assert (
+        fastrec.evaluate([[1, 1, 2]], None, "item_coverage@3", n_items=4, duplicates="first")["item_coverage@3"] == 0.5
+    )
+
+
+@pytest.mark.parametrize(("policy", "mean"), [("skip", 1 / 3), ("zero", 1 / 6), ("nan", math.nan)])
+def test_users_without_a_history(policy: str, mean: float) -> None:
+    for metric, call in (("repeat_ratio@3", {"no_history": policy}), (f"repeat_ratio(no_history={policy})@3", {})):
+        report = fastrec.evaluate([[4, 5, 2], [1]], None, metric, history=[[1, 2, 3], []], **call)
+        assert same(report[metric], mean)
+    with pytest.raises(fastrec.InputError, match="no history, and no_history=error"):
+        fastrec.evaluate([[1], [1]], None, "repeat_ratio@3", history=[[1], []], no_history="error")
+
+
+def test_users_without_a_list_count_as_the_call_says() -> None:
+    """By default only metrics that read the truth count them."""
+    lists, truth, history = [[1, 2], []], [[1], [2]], [[1, 2], [3]]
+    metrics = ["repeat_ratio@2", "recall@2", "popularity@2"]
+    found = fastrec.evaluate(lists, truth, metrics, history=history)
+    assert {name: found[name] for name in found} == {"repeat_ratio@2": 1.0, "recall@2": 0.5, "popularity@2": 1.0}
+    for policy, values in {"zero": [0.5, 0.5, 0.5], "skip": [1.0, 1.0, 1.0]}.items():
+        given = fastrec.evaluate(lists, truth, metrics, history=history, no_recs=policy)
+        assert [given[name] for name in metrics] == values
+    own = fastrec.evaluate(lists, truth, "popularity(no_recs=zero)@2", history=history)
+    assert own["popularity(no_recs=zero)@2"] == 0.5
+
+
+def test_popularity_of_a_column() -> None:
+    items = {1: {"popularity": 3, "sold": 30}, 2: {"popularity": 1, "sold": 0}, 3: {}}
+    call: dict[str, Any] = {"items": items, "n_users": 4}
+    metrics = ["popularity@2", "popularity(column=sold)@2", "novelty@2", "popularity(unseen=drop)@2"]
+    found = fastrec.evaluate([[1, 2], [2, 3]], None, metrics, **call)
+    assert [found[name] for name in metrics] == [1.25, 7.5, pytest.approx((math.log2(4 / 3) + 2 + 4) / 4), 1.5]
+    both = fastrec.evaluate([[1], [1]], None, "popularity@1", history=[[1], [2]], items={1: {"brand": "x"}})
+    assert both["popularity@1"] == 1.0
+
+
+def test_a_column_may_have_any_name() -> None:
+    shop = pd.DataFrame({"item_id": [1, 2], "2024": ["a", "b"], "main genre": ["x", "x"]})
+    metrics = ["category_coverage(column=2024)@2", "category_coverage(column=main genre)@1"]
+    report = fastrec.evaluate([[1, 2]], None, metrics, items=shop)
+    assert {name: report[name] for name in report} == dict.fromkeys(metrics, 1.0)
+
+
+def test_one_user_one_item() -> None:
+    call: dict[str, Any] = {"n_items": 1, "history": [[7]], "reference": [[7]], "items": {7: {"category": "a"}}}
+    metrics = ["gini@1", "gini(correction=n_minus_1)@1", "shannon_entropy(normalize=n_items)@1", "personalization@1"]
+    metrics += ["novelty@1", "rbo@1", "intra_list_diversity(distance=jaccard)@1", "category_entropy@1"]
+    report = fastrec.evaluate([[7]], None, metrics, **call)
+    expected = [0.0, 0.0, 0.0, math.nan, 0.0, 1.0, 0.0, 0.0]
+    assert all(same(report[name], value) for name, value in zip(metrics, expected, strict=True))
+    nobody = fastrec.evaluate([[]], None, metrics, **call)
+    assert all(math.isnan(nobody[name]) for name in metrics)

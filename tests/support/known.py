@@ -1,0 +1,7 @@
+"""Names of the metrics of fastrec by what they read."""
+
+from fastrec.metrics.declaration import DECLARED
+
+MODULES = ("fastrec.metrics.items", "fastrec.metrics.exposure")
+OF_ITEMS = [name for name, metric in DECLARED["lists"].items() if metric.formula.__module__ in MODULES]
+"""Metrics of lists that do not compare a list with the truth alone; their oracle is `item_oracle`."""
