@@ -13,10 +13,22 @@ from typing import Any
 
 import fastrec
 from fastrec.metrics.calls import parse
-from fastrec.metrics.declaration import COMMON_OPTIONS, print_value
+from fastrec.metrics.declaration import COMMON_OPTIONS, known_metrics, print_value
 from fastrec.metrics.directions import Direction
 from fastrec.metrics.recipes import RECIPES, Recipe
-from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, TIES, TIES_OF_ROWS, Policy
+from fastrec.policies import (
+    DUPLICATES,
+    NO_FEATURES,
+    NO_HISTORY,
+    NO_RECS,
+    NO_TRUTH,
+    NO_TRUTH_OF_ROWS,
+    ONE_CLASS,
+    TIES,
+    TIES_OF_ROWS,
+    UNSEEN,
+    Policy,
+)
 
 README = Path(__file__).parent.parent / "README.md"
 METRICS_OF_LISTS = ("precision", "recall", "hit_rate", "mrr", "map", "ndcg")
@@ -31,17 +43,20 @@ def option_text(name: str, option: dict[str, Any]) -> str:
         choices.append("table")
     if option["kind"].endswith("column"):
         choices.append("a column" if option["default"] is None else f"**{option['default']}**")
-    if option["kind"] == "number":
+    if option["kind"].endswith("number"):
         default = option["default"]
+        if option["choices"] and (default is None or default in option["choices"]):
+            return f"`{name}=`" + " \\| ".join([*choices, "a number"])
         choices.append("required" if option["required"] else "a number" if default is None else f"**{default:g}**")
     return f"`{name}=`" + " \\| ".join(choices)
 
 
-def metrics_table(kind: str, value: str) -> str:
-    """Return the table of the metrics of a kind; `value` is the title of the column with their formulas."""
+def metrics_table(modules: tuple[str, ...], value: str) -> str:
+    """Return the table of the metrics of some modules; `value` is the title of the column with their formulas."""
     lines = [f"| metric | {value} | better | options (default in **bold**) | source |", "|---|---|---|---|---|"]
-    for metric in fastrec.catalogue():
-        if metric["kind"] == kind:
+    homes = [metric.formula.__module__.rpartition(".")[2] for metric in known_metrics()]
+    for home, metric in zip(homes, fastrec.catalogue(), strict=True):
+        if home in modules:
             options = [
                 option_text(name, option) for name, option in metric["options"].items() if name not in COMMON_OPTIONS
             ]
@@ -113,10 +128,13 @@ def with_table(text: str, name: str, table: str) -> str:
 def main() -> int:
     """Write the tables, or check them; return the exit code."""
     text = README.read_text(encoding="utf-8")
-    fresh = with_table(text, "metrics", metrics_table("ranking", "value of a user"))
-    fresh = with_table(fresh, "score-metrics", metrics_table("scores", "value"))
+    fresh = with_table(text, "metrics", metrics_table(("lists",), "value of a user"))
+    fresh = with_table(fresh, "item-metrics", metrics_table(("items",), "value of a user"))
+    fresh = with_table(fresh, "exposure-metrics", metrics_table(("exposure",), "value"))
+    fresh = with_table(fresh, "score-metrics", metrics_table(("rows", "ratings"), "value"))
     fresh = with_table(fresh, "gauc", gauc_table())
     fresh = with_table(fresh, "policies", policies_table((NO_TRUTH, NO_RECS, DUPLICATES, TIES)))
+    fresh = with_table(fresh, "item-policies", policies_table((UNSEEN, NO_HISTORY, NO_FEATURES)))
     fresh = with_table(fresh, "row-policies", policies_table((ONE_CLASS, NO_TRUTH_OF_ROWS, TIES_OF_ROWS)))
     fresh = with_table(
         fresh, "recipes", recipes_table("lists", METRICS_OF_LISTS, ("ties", "min_gain", "no_truth", "no_recs"))
