@@ -110,8 +110,10 @@ def _options_of(before: str, rest: str, options: Mapping[str, Any]) -> list[str]
     if len(meant) != 1:
         return [f"{before}{name}=" for name in meant]
     (name,) = meant
-    default = options[name]["default"]
-    values = options[name]["choices"] or (EXAMPLES if default is None else [f"{default:g}"])
+    default, kind = options[name]["default"], options[name]["kind"]
+    examples = [] if kind == "column" else EXAMPLES
+    shown = default if isinstance(default, str) else f"{default:g}" if default is not None else ""
+    values = options[name]["choices"] or (examples if default is None else [shown])
     return [f"{before}{name}={value})" for value in values]
 
 

@@ -329,7 +329,9 @@ def _options(metric: Mapping[str, Any], leave_out: Sequence[str] = ()) -> list[s
         default = option["default"]
         values = list(option["choices"])
         if "number" in option["kind"]:
-            values.append("a number" if default is None else f"{default:g}")
+            values.append("a number" if default is None or default in values else f"{default:g}")
+        if "column" in option["kind"]:
+            values.append("a column" if default is None else default)
         if "table" in option["kind"]:
             values.append("[table]")
         marked = [

@@ -10,24 +10,24 @@ import pytest
 import fastrec
 import fastrec.spark
 from fastrec import policies
-from fastrec.arguments import groups
+from fastrec.arguments import calls
 from fastrec.arguments.signature import arguments_of, takes
 from fastrec.cli.program import program
 from fastrec.policies import POLICIES
 
 TAKEN: dict[Callable[..., Any], type[Any]] = {
-    fastrec.Evaluator.__init__: groups.ListSettings,
-    fastrec.Evaluator.update: groups.ListBatch,
-    fastrec.ScoreEvaluator.__init__: groups.RowSettings,
-    fastrec.ScoreEvaluator.update: groups.RowBatch,
-    fastrec.evaluate: groups.ListOptions,
-    fastrec.evaluate_by_items: groups.SegmentOptions,
-    fastrec.evaluate_files: groups.FileOptions,
-    fastrec.evaluate_scores: groups.RowOptions,
-    fastrec.explain: groups.ExplainOptions,
-    fastrec.explain_scores: groups.ExplainRowOptions,
-    fastrec.spark.evaluate: groups.SparkListOptions,
-    fastrec.spark.evaluate_scores: groups.SparkRowOptions,
+    fastrec.Evaluator.__init__: calls.ListSettings,
+    fastrec.Evaluator.update: calls.ListBatch,
+    fastrec.ScoreEvaluator.__init__: calls.RowSettings,
+    fastrec.ScoreEvaluator.update: calls.RowBatch,
+    fastrec.evaluate: calls.ListOptions,
+    fastrec.evaluate_by_items: calls.SegmentOptions,
+    fastrec.evaluate_files: calls.FileOptions,
+    fastrec.evaluate_scores: calls.RowOptions,
+    fastrec.explain: calls.ExplainOptions,
+    fastrec.explain_scores: calls.ExplainRowOptions,
+    fastrec.spark.evaluate: calls.SparkListOptions,
+    fastrec.spark.evaluate_scores: calls.SparkRowOptions,
 }
 LITERALS = {
     "ties": policies.Ties,
@@ -51,7 +51,7 @@ def test_signatures_and_documentation_have_every_argument(function: Callable[...
 
 @pytest.mark.parametrize("function", TAKEN, ids=lambda function: function.__qualname__)
 def test_the_group_of_the_signature_is_that_of_the_decorator(function: Callable[..., Any]) -> None:
-    (group,) = get_args(eval(inspect.unwrap(function).__annotations__["given"], vars(groups) | {"Unpack": Unpack}))
+    (group,) = get_args(eval(inspect.unwrap(function).__annotations__["given"], vars(calls) | {"Unpack": Unpack}))
     assert group is TAKEN[function]
 
 
