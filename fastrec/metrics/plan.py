@@ -176,6 +176,7 @@ class Plan:
         self.calls = calls
         self.asked = asked
         self.weighted, self.per_user = asked.weighted, asked.per_user
+        self._reads_size = False  # else a small table of items is no error
         traced = [self._trace(call) for call in calls]
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
         self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
@@ -260,14 +261,17 @@ class Plan:
 
     def _trace(self, call: Call) -> Traced:
         """Call the formula on rows or, if it is not traceable, on ones to record which rows it reads."""
+        statistics = self.statistics_of(call)
         try:
-            result = call.evaluate(self.statistics_of(call))
+            result = call.evaluate(statistics)
+            self._reads_size |= isinstance(statistics, ListStatistics) and statistics.reads_size
         except UntraceableError as error:
             if call.metric.family is ROWS:
                 raise MetricError(
                     f"the formula of {call.text} must be arithmetic on statistics, found {error}: a provider of "
                     "statistics may compute anything"
                 ) from None
+            self._reads_size = True
             return self._record(call)
         except MetricError as error:
             raise MetricError(call.text, " ", error.text) from None
@@ -409,7 +413,7 @@ class Plan:
             general_rows=self.direct.rows(writer, fixed=False),
             stored_rows=np.array(stored, np.int64).reshape(-1, 3),
             find=True,
-            n_items=ANY_SIZE if self.asked.n_items is None else self.asked.n_items,
+            n_items=self.asked.n_items if self._reads_size and self.asked.n_items else ANY_SIZE,
             lowest=lowest,
             policies=np.array(
                 [

@@ -290,7 +290,7 @@ class ListStatistics(Statistics):
     An item is relevant if its gain is above 0 and at least `min_gain`; below 0, every item of the truth is relevant.
     """
 
-    __slots__ = ("_n_items", "_policies", "cutoff", "min_gain")
+    __slots__ = ("_n_items", "_policies", "cutoff", "min_gain", "reads_size")
 
     def __init__(
         self,
@@ -302,6 +302,7 @@ class ListStatistics(Statistics):
     ) -> None:
         super().__init__(value_of)
         self._policies = policies or {}
+        self.reads_size = False  # whether the formula asked for the size of the catalogue
         self.cutoff = cutoff
         self.min_gain = min_gain
         self._n_items = n_items
@@ -342,6 +343,7 @@ class ListStatistics(Statistics):
         """Size of the catalogue, as given in the call."""
         if self._n_items is None:
             raise MetricError("needs the size of the catalogue: ", Argument("n_items", (...,)))
+        self.reads_size = True
         return float(self._n_items)
 
     @property

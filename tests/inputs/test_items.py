@@ -167,6 +167,13 @@ def test_items_give_the_size_of_the_catalogue(form: str) -> None:
         fastrec.evaluate(RECS, TRUTH, "recall@1", items=FORMS[form], n_items=2)
 
 
+def test_a_small_table_of_items_matters_to_metrics_that_need_its_size() -> None:
+    shop = {"item_id": ["a"], "price": [1]}
+    assert fastrec.evaluate(RECS, TRUTH, "recall@1", items=shop).settings["n_items"] == 1
+    with pytest.raises(fastrec.InputError, match=r"^n_items = 1 is too small"):
+        fastrec.evaluate(RECS, TRUTH, "accuracy@1", items=shop)
+
+
 def test_items_have_the_ids_of_lists() -> None:
     with pytest.raises(fastrec.InputTypeError, match="item ids must be of one type on all sides, found recs: strings"):
         fastrec.evaluate(RECS, TRUTH, "recall@1", items={"item_id": [1, 2]})
