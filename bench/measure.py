@@ -104,6 +104,14 @@ class Turns:
         return Spread.of(np.array(self.seconds[name]) * scale, self.others)
 
 
+def compact(number: int) -> str:
+    """Return 1000000 as 1M."""
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size and number % size == 0:
+            return f"{number // size}{letter}"
+    return str(number)
+
+
 def seconds_of(call: Callable[[], Any]) -> float:
     """Return the seconds that one call takes."""
     start = perf_counter()

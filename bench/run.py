@@ -17,9 +17,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, files, frames, limits, rivals, routes, scored, weighed
+from bench import cases, files, frames, items, limits, rivals, routes, scored, weighed
 from bench.cases import Log
-from bench.measure import BUSY, ROOT, Others, Spread, Turns, describe_machine, run_python, seconds_of, wait_until_calm
+from bench.measure import (
+    BUSY,
+    ROOT,
+    Others,
+    Spread,
+    Turns,
+    compact,
+    describe_machine,
+    run_python,
+    seconds_of,
+    wait_until_calm,
+)
 
 METRICS = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
 CUTOFFS = [1, 5, 10, 20, 100]
@@ -128,14 +139,6 @@ def evaluate(log: Log, metrics: Sequence[str] = METRICS, k: Sequence[int] = CUTO
     import fastrec
 
     return fastrec.evaluate(log.recs, log.truth, metrics, k=k, **options)
-
-
-def compact(number: int) -> str:
-    """Return 1000000 as 1M."""
-    for size, letter in ((1_000_000, "M"), (1_000, "k")):
-        if number >= size and number % size == 0:
-            return f"{number // size}{letter}"
-    return str(number)
 
 
 def milliseconds(seconds: float) -> str:
@@ -395,6 +398,12 @@ def bench_gauc(sizes: Sizes, _folder: Path) -> list[Row]:
     return rows_of(scored.compare_gauc(sizes.users, max(1, sizes.rounds // 2)))
 
 
+def bench_items(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Time metrics of items, alone and with those of accuracy."""
+    items.check()
+    return rows_of(items.compare_items(sizes.users, max(1, sizes.rounds // 3)))
+
+
 def bench_errors(sizes: Sizes, _folder: Path) -> list[Row]:
     """Time errors of predicted ratings."""
     return rows_of(scored.compare_errors(sizes.users, max(1, sizes.rounds // 2)))
@@ -458,6 +467,7 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "import": bench_import,
     "rivals": bench_rivals,
     "gauc": bench_gauc,
+    "items": bench_items,
     "errors": bench_errors,
     "auc": bench_auc,
     "score_rivals": bench_score_rivals,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from bench.measure import Spread, Turns, seconds_of
+from bench.measure import Spread, Turns, compact, seconds_of
 
 Array = np.ndarray[Any, Any]
 METRICS = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
@@ -115,7 +115,7 @@ def compare_gauc(n_users: int, rounds: int) -> list[Promise]:
         rounds,
     )
     took = {name: f"{turns.median(name) * 1e3:.3g} ms" for name in turns.seconds}
-    what = f"{_compact(n_users)} users x 100 rows"
+    what = f"{compact(n_users)} users x 100 rows"
     n_values = len(everything) - 1
     return [
         Promise(f"gauc, {what}, 7 % positives / reading loop", turns.ratio("gauc", "loop"), 3, 2, took["gauc"]),
@@ -132,7 +132,7 @@ def compare_errors(n_users: int, rounds: int) -> list[Promise]:
     log = log._replace(labels=(log.scores * 5).astype(np.int8))
     turns = Turns({"loop": lambda: loop(log), "errors": lambda: evaluate(log, ERRORS)}, rounds)
     note = f"{turns.median('errors') * 1e3:.3g} ms"
-    what = f"rmse and mae over rows and per user, {_compact(n_users * 100)} rows / reading loop"
+    what = f"rmse and mae over rows and per user, {compact(n_users * 100)} rows / reading loop"
     return [Promise(what, turns.ratio("errors", "loop"), 3, None, note)]
 
 
@@ -156,7 +156,7 @@ def compare_auc(n_rows: int, rounds: int) -> list[Promise]:
         rounds,
     )
     took = {name: f"{turns.median(name) * 1e3:.3g} ms" for name in turns.seconds}
-    what = f"auc, {_compact(n_rows)} float32 scores"
+    what = f"auc, {compact(n_rows)} float32 scores"
     return [
         Promise(f"{what} / np.sort of them", turns.ratio("auc", "sort"), 1.3, None, f"{took['auc']} / {took['sort']}"),
         Promise("float64 / np.sort of float64", turns.ratio("auc wide", "sort wide"), 1.5, None, took["auc wide"]),
@@ -180,7 +180,7 @@ def compare_rivals(n_users: int, rounds: int) -> list[Promise]:
         seconds = [seconds_of(theirs) * scale for _ in range(max(1, rounds // 3))]
         ratios = np.array(seconds)[:, None] / np.array(ours.seconds["ours"])[None]
         note = f"{np.median(seconds):.3g} s{f', scaled up from {part.n_users} users' if scale > 1 else ''}"
-        what = f"gauc, {_compact(n_users)} users x 100 rows: {name} / fastrec (at least {target} promised)"
+        what = f"gauc, {compact(n_users)} users x 100 rows: {name} / fastrec (at least {target} promised)"
         found.append(Promise(what, Spread.of(ratios), None, None, note))
     return found
 
@@ -231,10 +231,3 @@ RIVALS = [
     ("Polars rank over users", "polars", 80, _polars),
     ("scikit-learn in a loop", "sklearn", 8_000, _sklearn),
 ]
-
-
-def _compact(number: int) -> str:
-    for size, letter in ((1_000_000, "M"), (1_000, "k")):
-        if number >= size and number % size == 0:
-            return f"{number // size}{letter}"
-    return str(number)

@@ -200,20 +200,19 @@ def _look_up(where: dict[Hashable, Any], row: Row) -> Any:
 
 
 def sum_exactly(values: Array, groups: Array, n_threads: int) -> Array:
-    """Return the exact sums of values (n_users,) and of their squares, over all users and by group.
+    """Return the exact sums of rows (n, n_users) and of their squares, over all users and by group.
 
-    They are object (n_groups + 1, 2): Python integers in steps of 2^-GENERAL_SCALE.
+    They are object (n_groups + 1, n, 2): Python integers in steps of 2^-GENERAL_SCALE.
     """
-    sums = SumList()
-    sums.add(Sum(0, Row(("given", 0)), ""))
-    program = program_of_sums(sums, Writer([ConditionRows(0.0, (sums.sums[0].row,))], graded=False))
-    blocks = np.arange(-(-len(values) // op.BLOCK))
-    users = UserArrays(read_only(groups), read_only(values.reshape(1, -1)))
+    sums, n_users = SumList(), values.shape[1]
+    sums.add(*(Sum(0, Row(("given", nth)), "") for nth in range(len(values))))
+    program = program_of_sums(sums, Writer([ConditionRows(0.0, tuple(own.row for own in sums.sums))], graded=False))
+    blocks = np.arange(-(-n_users // op.BLOCK))
+    users = UserArrays(read_only(groups), read_only(values))
     n_groups = int(groups.max(initial=0))
-    totals = launch(_nothing(len(values)), program, users, np.empty((0, 0)), n_groups, blocks, n_threads)
+    totals = launch(_nothing(n_users), program, users, np.empty((0, 0)), n_groups, blocks, n_threads)
     _raise_failure(totals, sums, 0)
-    found: Array = sum_digits(totals.fixed, totals.general)[:, 0]
-    return found
+    return sum_digits(totals.fixed, totals.general)
 
 
 def _part(totals: Totals, more: Totals | None) -> BatchSums:

@@ -16,8 +16,7 @@ from fastrec.evaluation.accumulators import AccumulatorKey, GroupKey
 from fastrec.evaluation.engine import sum_exactly
 from fastrec.evaluation.state import EffectSums, State
 from fastrec.inputs.users import Users
-from fastrec.items.exposure import Exposure, effects_of_lists
-from fastrec.metrics.plan import Value
+from fastrec.items.exposure import Effects, effects_of_lists
 
 __all__ = ["find_effects"]
 
@@ -36,25 +35,29 @@ def find_effects(state: State, sides: Mapping[str, Any], users: Users, n_threads
 
     They are float64 (n_users,), the metric's value + the effect of the user's list; NaN for users without a list.
     """
-    wanted = [(at, value) for at, value in enumerate(state.plan.values) if value.has_effects]
+    wanted = [at for at, value in enumerate(state.plan.values) if value.has_effects]
     if not wanted or state.n_users == 0:
         return {}
-    found: dict[int, Array] = {}
     listed = np.diff(sides["recs"].indptr) > 0
-    for at, value in wanted:
-        for nth, parts in enumerate(_groupings(users, len(listed))):
-            effects = np.zeros(len(listed))
-            known = [part for part in parts if math.isfinite(state.part(part.group).estimate(value)[0])]
-            for group, members in known:
-                effects[members] = _effects(state, value, group, sides, members, n_threads)
-            effects[~listed] = 0.0
-            codes = users.groups[nth - 1 : nth] if nth else np.zeros((0, len(listed)), np.int64)
-            totals = sum_exactly(effects, codes, n_threads)
-            for group, _ in known:
-                row = 0 if group is None else users.keys.index(group) + 1
-                state.effects.setdefault((at, group), EffectSums()).add(totals[row])
-            if nth == 0:
-                found[at] = np.where(listed, state.part().estimate(value)[0] + effects, np.nan)
+    found: dict[int, Array] = {}
+    for nth, parts in enumerate(_groupings(users, len(listed))):
+        effects = np.zeros((len(wanted), len(listed)))
+        known = {}
+        for group, members in parts:
+            known[group] = _effects(state, wanted, group, sides, members, n_threads)
+            for at, own in known[group].items():
+                effects[wanted.index(at), members] = own
+        effects[:, ~listed] = 0.0
+        codes = users.groups[nth - 1 : nth] if nth else np.zeros((0, len(listed)), np.int64)
+        totals = sum_exactly(effects, codes, n_threads)
+        for group, of_group in known.items():
+            row = 0 if group is None else users.keys.index(group) + 1
+            for at in of_group:
+                state.effects.setdefault((at, group), EffectSums()).add(totals[row, wanted.index(at)])
+        if nth == 0:
+            for at in known[None]:
+                mean = state.part().estimate(state.plan.values[at])[0]
+                found[at] = np.where(listed, mean + effects[wanted.index(at)], np.nan)
     state.n_reviewed += len(listed)
     return found
 
@@ -69,11 +72,20 @@ def _groupings(users: Users, n_users: int) -> Iterator[list[Part]]:
 
 
 def _effects(
-    state: State, value: Value, group: GroupKey | None, sides: Mapping[str, Any], members: Array, n_threads: int
-) -> Array:
-    """Return the effects of the lists of some users on a metric of their group."""
-    over = value.over
-    assert over is not None and over.effects is not None
-    exposure = state.accumulators[AccumulatorKey(over.accumulator, value.condition, group)]
-    assert isinstance(exposure, Exposure)
-    return effects_of_lists(exposure, over.effects(exposure), sides, members, n_threads)
+    state: State, wanted: list[int], group: GroupKey | None, sides: Mapping[str, Any], members: Array, n_threads: int
+) -> dict[int, Array]:
+    """Return the effects of the lists of some users on the metrics of their group that have a value."""
+    together: dict[Any, dict[int, Effects]] = {}  # by exposure, cut-off and weight: one walk over the lists
+    sums = state.part(group)
+    for at in wanted:
+        value = state.plan.values[at]
+        assert value.over is not None and value.over.effects is not None
+        exposure = state.accumulators[AccumulatorKey(value.over.accumulator, value.condition, group)]
+        if math.isfinite(sums.estimate(value)[0]):
+            effects = value.over.effects(exposure)
+            together.setdefault((exposure, effects.k, effects.weight), {})[at] = effects
+    found: dict[int, Array] = {}
+    for (exposure, *_), own in together.items():
+        values = effects_of_lists(exposure, list(own.values()), sides, members, n_threads)
+        found |= dict(zip(own, values, strict=True))
+    return found

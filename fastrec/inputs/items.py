@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ class ItemTable(NamedTuple):
         if is_column(value):
             values = read_numbers(value.filter(_arrow(known)), where)
         else:
-            values = np.asarray([number for number, is_known in zip(value, known, strict=True) if is_known])
+            values = np.asarray(value)[known] if _is_plain(value) else np.asarray(list(compress(value, known.tolist())))
         found = np.full(len(known), np.nan)
         found[known] = check_numbers(values, int(known.sum()), where)
         return found
@@ -73,6 +74,9 @@ class ItemTable(NamedTuple):
     def categories(self, column: str, sep: str | None = None) -> Categories:
         """Return a column with one category per item, with lists of them, or with strings that `sep` separates."""
         where, value = self._read(column)
+        if sep is None and _is_plain(value) and value.dtype.kind in "iuU" and value.ndim == 1:
+            distinct, codes = np.unique(value, return_inverse=True)
+            return Categories(codes, np.arange(len(codes) + 1), distinct.tolist())
         rows = value.to_pylist() if is_column(value) else value.tolist() if isinstance(value, np.ndarray) else value
         labels: list[Any] = []
         indptr = [0]
@@ -100,6 +104,9 @@ class ItemTable(NamedTuple):
         if getattr(value, "format", None) == "csr":
             _check_finite(check_numbers(value.data, len(value.data), where), where)
             return Vectors(value, np.ones(len(self.ids), bool))
+        if _is_plain(value) and value.ndim == 2:
+            matrix = check_numbers(value.reshape(-1), value.size, where).reshape(value.shape)
+            return Vectors(_check_finite(matrix, where), np.ones(len(matrix), bool))
         known = _known(value)
         if is_column(value):
             if not list_column(value):
@@ -107,7 +114,7 @@ class ItemTable(NamedTuple):
             flat, indptr = split_lists(value.filter(_arrow(known)), where)
             rows, lengths = read_numbers(flat, where), np.diff(indptr)
         else:
-            parts = [np.asarray(row) for row, is_known in zip(value, known, strict=True) if is_known]
+            parts = [np.asarray(row) for row in compress(value, known.tolist())]
             if any(part.ndim != 1 for part in parts):
                 raise InputError(where, f" must hold one vector per item, found {shown(value[0])}")
             rows = np.concatenate(parts) if parts else np.zeros(0)
@@ -139,12 +146,17 @@ class ItemTable(NamedTuple):
         return where, value
 
 
+def _is_plain(value: Any) -> bool:
+    """Return whether a column is an array of numbers or strings, and not of Python's objects."""
+    return isinstance(value, np.ndarray) and value.dtype != object
+
+
 def _known(value: Any) -> Array:
     """Return which rows of a column have a value: None and NaN are none."""
     if is_column(value):
         null = find_nulls(value)
         return ~null if len(null) else np.ones(len(value), bool)
-    if isinstance(value, np.ndarray) and value.dtype != object:
+    if _is_plain(value):
         missing = np.isnan(value) if value.dtype.kind == "f" and value.ndim == 1 else np.zeros(len(value), bool)
         return ~missing
     return np.array([row is not None and not (isinstance(row, float) and math.isnan(row)) for row in value], bool)

@@ -233,26 +233,26 @@ class Exposure:
 
 
 def effects_of_lists(
-    exposure: Exposure, effects: Effects, sides: Mapping[str, Any], users: Array, n_threads: int
-) -> Array:
-    """Return the effects of the lists of some users on a metric of an exposure, float64 (n_users,)."""
+    exposure: Exposure, effects: Sequence[Effects], sides: Mapping[str, Any], users: Array, n_threads: int
+) -> Iterator[Array]:
+    """Yield the effects of the lists of some users, float64 (n_users,), on metrics of one cut-off and weight."""
     slots: Slots = sides["slots"]
-    values = slots.spread(exposure.codes(sides["names"].strings), effects.values, 0.0)
-    indptr = sides["recs"].indptr
+    codes = exposure.codes(sides["names"].strings)
+    values = np.stack([slots.spread(codes, own.values, 0.0) for own in effects], axis=1)
+    indptr, rows = sides["recs"].indptr, slots.of_rows
     lengths = np.diff(indptr)[users]
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    rows = slots.of_rows
     if len(users) < len(indptr) - 1:
         rows = rows[np.arange(ends[-1]) + np.repeat(indptr[:-1][users] - ends[:-1], lengths)]
-    cuts, _ = cuts_of([effects.k])
-    if effects.weight == "one":
-        sums = sum_values(rows, ends, cuts, values[:, None], n_threads)[0, 0]
+    cuts, _ = cuts_of([effects[0].k])
+    if effects[0].weight == "one":
+        sums = sum_values(rows, ends, cuts, values, n_threads)[:, 0]
     else:
-        sums = sum_rows(values[rows], ends, cuts, effects.weight, n_threads)[0]
-    if effects.by_length:
-        sums = sums / np.sqrt(np.maximum(np.minimum(lengths, cuts[0]), 1))
-    found: Array = effects.offset + sums
-    return found
+        columns = np.ascontiguousarray(values.T)
+        sums = np.stack([sum_rows(own[rows], ends, cuts, effects[0].weight, n_threads)[0] for own in columns])
+    roots = np.sqrt(np.maximum(np.minimum(lengths, cuts[0]), 1))
+    for own, total in zip(effects, sums, strict=True):
+        yield own.offset + (total / roots if own.by_length else total)
 
 
 def unpack_exposure(arrays: Mapping[str, Array], keys: Sequence[Key]) -> Exposure:

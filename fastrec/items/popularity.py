@@ -12,7 +12,7 @@ from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.slots import Slots
-from fastrec.items.sums import cuts_of, in_item_order, is_hit, sum_rows, sum_values
+from fastrec.items.sums import cuts_of, in_item_order, is_hit, rows_without, sum_rows, sum_values
 from fastrec.metrics.providers import provider
 from fastrec.metrics.statistics import Unseen
 from fastrec.segments import segments_of_counts
@@ -111,39 +111,33 @@ def _scaled(
 
 def _refuse_unknown(sides: Mapping[str, Any], known: Array) -> None:
     """Raise InputError for items of the lists that the table of items lacks."""
-    slots = sides["slots"]
-    without = np.unique(slots.of_rows[~known[slots.of_rows]])
+    without = rows_without(sides, known, [None])
     if len(without):
-        spelled = sides["names"].item(int(slots.items(without[:1])[0]))
-        raise InputError(f"{len(without)} items of the lists are not in items, such as item {spelled}")
+        spelled = sides["names"].item(int(sides["slots"].items(without[:1])[0]))
+        raise InputError(f"{len(np.unique(without))} items of the lists, such as item {spelled}, are not in items")
 
 
 def _check_unseen(sides: Mapping[str, Any], keys: Sequence[Any]) -> None:
     """Raise InputError for items without popularity within k, if the measure of a key asks for it."""
-    known, slots, recs = sides["popularity"], sides["slots"], sides["recs"]
-    for measure, k in dict.fromkeys((key[0], key[-1]) for key in keys):
-        *_, column, unseen = measure
-        if not isinstance(unseen, Unseen) or not (unseen.is_strict or unseen.policy == "error"):
-            continue
+    known, slots = sides["popularity"], sides["slots"]
+    policies = {key[0][-2:]: None for key in keys if isinstance(key[0][-1], Unseen)}
+    for column, unseen in policies:
         if unseen.policy == "error":
             items = known.known(column, "users")[0]
             seen = slots.spread(items, np.ones(len(items), bool), False)  # noqa: FBT003
-        elif known.column(column) is None:
-            continue
-        else:
+        elif unseen.is_strict and known.column(column) is not None:
             seen = known.in_table(slots)
-        without = slots.of_rows[~seen[slots.of_rows] & (True if k is None else recs.ranks <= k)]
+        else:
+            continue
+        cutoffs = [key[-1] for key in keys if key[0][-2:] == (column, unseen)]
+        without = rows_without(sides, seen, cutoffs)
         if len(without):
             spelled = sides["names"].item(int(slots.items(without[:1])[0]))
-            what = "have no popularity" if unseen.policy == "error" else "are not in items"
-            n = len(np.unique(without))
-            values = ("zero", "one", "drop") if unseen.is_strict else ()
-            more = (
-                [", and unseen='error'"]
-                if not values
-                else ["; choose what they count with ", Argument("unseen", values)]
-            )
-            raise InputError(f"{n} items of the lists {what}, such as item {spelled}", *more)
+            found = f"{len(np.unique(without))} items of the lists, such as item {spelled},"
+            if not unseen.is_strict:
+                raise InputError(found, " have no popularity, and ", Argument("unseen", ("error",)))
+            choice = Argument("unseen", ("zero", "one", "drop"))
+            raise InputError(found, " are not in items; choose what they count with ", choice)
 
 
 def _information(known: Popularity, slots: Slots, share: str, base: Any, norm: str, column: str, unseen: str) -> Array:

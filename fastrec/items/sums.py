@@ -16,7 +16,7 @@ from fastrec.metrics.statistics import Weight, rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
-__all__ = ["cuts_of", "find_places", "in_item_order", "is_hit", "kernel", "sum_rows", "sum_values"]
+__all__ = ["cuts_of", "find_places", "in_item_order", "is_hit", "kernel", "rows_without", "sum_rows", "sum_values"]
 
 Array = np.ndarray[Any, Any]
 UNCUT = 2**62
@@ -73,6 +73,18 @@ def in_item_order(side: FlatSide, n_threads: int) -> FlatSide:
     run = kernel("order_items", 16 * len(items), side.items)
     over_users(functools.partial(run, side.items, side.indptr, items), side.n_users, n_threads)
     return FlatSide(items, side.indptr, None)
+
+
+def rows_without(sides: Mapping[str, Any], known: Array, cutoffs: Sequence[int | None]) -> Array:
+    """Return the slots of rows of the lists, within the largest cut-off, that are not known."""
+    slots = sides["slots"]
+    if known.all():
+        return np.zeros(0, np.int64)
+    unknown = ~known[slots.of_rows]
+    if None not in cutoffs and unknown.any():
+        unknown &= sides["recs"].ranks <= max(k for k in cutoffs if k is not None)
+    found: Array = slots.of_rows[unknown]
+    return found
 
 
 def is_hit(sides: Mapping[str, Any], least: float) -> Array:

@@ -101,14 +101,16 @@ def refuse_missing(
 ) -> None:
     """Raise InputError for rows within k of items without features; `where` are the side, the column and k."""
     name, column, k = where
+    if featured.all():
+        return
     rows = slots.of_rows
-    if k is not None:
+    if k is not None and not featured[rows].all():
         rows = rows[np.arange(len(rows)) - np.repeat(indptr[:-1], np.diff(indptr)) < k]
     without = np.unique(rows[~featured[rows]])
     if len(without):
         spelled = sides["names"].item(int(slots.items(without[:1])[0]))
         raise InputError(
-            f"{len(without)} items of {name} have no value in the items column {column!r}, such as item {spelled}; "
+            f"{len(without)} items of {name}, such as item {spelled}, have no value in the items column {column!r}; "
             "leave them out with ",
             Argument("no_features", ("drop",)),
         )

@@ -327,12 +327,12 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "an item without row": (
         "popularity@3",
         {"items": {1: {"popularity": 2}}},
-        r"^5 items of the lists are not in items, such as item 4; choose what they count with unseen=",
+        r"^5 items of the lists, such as item 4, are not in items; choose what they count with unseen=",
     ),
     "an item without category": (
         "category_entropy@3",
         {"items": {item: {"category": "A" if item < 6 else None} for item in range(1, 7)}},
-        r"^1 items of the lists have no value in the items column 'category', such as item 6; .* no_features='drop'",
+        r"^1 items of the lists, such as item 6, have no value in the items column 'category'; .* no_features='drop'",
     ),
     "no such column": (
         "category_entropy(column=genre)@3",
