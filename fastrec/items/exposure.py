@@ -142,10 +142,9 @@ class Exposure:
         if not len(shown):
             return math.nan
         total = _total(shown)
-        starts = np.flatnonzero(np.diff(shown, prepend=0))
-        times = np.diff(starts, append=len(shown))
+        distinct, starts = _runs(shown)
         log = math.log2 if base == 2 else math.log
-        pairs = zip(shown[starts].tolist(), times.tolist(), strict=True)
+        pairs = zip(distinct.tolist(), np.diff(starts).tolist(), strict=True)
         bits = math.fsum(n * own * log(total / own) for own, n in pairs) / total
         unit = 1.0 if base in (2, "e") else math.log(base)
         if n_items is not None:
@@ -175,26 +174,32 @@ class Exposure:
 
     def gini_effects(self, key: Key, n_items: float | None, correction: str) -> Effects:
         """Return the effects of lists on the Gini index."""
-        found, shown = self._exposures_of_ids(key), self.exposures(key)
+        shown = self.exposures(key)
+        distinct, starts = _runs(shown)
         n = len(shown) if n_items is None else int(n_items)
         divisor = (n - 1 if correction == "n_minus_1" else n) or 1
-        low, high = (np.searchsorted(shown, found, side) for side in ("left", "right"))
-        mid_ranks = n - len(shown) + (low + high + 1) / 2
+        mid_ranks = n - len(shown) + (starts[:-1] + starts[1:] + 1) / 2
         total = float(shown.sum()) or 1.0
         values = (2 * mid_ranks - n - 1) / (divisor * total) - self.gini(key, n_items, correction) / total
-        return Effects(np.where(found > 0, self.n_lists * values, 0.0), *key)
+        return Effects(self._of_items(key, distinct, self.n_lists * values), *key)
 
     def entropy_effects(self, key: Key, base: Any, n_items: float | None) -> Effects:
         """Return the effects of lists on the entropy."""
-        found, total = self._exposures_of_ids(key), float(self.exposures(key).sum()) or 1.0
-        shares = np.where(found > 0, found, 1.0) / total
-        distinct, at = np.unique(shares, return_inverse=True)
+        shown = self.exposures(key)
+        distinct, _ = _runs(shown)
+        total = float(shown.sum()) or 1.0
         unit = 1.0 if base == "e" else math.log(base)
         if n_items is not None:
             unit = math.log(n_items) or 1.0
-        logs = np.array([math.log(share) for share in distinct.tolist()])[at] / unit
-        values = self.n_lists / total * (-logs - self.entropy(key, base, n_items))
-        return Effects(np.where(found > 0, values, 0.0), *key)
+        logs = np.array([math.log(total / own) for own in distinct.tolist()]) / unit
+        values = self.n_lists / total * (logs - self.entropy(key, base, n_items))
+        return Effects(self._of_items(key, distinct, values), *key)
+
+    def _of_items(self, key: Key, distinct: Array, values: Array) -> Array:
+        """Return the value of each item by its exposure, one of distinct ones; 0 for items without exposure."""
+        found = self._exposures_of_ids(key)
+        table = np.append(values, 0.0)
+        return np.where(found > 0, table[np.searchsorted(distinct, found)], 0.0)
 
     def personalization_effects(self, key: Key) -> Effects:
         """Return the effects of lists on the personalization."""
@@ -269,6 +274,12 @@ def unpack_exposure(arrays: Mapping[str, Array], keys: Sequence[Key]) -> Exposur
         raise InputError("exposures of items must have one row per item")
     wide = {(int(at), int(step)): own.astype(np.int64) for (at, step), own in zip(names, counts, strict=True)}
     return Exposure(keys, ids, wide, int(users[0]), int(users[1]))
+
+
+def _runs(ascending: Array) -> tuple[Array, Array]:
+    """Return distinct values, and where the run of each begins, followed by the number of values."""
+    starts = np.flatnonzero(np.diff(ascending, prepend=-1))
+    return ascending[starts], np.append(starts, len(ascending))
 
 
 def _check_size(n_items: float, found: int) -> None:
