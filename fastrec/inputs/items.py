@@ -63,10 +63,11 @@ class ItemTable(NamedTuple):
         """Return a column of numbers, float64 (n_items,); NaN for items without one."""
         where, value = self._read(column)
         known = _known(value)
+        values: Any = value[known] if _is_plain(value) else None
         if is_column(value):
             values = read_numbers(value.filter(_arrow(known)), where)
-        else:
-            values = np.asarray(value)[known] if _is_plain(value) else np.asarray(list(compress(value, known.tolist())))
+        elif values is None:
+            values = list(compress(value, known.tolist()))
         found = np.full(len(known), np.nan)
         found[known] = check_numbers(values, int(known.sum()), where)
         return found
@@ -85,12 +86,12 @@ class ItemTable(NamedTuple):
             own = [] if not is_known else list(row) if several else [row]
             if sep is not None:
                 own = [label for one in own for label in _separated(one, sep, where)]
-            labels += dict.fromkeys(label.item() if isinstance(label, np.generic) else label for label in own)
+            own = [label.item() if isinstance(label, np.generic) else label for label in own]
+            unusable = [label for label in own if isinstance(label, bool) or not isinstance(label, str | int)]
+            if unusable:
+                raise InputTypeError(where, f" must hold categories, strings or integers, found {shown(unusable[0])}")
+            labels += dict.fromkeys(own)
             indptr.append(len(labels))
-        unusable = [label for label in labels if isinstance(label, bool) or not isinstance(label, str | int)]
-        if unusable:
-            wrong = unusable[0]
-            raise InputTypeError(where, f" must hold categories, strings or integers, found {shown(wrong)}")
         if len({isinstance(label, str) for label in labels}) > 1:
             raise InputTypeError(where, " must hold all strings or all integers, found both")
         names = sorted(set(labels))

@@ -43,6 +43,8 @@ class Popularity:
         name = self.column(column)
         if name is None:
             assert self._counts is not None and self._counts.codes is not None
+            if not self._counts.n_rows:
+                raise InputError("history has no rows, so no item has a popularity")
             return self._counts.codes, (self._counts.users if kind == "users" else self._counts.rows).astype(np.float64)
         if self._table is None:
             raise InputError(f"items column {name!r} needs ", Argument("items", (...,)))

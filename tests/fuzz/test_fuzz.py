@@ -28,7 +28,9 @@ def fuzz(*arguments: object, path: Path = ROOT) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("target", ["calls", "frames", "reports", "users", "threads", "readers", "columns", "sizes"])
+@pytest.mark.parametrize(
+    "target", ["calls", "frames", "reports", "items", "users", "threads", "readers", "columns", "sizes"]
+)
 def test_random_cases(target: str) -> None:
     """Every run tries other seeds, so that years of runs try many."""
     first = int.from_bytes(os.urandom(4), "big")
