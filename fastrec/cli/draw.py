@@ -110,6 +110,9 @@ def counts(report: Report) -> list[str]:
         ("duplicates_in_recs", "duplicates in lists"),
         ("duplicates_in_truth", "duplicates in truth"),
         ("excluded_items", "seen items removed"),
+        ("rec_rows_unseen", "rows of lists whose item has no popularity"),
+        ("rec_rows_without_features", "rows of lists whose item has no category or vector"),
+        ("users_without_history", "users without a history"),
     ):
         if data.get(key):
             rows.append(f"{data[key]:,} {words}")

@@ -206,7 +206,8 @@ class Evaluator(BaseEvaluator):
             raise explain_fault(error, plan, names, rules, lists) from None
         found = collect(plan.accumulators, sides, plan.min_gains, self._n_threads)
         with self._changing():
-            state = self._keep(plan, outcome, users, {"truth_rows": len(lists.truth_items), **data_counts})
+            counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
+            state = self._keep(plan, outcome, users, counts)
             state.accumulate(found)
             self._add_hints(hints)
 
@@ -265,12 +266,16 @@ class Evaluator(BaseEvaluator):
         changes = ("excluded_items", "duplicates_in_recs", "duplicates_in_truth")
         names = ("rec_rows", *orders, "rec_lists_with_gaps", "truth_rows", "truth_rows_with_gains", *changes)
         counts = {name: self._data_counts.get(name, 0) for name in names}
+        counts |= {name: self._data_counts[name] for name in NOTED if name in self._data_counts}
         return {
             **counts,
             "truth_rows_not_relevant": counts["truth_rows"] - relevant,
             "truth_users_with_recs": data_counts[op.COUNT_LISTED] / with_truth if with_truth else float("nan"),
             "truth_items_in_recs": data_counts[op.COUNT_HITS] / relevant if relevant else float("nan"),
         }
+
+
+NOTED = ("rec_rows_unseen", "users_without_history", "rec_rows_without_features")  # by metrics that meet them
 
 
 def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -20,7 +20,18 @@ _number_items = Entry(kernels.number_items, "number_items", allocates=False)
 
 
 class BatchSides(dict[str, Any]):
-    """The sides of a batch by name, and the slots of the items of its lists, given when something asks for them."""
+    """The sides of a batch by name, and the slots of the items of its lists, given when something asks for them.
+
+    `noted` has counts for the report, such as the users without a history.
+    """
+
+    def __init__(self, *sides: Any, **more: Any) -> None:
+        super().__init__(*sides, **more)
+        self.noted: dict[str, int] = {}
+
+    def note(self, name: str, count: int) -> None:
+        """Count something for the report. Several metrics may count the same; one may look at more columns."""
+        self.noted[name] = max(count, self.noted.get(name, 0))
 
     def __missing__(self, name: str) -> Any:
         if name != "slots":

@@ -11,9 +11,9 @@ import numpy as np
 
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
-from fastrec.inputs.slots import Slots
-from fastrec.items.sums import cuts_of, in_item_order, is_hit, sum_values
-from fastrec.items.vectors import refuse_missing
+from fastrec.inputs.slots import BatchSides, Slots
+from fastrec.items.sums import cuts_of, history_of, is_hit, sum_values
+from fastrec.items.vectors import note_missing, refuse_missing
 from fastrec.kernels import categories as kernels
 from fastrec.metrics.providers import provider
 from fastrec.metrics.statistics import rank_weights
@@ -64,12 +64,13 @@ class _OfLists:
         over_users(functools.partial(run, *arguments), n_users, self.sides["n_threads"])
 
 
-def _by_column(keys: Sequence[Any], sides: Mapping[str, Any]) -> dict[tuple[str, str | None], _OfLists]:
+def _by_column(keys: Sequence[Any], sides: BatchSides) -> dict[tuple[str, str | None], _OfLists]:
     """Return the categories of each column of keys (..., column, sep, policy, k); check those that refuse gaps."""
     found = {}
     for *_, column, sep, policy, k in keys:
         if (column, sep) not in found:
             found[column, sep] = _OfLists(sides, column, sep)
+            note_missing(sides, found[column, sep].featured)
         own = found[column, sep]
         if policy == "error":
             refuse_missing(sides, own.slots, own.featured, sides["recs"].indptr, ("the lists", column, k))
@@ -85,7 +86,7 @@ def _together(keys: Sequence[Any]) -> dict[Any, list[int]]:
 
 
 @provider("categories", sides=["recs", "items"])
-def fill_categories(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_categories(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill statistics of the categories of lists; keys are (what, ..., column, sep, policy, k)."""
     by_column, indptr = _by_column(keys, sides), sides["recs"].indptr
     for (what, *options, column, sep, _), wanted in _together(keys).items():
@@ -108,7 +109,7 @@ def fill_categories(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -
 
 
 @provider("categories of hits", sides=["recs", "truth", "items"])
-def fill_categories_of_hits(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_categories_of_hits(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill the number of distinct categories of relevant items; keys are (min_gain, column, sep, policy, k)."""
     by_column, indptr = _by_column(keys, sides), sides["recs"].indptr
     for (least, column, sep, _), wanted in _together(keys).items():
@@ -120,13 +121,13 @@ def fill_categories_of_hits(sides: Mapping[str, Any], keys: Sequence[Any], out: 
 
 
 @provider("calibration", sides=["recs", "history", "items"])
-def fill_calibration(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_calibration(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill divergences of lists from histories, (what, form, alpha, base, weight, column, sep, policy, k).
 
     "value" is the divergence, "defined" is 1 where both sides have categories.
     """
     by_column, recs = _by_column(keys, sides), sides["recs"]
-    history = in_item_order(sides["history"], sides["n_threads"])
+    history = history_of(sides)
     past = Slots.of(history.items)
     for (form, alpha, base, weight, column, sep, policy), wanted in _together([key[1:] for key in keys]).items():
         own = by_column[column, sep]

@@ -12,6 +12,7 @@ import numpy as np
 from fastrec.exceptions import MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import read_only
+from fastrec.inputs.slots import BatchSides
 from fastrec.items.sums import UNCUT, cuts_of, find_places, is_hit, kernel, sum_rows
 from fastrec.kernels import items as kernels
 from fastrec.metrics.providers import provider
@@ -40,7 +41,7 @@ def _common(places: Array, side: FlatSide, cutoffs: Sequence[int | None], limite
 
 
 @provider("history", sides=["recs", "history"])
-def fill_history(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_history(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill the rows of the user's history, ("rows",), or how many items within k are in it, ("common", k)."""
     recs, history = sides["recs"], sides["history"]
     common = [nth for nth, key in enumerate(keys) if key[0] == "common"]
@@ -49,6 +50,7 @@ def fill_history(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> N
         cutoffs = [keys[nth][1] for nth in common]
         out[common] = _common(places, recs, cutoffs, False, sides["n_threads"])  # noqa: FBT003
     out[[nth for nth, key in enumerate(keys) if key[0] == "rows"]] = np.diff(history.indptr)
+    sides.note("users_without_history", int(np.count_nonzero(np.diff(history.indptr) == 0)))
 
 
 @provider("reference", sides=["recs", "reference"])

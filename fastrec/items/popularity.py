@@ -11,8 +11,8 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
-from fastrec.inputs.slots import Slots
-from fastrec.items.sums import cuts_of, in_item_order, is_hit, rows_without, sum_rows, sum_values
+from fastrec.inputs.slots import BatchSides, Slots
+from fastrec.items.sums import cuts_of, history_of, is_hit, rows_without, sum_rows, sum_values
 from fastrec.metrics.providers import provider
 from fastrec.metrics.statistics import Unseen
 from fastrec.segments import segments_of_counts
@@ -119,11 +119,19 @@ def _refuse_unknown(sides: Mapping[str, Any], known: Array) -> None:
         raise InputError(f"{len(np.unique(without))} items of the lists, such as item {spelled}, are not in items")
 
 
-def _check_unseen(sides: Mapping[str, Any], keys: Sequence[Any]) -> None:
+def note_unseen(sides: BatchSides, column: str | None) -> None:
+    """Count the rows of lists with an item that has no popularity."""
+    items, _ = sides["popularity"].known(column, "users")
+    seen = sides["slots"].spread(items, np.ones(len(items), bool), False)  # noqa: FBT003
+    sides.note("rec_rows_unseen", 0 if seen.all() else int(np.count_nonzero(~seen[sides["slots"].of_rows])))
+
+
+def _check_unseen(sides: BatchSides, keys: Sequence[Any]) -> None:
     """Raise InputError for items without popularity within k, if the measure of a key asks for it."""
     known, slots = sides["popularity"], sides["slots"]
     policies = {key[0][-2:]: None for key in keys if isinstance(key[0][-1], Unseen)}
     for column, unseen in policies:
+        note_unseen(sides, column)
         if unseen.policy == "error":
             items = known.known(column, "users")[0]
             seen = slots.spread(items, np.ones(len(items), bool), False)  # noqa: FBT003
@@ -219,7 +227,7 @@ def _tail(sides: Mapping[str, Any], column: str | None, label: str) -> Array:
 
 
 @provider("popularity", sides=["recs", "popularity"])
-def fill_popularity(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_popularity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums along each list of values that follow from popularity; keys are (measure, cut-off)."""
     _check_unseen(sides, keys)
     measures = list(dict.fromkeys(measure for measure, _ in keys))
@@ -232,9 +240,9 @@ def fill_popularity(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -
 
 
 @provider("popularity of history", sides=["history", "popularity"])
-def fill_history(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_history(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill the mean share of users over the rows of the user's history; keys are (column,)."""
-    history, known = in_item_order(sides["history"], sides["n_threads"]), sides["popularity"]
+    history, known = history_of(sides), sides["popularity"]
     for nth, (column,) in enumerate(keys):
         items, counts = known.known(column, "users")
         slots = Slots.of(history.items)
@@ -245,7 +253,7 @@ def fill_history(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> N
 
 
 @provider("popularity of hits", sides=["recs", "truth", "popularity"])
-def fill_hits(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_hits(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums over relevant items of a value times the weight of the rank; keys are (measure, weight, gain, k)."""
     _check_unseen(sides, keys)
     for measure, weight, least in dict.fromkeys(key[:3] for key in keys):
@@ -254,7 +262,7 @@ def fill_hits(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None
 
 
 @provider("popularity of ranks", sides=["recs", "popularity"])
-def fill_ranks(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_ranks(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums over the list of a value times the weight of the rank; keys are (measure, weight, k)."""
     _check_unseen(sides, keys)
     for measure, weight in dict.fromkeys(key[:2] for key in keys):

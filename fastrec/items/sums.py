@@ -10,13 +10,14 @@ import numpy as np
 
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import items as kernels
 from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.statistics import Weight, rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
-__all__ = ["cuts_of", "find_places", "in_item_order", "is_hit", "kernel", "rows_without", "sum_rows", "sum_values"]
+__all__ = ["cuts_of", "find_places", "history_of", "is_hit", "kernel", "rows_without", "sum_rows", "sum_values"]
 
 Array = np.ndarray[Any, Any]
 UNCUT = 2**62
@@ -67,11 +68,16 @@ def sum_rows(values: Array, indptr: Array, cuts: Array, weight: Weight, n_thread
     return sums
 
 
-def in_item_order(side: FlatSide, n_threads: int) -> FlatSide:
-    """Return a side with the items of each user in ascending order, so that sums have the same bits for any order."""
+def history_of(sides: BatchSides) -> FlatSide:
+    """Return the history with the items of each user in ascending order, so that sums have the same bits.
+
+    Counts the users without a history for the report.
+    """
+    side: FlatSide = sides["history"]
+    sides.note("users_without_history", int(np.count_nonzero(np.diff(side.indptr) == 0)))
     items = np.empty(len(side.items), side.items.dtype)
     run = kernel("order_items", 16 * len(items), side.items)
-    over_users(functools.partial(run, side.items, side.indptr, items), side.n_users, n_threads)
+    over_users(functools.partial(run, side.items, side.indptr, items), side.n_users, sides["n_threads"])
     return FlatSide(items, side.indptr, None)
 
 

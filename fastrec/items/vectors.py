@@ -11,8 +11,8 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.slots import Slots
-from fastrec.items.sums import cuts_of, in_item_order, is_hit, sum_rows
+from fastrec.inputs.slots import BatchSides, Slots
+from fastrec.items.sums import cuts_of, history_of, is_hit, sum_rows
 from fastrec.kernels import vectors as kernels
 from fastrec.metrics.providers import provider
 from fastrec.runtime.compiler import Entry
@@ -96,6 +96,12 @@ def has_features(features: Any) -> Array:
     return features.known if isinstance(features, kernels.Coded) else features.kinds > 0
 
 
+def note_missing(sides: BatchSides, featured: Array) -> None:
+    """Count the rows of lists with an item that has no features."""
+    rows = sides["slots"].of_rows
+    sides.note("rec_rows_without_features", 0 if featured.all() else int(np.count_nonzero(~featured[rows])))
+
+
 def refuse_missing(
     sides: Mapping[str, Any], slots: Slots, featured: Array, indptr: Array, where: tuple[str, str, int | None]
 ) -> None:
@@ -117,7 +123,7 @@ def refuse_missing(
 
 
 @provider("diversity", sides=["recs", "items"])
-def fill_diversity(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_diversity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill mean distances of pairs, or numbers of items with features; keys are (what, distance, column, ..., k)."""
     slots, recs = sides["slots"], sides["recs"]
     for distance, column, sep, policy in dict.fromkeys(key[1:-1] for key in keys):
@@ -127,6 +133,7 @@ def fill_diversity(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) ->
         else:
             features = (_coded if distance == "hamming" else _vectors)(sides["items"], slots, column)
         cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
+        note_missing(sides, has_features(features))
         if policy == "error":
             for nth in wanted:
                 where = "the lists", column, keys[nth][-1]
@@ -144,19 +151,20 @@ def _as_read_only(part: Any) -> Any:
 
 
 @provider("distance to history", sides=["recs", "truth", "history", "items"])
-def fill_distance(sides: Mapping[str, Any], keys: Sequence[Any], out: Array) -> None:
+def fill_distance(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     """Fill sums over relevant items of 1 - mean cosine to the history; keys are (what, min_gain, column, policy, k).
 
     "sum" is this sum, "past" the rows of the history with a vector, "listed" the items within k with one.
     """
     slots, recs = sides["slots"], sides["recs"]
-    history = in_item_order(sides["history"], sides["n_threads"])
+    history = history_of(sides)
     past = Slots.of(history.items)
     for least, column, policy in dict.fromkeys(key[1:-1] for key in keys):
         wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (least, column, policy)]
         vectors, of_past = (_vectors(sides["items"], own, column) for own in (slots, past))
         if not isinstance(vectors, kernels.Dense):
             raise InputError(f"expected=history needs vectors in a list or an array, the column {column!r} is sparse")
+        note_missing(sides, vectors.kinds > 0)
         if policy == "error":
             for nth in wanted:
                 where = "the lists", column, keys[nth][-1]

@@ -18,7 +18,7 @@ __all__ = ["PROVIDERS", "Provider", "find_provider", "gains_in_lists", "is_relev
 
 Array = np.ndarray[Any, Any]
 Key = tuple[Hashable, ...]
-Fill = Callable[[Mapping[str, Any], Sequence[Key], Array], None]
+Fill = Callable[[Any, Sequence[Key], Array], None]
 
 
 class Provider(NamedTuple):

@@ -314,6 +314,20 @@ def test_users_without_a_history(policy: str, mean: float) -> None:
         fastrec.evaluate([[1], [1]], None, "repeat_ratio@3", history=[[1], []], no_history="error")
 
 
+def test_what_metrics_meet_is_counted() -> None:
+    items = {1: {"category": "a"}, 2: {"category": None}, 3: {}}
+    call: dict[str, Any] = {"history": [[1, 1], []], "items": items, "no_features": "drop"}
+    report = fastrec.evaluate([[1, 2], [3, 1]], None, ["novelty@2", "miscalibration@2", "category_entropy@2"], **call)
+    counted = ("rec_rows_unseen", "users_without_history", "rec_rows_without_features")
+    assert [report.data[name] for name in counted] == [2, 1, 2]
+    assert not set(counted) & set(fastrec.evaluate([[1]], [[1]], "recall@1", history=[[1]]).data)
+    first, second = (fastrec.Evaluator("novelty@2", history={1: [1], 2: [1]}) for _ in range(2))
+    first.update({1: [1, 2]})
+    second.update({2: [3, 4]})
+    merged = fastrec.Evaluator.from_bytes(first.merge(second).to_bytes()).result()
+    assert merged.data["rec_rows_unseen"] == 3
+
+
 def test_users_without_a_list_count_as_the_call_says() -> None:
     """By default only metrics that read the truth count them."""
     lists, truth, history = [[1, 2], []], [[1], [2]], [[1, 2], [3]]

@@ -76,7 +76,11 @@ def check(shop: Shop, text: str) -> bool:
     wanted = wanted_of(shop, text)
     report, message = answer(shop, text)
     if report is None:
-        refused = ("have no value in the items column", "must hold a number above 0", "items has no column")  # whoever is counted
+        refused = (
+            "have no value in the items column",
+            "must hold a number above 0",
+            "items has no column",
+        )  # whoever is counted
         strict = any(words in message for words in refused)
         assert wanted is None or strict or is_apart(shop, text), f"{text}: {message}"
         return False
