@@ -68,7 +68,8 @@ def _groupings(users: Users, n_users: int) -> Iterator[list[Part]]:
     for codes in users.groups:
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-        yield [Part(users.keys[codes[members[0]] - 1], members) for members in np.split(order, starts[1:])]
+        parts = np.split(order, starts[1:]) if len(order) else []
+        yield [Part(users.keys[codes[members[0]] - 1], members) for members in parts]
 
 
 def _effects(

@@ -314,7 +314,7 @@ def collect_exposure(
     for codes in users.groups:
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-        for members in np.split(order, starts[1:]):
+        for members in np.split(order, starts[1:]) if len(order) else ():
             yield users.keys[codes[members[0]] - 1], batch.count(members)
 
 

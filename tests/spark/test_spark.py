@@ -247,6 +247,42 @@ def test_every_side_reaches_the_tasks(on_spark, taste, with_truth):
     assert_same(fastrec.spark.evaluate(**frames, **options), wanted)
 
 
+ITEM_METRICS = [
+    *("item_coverage", "gini", "shannon_entropy", "personalization", "novelty", "popularity_lift", "aplt", "rsp"),
+    *("repeat_ratio", "overlap", "miscalibration", "category_entropy", "intra_list_diversity", "serendipity", "reo"),
+]
+
+
+@pytest.mark.parametrize("texts", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_metrics_of_items(on_spark, texts):
+    """The popularity is that of the whole history, with users of other partitions and users without a list.
+
+    Standard errors of metrics of exposure need the lists a second time, which Spark does not read.
+    """
+    recs, truth = make_lists(texts=texts)
+    history, reference = (make_lists(130, texts=texts, seed=seed)[0] for seed in (1, 2))
+    draw = np.random.default_rng(7)
+    shop = pa.table(
+        {
+            "item_id": [f"item {item}" for item in range(80)] if texts else np.arange(80),
+            "category": draw.choice(["a", "b", "c"], 80),
+            "features": draw.random((80, 3)).tolist(),
+        }
+    )
+    sides = {"recs": recs, "truth": truth, "history": history, "reference": reference, "items": shop}
+    wanted = fastrec.evaluate(**sides, metrics=ITEM_METRICS, k=5, by="plan")
+    found = fastrec.spark.evaluate(
+        **{name: on_spark(side) for name, side in sides.items()}, metrics=ITEM_METRICS, k=5, by="plan"
+    )
+    for name in wanted:
+        ours, theirs = wanted.estimates[name], found.estimates[name]
+        assert (ours.mean, ours.users) == (theirs.mean, theirs.users), name
+        assert ours.std_error == theirs.std_error or np.isnan(theirs.std_error), name
+        for label, own in wanted.groups["plan"].items():
+            assert own[name].mean == found.groups["plan"][label][name].mean, (name, label)
+    assert found.data == wanted.data | {"rec_rows_by_place": found.data["rec_rows_by_place"]}
+
+
 @pytest.mark.thorough
 def test_ids_of_different_widths_match(on_spark):
     recs, truth = make_lists()
