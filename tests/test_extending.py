@@ -16,7 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 import fastrec
-import fastrec.evaluation.rows  # registers score counts
+import fastrec.evaluation.item_rules
+import fastrec.evaluation.rows  # both register statistics
 from fastrec.cli.program import program
 from fastrec.evaluation.accumulators import ACCUMULATORS, AccumulatorKind
 from fastrec.files import job

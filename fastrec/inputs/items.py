@@ -66,6 +66,8 @@ class ItemTable(NamedTuple):
         values: Any = value[known] if _is_plain(value) else None
         if is_column(value):
             values = read_numbers(value.filter(_arrow(known)), where)
+            missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+            known[known], values = ~missing, values[~missing]
         elif values is None:
             values = list(compress(value, known.tolist()))
         found = np.full(len(known), np.nan)

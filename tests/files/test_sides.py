@@ -189,10 +189,22 @@ COLUMNS = {
     "codes": ("007\n1\n2\n", "must hold numbers, found string"),
     "long": (f"{2**64}\n1\n2\n", "must hold numbers, found string"),
     "rounded": (f"{2**53 + 1}\n1\n2\n", f"holds? .*{2**53 + 1}"),
-    "empty": ("1\n\n2\n", r"has no value \(null\)|must not hold nulls|null"),
-    "all empty": ("\n\n\n", "null"),
-    "NaN": ("1\nnan\n2\n", "must not be NaN, found NaN in row 2"),
 }
+EMPTY = {"empty": "1\n\n2\n", "all empty": "\n\n\n", "NaN": "1\nnan\n2\n"}
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_an_empty_cell_is_an_item_without_the_number(tmp_path: Path, kind: str) -> None:
+    rows = "".join(f"{n},{value},\n" for n, value in enumerate(EMPTY[kind].split("\n")[:-1], 1))
+    (tmp_path / "items.csv").write_text(f"item_id,price,other\n{rows}")
+    recs = write(pa.table({"user_id": [1, 2, 3], "item_id": [1, 2, 3]}), tmp_path / "recs.parquet")
+    call: dict[str, Any] = {"metrics": "popularity(column=price, unseen=drop)", "items": tmp_path / "items.csv"}
+    if kind == "all empty":
+        with pytest.raises(fastrec.InputError, match="column 'price' must hold"):
+            fastrec.evaluate_files(recs, None, **call)
+        return
+    report = fastrec.evaluate_files(recs, None, per_user=True, **call)
+    assert np.array_equal(report.per_user["popularity(column=price, unseen=drop)"], [1.0, np.nan, 2.0], equal_nan=True)
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
@@ -249,7 +261,6 @@ JSON = {
     "kinds": ("1", '"x"', "holds objects or values of several kinds"),
     "lists of kinds": ("[1]", '["x"]', "holds objects or values of several kinds"),
     "lists of lists": ("[[1]]", "[[2]]", "holds objects or values of several kinds"),
-    "null": ("1", "null", "null"),
     "lists": ("[1]", "[2]", "must be numbers|must hold numbers"),
 }
 
@@ -408,3 +419,39 @@ def test_explain_takes_paths_of_further_sides(tmp_path: Path) -> None:
     assert {side.estimate.mean for side in why.sides.values() if side.estimate is not None} == {1.0}
     alone = fastrec.explain("own_repeats", recs, history=seen)
     assert alone.sides["fastrec"].estimate is not None and alone.sides["fastrec"].estimate.mean == 1.01
+
+
+ITEM_METRICS = [
+    *(
+        "item_coverage",
+        "gini",
+        "gini(discount=rbp)",
+        "shannon_entropy",
+        "personalization",
+        "novelty",
+        "popularity_lift",
+    ),
+    *(
+        "repeat_ratio",
+        "overlap",
+        "rbo",
+        "miscalibration(column=genre)",
+        "category_entropy(column=genre)",
+        "epc",
+        "aplt",
+    ),
+    *("intra_list_diversity(column=vector)", "popularity(column=price)", "serendipity", "rsp", "reo", "ndcg"),
+]
+
+
+@pytest.mark.parametrize("strings", [False, True])
+def test_metrics_of_items(tmp_path: Path, route: dict[str, Any], strings: bool) -> None:
+    """Batches are read twice for standard errors; the popularity is that of the whole history."""
+    made = tables(strings=strings)
+    labels = {user: "xy"[nth % 2] for nth, user in enumerate(sorted(set(made["recs"]["user_id"].to_pylist())))}
+    call: dict[str, Any] = {"k": [3, 8], "per_user": True, "by": labels, "no_features": "drop"}
+    expected = fastrec.evaluate(**made, metrics=ITEM_METRICS, **call)
+    paths = write_all(tmp_path, made, ".parquet")
+    found = fastrec.evaluate_files(**paths, metrics=ITEM_METRICS, **call, **route)
+    assert all(np.isfinite(found.estimates[f"{name}@8"].std_error) for name in ("gini", "shannon_entropy", "novelty"))
+    assert_same(found, expected)

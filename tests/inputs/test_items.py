@@ -13,6 +13,7 @@ import pytest
 from scipy import sparse
 
 import fastrec
+import fastrec.evaluation.item_rules  # registers providers
 from fastrec.inputs.items import read_items
 from fastrec.metrics.providers import PROVIDERS, provider
 

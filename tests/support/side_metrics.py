@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastrec
+import fastrec.evaluation.item_rules  # registers providers
 from fastrec.metrics.providers import PROVIDERS, provider
 
 ALONE = ["own_price", "own_genres", "own_size", "own_repeats", "own_first"]  # none reads the truth
@@ -36,7 +37,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @provider("own size", sides=["recs", "items"])
     def size(sides: Any, keys: Any, out: Any) -> None:
-        per_item(sides, sides["items"].vectors("vector") @ np.array([1.0, 0.1]), out)
+        per_item(sides, sides["items"].vectors("vector").matrix @ np.array([1.0, 0.1]), out)
 
     @provider("own repeats", sides=["recs", "history"])
     def repeats(sides: Any, keys: Any, out: Any) -> None:
