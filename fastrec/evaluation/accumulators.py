@@ -13,6 +13,7 @@ import numpy as np
 
 from fastrec.exceptions import MetricError, shown
 from fastrec.metrics.plan import Accumulated
+from fastrec.metrics.providers import load_registered
 
 __all__ = [
     "ACCUMULATORS",
@@ -79,6 +80,8 @@ ACCUMULATORS: dict[str, AccumulatorKind] = {}
 
 def find_accumulator(name: str) -> AccumulatorKind:
     """Return the kind of accumulators of a name."""
+    if name not in ACCUMULATORS:
+        load_registered()
     if name not in ACCUMULATORS:
         raise MetricError(f"accumulators of the kind {shown(name)} are not registered in this process")
     return ACCUMULATORS[name]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Unpack, cast
 
@@ -11,7 +13,6 @@ from fastrec.arguments.calls import ListBatch, ListSettings, SideBatch
 from fastrec.arguments.groups import MinGain
 from fastrec.arguments.signature import arguments_of, takes
 from fastrec.checks import check_progress, whole_number
-from fastrec.evaluation import item_rules as _item_rules  # noqa: F401 - registers statistics of items
 from fastrec.evaluation.accumulators import collect, find_accumulator
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import (
@@ -25,7 +26,6 @@ from fastrec.evaluation.evaluators import (
 )
 from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.row_rules import check_grades
-from fastrec.evaluation.second_pass import find_effects
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, MetricError, shown
@@ -35,15 +35,18 @@ from fastrec.inputs.items import read_items, read_once
 from fastrec.inputs.lists import AboutUsers, Lists, Prepared, Settings, find_tied_user, prepare
 from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.slots import BatchSides
-from fastrec.items.popularity import Popularity
 from fastrec.kernels import codes as op
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Asked, Plan, Policies, make_plan
+from fastrec.metrics.providers import register_later
 from fastrec.metrics.sums import Failure
 from fastrec.policies import ITEM_POLICIES
 from fastrec.runtime.shared import synchronized
 
 __all__ = ["Evaluator", "evaluate_at_once", "read_no_truth", "reads_popularity", "review", "take_counts"]
+
+
+register_later(functools.partial(importlib.import_module, "fastrec.evaluation.item_rules"))
 
 
 class Evaluator(BaseEvaluator):
@@ -220,8 +223,8 @@ class Evaluator(BaseEvaluator):
             truth=FlatSide(lists.truth_items, lists.truth_indptr, lists.gains).read_only(),
             users=prepared.users,
             names=prepared.names,
-            popularity=Popularity(others.get("counts"), others.get("items"), self._n_users),
             n_threads=self._n_threads,
+            n_users=self._n_users,
         )
 
     @synchronized
@@ -234,6 +237,8 @@ class Evaluator(BaseEvaluator):
         if state is None or not self._needs_review:
             return
         batch = sum(own.shape[1] for own in self._values) and state.n_reviewed
+        from fastrec.evaluation.second_pass import find_effects  # most calls need none
+
         with self._changing():
             found = find_effects(state, self._sides_of(prepared, prepared.lists), prepared.users, self._n_threads)
             order = prepared.users.order

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import items as kernels
 from fastrec.runtime.compiler import Entry
 
-__all__ = ["BatchSides", "Slots"]
+__all__ = ["MADE", "BatchSides", "Slots"]
 
 Array = np.ndarray[Any, Any]
 LARGEST_GAP = 4  # unused slots per row, from which on ids are numbered again
@@ -34,9 +35,13 @@ class BatchSides(dict[str, Any]):
         self.noted[name] = max(count, self.noted.get(name, 0))
 
     def __missing__(self, name: str) -> Any:
-        if name != "slots":
+        if name not in MADE:
             raise KeyError(name)
-        return self.setdefault(name, Slots.of(self["recs"].items))
+        return self.setdefault(name, MADE[name](self))
+
+
+MADE: dict[str, Callable[[BatchSides], Any]] = {"slots": lambda sides: Slots.of(sides["recs"].items)}
+"""How to make what follows from the sides of a batch, by name."""
 
 
 class Slots(NamedTuple):

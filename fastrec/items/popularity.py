@@ -11,7 +11,7 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
-from fastrec.inputs.slots import BatchSides, Slots
+from fastrec.inputs.slots import MADE, BatchSides, Slots
 from fastrec.items.sums import cuts_of, history_of, is_hit, rows_without, sum_rows, sum_values
 from fastrec.metrics.providers import provider
 from fastrec.metrics.statistics import Unseen
@@ -311,3 +311,6 @@ def _fill_rows(
     cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
     sums = sum_rows(values, sides["recs"].indptr, cuts, weight, sides["n_threads"])
     out[wanted] = sums[at]
+
+
+MADE["popularity"] = lambda sides: Popularity(sides.get("counts"), sides.get("items"), sides["n_users"])

@@ -14,7 +14,16 @@ import numpy as np
 from fastrec.exceptions import InputTypeError, MetricError
 from fastrec.metrics.declaration import forget_parsed
 
-__all__ = ["PROVIDERS", "Provider", "find_provider", "gains_in_lists", "is_relevant", "provider"]
+__all__ = [
+    "PROVIDERS",
+    "Provider",
+    "find_provider",
+    "gains_in_lists",
+    "is_relevant",
+    "load_registered",
+    "provider",
+    "register_later",
+]
 
 Array = np.ndarray[Any, Any]
 Key = tuple[Hashable, ...]
@@ -31,6 +40,7 @@ class Provider(NamedTuple):
 
 
 PROVIDERS: dict[str, Provider] = {}
+_LATER: list[Callable[[], object]] = []  # imports of modules that register more, when something is not known
 
 
 def provider(name: str, *, sides: Sequence[str], is_ordered: bool = True) -> Callable[[Fill], Fill]:
@@ -61,8 +71,21 @@ def provider(name: str, *, sides: Sequence[str], is_ordered: bool = True) -> Cal
     return register
 
 
+def register_later(load: Callable[[], object]) -> None:
+    """Call `load`, which registers providers or accumulators, once one is asked for that is not known."""
+    _LATER.append(load)
+
+
+def load_registered() -> None:
+    """Register what is left to register."""
+    while _LATER:
+        _LATER.pop()()
+
+
 def find_provider(name: str) -> Provider:
     """Return the provider of a name."""
+    if name not in PROVIDERS:
+        load_registered()
     try:
         return PROVIDERS[name]
     except KeyError:
