@@ -17,6 +17,7 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.report.report import Report
 from fastrec.report.significance import detectable_by, detectable_difference, normal_test, pair_differences, run_test
+from fastrec.report.soundness import known_calls, values_of_settings
 from fastrec.report.values import why_no_mean
 from fastrec.show.numbers import number_of_users
 
@@ -27,6 +28,7 @@ Array = np.ndarray[Any, Any]
 NO_MEAN = "is not a plain mean of users' values, which compare needs"
 PLAIN_MEAN_OPTIONS = {"average": "user", "weight": "equal"}  # options that make a metric such a mean
 NO_VALUES = "has no values per user, which compare needs"
+NO_EFFECTS = "has no values per user in a report made from batches, which compare needs: evaluate all lists in one call"
 KINDS = {"i": "integers", "u": "integers", "U": "strings"}
 
 
@@ -124,6 +126,8 @@ class PairedValues:
         else:
             for report in reports:
                 if not report.is_mean(metric):
+                    if _lacks_effects(report, metric):
+                        return NO_EFFECTS
                     return f"{NO_MEAN}{_plain_form(call)}{why_no_mean(report, metric)}"
         if self._settings["missing"] == "zero" and call.metric.is_good_at_zero:
             zero = Argument("missing", ("zero",))
@@ -205,6 +209,13 @@ def _means(ours: Array, theirs: Array, differences: Array, target: float | None)
     elif differences.any():
         difference = float(np.abs(ours - target).mean()) - float(np.abs(theirs - target).mean())
     return {"mean": mean, "baseline_mean": mean_there, "difference": difference}
+
+
+def _lacks_effects(report: Report, metric: str) -> bool:
+    """Return whether the effects of users' lists on a metric were not found, as this takes the lists a second time."""
+    declared = values_of_settings(known_calls([metric]), report.settings).values()
+    has_effects = any(value.has_effects for value in declared)
+    return has_effects and math.isfinite(report[metric]) and bool(np.isnan(report.per_user[metric]).all())
 
 
 def _plain_form(call: Call) -> str:

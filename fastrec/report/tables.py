@@ -45,6 +45,7 @@ Row = Mapping[str, Any]  # of `Report.to_rows`
 BINS = 20
 HEAD = ["metric", "mean", "95 % interval", "users"]
 OF_GROUPS = [*HEAD, "difference to the rest", "its 95 % interval"]
+NOT_REVIEWED = "the standard error needs the lists a second time, which batches do not give"
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
 DATA = {
     "rec_rows": "rows of lists",
@@ -213,13 +214,17 @@ def why_no_interval(report: ReportValues) -> list[str]:
     declared = values_of_settings(known_calls(without), report.settings)
     metrics: dict[str, list[str]] = {}
     for name, one in without.items():
-        over_rows = declared[name].over if name in declared else None
+        value = declared.get(name)
+        over_rows = None if value is None else value.over
+        has_effects = value is not None and value.has_effects
         if over_rows is not None and over_rows.std_error is not None:
             reason = "a class has fewer than two rows"
         elif over_rows is None and not report.users["total"]:
             reason = "rows have no users"
-        elif over_rows is None and one.users < 2:
+        elif (over_rows is None or has_effects) and one.users < 2:
             reason = "only one user is counted"
+        elif has_effects:
+            reason = NOT_REVIEWED
         else:
             reason = "this metric has no known standard error"
         metrics.setdefault(reason, []).append(name)

@@ -225,6 +225,41 @@ def test_compare_pairs_the_effects_of_users() -> None:
     assert rows["gini@6"].direction == "lower" and rows["gini@6"].low < difference < rows["gini@6"].high
 
 
+def streamed(shop: Shop, metrics: Any) -> fastrec.Report:
+    evaluator = fastrec.Evaluator(metrics, history=shop.history, items=shop.items, per_user=True)
+    for nth in range(2):
+        evaluator.update({user: items for user, items in shop.lists.items() if user % 2 == nth})
+    return evaluator.result()
+
+
+def test_compare_names_the_metrics_of_exposure_that_it_cannot_pair() -> None:
+    """Coverage has no effects of users' lists; those of other metrics need the lists a second time."""
+    other = Shop({user: items[:3] for user, items in LARGE.lists.items()}, history=LARGE.history, items=LARGE.items)
+    metrics = ["item_coverage@6", "gini@6", "personalization@6", "popularity@6"]
+    found = fastrec.compare({"whole": evaluate(LARGE, metrics), "cut": evaluate(other, metrics)}, n_rounds=10)
+    assert list(dict.fromkeys(row.metric for row in found.rows)) == ["gini@6", "personalization@6", "popularity@6"]
+    assert found.left_out == {"item_coverage@6": "is not a plain mean of users' values, which compare needs"}
+    batches = {"whole": streamed(LARGE, metrics), "cut": streamed(other, metrics)}
+    found = fastrec.compare(batches, n_rounds=10)
+    assert [row.metric for row in found.rows] == ["popularity@6"]
+    why = "has no values per user in a report made from batches, which compare needs: evaluate all lists in one call"
+    assert found.left_out["gini@6"] == found.left_out["personalization@6"] == why
+    assert f"gini@6: {why}" in repr(found)
+    with pytest.raises(fastrec.InputError, match=f"^gini@6 {why}$"):
+        fastrec.compare(batches, metrics="gini@6")
+
+
+def test_a_report_says_why_a_metric_of_exposure_has_no_interval() -> None:
+    metrics = ["item_coverage@6", "gini@6", "popularity@6"]
+    lines = repr(streamed(LARGE, metrics)).splitlines()
+    assert "no interval for item_coverage@6: this metric has no known standard error" in lines
+    why = "the standard error needs the lists a second time, which batches do not give"
+    assert f"no interval for gini@6: {why}" in lines
+    assert "no interval for gini@2: only one user is counted" in repr(
+        fastrec.evaluate([[1]], None, "gini@2", n_items=2)
+    )
+
+
 # What a call says
 
 
