@@ -240,8 +240,9 @@ class Evaluator(BaseEvaluator):
         from fastrec.evaluation.second_pass import find_effects  # most calls need none
 
         with self._changing():
-            found = find_effects(state, self._sides_of(prepared, prepared.lists), prepared.users, self._n_threads)
-            order = prepared.users.order
+            lists, users = prepared.lists, prepared.users
+            found = find_effects(state, lists, self._sides_of(prepared, lists), users, self._n_threads)
+            order = users.order
             for at, values in found.items():
                 if self._per_user:
                     self._join_values(state.n_users, copied=False)

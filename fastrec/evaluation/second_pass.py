@@ -15,6 +15,7 @@ import numpy as np
 from fastrec.evaluation.accumulators import AccumulatorKey, GroupKey
 from fastrec.evaluation.engine import sum_exactly
 from fastrec.evaluation.state import EffectSums, State
+from fastrec.inputs.lists import Lists
 from fastrec.inputs.users import Users
 from fastrec.items.exposure import Effects, effects_of_lists
 
@@ -30,7 +31,9 @@ class Part(NamedTuple):
     members: Array
 
 
-def find_effects(state: State, sides: Mapping[str, Any], users: Users, n_threads: int) -> dict[int, Array]:
+def find_effects(
+    state: State, lists: Lists, sides: Mapping[str, Any], users: Users, n_threads: int
+) -> dict[int, Array]:
     """Add the effects of the lists of a batch to a state, and return them by the position of the metric.
 
     They are float64 (n_users,), the metric's value + the effect of the user's list; NaN for users without a list.
@@ -48,8 +51,8 @@ def find_effects(state: State, sides: Mapping[str, Any], users: Users, n_threads
             for at, own in known[group].items():
                 effects[wanted.index(at), members] = own
         effects[:, ~listed] = 0.0
-        codes = users.groups[nth - 1 : nth] if nth else np.zeros((0, len(listed)), np.int64)
-        totals = sum_exactly(effects, codes, n_threads)
+        codes = users.groups[nth - 1 : nth] if nth else users.groups[:0]
+        totals = sum_exactly(effects, codes, n_threads, lists)
         for group, of_group in known.items():
             row = 0 if group is None else users.keys.index(group) + 1
             for at in of_group:

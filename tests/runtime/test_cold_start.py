@@ -35,11 +35,11 @@ N = 8_000
 LISTS = np.tile(np.arange(100), N)
 METRICS = ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
 
-def lists(dtype=np.int32, *, n=N, gains=False, ties=False, **call):
+def lists(dtype=np.int32, *, n=N, gains=False, ties=False, metrics=METRICS, **call):
     items, indptr = LISTS[: n * 100].astype(dtype), np.arange(n + 1) * 100
     truth = (items, indptr, items % 3 + 1.0) if gains else (items, indptr)
     recs = (items, indptr, (items // 2).astype(float)) if ties else (items, indptr)
-    fastrec.evaluate(recs, truth, METRICS, k=[1, 10], **call)
+    fastrec.evaluate(recs, truth, metrics, k=[1, 10], **call)
 
 def rows(dtype=np.float32, metrics="gauc", *, n=N, **call):
     scores = (LISTS[: n * 100] / 7).astype(dtype)
@@ -82,6 +82,19 @@ def test_lists_compile_once_whatever_the_ids_threads_users_and_metrics(tmp_path:
     (first, second), *others = found.values()
     assert {"evaluate_bin", "run_side_by_side"} <= set(first) and not second
     assert others == [[[], []]] * 5
+
+
+EXPOSURE = """{
+    "lists": lists,
+    "exposure": lambda: lists(metrics=["gini"], n_items=100, groups=np.arange(N) % 3),
+}"""
+
+
+@pytest.mark.thorough
+def test_standard_errors_of_exposure_need_no_kernel_of_their_own_to_be_added(tmp_path: Path) -> None:
+    _, (first, second) = compiled_by(EXPOSURE, tmp_path).values()
+    assert {"count_lists", "sum_values"} <= set(first) and not second
+    assert not {"evaluate_bin", "run_bins"} & set(first)
 
 
 KERNELS = """
