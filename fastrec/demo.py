@@ -3,6 +3,7 @@
 Few items draw most of the interest, few users make most of the clicks, and every user has a taste. One
 recommender knows only popularity. The other knows the tastes, better for users with a longer history, and nothing
 about a user without one. The truth is the items that users took after their histories ended, graded from 1 to 5.
+Metrics of accuracy read the truth, those of the catalogue the history and the table of items.
 """
 
 from __future__ import annotations
@@ -18,15 +19,36 @@ from fastrec.exceptions import InputError
 from fastrec.files.columns import ListColumns
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
+from fastrec.inputs.items import ItemTable
 from fastrec.report.report import Report
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import atomic_write
 
 RECOMMENDERS = ("popularity", "neighbours")
-METRICS = ("ndcg@10", "recall@20", "map@10", "mrr@10", "hit_rate@10")
+ACCURACY = ("ndcg@10", "recall@20", "map@10", "mrr@10", "hit_rate@10")
+CATALOGUE = {
+    "item_coverage@10": "share of the items that are in a list",
+    "gini@10": "0 if all items are shown equally often, near 1 if few are shown",
+    "novelty@10": "-log2 of the share of users who have an item, mean over the list",
+}
+SIDES = ("truth", "history", "items")
 SEGMENT_STARTS = {"new": 0, "casual": 5, "heavy": 20}  # length of history from which a user belongs there
 N_ITEMS = 2000
-N_FACTORS = 12
+CATEGORIES = (
+    "books",
+    "films",
+    "music",
+    "games",
+    "garden",
+    "kitchen",
+    "shoes",
+    "sports",
+    "tea",
+    "tools",
+    "toys",
+    "travel",
+)
+N_FACTORS = len(CATEGORIES)
 LIST_LENGTH = 50
 MAX_ITEMS_TAKEN = 200
 HELD_OUT = 0.2
@@ -54,10 +76,10 @@ class _Shoppers(NamedTuple):
 
 
 def write_demo(folder: str | os.PathLike[str], *, n_users: int = 20_000, seed: int = 0) -> dict[str, str]:
-    """Write truth.parquet and one Parquet file of lists per recommender; return {name: path}.
+    """Write truth, history, items and the lists of each recommender as Parquet files; return {name: path}.
 
-    The truth has the columns user_id, item_id, gain and segment, the lists user_id, item_id, rank and score.
-    The same arguments give the same rows.
+    The truth has the columns user_id, item_id, gain and segment, the history user_id and item_id, the items item_id and
+    category, the lists user_id, item_id, rank and score. The same arguments give the same rows.
     """
     if n_users < 1:
         raise InputError(f"expected at least one user, found {n_users}")
@@ -70,11 +92,13 @@ def write_demo(folder: str | os.PathLike[str], *, n_users: int = 20_000, seed: i
     popularity = np.zeros(N_ITEMS, dtype=np.int64)
     for users in chunks:
         popularity += np.bincount(users.taken[users.before], minlength=N_ITEMS)
-    parts: dict[str, list[dict[str, Array]]] = {name: [] for name in ("truth", *RECOMMENDERS)}
+    parts: dict[str, list[dict[str, Array]]] = {name: [] for name in (*SIDES, *RECOMMENDERS)}
+    parts["items"].append({"item_id": shop.item_ids, "category": np.array(CATEGORIES)[shop.factors.argmax(axis=1)]})
     for number, users in enumerate(chunks):
         first = number * USERS_PER_CHUNK + 1
         affinity = users.tastes @ shop.factors.T
         parts["truth"].append(_truth(rng, shop, users, affinity, first))
+        parts["history"].append(_history_rows(shop, users, first))
         parts["popularity"].append(_popular_lists(shop, users, popularity, first))
         parts["neighbours"].append(_neighbour_lists(rng, shop, users, affinity, first))
     os.makedirs(folder, exist_ok=True)
@@ -87,12 +111,12 @@ def write_demo(folder: str | os.PathLike[str], *, n_users: int = 20_000, seed: i
 def evaluate_demo(paths: dict[str, str], *, n_threads: int | None = None) -> dict[str, Report]:
     """Return the report of each recommender, grouped by segment."""
 
-    def make_evaluator(_: object) -> Evaluator:
-        return Evaluator(list(METRICS), per_user=True, n_threads=n_threads)
+    def make_evaluator(items: ItemTable | None) -> Evaluator:
+        return Evaluator([*ACCURACY, *CATALOGUE], per_user=True, n_threads=n_threads, items=items)
 
     reports = {}
     for name in RECOMMENDERS:
-        files = {"recs": paths[name], "truth": paths["truth"]}
+        files = {"recs": paths[name], **{side: paths[side] for side in SIDES}}
         columns = ListColumns(by=("segment",))
         reports[name] = evaluate_lists(make_evaluator, files, columns, Resources(n_threads=n_threads)).report
     return reports
@@ -119,6 +143,11 @@ def _make_users(rng: np.random.Generator, shop: _Shop, n_users: int) -> _Shopper
     is_taken = np.arange(MAX_ITEMS_TAKEN) < n_taken[:, None]
     after = is_taken & (rng.random(is_taken.shape) < HELD_OUT)
     return _Shoppers(tastes, taken, is_taken & ~after, after)
+
+
+def _history_rows(shop: _Shop, users: _Shoppers, first_user: int) -> dict[str, Array]:
+    rows, places = np.nonzero(users.before)
+    return {"user_id": first_user + rows, "item_id": shop.item_ids[users.taken[rows, places]]}
 
 
 def _history(users: _Shoppers) -> Array:

@@ -16,7 +16,16 @@ from fastrec.metrics.directions import Direction
 from fastrec.policies import LEFT_OUT, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, Policy
 from fastrec.report.definitions import known_call
 from fastrec.report.tables import estimated, order_of_lists, why_no_interval
-from fastrec.show.numbers import DASH, number_of_users, one_figure, share, shown_count, with_margin
+from fastrec.show.numbers import (
+    DASH,
+    Gap,
+    number_of_users,
+    one_figure,
+    share,
+    shown_count,
+    shown_difference,
+    with_margin,
+)
 from fastrec.show.tables import Table
 from fastrec.show.terminal import Sheet, code_lines, shell_lines, wrap
 
@@ -381,7 +390,9 @@ def draw_one_metric(console: Console, metric: Mapping[str, Any]) -> None:
 
 
 def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison, paths: Mapping[str, str]) -> None:
-    """Draw both recommenders side by side, over all users and by segment, and commands to try next."""
+    """Draw the accuracy of both recommenders, also by segment, their use of the catalogue, and commands to try next."""
+    from fastrec.demo import ACCURACY, CATALOGUE
+
     sheet = Sheet(console)
     (first, one), (second, other) = reports.items()
     folder, names = os.path.dirname(paths[first]), [os.path.basename(path) for path in paths.values()]
@@ -391,18 +402,28 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
     }
     sheet.text(f"In {folder}: {', '.join(names)}")
     sheet.line()
-    means = [
-        [name, *(_with_margin(report.estimates[name]) for report in (one, other)), gaps[name, None]] for name in one
-    ]
-    sheet.table(Table("", ["metric", first, second, "difference"], means))
-    main_metric = next(iter(one))
-    for grouping, by_label in _groups(one).items():
+
+    def draw_means(title: str, metrics: Iterable[str], notes: Sequence[str] = ()) -> None:
+        rows = []
+        for name in metrics:
+            gap = Gap(other[name] - one[name], math.nan, math.nan)
+            mark = gaps.get((name, None), " ")[-1]  # a metric that is not compared has no test
+            means = (_with_margin(report.estimates[name]) for report in (one, other))
+            rows.append([name, *means, shown_difference(gap)[0] + mark])
+        sheet.table(Table("", [title, first, second, "difference"], rows, notes=notes))
+        sheet.line()
+
+    draw_means("accuracy", ACCURACY)
+    draw_means("catalogue", CATALOGUE, [f"{name.partition('@')[0]}: {words}" for name, words in CATALOGUE.items()])
+    main_metric = ACCURACY[0]
+    for grouping, by_label in one.groups.items():
         rows = []
         for label, estimates in by_label.items():
             left, right = estimates[main_metric], other.groups[grouping][label][main_metric]
+            if left.users == 0:  # users without a truth, who have no segment
+                continue
             numbers = shown_count(left.users), _with_margin(left), _with_margin(right), gaps[main_metric, label]
             rows.append([str(label), *numbers])
-        sheet.line()
         sheet.table(Table("", [f"{main_metric} by {grouping}", "users", first, second, "difference"], rows), (1,))
     sheet.line()
     sheet.notes([*counts(other)[:-2], *found.notes()[:1], meaning_of_mark(found.settings["level"])])
@@ -412,9 +433,11 @@ def draw_demo(console: Console, reports: Mapping[str, Report], found: Comparison
     sheet.line("Next, try:")
     systems = " ".join(f"{name}={shlex.quote(paths[name])}" for name in reports)
     truth = shlex.quote(paths["truth"])
+    catalogue = " ".join(f"--{side} {shlex.quote(paths[side])}" for side in ("history", "items"))
     for command in (
         f"fastrec evaluate {shlex.quote(paths[second])} {truth} -m ndcg,recall -k 5,10,20 --by segment",
         f"fastrec compare {systems} --truth {truth} -m recall@20 --by segment",
+        f"fastrec evaluate {shlex.quote(paths[second])} -m novelty,miscalibration -k 10 {catalogue}",
         f"fastrec explain ndcg@10 {shlex.quote(paths[second])} {truth}",
     ):
         for line in shell_lines(command, console.width - 2):

@@ -20,6 +20,7 @@ import fastrec
 from fastrec.cli import group
 from fastrec.cli import options as cli_options
 from fastrec.cli.program import program
+from fastrec.demo import evaluate_demo
 from fastrec.exceptions import Argument, Text
 
 pa = pytest.importorskip("pyarrow")
@@ -813,20 +814,26 @@ def test_the_demo(folder):
     result = run("demo", "--users", "60", "--seed", "3", "-o", "my demo")
     assert result.exit_code == 0, result.stderr
     assert result.stderr == ""
-    files = ["comparison.html", "neighbours.parquet", "popularity.parquet", "truth.parquet"]
-    assert sorted(os.listdir("my demo")) == files
+    tables = ["history", "items", "neighbours", "popularity", "truth"]
+    assert sorted(os.listdir("my demo")) == ["comparison.html", *(f"{name}.parquet" for name in tables)]
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "Two recommenders of a made-up shop" in Path("my demo/comparison.html").read_text(encoding="utf-8")
-    assert re.search(r"^metric +popularity +neighbours +difference$", result.stdout, re.MULTILINE)
+    for title in ("accuracy", "catalogue", "ndcg@10 by segment +users"):
+        assert re.search(rf"^{title} +popularity +neighbours +difference$", result.stdout, re.MULTILINE)
+    for metric in ("ndcg@10", "item_coverage@10", "gini@10", "novelty@10"):
+        assert re.search(rf"^{metric}( +[0-9][0-9.]+( ±[0-9.]+)?){{2}} +[+-][0-9.]+\*?$", result.stdout, re.MULTILINE)
     shown = result.stdout.partition("Next, try:\n")[2].replace("\\\n", "")
     commands = [line.strip() for line in shown.splitlines()]
-    assert len(commands) == 3
+    assert len(commands) == 4
     assert commands[0].startswith("fastrec evaluate 'my demo/neighbours.parquet' 'my demo/truth.parquet' ")
     for command in commands:
         assert run(*shlex.split(command)[1:]).exit_code == 0, command
     truth = pq.read_table("my demo/truth.parquet")
     assert truth.column_names == ["user_id", "item_id", "gain", "segment"]
     assert set(truth["gain"].to_pylist()) <= {1, 2, 3, 4, 5}
+    assert pq.read_table("my demo/history.parquet").column_names == ["user_id", "item_id"]
+    shop = pq.read_table("my demo/items.parquet")
+    assert shop.column_names == ["item_id", "category"] and len(shop) == 2000
     lists = pq.read_table("my demo/popularity.parquet")
     assert lists.column_names == ["user_id", "item_id", "rank", "score"]
     assert set(lists["rank"].to_pylist()) == set(range(1, 51))
@@ -853,6 +860,11 @@ def test_the_demo_tells_its_recommenders_apart(folder):
     }
     assert found["neighbours"]["ndcg@10"] > 1.3 * found["popularity"]["ndcg@10"] > 0.1
     assert found["neighbours"]["recall@20"] > 1.05 * found["popularity"]["recall@20"]
+    reports = evaluate_demo({path.stem: str(path) for path in Path("fastrec-demo").glob("*.parquet")})
+    popular, neighbours = reports["popularity"], reports["neighbours"]
+    assert popular["item_coverage@10"] < 0.03 and neighbours["item_coverage@10"] > 0.5
+    assert popular["gini@10"] > 0.99 and neighbours["gini@10"] < 0.95
+    assert neighbours["novelty@10"] > 1.5 + popular["novelty@10"]
 
 
 def test_the_demo_where_a_file_is_in_the_way(folder):
