@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import longest_row, read_only
-from fastrec.inputs.slots import BatchSides
+from fastrec.inputs.slots import MADE, BatchSides
 from fastrec.kernels import items as kernels
 from fastrec.metrics.providers import is_relevant
 from fastrec.metrics.statistics import Weight, rank_weights
@@ -95,11 +95,19 @@ def rows_without(sides: Mapping[str, Any], known: Array, cutoffs: Sequence[int |
 
 def is_hit(sides: Mapping[str, Any], least: float) -> Array:
     """Return which rows of the lists hold an item that is relevant, for the `min_gain` of a formula's statistics."""
+    return is_relevant(sides["gains of rows"], least)
+
+
+def _gains_of_rows(sides: BatchSides) -> Array:
+    """Return the gain of each row of the lists, NaN for items that are not in the user's truth."""
     recs, truth = sides["recs"], sides["truth"]
     places = find_places(recs, truth, sides["n_threads"])
     gains = np.full(len(places), np.nan)
     gains[places > 0] = truth.gains[(truth.indptr[:-1][recs.users] + places - 1)[places > 0]]
-    return is_relevant(gains, least)
+    return gains
+
+
+MADE["gains of rows"] = _gains_of_rows
 
 
 def find_places(side: FlatSide, other: FlatSide, n_threads: int) -> Array:
