@@ -93,7 +93,10 @@ def _given_rows(plan: Plan, sides: Mapping[str, Any], weights: Array | None, n_u
     for name in dict.fromkeys(names):
         at = [nth for nth, own in enumerate(names) if own == name]
         filled = np.full((len(at), n_users), np.nan)
-        find_provider(name).fill(sides, [plan.provided[nth][2:] for nth in at], filled)
+        try:
+            find_provider(name).fill(sides, [plan.provided[nth][2:] for nth in at], filled)
+        except MetricError as error:
+            raise MetricError(plan.askers[name], " ", error.text) from None
         if not np.isfinite(filled).all():
             raise MetricError(f"the provider {name} must fill finite numbers, found {filled[~np.isfinite(filled)][0]}")
         given[[1 + nth for nth in at]] = filled

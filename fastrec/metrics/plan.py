@@ -112,14 +112,19 @@ class Traced(NamedTuple):
         return (row for row in walk(self.rows) if isinstance(row.key, tuple))
 
     @property
+    def provided(self) -> Iterator[Row]:
+        """The rows that providers fill."""
+        return (row for row in self.leaves if row.key[0] == "provided")
+
+    @property
     def filled(self) -> frozenset[str]:
         """The sides that providers of its statistics read."""
-        return frozenset().union(*(sides_of(row) for row in self.leaves if row.key[0] == "provided"))
+        return frozenset().union(*map(sides_of, self.provided))
 
     @property
     def is_of_order(self) -> bool:
         """Whether a provider or an accumulator of the metric depends on the order of lists."""
-        names = {row.key[1] for row in self.leaves if row.key[0] == "provided"}
+        names = {row.key[1] for row in self.provided}
         ordered = isinstance(self.result, Over) and self.result.is_ordered
         return ordered or any(find_provider(name).is_ordered for name in names)
 
@@ -181,7 +186,8 @@ class Plan:
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
         self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
         self.of_order = [call.text for call, own in zip(calls, traced, strict=True) if own.is_of_order]
-        self.provided = list(dict.fromkeys(row.key for own in traced for row in own.leaves if row.key[0] == "provided"))
+        self.provided = list(dict.fromkeys(row.key for own in traced for row in own.provided))
+        self.askers = {row.key[1]: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
         conditions = [self._condition(call, own) for call, own in zip(calls, traced, strict=True)]
         self._conditions = list(dict.fromkeys([Condition(_least_gain(asked.min_gain)), *conditions]))
         self.min_gains = [condition.min_gain for condition in self._conditions]

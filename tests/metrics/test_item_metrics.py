@@ -273,7 +273,7 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no users": (
         "novelty@3",
         {"items": {item: {"popularity": 2} for item in range(7)}},
-        r"needs the number of users behind the popularity",
+        r"^novelty@3 needs the number of users behind the popularity",
     ),
     "an item without row": (
         "popularity@3",
