@@ -42,6 +42,7 @@ from fastrec.cli.options import (
     FAIL_UNDER,
     GROUPS,
     HTML,
+    ITEM_OPTIONS,
     METRIC_OPTIONS,
     POLICIES,
     RESOURCES,
@@ -107,7 +108,9 @@ __all__ = []
     help="Exit with 1 if a system is significantly worse than the baseline (of two systems, the first by default); may "
     "be repeated.",
 )
-@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, GROUPS, POLICIES, output_options("comparison"), HTML, RESOURCES)
+@with_options(
+    METRIC_OPTIONS, COLUMN_OPTIONS, GROUPS, POLICIES, ITEM_OPTIONS, output_options("comparison"), HTML, RESOURCES
+)
 @click.pass_context
 def compare(ctx: click.Context, /, systems: dict[str, str], truth: str | None, **options: Any) -> int:
     """Compare systems on the same users, with tests and intervals.

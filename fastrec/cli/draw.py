@@ -113,7 +113,8 @@ def counts(report: Report) -> list[str]:
     for policy, words in ((NO_TRUTH, "without a relevant item"), (NO_RECS, "without a list")):
         if users.get(policy.name):
             lines.append(f"{users[policy.name]:,} {words}, {_treated(policy, report.settings)}")
-    rows = [f"{data['rec_rows']:,} rows of lists", f"{data['truth_rows']:,} of truth"]
+    rows = [f"{data['rec_rows']:,} rows of lists"]
+    rows += [f"{data['truth_rows']:,} of truth"] if data["truth_rows"] else []
     for key, words in (
         ("truth_rows_not_relevant", "of these not relevant"),
         ("duplicates_in_recs", "duplicates in lists"),

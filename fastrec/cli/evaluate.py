@@ -32,6 +32,7 @@ from fastrec.cli.group import (
     FILES_OF_LISTS,
     LIST_OPTIONS,
     LOG_OPTIONS,
+    OF_ITEMS,
     PASSED_ON,
     in_options,
     program,
@@ -43,6 +44,7 @@ from fastrec.cli.options import (
     FAIL_UNDER,
     GROUPS,
     HTML,
+    ITEM_OPTIONS,
     METRIC_OPTIONS,
     MORE_OUTPUT,
     POLICIES,
@@ -79,7 +81,7 @@ RATING_METRICS = ("mae", "rmse", "mse")
 @program.command()
 @click.argument("recs", type=click.Path(), metavar="RECS|LOG")
 @click.argument("truth", type=click.Path(), required=False)
-@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, WEIGHT, GROUPS, POLICIES)
+@with_options(METRIC_OPTIONS, COLUMN_OPTIONS, WEIGHT, GROUPS, POLICIES, ITEM_OPTIONS)
 @with_options(output_options("report"), HTML, MORE_OUTPUT, FAIL_UNDER, RESOURCES)
 @click.pass_context
 def evaluate(ctx: click.Context, /, recs: str, truth: str | None, **options: Any) -> int:
@@ -213,7 +215,7 @@ def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, pe
     )
     with showing_progress() as watch, quietly(), _naming_options():
         watch("reading")
-        settings = {name: options[name] for name in (*PASSED_ON, "like", "no_recs", "duplicates", "items")}
+        settings = {name: options[name] for name in (*PASSED_ON, "like", "no_recs", "duplicates", "items", *OF_ITEMS)}
         make = maker_of_lists(list(named), {**settings, "per_user": per_user, "n_threads": options["threads"]})
         paths = {"recs": recs} | ({} if truth is None else {"truth": truth}) | _inputs_of(options)
         resources, format_ = resources_of(options), options["input_format"]

@@ -28,6 +28,7 @@ __all__ = [
     "FILES_OF_LISTS",
     "LIST_OPTIONS",
     "LOG_OPTIONS",
+    "OF_ITEMS",
     "PASSED_ON",
     "REPORT_OPTIONS",
     "in_options",
@@ -44,7 +45,8 @@ HANG = "  "  # indent of the second and later lines of a message in a terminal
 NARROW = 60  # columns; with fewer, progress has no times and no bar
 PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
 FILES_OF_LISTS = (*(name for name in SIDES if name not in ("recs", "truth")), "items")
-LIST_OPTIONS = ("rank_col", "gain_col", "no_recs", "duplicates", *FILES_OF_LISTS)
+OF_ITEMS = ("n_users", "unseen", "no_history", "no_features")
+LIST_OPTIONS = ("rank_col", "gain_col", "no_recs", "duplicates", *OF_ITEMS, *FILES_OF_LISTS)
 LOG_OPTIONS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")
 REPORT_OPTIONS = (  # options of compare that apply to saved reports
     *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "fail_if_worse", "metrics"),

@@ -20,7 +20,8 @@ from fastrec.cli.completion import complete_metrics, complete_tools
 from fastrec.cli.output import FORMATS_OF, SAVED, TITLED, endings_of, format_of
 from fastrec.exceptions import InputError, renamed
 from fastrec.files.formats.recognise import data_endings, input_formats
-from fastrec.policies import POLICIES as CHOICES
+from fastrec.policies import ITEM_POLICIES
+from fastrec.policies import POLICIES as POLICIES_OF_CALLS
 
 if TYPE_CHECKING:
     from fastrec.files.resources import Resources
@@ -33,6 +34,7 @@ __all__ = [
     "FAIL_UNDER",
     "GROUPS",
     "HTML",
+    "ITEM_OPTIONS",
     "METRIC_OPTIONS",
     "MORE_OUTPUT",
     "POLICIES",
@@ -53,6 +55,7 @@ __all__ = [
 ]
 
 
+CHOICES = POLICIES_OF_CALLS | ITEM_POLICIES
 REPORT_ENDINGS = (f".{SAVED}", ".npz")
 
 
@@ -172,7 +175,8 @@ def argument(name: str, flag: str = "", **settings: Any) -> Callable[..., Any]:
     text = PLAIN.sub(_in_commands, ARGUMENTS[name].doc.partition("\n")[0])
     if name in CHOICES:
         policy = CHOICES[name]
-        settings = {"type": click.Choice(list(policy.values)), "default": policy.default, "show_default": True}
+        shown = {"default": policy.default, "show_default": True} if policy.default else {}
+        settings = {"type": click.Choice(list(policy.values)), **shown}
         text += ". " + ". ".join(f"{value}: {own.effect}" for value, own in policy.values.items())
     names = (flag or f"--{name.replace('_', '-')}", *settings.pop("names", ()))
     return click.option(*names, help=f"{text[0].upper()}{text[1:]}.", **settings)
@@ -213,6 +217,10 @@ WEIGHT = (column("sample_weight", "--weight-col"),)
 GROUPS = (
     argument("by", multiple=True, metavar="NAME"),
     argument("users", type=click.Path(), metavar="FILE"),
+)
+ITEM_OPTIONS = (
+    argument("n_users", type=click.IntRange(min=1), metavar="N"),
+    *map(argument, ITEM_POLICIES),
 )
 POLICIES = (
     *map(argument, ("ties", "no_truth", "no_recs", "one_class", "duplicates")),
@@ -319,6 +327,8 @@ def take_policies(ctx: click.Context, options: dict[str, Any]) -> None:
     """Set the policies of the tool in --like, except those that the command line gives."""
     from fastrec.metrics.recipes import find_recipe
 
+    if ctx.get_parameter_source("no_recs") is not ParameterSource.COMMANDLINE:
+        options["no_recs"] = None  # each metric has its default
     if options["like"] is not None:
         policies = find_recipe(options["like"]).policies
         options |= {

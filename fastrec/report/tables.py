@@ -203,7 +203,7 @@ def order_of_lists(data: Mapping[str, int | float]) -> list[str]:
     gains = f"gains given in {given:,} of {rows:,} rows" if given else "all gains 1"
     if 0 < given == rows:
         gains = "gains as given"
-    return [f"lists in the order of their {' and '.join(orders)}; {gains}"]
+    return [f"lists in the order of their {' and '.join(orders)}{f'; {gains}' if rows else ''}"]
 
 
 def why_no_interval(report: ReportValues) -> list[str]:

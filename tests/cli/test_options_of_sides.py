@@ -126,3 +126,23 @@ def test_faults(fault: str) -> None:
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert says in result.stderr
     assert Path("shop.csv").read_text() == FILES["shop.csv"]
+
+
+def test_policies_of_items() -> None:
+    """Users without a list count only where the metric reads the truth, as in Python."""
+    Path("more.csv").write_text("user_id,item_id\n1,11\n2,10\n3,10\n")
+    asked = ["-m", "repeat_ratio,recall,popularity", "-k", "2", "--history", "seen.csv"]
+    found = means("evaluate", "recs.csv", "more.csv", *asked)
+    assert found == {"repeat_ratio@2": 0.5, "recall@2": pytest.approx(2 / 3), "popularity@2": 1.5}
+    given = means("evaluate", "recs.csv", "more.csv", *asked, "--no-recs", "zero")
+    assert given["repeat_ratio@2"] == 0.5  # the user has no history either
+    assert given["popularity@2"] == 1.0
+    shop = ["--items", "prices.csv", "-m", "popularity@2", "--n-users", "9"]
+    Path("prices.csv").write_text("item_id,popularity\n10,4\n")
+    refused = run("evaluate", "recs.csv", *shop)
+    assert refused.exit_code == 2 and "choose what they count with --unseen zero, one or drop" in refused.stderr
+    assert means("evaluate", "recs.csv", *shop, "--unseen", "drop") == {"popularity@2": 4.0}
+    history = ["--history", "few.csv", "-m", "repeat_ratio@2"]
+    Path("few.csv").write_text("user_id,item_id\n1,10\n")
+    assert means("evaluate", "recs.csv", *history) == {"repeat_ratio@2": 0.5}
+    assert means("evaluate", "recs.csv", *history, "--no-history", "zero") == {"repeat_ratio@2": 0.25}
