@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
     from fastrec.explanation.explanation import Explanation
+    from fastrec.feedback.drift import drift
+    from fastrec.feedback.result import Drift
     from fastrec.files.evaluate import evaluate_files
     from fastrec.metrics.calls import catalogue
     from fastrec.metrics.declaration import ranking_metric, score_metric
@@ -61,6 +63,7 @@ _LAZY = {
     "ComparisonRow": "fastrec.comparison.row",
     "Confusion": "fastrec.scored.confusion",
     "CurveComparison": "fastrec.scored.curves",
+    "Drift": "fastrec.feedback.result",
     "Estimate": "fastrec.report.estimates",
     "GroupEstimate": "fastrec.report.estimates",
     "Explanation": "fastrec.explanation.explanation",
@@ -79,6 +82,7 @@ _LAZY = {
     "compare_curves": "fastrec.scored.curves",
     "confusion_matrix": "fastrec.scored.confusion",
     "count_classes": "fastrec.scored.classes",
+    "drift": "fastrec.feedback.drift",
     "evaluate": "fastrec.api",
     "evaluate_by_items": "fastrec.api",
     "evaluate_files": "fastrec.files.evaluate",
@@ -110,6 +114,7 @@ __all__ = [
     "ComparisonRow",
     "Confusion",
     "CurveComparison",
+    "Drift",
     "Estimate",
     "Evaluator",
     "Explanation",
@@ -138,6 +143,7 @@ __all__ = [
     "compare_curves",
     "confusion_matrix",
     "count_classes",
+    "drift",
     "evaluate",
     "evaluate_by_items",
     "evaluate_files",

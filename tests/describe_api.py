@@ -87,6 +87,8 @@ def documents() -> dict[str, Any]:
     grouped = fastrec.evaluate([[1, 2], [3]], [[1], [2]], "ndcg@2", groups={"plan": ["free", "paid"]})
     scored = fastrec.evaluate_scores([1, 0, 1], [0.5, 0.25, 1.0], [0, 2, 3], ["auc", "gauc"])
     lists = {"ann": [1, 2], "bob": [3]}
+    shop = {item: {"segment": "head"} for item in range(4)}
+    drifted = fastrec.drift([lists, lists], k=2, items=shop, provider="segment")
     explained = fastrec.explain("ndcg@2", lists, truth, like="rectools", n_users=1)
     return {
         "Report.to_dict() of lists": grouped.to_dict(),
@@ -94,6 +96,8 @@ def documents() -> dict[str, Any]:
         "Report.to_rows()": grouped.to_rows(),
         "Comparison.to_dict()": fastrec.compare(systems, n_rounds=10).to_dict(),
         "Comparison.to_rows()": fastrec.compare(systems, n_rounds=10).to_rows(),
+        "Drift.to_dict()": drifted.to_dict(),
+        "Drift.to_rows()": drifted.to_rows(),
         "Explanation.to_dict()": explained.to_dict(),
         "catalogue()": fastrec.catalogue(),
         **commands(),

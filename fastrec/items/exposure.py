@@ -22,7 +22,7 @@ from fastrec.metrics.statistics import Weight, rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["Effects", "Exposure", "collect_exposure", "effects_of_lists", "unpack_exposure"]
+__all__ = ["Effects", "Exposure", "Key", "collect_exposure", "effects_of_lists", "unpack_exposure"]
 
 Array = np.ndarray[Any, Any]
 Key = tuple[int | None, Any]  # a cut-off, and the weight of a rank, "length" or "history"
@@ -99,6 +99,10 @@ class Exposure:
         """Return the positive numbers of lists that hold an item, int64, in no particular order."""
         found = self._counts.get((self.keys.index(key), step), np.zeros(0, np.int64))
         return found[found > 0]
+
+    def lists_by_item(self, key: Key) -> tuple[Array, Array]:
+        """Return items in ascending order, and the lists that hold each, int64 (n_items,); some may be in none."""
+        return self._ids, self._counts.get((self.keys.index(key), 0), np.zeros(len(self._ids), np.int64))
 
     def exposures(self, key: Key) -> Array:
         """Return the positive exposures of items, in ascending order: int64, or float64 for weights of ranks."""

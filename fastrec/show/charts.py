@@ -27,7 +27,9 @@ def whisker(low: float, middle: float, high: float, largest: float, kind: str = 
     return f"<svg class='w {kind}' aria-hidden=true><path d='M{left} 8H{right}M{at} 3v10'/></svg>"
 
 
-def line_chart(title: str, names: Sequence[str], points: Sequence[tuple[float, float, float]]) -> str:
+def line_chart(
+    title: str, names: Sequence[str], points: Sequence[tuple[float, float, float]], axis_name: str = "k"
+) -> str:
     """Return a chart of points (mean, low, high) from left to right; the vertical axis includes 0."""
     numbers = [number for point in points for number in point if math.isfinite(number)]
     axis = _Axis(min([0.0, *numbers]), max([0.0, *numbers]))
@@ -42,7 +44,7 @@ def line_chart(title: str, names: Sequence[str], points: Sequence[tuple[float, f
     every = -(-len(names) // MAX_TICKS)
     below = "".join(_label(x, name) for x, name in list(zip(places, names, strict=True))[::every])
     drawn = f'<path class="line" d="{line}"/><path class="bar" d="{whiskers}"/>{dots}'
-    return _svg(title, f"{axis.drawn()}{drawn}{below}{_label((LEFT + WIDTH - RIGHT) / 2, 'k', 30)}")
+    return _svg(title, f"{axis.drawn()}{drawn}{below}{_label((LEFT + WIDTH - RIGHT) / 2, axis_name, 30)}")
 
 
 def histogram(title: str, counts: Sequence[int], low: str, high: str) -> str:

@@ -26,7 +26,7 @@ LAYERS = (
     ("cli",),
     ("demo", "explanation"),
     ("files", "spark", "precompile"),
-    ("api",),
+    ("api", "feedback"),
     ("evaluation", "comparison"),
     ("report",),
     ("items", "scored"),

@@ -104,6 +104,13 @@ def draw_curves() -> None:
         plot(LABELS, SCORES, label="model")
 
 
+def follow_logs() -> None:
+    found: fastrec.Drift = fastrec.drift({"old": [[1], [2]], "new": [[1], [1]]}, k=1, n_items=2)
+    assert found.steps[0].changes["item_coverage@1"].mean == -0.5
+    assert found.trends["gini@1"].logs == 2
+    assert found.logs[0].users == 2
+
+
 def compare_systems(report: fastrec.Report) -> None:
     found = fastrec.compare({"old": report, "new": report}, baseline="old", test="t", correction="bh", missing="zero")
     assert_type(found, fastrec.Comparison)
@@ -149,6 +156,7 @@ def main() -> None:
     evaluate_rows()
     draw_curves()
     compare_systems(report)
+    follow_logs()
     keep(report)
     assert take_errors_apart() == [fastrec.MetricError, fastrec.InputTypeError, fastrec.FastrecWarning]
     assert_type(fastrec.__version__, str)

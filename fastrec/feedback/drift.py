@@ -1,0 +1,191 @@
+"""Logs in time, to see whether a recommender narrows what it shows."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.arguments.calls import SideBatch
+from fastrec.arguments.signature import arguments_of
+from fastrec.checks import listed, with_article
+from fastrec.evaluation.evaluators import check_n_items
+from fastrec.evaluation.lists import Evaluator
+from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
+from fastrec.feedback.changes import find_step, find_trend
+from fastrec.feedback.measure import Measured, Question
+from fastrec.feedback.result import Drift
+from fastrec.feedback.rows import DriftLog
+from fastrec.inputs.items import read_items, read_once
+from fastrec.inputs.lists import Prepared
+
+__all__ = ["check_logs", "drift", "in_log", "summarise"]
+
+Array = np.ndarray[Any, Any]
+
+
+def drift(
+    logs: Any,
+    *,
+    k: int,
+    history: Any = None,
+    items: Any = None,
+    n_items: int | None = None,
+    by: Any = None,
+    provider: str | None = None,
+    pairs: Any = None,
+) -> Drift:
+    """Compare logs of recommended lists in time, to see whether the recommender narrows what it shows.
+
+    A recommender that learns from clicks on its own lists may show ever fewer items, and ever the same to everybody: a
+    degenerate feedback loop (Chaney, Stewart & Engelhardt 2018; Mansoury et al. 2020). Then coverage, entropy and
+    personalization fall, and Gini index, popularity and miscalibration rise.
+
+    - Levels of each log, with standard errors: ``item_coverage``, ``gini``, ``shannon_entropy``, ``personalization``;
+      with a history ``popularity`` and ``aplt``, against this one history in all logs; with the column ``category`` of
+      ``items``, too, ``miscalibration``. Without ``n_items`` and ``items``, the coverage is the number of items.
+    - Steps from log to log: the change of each level with its error, the exposure shift (JS = the Jensen-Shannon
+      divergence of the two distributions of exposure, base 2), and how much of a user's list is kept (``overlap`` and
+      ``rbo`` of the two lists). The shift is small and the overlap near 1 where a loop has locked in.
+    - Trends: the slope of each level over the logs, which count as one unit of time apart: slope = sum of w (t - t_w)
+      (y - y_w) / sum of w (t - t_w)^2, with w = 1 / error^2, t_w and y_w the weighted means, and error^2 = 1 / sum of
+      w (t - t_w)^2. If a level has no error, or 0, w = 1, and the error follows from the residuals.
+
+    Changes of means over users pair the users of both logs: change = mean of (y_u after - y_u before). Columns of the
+    exposure of all lists change from level to level; the error counts that lists of one user are related.
+
+    What a table cannot say: falling entropy may be the season, or a smaller catalogue. Only users with random or
+    unpersonalised lists tell exposure from taste; pass their logs to a second call and compare the two. Trends take
+    the errors of logs as independent.
+
+    Parameters
+    ----------
+    logs : two or more sets of lists in time order, or a dict {name: lists}; each in any form of ``recs`` in `evaluate`
+        Users are matched by id, or by position in forms without ids.
+    k : cut-off: the first k items of each list are counted
+    history : past interactions before the first log, in the forms of the truth
+    items : table of items, as in `evaluate`
+    n_items : size of the catalogue; default: the number of rows of ``items``
+    by : column of ``items``, or several: segments
+        Each label gets its share of exposure and, with a history, the amplification: share of exposure / share of the
+        rows of the history. Items with several labels count for each in equal parts.
+    provider : column of ``items``, such as the seller
+        Gives the Herfindahl-Hirschman index, the sum of squared shares of exposure, and the Gini index of the shares.
+    pairs : pairs (user, user) of ids, or positions without ids
+        The mean Jaccard overlap of their lists then stands in place of the personalization. Matched users are those of
+        Chaney et al. Pairs of which one user has no list are left out; the error takes pairs as independent.
+
+    Returns
+    -------
+    Drift
+
+    Raises
+    ------
+    InputError, InputTypeError, MetricError
+        If there are fewer than two logs, or as `evaluate`, with the name of the log.
+
+    Examples
+    --------
+    >>> first = {"u1": [1, 2], "u2": [1, 2], "u3": [1, 2], "u4": [1, 2]}
+    >>> second = {"u1": [4, 5], "u2": [3, 4], "u3": [2, 3], "u4": [2]}
+    >>> found = fastrec.drift({"first": first, "second": second}, k=2, n_items=6)
+    >>> [round(log.levels["gini@2"].mean, 10) for log in found.logs]
+    [0.6666666667, 0.4047619048]
+    >>> step = found.steps[0]
+    >>> round(step.exposure_shift, 10), round(step.overlap.mean, 10), round(step.rbo.mean, 10)
+    (0.6284905946, 0.2083333333, 0.225)
+    """
+    named = _named(logs)
+    number = check_n_items(n_items)
+    table = None if items is None else read_items(items)
+    wanted = Question(k, by, provider, n_items=number, has_history=history is not None)
+    history, of_pairs = read_once(history, "history"), None if pairs is None else _read_pairs(pairs)
+    given = dict.fromkeys(arguments_of(SideBatch))
+    found: list[Measured] = []
+    before = None
+    for name, log in named.items():
+        with in_log(name):
+            now = read_once(log, "recs")
+            metrics = wanted.calls(table, has_reference=before is not None)
+            evaluator = Evaluator(metrics, items=table, n_items=number, history=history, per_user=True)  # type: ignore[arg-type]
+            sides = evaluator._sides(now, None, {"exclude": None, "reference": before})  # noqa: SLF001
+            prepared = evaluator._prepare(sides, given)  # noqa: SLF001 - the pairs need the lists, too
+            evaluator._add(prepared, None)  # noqa: SLF001
+            evaluator._review(prepared)  # noqa: SLF001
+            overlaps = None if of_pairs is None else _overlaps(prepared, of_pairs, wanted.k)
+            found.append(wanted.measure(name, evaluator, evaluator._report(copied=False), overlaps))  # noqa: SLF001
+        before = now
+    more = {"n_items": number if table is None or number is not None else len(table.ids)}
+    return summarise(found, wanted, more | ({} if of_pairs is None else {"pairs": len(of_pairs)}))
+
+
+def summarise(found: Sequence[Measured], wanted: Question, settings: Mapping[str, Any]) -> Drift:
+    """Return the drift over measured logs."""
+    steps = tuple(find_step(*pair, wanted.key) for pair in itertools.pairwise(found))
+    logs = tuple(DriftLog(one.name, one.users, one.levels) for one in found)
+    trends = {column: find_trend([log.levels[column] for log in logs]) for column in logs[0].levels}
+    shares = tuple(share for one in found for share in one.shares)
+    warnings = tuple(f"{one.name}: {line}" for one in found for line in one.warnings)
+    return Drift(logs, steps, trends, shares, wanted.settings() | dict(settings), warnings)
+
+
+def check_logs(n: int) -> None:
+    """Raise InputError for fewer than two logs."""
+    if n < 2:
+        raise InputError(f"drift needs two logs or more, in the order of time; found {n}")
+
+
+@contextlib.contextmanager
+def in_log(name: str) -> Iterator[None]:
+    """Name the log in the errors of the block."""
+    try:
+        yield
+    except FastrecError as error:
+        other = error.renamed(lambda own: own)
+        FastrecError.__init__(other, f"{name}: ", error.text)
+        raise other from error.__cause__
+
+
+def _named(logs: Any) -> dict[str, Any]:
+    """Return the logs by name."""
+    if isinstance(logs, Mapping):
+        wrong = next((name for name in logs if not isinstance(name, str)), None)
+        if wrong is not None:
+            raise InputTypeError(f"names of logs must be strings, found {shown(wrong)}")
+        found = dict(logs)
+    elif isinstance(logs, list | tuple):
+        found = {f"log {n}": log for n, log in enumerate(logs, 1)}
+    else:
+        wanted = "logs must be a list of logs in the order of time, or a dict {name: log}"
+        raise InputTypeError(f"{wanted}; found {with_article(type(logs).__name__)}")
+    check_logs(len(found))
+    return found
+
+
+def _read_pairs(pairs: Any) -> list[tuple[Any, Any]]:
+    found = [tuple(pair) if isinstance(pair, Sequence | np.ndarray) else pair for pair in listed(pairs, "pairs")]
+    wrong = next((pair for pair in found if not isinstance(pair, tuple) or len(pair) != 2), None)
+    if wrong is not None or not found:
+        raise InputTypeError(f"pairs must be pairs of users, as in [('ann', 'bob')], found {shown(wrong or pairs)}")
+    return found
+
+
+def _overlaps(prepared: Prepared, pairs: Sequence[tuple[Any, Any]], k: int) -> Array:
+    """Return the Jaccard overlap of the lists of each pair, NaN if a user has none."""
+    lists, ids = prepared.lists, prepared.users.ids
+    items, indptr = lists.rec_items, lists.rec_indptr
+    known = range(len(indptr) - 1) if ids is None else ids.tolist()
+    place = {user: at for at, user in enumerate(known)}
+    found = np.full(len(pairs), np.nan)
+    for nth, pair in enumerate(pairs):
+        if not all(user in place for user in pair):
+            continue
+        starts = [int(indptr[place[user]]) for user in pair]
+        ends = [int(indptr[place[user] + 1]) for user in pair]
+        one, other = (set(items[start : min(end, start + k)].tolist()) for start, end in zip(starts, ends, strict=True))
+        if one and other:
+            found[nth] = len(one & other) / len(one | other)
+    return found

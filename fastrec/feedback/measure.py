@@ -1,0 +1,157 @@
+"""Measurement of one log: which levels the given sides allow, and what later steps need of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.checks import check_text, listed
+from fastrec.evaluation.lists import Evaluator
+from fastrec.exceptions import Argument, InputError
+from fastrec.feedback.rows import Share
+from fastrec.inputs.items import ItemTable
+from fastrec.items.exposure import Exposure, Key
+from fastrec.items.shares import Labelled
+from fastrec.metrics.calls import check_k
+from fastrec.metrics.declaration import Call
+from fastrec.report.estimates import Estimate
+from fastrec.report.report import Report
+
+__all__ = ["PAIRS", "Measured", "Question"]
+
+Array = np.ndarray[Any, Any]
+OF_USERS = ("popularity", "aplt", "miscalibration")  # metrics that are means over users
+PAIRS = "pair_overlap"
+
+
+class Measured(NamedTuple):
+    """One log, measured."""
+
+    name: str
+    levels: dict[str, Estimate]
+    values: dict[str, Array]  # of users, or of pairs, by column; NaN for those without one
+    user_ids: Array | None
+    exposure: Exposure | None  # None without users
+    own: dict[str, Estimate]  # "overlap" and "rbo" with the lists of the log before
+    shares: list[Share]
+    warnings: list[str]
+
+    @property
+    def users(self) -> int:
+        """The number of users with a list."""
+        return 0 if self.exposure is None else self.exposure.n_lists
+
+
+class Question:
+    """What is measured of each log."""
+
+    def __init__(
+        self, k: Any, by: Any, provider: Any, *, n_items: int | None, has_history: bool, has_pairs: bool = False
+    ) -> None:
+        self.k = check_k(k, "k")
+        self.by, self.provider = _columns("by", by), None if provider is None else check_text("provider", provider)
+        self._n_items, self._has_history, self._has_pairs = n_items, has_history, has_pairs
+        self._labelled: dict[str, Labelled] = {}
+        self._own: list[Call] = []
+        self._table: ItemTable | None = None
+
+    @property
+    def key(self) -> Key:
+        """What the exposures of items count."""
+        return self.k, "one"
+
+    def calls(self, table: ItemTable | None, *, has_reference: bool) -> list[str | Call]:
+        """Return the metrics to compute of a log."""
+        if (self.by or self.provider is not None) and table is None:
+            raise InputError(Argument("by" if self.by else "provider"), " needs ", Argument("items", (...,)))
+        if table is not None and self._table is not table:
+            self._table, self._own = table, []
+            self._labelled = {name: Labelled(table, name) for name in self._columns_of_items()}
+            for name in self.by:
+                self._own += self._labelled[name].calls_of_shares(self.k)
+            if self.provider is not None:
+                self._own += self._labelled[self.provider].calls_of_concentration(self.k)
+        names = [*self._names(table), *(["overlap", "rbo"] if has_reference else [])]
+        return [*(f"{name}@{self.k}" for name in names), *self._own]
+
+    def _columns_of_items(self) -> list[str]:
+        return list(dict.fromkeys([*self.by, *([] if self.provider is None else [self.provider])]))
+
+    def _names(self, table: ItemTable | None) -> Iterator[str]:
+        """Yield the metrics of fastrec that the sides allow."""
+        if table is None and self._n_items is None:
+            yield "item_coverage(denominator=one)"
+        else:
+            yield from ("item_coverage", "gini")
+        yield from ("shannon_entropy", "personalization")
+        columns = set() if table is None else set(table.columns)
+        if self._has_history or "popularity" in columns:
+            yield "popularity"
+        if self._has_history or columns & {"popularity", "segment"}:
+            yield "aplt"
+        if self._has_history and "category" in columns:
+            yield "miscalibration"
+
+    def measure(self, name: str, evaluator: Evaluator, report: Report, pairs: Array | None = None) -> Measured:
+        """Return what the evaluator of a log found; `pairs` are the overlaps of pairs of users."""
+        state = evaluator._state  # noqa: SLF001 - engines may read what the evaluator counted
+        found = {} if state is None else state.accumulators
+        exposure = next((one for of, one in found.items() if of.kind == "exposure" and of.group is None), None)
+        assert exposure is None or isinstance(exposure, Exposure)
+        levels, values = dict(report.estimates), dict(report.per_user)
+        own = {metric: levels.pop(f"{metric}@{self.k}", NOTHING) for metric in ("overlap", "rbo")}
+        shares: list[Share] = []
+        for column, labelled in self._labelled.items():
+            counts = evaluator._counts_of_history  # noqa: SLF001
+            past = np.full(len(labelled.names), math.nan)
+            if counts is not None:
+                past = labelled.of_rows(counts.ids, counts.rows)
+            now = np.full(len(past), math.nan) if exposure is None else labelled.of_exposure(exposure, self.key)
+            rows = zip(labelled.names, now.tolist(), past.tolist(), strict=True)
+            shares += [Share(name, column, *row) for row in rows]
+            if column in self.by and self._has_history:
+                _amplify(levels, values, column, labelled.names, past, self.k)
+        if pairs is not None:
+            del levels[f"personalization@{self.k}"]
+            levels[f"{PAIRS}@{self.k}"] = mean_of(pairs)
+            values[f"{PAIRS}@{self.k}"] = pairs
+        return Measured(name, levels, values, report.user_ids, exposure, own, shares, list(report.warnings))
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of the call."""
+        return {"k": self.k, "by": list(self.by), "provider": self.provider}
+
+
+NOTHING = Estimate(math.nan, math.nan, 0)
+
+
+def _columns(argument: str, given: Any) -> tuple[str, ...]:
+    """Return the names of columns in an argument, which may be one name or several."""
+    if given is None:
+        return ()
+    names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else listed(given, argument)
+    return tuple(dict.fromkeys(check_text(argument, name) for name in names))
+
+
+def _amplify(
+    levels: dict[str, Estimate], values: dict[str, Array], column: str, names: list[Any], past: Array, k: int
+) -> None:
+    """Add the share of exposure / the share of the history of each segment; NaN for those not in the history."""
+    for name, share in zip(names, past.tolist(), strict=True):
+        source, target = (f"{what}({column}={name})@{k}" for what in ("share", "amplification"))
+        factor = 1 / share if share else math.nan
+        mean, std_error, users = levels[source]
+        levels[target] = Estimate(mean * factor, std_error * factor, users)
+        values[target] = values[source] * factor
+
+
+def mean_of(values: Array) -> Estimate:
+    """Return the mean of values other than NaN, with its standard error."""
+    known = values[~np.isnan(values)]
+    n = len(known)
+    mean = math.fsum(known) / n if n else math.nan
+    spread = math.fsum((known - mean) ** 2)
+    return Estimate(mean, math.sqrt(spread / (n - 1) / n) if n > 1 else math.nan, n)

@@ -1,0 +1,75 @@
+"""The rows of a drift: a log, a step between two logs, a trend, a share of the exposure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fastrec.report.estimates import Estimate
+
+__all__ = ["MIN_LOGS", "DriftLog", "DriftStep", "Share", "Trend"]
+
+MIN_LOGS = 3  # of a trend with a standard error
+
+
+class DriftLog(NamedTuple):
+    """The levels of one log.
+
+    log : name.
+    users : with a list.
+    levels : {column: Estimate}.
+    """
+
+    log: str
+    users: int
+    levels: Mapping[str, Estimate]
+
+
+class DriftStep(NamedTuple):
+    """The change from one log to the next.
+
+    log, before : names.
+    users : with a list in both logs.
+    changes : {column: Estimate} of the difference; its `users` are those that it is computed from.
+    exposure_shift : Jensen-Shannon divergence of the two distributions of exposure, base 2, from 0 to 1.
+    overlap, rbo : of the consecutive lists of a user, means over the users with a list in both logs.
+    """
+
+    log: str
+    before: str
+    users: int
+    changes: Mapping[str, Estimate]
+    exposure_shift: float
+    overlap: Estimate
+    rbo: Estimate
+
+
+class Trend(NamedTuple):
+    """The slope of a level over the logs, by least squares.
+
+    slope : change per log.
+    std_error : standard error of the slope.
+    logs : number of logs with this level; with fewer than three, slope and error are NaN.
+    weighted : whether logs have the weight 1 / std_error^2. Without, the error follows from the residuals.
+    """
+
+    slope: float
+    std_error: float
+    logs: int
+    weighted: bool
+
+
+class Share(NamedTuple):
+    """The share of the exposure of a log that the items of a segment or provider get.
+
+    log : name.
+    column, label : of `items`.
+    share : of the places of the first k in all lists.
+    history_share : of the rows of the history; NaN without one.
+    """
+
+    log: str
+    column: str
+    label: str | int
+    share: float
+    history_share: float
