@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from fastrec.comparison.tables import CELLS, meaning_of_mark, row_cells
+from fastrec.feedback.tables import whole
 from fastrec.inputs.users import NO_LABEL
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.directions import Direction
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
     from fastrec.explanation.explanation import Explanation
+    from fastrec.feedback.result import Drift
     from fastrec.report.estimates import Estimate
     from fastrec.report.report import Report
 
@@ -42,6 +44,7 @@ __all__ = [
     "counts",
     "draw_comparison",
     "draw_demo",
+    "draw_drift",
     "draw_explanation",
     "draw_metrics",
     "draw_one_metric",
@@ -273,6 +276,18 @@ def _means_of_pair(row: ComparisonRow, reports: Mapping[str, Report]) -> dict[st
         else one_figure(mean)
         for name, mean in means.items()
     }
+
+
+# A drift
+
+
+def draw_drift(console: Console, found: Drift) -> None:
+    """Draw the tables of a drift, with their notes below the last."""
+    sheet = Sheet(console)
+    for table in whole(found.logs, found.steps, found.trends):
+        sheet.table(table)
+        sheet.line()
+    sheet.notes(found.notes())
 
 
 # An explanation

@@ -67,6 +67,7 @@ __all__ = [
     "evaluate_any",
     "has_ratings",
     "holds_log",
+    "naming_options",
     "open_files",
     "paths_of",
     "quietly",
@@ -213,7 +214,7 @@ def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, pe
         gain=options["gain_col"],
         by=tuple(dict.fromkeys(options["by"])),
     )
-    with showing_progress() as watch, quietly(), _naming_options():
+    with showing_progress() as watch, quietly(), naming_options():
         watch("reading")
         settings = {name: options[name] for name in (*PASSED_ON, "like", "no_recs", "duplicates", "items", *OF_ITEMS)}
         make = maker_of_lists(list(named), {**settings, "per_user": per_user, "n_threads": options["threads"]})
@@ -254,7 +255,7 @@ def _evaluate_log(path: str, options: dict[str, Any], *, per_user: bool) -> Eval
         return _curves_of(path, labels, scores, weights, options)
 
     wanted = None if options["curves"] is None else curves
-    with showing_progress() as watch, quietly(), _naming_options(_hints_of_log(options, calls)):
+    with showing_progress() as watch, quietly(), naming_options(_hints_of_log(options, calls)):
         watch("reading")
         columns = _columns_of_log(options, calls)
         paths = {"log": path} | ({} if options["users"] is None else {"users": options["users"]})
@@ -310,7 +311,7 @@ def _columns_of_log(options: dict[str, Any], calls: list[Call]) -> RowColumns:
 
 
 @contextlib.contextmanager
-def _naming_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
+def naming_options(more: Mapping[str, str] | None = None) -> Iterator[None]:
     """Add to errors on missing columns the option that names them; `more` has other hints by role."""
     from fastrec.files.columns import ColumnError
 

@@ -76,7 +76,10 @@ OPTIONS = ARGUMENTS | {  # the same for arguments of any call
     "user": "user_col",
     "k": "k",
     "n_rounds": "rounds",
-    **{name: name for name in ("like", "by", "users", "metrics", "missing", "level", "seed", "baseline", "test")},
+    **{
+        name: name
+        for name in ("like", "by", "users", "metrics", "missing", "level", "seed", "baseline", "test", "provider")
+    },
 }
 LISTINGS = {"fastrec.catalogue()": ": fastrec metrics"}  # commands for expressions of Python
 

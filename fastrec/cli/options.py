@@ -34,15 +34,18 @@ __all__ = [
     "FAIL_UNDER",
     "GROUPS",
     "HTML",
+    "INPUT_FORMAT",
     "ITEM_OPTIONS",
     "METRIC_OPTIONS",
     "MORE_OUTPUT",
     "POLICIES",
     "RESOURCES",
     "WEIGHT",
+    "argument",
     "check_named",
     "check_thresholds",
     "choose_format",
+    "column",
     "missed_floors",
     "names_of_metrics",
     "output_options",
@@ -222,12 +225,15 @@ ITEM_OPTIONS = (
     argument("n_users", type=click.IntRange(min=1), metavar="N"),
     *map(argument, ITEM_POLICIES),
 )
+INPUT_FORMAT = argument(
+    "input_format", type=InputFormats(), default=ARGUMENTS["input_format"].default, show_default=True
+)
 POLICIES = (
     *map(argument, ("ties", "no_truth", "no_recs", "one_class", "duplicates")),
     argument("min_gain", callback=_read_min_gain, metavar="GAIN"),
     argument("n_items", type=click.IntRange(min=1), metavar="N"),
     *(argument(name, type=click.Path(), metavar="FILE") for name in FILES_OF_LISTS),
-    argument("input_format", type=InputFormats(), default=ARGUMENTS["input_format"].default, show_default=True),
+    INPUT_FORMAT,
 )
 
 

@@ -12,7 +12,15 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from fastrec.checks import with_article
-from fastrec.cli.draw import counts, draw_comparison, draw_explanation, draw_report, legend_of, tables_of_comparison
+from fastrec.cli.draw import (
+    counts,
+    draw_comparison,
+    draw_drift,
+    draw_explanation,
+    draw_report,
+    legend_of,
+    tables_of_comparison,
+)
 from fastrec.exceptions import shown_characters
 from fastrec.files.paths import find_files
 from fastrec.report.plain import OTHER_FORMATS, refuse_ending
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 
     from fastrec.comparison.comparison import Comparison
     from fastrec.explanation.explanation import Explanation
+    from fastrec.feedback.result import Drift
     from fastrec.report.report import Report
 
 __all__ = [
@@ -39,6 +48,7 @@ __all__ = [
     "format_of",
     "save_report",
     "write_comparison",
+    "write_drift",
     "write_explanation",
     "write_report",
 ]
@@ -52,6 +62,7 @@ FORMATS = ENDINGS | {f".{SAVED}": SAVED}
 FORMATS_OF = {  # formats of each kind of result
     "report": (*ENDINGS.values(), SAVED),
     "comparison": tuple(ENDINGS.values()),
+    "drift": tuple(ENDINGS.values()),
     "explanation": ("table", "json", "md"),
 }
 TITLED = ("html", "md")  # formats that have a title
@@ -149,6 +160,15 @@ def write_comparison(found: Comparison, reports: Mapping[str, Report], options: 
     _write(found, own, options)
 
 
+def write_drift(found: Drift, options: Mapping[str, Any]) -> None:
+    """Write everything that the options ask for; print last."""
+    own: Forms = {
+        "table": lambda: lambda console: draw_drift(console, found),
+        "md": lambda: "\n\n".join([*_heading(options), found.to_markdown()]),
+    }
+    _write(found, own, options)
+
+
 def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
     """Write an explanation in the format of the options."""
     forms: Forms = {
@@ -159,7 +179,7 @@ def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
     _emit_form(forms, options)
 
 
-def _write(found: Report | Comparison, own: Forms, options: Mapping[str, Any]) -> None:
+def _write(found: Report | Comparison | Drift, own: Forms, options: Mapping[str, Any]) -> None:
     """Write the HTML page and the result; `own` has the formats that the command line makes itself."""
     title = {} if options["title"] is None else {"title": options["title"]}
     if options["html"] is not None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from fastrec.arguments.calls import SideBatch
 from fastrec.arguments.signature import arguments_of
 from fastrec.checks import listed, with_article
 from fastrec.evaluation.evaluators import check_n_items
-from fastrec.evaluation.lists import Evaluator
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
 from fastrec.feedback.changes import find_step, find_trend
 from fastrec.feedback.measure import Measured, Question
@@ -22,7 +20,7 @@ from fastrec.feedback.rows import DriftLog
 from fastrec.inputs.items import read_items, read_once
 from fastrec.inputs.lists import Prepared
 
-__all__ = ["check_logs", "drift", "in_log", "summarise"]
+__all__ = ["check_logs", "drift", "summarise"]
 
 Array = np.ndarray[Any, Any]
 
@@ -99,37 +97,43 @@ def drift(
     (0.6284905946, 0.2083333333, 0.225)
     """
     named = _named(logs)
-    number = check_n_items(n_items)
-    table = None if items is None else read_items(items)
-    wanted = Question(k, by, provider, n_items=number, has_history=history is not None)
-    history, of_pairs = read_once(history, "history"), None if pairs is None else _read_pairs(pairs)
-    given = dict.fromkeys(arguments_of(SideBatch))
-    found: list[Measured] = []
+    wanted = Question(k, by, provider, n_items=check_n_items(n_items), has_history=history is not None)
+    sides = {"history": read_once(history, "history"), "items": None if items is None else read_items(items)}
+    return summarise(_measure(named, wanted, sides, None if pairs is None else _read_pairs(pairs)), wanted)
+
+
+def _measure(
+    logs: Mapping[str, Any], wanted: Question, given: Mapping[str, Any], pairs: list[tuple[Any, Any]] | None
+) -> Iterator[Measured]:
+    """Yield what is measured of each log; its lists are the reference of the next."""
     before = None
-    for name, log in named.items():
-        with in_log(name):
+    for name, log in logs.items():
+        with _in_log(name):
             now = read_once(log, "recs")
-            metrics = wanted.calls(table, has_reference=before is not None)
-            evaluator = Evaluator(metrics, items=table, n_items=number, history=history, per_user=True)  # type: ignore[arg-type]
+            evaluator = wanted.evaluator(given["items"], has_reference=before is not None, history=given["history"])
             sides = evaluator._sides(now, None, {"exclude": None, "reference": before})  # noqa: SLF001
-            prepared = evaluator._prepare(sides, given)  # noqa: SLF001 - the pairs need the lists, too
+            prepared = evaluator._prepare(sides, dict.fromkeys(arguments_of(SideBatch)))  # noqa: SLF001 - pairs read it
             evaluator._add(prepared, None)  # noqa: SLF001
             evaluator._review(prepared)  # noqa: SLF001
-            overlaps = None if of_pairs is None else _overlaps(prepared, of_pairs, wanted.k)
-            found.append(wanted.measure(name, evaluator, evaluator._report(copied=False), overlaps))  # noqa: SLF001
+            overlaps = None if pairs is None else _overlaps(prepared, pairs, wanted.k)
+            found = wanted.measure(name, evaluator, evaluator._report(copied=False), overlaps)  # noqa: SLF001
+        yield found
         before = now
-    more = {"n_items": number if table is None or number is not None else len(table.ids)}
-    return summarise(found, wanted, more | ({} if of_pairs is None else {"pairs": len(of_pairs)}))
 
 
-def summarise(found: Sequence[Measured], wanted: Question, settings: Mapping[str, Any]) -> Drift:
-    """Return the drift over measured logs."""
-    steps = tuple(find_step(*pair, wanted.key) for pair in itertools.pairwise(found))
-    logs = tuple(DriftLog(one.name, one.users, one.levels) for one in found)
+def summarise(found: Iterable[Measured], wanted: Question) -> Drift:
+    """Return the drift over measured logs, of which only two are in memory at once."""
+    logs, steps, shares, warnings = [], [], [], []
+    before = None
+    for one in found:
+        logs.append(DriftLog(one.name, one.users, one.levels))
+        shares += one.shares
+        warnings += [f"{one.name}: {line}" for line in one.warnings]
+        if before is not None:
+            steps.append(find_step(before, one, wanted.key))
+        before = one
     trends = {column: find_trend([log.levels[column] for log in logs]) for column in logs[0].levels}
-    shares = tuple(share for one in found for share in one.shares)
-    warnings = tuple(f"{one.name}: {line}" for one in found for line in one.warnings)
-    return Drift(logs, steps, trends, shares, wanted.settings() | dict(settings), warnings)
+    return Drift(tuple(logs), tuple(steps), trends, tuple(shares), wanted.settings(), tuple(warnings))
 
 
 def check_logs(n: int) -> None:
@@ -139,7 +143,7 @@ def check_logs(n: int) -> None:
 
 
 @contextlib.contextmanager
-def in_log(name: str) -> Iterator[None]:
+def _in_log(name: str) -> Iterator[None]:
     """Name the log in the errors of the block."""
     try:
         yield

@@ -49,22 +49,29 @@ class Question:
     """What is measured of each log."""
 
     def __init__(
-        self, k: Any, by: Any, provider: Any, *, n_items: int | None, has_history: bool, has_pairs: bool = False
+        self, k: Any, by: Any, provider: Any, *, n_items: int | None, has_history: bool, n_threads: int | None = None
     ) -> None:
         self.k = check_k(k, "k")
         self.by, self.provider = _columns("by", by), None if provider is None else check_text("provider", provider)
-        self._n_items, self._has_history, self._has_pairs = n_items, has_history, has_pairs
+        self._n_items, self._has_history, self._n_threads = n_items, has_history, n_threads
         self._labelled: dict[str, Labelled] = {}
         self._own: list[Call] = []
         self._table: ItemTable | None = None
+        self._size: Any = n_items
 
     @property
     def key(self) -> Key:
         """What the exposures of items count."""
         return self.k, "one"
 
-    def calls(self, table: ItemTable | None, *, has_reference: bool) -> list[str | Call]:
-        """Return the metrics to compute of a log."""
+    def evaluator(self, table: ItemTable | None, *, has_reference: bool, history: Any = None) -> Evaluator:
+        """Return the evaluator of a log."""
+        metrics: Any = self._calls(table, has_reference=has_reference)
+        sides: dict[str, Any] = {"items": table, "history": history}
+        return Evaluator(metrics, n_items=self._n_items, per_user=True, n_threads=self._n_threads, **sides)
+
+    def _calls(self, table: ItemTable | None, *, has_reference: bool) -> list[str | Call]:
+        """Return the metrics to compute."""
         if (self.by or self.provider is not None) and table is None:
             raise InputError(Argument("by" if self.by else "provider"), " needs ", Argument("items", (...,)))
         if table is not None and self._table is not table:
@@ -97,6 +104,7 @@ class Question:
 
     def measure(self, name: str, evaluator: Evaluator, report: Report, pairs: Array | None = None) -> Measured:
         """Return what the evaluator of a log found; `pairs` are the overlaps of pairs of users."""
+        self._size = report.settings["n_items"]
         state = evaluator._state  # noqa: SLF001 - engines may read what the evaluator counted
         found = {} if state is None else state.accumulators
         exposure = next((one for of, one in found.items() if of.kind == "exposure" and of.group is None), None)
@@ -122,7 +130,7 @@ class Question:
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the call."""
-        return {"k": self.k, "by": list(self.by), "provider": self.provider}
+        return {"k": self.k, "by": list(self.by), "provider": self.provider, "n_items": self._size}
 
 
 NOTHING = Estimate(math.nan, math.nan, 0)

@@ -28,7 +28,7 @@ class Drift(Exported):
         Estimate}, `exposure_shift`, and `overlap` and `rbo`, the estimates of a user's consecutive lists.
     trends : {column: Trend}, each with `slope`, `std_error`, `logs` and `weighted`.
     shares : a row per log and label of the columns of `by` and `provider`: `share` of exposure and `history_share`.
-    settings : k, by, provider, n_items, and the number of pairs.
+    settings : k, by, provider and n_items.
     warnings : reasons to doubt the numbers, each with its log.
 
     Columns are metrics such as ``"gini@10"``. With `by`, they include ``"share(genre=rock)@10"`` and, with a history,
@@ -107,18 +107,22 @@ class Drift(Exported):
         """
         return self._page(path, title)
 
-    def _notes(self) -> list[str]:
-        return [*notes(self.logs, self.trends, self.settings), *warning_lines(self.warnings)]
+    def notes(self) -> list[str]:
+        """Return lines on the numbers: what changes pair, which trends there are, what a table cannot say."""
+        return notes(self.logs, self.trends, self.settings)
+
+    def _lines(self) -> list[str]:
+        return [*self.notes(), *warning_lines(self.warnings)]
 
     def _printed(self) -> list[Table]:
-        return with_notes(printed(self.logs, self.steps, self.trends), self._notes())
+        return with_notes(printed(self.logs, self.steps, self.trends), self._lines())
 
     def _tables(self) -> list[Table]:
         tables = [levels(self.logs), *steps(self.steps), trends(self.trends), *shares(self.shares)]
-        return with_notes(tables, self._notes())
+        return with_notes(tables, self._lines())
 
     def _lead(self) -> list[str]:
-        return [*self._notes(), f"fastrec {__version__}"]
+        return [*self._lines(), f"fastrec {__version__}"]
 
     def _sections(self) -> list[Section]:
         charts = pages(self.logs, self.steps)

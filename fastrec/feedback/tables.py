@@ -14,7 +14,7 @@ from fastrec.show.charts import line_chart
 from fastrec.show.numbers import DASH, Gap, one_figure, shown_count, shown_difference, with_margin
 from fastrec.show.tables import Chart, Table
 
-__all__ = ["definitions_of", "levels", "notes", "pages", "printed", "shares", "steps", "trends"]
+__all__ = ["definitions_of", "levels", "notes", "pages", "printed", "shares", "steps", "trends", "whole"]
 
 WIDTH = 80  # of `repr`
 MAX_SHARES = 1_000  # rows of a table of shares
@@ -38,16 +38,20 @@ OF_STEPS = {
 
 def printed(logs: Sequence[DriftLog], of_steps: Sequence[DriftStep], of_trends: Mapping[str, Trend]) -> list[Table]:
     """Return the tables of `repr`, split so that each fits 80 columns."""
+    return [part for table in whole(logs, of_steps, of_trends) for part in _split(table)]
+
+
+def whole(logs: Sequence[DriftLog], of_steps: Sequence[DriftStep], of_trends: Mapping[str, Trend]) -> list[Table]:
+    """Return the tables for terminals: levels, changes with *, trends if there are any."""
     columns = list(of_trends)
     heads = [column.rpartition("@")[0] for column in columns]
     rows = [
         [log.log, shown_count(log.users), *(one_figure(log.levels[column].mean) for column in columns)] for log in logs
     ]
-    tables = [*_split(Table("", ["log", "users", *heads], rows))]
     changes = [
         [_name(step), *_own_cells(step), *(_marked(step.changes[column]) for column in columns)] for step in of_steps
     ]
-    tables += _split(Table("", ["step", "users", *OWN, *heads], changes))
+    tables = [Table("", ["log", "users", *heads], rows), Table("", ["step", "users", *OWN, *heads], changes)]
     if any(math.isfinite(trend.slope) for trend in of_trends.values()):
         tables.append(trends(of_trends)._replace(title=""))
     return tables
