@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from fastrec.comparison.tables import CELLS, meaning_of_mark, row_cells
-from fastrec.feedback.tables import whole
+from fastrec.feedback.tables import MARK, whole
 from fastrec.inputs.users import NO_LABEL
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.directions import Direction
@@ -287,7 +287,7 @@ def draw_drift(console: Console, found: Drift) -> None:
     for table in whole(found.logs, found.steps, found.trends):
         sheet.table(table)
         sheet.line()
-    sheet.notes(found.notes())
+    sheet.notes([MARK, *found.notes()])
 
 
 # An explanation

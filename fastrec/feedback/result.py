@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import Any
 
 from fastrec._version import __version__
 from fastrec.feedback.rows import DriftLog, DriftStep, Share, Trend
-from fastrec.feedback.tables import definitions_of, levels, notes, pages, printed, shares, steps, trends
+from fastrec.feedback.tables import MARK, definitions_of, levels, notes, pages, printed, shares, steps, trends
 from fastrec.report.definitions import settings_table
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_data
@@ -57,7 +58,8 @@ class Drift(Exported):
         """Return a dict per number: "kind", "log", "before", "column", "value", "std_error", "low", "high", "users".
 
         Kinds are "level" and "share" of a log, "change" and "step" of a step, and "trend", which has no log. Intervals
-        are of 95 %, normal. "users" is None for numbers that are no estimates over users.
+        are of 95 %, normal; a trend whose error follows from residuals has none. "users" is None for numbers that are
+        no estimates over users.
         """
         k = self.settings["k"]
         rows = []
@@ -67,7 +69,7 @@ class Drift(Exported):
             where = step.log, step.before
             rows += [_row("change", *where, column, change) for column, change in step.changes.items()]
             rows += [_row("step", *where, f"{name}@{k}", value) for name, value in _own(step)]
-        rows += [_row("trend", None, None, column, _slope(trend)) for column, trend in self.trends.items()]
+        rows += [_row_of_trend(column, trend) for column, trend in self.trends.items()]
         for share in self.shares:
             column = f"share({share.column}={share.label})@{k}"
             if column not in self.trends:
@@ -115,7 +117,7 @@ class Drift(Exported):
         return [*self.notes(), *warning_lines(self.warnings)]
 
     def _printed(self) -> list[Table]:
-        return with_notes(printed(self.logs, self.steps, self.trends), self._lines())
+        return with_notes(printed(self.logs, self.steps, self.trends), [MARK, *self._lines()])
 
     def _tables(self) -> list[Table]:
         tables = [levels(self.logs), *steps(self.steps), trends(self.trends), *shares(self.shares)]
@@ -142,11 +144,13 @@ def _own(step: DriftStep) -> Iterator[tuple[str, Estimate]]:
 
 def _alone(value: float) -> Estimate:
     """Return a number without a standard error."""
-    return Estimate(value, float("nan"), 0)
+    return Estimate(value, math.nan, 0)
 
 
-def _slope(trend: Trend) -> Estimate:
-    return Estimate(trend.slope, trend.std_error, 0)
+def _row_of_trend(column: str, trend: Trend) -> dict[str, Any]:
+    """Return the row of a trend; too few logs give residuals for a normal interval."""
+    row = _row("trend", None, None, column, Estimate(trend.slope, trend.std_error, 0))
+    return row if trend.weighted else row | dict.fromkeys(("low", "high"), math.nan)
 
 
 def _row(kind: str, log: str | None, before: str | None, column: str, found: Estimate) -> dict[str, Any]:

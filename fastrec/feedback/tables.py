@@ -11,12 +11,14 @@ from fastrec.feedback.rows import MIN_LOGS, DriftLog, DriftStep, Share, Trend
 from fastrec.report.definitions import definitions, known_call
 from fastrec.report.estimates import Estimate
 from fastrec.show.charts import line_chart
-from fastrec.show.numbers import DASH, Gap, one_figure, shown_count, shown_difference, with_margin
+from fastrec.show.numbers import DASH, Gap, figures, one_figure, shown_count, shown_difference, with_margin
 from fastrec.show.tables import Chart, Table
 
-__all__ = ["definitions_of", "levels", "notes", "pages", "printed", "shares", "steps", "trends", "whole"]
+__all__ = ["MARK", "definitions_of", "levels", "notes", "pages", "printed", "shares", "steps", "trends", "whole"]
 
 WIDTH = 80  # of `repr`
+MARK = "*: the 95 % interval of the change excludes 0"
+MAX_NAME = 16  # characters of the name of a log below a chart
 MAX_SHARES = 1_000  # rows of a table of shares
 OWN = ("exposure shift", "overlap", "rbo")  # columns that only steps have
 MEANINGS = {
@@ -128,12 +130,12 @@ def _change(change: Estimate) -> str:
 def trends(of_trends: Mapping[str, Trend]) -> Table:
     """Return the table of trends."""
     rows = [[column, *_slope(trend), shown_count(trend.logs)] for column, trend in of_trends.items()]
-    return Table("Trends", ["trend", "slope per log", "95 % interval", "logs"], rows)
+    return Table("Trends", ["trend", "slope per log", "standard error", "logs"], rows)
 
 
 def _slope(trend: Trend) -> tuple[str, str]:
-    low, high = Estimate(trend.slope, trend.std_error, 0).interval()
-    return shown_difference(Gap(trend.slope, low, high))
+    end = Estimate(trend.slope, trend.std_error, 0).interval()
+    return shown_difference(Gap(trend.slope, *end))[0], figures(max(map(abs, end)), trend.std_error)[0]
 
 
 def shares(rows: Sequence[Share]) -> list[Table]:
@@ -166,9 +168,7 @@ def shares(rows: Sequence[Share]) -> list[Table]:
 def notes(logs: Sequence[DriftLog], of_trends: Mapping[str, Trend], settings: Mapping[str, Any]) -> list[str]:
     """Return lines on what the numbers are."""
     columns = [column.partition("@")[0] for column in of_trends]
-    lines = [
-        f"the first {settings['k']} items of each list; * the 95 % interval of the change excludes 0",
-    ]
+    lines = [f"the first {settings['k']} items of each list"]
     if paired := [name for name in OF_USERS if name in columns]:
         lines.append(f"changes of {', '.join(paired)} pair the users of both logs; others are those of the levels")
     if "gini" not in columns:
@@ -177,7 +177,7 @@ def notes(logs: Sequence[DriftLog], of_trends: Mapping[str, Trend], settings: Ma
         lines.append("no trend: two points have a slope without an error; three logs or more have both")
     elif of_trends:
         lines.append("trend: least squares, weighted by 1 / error^2 where all levels have an error")
-    return [*lines, "falling numbers may be the season: only users with random lists tell exposure from taste"]
+    return [*lines, "falling numbers may be the season: only random lists tell exposure from taste"]
 
 
 # A page
@@ -185,15 +185,19 @@ def notes(logs: Sequence[DriftLog], of_trends: Mapping[str, Trend], settings: Ma
 
 def pages(logs: Sequence[DriftLog], of_steps: Sequence[DriftStep]) -> tuple[list[Chart], list[Chart]]:
     """Return a chart of each column over the logs, and of each column that only steps have."""
-    names = [log.log for log in logs]
+    names = [_short(log.log) for log in logs]
     over_logs = [_chart(column, names, "log", [log.levels[column] for log in logs]) for column in logs[0].levels]
     own = {
         "exposure shift": [Estimate(step.exposure_shift, math.nan, 0) for step in of_steps],
         "overlap": [step.overlap for step in of_steps],
         "rbo": [step.rbo for step in of_steps],
     }
-    to = [step.log for step in of_steps]
+    to = names[1:]
     return over_logs, [_chart(f"{name}, from the log before", to, "log", found) for name, found in own.items()]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
 def _chart(title: str, names: Sequence[str], below: str, found: Iterable[Estimate]) -> Chart:

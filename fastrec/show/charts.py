@@ -13,7 +13,8 @@ WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34  # margins of a chart
 WHISKER = 120  # width of .w in page.css
 MIN_SPAN = 1e-300  # of an axis; a smaller one counts as 0, since 10 ** power would underflow
-MAX_TICKS = 8  # cut-offs labelled under a chart
+MAX_TICKS = 8  # points labelled under a chart
+CHARACTER = 6.2  # width of a character of a label, on average
 
 
 def whisker(low: float, middle: float, high: float, largest: float, kind: str = "") -> str:
@@ -41,7 +42,8 @@ def line_chart(
     whiskers = "".join(
         f"M{x:.1f} {axis.place(low):.1f}V{axis.place(high):.1f}" for x, _, low, high in known if math.isfinite(low)
     )
-    every = -(-len(names) // MAX_TICKS)
+    room = (WIDTH - LEFT - RIGHT) // (CHARACTER * (max(map(len, names)) + 1))
+    every = -(-len(names) // int(min(MAX_TICKS, max(room, 1))))
     below = "".join(_label(x, name) for x, name in list(zip(places, names, strict=True))[::every])
     drawn = f'<path class="line" d="{line}"/><path class="bar" d="{whiskers}"/>{dots}'
     return _svg(title, f"{axis.drawn()}{drawn}{below}{_label((LEFT + WIDTH - RIGHT) / 2, axis_name, 30)}")

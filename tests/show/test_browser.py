@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.browser import CHROMIUM, Browser
-from support.pages import HOSTILE, compared, evaluated, hostile, large
+from support.pages import HOSTILE, compared, drifted, evaluated, hostile, large
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="NO BROWSER: pages are not tested as they are shown; apt-get install chromium"
@@ -16,6 +16,8 @@ PAGES: dict[str, Callable[[], str | None]] = {
     "report": lambda: evaluated().to_html(),
     "comparison": lambda: compared().to_html(),
     "pairs": lambda: compared(None).to_html(),
+    "drift": lambda: drifted().to_html(),
+    "hostile drift": lambda: drifted(HOSTILE).to_html(title=HOSTILE),
     "hostile report": lambda: hostile()[0].to_html(title=HOSTILE),
     "hostile comparison": lambda: hostile()[1].to_html(title=HOSTILE * 5),
 }

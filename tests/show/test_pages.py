@@ -376,6 +376,14 @@ def test_a_line_chart_is_to_scale_and_begins_at_0() -> None:
     assert "nan" not in svg
 
 
+@pytest.mark.parametrize("names", [["5", "10", "20"], [f"2024-01-{day:02}" for day in range(1, 31)], ["x" * 16] * 9])
+def test_names_below_a_line_chart_do_not_overlap(names: list[str]) -> None:
+    svg = line_chart("t", names, [(0.5, 0.4, 0.6)] * len(names), "log")
+    places = [float(x) for x, name in re.findall(r'<text x="([\d.]+)" y="171" text-anchor="middle">([^<]+)', svg)]
+    assert len(places) >= min(2, len(names))
+    assert all(after - before > 6 * len(names[0]) for before, after in itertools.pairwise(places))
+
+
 @pytest.mark.parametrize("value", [0.0, -0.3, 1e-12, 1e-320, 1e12, 1e300])
 def test_charts_of_odd_numbers(value: float) -> None:
     svg = line_chart("t", ["1"], [(value, value, value)])

@@ -10,6 +10,7 @@ import numpy as np
 import fastrec
 from fastrec.comparison.comparison import Comparison
 from fastrec.comparison.row import ComparisonRow
+from fastrec.feedback.result import Drift
 from fastrec.report.report import Report
 
 HOSTILE = """<script>alert("x")</script>'&\\|$_^~#{}%`*[a](javascript:b)\x1b\n\ud800 – ü"""
@@ -100,6 +101,14 @@ def hostile() -> tuple[Report, Comparison]:
     groups = {HOSTILE: [HOSTILE if user % 2 else "plain" for user in range(N_USERS)]}
     report = evaluated(groups=groups, metrics=["mrr"])
     return report, fastrec.compare({HOSTILE: report, HOSTILE + "2": report}, baseline=HOSTILE, n_rounds=50)
+
+
+def drifted(name: str = "day", n_logs: int = 12) -> Drift:
+    """Return the drift of logs with a table of items, all of whose names begin with `name`."""
+    rng = np.random.default_rng(3)
+    logs = {f"{name} {n}": np.argsort(rng.random((40, 30 - n)))[:, :6] for n in range(n_logs)}
+    shop = {item: {name: f"{name}{item % 3}", "category": "AB"[item % 2]} for item in range(30)}
+    return fastrec.drift(logs, k=5, history=logs[f"{name} 0"], items=shop, by=name, provider=name)
 
 
 def large(n_systems: int = 20, n_metrics: int = 30, n_groups: int = 20, *, pairs: bool = False) -> Comparison:
