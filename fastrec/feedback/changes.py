@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.feedback.measure import OF_USERS, PAIRS, Measured, mean_of
-from fastrec.feedback.rows import MIN_LOGS, DriftStep, Trend
+from fastrec.feedback.measure import Measured, mean_of
+from fastrec.feedback.rows import MIN_LOGS, OF_USERS, PAIRS, DriftStep, Trend
 from fastrec.inputs.users import alike
 from fastrec.items.exposure import Exposure, Key
 from fastrec.report.estimates import Estimate

@@ -43,11 +43,12 @@ def drift(
     personalization fall, and Gini index, popularity and miscalibration rise.
 
     - Levels of each log, with standard errors: ``item_coverage``, ``gini``, ``shannon_entropy``, ``personalization``;
-      with a history ``popularity`` and ``aplt``, against this one history in all logs; with the column ``category`` of
-      ``items``, too, ``miscalibration``. Without ``n_items`` and ``items``, the coverage is the number of items.
-    - Steps from log to log: the change of each level with its error, the exposure shift (JS = the Jensen-Shannon
-      divergence of the two distributions of exposure, base 2), and how much of a user's list is kept (``overlap`` and
-      ``rbo`` of the two lists). The shift is small and the overlap near 1 where a loop has locked in.
+      with a history ``popularity`` and ``aplt``, against this one history in all logs (or columns of ``items``, as in
+      `evaluate`); with the column ``category`` of ``items``, too, ``miscalibration``. Without ``n_items`` and
+      ``items``, the coverage is the number of items.
+    - Steps from log to log: the change of each level with its error, the exposure shift (the Jensen-Shannon
+      divergence of the two distributions of exposure, base 2: Lin 1991), and how much of a user's list is kept
+      (``overlap`` and ``rbo`` of the two lists). The shift is small and the overlap near 1 where a loop has locked in.
     - Trends: the slope of each level over the logs, which count as one unit of time apart: slope = sum of w (t - t_w)
       (y - y_w) / sum of w (t - t_w)^2, with w = 1 / error^2, t_w and y_w the weighted means, and error^2 = 1 / sum of
       w (t - t_w)^2. If a level has no error, or 0, w = 1, and the error follows from the residuals.
@@ -67,11 +68,12 @@ def drift(
     history : past interactions before the first log, in the forms of the truth
     items : table of items, as in `evaluate`
     n_items : size of the catalogue; default: the number of rows of ``items``
-    by : column of ``items``, or several: segments
+    by : column of ``items``, or several: up to 100 segments each
         Each label gets its share of exposure and, with a history, the amplification: share of exposure / share of the
         rows of the history. Items with several labels count for each in equal parts.
     provider : column of ``items``, such as the seller
-        Gives the Herfindahl-Hirschman index, the sum of squared shares of exposure, and the Gini index of the shares.
+        Gives the Herfindahl-Hirschman index (Hirschman 1945; Herfindahl 1950), the sum of squared shares of exposure,
+        and the Gini index of the shares.
     pairs : pairs (user, user) of ids, or positions without ids
         The mean Jaccard overlap of their lists then stands in place of the personalization. Matched users are those of
         Chaney et al. Pairs of which one user has no list are left out; the error takes pairs as independent.

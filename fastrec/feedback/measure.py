@@ -10,8 +10,8 @@ import numpy as np
 
 from fastrec.checks import check_text, listed
 from fastrec.evaluation.lists import Evaluator
-from fastrec.exceptions import Argument, InputError
-from fastrec.feedback.rows import Share
+from fastrec.exceptions import Argument, InputError, warn
+from fastrec.feedback.rows import PAIRS, Share
 from fastrec.inputs.items import ItemTable
 from fastrec.items.exposure import Exposure, Key
 from fastrec.items.shares import Labelled
@@ -20,11 +20,10 @@ from fastrec.metrics.declaration import Call
 from fastrec.report.estimates import Estimate
 from fastrec.report.report import Report
 
-__all__ = ["PAIRS", "Measured", "Question"]
+__all__ = ["Measured", "Question", "mean_of"]
 
 Array = np.ndarray[Any, Any]
-OF_USERS = ("popularity", "aplt", "miscalibration")  # metrics that are means over users
-PAIRS = "pair_overlap"
+MAX_SEGMENTS = 100  # each has metrics of its own
 
 
 class Measured(NamedTuple):
@@ -78,6 +77,9 @@ class Question:
             self._table, self._own = table, []
             self._labelled = {name: Labelled(table, name) for name in self._columns_of_items()}
             for name in self.by:
+                if (n_labels := len(self._labelled[name].names)) > MAX_SEGMENTS:
+                    wanted = f" takes columns of at most {MAX_SEGMENTS} segments, found {n_labels:,} in {name!r}: "
+                    raise InputError(Argument("by"), wanted, Argument("provider"), " takes more")
                 self._own += self._labelled[name].calls_of_shares(self.k)
             if self.provider is not None:
                 self._own += self._labelled[self.provider].calls_of_concentration(self.k)
@@ -109,7 +111,7 @@ class Question:
         found = {} if state is None else state.accumulators
         exposure = next((one for of, one in found.items() if of.kind == "exposure" and of.group is None), None)
         assert exposure is None or isinstance(exposure, Exposure)
-        levels, values = dict(report.estimates), dict(report.per_user)
+        levels, values, warnings = dict(report.estimates), dict(report.per_user), list(report.warnings)
         own = {metric: levels.pop(f"{metric}@{self.k}", NOTHING) for metric in ("overlap", "rbo")}
         shares: list[Share] = []
         for column, labelled in self._labelled.items():
@@ -126,7 +128,10 @@ class Question:
             del levels[f"personalization@{self.k}"]
             levels[f"{PAIRS}@{self.k}"] = mean_of(pairs)
             values[f"{PAIRS}@{self.k}"] = pairs
-        return Measured(name, levels, values, report.user_ids, exposure, own, shares, list(report.warnings))
+            if exposure is not None and np.isnan(pairs).all():
+                warnings.append("no pair has lists of both users: do the ids match?")
+                warn(f"{name}: {line}" for line in warnings[-1:])
+        return Measured(name, levels, values, report.user_ids, exposure, own, shares, warnings)
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the call."""

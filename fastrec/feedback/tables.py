@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fastrec.feedback.measure import OF_USERS, PAIRS
-from fastrec.feedback.rows import MIN_LOGS, DriftLog, DriftStep, Share, Trend
+from fastrec.feedback.rows import MIN_LOGS, OF_USERS, PAIRS, DriftLog, DriftStep, Share, Trend
 from fastrec.report.definitions import definitions, known_call
 from fastrec.report.estimates import Estimate
 from fastrec.show.charts import line_chart

@@ -238,6 +238,13 @@ def test_given_pairs_stand_in_place_of_all_pairs(with_ids: bool) -> None:
     assert found.steps[0].changes["pair_overlap@3"].mean == close(np.mean(gaps))
 
 
+def test_pairs_of_unknown_users_are_a_warning() -> None:
+    with pytest.warns(fastrec.FastrecWarning, match="log [12]: no pair has lists of both users"):
+        found = fastrec.drift([BASE.lists, SHOP.lists], k=2, pairs=[(1, 2)])
+    assert [line.partition(":")[0] for line in found.warnings] == ["log 1", "log 2"]
+    assert "warning: log 2: no pair" in repr(found)
+
+
 # Trends
 
 
@@ -350,6 +357,7 @@ def test_empty_logs_have_no_levels() -> None:
         ({"by": "segment"}, "by needs items="),
         ({"provider": "brand"}, "provider needs items="),
         ({"by": "sgment", "items": SHOP.items}, "items has no column 'sgment'; did you mean 'segment'?"),
+        ({"by": "x", "items": {"item_id": [*range(101)], "x": [*range(101)]}}, "found 101 in 'x': provider takes more"),
         ({"by": 5, "items": SHOP.items}, "by must be a string"),
         (
             {
