@@ -119,7 +119,8 @@ def compare(
     overall = found.pop(None)
     warnings = _warnings_of(systems)
     by_group = {str(name): rows for name, rows in found.items()}
-    return Comparison(overall, by_group, settings, left_out, (*warnings, *doubts))
+    estimates = {name: report.estimates for name, report in systems.items()}
+    return Comparison(overall, by_group, settings, left_out, (*warnings, *doubts), estimates)
 
 
 def _with_verdict(row: ComparisonRow, p_corrected: float, level: float) -> ComparisonRow:

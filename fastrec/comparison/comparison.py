@@ -15,10 +15,12 @@ from fastrec._version import __version__
 from fastrec.checks import check_text, some_names
 from fastrec.comparison.row import ComparisonRow
 from fastrec.comparison.tables import compared, differences, is_significant, matrices, meaning_of_mark, outcome, printed
+from fastrec.comparison.trade_offs import trade_offs
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.metrics.calls import parse
 from fastrec.metrics.directions import Direction
 from fastrec.report.definitions import definitions, settings_table
+from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_data
 from fastrec.show.numbers import number_of_users, percent
 from fastrec.show.shown import Exported
@@ -48,6 +50,7 @@ class Comparison(Exported):
     segments : rows within each group, {grouping: rows}; p-values are corrected within each grouping.
     settings : test, correction, level, n_rounds, seed, missing, baseline.
     left_out : {metric: why it is not compared}.
+    estimates : {system: {metric: Estimate}}, also of metrics that are not compared.
     warnings : reasons to doubt the numbers: those of each report, with its name, and those of the comparison.
 
     Examples
@@ -82,6 +85,7 @@ class Comparison(Exported):
     settings: Mapping[str, Any] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    estimates: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
 
     def all_rows(self) -> Iterator[ComparisonRow]:
         """Iterate over the rows over all users, then those of segments."""
@@ -159,7 +163,8 @@ class Comparison(Exported):
         """Return or write an HTML page: one file that needs no network and no library.
 
         It shows every difference with its interval and verdict, segments, definitions, settings and the metrics not
-        compared. Without a baseline it also shows a table of all pairs. If segments have very many rows, it keeps those
+        compared. If the reports have `item_coverage`, `novelty` or `gini`, it shows charts of accuracy against them.
+        Without a baseline it also shows a table of all pairs. If segments have very many rows, it keeps those
         with the smallest corrected p-values, and the caption says so.
 
         Parameters
@@ -183,13 +188,16 @@ class Comparison(Exported):
         return [outcome(self.rows, self._level), *self._lines(self.notes()), f"fastrec {__version__}"]
 
     def _sections(self) -> list[Section]:
+        metrics = list(dict.fromkeys(row.metric for row in self.rows))
+        against = trade_offs(self.estimates, metrics, self._level)
         left_out = Table("Not compared", ["metric", "why"], list(self.left_out.items()), 2)
         overall, segments = differences(self.rows, self.segments, self._level, self.settings["baseline"])
         return [
             overall,
+            against.section,
             *([matrices(self.rows)] if self.settings["baseline"] is None else []),
             segments,
-            Section("Definitions", [definitions(dict.fromkeys(row.metric for row in self.rows))]),
+            Section("Definitions", [definitions(dict.fromkeys([*metrics, *against.metrics]))]),
             Section("Settings", [settings_table(self.settings), *([left_out] if self.left_out else [])]),
         ]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastrec.exceptions import FastrecError, InputError, shown
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
-from fastrec.metrics.plan import Asked, Value, make_plan
+from fastrec.metrics.plan import Asked, Plan, Value, make_plan
 from fastrec.show.numbers import number_of_users
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "known_calls",
     "nan_is_asked",
     "plain_of_settings",
+    "sides_of_settings",
     "values_of_settings",
 ]
 
@@ -185,16 +186,24 @@ def plain_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) ->
 
 def values_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> dict[str, Value]:
     """Return how metrics are evaluated under the settings of a report. Metrics that lack a setting are left out."""
+    return {name: plan.values[0] for name, plan in _plans(calls, settings)}
+
+
+def sides_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """Return the sides that metrics read. Metrics that lack a setting are left out."""
+    return {name: plan.reads[calls[name].text] for name, plan in _plans(calls, settings)}
+
+
+def _plans(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> Iterator[tuple[str, Plan]]:
+    """Yield the plan of each metric that has all its settings."""
     asked = Asked(
         n_items=settings.get("n_items"),
         expected=settings.get("ties") == "expected",
         one_class=settings.get("one_class", "drop"),
     )
-    found = {}
     for name, call in calls.items():
         with contextlib.suppress(FastrecError):  # the metric needs a setting that is missing
-            found[name] = make_plan((call,), asked).values[0]
-    return found
+            yield name, make_plan((call,), asked)
 
 
 def _check_labels(grouping: str, labels: NDArray[Any], groups: Mapping[Any, Any]) -> None:

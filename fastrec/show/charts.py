@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from fastrec.show.html import escaped
+from fastrec.show.labels import Box, Label, place_names
 
-__all__ = ["histogram", "line_chart", "whisker"]
+__all__ = ["Estimated", "histogram", "line_chart", "scatter", "whisker"]
 
 WIDTH, HEIGHT = 320, 190
+TALL, HEAD, EDGE = 270, 24, 302  # height of a scatter, its top, and its right end with room for half a number
 LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34  # margins of a chart
 WHISKER = 120  # width of .w in page.css
 MIN_SPAN = 1e-300  # of an axis; a smaller one counts as 0, since 10 ** power would underflow
+MIN_SHARE = 0.01  # of an axis in its largest number; points that differ less are shown at about one place
 MAX_TICKS = 8  # points labelled under a chart
 CHARACTER = 6.2  # width of a character of a label, on average
+
+
+class Estimated(NamedTuple):
+    """A number with the ends of its interval, NaN without one."""
+
+    mean: float
+    low: float
+    high: float
 
 
 def whisker(low: float, middle: float, high: float, largest: float, kind: str = "") -> str:
@@ -33,7 +45,7 @@ def line_chart(
 ) -> str:
     """Return a chart of points (mean, low, high) from left to right; the vertical axis includes 0."""
     numbers = [number for point in points for number in point if math.isfinite(number)]
-    axis = _Axis(min([0.0, *numbers]), max([0.0, *numbers]))
+    axis = _vertical(min([0.0, *numbers]), max([0.0, *numbers]))
     step = (WIDTH - LEFT - RIGHT) / len(points)
     places = [LEFT + step * (n + 0.5) for n in range(len(points))]
     known = [(x, *point) for x, point in zip(places, points, strict=True) if math.isfinite(point[0])]
@@ -46,12 +58,12 @@ def line_chart(
     every = -(-len(names) // int(min(MAX_TICKS, max(room, 1))))
     below = "".join(_label(x, name) for x, name in list(zip(places, names, strict=True))[::every])
     drawn = f'<path class="line" d="{line}"/><path class="bar" d="{whiskers}"/>{dots}'
-    return _svg(title, f"{axis.drawn()}{drawn}{below}{_label((LEFT + WIDTH - RIGHT) / 2, axis_name, 30)}")
+    return _svg(title, f"{_rows(axis)}{drawn}{below}{_label((LEFT + WIDTH - RIGHT) / 2, axis_name, 30)}")
 
 
 def histogram(title: str, counts: Sequence[int], low: str, high: str) -> str:
     """Return a chart of counts in bins of equal width from low to high."""
-    axis = _Axis(0.0, float(max([1, *counts])), decimals=0)
+    axis = _vertical(0.0, float(max([1, *counts])), decimals=0)
     step = (WIDTH - LEFT - RIGHT) / len(counts)
     bars = "".join(
         f"M{LEFT + n * step + 0.5:.1f} {axis.place(0):.1f}V{axis.place(count):.1f}h{step - 1:.1f}V{axis.place(0):.1f}z"
@@ -59,13 +71,74 @@ def histogram(title: str, counts: Sequence[int], low: str, high: str) -> str:
         if count
     )
     ends = _label(LEFT, low, anchor="start") + _label(WIDTH - RIGHT, high, anchor="end")
-    return _svg(title, f'{axis.drawn()}<path class="fill" d="{bars}"/>{ends}')
+    return _svg(title, f'{_rows(axis)}<path class="fill" d="{bars}"/>{ends}')
+
+
+def scatter(
+    title: str, axes: tuple[str, str], names: Sequence[str], points: Sequence[tuple[Estimated, Estimated]]
+) -> str:
+    """Return a chart of points (across, up) with their intervals; `axes` names both directions.
+
+    A point has its name beside it, if there is room, and in the text that a pointer shows. Points without a mean are
+    left out.
+    """
+    known = [(name, *point) for name, point in zip(names, points, strict=True) if _are_finite(point)]
+    across = _spread([x for _, x, _ in known], LEFT, EDGE)
+    up = _spread([y for _, _, y in known], TALL - BOTTOM, HEAD)
+    places = [(across.place(x.mean), up.place(y.mean)) for _, x, y in known]
+    bars = []
+    for (_, x, y), (at_x, at_y) in zip(known, places, strict=True):
+        bars.append(Box(across.place(x.low), at_y, across.place(x.high), at_y))
+        bars.append(Box(at_x, up.place(y.high), at_x, up.place(y.low)))
+    bars = [bar for bar in bars if all(map(math.isfinite, bar))]
+    frame = Box(LEFT, HEAD, WIDTH - 2, TALL - BOTTOM)
+    labels = place_names(places, [name for name, _, _ in known], bars, frame)
+    drawn = [_rows(up, EDGE), _columns(across), _names_of_axes(axes), *_marks(known, places, bars, labels)]
+    return _svg(title, "".join(drawn), TALL)
+
+
+def _marks(
+    known: Sequence[tuple[str, Estimated, Estimated]],
+    places: Sequence[tuple[float, float]],
+    bars: Sequence[Box],
+    labels: Sequence[Label | None],
+) -> Iterator[str]:
+    """Yield the intervals, points and names of a scatter, and the lines from points to names that are far."""
+    lines = "".join(f"M{bar.left:.1f} {bar.top:.1f}L{bar.right:.1f} {bar.bottom:.1f}" for bar in bars)
+    yield f'<path class="cross" d="{lines}"/>'
+    for (name, _, _), (x, y), label in zip(known, places, labels, strict=True):
+        if label is not None and label.leader is not None:
+            yield f'<path class="leader" d="M{x:.1f} {y:.1f}L{label.leader[0]:.1f} {label.leader[1]:.1f}"/>'
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{escaped(name)}</title></circle>'
+        if label is not None:
+            at = f'x="{label.at[0]:.1f}" y="{label.at[1]:.1f}" text-anchor="{label.anchor}"'
+            yield f'<text class="name" {at}>{escaped(label.text)}</text>'
+
+
+def _are_finite(point: tuple[Estimated, Estimated]) -> bool:
+    return all(math.isfinite(number.mean) for number in point)
+
+
+def _spread(numbers: Sequence[Estimated], start: float, end: float) -> _Axis:
+    """Return an axis for numbers and their intervals, which need not include 0."""
+    ends = [end for number in numbers for end in number if math.isfinite(end)] or [0.0]
+    low, high = min(ends), max(ends)
+    lacking = max(0.0, MIN_SHARE * max(map(abs, ends)) - (high - low)) / 2
+    return _Axis(low - lacking, high + lacking, start, end)
+
+
+def _names_of_axes(axes: tuple[str, str]) -> str:
+    """Return the names of both axes: below, and above the vertical one."""
+    across, up = map(escaped, axes)
+    below = f'<text x="{(LEFT + EDGE) / 2:.0f}" y="{TALL - 4}" text-anchor="middle">{across}</text>'
+    return f'<text x="2" y="12">{up}</text>{below}'
 
 
 class _Axis:
-    """Vertical axis with round numbers at its ticks."""
+    """Axis with round numbers at its ticks, from one position to another."""
 
-    def __init__(self, low: float, high: float, decimals: int | None = None) -> None:
+    def __init__(self, low: float, high: float, start: float, end: float, decimals: int | None = None) -> None:
+        self._start, self._end = start, end
         wide = (high - low) / 3.5 if high - low > MIN_SPAN else 1.0
         power = math.floor(math.log10(wide))
         step = next(size for size in (1, 2, 2.5, 5, 10) if size * 10.0**power >= wide * 0.999) * 10.0**power
@@ -76,19 +149,14 @@ class _Axis:
         self._decimals = max(0, -power) + (2.5 * 10.0**power == step) if decimals is None else decimals
 
     def place(self, number: float) -> float:
-        """Return the position of a number, from the top."""
+        """Return the position of a number."""
         share = (number / self._step - self._first) / (self._last - self._first)
-        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+        return self._start - share * (self._start - self._end)
 
-    def drawn(self) -> str:
-        """Return the grid lines with their numbers."""
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return the positions of the ticks with their numbers."""
         ticks = [n * self._step for n in range(self._first, self._last + 1)]
-        grid = "".join(f"M{LEFT} {self.place(tick):.1f}H{WIDTH - RIGHT}" for tick in ticks)
-        names = "".join(
-            f'<text x="{LEFT - 5}" y="{self.place(tick) + 4:.1f}" text-anchor="end">{self._name(tick)}</text>'
-            for tick in ticks
-        )
-        return f'<path class="grid" d="{grid}"/>{names}'
+        return [(self.place(tick), self._name(tick)) for tick in ticks]
 
     def _name(self, tick: float) -> str:
         if abs(tick) >= 10_000 or self._decimals > 4:
@@ -96,9 +164,30 @@ class _Axis:
         return f"{tick:.{self._decimals}f}"
 
 
+def _vertical(low: float, high: float, decimals: int | None = None) -> _Axis:
+    return _Axis(low, high, HEIGHT - BOTTOM, TOP, decimals)
+
+
+def _rows(axis: _Axis, right: int = WIDTH - RIGHT) -> str:
+    """Return the grid lines of a vertical axis, up to their right end, with their numbers."""
+    grid = "".join(f"M{LEFT} {y:.1f}H{right}" for y, _ in axis.ticks())
+    names = "".join(f'<text x="{LEFT - 5}" y="{y + 4:.1f}" text-anchor="end">{name}</text>' for y, name in axis.ticks())
+    return f'<path class="grid" d="{grid}"/>{names}'
+
+
+def _columns(axis: _Axis) -> str:
+    """Return the grid lines of a horizontal axis with their numbers."""
+    bottom = TALL - BOTTOM
+    grid = "".join(f"M{x:.1f} {HEAD}V{bottom}" for x, _ in axis.ticks())
+    names = "".join(
+        f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{name}</text>' for x, name in axis.ticks()
+    )
+    return f'<path class="grid" d="{grid}"/>{names}'
+
+
 def _label(x: float, name: str, down: int = 15, anchor: str = "middle") -> str:
     return f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + down}" text-anchor="{anchor}">{escaped(name)}</text>'
 
 
-def _svg(title: str, drawn: str) -> str:
-    return f'<svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}"><title>{escaped(title)}</title>{drawn}</svg>'
+def _svg(title: str, drawn: str, height: int = HEIGHT) -> str:
+    return f'<svg role="img" viewBox="0 0 {WIDTH} {height}"><title>{escaped(title)}</title>{drawn}</svg>'

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.browser import CHROMIUM, Browser
-from support.pages import HOSTILE, compared, drifted, evaluated, hostile, large
+from support.pages import HOSTILE, compared, drifted, evaluated, hostile, large, traded
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="NO BROWSER: pages are not tested as they are shown; apt-get install chromium"
@@ -18,6 +18,8 @@ PAGES: dict[str, Callable[[], str | None]] = {
     "pairs": lambda: compared(None).to_html(),
     "drift": lambda: drifted().to_html(),
     "hostile drift": lambda: drifted(HOSTILE).to_html(title=HOSTILE),
+    "catalogue": lambda: traded().to_html(),
+    "hostile catalogue": lambda: traded([HOSTILE, "b" * 300]).to_html(),
     "hostile report": lambda: hostile()[0].to_html(title=HOSTILE),
     "hostile comparison": lambda: hostile()[1].to_html(title=HOSTILE * 5),
 }
@@ -81,6 +83,27 @@ def test_pages_are_shown_without_errors_in_any_window(show, name, width, scheme)
     ground, ink = browser.run(LUMINANCE)
     assert (ground > ink) == (scheme == "light")
     assert abs(ground - ink) > 450  # of 765: easy to read
+
+
+SHARED = """
+[...document.querySelectorAll("svg")].map(svg => {
+  const frame = svg.getBoundingClientRect(), names = [...svg.querySelectorAll(".name")];
+  const boxes = names.map(name => name.getBoundingClientRect());
+  const line = frame.height / 270 * 12;  // boxes of letters are higher than lines
+  const meet = (a, b) => a.left < b.right && b.left < a.right && Math.abs(a.bottom - b.bottom) < line - 0.5;
+  const pairs = boxes.flatMap((a, n) => boxes.slice(n + 1).filter(b => meet(a, b)));
+  return [boxes.length, pairs.length, boxes.every(box => frame.left <= box.left && box.right <= frame.right + 1)];
+}).filter(found => found[0])
+"""
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_names_of_systems_do_not_overlap(show, width) -> None:
+    few, many = (traded([f"system {n}" for n in range(count)]).to_html() for count in (3, 15))
+    assert show(few, width=width).run(SHARED) == [[3, 0, True]] * 3
+    found = show(many, width=width).run(SHARED)
+    assert len(found) == 3
+    assert all(n >= 5 and overlaps == 0 and inside for n, overlaps, inside in found)
 
 
 @pytest.mark.thorough

@@ -15,12 +15,13 @@ from fastrec.comparison.comparison import Comparison
 from fastrec.comparison.row import ComparisonRow
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.show import html
-from fastrec.show.charts import histogram, line_chart, whisker
+from fastrec.show.charts import Estimated, histogram, line_chart, scatter, whisker
 from fastrec.show.html import as_html, html_page
+from fastrec.show.labels import RADIUS, Box, place_names
 from fastrec.show.latex import as_latex
 from fastrec.show.markdown import as_markdown
 from fastrec.show.tables import Drawn, Section, Table
-from support.pages import HOSTILE, N_USERS, SETTINGS, Page, compared, evaluated, hostile, large
+from support.pages import HOSTILE, N_USERS, SETTINGS, Page, compared, evaluated, hostile, large, traded
 
 PAGES = {
     "report": lambda: evaluated().to_html(),
@@ -29,6 +30,7 @@ PAGES = {
     "rows of nobody": lambda: fastrec.evaluate_scores([1, 0, 1], [0.9, 0.8, 0.1], metrics=["auc"]).to_html(),
     "comparison": lambda: compared().to_html(),
     "pairs": lambda: compared(None).to_html(),
+    "catalogue": lambda: traded().to_html(),
 }
 
 
@@ -81,7 +83,7 @@ def test_pictures_say_what_they_show_or_are_hidden(text: str) -> None:
     page = Page(text)
     pictures = page.all("svg")
     shown = [picture for picture in pictures if picture.get("role") == "img"]
-    assert len(page.titles) == len(shown) + 1
+    assert len(re.findall(r'<svg role="img"[^>]*><title>[^<]+</title>', text)) == len(shown)
     assert all(page.titles)
     assert all(picture.get("aria-hidden") == "true" for picture in pictures if picture not in shown)
 
@@ -486,3 +488,92 @@ def test_pictures_show_hostile_names(pyplot: Any) -> None:
     panels = fastrec.compare({name: report, "b": report}, baseline="b", n_rounds=50).plot()
     panels[0].figure.canvas.draw()
     assert evaluated(groups={name: [name] * N_USERS}).plot().figure.canvas.draw() is None
+
+
+# Accuracy and catalogue
+
+
+def test_accuracy_is_drawn_against_the_catalogue() -> None:
+    found = traded()
+    page = Page(found.to_html())
+    metrics = ["ndcg@10", "item_coverage@10", "novelty@10", "gini@10"]
+    assert "Accuracy and catalogue" in [title for _, title in page.headings]
+    titles = [title for title in page.titles if " against " in title]
+    assert [title.partition(" against ")[2].partition(":")[0] for title in titles] == metrics[1:]
+    assert titles[-1].endswith(": lower gini@10 is better")
+    head, *rows = page.tables["Systems by accuracy and catalogue"]
+    assert head == ["system", *metrics]
+    assert [row[0] for row in rows] == list(found.estimates) == ["popular", "near", "far"]
+    for system, *cells in rows:
+        for metric, cell in zip(metrics, cells, strict=True):
+            one = found.estimates[system][metric]
+            margin = "" if metric == "item_coverage@10" else f" ±{one.margin():.4f}"
+            assert cell == f"{one.mean:.4f}{margin}"
+    assert list(found.left_out) == ["item_coverage@10"] == [row[0] for row in page.tables["Not compared"][1:]]
+    assert {row[0] for row in page.tables["Definitions of the metrics"][1:]} == set(metrics)
+    assert len(page.all("circle")) == 9
+    for other in (repr(found), found.to_markdown(), found.to_latex(), found.to_json()):
+        assert "catalogue" not in other
+
+
+def test_the_catalogue_has_the_cutoff_of_the_accuracy() -> None:
+    page = Page(traded(metrics=["item_coverage", "gini", "recall", "ndcg"], k=[5, 10]).to_html())
+    assert page.tables["Systems by accuracy and catalogue"][0] == ["system", "recall@5", "item_coverage@5", "gini@5"]
+
+
+@pytest.mark.parametrize("metrics", [["ndcg@10", "recall@5"], ["item_coverage@10", "gini@10"], ["epc@5", "gini@5"]])
+def test_no_trade_off_without_accuracy_or_catalogue(metrics: list[str]) -> None:
+    assert "Accuracy and catalogue" not in str(traded(metrics=metrics, k=None).to_html())
+
+
+def test_reports_from_batches_are_drawn_without_intervals(tmp_path: Path) -> None:
+    reports = {}
+    for n, name in enumerate(("one", "other")):
+        evaluator = fastrec.Evaluator(["ndcg@2", "gini@2"], n_items=9, per_user=True)
+        evaluator.update([[n, 2], [3, 4]], [[2], [4]])
+        evaluator.result().save(tmp_path / name)
+        reports[name] = fastrec.load(tmp_path / name)
+    page = Page(fastrec.compare(reports, n_rounds=10).to_html())
+    assert [row[2] for row in page.tables["Systems by accuracy and catalogue"][1:]] == ["0.5556", "0.5556"]
+
+
+NAN = Estimated(math.nan, math.nan, math.nan)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [(0.5, 0.4, 0.6), (0.5, 0.4, 0.6)],
+        [(0.0, 0.0, 0.0)],
+        [(1.0, math.nan, math.nan), (1.0 + 1e-15, math.nan, math.nan)],
+        [(1e-300, 0.0, 1e300), (-4.0, -5.0, -3.0)],
+        [(3.0, 2.9, 3.1), (math.nan, math.nan, math.nan), (math.inf, math.inf, math.inf)],
+        [(math.nan, math.nan, math.nan)],
+        [],
+    ],
+)
+def test_odd_numbers_are_drawn(numbers: list[tuple[float, float, float]]) -> None:
+    points = [(Estimated(*number), Estimated(0.1 * n, 0.0, 1.0)) for n, number in enumerate(numbers)]
+    names = [f"<{n}>" for n in range(len(numbers))]
+    drawn = scatter("a < b", ("across", "up"), names, points)
+    assert "nan" not in drawn and "inf" not in drawn and "<0>" not in drawn
+    assert drawn.count("<circle") == sum(math.isfinite(mean) for mean, _, _ in numbers)
+    assert scatter("", ("", ""), ["a"], [(Estimated(1.0, 1.0, 1.0), NAN)]).count("<circle") == 0
+
+
+@pytest.mark.parametrize("n", [1, 8, 60])
+def test_names_cover_no_other_and_no_point(n: int) -> None:
+    rng = np.random.default_rng(n)
+    frame = Box(46, 24, 318, 236)
+    points = [(float(x), float(y)) for x, y in rng.uniform((46, 24), (302, 236), (n, 2))]
+    lines = [Box(x - 9, y, x + 9, y) for x, y in points]
+    found = place_names(points, ["長い名前" * 9 if n % 5 == 4 else f"system {n}" for n in range(n)], lines, frame)
+    known = [label for label in found if label is not None]
+    assert len(known) >= min(n, 8)
+    for one, other in itertools.combinations(known, 2):
+        assert not one.box.meets(other.box)
+    for label, own in zip(found, points, strict=True):
+        if label is not None:
+            assert label.box.is_within(frame) and len(label.text) <= 18
+            around = [Box(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for x, y in points if (x, y) != own]
+            assert not any(label.box.meets(point) for point in around)

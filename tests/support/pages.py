@@ -1,7 +1,7 @@
 """Results that are hard to show, and a reader of pages."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from typing import Any
 
@@ -95,6 +95,14 @@ def evaluated(quality: float = 0.3, seed: int = 1, **options: Any) -> Report:
 def compared(baseline: str | None = "old", **options: Any) -> Comparison:
     systems = {"old": evaluated(0.1, 1), "new": evaluated(0.9, 2), "other": evaluated(0.15, 3)}
     return fastrec.compare(systems, baseline=baseline, n_rounds=500, **options)
+
+
+def traded(names: Sequence[str] = ("popular", "near", "far"), **options: Any) -> Comparison:
+    """Return a comparison of systems with metrics of accuracy and of the catalogue."""
+    history = lists(0.2, 7)[0][:, :5].tolist()
+    given = {"metrics": ["ndcg", "item_coverage", "novelty", "gini"], "k": 10, "n_items": 50, "history": history}
+    systems = {name: evaluated(0.9 / (n + 1), n, **(given | options)) for n, name in enumerate(names)}
+    return fastrec.compare(systems, baseline=names[0], n_rounds=50)
 
 
 def hostile() -> tuple[Report, Comparison]:
