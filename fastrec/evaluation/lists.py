@@ -11,7 +11,7 @@ import numpy as np
 
 from fastrec.arguments.calls import ListBatch, ListSettings, SideBatch
 from fastrec.arguments.groups import MinGain
-from fastrec.arguments.signature import arguments_of, takes
+from fastrec.arguments.signature import arguments_of, pick, takes
 from fastrec.checks import check_progress, whole_number
 from fastrec.evaluation.accumulators import collect, find_accumulator
 from fastrec.evaluation.engine import KernelError, evaluate_source
@@ -286,9 +286,12 @@ NOTED = ("rec_rows_unseen", "users_without_history", "rec_rows_without_features"
 
 def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Add all users in one batch, read once for both passes; arguments as in `update_sides`."""
+    if not evaluator._needs_review:  # noqa: SLF001 - of this module
+        evaluator.update_sides(sides, **pick(SideBatch, given))
+        return
     given = {**dict.fromkeys(arguments_of(SideBatch)), **given}
     check_progress(given["progress"])
-    prepared = evaluator._prepare(sides, given)  # noqa: SLF001 - of this module
+    prepared = evaluator._prepare(sides, given)  # noqa: SLF001
     evaluator._add(prepared, given["progress"])  # noqa: SLF001
     evaluator._review(prepared)  # noqa: SLF001
 

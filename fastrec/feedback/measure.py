@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.checks import check_text, listed
 from fastrec.evaluation.lists import Evaluator
-from fastrec.exceptions import Argument, InputError, warn
+from fastrec.exceptions import Argument, InputError
 from fastrec.feedback.rows import PAIRS, Share
 from fastrec.inputs.items import ItemTable
 from fastrec.items.exposure import Exposure, Key
@@ -18,7 +18,7 @@ from fastrec.items.shares import Labelled
 from fastrec.metrics.calls import check_k
 from fastrec.metrics.declaration import Call
 from fastrec.report.estimates import Estimate
-from fastrec.report.report import Report
+from fastrec.report.report import Report, record
 
 __all__ = ["Measured", "Question", "mean_of"]
 
@@ -111,7 +111,7 @@ class Question:
         found = {} if state is None else state.accumulators
         exposure = next((one for of, one in found.items() if of.kind == "exposure" and of.group is None), None)
         assert exposure is None or isinstance(exposure, Exposure)
-        levels, values, warnings = dict(report.estimates), dict(report.per_user), list(report.warnings)
+        levels, values = dict(report.estimates), dict(report.per_user)
         own = {metric: levels.pop(f"{metric}@{self.k}", NOTHING) for metric in ("overlap", "rbo")}
         shares: list[Share] = []
         for column, labelled in self._labelled.items():
@@ -129,9 +129,8 @@ class Question:
             levels[f"{PAIRS}@{self.k}"] = mean_of(pairs)
             values[f"{PAIRS}@{self.k}"] = pairs
             if exposure is not None and np.isnan(pairs).all():
-                warnings.append("no pair has lists of both users: do the ids match?")
-                warn(f"{name}: {line}" for line in warnings[-1:])
-        return Measured(name, levels, values, report.user_ids, exposure, own, shares, warnings)
+                record(report, ("no pair has lists of both users: do the ids match?",))
+        return Measured(name, levels, values, report.user_ids, exposure, own, shares, list(report.warnings))
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the call."""
