@@ -15,7 +15,8 @@ import fastrec
 from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import COMMON_OPTIONS, known_metrics, print_value
 from fastrec.metrics.directions import Direction
-from fastrec.metrics.recipes import RECIPES, Recipe
+from fastrec.metrics.recipe import Recipe
+from fastrec.metrics.recipes import RECIPES
 from fastrec.policies import (
     DUPLICATES,
     NO_FEATURES,

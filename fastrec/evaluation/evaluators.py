@@ -27,7 +27,8 @@ from fastrec.inputs.users import SeenUsers, Users, check_saved_ids, join_ids
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.metrics.plan import Asked, Plan, make_plan
-from fastrec.metrics.recipes import DEFAULT_POLICIES, find_recipe
+from fastrec.metrics.recipe import DEFAULT_POLICIES
+from fastrec.metrics.recipes import find_recipe
 from fastrec.policies import ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
 from fastrec.report.doubts import doubts

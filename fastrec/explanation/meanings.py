@@ -12,7 +12,8 @@ from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.explanation.explanation import OURS, POLICIES, Side
 from fastrec.metrics.calls import make_call, parse
 from fastrec.metrics.declaration import LISTS, ROWS, Call, print_value
-from fastrec.metrics.recipes import DEFAULT_POLICIES, RECIPES, Recipe, find_recipe
+from fastrec.metrics.recipe import DEFAULT_POLICIES, Recipe
+from fastrec.metrics.recipes import RECIPES, find_recipe
 
 __all__ = ["Meaning", "meanings_of"]
 

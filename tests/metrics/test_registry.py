@@ -19,7 +19,7 @@ from fastrec.exceptions import MetricError
 from fastrec.metrics import calls, declaration
 from fastrec.metrics.calls import expand, parse
 from fastrec.metrics.declaration import split_outside_brackets
-from fastrec.metrics.recipes import _without_cutoff
+from fastrec.metrics.recipe import _without_cutoff
 from support.bits import group_bits, mean_bits, user_bits
 from support.known import OF_ITEMS
 from support.list_calls import CI, MATRIX, flat, random_log, recs_of, truth_of

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 import fastrec
-from fastrec.metrics.recipes import DEFAULT_POLICIES
+from fastrec.metrics.recipe import DEFAULT_POLICIES
 
 PACKAGE = Path(fastrec.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -1,0 +1,158 @@
+"""Conventions of another tool as data: names of metrics, our equivalents, and the treatment of users and ties."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from fastrec.checks import listed_in_order, nearest
+from fastrec.exceptions import Argument, InputTypeError, MetricError, cut_value, shown
+from fastrec.metrics.calls import DEFAULT_K, parse, read_cutoffs, read_k, refuse_long
+from fastrec.metrics.declaration import FAMILIES, Call
+from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
+
+__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "Recipe"]
+
+WORDS = {"lists": "lists", "rows": "scored rows"}
+ABOVE_0 = 5e-324  # as min_gain: the smallest number above 0
+DEFAULT_POLICIES = {policy.name: policy.default for policy in (TIES, NO_TRUTH, NO_RECS, DUPLICATES)}
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """The conventions of one tool."""
+
+    name: str
+    tool: str  # as its authors spell it
+    version: str  # that the recipe was compared with
+    lists: Mapping[str, str]  # its metrics of lists -> ours; {k} stands for a cut-off that is part of a name
+    rows: Mapping[str, str]  # its metrics of scored rows -> ours
+    ties: str = "input"
+    no_truth: str = "skip"
+    no_recs: str = "zero"
+    rank_gaps: Literal["close", "keep", "error"] = "close"  # "keep" if ranks of frames are places, including gaps
+    min_gain: float | Literal["any"] | None = None  # of lists: "any" if it counts each row of the truth as relevant
+    tolerance: float = 1e-9  # of its numbers: some tools compute in float32, some print few digits
+    aliases: tuple[str, ...] = ()
+    above_0: frozenset[str] = frozenset()  # its metrics that count any gain above 0, whatever the min_gain of a call
+    declined: Mapping[str, str] = field(default_factory=dict)  # its metrics that fastrec cannot reproduce -> why
+    spelled: Mapping[str, str] = field(default_factory=dict)  # its own names of metrics -> their names here
+    lacking: str = ""  # its own names of metrics that fastrec does not have yet; * stands for anything
+    notes: tuple[str, ...] = ()
+
+    @property
+    def policies(self) -> dict[str, str]:
+        """Its treatment of ties, users and duplicates, unless a call sets another."""
+        return {"ties": self.ties, "no_truth": self.no_truth, "no_recs": self.no_recs, "duplicates": "error"}
+
+    def translate(
+        self, metrics: str | Iterable[str] | None, k: Any, kind: str, min_gain: Any = None
+    ) -> dict[str, Call]:
+        """Return our equivalents of metrics of this tool, on "lists" or on "rows": {name with cut-off: metric}.
+
+        `min_gain` is that of the call; some metrics of the tool ignore it.
+        """
+        known = self.lists if kind == "lists" else self.rows
+        if not known:
+            raise MetricError(f"{self.tool} has no metrics of {WORDS[kind]}")
+        usual_k = [DEFAULT_K] if metrics is None and k is None else []
+        if metrics is None:
+            metrics = [name for name in FAMILIES[kind].usual if name in known]
+        if isinstance(metrics, str):
+            metrics = [metrics]
+        if not isinstance(metrics, Iterable):
+            raise InputTypeError(f"metrics must be strings such as 'ndcg@10', found {shown(metrics)}")
+        asked: dict[str, Call] = {}
+        for text in listed_in_order(metrics, "metrics"):
+            if not isinstance(text, str):
+                raise MetricError(f"a metric of {self.tool} must be a string such as 'ndcg@10', found {shown(text)}")
+            refuse_long(text)
+            call = _find(self, text, kind)
+            if min_gain is not None and call.min_gain is not None:
+                raise MetricError(
+                    Argument("like", (self.name,)),
+                    f" asks for {call.text}, so ",
+                    Argument("min_gain", (min_gain,)),
+                    " cannot apply: leave it out",
+                )
+            if min_gain is not None and any(_matches(name, text) for name in self.above_0):
+                call = replace(call, min_gain=ABOVE_0)
+            asked[text] = call
+        if not asked:
+            raise MetricError("metrics must name at least one metric")
+        cutoffs = usual_k or read_cutoffs(k, list(asked.values()))
+        found = {
+            text if own.k == call.k else f"{text}@{own.k}": own
+            for text, call in asked.items()
+            for own in call.at(cutoffs)
+        }
+        texts = {call.text: call for call in found.values()}
+        for name, call in found.items():
+            if texts.get(name, call) != call:
+                raise MetricError(
+                    f"{name} of {self.tool} is {call.text} here, but {name} is also another requested metric: "
+                    "ask for one of them at a time"
+                )
+        return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _find(recipe: Recipe, text: str, kind: str) -> Call:
+    """Return our equivalent of a metric of a tool, on lists or on rows."""
+    known = recipe.lists if kind == "lists" else recipe.rows
+    for name, ours in known.items():
+        found, call = _matches(name, text), parse(ours)
+        if found is not None and (found["k"] is None or call.metric.family.takes_cutoffs):
+            return replace(call, k=read_k(found["k"], text))
+    raise MetricError(_why_not(recipe, text, kind))
+
+
+def _why_not(recipe: Recipe, text: str, kind: str) -> str:
+    """Say why a string names no metric of a tool on lists or on rows."""
+    other = "rows" if kind == "lists" else "lists"
+    known, others = getattr(recipe, kind), getattr(recipe, other)
+    asked = cut_value(text)
+    for name, why in recipe.declined.items():
+        if _matches(name, text) or _is_form_of(name, text):
+            return f"fastrec cannot reproduce {asked} of {recipe.tool}: {why}"
+    base = "".join(text.split()).partition("@")[0]
+    for name, ours in [*recipe.spelled.items(), *zip(known, known, strict=True)]:
+        if _is_form_of(name, text) and "(" not in text and base != ours:
+            return f"{asked} of {recipe.tool} is called {ours!r} here"
+    if any(_matches(name, text) or _is_form_of(name, text) for name in others):
+        return f"{asked} of {recipe.tool} is a metric of {WORDS[other]}"
+    if any(_is_form_of(name, text) for name in recipe.lacking.split()):
+        return f"fastrec does not have {asked} of {recipe.tool} yet"
+    return f"{recipe.tool} has no metric {shown(text)}{nearest(base, list(known))}"
+
+
+def _matches(name: str, text: str) -> re.Match[str] | None:
+    """Match a string with a name of a tool and its cut-off, which is at `{k}` in the name, or may follow it."""
+    before, mark, after = "".join(name.split()).partition("{k}")
+    cut_off = "(?P<k>[0-9]+)" if mark else "(?:@(?P<k>.+))?"
+    return re.fullmatch(re.escape(before) + cut_off + re.escape(after), "".join(text.split()))
+
+
+def _is_form_of(name: str, text: str) -> bool:
+    """Return whether a string spells a name differently, with any options: NDCGAt and ndcg_score(k=5) for ndcg."""
+    plain = re.sub(r"\(.*|@.*|\s", "", text)
+    return any(fnmatchcase(_folded(one), _folded(name)) for one in (plain, _without_cutoff(plain)))
+
+
+def _without_cutoff(name: str) -> str:
+    """Return a name without a cut-off at its end, such as _5 or .5; a regular expression would take quadratic time."""
+    rest = name.rstrip("0123456789.")
+    numbers = name[len(rest) :]
+    if numbers and rest.endswith("_"):
+        return rest[:-1]
+    dot = numbers.find(".")
+    return rest + numbers[:dot] if 0 <= dot < len(numbers) - 1 else name
+
+
+def _folded(name: str) -> str:
+    """Return a name without the parts in which spellings differ."""
+    return re.sub("(?<=.)(atk|at|score)$", "", re.sub("[-_]", "", name).lower())

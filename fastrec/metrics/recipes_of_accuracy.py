@@ -1,0 +1,290 @@
+"""Recipes of tools that have metrics of lists against truth and of scored rows, but none of items or histories."""
+
+from __future__ import annotations
+
+from fastrec.metrics.recipe import Recipe
+
+__all__ = ["LIBRARIES", "RETRIEVAL"]
+
+_SAME = {name: name for name in ("precision", "recall", "f1", "hit_rate", "mrr")}
+_BINARY_NDCG = {"ndcg": "ndcg(gain=binary)"}
+_ERRORS = {name: name for name in ("mae", "mse", "rmse")}
+_TREC = _SAME | {
+    "map": "map(denominator=n_rel)",
+    "ndcg": "ndcg",
+    "r_precision": "r_precision",
+    "map_cut_{k}": "map(denominator=n_rel)",
+    "P_{k}": "precision",
+    "recall_{k}": "recall",
+    "ndcg_cut_{k}": "ndcg",
+    "success_{k}": "hit_rate",
+    "relative_P_{k}": "precision(denominator=min_k_n_rel)",
+    "recip_rank": "mrr",
+    "Rprec": "r_precision",
+    "set_P": "precision",
+    "set_recall": "recall",
+    "set_F": "f1",
+    "set_relative_P": "precision(denominator=min_k_n_rel_n_rec)",
+}
+_IR_MEASURES = {
+    "AP": "map(denominator=n_rel)",
+    "nDCG": "ndcg",
+    "P@{k}": "precision",
+    "R@{k}": "recall",
+    "Success@{k}": "hit_rate",
+    "RR": "mrr",
+    "SetP": "precision",
+    "SetR": "recall",
+    "SetF": "f1",
+    "SetP(relative=True)": "precision(denominator=min_k_n_rel_n_rec)",
+    "nDCG(dcg='exp-log2')@{k}": "ndcg(gain=exp2)",
+    "ERR@{k}": "err(max_gain=4)",
+    "RBP(rel=1)": "rbp(gain=binary)",
+    "RBP(rel=1,p=0.5)": "rbp(p=0.5, gain=binary)",
+}
+_TORCH = {
+    "precision": "precision",
+    "precision(adaptive_k=True)": "precision(denominator=min_k_n_rec)",
+    "hit_rate": "hit_rate",
+    "mrr": "mrr",
+    "map": "map(denominator=hits)",
+}
+_NO_LEVEL = frozenset(
+    {"ndcg", "ndcg_cut_{k}", "nDCG", "nDCG(dcg='exp-log2')@{k}", "ERR@{k}"}
+)  # of trec_eval and gdeval
+_COUNTS = "it is a sum over users, but every metric here is a mean or a ratio"
+
+_TREC_SPELLED = {
+    "P": "P_{k}",
+    "map_cut": "map_cut_{k}",
+    "ndcg_cut": "ndcg_cut_{k}",
+    "success": "success_{k}",
+    "relative_P": "relative_P_{k}",
+    "MAP": "AP",
+    "MRR": "RR",
+    "Precision": "P@{k}",
+    "R": "R@{k}",
+    "ERR": "ERR@{k}",
+    "SetRelP": "SetP(relative=True)",
+}
+_TREC_LACKING = (
+    "11pt_avg G Rndcg Rprec_mult binG bpref gm_bpref gm_map infAP iprec_at_recall ndcg_rel num_nonrel_judged_ret rbp "
+    "rbp_resid relstring runid utility unj dcg ideal_dcg yaap prefs_* *_avgjg "
+    "*_IA BPM Compat INSQ INST IPrec Judged NERR8 NERR9 NERR10 NERR11 NRBP SDCG StRecall alpha_* \u03b1_* nNRBP"
+)
+_SET_F = "its beta is the square of the usual beta: use f_beta(beta=...) without like="
+_RETRIEVAL = {"MAP": "map", "MRR": "mrr", "NormalizedDCG": "ndcg", "AUROC": "gauc", "FallOut": "fall_out"}
+_ERROR_NAMES = {"mean_absolute_error": "mae", "mean_squared_error": "mse", "root_mean_squared_error": "rmse"}
+
+RETRIEVAL = (
+    Recipe(
+        name="trec_eval",
+        tool="trec_eval",
+        version="pytrec-eval-terrier 0.5.11 (trec_eval 9.0.8)",
+        aliases=("pytrec_eval",),
+        lists=_TREC | _IR_MEASURES,
+        rows={},
+        ties="id_desc",
+        no_truth="judged",
+        no_recs="skip",
+        above_0=_NO_LEVEL,
+        spelled=_TREC_SPELLED,
+        lacking=_TREC_LACKING,
+        declined={
+            "set_map": "it is precision x recall per user, which no metric here computes",
+            "set_F": _SET_F,
+            "num_q": _COUNTS,
+            "num_ret": _COUNTS,
+            "num_rel": _COUNTS,
+            "num_rel_ret": _COUNTS,
+        },
+        notes=(
+            "queries without a list are left out, as without -c; like=ir_measures counts them as 0, as with -c",
+            "equal scores are ordered by item, descending as strings: pass items as strings",
+            "-l (relevance_level) is min_gain, which ndcg ignores",
+        ),
+    ),
+    Recipe(
+        name="ir_measures",
+        tool="ir_measures",
+        version="ir-measures 0.4.3",
+        lists=_TREC | _IR_MEASURES,
+        rows={},
+        ties="id_desc",
+        no_truth="judged",
+        above_0=_NO_LEVEL,
+        spelled=_TREC_SPELLED,
+        lacking=_TREC_LACKING,
+        declined={
+            "SetAP": "it is precision x recall per user, which no metric here computes",
+            "SetF": _SET_F,
+            "NumQ": _COUNTS,
+            "NumRel": _COUNTS,
+            "NumRelRet": _COUNTS,
+            "NumRet": _COUNTS,
+            "Accuracy": "it leaves out users without a hit and divides by 0 for users with hits only",
+        },
+        notes=(
+            "equal scores are ordered by item ascending for RR@k, and as in the input for RBP: both need ties=",
+            "ERR and nDCG(dcg='exp-log2') are printed there with five digits",
+        ),
+    ),
+    Recipe(
+        name="ranx",
+        tool="ranx",
+        version="ranx 0.3.21",
+        lists=_SAME
+        | {
+            "hits": "hits",
+            "map": "map(denominator=n_rel)",
+            "ndcg": "ndcg",
+            "ndcg_burges": "ndcg(gain=exp2)",
+            "dcg": "dcg",
+            "dcg_burges": "dcg(gain=exp2)",
+            "r-precision": "r_precision",
+            "r_precision": "r_precision",
+            "rbp.80": "rbp",
+            "rbp.95": "rbp(p=0.95)",
+        },
+        rows={},
+        no_truth="judged",
+        spelled={"average_precision": "map", "reciprocal_rank": "mrr", "rank_biased_precision": "rbp.80"},
+        declined={"rbp": "only rbp.80 and rbp.95 have names here: ask fastrec itself for rbp(p=...)"},
+        lacking="bpref interpolated_precision_at_recall",
+        notes=(
+            "it needs equal queries on both sides, or make_comparable=True, which counts those without a list as 0",
+            "equal scores keep the order of the input in lists of up to 15; longer lists have no defined order",
+        ),
+    ),
+    Recipe(
+        name="sklearn",
+        tool="scikit-learn",
+        version="scikit-learn 1.9.1",
+        lists={},
+        rows=_ERRORS
+        | {
+            "auc": "auc",
+            "auc(max_fpr=0.5)": "auc(max_fpr=0.5)",
+            "average_precision": "average_precision",
+            "log_loss": "log_loss",
+            "brier": "brier",
+            "ndcg": "ndcg",
+            "dcg": "dcg",
+        }
+        | {
+            f"{name}(threshold=0.5)": f"{name}(threshold=0.5)"
+            for name in ("precision", "recall", "f1", "accuracy", "mcc")
+        },
+        ties="expected",
+        no_truth="listed",
+        spelled={"roc_auc": "auc", "brier_score_loss": "brier", "matthews_corrcoef": "mcc(threshold=0.5)"}
+        | {name: f"{name}(threshold=0.5)" for name in ("precision", "recall", "f1", "accuracy")}
+        | _ERROR_NAMES,
+        lacking=(
+            "*_accuracy class_likelihood_ratios cohen_kappa coverage_error d2_* *_deviance explained_variance "
+            "fbeta hamming_loss hinge_loss jaccard label_ranking_* max_error mean_absolute_percentage_error "
+            "mean_pinball_loss *mean_squared_log_error median_absolute_error precision_recall_fscore_support r2 "
+            "zero_one_loss"
+        ),
+        notes=("ndcg_score and dcg_score take one row of scores per user, all of the same length",),
+    ),
+)
+LIBRARIES = (
+    Recipe(
+        name="spark",
+        tool="Spark MLlib",
+        version="pyspark 4.3.0",
+        lists={"precision": "precision", "recall": "recall", "map": "map"} | _BINARY_NDCG,
+        rows=_ERRORS
+        | {
+            "auc": "auc",
+            "average_precision": "average_precision(interpolation=trapezoid)",
+            "log_loss": "log_loss",
+        },
+        no_truth="zero",
+        spelled={"areaUnderROC": "auc", "areaUnderPR": "average_precision", "meanAveragePrecision": "map"}
+        | _ERROR_NAMES,
+        lacking="accuracy confusionMatrix explainedVariance fMeasure *PositiveRate r2 weighted*",
+        declined={
+            "ndcg(relevance)": "its ideal follows the order of the labels as given, so it depends on that order",
+        },
+        notes=(
+            "a user without a row in the RDD does not count: leave it out, or no_truth='listed' and no_recs='skip'",
+        ),
+    ),
+    Recipe(
+        name="torchmetrics",
+        tool="TorchMetrics",
+        version="torchmetrics 1.9.0",
+        lists=_TORCH
+        | {
+            "recall": "recall(denominator=listed)",
+            "ndcg": "ndcg(ideal=list)",
+            "gauc": "limited_auc(unseen=list_only)",
+        },
+        rows=_TORCH
+        | {
+            "recall": "recall",
+            "ndcg": "ndcg",
+            "r_precision": "r_precision",
+            "gauc": "gauc(weight=equal, one_class=zero)",
+            "gauc@{k}": "limited_auc(unseen=list_only)",
+            "auc": "auc",
+            "average_precision": "average_precision",
+        }
+        | _ERRORS,
+        ties="error",
+        no_truth="listed",
+        no_recs="skip",
+        tolerance=3e-7,
+        spelled={f"Retrieval{name}": own for name, own in _RETRIEVAL.items()}
+        | {f"Retrieval{name}": name for name in ("precision", "recall", "hit_rate", "r_precision")}
+        | {"AUROC": "auc", "BinaryAUROC": "auc", "BinaryAveragePrecision": "average_precision"}
+        | _ERROR_NAMES,
+        lacking=(
+            "RetrievalPrecisionRecallCurve RetrievalRecallAtFixedPrecision Binary* Multiclass* Multilabel* EER "
+            "ROC Accuracy CalibrationError CohenKappa ConfusionMatrix ExactMatch F1Score FBetaScore "
+            "HammingDistance HingeLoss JaccardIndex LogAUC MatthewsCorrCoef NegativePredictiveValue *Curve "
+            "*AtFixed* *Sensitivity* Specificity StatScores ConcordanceCorrCoef ContinuousRankedProbabilityScore "
+            "CosineSimilarity CriticalSuccessIndex ExplainedVariance *Divergence KendallRankCorrCoef LogCoshError "
+            "*PercentageError MeanSquaredLogError MinkowskiDistance NormalizedRootMeanSquaredError "
+            "PearsonCorrCoef R2Score RelativeSquaredError SpearmanCorrCoef TweedieDevianceScore"
+        ),
+        declined={
+            "r_precision": "on lists, it does not know relevant items outside the list",
+            "mcc": "it is not 0 if all rows are of one class",
+            "fall_out": "users with relevant rows only count as 1",
+        },
+        notes=(
+            "only scored rows exist: a relevant item outside the list does not count against recall",
+            "rows with scores of 0 and below are not hits in precision, recall, mrr and map there",
+            "the order of equal scores is undefined there: they are an error here, except in ndcg and gauc",
+        ),
+    ),
+    Recipe(
+        name="implicit",
+        tool="implicit",
+        version="implicit 0.7.3",
+        lists={"precision": "precision(denominator=min_k_n_rel, average=pooled)", "map": "map"} | _BINARY_NDCG,
+        rows={},
+        min_gain="any",
+        spelled={"mean_average_precision": "map"},
+        declined={"auc": "it fills lists up to k with items that are not relevant"},
+        notes=("its precision is hits over min(k, relevant items), summed over all users",),
+    ),
+    Recipe(
+        name="cornac",
+        tool="Cornac",
+        version="cornac 3.0.1",
+        lists=_SAME | {"map": "map"} | _BINARY_NDCG,
+        rows=_ERRORS | {"map": "average_precision(average=user)"},
+        ties="error",
+        min_gain=1.0,
+        spelled={"AUC": "gauc", "FMeasure": "f1", "HitRatio": "hit_rate"},
+        declined={
+            "gauc": "it counts equal scores as lost, and is NaN if a user has relevant rows only",
+            "ncrr": "it needs the whole catalogue in the order of the model",
+        },
+        notes=("it ranks the whole catalogue, and the largest k cuts all metrics that are asked for together",),
+    ),
+)
