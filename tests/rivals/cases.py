@@ -18,6 +18,8 @@ STEPS = 256  # scores are multiples of 1 / STEPS, which float32 holds too
 LISTS_OF_A_KIND = 34
 ROWS_OF_A_KIND = 75  # so 300 cases, also for tools with only metrics of scored rows
 LARGEST = 2**62
+ITEM_KS = (1, 3, 5)
+ITEMS_OF_A_KIND = 34
 
 Case = dict[str, Any]
 
@@ -34,6 +36,15 @@ def list_cases() -> list[Case]:
 def score_cases() -> list[Case]:
     """Scored, labelled rows: {name, kind, users: [user of each row], labels, scores, weights}."""
     return [_score_case(kind, nth) for kind in SCORE_KINDS for nth in range(ROWS_OF_A_KIND)]
+
+
+def item_cases() -> list[Case]:
+    """Lists against items and histories, as `list_cases`, without grades, and with
+
+    history: {user: [item, ...]}, with repeated rows; items: {item: {category: [label, ...], features: [number, ...]}};
+    reference: {user: [[item, score], ...]}. Only lists of the kind "seen_again" hold items of the user's history.
+    """
+    return [_item_case(kind, nth) for kind in ITEM_KINDS for nth in range(ITEMS_OF_A_KIND)]
 
 
 def _list_case(kind: str, nth: int) -> Case:
@@ -142,6 +153,7 @@ LIST_KINDS = (
     "judged_alone",
     "judged_empty",
 )
+ITEM_KINDS = ("full", "unequal", "single", "repeated", "unseen", "cold", "no_truth", "categories", "seen_again")
 SCORE_KINDS = ("rows", "tied_rows", "one_class", "graded_rows")
 
 
@@ -168,6 +180,54 @@ def _score_case(kind: str, nth: int) -> Case:
         "scores": scores,
         "weights": weights,
     }
+
+
+def _item_case(kind: str, nth: int) -> Case:
+    rng = random.Random(f"{kind} {nth}")
+    n_items, users = rng.choice([12, 15, 30]), sorted(rng.sample(range(1, 100), rng.choice([2, 3, 6])))
+    ids = list(range(1, n_items + 1))
+    recs, reference, truth, history = {}, {}, {}, {}
+    for user in users:
+        least, most = {"single": (1, 1), "unequal": (1, 8)}.get(kind, (max(ITEM_KS), max(ITEM_KS)))
+        items = rng.sample(ids, rng.randint(least, most))
+        others = [item for item in ids if item not in items]
+        past = rng.sample(ids if kind == "seen_again" else others, rng.randint(1, 3))
+        held = [item for item in ids if item not in past]
+        recs[user], history[user] = items, past
+        truth[user] = dict.fromkeys([*rng.sample(held, rng.randint(1, 4)), rng.choice(held)], 1)
+        reference[user] = rng.sample(ids, len(items))
+    if kind == "cold":
+        del history[users[0]]
+    if kind == "no_truth":
+        del truth[users[0]]
+        truth[100] = {rng.choice(ids): 1}
+    if kind == "repeated":
+        history = {user: past + rng.choices(past, k=rng.randint(1, 4)) for user, past in history.items()}
+    if kind != "unseen":  # a user without a list has what the others have not
+        known = {item for own in history.values() for item in own}
+        history[101] = sorted({ids[0], *(item for own in recs.values() for item in own)} - known) or [ids[0]]
+    labels = "abcd"
+    return {
+        "name": f"{kind}-{nth}",
+        "kind": kind,
+        "ks": list(ITEM_KS),
+        "n_items": n_items,
+        "recs": {str(user): _with_scores(rng, items) for user, items in recs.items()},
+        "truth": {str(user): {str(item): 1 for item in held} for user, held in truth.items()},
+        "history": {str(user): past for user, past in history.items()},
+        "reference": {str(user): _with_scores(rng, items) for user, items in reference.items()},
+        "items": {
+            str(item): {
+                "category": rng.sample(labels, rng.randint(1, 3) if kind == "categories" else 1),
+                "features": [rng.randint(0, 3), rng.randint(0, 3), rng.randint(1, 3)],
+            }
+            for item in ids
+        },
+    }
+
+
+def _with_scores(rng: random.Random, items: list[int]) -> list[list[Any]]:
+    return [list(pair) for pair in zip(items, _scores(rng, len(items), ""), strict=True)]
 
 
 def real_case(folder: Path) -> Case:

@@ -1,5 +1,7 @@
 """Ask the real tools: `python tests/rivals/run.py [TOOL ...] [--data FOLDER] [--environments FOLDER] [--check]`.
 
+TOOL_items are the metrics of items and histories of a tool, asked with cases of their own in the same environment.
+
 pip installs each tool into its own environment. There `tools/TOOL.py` reads cases from its standard input and prints
 the tool's answers. By default the script takes the newest version, writes the answers to `TOOL.json.gz` beside this
 file and prints the changes. With --check it takes the versions of the kept answers and writes nothing, and any
@@ -42,7 +44,20 @@ REQUIREMENTS = {
     "spark": ["pyspark", "numpy"],
     "torchmetrics": ["torch==2.13.0", "torchmetrics"],
 }
+ITEM_REQUIREMENTS = {
+    "evidently_items": ["evidently", "pandas<3"],
+    "lenskit_items": REQUIREMENTS["lenskit"],
+    "recbole_items": REQUIREMENTS["recbole"],
+    "recmetrics_items": ["recmetrics", "funcsigs", "numpy<2", "matplotlib<3.9"],
+    "recommenders_items": REQUIREMENTS["recommenders"],
+    "rectools_items": REQUIREMENTS["rectools"],
+    "replay_items": REQUIREMENTS["replay"],
+    "rexmex_items": ["rexmex", "six"],
+    "warprec_items": ["warprec"],
+}
 REAL_DATA = os.environ.get("FASTREC_TEST_DATA") or None
+PYTHONS = {"warprec_items": "python3.12"}  # of tools that need a newer one than this
+ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS
 MAX_DIFFERENCE = 1e-9
 SHOWN = 20  # differences of a tool
 
@@ -52,8 +67,10 @@ def digest(given: Any) -> str:
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
 
-def all_cases(data: Path | None) -> dict[str, list[Any]]:
+def all_cases(data: Path | None, tool: str = "") -> dict[str, list[Any]]:
     """Return the cases for a tool: the stored ones and, with a folder of real data, those made of it."""
+    if tool in ITEM_REQUIREMENTS:
+        return {"items": cases.item_cases()}
     lists = cases.list_cases() + ([cases.real_case(data)] if data is not None else [])
     return {"lists": lists, "rows": cases.score_cases()}
 
@@ -73,7 +90,7 @@ def load_golden(tool: str) -> dict[str, Any]:
 
 
 def ask(tool: str, python: str, given: dict[str, list[Any]]) -> dict[str, Any]:
-    """Return the answers of a tool: {versions, values: {case: {metric: value}}, skipped: {kind: why}}."""
+    """Return the answers of a tool: {versions, values: {case: {metric: value}}, skipped: {kind: why}, names}."""
     done = subprocess.run(
         [python, str(HERE / "tools" / f"{tool}.py")],
         input=json.dumps(given),
@@ -92,12 +109,16 @@ def ask(tool: str, python: str, given: dict[str, list[Any]]) -> dict[str, Any]:
 
 def environment(tool: str, folder: Path, versions: dict[str, str]) -> str:
     """Return the Python of an environment with the tool, in these versions of the packages."""
-    python = folder / tool / "bin" / "python"
+    home = folder / tool.removesuffix("_items")
+    python = home / "bin" / "python"
     if not python.exists():
-        venv.create(folder / tool, with_pip=True)
+        if tool in PYTHONS and sys.version_info < (3, 12):
+            subprocess.run([PYTHONS[tool], "-m", "venv", home], check=True)
+        else:
+            venv.create(home, with_pip=True)
         # 2.13.0+cpu is the build of 2.13.0 in some registries
         exact = [f"{package}=={version.partition('+')[0]}" for package, version in versions.items()]
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS[tool], *exact], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *ALL_REQUIREMENTS[tool], *exact], check=True)
     return str(python)
 
 
@@ -119,22 +140,21 @@ def differences(old: dict[str, Any], new: dict[str, Any], asked: set[str]) -> li
 def main(arguments: Sequence[str] | None = None) -> int:
     """Ask the tools, and keep or compare their answers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tools", nargs="*", choices=[*REQUIREMENTS, []], metavar="TOOL", help="by default all")
+    parser.add_argument("tools", nargs="*", choices=[*ALL_REQUIREMENTS, []], metavar="TOOL", help="by default all")
     parser.add_argument(
         "--data", type=Path, default=REAL_DATA, help="folder of real data; by default FASTREC_TEST_DATA"
     )
     parser.add_argument("--environments", type=Path, help="folder to keep them in; by default they are gone afterwards")
     parser.add_argument("--check", action="store_true", help="only compare with what is kept")
     options = parser.parse_args(arguments)
-    given = all_cases(options.data)
-    asked = {case["name"] for kind in given.values() for case in kind}
     n_changed = 0
     with tempfile.TemporaryDirectory(prefix="fastrec-rivals-") as folder:
-        for tool in options.tools or REQUIREMENTS:
-            kept = load_golden(tool)
+        for tool in options.tools or ALL_REQUIREMENTS:
+            given, kept = all_cases(options.data, tool), load_golden(tool)
+            asked = {case["name"] for kind in given.values() for case in kind}
             python = environment(tool, options.environments or Path(folder), kept["versions"] if options.check else {})
             answer = ask(tool, python, given)
-            answer["cases"] = digest(all_cases(None))
+            answer["cases"] = digest(all_cases(None, tool))
             print(f"{tool}: {answer['versions']}, {sum(map(len, answer['values'].values()))} values", flush=True)
             changed = differences(kept, answer, asked)
             n_changed += len(changed)
