@@ -33,6 +33,16 @@ from fastrec.policies import (
 
 README = Path(__file__).parent.parent / "README.md"
 METRICS_OF_LISTS = ("precision", "recall", "hit_rate", "mrr", "map", "ndcg")
+METRICS_OF_ITEMS = (
+    "gini",
+    "shannon_entropy",
+    "item_coverage",
+    "popularity",
+    "novelty",
+    "intra_list_diversity",
+    "personalization",
+    "serendipity",
+)
 METRICS_OF_ROWS = ("auc", "gauc", "average_precision", "log_loss", "rmse", "mae")
 GAUC_OF_TOOLS = Path(__file__).with_name("gauc_of_tools.toml")
 
@@ -68,13 +78,20 @@ def metrics_table(modules: tuple[str, ...], value: str) -> str:
     return "\n".join(lines)
 
 
-def recipes_table(kind: str, columns: tuple[str, ...], policies: tuple[str, ...]) -> str:
-    """Return the table of what every tool means by the names of fastrec's metrics, and which others it has."""
+def recipes_table(kind: str, columns: tuple[str, ...], policies: tuple[str, ...], modules: tuple[str, ...] = ()) -> str:
+    """Return the table of what every tool means by the names of fastrec's metrics, and which others it has.
+
+    `modules` are those of the metrics to show, by default all.
+    """
     head = ["tool, version", *(f"`{name}`" for name in columns), *(f"`{name}=`" for name in policies), "also"]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     seen: dict[str, str] = {}
     for recipe in RECIPES.values():
-        known = getattr(recipe, kind)
+        known = {
+            name: ours
+            for name, ours in getattr(recipe, kind).items()
+            if not modules or parse(ours).metric.formula.__module__.rpartition(".")[2] in modules
+        }
         if known:
             cells = [recipe_cell(recipe, known, name) for name in columns]
             own = recipe.policies | {"min_gain": "above 0" if recipe.min_gain is None else print_value(recipe.min_gain)}
@@ -138,8 +155,11 @@ def main() -> int:
     fresh = with_table(fresh, "item-policies", policies_table((UNSEEN, NO_HISTORY, NO_FEATURES)))
     fresh = with_table(fresh, "row-policies", policies_table((ONE_CLASS, NO_TRUTH_OF_ROWS, TIES_OF_ROWS)))
     fresh = with_table(
-        fresh, "recipes", recipes_table("lists", METRICS_OF_LISTS, ("ties", "min_gain", "no_truth", "no_recs"))
+        fresh,
+        "recipes",
+        recipes_table("lists", METRICS_OF_LISTS, ("ties", "min_gain", "no_truth", "no_recs"), ("lists",)),
     )
+    fresh = with_table(fresh, "item-recipes", recipes_table("lists", METRICS_OF_ITEMS, (), ("items", "exposure")))
     fresh = with_table(fresh, "row-recipes", recipes_table("rows", METRICS_OF_ROWS, ()))
     if "--check" in sys.argv:
         print("README.md: the generated tables are " + ("current" if fresh == text else "stale: run this script"))

@@ -97,7 +97,7 @@ class Evaluator(BaseEvaluator):
             settings,
             per_user=given["per_user"],
             n_threads=given["n_threads"],
-            no_recs_given=given["no_recs"] is not None or given["like"] is not None,
+            no_recs_given=given["no_recs"] is not None,
         )
 
     @takes(ListBatch)

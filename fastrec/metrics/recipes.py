@@ -13,11 +13,11 @@ from fastrec.checks import nearest
 from fastrec.exceptions import Argument, MetricError
 from fastrec.metrics.recipe import Recipe
 from fastrec.metrics.recipes_of_accuracy import LIBRARIES, RETRIEVAL
-from fastrec.metrics.recipes_of_items import RECOMMENDERS
+from fastrec.metrics.recipes_of_items import MONITORS, RECOMMENDERS
 
 __all__ = ["RECIPES", "find_recipe"]
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*RETRIEVAL, *RECOMMENDERS, *LIBRARIES)}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*RETRIEVAL, *RECOMMENDERS, *LIBRARIES, *MONITORS)}
 
 
 def find_recipe(name: Any) -> Recipe:

@@ -3,7 +3,6 @@
 import math
 import os
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -11,14 +10,9 @@ import pytest
 
 import fastrec
 from fastrec.metrics.recipes import RECIPES, find_recipe
+from support.rivals import RIVALS, agrees, cases, run
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.FastrecWarning")
-
-RIVALS = Path(__file__).parents[1] / "rivals"
-sys.path.insert(0, str(RIVALS))
-
-import cases  # noqa: E402 - beside the answers, for environments without fastrec
-import run  # noqa: E402
 
 DATA = os.environ.get("FASTREC_TEST_DATA")
 LISTS = {case["name"]: case for case in cases.list_cases()}
@@ -165,12 +159,6 @@ def is_open(tool, case, name):
     if tool == "recbole" and name.startswith("recall"):
         return case["kind"] in ("no_truth", "grade_zero", "judged_empty", "one_class")  # NaN for all
     return False
-
-
-def agrees(ours, theirs, tolerance):
-    if theirs is None:
-        return math.isnan(ours)
-    return abs(ours - theirs) <= tolerance
 
 
 @pytest.mark.thorough(except_for="pytrec_eval|sklearn")
@@ -326,7 +314,8 @@ def test_evaluators_keep_the_least_grade_of_a_tool():
             "trec_eval",
             "fastrec cannot reproduce set_F_4.0 of trec_eval: its beta is the square of the usual beta",
         ),
-        ("catalog_coverage@10", "rectools", "fastrec does not have catalog_coverage@10 of RecTools yet"),
+        ("list_length@10", "lenskit", "fastrec does not have list_length@10 of LensKit yet"),
+        ("catalog_coverage@10", "rectools", "catalog_coverage@10 of RecTools is called 'item_coverage' here"),
         ("NDCG@10", "rectools", "NDCG@10 of RecTools is called 'ndcg' here"),
         ("ndcg(log_base=7)@10", "rectools", "RecTools has no metric 'ndcg.log_base=7.@10'; did you mean"),
         ("success", "trec_eval", "success of trec_eval is called 'success_{k}' here"),
@@ -351,7 +340,10 @@ NO_METRICS = {
     "rectools": ".*Calculator|DebiasConfig|debias_interactions|calc_metrics",
     "recommenders": "get_top_k_items|merge_.*",
     "replay": "CalculationDescriptor|ConfidenceInterval|Experiment|Mean|Median|Metric|OfflineMetrics|PerUser",
-    "lenskit": "Metric.*|MeasurementCollector|.*Metric(Base)?|.*RankWeight|RunAnalysis.*|quick_measure_model",
+    "lenskit": (
+        "Metric.*|MeasurementCollector|.*Metric(Base)?|.*RankWeight|RunAnalysis.*|quick_measure_model|"
+        "rank_biased_precision"
+    ),
     "spark": "unpersist",
     "implicit": "ranking_metrics_at_k",
     "cornac": "R.*Metric",
@@ -485,5 +477,6 @@ def test_the_version_is_that_of_the_answers(tool):
 def test_the_readme_counts_the_cases():
     text = " ".join((RIVALS.parents[1] / "README.md").read_text(encoding="utf-8").split())
     assert f"on {len(LISTS)} cases of lists and {len(ROWS)} of scored rows" in text
+    assert f"on {len(cases.item_cases())} with items and histories" in text
     section = text.partition("## The number of another tool")[2].partition("## Exact")[0]
     assert all(f"`{name}`" in section for name in RECIPES)
