@@ -63,7 +63,8 @@ class Numbers:
         """Return the policy for ties and the complete metric of a tool."""
         options = self._sides[tool].options
         own: dict[str, Any] = {name: options[name] for name in POLICIES if name in options}
-        own["min_gain"] = self._meanings[tool].own_min_gain(self._options)
+        if "min_gain" in options:
+            own["min_gain"] = self._meanings[tool].own_min_gain(self._options)
         return options.get("ties"), replace(self._meanings[tool].call, **own).text
 
     def _steps_to(self, tool: str) -> dict[str, tuple[str | None, str]]:
@@ -74,8 +75,9 @@ class Numbers:
         own: dict[str, Any] = {name: ours[name] for name in POLICIES if name in ours}
         call, other = replace(self._meanings[OURS].call, **own), self._meanings[tool].call
         ties, found = ours.get("ties"), {}
-        for name, value in theirs.items():
-            if ours[name] == value:
+        for name in sorted(theirs, key=ours.__contains__):  # first what ours does not read: no step of its own
+            value = theirs[name]
+            if ours.get(name) == value:
                 continue
             if name == "ties":
                 ties = value
@@ -87,7 +89,8 @@ class Numbers:
             else:
                 options = dict(call.options) | {name: dict(other.options)[name]}
                 call = replace(call, options=tuple(options.items()))
-            found[name] = (ties, call.text)
+            if name in ours:
+                found[name] = (ties, call.text)
         return found
 
     def _answer(self, ties: str | None, texts: list[str]) -> Iterator[tuple[str, Answer | FastrecError]]:

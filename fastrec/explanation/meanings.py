@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fastrec._version import __version__
@@ -12,8 +12,11 @@ from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.explanation.explanation import OURS, POLICIES, Side
 from fastrec.metrics.calls import make_call, parse
 from fastrec.metrics.declaration import LISTS, ROWS, Call, print_value
+from fastrec.metrics.plan import UNREAD, Asked, Plan, make_plan
 from fastrec.metrics.recipe import DEFAULT_POLICIES, Recipe
 from fastrec.metrics.recipes import RECIPES, find_recipe
+from fastrec.metrics.statistics import Unseen
+from fastrec.policies import NO_FEATURES, NO_HISTORY
 
 __all__ = ["Meaning", "meanings_of"]
 
@@ -38,20 +41,45 @@ class Meaning(NamedTuple):
         found = {"metric": call.metric.name} | {name: _text(value) for name, value in call.options}
         if found.get("one_class") == "call":
             found["one_class"] = str(given.get("one_class", "drop"))
-        if "targets" not in call.metric.needs:
+        plan = self._plan(given) if call.metric.family is LISTS and self.kind == "lists" else None
+        for name, policy in () if plan is None else _usual_policies(plan):
+            if found.get(name) == "none":
+                found[name] = policy
+        condition = None if plan is None else plan.conditions[call.text]
+        reads_truth = condition is None or condition.no_truth != UNREAD
+        if "targets" not in call.metric.needs and reads_truth:
             absent = "above 0" if call.metric.family is LISTS else "1"
             found["min_gain"] = _text(self.own_min_gain(given) or given.get("min_gain"), absent)
         if call.metric.family is LISTS:
             policies = DEFAULT_POLICIES if self.recipe is None else self.recipe.policies
             found["ties"] = given.get("ties") or policies["ties"]
+            own = call if condition is None else condition
             for name in POLICIES if self.kind == "lists" else POLICIES[:1]:
-                found[name] = getattr(call, name) or given.get(name) or policies[name]
+                if name != "no_truth" or reads_truth:
+                    found[name] = getattr(own, name) or given.get(name) or policies[name]
         return found
+
+    def _plan(self, given: Mapping[str, Any]) -> Plan:
+        """Return the plan of the metric; the size of the catalogue does not matter."""
+        return make_plan((self.call,), Asked(n_items=1, no_recs_given=given.get("no_recs") is not None))
 
     def own_min_gain(self, given: Mapping[str, Any]) -> MinGain | None:
         """Return the smallest gain of a relevant item if the metric or the tool sets it, not the call."""
         of_tool = None if self.recipe is None or self.kind == "rows" else self.recipe.min_gain
         return self.call.min_gain or (of_tool if given.get("min_gain") is None else None)
+
+
+def _usual_policies(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield the policies of items that hold if the metric has no option of its own."""
+    yield from ((policy.name, policy.default) for policy in (NO_HISTORY, NO_FEATURES))
+    yield from (("unseen", part.policy) for key in plan.provided for part in _parts(key) if isinstance(part, Unseen))
+
+
+def _parts(key: Any) -> Iterator[Any]:
+    """Yield a key and all that is in it."""
+    yield key
+    for part in key if isinstance(key, tuple) else ():
+        yield from _parts(part)
 
 
 def _text(value: Any, absent: str = "none") -> str:

@@ -189,6 +189,7 @@ class Plan:
         self.provided = list(dict.fromkeys(row.key for own in traced for row in own.provided))
         self.askers = {row.key[1]: call.text for call, own in zip(calls, traced, strict=True) for row in own.provided}
         conditions = [self._condition(call, own) for call, own in zip(calls, traced, strict=True)]
+        self.conditions = {call.text: own for call, own in zip(calls, conditions, strict=True)}
         self._conditions = list(dict.fromkeys([Condition(_least_gain(asked.min_gain)), *conditions]))
         self.min_gains = [condition.min_gain for condition in self._conditions]
         self.not_linear: list[str] = []

@@ -29,6 +29,19 @@ def some_lists(seed, *, tied=False):
     return recs, truth
 
 
+def some_items(seed):
+    """Return the other sides of `some_lists`: every item in the history, some users without one or a reference."""
+    chance = random.Random(seed)
+    labels = {item: chance.sample("abcd", chance.randint(1, 3)) for item in range(30)}
+    return {
+        "items": {
+            item: {"category": own, "features": [float(x in own) for x in "abcd"]} for item, own in labels.items()
+        },
+        "history": {user: chance.choices(range(30), k=3) for user in range(5, 40)} | {99: list(range(30))},
+        "reference": {user: chance.sample(range(30), 6) for user in range(35)},
+    }
+
+
 def some_rows(seed):
     chance = random.Random(seed)
     users = sorted(chance.randint(0, 20) for _ in range(150))
@@ -40,7 +53,7 @@ def some_rows(seed):
 @pytest.mark.parametrize(("tool", "name"), list(names_of("lists")))
 def test_numbers_are_those_of_like_and_steps_and_users_add_up(tool, name):
     recs, truth = some_lists(3)
-    options = {"n_items": 30}
+    options = {"n_items": 30, **some_items(4)}
     why = fastrec.explain(name, recs, truth, like=tool, n_users=1000, **options)
     ours, theirs = why.ours, why.sides[tool]
     report = fastrec.evaluate(recs, truth, name, like=tool, per_user=True, **options)
@@ -53,7 +66,7 @@ def test_numbers_are_those_of_like_and_steps_and_users_add_up(tool, name):
             gap, abs=1e-12
         )
     assert theirs.n_different == len(theirs.users)
-    if "pooled" not in theirs.metric:
+    if "pooled" not in theirs.metric and not np.isnan(report.per_user[theirs.metric]).all():
         assert math.fsum(user.moved for user in theirs.users) == pytest.approx(gap, abs=1e-12)
         assert [abs(user.moved) for user in theirs.users] == sorted(
             (abs(user.moved) for user in theirs.users), reverse=True
@@ -248,3 +261,31 @@ def test_rows_without_users_have_numbers():
     assert theirs.steps == {"interpolation": theirs.estimate.mean - why.ours.estimate.mean}
     with pytest.raises(fastrec.InputError, match="gauc needs users"):
         fastrec.explain_scores("gauc", [1, 0, 1, 0], [0.4, 0.3, 0.2, 0.1])
+
+
+def test_metrics_of_items_show_what_decides_them():
+    lists, history = [[4, 5, 2], [3, 4, 5], [2, 3], [2], []], [[1, 2, 3], [1, 2], [1, 4], [1], []]
+    why = fastrec.explain("gini@3", lists, like=["lenskit", "evidently", "warprec"], history=history, n_items=6)
+    assert why.differing == ["zeros", "correction", "ties"]  # neither the truth nor its policies
+    assert {tool: side.estimate.mean for tool, side in why.sides.items()} == pytest.approx(
+        {"fastrec": 21 / 54, "lenskit": 21 / 54, "evidently": 1 / 9, "warprec": 21 / 45}
+    )
+    assert why.sides["evidently"].steps == pytest.approx({"zeros": 3 / 36 - 21 / 54, "correction": 1 / 36, "ties": 0})
+    why = fastrec.explain("novelty@3", lists, like=["recommenders", "replay", "evidently"], history=history)
+    assert why.ours.options["unseen"] == "one" and why.ours.options["no_recs"] == "skip"
+    assert {tool: side.options["unseen"] for tool, side in why.sides.items() if tool != "fastrec"} == {
+        "recommenders": "zero",
+        "replay": "one",
+        "evidently": "drop",
+    }
+    values = [side.estimate.mean for side in why.sides.values()]
+    assert values == pytest.approx([37 / 24, 2, 0.625, 1.5])
+    every = fastrec.explain("novelty@3", lists, like="replay", history=history, no_recs="zero")
+    assert every.same["no_recs"] == "zero" and every.ours.estimate.mean == pytest.approx(37 / 24 * 4 / 5)
+
+
+def test_a_metric_that_reads_the_truth_only_in_one_tool():
+    shop = {item: {"category": label} for item, label in zip(range(1, 7), "ABACBC", strict=True)}
+    why = fastrec.explain("category_coverage@3", [[4, 5, 2], [2]], [[4], [1]], like="elliot", items=shop)
+    assert why.differing == ["relevance", "ties"] and "no_truth" not in why.ours.options
+    assert why.sides["elliot"].steps == pytest.approx({"relevance": 1 / 6 - 1 / 2, "ties": 0})
