@@ -148,7 +148,11 @@ RECOMMENDERS = (
             "its Surprisal",
             "roc_auc": "it is 1 for lists of hits only and 0 for lists without, which no option here gives",
         },
-        notes=("equal scores are ordered by item, descending, in frames; dicts keep the order of the input",),
+        notes=(
+            "equal scores are ordered by item, descending, in frames; dicts keep the order of the input",
+            "a user without a reference counts as 0 in Unexpectedness, and not at all here",
+            "CategoricalDiversity reads one category in each row of the lists",
+        ),
     ),
     Recipe(
         name="recbole",
