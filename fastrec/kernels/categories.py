@@ -35,12 +35,15 @@ class Shares(NamedTuple):
 def add_item(slot, weight, categories, shares, n_seen):
     """Add an item to the shares; return the number of categories seen."""
     start, end = categories.indptr[slot], categories.indptr[slot + 1]
+    if end - start > 1:
+        weight = weight / (end - start)
     for at in range(start, end):
         code = categories.codes[at]
-        if shares.weights[code] == 0.0:
+        known = shares.weights[code]
+        if known == 0.0:
             shares.seen[n_seen] = code
             n_seen += 1
-        shares.weights[code] += weight / (end - start)
+        shares.weights[code] = known + weight
     return n_seen
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from fastrec.kernels.list_order import find, longest_row, sort_by_id
 
 Array = np.ndarray[Any, Any]
+FEW_ITEMS = 48
 
 
 def sum_values(items, indptr, cuts, values, sums, first, last):
@@ -70,9 +71,17 @@ def order_items(items, indptr, ordered, first, last):
     none = np.empty(n_items)
     for u in range(first, last):
         row = items[indptr[u] : indptr[u + 1]]
-        sort_by_id(order, spare, row, none)
-        for i in range(len(row)):
-            ordered[indptr[u] + i] = row[order[i]]
+        if len(row) > FEW_ITEMS:
+            sort_by_id(order, spare, row, none)
+            for i in range(len(row)):
+                ordered[indptr[u] + i] = row[order[i]]
+            continue
+        for i in range(len(row)):  # insertion: a merge sort of few items costs more
+            at = indptr[u] + i
+            while at > indptr[u] and ordered[at - 1] > row[i]:
+                ordered[at] = ordered[at - 1]
+                at -= 1
+            ordered[at] = row[i]
 
 
 def find_places(items, indptr, others, others_indptr, places, first, last):
