@@ -9,8 +9,9 @@ from fastrec.items import categories as _categories  # noqa: F401 - registers pr
 from fastrec.items import others as _others  # noqa: F401 - registers providers
 from fastrec.items import popularity as _popularity  # noqa: F401
 from fastrec.items import vectors as _vectors  # noqa: F401
+from fastrec.items.counting import collect_exposure
 from fastrec.items.disparity import SegmentRates, collect_rates, unpack_rates
-from fastrec.items.exposure import Exposure, collect_exposure, unpack_exposure
+from fastrec.items.exposure import Exposure, unpack_exposure
 
 
 def _empty(keys: Keys, _: bool) -> Exposure:  # noqa: FBT001 - called by position

@@ -186,8 +186,8 @@ class Evaluator(BaseEvaluator):
         return known if n_items is None else n_items
 
     @synchronized
-    def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> None:
-        """Add a batch that was prepared with the same settings."""
+    def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> BatchSides:
+        """Add a batch that was prepared with the same settings, and return what was read of it."""
         rules = self._settings
         lists, users, names, data_counts, hints, _ = prepared
         self._check_batch(users)
@@ -213,6 +213,7 @@ class Evaluator(BaseEvaluator):
             state = self._keep(plan, outcome, users, counts)
             state.accumulate(found)
             self._add_hints(hints)
+        return sides
 
     def _sides_of(self, prepared: Prepared, lists: Lists) -> BatchSides:
         """Return the sides that providers and accumulators read."""
@@ -225,10 +226,11 @@ class Evaluator(BaseEvaluator):
             names=prepared.names,
             n_threads=self._n_threads,
             n_users=self._n_users,
+            no_recs=self._settings["no_recs"],
         )
 
     @synchronized
-    def _review(self, prepared: Prepared) -> None:
+    def _review(self, prepared: Prepared, sides: BatchSides | None = None) -> None:
         """Look at a batch a second time, for the standard errors of metrics of the exposure of items.
 
         All batches must be reviewed after the last was added, in the same order.
@@ -240,13 +242,12 @@ class Evaluator(BaseEvaluator):
         from fastrec.evaluation.second_pass import find_effects  # most calls need none
 
         with self._changing():
-            lists, users = prepared.lists, prepared.users
-            found = find_effects(state, lists, self._sides_of(prepared, lists), users, self._n_threads)
-            order = users.order
+            lists, order = prepared.lists, prepared.users.order
+            sides = self._sides_of(prepared, lists) if sides is None else sides
+            found = find_effects(state, lists, sides, self._n_threads, per_user=self._per_user)
             for at, values in found.items():
-                if self._per_user:
-                    self._join_values(state.n_users, copied=False)
-                    self._values[0][at, batch : batch + len(values)] = values if order is None else values[order]
+                self._join_values(state.n_users, copied=False)
+                self._values[0][at, batch : batch + len(values)] = values if order is None else values[order]
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Add the users of another evaluator with the same metrics and settings, and return this evaluator."""
@@ -292,8 +293,7 @@ def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapp
     given = {**dict.fromkeys(arguments_of(SideBatch)), **given}
     check_progress(given["progress"])
     prepared = evaluator._prepare(sides, given)  # noqa: SLF001
-    evaluator._add(prepared, given["progress"])  # noqa: SLF001
-    evaluator._review(prepared)  # noqa: SLF001
+    evaluator._review(prepared, evaluator._add(prepared, given["progress"]))  # noqa: SLF001
 
 
 def review(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -17,7 +17,8 @@ from fastrec.evaluation.engine import sum_exactly
 from fastrec.evaluation.state import EffectSums, State
 from fastrec.inputs.lists import Lists
 from fastrec.inputs.users import Users
-from fastrec.items.exposure import Effects, effects_of_lists
+from fastrec.items.effects import add_effects
+from fastrec.items.exposure import Effects
 
 __all__ = ["find_effects"]
 
@@ -32,35 +33,31 @@ class Part(NamedTuple):
 
 
 def find_effects(
-    state: State, lists: Lists, sides: Mapping[str, Any], users: Users, n_threads: int
+    state: State, lists: Lists, sides: Mapping[str, Any], n_threads: int, *, per_user: bool
 ) -> dict[int, Array]:
-    """Add the effects of the lists of a batch to a state, and return them by the position of the metric.
+    """Add the effects of the lists of a batch to a state, and return values of users by the position of the metric.
 
     They are float64 (n_users,), the metric's value + the effect of the user's list; NaN for users without a list.
     """
     wanted = [at for at, value in enumerate(state.plan.values) if value.has_effects]
     if not wanted or state.n_users == 0:
         return {}
+    users: Users = sides["users"]
     listed = np.diff(sides["recs"].indptr) > 0
     found: dict[int, Array] = {}
     for nth, parts in enumerate(_groupings(users, len(listed))):
         effects = np.zeros((len(wanted), len(listed)))
-        known = {}
-        for group, members in parts:
-            known[group] = _effects(state, wanted, group, sides, members, n_threads)
-            for at, own in known[group].items():
-                effects[wanted.index(at), members] = own
-        effects[:, ~listed] = 0.0
+        known = {group: _write(state, wanted, group, sides, members, effects, n_threads) for group, members in parts}
         codes = users.groups[nth - 1 : nth] if nth else users.groups[:0]
         totals = sum_exactly(effects, codes, n_threads, lists)
-        for group, of_group in known.items():
-            row = 0 if group is None else users.keys.index(group) + 1
-            for at in of_group:
-                state.effects.setdefault((at, group), EffectSums()).add(totals[row, wanted.index(at)])
-        if nth == 0:
-            for at in known[None]:
-                mean = state.part().estimate(state.plan.values[at])[0]
-                found[at] = np.where(listed, mean + effects[wanted.index(at)], np.nan)
+        for group, rows in known.items():
+            of_group = 0 if group is None else users.keys.index(group) + 1
+            for row in rows:
+                state.effects.setdefault((wanted[row], group), EffectSums()).add(totals[of_group, row])
+        if nth == 0 and per_user:
+            for row in known[None]:
+                mean = state.part().estimate(state.plan.values[wanted[row]])[0]
+                found[wanted[row]] = np.where(listed, mean + effects[row], np.nan)
     state.n_reviewed += len(listed)
     return found
 
@@ -75,21 +72,24 @@ def _groupings(users: Users, n_users: int) -> Iterator[list[Part]]:
         yield [Part(users.keys[codes[members[0]] - 1], members) for members in parts]
 
 
-def _effects(
-    state: State, wanted: list[int], group: GroupKey | None, sides: Mapping[str, Any], members: Array, n_threads: int
-) -> dict[int, Array]:
-    """Return the effects of the lists of some users on the metrics of their group that have a value."""
-    together: dict[Any, dict[int, Effects]] = {}  # by exposure, cut-off and weight: one walk over the lists
+def _write(
+    state: State,
+    wanted: list[int],
+    group: GroupKey | None,
+    sides: Mapping[str, Any],
+    members: Array,
+    out: Array,
+    n_threads: int,
+) -> list[int]:
+    """Write effects of the lists of a group on the metrics that have a value, into rows of out; return these rows."""
+    together: dict[Any, dict[int, Effects]] = {}  # by exposure
     sums = state.part(group)
-    for at in wanted:
+    for row, at in enumerate(wanted):
         value = state.plan.values[at]
         assert value.over is not None and value.over.effects is not None
-        exposure = state.accumulators[AccumulatorKey(value.over.accumulator, value.condition, group)]
         if math.isfinite(sums.estimate(value)[0]):
-            effects = value.over.effects(exposure)
-            together.setdefault((exposure, effects.k, effects.weight), {})[at] = effects
-    found: dict[int, Array] = {}
-    for (exposure, *_), own in together.items():
-        values = effects_of_lists(exposure, list(own.values()), sides, members, n_threads)
-        found |= dict(zip(own, values, strict=True))
-    return found
+            exposure = state.accumulators[AccumulatorKey(value.over.accumulator, value.condition, group)]
+            together.setdefault(exposure, {})[row] = value.over.effects(exposure)
+    for exposure, effects in together.items():
+        add_effects(exposure, effects, sides, members, out, n_threads)
+    return [row for effects in together.values() for row in effects]

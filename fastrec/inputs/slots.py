@@ -54,12 +54,13 @@ class Slots(NamedTuple):
     @classmethod
     def of(cls, items: Array) -> Slots:
         """Give slots to the distinct items of rows: themselves if they are small."""
-        if items.min(initial=0) < 0:
+        largest = int(items.view(f"u{items.dtype.itemsize}").max(initial=0))  # negative ones are the largest
+        if largest > np.iinfo(items.dtype).max:
             raise InputError(
                 "lists have places without an item, which metrics of items cannot value: use ",
                 Argument("duplicates", ("first",)),
             )
-        size = int(items.max(initial=-1)) + 1
+        size = largest + 1 if len(items) else 0
         if size <= max(MIN_SLOTS, LARGEST_GAP * len(items)):
             return cls(items, size, None)
         wide = read_only(items.astype(np.int64, copy=False))

@@ -82,7 +82,8 @@ class Labelled:
         entries, shares = self._entries(ids), self.of_exposure(exposure, key)
         values = np.bincount(entries.item, gradient[entries.label] * entries.weight, len(ids))
         scale = exposure.n_lists / (float(counts.sum()) or 1.0)
-        return Effects(scale * (values - math.fsum(gradient * shares)), key[0])
+        own = scale * (values - math.fsum(gradient * shares))
+        return Effects(np.append(0.0, own), np.arange(1, len(own) + 1), key[0])
 
     def calls_of_shares(self, k: int) -> Iterator[Call]:
         """Yield a metric for each label: its share of exposure."""

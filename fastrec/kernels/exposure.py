@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+USERS_AT_ONCE = 64
 
 
 def count_lists(items, indptr, users, cuts, counts, first, last):
@@ -30,3 +31,37 @@ def add_weights(items, indptr, users, cuts, weights, sums, first, last):
                 sums[items[at], c, 0] += weights[at - indptr[u], 0]
                 sums[items[at], c, 1] += weights[at - indptr[u], 1]
                 at += 1
+
+
+def add_by_length(items, indptr, users, cuts, weights, sums, first, last):
+    """Add the weight of the length of the list up to each cut-off to the slots that it holds; as in `add_weights`."""
+    for u in users[first:last]:
+        for c in range(len(cuts)):
+            length = min(cuts[c], indptr[u + 1] - indptr[u])
+            for at in range(indptr[u], indptr[u] + length):
+                sums[items[at], c, 0] += weights[length - 1, 0]
+                sums[items[at], c, 1] += weights[length - 1, 1]
+
+
+def add_effects(items, indptr, users, cuts, levels, values, rows, offsets, effects, first, last):
+    """Sum the values of the levels of slots along lists, in walks up to a cut-off each.
+
+    Walk w gives slot s the four values (w, levels[w, s], 4); their sums + offsets (w, 4) go to the rows (w, 4) of
+    effects (n_rows, n_users), -1 for none. All walks take some users together, whose lists then stay in the cache.
+    """
+    for start in range(first, last, USERS_AT_ONCE):
+        for w in range(len(cuts)):
+            for u in users[start : min(start + USERS_AT_ONCE, last)]:
+                end = min(indptr[u] + cuts[w], indptr[u + 1])
+                if end == indptr[u]:
+                    continue
+                one, two, three, four = offsets[w, 0], offsets[w, 1], offsets[w, 2], offsets[w, 3]
+                for at in range(indptr[u], end):
+                    level = levels[w, items[at]]
+                    one += values[w, level, 0]
+                    two += values[w, level, 1]
+                    three += values[w, level, 2]
+                    four += values[w, level, 3]
+                for i, total in enumerate((one, two, three, four)):
+                    if rows[w, i] >= 0:
+                        effects[rows[w, i], u] = total

@@ -1,0 +1,142 @@
+"""The exposure of the items of a batch: counts of lists by item, in threads."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import Argument, InputError
+from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.ids import spell
+from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.inputs.slots import Slots
+from fastrec.inputs.users import Users, as_labels
+from fastrec.items.exposure import Exposure, Key, fixed_weights
+from fastrec.items.sums import cuts_of
+from fastrec.kernels import exposure as kernels
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.threads import run_in_threads
+
+__all__ = ["collect_exposure"]
+
+Array = np.ndarray[Any, Any]
+ROWS_PER_TABLE = 1 << 20  # from which on a thread with a table of its own pays
+
+
+def collect_exposure(
+    sides: Mapping[str, Any], _: float, keys: tuple[Any, ...], n_threads: int
+) -> Iterator[tuple[Any, Exposure]]:
+    """Yield the exposure of a batch, over all users and for each group."""
+    users: Users = sides["users"]
+    if users.weights is not None:
+        raise InputError(
+            Argument("user_weight"), " does not apply to metrics of the exposure of items: lists count once"
+        )
+    recs: FlatSide = sides["recs"]
+    batch = _Batch(sides, keys, n_threads)
+    yield None, batch.count(np.arange(recs.n_users))
+    for codes in users.groups:
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        for members in np.split(order, starts[1:]) if len(order) else ():
+            yield users.keys[codes[members[0]] - 1], batch.count(members)
+
+
+class _Batch:
+    """The lists of a batch, by the slots of their items."""
+
+    def __init__(self, sides: Mapping[str, Any], keys: tuple[Key, ...], n_threads: int) -> None:
+        self._slots: Slots = sides["slots"]
+        self._indptr: Array = sides["recs"].indptr
+        self._strings = sides["names"].strings
+        self._keys, self._n_threads = keys, n_threads
+        self._known, self._n_known = None, 0
+        if any(weight == "history" for _, weight in keys):
+            codes = sides["counts"].codes
+            self._known, self._n_known = self._slots.spread(codes, np.ones(len(codes), bool), False), len(codes)  # noqa: FBT003
+
+    def count(self, users: Array) -> Exposure:
+        """Return the exposure of the lists of some users."""
+        lengths = np.diff(self._indptr)[users]
+        n_lists = int(np.count_nonzero(lengths))
+        if lengths.sum() >= self._slots.n:
+            counts, own = _Counter(self._slots.of_rows, self._indptr, users, self._slots.n, self._n_threads), None
+        else:  # few rows: tables of all slots would cost more than they hold
+            indptr = np.concatenate([[0], np.cumsum(lengths)])
+            rows = np.arange(indptr[-1]) + np.repeat(self._indptr[:-1][users] - indptr[:-1], lengths)
+            own, of_rows = np.unique(self._slots.of_rows[rows], return_inverse=True)
+            counts = _Counter(of_rows, indptr, np.arange(len(users)), len(own), 1)
+        found = counts.of(self._keys)
+        if self._known is not None:
+            shown = self._known if own is None else self._known[own]
+            for nth, key in enumerate(self._keys):
+                if key[1] == "history":
+                    found[nth, 0] = found[nth, 0] * shown
+        held = np.flatnonzero(
+            functools.reduce(np.logical_or, (one > 0 for one in found.values()), np.zeros(counts.n, bool))
+        )
+        ids = self._slots.items(held if own is None else own[held])
+        order = np.argsort(ids, kind="stable")
+        ids = ids[order] if self._strings is None else as_labels(spell(self._strings, ids[order]))
+        return Exposure(
+            self._keys, ids, {name: one[held[order]] for name, one in found.items()}, n_lists, self._n_known
+        )
+
+
+class _Counter(NamedTuple):
+    """Counts of the slots of the lists of some users."""
+
+    of_rows: Array
+    indptr: Array
+    users: Array
+    n: int
+    n_threads: int
+
+    def of(self, keys: Sequence[Key]) -> dict[tuple[int, int], Array]:
+        """Return the numbers of all slots under each key; see `Exposure`."""
+        found: dict[tuple[int, int], Array] = {}
+        for weight in dict.fromkeys("one" if own == "history" else own for _, own in keys):
+            names = ("one", "history") if weight == "one" else (weight,)
+            at = [nth for nth, key in enumerate(keys) if key[1] in names]
+            cuts, columns = cuts_of([keys[nth][0] for nth in at])
+            if weight == "length":
+                tables = self._by_step("add_by_length", cuts, weight)
+            else:
+                tables = (
+                    [self.table("count_lists", cuts)] if weight == "one" else self._by_step("add_weights", cuts, weight)
+                )
+                tables = [np.cumsum(table, axis=1) for table in tables]
+            for step, table in enumerate(tables):
+                found |= {(nth, step): table[:, column] for nth, column in zip(at, columns, strict=True)}
+        return found
+
+    def _by_step(self, name: str, cuts: Array, weight: Any) -> list[Array]:
+        """Return sums of weights, in two steps."""
+        table = self.table(name, cuts, read_only(fixed_weights(weight, longest_row(self.indptr))))
+        return [table[:, :, 0], table[:, :, 1]]
+
+    def table(self, name: str, cuts: Array, *weights: Array) -> Array:
+        """Return the table that a kernel fills, in threads with a table each."""
+        rows = int(np.diff(self.indptr)[self.users].sum())
+        n_parts = min(self.n_threads, max(1, rows // ROWS_PER_TABLE))
+        edges = len(self.users) * np.arange(n_parts + 1) // n_parts
+        shape, dtype = ((self.n, len(cuts), 2), np.int64) if weights else ((self.n, len(cuts)), np.int32)
+        run = _entry(name, str(self.of_rows.dtype)).suited_to(rows + len(self.users))
+        given = (*map(read_only, (self.of_rows, self.indptr, self.users, cuts)), *weights)
+
+        def fill(part: int) -> Array:
+            table = np.zeros(shape, dtype)
+            run(*given, table, edges[part], edges[part + 1])
+            return table
+
+        tables = run_in_threads(fill, range(n_parts), n_parts)
+        total: Array = np.asarray(np.sum(tables, axis=0, dtype=np.int64))
+        return total
+
+
+@functools.cache
+def _entry(name: str, dtype: str) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{dtype}", allocates=True)
