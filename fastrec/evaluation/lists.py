@@ -31,7 +31,7 @@ from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.history import HistoryCounts
-from fastrec.inputs.items import read_items, read_once
+from fastrec.inputs.items import ItemTable, read_items, read_once
 from fastrec.inputs.lists import AboutUsers, Lists, Prepared, Settings, find_tied_user, prepare
 from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.slots import BatchSides
@@ -227,7 +227,14 @@ class Evaluator(BaseEvaluator):
             n_threads=self._n_threads,
             n_users=self._n_users,
             no_recs=self._settings["no_recs"],
+            catalogue=self._catalogue(prepared),
         )
+
+    def _catalogue(self, prepared: Prepared) -> ItemTable | None:
+        """Return the table of items if its rows are the catalogue of a metric that reads its size."""
+        table = prepared.sides.get("items")
+        is_whole = table is not None and len(table.ids) == self._settings["n_items"]
+        return table if is_whole and self._plan(weighted=prepared.users.weights is not None).reads_size else None
 
     @synchronized
     def _review(self, prepared: Prepared, sides: BatchSides | None = None) -> None:

@@ -283,7 +283,8 @@ class GroupSums(NamedTuple):
     def _over(self, value: Value, over: Over) -> tuple[float, float, int]:
         found = self.accumulators.get((over.accumulator, value.condition))
         users = int(self._sum(self.plan.position(value, 0)))
-        if found is None:
+        is_spoilt = value.call.metric.family is LISTS and self.counts[value.condition][op.N_NAN]
+        if found is None or is_spoilt:
             return math.nan, math.nan, users
         at = next((at for at, own in enumerate(self.plan.values) if own is value), -1)
         if at in self.effects:

@@ -51,9 +51,12 @@ class _Batch:
     def __init__(self, sides: Mapping[str, Any], keys: tuple[Key, ...], n_threads: int) -> None:
         self._slots: Slots = sides["slots"]
         self._indptr: Array = sides["recs"].indptr
-        self._strings = sides["names"].strings
+        self._names, self._strings = sides["names"], sides["names"].strings
         self._keys, self._n_threads = keys, n_threads
-        self._known, self._n_known = None, 0
+        self._known, self._n_known, self._outside = None, 0, None
+        if sides["catalogue"] is not None:
+            codes = sides["catalogue"].codes
+            self._outside = self._slots.spread(codes, np.zeros(len(codes), bool), True)  # noqa: FBT003
         if any(weight == "history" for _, weight in keys):
             codes = sides["counts"].codes
             self._known, self._n_known = self._slots.spread(codes, np.ones(len(codes), bool), False), len(codes)  # noqa: FBT003
@@ -78,11 +81,22 @@ class _Batch:
         held = np.flatnonzero(
             functools.reduce(np.logical_or, (one > 0 for one in found.values()), np.zeros(counts.n, bool))
         )
-        ids = self._slots.items(held if own is None else own[held])
+        held_slots = held if own is None else own[held]
+        ids = self._slots.items(held_slots)
+        if self._outside is not None and self._outside[held_slots].any():
+            self._refuse(ids[self._outside[held_slots]])
         order = np.argsort(ids, kind="stable")
         ids = ids[order] if self._strings is None else as_labels(spell(self._strings, ids[order]))
         return Exposure(
             self._keys, ids, {name: one[held[order]] for name, one in found.items()}, n_lists, self._n_known
+        )
+
+    def _refuse(self, items: Array) -> None:
+        raise InputError(
+            f"{len(items)} items of the lists, such as item {self._names.item(int(items[0]))}, are not in ",
+            Argument("items"),
+            ", the catalogue: add them, or give its size as ",
+            Argument("n_items", (...,)),
         )
 
 

@@ -12,14 +12,14 @@ from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import Users
-from fastrec.items.popularity import SEGMENT, table_of_segments
+from fastrec.items.popularity import SEGMENT, refuse_unknown, table_of_segments
 from fastrec.items.sums import find_places, is_hit
 from fastrec.metrics.providers import is_relevant
 
 __all__ = ["SegmentRates", "collect_rates", "unpack_rates"]
 
 Array = np.ndarray[Any, Any]
-Key = tuple[str, bool, str | None, float, int | None, float | None]  # what, seen left out, column, min_gain, k, n_items
+Key = tuple[Any, ...]  # what, whether seen items are left out, column, min_gain, k, n_items, no_recs of the metric
 
 
 class SegmentRates:
@@ -78,6 +78,8 @@ class _Segments:
         self.names: list[str]
         if table is not None:
             assert table.codes is not None
+            listed = np.ones(len(table.codes), bool)
+            refuse_unknown(sides, sides["slots"].spread(table.codes, listed, False))  # noqa: FBT003
             codes, indptr, names = table.categories(column or SEGMENT)
             self.names = list(map(str, names))
             rows = np.repeat(np.arange(len(table.ids)), np.diff(indptr))
@@ -92,6 +94,9 @@ class _Segments:
             self.names = ["head", "tail"]
             self._items = sides["popularity"].head()
             self._codes = np.zeros(len(self._items), np.int64)
+            known = len(sides["popularity"].known(None, "users")[0])
+            if n_items < known:
+                raise MetricError(Argument("n_items", (int(n_items),)), f" is too small: the history has {known} items")
             self.sizes = np.array([len(self._items), int(n_items) - len(self._items)])
             self._other = 1
         order = np.argsort(self._items, kind="stable")
@@ -140,7 +145,7 @@ Events = tuple[Array, Array, int]  # their users, their segments, and whether th
 
 def _events(sides: Mapping[str, Any], key: Key) -> tuple[_Segments, Events, Events, Array]:
     """Return segments, what was taken, corrections of the chances, and the users who have all items as chances."""
-    what, without_seen, column, least, k, n_items = key
+    what, without_seen, column, least, k, n_items, no_recs = key
     recs: FlatSide = sides["recs"]
     history = sides.get("history")
     segments = _Segments(sides, column, n_items)
@@ -148,10 +153,10 @@ def _events(sides: Mapping[str, Any], key: Key) -> tuple[_Segments, Events, Even
     seen = np.zeros(len(recs.items), bool)
     if history is not None and without_seen:
         seen = find_places(recs, history, sides["n_threads"]) > 0
+    listed = np.diff(recs.indptr) > 0
     if what == "shown":
         rows = within & ~seen
         taken = recs.users[rows], segments.of(recs.items[rows]), 1
-        listed = np.diff(recs.indptr) > 0
         if history is None:
             return segments, taken, (np.zeros(0, np.int64), np.zeros(0, np.int64), 1), listed
         first = _first_copies(history)
@@ -163,6 +168,8 @@ def _events(sides: Mapping[str, Any], key: Key) -> tuple[_Segments, Events, Even
     relevant = is_relevant(truth.gains, least)
     if history is not None and without_seen:
         relevant &= find_places(truth, history, sides["n_threads"]) == 0
+    if (no_recs or sides["no_recs"]) == "skip":
+        relevant &= listed[truth.users]
     chances = truth.users[relevant], segments.of(truth.items[relevant]), 1
     nobody = np.zeros(recs.n_users, bool)
     return segments, (recs.users[rows], segments.of(recs.items[rows]), 1), chances, nobody

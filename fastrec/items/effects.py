@@ -89,7 +89,8 @@ def _add_plain(
             values[nth, : len(own.values), column] = own.values
     cuts = np.array([cuts_of([walk.k])[0][0] for walk in walks])
     run = _entry(f"{slots.of_rows.dtype}-{levels.dtype}").suited_to(len(slots.of_rows) * len(walks))
-    given = *map(read_only, (slots.of_rows, indptr, users, cuts, levels, values, rows, offsets)), out
+    walked = kernels.Walks(*map(read_only, (cuts, levels, values, offsets, rows)))
+    given = read_only(slots.of_rows), read_only(indptr), read_only(users), walked, out
     over_users(functools.partial(run, *given), len(users), n_threads)
     for row, own in effects.items():
         if own.by_length:

@@ -17,7 +17,7 @@ from fastrec.metrics.providers import provider
 from fastrec.metrics.statistics import Unseen
 from fastrec.segments import segments_of_counts
 
-__all__ = ["SEGMENT", "Popularity", "table_of_segments"]
+__all__ = ["SEGMENT", "Popularity", "refuse_unknown", "table_of_segments"]
 
 Array = np.ndarray[Any, Any]
 USUAL = "popularity"
@@ -111,7 +111,7 @@ def _scaled(
     return np.where(seen, found, one if unseen == "one" else 0.0), seen
 
 
-def _refuse_unknown(sides: Mapping[str, Any], known: Array) -> None:
+def refuse_unknown(sides: Mapping[str, Any], known: Array) -> None:
     """Raise InputError for items of the lists that the table of items lacks."""
     without = rows_without(sides, known, [None])
     if len(without):
@@ -216,7 +216,7 @@ def _tail(sides: Mapping[str, Any], column: str | None, label: str) -> Array:
             rows = np.repeat(np.arange(len(table.ids)), np.diff(indptr))
             of_tail[rows[codes == names.index(label)]] = 1.0
         found = slots.spread(table.codes, of_tail, math.nan)
-        _refuse_unknown(sides, ~np.isnan(found))
+        refuse_unknown(sides, ~np.isnan(found))
         return np.asarray(found)
     if label not in ("head", "tail"):
         raise InputError(f"without a column of segments, tail must be 'head' or 'tail', found {label!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,25 +43,35 @@ def add_by_length(items, indptr, users, cuts, weights, sums, first, last):
                 sums[items[at], c, 1] += weights[length - 1, 1]
 
 
-def add_effects(items, indptr, users, cuts, levels, values, rows, offsets, effects, first, last):
-    """Sum the values of the levels of slots along lists, in walks up to a cut-off each.
+class Walks(NamedTuple):
+    """Walks along lists, up to a cut-off each."""
 
-    Walk w gives slot s the four values (w, levels[w, s], 4); their sums + offsets (w, 4) go to the rows (w, 4) of
-    effects (n_rows, n_users), -1 for none. All walks take some users together, whose lists then stay in the cache.
+    cuts: Array  # int64 (n_walks,)
+    levels: Array  # integers (n_walks, n_slots): the level of each slot
+    values: Array  # float64 (n_walks, n_levels, 4): what an item of the level adds to four sums
+    offsets: Array  # float64 (n_walks, 4): where the sums start
+    rows: Array  # int64 (n_walks, 4): where they go, -1 for nowhere
+
+
+def add_effects(items, indptr, users, walks, effects, first, last):
+    """Sum values along the lists of users[first:last]: into effects (n_rows, n_users).
+
+    All walks take some users together, whose lists then stay in the cache.
     """
     for start in range(first, last, USERS_AT_ONCE):
-        for w in range(len(cuts)):
+        for w in range(len(walks.cuts)):
             for u in users[start : min(start + USERS_AT_ONCE, last)]:
-                end = min(indptr[u] + cuts[w], indptr[u + 1])
+                end = min(indptr[u] + walks.cuts[w], indptr[u + 1])
                 if end == indptr[u]:
                     continue
-                one, two, three, four = offsets[w, 0], offsets[w, 1], offsets[w, 2], offsets[w, 3]
+                one, two = walks.offsets[w, 0], walks.offsets[w, 1]
+                three, four = walks.offsets[w, 2], walks.offsets[w, 3]
                 for at in range(indptr[u], end):
-                    level = levels[w, items[at]]
-                    one += values[w, level, 0]
-                    two += values[w, level, 1]
-                    three += values[w, level, 2]
-                    four += values[w, level, 3]
+                    level = walks.levels[w, items[at]]
+                    one += walks.values[w, level, 0]
+                    two += walks.values[w, level, 1]
+                    three += walks.values[w, level, 2]
+                    four += walks.values[w, level, 3]
                 for i, total in enumerate((one, two, three, four)):
-                    if rows[w, i] >= 0:
-                        effects[rows[w, i], u] = total
+                    if walks.rows[w, i] >= 0:
+                        effects[walks.rows[w, i], u] = total

@@ -125,7 +125,8 @@ def personalization(s: ListStatistics, *, overlap: Literal["k", "cosine"] = "k")
 
 def _over_segments(s: ListStatistics, what: str, exclude_seen: str, column: str | None) -> Over:
     """Return the disparity of the rates of segments; see `fastrec.items.disparity`."""
-    key = what, exclude_seen == "yes", column, s.min_gain, s.cutoff, s.size_of_catalogue
+    no_recs = s.policy("no_recs", None) if what == "found" else None
+    key = what, exclude_seen == "yes", column, s.min_gain, s.cutoff, s.size_of_catalogue, no_recs
     sides = frozenset(("popularity", "truth") if what == "found" else ("popularity",))
     value: Any = lambda own: own.disparity(key)  # noqa: E731 - as in the other metrics
     return Over("segment rates", value, None, s.where(0.0, 0.0), s.any_of(s.n_rec), key, sides)

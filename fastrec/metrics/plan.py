@@ -181,7 +181,7 @@ class Plan:
         self.calls = calls
         self.asked = asked
         self.weighted, self.per_user = asked.weighted, asked.per_user
-        self._reads_size = False  # else a small table of items is no error
+        self.reads_size = False  # else a small table of items is no error
         traced = [self._trace(call) for call in calls]
         self.reads = {call.text: own.sides for call, own in zip(calls, traced, strict=True)}
         self.filled = {call.text: own.filled for call, own in zip(calls, traced, strict=True)}
@@ -271,14 +271,14 @@ class Plan:
         statistics = self.statistics_of(call)
         try:
             result = call.evaluate(statistics)
-            self._reads_size |= isinstance(statistics, ListStatistics) and statistics.reads_size
+            self.reads_size |= isinstance(statistics, ListStatistics) and statistics.reads_size
         except UntraceableError as error:
             if call.metric.family is ROWS:
                 raise MetricError(
                     f"the formula of {call.text} must be arithmetic on statistics, found {error}: a provider of "
                     "statistics may compute anything"
                 ) from None
-            self._reads_size = True
+            self.reads_size = True
             return self._record(call)
         except MetricError as error:
             raise MetricError(call.text, " ", error.text) from None
@@ -327,7 +327,7 @@ class Plan:
         if call.metric.family is ROWS:
             return RowStatistics(self.asked.one_class, **more)
         min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
-        policies = dict(self.asked.item_policies)
+        policies = dict(self.asked.item_policies) | ({} if call.no_recs is None else {"no_recs": call.no_recs})
         return ListStatistics(call.k, self.asked.n_items, _least_gain(min_gain), policies=policies, **more)
 
     def _plan_rows(self, position: int, call: Call, condition: int, result: Ratio | Over) -> Value:
@@ -420,7 +420,7 @@ class Plan:
             general_rows=self.direct.rows(writer, fixed=False),
             stored_rows=np.array(stored, np.int64).reshape(-1, 3),
             find=True,
-            n_items=self.asked.n_items if self._reads_size and self.asked.n_items else ANY_SIZE,
+            n_items=self.asked.n_items if self.reads_size and self.asked.n_items else ANY_SIZE,
             lowest=lowest,
             policies=np.array(
                 [
@@ -495,12 +495,13 @@ def _as_row(result: Any, call: Call) -> Row:
 
 def _under_policies(result: Ratio | Over) -> Ratio | Over:
     """Return a metric of lists in which a user counts as the policies of the call say, or as its formula says."""
-    ruled = COUNTED - INCLUDED
-    if isinstance(result, Over):
-        return result._replace(counted=ruled + Row(op.SELECT, (INCLUDED, result.counted)))
+    ruled, own = COUNTED - INCLUDED, Row(op.SELECT, (INCLUDED, result.counted))
+    if isinstance(result, Over):  # users without a list add nothing to the exposure of items
+        return result._replace(counted=ruled + own if "truth" in result.sides else own)
     ruled = ruled if result.among is None else Row(op.SELECT, (result.among, ruled))
-    counted = ruled + Row(op.SELECT, (INCLUDED, result.counted))
-    rows = (counted if row is result.counted else Row(op.SELECT, (counted, row)) for row in result.rows)
+    counted = ruled + own
+    valued = own if result.rows[-1] is result.counted else counted  # a mean over users: others count 0
+    rows = (counted if row is result.counted else Row(op.SELECT, (valued, row)) for row in result.rows)
     each = Row(op.BLANK, (counted, Row(op.SELECT, (INCLUDED, result.each))))
     return result._replace(rows=tuple(rows), each=each, counted=counted)
 

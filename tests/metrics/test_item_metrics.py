@@ -376,6 +376,82 @@ def test_users_without_a_list_count_as_the_call_says() -> None:
     assert own["popularity(no_recs=zero)@2"] == 0.5
 
 
+@pytest.mark.parametrize("text", ["gini@2", "shannon_entropy@2", "personalization@2", "item_coverage@2", "rsp@2"])
+@pytest.mark.parametrize("policy", ["zero", "nan"])
+def test_users_without_a_list_add_nothing_to_exposure(text: str, policy: str) -> None:
+    lists = {1: [1, 2], 2: [3, 4], 3: [1, 4], 4: []}
+    shop = {item: {"segment": "head" if item < 3 else "tail"} for item in range(1, 6)}
+    listed = fastrec.evaluate({user: own for user, own in lists.items() if own}, None, text, items=shop)
+    found = fastrec.evaluate(lists, None, text, items=shop, no_recs=policy).estimates[text]
+    assert found.users == 3
+    if policy == "nan":
+        assert math.isnan(found.mean)
+    else:
+        assert same(found.mean, listed[text], 0.0)
+        assert same(found.std_error, listed.estimates[text].std_error, 0.0)
+
+
+def test_users_without_a_list_count_zero_in_means() -> None:
+    lists: dict[int, list[int]] = {1: [1, 2], 2: [3, 4], 3: [], 4: []}
+    sides = {"reference": {user: [9] for user in lists}, "history": {user: [1, 5] for user in lists}}
+    texts = ["unexpectedness@2", "popularity_lift(average=user)@2"]
+    report = fastrec.evaluate(lists, None, texts, no_recs="zero", **sides)
+    assert [report[text] for text in texts] == [0.5, -0.375]
+
+
+def test_skipped_users_have_no_chances() -> None:
+    shop = {1: {"segment": "a"}, 2: {"segment": "b"}}
+    lists, truth = {1: [1], 2: [2]}, {1: [1], 2: [2], 3: [2]}
+    texts = ["reo@1", "reo(no_recs=skip)@1"]
+    assert fastrec.evaluate(lists, truth, texts[0], items=shop, no_recs="skip")[texts[0]] == 0.0
+    report = fastrec.evaluate(lists, truth, texts, items=shop)
+    assert [report[text] for text in texts] == [pytest.approx(1 / 3), 0.0]
+
+
+@pytest.mark.parametrize("factor", [2.0**-100, 1e-30, 2047.0, 2048.0, 1e300])
+def test_discounts_of_any_size(factor: float) -> None:
+    weights = [1.0, 0.5, 0.25]
+    lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
+    for metric in ("gini", "shannon_entropy"):
+        known, scaled = (
+            f"{metric}(discount={[one * factor for one in weights]})@3".replace(" ", "") for factor in (1.0, factor)
+        )
+        report = fastrec.evaluate(lists, None, [known, scaled], n_items=6)
+        assert same(report[scaled], report[known], 1e-12)
+        assert same(report.estimates[scaled].std_error, report.estimates[known].std_error, 1e-12)
+
+
+def test_an_item_with_a_tiny_weight_is_shown() -> None:
+    text = "gini(zeros=exclude,discount=rbp,p=0.5)@100"
+    assert fastrec.evaluate([list(range(100))] * 5, None, text)[text] == pytest.approx(0.97, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 3])
+def test_a_catalogue_smaller_than_the_history(n_items: int) -> None:
+    with pytest.raises(fastrec.MetricError, match=r"n_items=\d is too small: the history has 4 items"):
+        fastrec.evaluate([[4], [2]], None, "rsp@3", history=[[1, 2, 3], [1, 4]], n_items=n_items)
+
+
+@pytest.mark.parametrize("text", ["item_coverage@3", "gini@3", "rsp@3", "reo@3"])
+def test_items_outside_the_catalogue(text: str) -> None:
+    shop = {item: {"segment": "ab"[item % 2]} for item in (1, 2, 3)}
+    with pytest.raises(fastrec.InputError, match="2 items of the lists, such as item 4, are not in items"):
+        fastrec.evaluate([[4, 5], [3, 4]], [[1], [2]], text, items=shop)
+
+
+def test_lists_of_many_lengths_take_no_table_by_length() -> None:
+    n = 300
+    indptr = np.concatenate([[0], np.cumsum(np.arange(1, n + 1))])
+    rows = np.concatenate([np.arange(length) for length in range(1, n + 1)])
+    text = "personalization(overlap=cosine)"
+    roots = np.sqrt(np.arange(1, n + 1))
+    common = np.minimum.outer(np.arange(1, n + 1), np.arange(1, n + 1)) / np.outer(roots, roots)
+    evaluator = fastrec.Evaluator([text])
+    evaluator.update((rows, indptr))
+    assert len(evaluator.to_bytes()) < 100_000
+    assert evaluator.result()[text] == pytest.approx(1 - (common.sum() - n) / (n * (n - 1)), abs=1e-12)
+
+
 def test_popularity_of_a_column() -> None:
     items = {1: {"popularity": 3, "sold": 30}, 2: {"popularity": 1, "sold": 0}, 3: {}}
     call: dict[str, Any] = {"items": items, "n_users": 4}
