@@ -291,13 +291,18 @@ def _join_ids(sides: Mapping[str, RawSide]) -> tuple[dict[str, FlatSide], Sequen
     if set(kinds.values()) <= {"none", "integers"}:
         arrays = {name: _integers(side.items) for name, side in sides.items()}
         recs, truth = match_widths(arrays["recs"], arrays["truth"])
-        others = {name: own.astype(np.int64) for name, own in arrays.items() if name not in ("recs", "truth")}
+        others = {name: _signed(own, name) for name, own in arrays.items() if name not in ("recs", "truth")}
         arrays = {"recs": recs, "truth": truth} | others
     else:
         ids = (np.zeros(0, object) if len(side.items) == 0 else side.items for side in sides.values())
         encoded, strings = encode_strings(ids)
         arrays = dict(zip(sides, encoded, strict=True))
     return {name: FlatSide(arrays[name], side.indptr, side.extra) for name, side in sides.items()}, strings
+
+
+def _signed(ids: Array, name: str) -> Array:
+    """Return integer ids as int64; those of a history, which is long, also as int32."""
+    return ids if name == "history" and ids.dtype == np.int32 else ids.astype(np.int64, copy=False)
 
 
 def _integers(ids: Ids) -> Array:

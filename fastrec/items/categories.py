@@ -49,7 +49,10 @@ class _OfLists:
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         starts = np.where(rows >= 0, self._indptr[:-1][rows], 0)
         at = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
-        return kernels.CategoriesOfSlots(indptr, self._codes[at], self.n), lengths > 0
+        codes = self._codes[at]
+        only = np.where(lengths > 1, kernels.SEVERAL, kernels.NONE).astype(np.int32)
+        only[lengths == 1] = codes[indptr[:-1][lengths == 1]]
+        return kernels.CategoriesOfSlots(indptr, codes, self.n, only), lengths > 0
 
     def count_featured(self, slots: Slots, featured: Array, indptr: Array, cuts: Array) -> Array:
         """Return the rows with categories up to each cut-off, (n_cuts, n_users)."""
@@ -57,10 +60,10 @@ class _OfLists:
         counts: Array = sum_values(slots.of_rows, indptr, cuts, values, self.sides["n_threads"])[0]
         return counts
 
-    def run(self, name: str, *arguments: Any) -> None:
+    def run(self, name: str, *arguments: Any, variant: str = "") -> None:
         """Run a kernel over all users."""
         slots, n_users = self.slots.of_rows, self.sides["recs"].n_users
-        run = _entry(name, str(slots.dtype)).suited_to(8 * len(slots) + n_users)
+        run = _entry(name, f"{slots.dtype}{variant}").suited_to(8 * len(slots) + n_users)
         over_users(functools.partial(run, *arguments), n_users, self.sides["n_threads"])
 
 
@@ -127,7 +130,8 @@ def fill_calibration(sides: BatchSides, keys: Sequence[Any], out: Array) -> None
     "value" is the divergence, "defined" is 1 where both sides have categories.
     """
     by_column, recs = _by_column(keys, sides), sides["recs"]
-    history = history_of(sides)
+    is_shared = any((own.categories.only == kernels.SEVERAL).any() for own in by_column.values())
+    history = history_of(sides, ordered=is_shared)  # whole weights have the same sum in any order
     past = Slots.of(history.items)
     for (form, alpha, base, weight, column, sep, policy), wanted in _together([key[1:] for key in keys]).items():
         own = by_column[column, sep]
@@ -137,10 +141,10 @@ def fill_calibration(sides: BatchSides, keys: Sequence[Any], out: Array) -> None
         cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
         found = np.empty((2, len(cuts), recs.n_users))
         weights = rank_weights(weight, longest_row(recs.indptr))[1:]
-        past_slots = past.of_rows.astype(own.slots.of_rows.dtype, copy=False)
-        arrays = own.slots.of_rows, recs.indptr, past_slots, history.indptr, weights
-        lists = kernels.ListsAndPast(*map(read_only, arrays))
-        own.run("miscalibrate", lists, cuts, own.categories, categories, (FORMS.index(form), alpha), found)
+        arrays = own.slots.of_rows, recs.indptr, past.of_rows, history.indptr, weights
+        lists, code = kernels.ListsAndPast(*map(read_only, arrays)), (FORMS.index(form), alpha)
+        variant = f"-{past.of_rows.dtype}"
+        own.run("miscalibrate", lists, cuts, own.categories, categories, code, found, variant=variant)
         if form == "hellinger":
             np.sqrt(found[0], out=found[0])
         elif base != 2:

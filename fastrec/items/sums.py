@@ -68,13 +68,15 @@ def sum_rows(values: Array, indptr: Array, cuts: Array, weight: Weight, n_thread
     return sums
 
 
-def history_of(sides: BatchSides) -> FlatSide:
-    """Return the history with the items of each user in ascending order, so that sums have the same bits.
+def history_of(sides: BatchSides, *, ordered: bool = True) -> FlatSide:
+    """Return the history, with the items of each user in ascending order, so that sums have the same bits.
 
     Counts the users without a history for the report.
     """
     side: FlatSide = sides["history"]
     sides.note("users_without_history", int(np.count_nonzero(np.diff(side.indptr) == 0)))
+    if not ordered:
+        return side
     items = np.empty(len(side.items), side.items.dtype)
     run = kernel("order_items", 16 * len(items), side.items)
     over_users(functools.partial(run, side.items, side.indptr, items), side.n_users, sides["n_threads"])
