@@ -156,7 +156,8 @@ DUPLICATES = Policy(
         "first": PolicyValue("drop later copies and close the gaps"),
         "miss": PolicyValue("later copies keep their ranks, as misses"),
     },
-    "Copies in the truth raise an error under ``error``; else they are merged, with the largest gain.",
+    "Copies in the truth raise an error under ``error``; else they are merged, with the largest gain. Copies in "
+    "``reference`` are treated as those in the lists, if a metric reads it.",
 )
 NO_HISTORY = Policy(
     "no_history",

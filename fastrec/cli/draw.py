@@ -122,6 +122,7 @@ def counts(report: Report) -> list[str]:
         ("truth_rows_not_relevant", "of these not relevant"),
         ("duplicates_in_recs", "duplicates in lists"),
         ("duplicates_in_truth", "duplicates in truth"),
+        ("duplicates_in_reference", "duplicates in reference lists"),
         ("excluded_items", "seen items removed"),
         ("rec_rows_unseen", "rows of lists whose item has no popularity"),
         ("rec_rows_without_features", "rows of lists whose item has no category or vector"),

@@ -289,7 +289,8 @@ class Evaluator(BaseEvaluator):
         }
 
 
-NOTED = ("rec_rows_unseen", "users_without_history", "rec_rows_without_features")  # by metrics that meet them
+# counts that only calls with such metrics or sides have
+NOTED = ("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features")
 
 
 def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -134,7 +134,7 @@ def prepare(
         rec_side, counts["excluded_items"] = _drop_excluded(rec_side, exclude_side, n_threads)
     if duplicates != "error":
         truth_side, counts["duplicates_in_truth"] = _merge_copies(truth_side, n_threads)
-    others = _other_sides(joined, truth_side, names, settings)
+    others, more_counts = _other_sides(joined, truth_side, names, settings)
     for name, own in known.items():
         if own is not None:
             others[name] = own._replace(codes=joined[name].items)
@@ -164,29 +164,44 @@ def prepare(
         _find_blocks(rec_side, n_threads),
     )
     rows = {f"rec_rows_by_{role}": n_rows if order == role else 0 for role in ("rank", "score", "place")}
-    counts |= {"rec_rows": n_rows, **rows, "truth_rows_with_gains": len(truth_side.items) if has_gains else 0}
+    counts |= more_counts | {
+        "rec_rows": n_rows,
+        **rows,
+        "truth_rows_with_gains": len(truth_side.items) if has_gains else 0,
+    }
     return Prepared(lists, users, names, counts, tuple(hints), others)
 
 
 def _other_sides(
     joined: Mapping[str, FlatSide], truth_side: FlatSide, names: Names, settings: Settings
-) -> dict[str, Any]:
-    """Return the sides besides lists and truth, ordered by scores if they are lists."""
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return the sides besides lists and truth, with lists in order and without copies, and counts of copies."""
     sides = {name: side for name, side in joined.items() if name in SIDES}
     if settings.checked:
         for name, side in sides.items():
             _refuse_negative_ids(side, name, names)
     others = {name: side for name, side in sides.items() if name not in ("recs", "truth")}
+    counts = {}
     for name, side in others.items():
-        if settings.checked and SIDES[name].is_ordered and side.extra is not None:
-            others[name] = ordered = _order(side, truth_side, names, settings)
-            blocks = _find_blocks(ordered, settings.n_threads)
-            user = find_tied_user(blocks, ordered.indptr)
+        if not (settings.checked and SIDES[name].is_ordered):
+            continue
+        ordered = side
+        if side.extra is not None:
+            ordered = _order(side, truth_side, names, settings)
+            user = find_tied_user(_find_blocks(ordered, settings.n_threads), ordered.indptr)
             if user is not None and settings.ties == "expected":
                 who = names.user(user)
                 wanted = Argument("ties", ORDERS)
                 raise InputError(f"{name} of user {who} has tied scores; choose an order with ", wanted)
-    return others
+        if settings.duplicates == "error":
+            _refuse_copies(ordered, name, names, settings.n_threads)
+            others[name] = ordered
+        else:
+            below = -longest_row(sides["recs"].indptr)  # so that no miss of a reference equals a miss of a list
+            blank = settings.duplicates == "miss"
+            found = _drop_copies(ordered, settings.n_threads, blank=blank, below=below)
+            others[name], counts[f"duplicates_in_{name}"] = found
+    return others, counts
 
 
 def find_tied_user(blocks: Array | None, indptr: Array) -> int | None:
@@ -361,15 +376,30 @@ def _merge_copies(truth_side: FlatSide, n_threads: int) -> tuple[FlatSide, int]:
     return _compact(truth_side._replace(extra=None if truth_side.extra is None else gains), keep)
 
 
-def _drop_copies(rec_side: FlatSide, n_threads: int, *, blank: bool) -> tuple[FlatSide, int]:
-    """Remove later copies from a list, or with `blank` keep them as misses with a negative id."""
+def _refuse_copies(side: FlatSide, name: str, names: Names, n_threads: int) -> None:
+    """Reject lists with an item twice. Kernels find copies in the lists that they evaluate, but not on other sides."""
+    first = np.ones(len(side.items), bool)
+    _mark_copies(side, np.zeros(0), first, n_threads)
+    if not first.all():
+        at = int(first.argmin())
+        user = int(np.searchsorted(side.indptr, at, side="right")) - 1
+        raise InputError(
+            f"{name} of user {names.user(user)}: item {names.item(side.items[at])} appears twice, the second time at "
+            f"rank {at - side.indptr[user] + 1}; ",
+            Argument("duplicates", ("first", "miss")),
+            " would accept it",
+        )
+
+
+def _drop_copies(rec_side: FlatSide, n_threads: int, *, blank: bool, below: int = 0) -> tuple[FlatSide, int]:
+    """Remove later copies from a list, or with `blank` keep them as misses with an id under `below`."""
     keep = np.ones(len(rec_side.items), bool)
     _mark_copies(rec_side, np.zeros(0), keep, n_threads)
     if not blank:
         return _compact(rec_side, keep)
     # each gets its own negative id, which matches neither an item nor another copy
     ranks = np.arange(len(keep)) - np.repeat(rec_side.indptr[:-1], np.diff(rec_side.indptr))
-    items = np.where(keep, rec_side.items, (-1 - ranks).astype(rec_side.items.dtype))
+    items = np.where(keep, rec_side.items, (below - 1 - ranks).astype(rec_side.items.dtype))
     return rec_side._replace(items=items), int(len(keep) - keep.sum())
 
 

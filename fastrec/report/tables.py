@@ -58,6 +58,7 @@ DATA = {
     "truth_rows_not_relevant": "rows of truth that are not relevant",
     "duplicates_in_recs": "duplicates in lists",
     "duplicates_in_truth": "duplicates in truth",
+    "duplicates_in_reference": "duplicates in reference lists",
     "excluded_items": "seen items removed",
     "rec_rows_unseen": "rows of lists whose item has no popularity",
     "rec_rows_without_features": "rows of lists whose item has no category or vector",

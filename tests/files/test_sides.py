@@ -316,6 +316,10 @@ FAULTS = {
         {"reference": "user_id,item_id,score\n1,5,2\n1,6,2\n"},
         "reference of user 1 has tied scores; choose an order with ties=",
     ),
+    "reference with a copy": (
+        {"reference": "user_id,item_id,score\n1,5,2\n1,5,3\n"},
+        "reference of user 1: item 5 appears twice, the second time at rank 2; ",
+    ),
     "rank twice": (
         {"reference": "user_id,item_id,rank\n1,5,1\n1,6,1\n"},
         "PATH/reference.csv: column 'rank' holds a rank twice for one user: user 1, rank 1",

@@ -247,6 +247,40 @@ def test_a_reference_is_ordered_by_its_scores() -> None:
     assert found[1:] == [[6, 5]]
 
 
+COPIES: dict[str, tuple[Any, Any]] = {  # lists, and references with an item twice
+    "lists": ([[5, 6]], [[5, 5, 6]]),
+    "dicts": ({0: [5, 6]}, {0: [5, 5, 6]}),
+    "arrays": (([5, 6], [0, 2]), ([5, 5, 6], [0, 3])),
+    "scores": ([[5, 6]], ([6, 5, 5], [0, 3], [0.1, 0.9, 0.8])),
+    "frames": (
+        pd.DataFrame({"user_id": [0, 0], "item_id": [5, 6]}),
+        pl.DataFrame({"user_id": [0] * 3, "item_id": [6, 5, 5], "score": [0.1, 0.9, 0.8]}),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", COPIES)
+def test_copies_in_a_reference_are_treated_as_those_in_lists(form: str) -> None:
+    recs, reference = COPIES[form]
+    metrics = ["rbo@2", "overlap@2"]
+    says = r"^reference of user 0: item 5 appears twice, the second time at rank 2; duplicates='first' or 'miss' would"
+    with pytest.raises(fastrec.InputError, match=says):
+        fastrec.evaluate(recs, None, metrics, reference=reference)
+    closed = fastrec.evaluate(recs, None, metrics, reference=reference, duplicates="first")
+    assert (closed["rbo@2"], closed["overlap@2"], closed.data["duplicates_in_reference"]) == (1.0, 1.0, 1)
+    blank = fastrec.evaluate(recs, None, metrics, reference=reference, duplicates="miss")
+    assert (blank["rbo@2"], blank["overlap@2"]) == (pytest.approx(0.55), 1 / 3)
+
+
+def test_misses_of_a_reference_are_not_those_of_the_list() -> None:
+    report = fastrec.evaluate([[5, 5]], None, "overlap@2", reference=[[5, 5]], duplicates="miss")
+    assert (report["overlap@2"], report.data["duplicates_in_reference"]) == (1 / 3, 1)
+
+
+def test_a_reference_that_no_metric_reads_may_have_copies() -> None:
+    assert fastrec.evaluate([[5]], [[5]], "mrr", reference=[[5, 5]])["mrr"] == 1.0
+
+
 @pytest.mark.parametrize("fault", ["leaves numbers out", "writes to the lists"])
 def test_a_provider_that_goes_wrong(fault: str) -> None:
     @provider("wrong", sides=["recs"])
