@@ -19,6 +19,7 @@ from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
+LARGEST_EXPONENT = 400  # of 2, of numbers whose squares and their sums are doubles
 
 
 @functools.cache
@@ -40,6 +41,9 @@ def _vectors(table: ItemTable, slots: Slots, column: str) -> kernels.Dense | ker
     there = (rows >= 0) & known[rows]
     if isinstance(matrix, np.ndarray):
         dense = matrix[rows]
+        largest = np.maximum(dense.max(axis=1, initial=0.0), -dense.min(axis=1, initial=0.0))
+        if (shifts := _shifts(largest)).any():
+            dense = np.ldexp(dense, shifts[:, None])
         lengths = np.sqrt(np.einsum("ij,ij->i", dense, dense))
         dense /= np.where(lengths > 0, lengths, 1.0)[:, None]
         return kernels.Dense(dense, np.where(there, 1 + (lengths > 0), 0).astype(np.int8))
@@ -49,10 +53,24 @@ def _vectors(table: ItemTable, slots: Slots, column: str) -> kernels.Dense | ker
     at = np.arange(ends[-1]) + np.repeat(np.where(rows >= 0, indptr[:-1][rows], 0) - ends[:-1], sizes)
     values = np.asarray(matrix.data, np.float64)[at]
     of_slots = np.repeat(np.arange(slots.n), sizes)
+    largest = np.zeros(slots.n)
+    np.maximum.at(largest, of_slots, np.abs(values))
+    if (shifts := _shifts(largest)).any():
+        values = np.ldexp(values, shifts[of_slots])
     lengths = np.sqrt(np.bincount(of_slots, weights=values * values, minlength=slots.n))
     kinds = np.where(there, 1 + (lengths > 0), 0).astype(np.int8)
     values = values / np.where(lengths > 0, lengths, 1.0)[of_slots]
     return kernels.Sparse(ends, np.asarray(matrix.indices, np.int64)[at], values, kinds, int(matrix.shape[1]))
+
+
+def _shifts(largest: Array) -> Array:
+    """Return the powers of 2 that move vectors to numbers whose squares neither overflow nor underflow.
+
+    0 for usual vectors: a power of 2 would leave the bits of their cosines in any case.
+    """
+    exponents = np.frexp(largest)[1]
+    shifts: Array = np.where(np.abs(exponents) > LARGEST_EXPONENT, -exponents, 0)
+    return shifts
 
 
 def _coded(table: ItemTable, slots: Slots, column: str) -> kernels.Coded:

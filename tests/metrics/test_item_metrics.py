@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import fastrec
 from fastrec.metrics.calls import parse
@@ -460,6 +461,25 @@ def test_popularity_of_a_column() -> None:
     assert [found[name] for name in metrics] == [1.25, 7.5, pytest.approx((math.log2(4 / 3) + 2 + 4) / 4), 1.5]
     both = fastrec.evaluate([[1], [1]], None, "popularity@1", history=[[1], [2]], items={1: {"brand": "x"}})
     assert both["popularity@1"] == 1.0
+
+
+@pytest.mark.parametrize("form", ["lists", "array", "sparse"])
+@pytest.mark.parametrize("size", [1e160, 1.7e308, 1e-170, 5e-324])
+def test_the_length_of_vectors_does_not_matter(form: str, size: float) -> None:
+    """Squares of such numbers overflow or underflow."""
+    metrics = ["intra_list_diversity@3", *(["serendipity(expected=history)@3"] if form != "sparse" else [])]
+    make: Any = {"lists": np.ndarray.tolist, "array": np.asarray, "sparse": sparse.csr_matrix}[form]
+    usual, found = (
+        fastrec.evaluate(
+            [[1, 2, 3]],
+            [[1, 2, 3]],
+            metrics,
+            history=[[1]],
+            items={"item_id": [1, 2, 3], "features": make(np.array([[own, 0.0], [own, own], [0.0, own]]))},
+        )
+        for own in (1.0, size)
+    )
+    assert {name: found[name] for name in found} == {name: usual[name] for name in usual}
 
 
 def test_a_column_may_have_any_name() -> None:
