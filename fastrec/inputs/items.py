@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import compress
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from fastrec.inputs.arrow import (
     chunked,
     find_nulls,
     is_column,
+    is_numeric,
     list_column,
     open_foreign,
     read_ids,
@@ -26,11 +27,13 @@ from fastrec.inputs.arrow import (
     split_lists,
 )
 from fastrec.inputs.ids import Ids, check_ids
+from fastrec.inputs.ragged import check_indptr
 
 __all__ = ["ITEM_ID", "Categories", "ItemTable", "Vectors", "read_items", "read_once"]
 
 Array = np.ndarray[Any, Any]
 ITEM_ID = "item_id"
+LARGEST_WHOLE = 2.0**53  # floats below are exact integers
 FORMS = f"a data frame or a dict of columns with {ITEM_ID!r}, or a dict {{item: {{column: value}}}}"
 
 
@@ -62,6 +65,7 @@ class ItemTable(NamedTuple):
     def numbers(self, column: str) -> Array:
         """Return a column of numbers, float64 (n_items,); NaN for items without one."""
         where, value = self._read(column)
+        _refuse_sparse(value, where, "one number per item")
         known = _known(value)
         values: Any = value[known] if _is_plain(value) else None
         if is_column(value):
@@ -77,6 +81,7 @@ class ItemTable(NamedTuple):
     def categories(self, column: str, sep: str | None = None) -> Categories:
         """Return a column with one category per item, with lists of them, or with strings that `sep` separates."""
         where, value = self._read(column)
+        _refuse_sparse(value, where, "categories")
         if sep is None and _is_plain(value) and value.dtype.kind in "iuU" and value.ndim == 1:
             distinct, codes = np.unique(value, return_inverse=True)
             return Categories(codes, np.arange(len(codes) + 1), distinct.tolist())
@@ -89,6 +94,7 @@ class ItemTable(NamedTuple):
             if sep is not None:
                 own = [label for one in own for label in _separated(one, sep, where)]
             own = [label.item() if isinstance(label, np.generic) else label for label in own]
+            own = [int(label) if _is_whole_float(label) else label for label in own]
             unusable = [label for label in own if isinstance(label, bool) or not isinstance(label, str | int)]
             if unusable:
                 raise InputTypeError(where, f" must hold categories, strings or integers, found {shown(unusable[0])}")
@@ -104,9 +110,8 @@ class ItemTable(NamedTuple):
     def vectors(self, column: str) -> Vectors:
         """Return a column of vectors of one length, dense or in a CSR matrix."""
         where, value = self._read(column)
-        if getattr(value, "format", None) == "csr":
-            _check_finite(check_numbers(value.data, len(value.data), where), where)
-            return Vectors(value, np.ones(len(self.ids), bool))
+        if _is_sparse(value):
+            return Vectors(_read_sparse(value, where), np.ones(len(self.ids), bool))
         if _is_plain(value) and value.ndim == 2:
             matrix = check_numbers(value.reshape(-1), value.size, where).reshape(value.shape)
             return Vectors(_check_finite(matrix, where), np.ones(len(matrix), bool))
@@ -120,6 +125,9 @@ class ItemTable(NamedTuple):
             parts = [np.asarray(row) for row in compress(value, known.tolist())]
             if any(part.ndim != 1 for part in parts):
                 raise InputError(where, f" must hold one vector per item, found {shown(value[0])}")
+            wrong = next((part for part in parts if part.dtype.kind not in "iufb"), None)
+            if wrong is not None:
+                raise InputTypeError(where, f" must hold vectors of numbers, found {shown(wrong.tolist())}")
             rows = np.concatenate(parts) if parts else np.zeros(0)
             lengths = np.array([part.size for part in parts])
         if len(set(lengths.tolist())) > 1:
@@ -139,7 +147,10 @@ class ItemTable(NamedTuple):
         value = chunked(self.columns[column])
         if isinstance(value, FastrecError):
             raise value
-        if isinstance(value, str | bytes | Mapping | AbstractSet) or not hasattr(value, "__len__"):
+        if isinstance(value, Iterator):
+            raise InputTypeError(where, f" must be a list or an array, found {with_article(type(value).__name__)}")
+        is_other = isinstance(value, str | bytes | Mapping | AbstractSet) or not hasattr(value, "__len__")
+        if is_other and not _is_sparse(value):
             raise InputTypeError(where, f" must be a list or an array, found {shown(value)}")
         if getattr(value, "ndim", 1) == 0:
             raise InputTypeError(where, f" must be a list or an array, found one value, {shown(value)}")
@@ -154,21 +165,68 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype != object
 
 
+def _is_sparse(value: Any) -> bool:
+    """Return whether a column is a sparse matrix or array of SciPy."""
+    return hasattr(value, "tocsr")
+
+
+def _refuse_sparse(value: Any, where: str, wanted: str) -> None:
+    if _is_sparse(value):
+        raise InputTypeError(where, f" must hold {wanted}, found a sparse matrix")
+
+
+def _read_sparse(value: Any, where: str) -> Any:
+    """Return a sparse matrix in CSR form, with each cell once and columns in ascending order.
+
+    SciPy reads a cell that is stored twice as the sum. The matrix of the caller stays as it is.
+    """
+    if len(value.shape) != 2:
+        raise InputError(where, f" must hold one vector per item, found a sparse array of shape {value.shape}")
+    matrix = value.tocsr()
+    columns = matrix.indices
+    indptr = check_indptr(matrix.indptr, len(columns), f"{where}.indptr")
+    outside = (columns < 0) | (columns >= matrix.shape[1])
+    if outside.any():
+        found = f"found {columns[outside][0]}"
+        raise InputError(where, f".indices must be columns of the matrix, from 0 to {matrix.shape[1] - 1}, {found}")
+    numbers = check_numbers(matrix.data, len(columns), where)
+    inside = np.ones(len(columns), bool)
+    inside[indptr[:-1][np.diff(indptr) > 0]] = False  # the first of each row follows none
+    if (inside[1:] & (columns[1:] <= columns[:-1])).any():
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        numbers = check_numbers(matrix.data, len(matrix.data), where)
+    _check_finite(numbers, where)
+    return matrix
+
+
 def _known(value: Any) -> Array:
-    """Return which rows of a column have a value: None and NaN are none."""
+    """Return which rows of a column have a value: None, NaN and the NA of pandas are none."""
     if is_column(value):
         null = find_nulls(value)
-        return ~null if len(null) else np.ones(len(value), bool)
+        known = ~null if len(null) else np.ones(len(value), bool)
+        if is_numeric(value):
+            known[known] = ~np.isnan(read_numbers(value.filter(_arrow(known)), ""))
+        return known
     if _is_plain(value):
         missing = np.isnan(value) if value.dtype.kind == "f" and value.ndim == 1 else np.zeros(len(value), bool)
         return ~missing
-    return np.array([row is not None and not (isinstance(row, float) and math.isnan(row)) for row in value], bool)
+    return np.array([not _is_missing(row) for row in value], bool)
+
+
+def _is_missing(row: Any) -> bool:
+    return row is None or (isinstance(row, float) and math.isnan(row)) or type(row).__name__ == "NAType"
 
 
 def _arrow(mask: Array) -> Any:
     import pyarrow as pa
 
     return pa.array(mask)
+
+
+def _is_whole_float(label: Any) -> bool:
+    """Return whether a label is a float that pandas made of an integer, because another item has none."""
+    return isinstance(label, float) and label.is_integer() and abs(label) < LARGEST_WHOLE
 
 
 def _separated(label: Any, sep: str, where: str) -> list[str]:

@@ -68,6 +68,43 @@ def test_vectors_may_be_a_sparse_matrix() -> None:
     assert read_items(COLUMNS | {"vector": matrix}).vectors("vector").matrix is matrix
 
 
+@pytest.mark.parametrize("form", ["coo", "csc", "lil", "dok", "bsr"])
+def test_any_sparse_matrix_may_hold_vectors(form: str) -> None:
+    for made in (getattr(sparse, f"{form}_matrix")(np.eye(3)), getattr(sparse, f"{form}_array")(np.eye(3))):
+        matrix = read_items(COLUMNS | {"vector": made}).vectors("vector").matrix
+        assert (matrix.format, matrix.toarray().tolist()) == ("csr", np.eye(3).tolist())
+
+
+@pytest.mark.parametrize("columns", [[0, 0, 0, 1], [1, 0, 0, 1], [1, 0, 1, 1]])
+def test_a_sparse_matrix_may_hold_a_cell_twice_and_in_any_order(columns: list[int]) -> None:
+    made = sparse.csr_matrix((np.array([1.0, 2.0, 3.0, 4.0]), np.array(columns), np.array([0, 2, 4])), shape=(2, 2))
+    metric = "intra_list_diversity@2"
+    dense, found = (
+        fastrec.evaluate([[1, 2]], None, metric, items={"item_id": [1, 2], "features": features})[metric]
+        for features in (made.toarray(), made)
+    )
+    assert found == pytest.approx(dense, rel=1e-14)
+    assert (made.data.tolist(), made.indices.tolist()) == ([1.0, 2.0, 3.0, 4.0], columns)
+
+
+SPARSE: dict[str, tuple[Any, str]] = {
+    "a column outside": (
+        sparse.csr_matrix((np.ones(2), np.array([0, 2]), np.array([0, 1, 2])), shape=(2, 2)),
+        r"\.indices must be columns of the matrix, from 0 to 1, found 2$",
+    ),
+    "complex": (sparse.csr_matrix(np.eye(2) * 1j), r" must be numbers of at most 64 bits, found dtype complex128$"),
+    "infinite": (sparse.csr_matrix([[np.inf], [1.0]]), " must hold finite numbers, found inf$"),
+    "too few": (sparse.csr_matrix(np.ones((1, 2))), " must have one value per item, 2; found 1$"),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_a_sparse_matrix_that_cannot_be_read(name: str) -> None:
+    made, says = SPARSE[name]
+    with pytest.raises(fastrec.FastrecError, match=f"^items column 'v'{says}"):
+        read_items({"item_id": [1, 2], "v": made}).vectors("v")
+
+
 def test_another_column_may_hold_the_ids() -> None:
     assert read_items({"sku": [7, 8], "price": [1, 2]}, "sku").ids.tolist() == [7, 8]
 
@@ -113,6 +150,23 @@ def test_an_item_may_lack_a_category() -> None:
         assert (codes.tolist(), indptr.tolist(), names) == ([0], [0, 1, 1], ["a"])
 
 
+@pytest.mark.parametrize("form", ["list", "array", "arrow", "pandas", "nullable", "polars"])
+def test_whole_floats_are_categories(form: str) -> None:
+    """pandas makes floats of integers where an item has none."""
+    values = [4.0, None, 2.0]
+    made: Any = {
+        "list": {"item_id": [1, 2, 3], "c": [4.0, float("nan"), 2.0]},
+        "array": {"item_id": [1, 2, 3], "c": np.array(values, float)},
+        "arrow": {"item_id": [1, 2, 3], "c": pa.array([4.0, float("nan"), 2.0])},
+        "pandas": pd.DataFrame({"item_id": [1, 2, 3], "c": values}),
+        "nullable": {"item_id": [1, 2, 3], "c": pd.array([4, None, 2], dtype="Int64")},
+        "polars": pl.DataFrame({"item_id": [1, 2, 3], "c": values}),
+    }[form]
+    codes, indptr, names = read_items(made).categories("c")
+    assert (codes.tolist(), indptr.tolist(), names) == ([1, 0], [0, 1, 1, 2], [2, 4])
+    assert {type(name) for name in names} == {int}
+
+
 def test_strings_may_hold_several_categories() -> None:
     for column in (["b|a", "a||"], pa.array(["b|a", "a||"]), np.array(["b|a", "a||"])):
         codes, indptr, names = read_items({"item_id": [1, 2], "genre": column}).categories("genre", "|")
@@ -136,6 +190,32 @@ READS: dict[str, tuple[str, str, Any, str]] = {
         "price",
         [[1.0], [1.0, 2.0]],
         r"items column 'price' must hold vectors of one length",
+    ),
+    "large floats as categories": ("categories", "price", [1e300, 1.0], "items column 'price' must hold categories"),
+    "a None in a vector": (
+        "vectors",
+        "price",
+        [[1.0, None], [1.0, 2.0]],
+        r"items column 'price' must hold vectors of numbers, found \[1\.0, None\]$",
+    ),
+    "vectors of strings": ("vectors", "price", [["a"], ["b"]], "items column 'price' must hold vectors of numbers"),
+    "a generator": (
+        "vectors",
+        "price",
+        (row for row in [[1.0], [2.0]]),
+        "items column 'price' must be a list or an array, found a generator$",
+    ),
+    "a sparse matrix as numbers": (
+        "numbers",
+        "price",
+        sparse.csr_matrix(np.eye(2)),
+        "items column 'price' must hold one number per item, found a sparse matrix$",
+    ),
+    "a sparse matrix as categories": (
+        "categories",
+        "price",
+        sparse.coo_matrix(np.eye(2)),
+        "items column 'price' must hold categories, found a sparse matrix$",
     ),
     "infinite": ("vectors", "price", [[1.0], [np.inf]], r"items column 'price' must hold finite numbers, found inf"),
 }
