@@ -165,7 +165,7 @@ def _with_history(s: ListStatistics, value: Row, no_history: NoHistory | None) -
         return s.mean(s.only(has_history, value), s.one)
     if policy == "nan":
         return found._replace(spoils=missing)
-    return found._replace(refused=(missing, "no history, and no_history=error")) if policy == "error" else found
+    return found._replace(refused=(missing, "has no history, and no_history=error")) if policy == "error" else found
 
 
 @ranking_metric(
@@ -207,7 +207,8 @@ def popularity_lift(
 
 def _judged(s: ListStatistics, found: Ratio) -> Ratio:
     """Return a metric that reads the truth: its policy for users without a relevant item comes first."""
-    assert found.among is not None
+    if found.among is None:  # the policies apply to all users
+        return found
     no_truth = s.one - s.any_of(s.n_rel)
     return found._replace(among=found.among + s.only(s.one - found.among, no_truth))
 

@@ -346,7 +346,7 @@ def test_users_without_a_history(policy: str, mean: float) -> None:
     for metric, call in (("repeat_ratio@3", {"no_history": policy}), (f"repeat_ratio(no_history={policy})@3", {})):
         report = fastrec.evaluate([[4, 5, 2], [1]], None, metric, history=[[1, 2, 3], []], **call)
         assert same(report[metric], mean)
-    with pytest.raises(fastrec.InputError, match="no history, and no_history=error"):
+    with pytest.raises(fastrec.InputError, match=r"^user 1 has no history, and no_history=error$"):
         fastrec.evaluate([[1], [1]], None, "repeat_ratio@3", history=[[1], []], no_history="error")
 
 
@@ -493,6 +493,15 @@ def test_one_user_one_item() -> None:
     call: dict[str, Any] = {"n_items": 1, "history": [[7]], "reference": [[7]], "items": {7: {"category": "a"}}}
     metrics = ["gini@1", "gini(correction=n_minus_1)@1", "shannon_entropy(normalize=n_items)@1", "personalization@1"]
     metrics += ["novelty@1", "rbo@1", "intra_list_diversity(distance=jaccard)@1", "category_entropy@1"]
+@pytest.mark.parametrize(("policy", "mean"), [("skip", 1.0), ("zero", 0.5), ("nan", math.nan)])
+def test_serendipity_of_users_without_a_history(policy: str, mean: float) -> None:
+    items = {"item_id": [1, 2], "features": [[1, 0], [0, 1]]}
+    call: dict[str, Any] = {"items": items, "history": {1: [2]}, "no_history": policy}
+    metric = "serendipity(expected=history)@1"
+    report = fastrec.evaluate({1: [1], 2: [2], 3: [2]}, {1: [1], 2: [2]}, metric, no_truth="skip", **call)
+    assert same(report[metric], mean)
+
+
     report = fastrec.evaluate([[7]], None, metrics, **call)
     expected = [0.0, 0.0, 0.0, math.nan, 0.0, 1.0, 0.0, 0.0]
     assert all(same(report[name], value) for name, value in zip(metrics, expected, strict=True))
