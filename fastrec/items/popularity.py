@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fastrec.exceptions import Argument, InputError, MetricError
+from fastrec.checks import some_names
+from fastrec.exceptions import Argument, InputError, MetricError, Place
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.slots import MADE, BatchSides, Slots
@@ -21,7 +22,7 @@ __all__ = ["SEGMENT", "Popularity", "refuse_unknown", "table_of_segments"]
 
 Array = np.ndarray[Any, Any]
 USUAL = "popularity"
-SEGMENT = "segment"
+SEGMENT, TAIL = "segment", "tail"
 HEAD = np.array([0.8])  # share of the interactions
 
 
@@ -212,16 +213,20 @@ def _tail(sides: Mapping[str, Any], column: str | None, label: str) -> Array:
         assert table.codes is not None
         codes, indptr, names = table.categories(column or SEGMENT)
         of_tail = (np.diff(indptr) == 0) * 1.0  # an item without a segment is in the tail
-        if label in names:
+        spelled = list(map(str, names))
+        if label in spelled:
             rows = np.repeat(np.arange(len(table.ids)), np.diff(indptr))
-            of_tail[rows[codes == names.index(label)]] = 1.0
+            of_tail[rows[codes == spelled.index(label)]] = 1.0
+        elif label != TAIL or not of_tail.any():
+            found = f" has no item with the label {label!r} of the tail; labels: {some_names(spelled) or 'none'}"
+            raise InputError(Place("items", column or SEGMENT), found)
         found = slots.spread(table.codes, of_tail, math.nan)
         refuse_unknown(sides, ~np.isnan(found))
         return np.asarray(found)
-    if label not in ("head", "tail"):
+    if label not in ("head", TAIL):
         raise InputError(f"without a column of segments, tail must be 'head' or 'tail', found {label!r}")
     head = sides["popularity"].head()
-    of_tail = float(label == "tail")
+    of_tail = float(label == TAIL)
     tail: Array = slots.spread(head, np.full(len(head), 1.0 - of_tail), of_tail)
     return tail
 

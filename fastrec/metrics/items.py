@@ -101,9 +101,9 @@ def aplt(
     """Share of the recommended items that belong to the long tail.
 
     Formula: number of items of L in the tail / min(k, n_rec), / k, or / 1 (`denominator=one`: the number itself, ACLT).
-    The tail are the items whose `column` of `items` holds `tail`. Without such a column it is what `segment_items` with
-    shares of 0.8 leaves: all items but the most popular ones with 80 % of the rows of `history`; equally popular items
-    stay together, items that the history lacks are in the tail.
+    The tail are the items whose `column` of `items` holds `tail`, or nothing. Without such a column it is what
+    `segment_items` with shares of 0.8 leaves: all items but the most popular ones with 80 % of the rows of `history`;
+    equally popular items stay together, items that the history lacks are in the tail.
 
     Examples
     --------

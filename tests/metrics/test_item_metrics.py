@@ -337,6 +337,16 @@ def test_misses_have_no_item() -> None:
     with pytest.raises(fastrec.InputError, match=r"lists have places without an item, .* use duplicates='first'"):
         fastrec.evaluate([[1, 1, 2]], None, "gini@3", n_items=9, duplicates="miss")
     assert (
+    "a label that no item has": (
+        "aplt(tail=taill)@3",
+        {"items": {item: {"segment": "tail" if item < 5 else None} for item in range(7)}},
+        r"^items column 'segment' has no item with the label 'taill' of the tail; labels: tail$",
+    ),
+    "no tail": (
+        "aplt@3",
+        {"items": {item: {"segment": item % 2} for item in range(7)}},
+        r"^items column 'segment' has no item with the label 'tail' of the tail; labels: 0, 1$",
+    ),
         fastrec.evaluate([[1, 1, 2]], None, "item_coverage@3", n_items=4, duplicates="first")["item_coverage@3"] == 0.5
     )
 
@@ -456,6 +466,19 @@ def test_lists_of_many_lengths_take_no_table_by_length() -> None:
 def test_popularity_of_a_column() -> None:
     items = {1: {"popularity": 3, "sold": 30}, 2: {"popularity": 1, "sold": 0}, 3: {}}
     call: dict[str, Any] = {"items": items, "n_users": 4}
+@pytest.mark.parametrize("tail", [2, "2", 2**40])
+def test_a_tail_may_be_an_integer(tail: int | str) -> None:
+    other: Any = type(tail)(1)
+    items = {item: {"kind": tail if item % 2 else other} for item in range(1, 6)}
+    metric = f"aplt(column=kind, tail={tail})@3"
+    assert fastrec.evaluate([[1, 3, 2], [4, 2]], None, metric, items=items)[metric] == pytest.approx(1 / 3)
+
+
+def test_an_item_without_a_segment_is_in_the_tail() -> None:
+    items = {1: {"segment": "head"}, 2: {"segment": None}}
+    assert fastrec.evaluate([[1, 2]], None, "aplt@2", items=items)["aplt@2"] == 0.5
+
+
     metrics = ["popularity@2", "popularity(column=sold)@2", "novelty@2", "popularity(unseen=drop)@2"]
     found = fastrec.evaluate([[1, 2], [2, 3]], None, metrics, **call)
     assert [found[name] for name in metrics] == [1.25, 7.5, pytest.approx((math.log2(4 / 3) + 2 + 4) / 4), 1.5]
