@@ -137,13 +137,16 @@ class ItemTable(NamedTuple):
         matrix[known] = numbers.reshape(len(lengths), -1) if len(lengths) else 0.0
         return Vectors(matrix, known)
 
+    def columns_like(self, column: str) -> str:
+        """Return what to say about a missing column: a similar one, else all columns."""
+        near = near_name(column, list(self.columns))
+        return f"did you mean {near!r}?" if near else f"columns: {', '.join(self.columns) or 'none'}"
+
     def _read(self, column: str) -> tuple[Text, Any]:
         """Return a column, and its name in errors."""
         where = Text(Place("items", column))
         if column not in self.columns:
-            near = near_name(column, list(self.columns))
-            hint = f"did you mean {near!r}?" if near else f"columns: {', '.join(self.columns) or 'none'}"
-            raise InputError(Place("items"), f" has no column {column!r}; {hint}")
+            raise InputError(Place("items"), f" has no column {column!r}; {self.columns_like(column)}")
         value = chunked(self.columns[column])
         if isinstance(value, FastrecError):
             raise value

@@ -24,6 +24,7 @@ Array = np.ndarray[Any, Any]
 USUAL = "popularity"
 SEGMENT, TAIL = "segment", "tail"
 HEAD = np.array([0.8])  # share of the interactions
+LARGEST = 1e150  # popularity; squares and ratios of such numbers are doubles
 
 
 class Popularity:
@@ -39,8 +40,11 @@ class Popularity:
         has_usual = self._table is not None and USUAL in self._table.columns
         return USUAL if has_usual or self._counts is None else None
 
-    def known(self, column: str | None, kind: str) -> tuple[Array, Array]:
-        """Return items, int64 (n,), and their numbers of users or rows, float64 (n,), all above 0."""
+    def known(self, column: str | None, kind: str, instead: str = "") -> tuple[Array, Array]:
+        """Return items, int64 (n,), and their numbers of users or rows, float64 (n,), all above 0.
+
+        `instead` names another column that would do, for the error.
+        """
         name = self.column(column)
         if name is None:
             assert self._counts is not None and self._counts.codes is not None
@@ -49,9 +53,15 @@ class Popularity:
             return self._counts.codes, (self._counts.users if kind == "users" else self._counts.rows).astype(np.float64)
         if self._table is None:
             raise InputError(f"items column {name!r} needs ", Argument("items", (...,)))
+        if column is None and name not in self._table.columns:
+            wanted = f" has no column {name!r}{instead}: add one, or pass "
+            raise InputError(Place("items"), wanted, Argument("history", (...,)), f"; {self._table.columns_like(name)}")
         numbers = self._table.numbers(name)
         if (wrong := (numbers < 0) | (numbers == math.inf)).any():
             raise InputError(f"items column {name!r} must hold numbers from 0, found {numbers[wrong][0]}")
+        if (wrong := (numbers > LARGEST) | ((numbers > 0) & (numbers < 1 / LARGEST))).any():
+            limits = f"0 or numbers from {1 / LARGEST} to {LARGEST}"
+            raise InputError(f"items column {name!r} must hold {limits}, found {numbers[wrong][0]}")
         assert self._table.codes is not None
         seen = numbers > 0
         if not seen.any():
@@ -85,7 +95,7 @@ class Popularity:
 
     def head(self) -> Array:
         """Return the items of the head: the most popular ones, up to 80 % of all rows, ties together."""
-        items, counts = self.known(None, "rows")
+        items, counts = self.known(None, "rows", f" or {SEGMENT!r}")
         head: Array = items[segments_of_counts(counts, HEAD) == 0]
         return head
 
@@ -155,6 +165,11 @@ def _information(known: Popularity, slots: Slots, share: str, base: Any, norm: s
     """Return -log of the share of each slot."""
     items, counts = known.known(column, share)
     total = known.total(column, share, counts)
+    if total < 1:  # the logarithm of the total is below 0
+        lacks = unseen == "one" and (slots.spread(items, counts, 0.0)[slots.of_rows] == 0).any()
+        if norm == "max" or lacks:
+            wanted = " must add up to at least 1 for unseen=one and normalize=max, found "
+            raise InputError(Place("items", known.column(column)), wanted, total)
     values = _logarithms(counts, total, base)
     other = {"one": _log(total, base), "max": values.max(initial=0.0)}.get(unseen, 0.0)
     largest = _log(total, base) if norm == "max" else 1.0

@@ -296,6 +296,36 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"items": {item: {"popularity": -2} for item in range(7)}},
         r"must hold numbers from 0, found -2",
     ),
+    "a tiny popularity": (
+        "novelty@3",
+        {"items": {item: {"popularity": 1e-320} for item in range(7)}, "n_users": 9},
+        r"^items column 'popularity' must hold 0 or numbers from 1e-150 to 1e\+150, found 1e-320",
+    ),
+    "a huge popularity": (
+        "popularity(scale=share, counts=rows)@3",
+        {"items": {item: {"popularity": 1e308} for item in range(7)}},
+        r"^items column 'popularity' must hold 0 or numbers from 1e-150 to 1e\+150, found 1e\+308",
+    ),
+    "less than one row": (
+        "efd(unseen=one, relevance=none)@3",
+        {"items": {item: {"popularity": 0.1 if item < 6 else 0} for item in range(7)}},
+        r"^items column 'popularity' must add up to at least 1 for unseen=one and normalize=max, found 0\.6",
+    ),
+    "less than one row, normalised": (
+        "novelty(share=rows, normalize=max)@3",
+        {"items": {item: {"popularity": 0.1} for item in range(7)}},
+        r"^items column 'popularity' must add up to at least 1 for unseen=one and normalize=max, found 0\.7",
+    ),
+    "no popularity": (
+        "novelty@3",
+        {"items": {1: {"price": 2}}},
+        r"^items has no column 'popularity': add one, or pass history=\.\.\.; columns: price$",
+    ),
+    "no segments": (
+        "rsp@3",
+        {"items": {1: {"price": 2}}},
+        r"^items has no column 'popularity' or 'segment': add one, or pass history=\.\.\.; columns: price$",
+    ),
     "vectors of two lengths": (
         "intra_list_diversity@3",
         {"items": {1: {"features": [1.0]}, 2: {"features": [1.0, 2.0]}}},
@@ -306,6 +336,16 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         "gini@3",
         {"n_items": 9, "user_weight": [1, 2, 1, 1]},
         r"^user_weight does not apply to metrics of the exp",
+    ),
+    "a label that no item has": (
+        "aplt(tail=taill)@3",
+        {"items": {item: {"segment": "tail" if item < 5 else None} for item in range(7)}},
+        r"^items column 'segment' has no item with the label 'taill' of the tail; labels: tail$",
+    ),
+    "no tail": (
+        "aplt@3",
+        {"items": {item: {"segment": item % 2} for item in range(7)}},
+        r"^items column 'segment' has no item with the label 'tail' of the tail; labels: 0, 1$",
     ),
     "an unknown policy": (
         "novelty@3",
@@ -337,16 +377,6 @@ def test_misses_have_no_item() -> None:
     with pytest.raises(fastrec.InputError, match=r"lists have places without an item, .* use duplicates='first'"):
         fastrec.evaluate([[1, 1, 2]], None, "gini@3", n_items=9, duplicates="miss")
     assert (
-    "a label that no item has": (
-        "aplt(tail=taill)@3",
-        {"items": {item: {"segment": "tail" if item < 5 else None} for item in range(7)}},
-        r"^items column 'segment' has no item with the label 'taill' of the tail; labels: tail$",
-    ),
-    "no tail": (
-        "aplt@3",
-        {"items": {item: {"segment": item % 2} for item in range(7)}},
-        r"^items column 'segment' has no item with the label 'tail' of the tail; labels: 0, 1$",
-    ),
         fastrec.evaluate([[1, 1, 2]], None, "item_coverage@3", n_items=4, duplicates="first")["item_coverage@3"] == 0.5
     )
 
@@ -358,6 +388,19 @@ def test_users_without_a_history(policy: str, mean: float) -> None:
         assert same(report[metric], mean)
     with pytest.raises(fastrec.InputError, match=r"^user 1 has no history, and no_history=error$"):
         fastrec.evaluate([[1], [1]], None, "repeat_ratio@3", history=[[1], []], no_history="error")
+
+
+@pytest.mark.parametrize("tail", [2, "2", 2**40])
+def test_a_tail_may_be_an_integer(tail: int | str) -> None:
+    other: Any = type(tail)(1)
+    items = {item: {"kind": tail if item % 2 else other} for item in range(1, 6)}
+    metric = f"aplt(column=kind, tail={tail})@3"
+    assert fastrec.evaluate([[1, 3, 2], [4, 2]], None, metric, items=items)[metric] == pytest.approx(1 / 3)
+
+
+def test_an_item_without_a_segment_is_in_the_tail() -> None:
+    items = {1: {"segment": "head"}, 2: {"segment": None}}
+    assert fastrec.evaluate([[1, 2]], None, "aplt@2", items=items)["aplt@2"] == 0.5
 
 
 def test_what_metrics_meet_is_counted() -> None:
@@ -372,6 +415,15 @@ def test_what_metrics_meet_is_counted() -> None:
     second.update({2: [3, 4]})
     merged = fastrec.Evaluator.from_bytes(first.merge(second).to_bytes()).result()
     assert merged.data["rec_rows_unseen"] == 3
+
+
+@pytest.mark.parametrize(("policy", "mean"), [("skip", 1.0), ("zero", 0.5), ("nan", math.nan)])
+def test_serendipity_of_users_without_a_history(policy: str, mean: float) -> None:
+    items = {"item_id": [1, 2], "features": [[1, 0], [0, 1]]}
+    call: dict[str, Any] = {"items": items, "history": {1: [2]}, "no_history": policy}
+    metric = "serendipity(expected=history)@1"
+    report = fastrec.evaluate({1: [1], 2: [2], 3: [2]}, {1: [1], 2: [2]}, metric, no_truth="skip", **call)
+    assert same(report[metric], mean)
 
 
 def test_users_without_a_list_count_as_the_call_says() -> None:
@@ -466,19 +518,6 @@ def test_lists_of_many_lengths_take_no_table_by_length() -> None:
 def test_popularity_of_a_column() -> None:
     items = {1: {"popularity": 3, "sold": 30}, 2: {"popularity": 1, "sold": 0}, 3: {}}
     call: dict[str, Any] = {"items": items, "n_users": 4}
-@pytest.mark.parametrize("tail", [2, "2", 2**40])
-def test_a_tail_may_be_an_integer(tail: int | str) -> None:
-    other: Any = type(tail)(1)
-    items = {item: {"kind": tail if item % 2 else other} for item in range(1, 6)}
-    metric = f"aplt(column=kind, tail={tail})@3"
-    assert fastrec.evaluate([[1, 3, 2], [4, 2]], None, metric, items=items)[metric] == pytest.approx(1 / 3)
-
-
-def test_an_item_without_a_segment_is_in_the_tail() -> None:
-    items = {1: {"segment": "head"}, 2: {"segment": None}}
-    assert fastrec.evaluate([[1, 2]], None, "aplt@2", items=items)["aplt@2"] == 0.5
-
-
     metrics = ["popularity@2", "popularity(column=sold)@2", "novelty@2", "popularity(unseen=drop)@2"]
     found = fastrec.evaluate([[1, 2], [2, 3]], None, metrics, **call)
     assert [found[name] for name in metrics] == [1.25, 7.5, pytest.approx((math.log2(4 / 3) + 2 + 4) / 4), 1.5]
@@ -505,6 +544,12 @@ def test_the_length_of_vectors_does_not_matter(form: str, size: float) -> None:
     assert {name: found[name] for name in found} == {name: usual[name] for name in usual}
 
 
+def test_a_fractional_popularity_counts_if_every_item_has_one() -> None:
+    items = {1: {"popularity": 0.25}, 2: {"popularity": 0.25}}
+    metric = "efd(unseen=one, relevance=none)@2"
+    assert fastrec.evaluate([[1, 2]], None, metric, items=items)[metric] == 1.0
+
+
 def test_a_column_may_have_any_name() -> None:
     shop = pd.DataFrame({"item_id": [1, 2], "2024": ["a", "b"], "main genre": ["x", "x"]})
     metrics = ["category_coverage(column=2024)@2", "category_coverage(column=main genre)@1"]
@@ -516,15 +561,6 @@ def test_one_user_one_item() -> None:
     call: dict[str, Any] = {"n_items": 1, "history": [[7]], "reference": [[7]], "items": {7: {"category": "a"}}}
     metrics = ["gini@1", "gini(correction=n_minus_1)@1", "shannon_entropy(normalize=n_items)@1", "personalization@1"]
     metrics += ["novelty@1", "rbo@1", "intra_list_diversity(distance=jaccard)@1", "category_entropy@1"]
-@pytest.mark.parametrize(("policy", "mean"), [("skip", 1.0), ("zero", 0.5), ("nan", math.nan)])
-def test_serendipity_of_users_without_a_history(policy: str, mean: float) -> None:
-    items = {"item_id": [1, 2], "features": [[1, 0], [0, 1]]}
-    call: dict[str, Any] = {"items": items, "history": {1: [2]}, "no_history": policy}
-    metric = "serendipity(expected=history)@1"
-    report = fastrec.evaluate({1: [1], 2: [2], 3: [2]}, {1: [1], 2: [2]}, metric, no_truth="skip", **call)
-    assert same(report[metric], mean)
-
-
     report = fastrec.evaluate([[7]], None, metrics, **call)
     expected = [0.0, 0.0, 0.0, math.nan, 0.0, 1.0, 0.0, 0.0]
     assert all(same(report[name], value) for name, value in zip(metrics, expected, strict=True))
