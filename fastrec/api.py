@@ -10,7 +10,7 @@ from fastrec.arguments.signature import pick, takes
 from fastrec.checks import listed_in_order
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
-from fastrec.exceptions import InputError, InputTypeError, renaming, shown
+from fastrec.exceptions import InputError, InputTypeError, MetricError, renaming, shown
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.items import read_items
 from fastrec.inputs.users import is_hashable
@@ -90,7 +90,8 @@ def evaluate_by_items(
     """Evaluate lists once per segment of items; only the items of that segment count as relevant.
 
     Lists stay as they are: a list full of popular items has no hits in the tail. ``no_truth`` applies in each segment
-    to users without a relevant item there. ``ties`` must not be ``"best"`` or ``"worst"``.
+    to users without a relevant item there. ``ties`` must not be ``"best"`` or ``"worst"``. A metric that reads no truth
+    is an error: it has one value for all segments.
 
     Parameters
     ----------
@@ -128,6 +129,10 @@ def evaluate_by_items(
     first = next(iter(evaluators.values()))
     if (ties := first.settings["ties"]) in ("best", "worst"):
         raise InputError(f"ties={ties!r} orders items by gain, and gains differ from segment to segment")
+    if unread := first._plan(weighted=False).without_truth():  # noqa: SLF001 - of evaluators
+        raise MetricError(
+            f"{unread[0]} reads no truth, so it has one value for all segments: fastrec.evaluate gives it"
+        )
     prepared = first._prepare(first._sides(recs, truth, given), given)  # noqa: SLF001 - once for all
     for evaluator, part in zip(evaluators.values(), split_truth(prepared, segments), strict=True):
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules

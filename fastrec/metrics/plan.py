@@ -6,6 +6,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -223,7 +224,7 @@ class Plan:
     def _condition(self, call: Call, traced: Traced) -> Condition:
         """Return the condition of a metric, by its own options or by those of the call."""
         min_gain = self.asked.min_gain if call.min_gain is None else call.min_gain
-        unread = bool(traced.sides) and traced.sides.isdisjoint(("truth", "rows"))
+        unread = _is_unread(traced.sides)
         no_recs = call.no_recs
         if no_recs is None and not self.asked.no_recs_given and call.metric.family is LISTS:
             no_recs = call.metric.no_recs or ("skip" if unread else None)
@@ -257,6 +258,10 @@ class Plan:
     def reads_relevance(self) -> bool:
         """Whether a metric is about relevant items or positive rows, and not about lists alone."""
         return any(not sides or sides & {"truth", "rows"} for sides in self.reads.values())
+
+    def without_truth(self) -> list[str]:
+        """Return the metrics that read neither truth nor scored rows; a constant reads nothing."""
+        return [text for text, sides in self.reads.items() if _is_unread(sides)]
 
     def reads_side(self, name: str) -> bool:
         """Whether a metric reads a side."""
@@ -461,6 +466,11 @@ class Plan:
 
 def _code_of(no_truth: str) -> int:
     return op.UNREAD if no_truth == UNREAD else NO_TRUTH.code(no_truth)
+
+
+def _is_unread(sides: AbstractSet[str]) -> bool:
+    """Return whether a metric with these sides reads neither truth nor scored rows; a constant reads no side."""
+    return bool(sides) and sides.isdisjoint(("truth", "rows"))
 
 
 def _least_gain(min_gain: MinGain | None) -> float:

@@ -133,6 +133,16 @@ def test_segments_can_be_compared():
             "progress",
         ),
         (lambda: fastrec.evaluate_by_items([[1, 1]], [[1]], {1: "a"}, "mrr"), fastrec.InputError, "twice"),
+        *(
+            (
+                lambda metric=metric: fastrec.evaluate_by_items(
+                    [[1]], [[1]], {1: "a"}, ["mrr", metric], history=[[1]], n_items=2
+                ),
+                fastrec.MetricError,
+                f"^{metric} reads no truth, so it has one value for all segments: fastrec.evaluate gives it$",
+            )
+            for metric in ("gini@3", "novelty@3", "item_coverage@3", "rsp@3")
+        ),
     ],
 )
 def test_bad_input(call, error, match):
