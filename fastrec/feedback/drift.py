@@ -19,6 +19,7 @@ from fastrec.feedback.result import Drift
 from fastrec.feedback.rows import DriftLog
 from fastrec.inputs.items import read_items, read_once
 from fastrec.inputs.lists import Prepared
+from fastrec.inputs.users import is_hashable
 
 __all__ = ["check_logs", "drift", "summarise"]
 
@@ -173,7 +174,8 @@ def _named(logs: Any) -> dict[str, Any]:
 
 def _read_pairs(pairs: Any) -> list[tuple[Any, Any]]:
     found = [tuple(pair) if isinstance(pair, Sequence | np.ndarray) else pair for pair in listed(pairs, "pairs")]
-    wrong = next((pair for pair in found if not isinstance(pair, tuple) or len(pair) != 2), None)
+    usable = (isinstance(pair, tuple) and len(pair) == 2 and is_hashable(pair) for pair in found)
+    wrong = next((pair for pair, is_pair in zip(found, usable, strict=True) if not is_pair), None)
     if wrong is not None or not found:
         raise InputTypeError(f"pairs must be pairs of users, as in [('ann', 'bob')], found {shown(wrong or pairs)}")
     return found

@@ -9,7 +9,7 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from fastrec.checks import check_file, check_form, check_path, check_text, check_there
-from fastrec.exceptions import InputError, one_line, shown, warn
+from fastrec.exceptions import InputError, InputTypeError, one_line, shown, warn
 from fastrec.inputs.packed import pack_ids, unpack_ids
 from fastrec.inputs.users import NO_LABEL, check_saved_ids
 from fastrec.metrics.declaration import LISTS
@@ -105,6 +105,7 @@ class Report(Exported, ReportValues):
         >>> report.with_groups(named).groups["plan"]["free"]["hits"].mean
         1.0
         """
+        _check_groups(groups)
         return Report(**self._parts() | {"groups": groups, "labels": labels})
 
     def _parts(self) -> dict[str, Any]:
@@ -356,6 +357,23 @@ class Report(Exported, ReportValues):
             )
             notes.append(f"groups: {', '.join(sizes)}, in .groups and .to_frame()")
         return [*notes, *warning_lines(self.warnings)]
+
+
+def _check_groups(groups: Any) -> None:
+    """Raise InputTypeError unless estimates are given by grouping, label and metric."""
+    is_form = isinstance(groups, Mapping) and all(
+        isinstance(by_label, Mapping)
+        and all(
+            isinstance(own, Mapping) and all(isinstance(one, Estimate) for one in own.values())
+            for own in by_label.values()
+        )
+        for by_label in groups.values()
+    )
+    if not is_form:
+        raise InputTypeError(
+            "groups must be estimates by grouping, label and metric, as in report.groups; "
+            f"fastrec.evaluate(groups=...) takes the labels of users; found {shown(groups)}"
+        )
 
 
 def record(report: Report, lines: Iterable[str], *, silent: Collection[str] = ()) -> None:

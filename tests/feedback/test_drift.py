@@ -371,6 +371,10 @@ def test_empty_logs_have_no_levels() -> None:
         ({"logs": [[[1]], [[1], [2]]]}, "log 2: "),
         ({"pairs": ["ann"]}, "pairs must be pairs of users"),
         ({"pairs": []}, "pairs must be pairs of users"),
+        (
+            {"pairs": [("u1", "u2"), (["u1"], "u2")]},
+            "pairs must be pairs of users, as in [('ann', 'bob')], found (['u1'",
+        ),
     ],
 )
 def test_wrong_arguments_are_errors(given: dict[str, Any], message: str) -> None:

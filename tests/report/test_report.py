@@ -263,6 +263,15 @@ def test_rows_of_groups_follow_and_keep_the_type_of_labels():
     assert len({tuple(row) for row in rows}) == 1
 
 
+@pytest.mark.parametrize(
+    "groups", [["x", "y"], {"plan": ["x", "y"]}, {"plan": {"x": [0]}}, {"plan": {"x": {"mrr": 1.0}}}]
+)
+def test_groups_of_a_report_are_estimates(groups):
+    report = fastrec.evaluate([[1], [2]], [[1], [2]], "mrr")
+    with pytest.raises(fastrec.InputTypeError, match=r"^groups must be estimates by grouping, label and metric, as in"):
+        report.with_groups(groups)
+
+
 def test_dict_is_schema_1():
     report, nobody = make_grouped_report(), {"mean": None, "std_error": None, "users": 0}
     assert report.to_dict() == {
