@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import check_text, listed, listed_in_order, nearest
+from fastrec.checks import check_text, listed, listed_in_order, near_name, nearest
 from fastrec.exceptions import InputTypeError, MetricError, shown
 from fastrec.metrics.directions import Declared, Direction, read_direction
 from fastrec.policies import NO_RECS, NO_TRUTH, NoRecs
@@ -83,10 +83,20 @@ class Option:
             return print_value(value)  # the parser reads a column called 2024 as a number
         if isinstance(value, (int, float)) and not isinstance(value, bool) and self._allows(float(value)):
             return float(value)
-        wanted = [*self.choices, *([self.kind] if self.kind else [])]
-        raise MetricError(
-            f"{metric}: {self.name}={print_value(value)} must be {' or '.join(wanted)}", nearest(value, wanted)
-        )
+        kind = f"{TABLE}, {self._table_example}" if self.kind == TABLE else self.kind
+        wanted = " or ".join([*self.choices, *([kind] if kind else [])])
+        near = near_name(str(value), self.choices)
+        hint = "" if near is None else f"; did you mean {near!r}?"
+        raise MetricError(f"{metric}: {self.name}={print_value(value)} must be {wanted}{hint}")
+
+    @property
+    def _falls(self) -> bool:
+        """Whether its table has the weights of ranks, which do not increase; others have the gains of grades."""
+        return self.name == "discount"
+
+    @property
+    def _table_example(self) -> str:
+        return "such as [1, 0.5] for ranks 1 and 2" if self._falls else "such as [0, 1] for grades 0 and 1"
 
     def _allows(self, number: float) -> bool:
         if self.kind == NOT_NEGATIVE:
@@ -105,7 +115,7 @@ class Option:
             table = tuple(float(number) for number in value)
         except (TypeError, ValueError):
             raise MetricError(f"{metric}: the table {self.name}={print_value(value)} must hold numbers") from None
-        falling = self.name == "discount"
+        falling = self._falls
         steps = list(itertools.pairwise(table))
         if not table or not all(math.isfinite(number) and number >= 0 for number in table):
             raise MetricError(f"{metric}: the table {self.name}={print_value(value)} must hold finite numbers >= 0")

@@ -439,6 +439,25 @@ def test_an_own_option() -> None:
         parse("share(by=n)")
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "epc(discount=a tabel)",
+            r"discount=a tabel must be log2 or none or rbp or a table, such as \[1, 0\.5\] for ranks",
+        ),
+        (
+            "cg(gain=expp)",
+            r"gain=expp must be .* or a table, such as \[0, 1\] for grades 0 and 1; did you mean 'exp2'\?$",
+        ),
+        ("rbo(p=2)", r"p=2 must be a number above 0 and below 1$"),
+    ],
+)
+def test_an_error_about_an_option_shows_its_form(text, says):
+    with pytest.raises(fastrec.MetricError, match=says):
+        parse(text)
+
+
 def test_a_required_option() -> None:
     def formula(s: Any, *, of: Literal["k", "n_rel"]) -> Any:
         return s.hits / (s.k if of == "k" else s.n_rel)
