@@ -48,6 +48,13 @@ __all__ = [
 MAX_NAME_LENGTH = 200  # longer names get no suggestion
 MAX_NAMES = 12  # listed in a message
 USUAL_COLUMNS = frozenset(("user_id", "item_id", "rank", "score", "gain", "label"))
+OTHER_NAMES = {  # of usual columns in public logs, regardless of case and of characters between words
+    "user_id": ("user", "userid", "uid", "customerid", "memberid", "visitorid", "reviewerid", "queryid", "qid"),
+    "item_id": (
+        *("item", "itemid", "iid", "movieid", "productid", "articleid", "bookid", "newsid", "trackid", "songid"),
+        *("artistid", "videoid", "gameid", "businessid", "contentid", "docid", "asin", "sku", "movie", "product"),
+    ),
+}
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
@@ -188,10 +195,18 @@ def suggest_name(name: str, found: Sequence[Any]) -> str:
     # a usual column is not a misspelling of another
     taken = USUAL_COLUMNS if name in USUAL_COLUMNS else frozenset()
     lowered = {str(other).lower(): other for other in found if str(other) not in taken}
-    near = near_name(name, lowered)
+    near = _near_column(name, lowered)
     hint = f" (did you mean {lowered[near]!r}?)" if near is not None else ""
     shown = ", ".join(repr(other) for other in found[:20]) + (", …" if len(found) > 20 else "")
     return f"{hint}; its columns are {shown}"
+
+
+def _near_column(name: str, lowered: Iterable[str]) -> str | None:
+    """Return the column that probably holds what another should: by a usual name of it, else by its spelling."""
+    plain = {"".join(filter(str.isalnum, column)): column for column in lowered}
+    usual = next((plain[other] for other in OTHER_NAMES.get(name, ()) if other in plain), None)
+    taken = {other for role, others in OTHER_NAMES.items() if name in OTHER_NAMES and role != name for other in others}
+    return usual or near_name(name, [column for own, column in plain.items() if own not in taken])
 
 
 def nearest(found: Any, known: Sequence[str], how_to_list: str | None = None) -> str:
