@@ -328,6 +328,9 @@ FAULTS: dict[str, Fault] = {
     "items of two kinds": truth_with(item_id=["1", "2"])._replace(
         says=["item ids", "recs: integers", "truth: strings"]
     ),
+    "a row twice": recs_with(rank=[3, 3, 1], item_id=[5, 5, 6])._replace(
+        says=["user 1, rank 3; each time with the same item: drop the repeated row"]
+    ),
     "a rank twice": recs_with(rank=[3, 3, 1])._replace(says=["recs column 'rank'", "twice", "user 1", "rank 3"]),
     "half a rank": recs_with(rank=[1.5, 1.0, 1.0])._replace(says=["recs column 'rank'", "integers", "1.5"]),
     "a rank of text": recs_with(rank=["1", "2", "1"])._replace(says=["recs column 'rank'", "numbers", "string"]),
