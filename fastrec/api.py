@@ -138,8 +138,9 @@ def evaluate_by_items(
         evaluator._add(part, None)  # noqa: SLF001 - of the same rules
         evaluator._review(part)  # noqa: SLF001
     # a segment may well have no relevant item: warn only if the whole truth has no rows
-    silent = (NO_TRUTH,) if len(prepared.lists.truth_items) else ()
-    return {label: evaluator._report(copied=False, silent=silent) for label, evaluator in evaluators.items()}  # noqa: SLF001
+    rules: Any = {"silent": (NO_TRUTH,) if len(prepared.lists.truth_items) else ()}
+    rules["ids_match"] = any(evaluator._has_hits for evaluator in evaluators.values())  # noqa: SLF001
+    return {label: evaluator._report(copied=False, **rules) for label, evaluator in evaluators.items()}  # noqa: SLF001
 
 
 @takes(RowOptions)

@@ -437,11 +437,11 @@ class BaseEvaluator(Shared, ABC):
         return self._report(copied=True)
 
     @synchronized
-    def _report(self, *, copied: bool, silent: Collection[str] = ()) -> Report:
+    def _report(self, *, copied: bool, silent: Collection[str] = (), ids_match: bool = False) -> Report:
         state = self._state if self._state is not None else State(self._plan(weighted=False))
         data = self._describe_data(state)
         lines = [
-            *(doubts(data) if state.plan.reads_relevance else ()),
+            *(doubts(data, ids_match=ids_match) if state.plan.reads_relevance else ()),
             *(hint.line(data) for hint in self._hints.values()),
         ]
         report = Report(

@@ -174,6 +174,11 @@ class Evaluator(BaseEvaluator):
         """Whether the standard error of a metric needs a second pass over the lists."""
         return any(value.has_effects for value in self._plan(weighted=False).values)
 
+    @property
+    def _has_hits(self) -> bool:
+        """Whether a list has had a relevant item."""
+        return self._state is not None and self._state.data_counts[op.COUNT_HITS] > 0
+
     def _count_items(self, n_items: int | None) -> int | None:
         """Return `n_items`, by default the number of rows of `items`; raise if it is smaller."""
         if self._items is None:

@@ -19,15 +19,29 @@ NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
 NO_ROWS = "the input has no rows: there is nothing to evaluate"
 
 
-def doubts(data: Mapping[str, Any]) -> list[str]:
-    """Return a warning if the counts of the data suggest that the numbers mean nothing."""
+def doubts(data: Mapping[str, Any], *, ids_match: bool = False) -> list[str]:
+    """Return a warning if the counts of the data suggest that the numbers mean nothing.
+
+    `ids_match` tells that ids are known to match, by other parts of the truth.
+    """
     if data.get("truth_rows") == 0:
         return [NO_TRUTH]
     if data.get("rows") == 0:
         return [NO_ROWS]
+    if ids_match:
+        return []
     # Without a shared user no item is shared either: name only the cause.
     if data.get("truth_users_with_recs") == 0:
-        return ["no user with truth has a list: do the user ids match?"]
+        return [_apart("no user with truth has a list", "user ids", data)]
     if data.get("truth_items_in_recs") == 0:
-        return ["no truth item is in its user's list: do the ids match?"]
+        return [_apart("no truth item is in its user's list", "ids", data)]
     return []
+
+
+def _apart(found: str, ids: str, data: Mapping[str, Any]) -> str:
+    """Return a warning about lists without a hit: ids differ, or the lists lost the items of the truth."""
+    removed = data.get("excluded_items")
+    if not removed:
+        return f"{found}: do the {ids} match?"
+    rows = f"{removed:,} row{'' if removed == 1 else 's'}"
+    return f"{found}: exclude removed {rows} of the lists; does it hold the truth, or do the {ids} not match?"

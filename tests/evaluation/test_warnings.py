@@ -80,6 +80,26 @@ def test_why_ids_do_not_match_is_in_the_report(tmp_path: Path) -> None:
     assert report.warnings == lines
 
 
+def test_ids_match_if_another_segment_has_hits() -> None:
+    recs, truth, segments = {1: [1, 2], 2: [3, 4]}, {1: [1], 2: [9]}, {1: "a", 9: "b"}
+    reports, lines = given(lambda: fastrec.evaluate_by_items(recs, truth, segments, "mrr"))
+    assert (lines, [report.warnings for report in reports.values()]) == ([], [[], []])
+    reports, lines = given(lambda: fastrec.evaluate_by_items(recs, {1: [8], 2: [9]}, {8: "a", 9: "b"}, "mrr"))
+    assert len(lines) == 2 and reports["a"].warnings == [f"{NO_ITEM}: do the ids match?"]
+
+
+@pytest.mark.parametrize("exclude", [{1: [1], 2: [3]}, "history"])
+def test_a_truth_that_was_excluded_is_a_warning_of_its_own(exclude: Any) -> None:
+    truth = {1: [1], 2: [3]}
+    call: dict[str, Any] = {"exclude": exclude, "history": truth}
+    _, lines = given(lambda: fastrec.evaluate({1: [1, 2], 2: [3, 4]}, truth, "mrr", **call))
+    assert lines == [
+        f"{NO_ITEM}: exclude removed 2 rows of the lists; does it hold the truth, or do the ids not match?"
+    ]
+    _, lines = given(lambda: fastrec.evaluate({1: [1], 2: [3]}, truth, "mrr", **call))
+    assert lines[0].startswith("no user with truth has a list: exclude removed 2 rows of the lists; ")
+
+
 def test_every_form_of_a_report_has_its_warnings(report: fastrec.Report, tmp_path: Path) -> None:
     (line,) = report.warnings
     assert report.to_dict()["warnings"] == [line]
