@@ -87,7 +87,7 @@ def documents() -> dict[str, Any]:
     grouped = fastrec.evaluate([[1, 2], [3]], [[1], [2]], "ndcg@2", groups={"plan": ["free", "paid"]})
     scored = fastrec.evaluate_scores([1, 0, 1], [0.5, 0.25, 1.0], [0, 2, 3], ["auc", "gauc"])
     lists = {"ann": [1, 2], "bob": [3]}
-    shop = {item: {"segment": "head"} for item in range(4)}
+    shop = {item: {"segment": ("head", "tail")[item % 2]} for item in range(4)}
     drifted = fastrec.drift([lists, lists], k=2, items=shop, provider="segment")
     explained = fastrec.explain("ndcg@2", lists, truth, like="rectools", n_users=1)
     return {

@@ -45,8 +45,8 @@ def drift(
 
     - Levels of each log, with standard errors: ``item_coverage``, ``gini``, ``shannon_entropy``, ``personalization``;
       with a history ``popularity`` and ``aplt``, against this one history in all logs (or columns of ``items``, as in
-      `evaluate`); with the column ``category`` of ``items``, too, ``miscalibration``. Without ``n_items`` and
-      ``items``, the coverage is the number of items.
+      `evaluate`; a column ``segment`` without a label ``"tail"`` gives no ``aplt``); with the column ``category`` of
+      ``items``, too, ``miscalibration``. Without ``n_items`` and ``items``, the coverage is the number of items.
     - Steps from log to log: the change of each level with its error, the exposure shift (the Jensen-Shannon
       divergence of the two distributions of exposure, base 2: Lin 1991), and how much of a user's list is kept
       (``overlap`` and ``rbo`` of the two lists). The shift is small and the overlap near 1 where a loop has locked in.

@@ -14,6 +14,7 @@ from fastrec.exceptions import Argument, InputError
 from fastrec.feedback.rows import PAIRS, Share
 from fastrec.inputs.items import ItemTable
 from fastrec.items.exposure import Exposure, Key
+from fastrec.items.popularity import SEGMENT, has_tail
 from fastrec.items.shares import Labelled
 from fastrec.metrics.calls import check_k
 from fastrec.metrics.declaration import Call
@@ -99,7 +100,9 @@ class Question:
         columns = set() if table is None else set(table.columns)
         if self._has_history or "popularity" in columns:
             yield "popularity"
-        if self._has_history or columns & {"popularity", "segment"}:
+        if table is not None and SEGMENT in columns:
+            yield from ["aplt"] if has_tail(table) else []
+        elif self._has_history or "popularity" in columns:
             yield "aplt"
         if self._has_history and "category" in columns:
             yield "miscalibration"

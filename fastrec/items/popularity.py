@@ -11,14 +11,14 @@ import numpy as np
 from fastrec.checks import some_names
 from fastrec.exceptions import Argument, InputError, MetricError, Place
 from fastrec.inputs.history import HistoryCounts
-from fastrec.inputs.items import ItemTable
+from fastrec.inputs.items import Categories, ItemTable
 from fastrec.inputs.slots import MADE, BatchSides, Slots
 from fastrec.items.sums import cuts_of, history_of, is_hit, rows_without, sum_rows, sum_values
 from fastrec.metrics.providers import provider
 from fastrec.metrics.statistics import Unseen
 from fastrec.segments import segments_of_counts
 
-__all__ = ["SEGMENT", "Popularity", "refuse_unknown", "table_of_segments"]
+__all__ = ["SEGMENT", "Popularity", "has_tail", "refuse_unknown", "table_of_segments"]
 
 Array = np.ndarray[Any, Any]
 USUAL = "popularity"
@@ -221,21 +221,36 @@ def table_of_segments(sides: Mapping[str, Any], column: str | None) -> ItemTable
     return table if table is not None and (column is not None or SEGMENT in table.columns) else None
 
 
+def has_tail(table: ItemTable) -> bool:
+    """Return whether the segments of a table have a tail."""
+    return _has_tail(table.categories(SEGMENT), TAIL)
+
+
+def _has_tail(segments: Categories, label: str) -> bool:
+    """Return whether an item has the label of the tail; an item without a segment is in the tail, too."""
+    return label in map(str, segments.names) or (label == TAIL and bool(_without_label(segments).any()))
+
+
+def _without_label(segments: Categories) -> Array:
+    found: Array = np.diff(segments.indptr) == 0
+    return found
+
+
 def _tail(sides: Mapping[str, Any], column: str | None, label: str) -> Array:
     """Return 1 for slots of the tail: with this label, or not in the head of the most popular items."""
     slots, table = sides["slots"], table_of_segments(sides, column)
     if table is not None:
         assert table.codes is not None
-        codes, indptr, names = table.categories(column or SEGMENT)
-        of_tail = (np.diff(indptr) == 0) * 1.0  # an item without a segment is in the tail
-        spelled = list(map(str, names))
+        segments = table.categories(column or SEGMENT)
+        spelled = list(map(str, segments.names))
+        in_tail = _without_label(segments) * 1.0
+        if not _has_tail(segments, label):
+            wrong = f" has no item with the label {label!r} of the tail; labels: {some_names(spelled) or 'none'}"
+            raise InputError(Place("items", column or SEGMENT), wrong)
         if label in spelled:
-            rows = np.repeat(np.arange(len(table.ids)), np.diff(indptr))
-            of_tail[rows[codes == spelled.index(label)]] = 1.0
-        elif label != TAIL or not of_tail.any():
-            found = f" has no item with the label {label!r} of the tail; labels: {some_names(spelled) or 'none'}"
-            raise InputError(Place("items", column or SEGMENT), found)
-        found = slots.spread(table.codes, of_tail, math.nan)
+            rows = np.repeat(np.arange(len(table.ids)), np.diff(segments.indptr))
+            in_tail[rows[segments.codes == spelled.index(label)]] = 1.0
+        found = slots.spread(table.codes, in_tail, math.nan)
         refuse_unknown(sides, ~np.isnan(found))
         return np.asarray(found)
     if label not in ("head", TAIL):

@@ -238,6 +238,14 @@ def test_given_pairs_stand_in_place_of_all_pairs(with_ids: bool) -> None:
     assert found.steps[0].changes["pair_overlap@3"].mean == close(np.mean(gaps))
 
 
+def test_segments_without_a_tail_have_no_share_of_it() -> None:
+    logs = [BASE.lists, SHOP.lists]
+    for segments, has_aplt in ((("old", "new"), False), (("head", "tail"), True), (("head", None), True)):
+        items = {item: {"segment": segments[item % 2]} for item in range(9)}
+        found = fastrec.drift(logs, k=2, items=items, history=SHOP.history)
+        assert ("aplt@2" in found.logs[0].levels) == has_aplt
+
+
 def test_pairs_of_unknown_users_are_a_warning() -> None:
     with pytest.warns(fastrec.FastrecWarning, match="no pair has lists of both users"):
         found = fastrec.drift([BASE.lists, SHOP.lists], k=2, pairs=[(1, 2)])
