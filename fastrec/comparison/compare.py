@@ -8,7 +8,7 @@ from typing import Any
 
 from fastrec.checks import check_choice, check_progress, listed_in_order, some_names
 from fastrec.comparison.comparison import Comparison, Correction, Missing, Test
-from fastrec.comparison.pairing import PairedValues, listed_names
+from fastrec.comparison.pairing import NOT_WITHIN, PairedValues, listed_names
 from fastrec.comparison.row import ComparisonRow
 from fastrec.comparison.tables import alpha
 from fastrec.exceptions import Argument, InputError, InputTypeError, Text, joined, shown, warn
@@ -56,7 +56,8 @@ def compare(
         notice truths that have equal counts and different items.
     baseline : the system to compare all others with; by default every pair is compared, the later with the earlier
     metrics : by default the metrics that all reports have and that can be compared: means of users' values, and metrics
-        with a target; `Comparison.left_out` names the others
+        with a target; `Comparison.left_out` names the others. Metrics of all lists together, such as ``gini``, are
+        compared if the same users have lists in all reports, and not within groups.
     test : two-sided test of the mean difference over users
         ``randomization`` (Fisher 1935) draws the signs of the differences ``n_rounds`` times: p = (b + 1) / (B + 1). It
         tries all signs, for an exact p, if there are at most ``n_rounds`` and at most 65,536. ``bootstrap`` (Efron
@@ -104,11 +105,16 @@ def compare(
     if baseline is not None:
         pairs = [(name, baseline) for name in systems if name != baseline]
     tables: dict[str | None, list[tuple[str | None, Any]]] = {None: [(None, None)], **paired.segments()}
-    n_rows, done = len(wanted) * len(pairs) * sum(map(len, tables.values())), itertools.count(1)
+    within = [metric for metric in wanted if not paired.is_of_all_lists(metric)]
+    if len(tables) > 1:
+        left_out |= {f"{metric} within groups": NOT_WITHIN for metric in wanted if metric not in within}
+    compared = {grouping: within if grouping is not None else wanted for grouping in tables}
+    sizes = (len(compared[grouping]) * len(segments) for grouping, segments in tables.items())
+    n_rows, done = len(pairs) * sum(sizes), itertools.count(1)
     found: dict[str | None, tuple[ComparisonRow, ...]] = {}
     for grouping, segments in tables.items():
         rows = []
-        for metric, pair, segment in itertools.product(wanted, pairs, segments):
+        for metric, pair, segment in itertools.product(compared[grouping], pairs, segments):
             rows.append(paired.row(metric, *pair, *segment))
             if progress is not None:
                 progress(next(done), n_rows)
@@ -118,7 +124,7 @@ def compare(
         )
     overall = found.pop(None)
     warnings = _warnings_of(systems)
-    by_group = {str(name): rows for name, rows in found.items()}
+    by_group = {str(name): rows for name, rows in found.items() if rows}
     estimates = {name: report.estimates for name, report in systems.items()}
     return Comparison(overall, by_group, settings, left_out, (*warnings, *doubts), estimates)
 

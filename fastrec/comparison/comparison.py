@@ -49,7 +49,7 @@ class Comparison(Exported):
     rows : over all users, metric by metric.
     segments : rows within each group, {grouping: rows}; p-values are corrected within each grouping.
     settings : test, correction, level, n_rounds, seed, missing, baseline.
-    left_out : {metric: why it is not compared}.
+    left_out : {metric: why it is not compared}; the key of a metric that only groups lack is "METRIC within groups".
     estimates : {system: {metric: Estimate}}, also of metrics that are not compared.
     warnings : reasons to doubt the numbers: those of each report, with its name, and those of the comparison.
 

@@ -21,7 +21,7 @@ from fastrec.report.soundness import known_calls, values_of_settings
 from fastrec.report.values import why_no_mean
 from fastrec.show.numbers import number_of_users
 
-__all__ = ["PairedValues", "listed_names"]
+__all__ = ["NOT_WITHIN", "PairedValues", "listed_names"]
 
 
 Array = np.ndarray[Any, Any]
@@ -29,6 +29,11 @@ NO_MEAN = "is not a plain mean of users' values, which compare needs"
 PLAIN_MEAN_OPTIONS = {"average": "user", "weight": "equal"}  # options that make a metric such a mean
 NO_VALUES = "has no values per user, which compare needs"
 NO_EFFECTS = "has no values per user in a report made from batches, which compare needs: evaluate all lists in one call"
+OTHER_LISTS = (
+    "is a number of all lists together, which can be compared only if the same users have lists in all reports: select "
+    "these users"
+)
+NOT_WITHIN = "its values per user are effects on the number of all lists together, not on that of a group"
 KINDS = {"i": "integers", "u": "integers", "U": "strings"}
 
 
@@ -108,6 +113,15 @@ class PairedValues:
             return False
         return not (call.needs_users and all(report.is_mean(metric) for report in self._systems.values()))
 
+    def is_of_all_lists(self, metric: str) -> bool:
+        """Return whether a metric is a number of all lists together, and its values are the effects of users' lists."""
+        return any(_has_effects(report, metric) for report in self._systems.values())
+
+    def _have_same_lists(self, metric: str) -> bool:
+        """Return whether the same users have a list in all reports."""
+        first, *others = (~np.isnan(self._values_of(system, metric)) for system in self._systems)
+        return all(np.array_equal(first, other) for other in others)
+
     def why_not(self, metric: str) -> str:
         """Return why a metric cannot be compared; empty if it can."""
         try:
@@ -126,9 +140,11 @@ class PairedValues:
         else:
             for report in reports:
                 if not report.is_mean(metric):
-                    if _lacks_effects(report, metric):
+                    if _has_effects(report, metric) and _lacks_values(report, metric):
                         return NO_EFFECTS
                     return f"{NO_MEAN}{_plain_form(call)}{why_no_mean(report, metric)}"
+            if self.is_of_all_lists(metric) and not self._have_same_lists(metric):
+                return OTHER_LISTS
         if self._settings["missing"] == "zero" and call.metric.is_good_at_zero:
             zero = Argument("missing", ("zero",))
             return Text("may be best at 0, so ", zero, " would give missing users a good value")
@@ -178,8 +194,13 @@ class PairedValues:
         options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
         options |= {"n_threads": self._n_threads, "magnitude": magnitude}
         tested = run_test(differences, self._settings["test"], **options)
+        means = _means(ours, theirs, differences, direction.target)
+        if self.is_of_all_lists(metric):  # the numbers of the reports, without the rounding of the means
+            mean, mean_there = self._systems[system][metric], self._systems[baseline][metric]
+            difference = 0.0 if len(differences) and not differences.any() else mean - mean_there
+            means = {"mean": mean, "baseline_mean": mean_there, "difference": difference}
         return {
-            **_means(ours, theirs, differences, direction.target),
+            **means,
             **tested._asdict(),
             "wins": wins if direction.sign else None,
             "ties": int(np.count_nonzero(differences == 0)),
@@ -211,11 +232,15 @@ def _means(ours: Array, theirs: Array, differences: Array, target: float | None)
     return {"mean": mean, "baseline_mean": mean_there, "difference": difference}
 
 
-def _lacks_effects(report: Report, metric: str) -> bool:
-    """Return whether the effects of users' lists on a metric were not found, as this takes the lists a second time."""
+def _has_effects(report: Report, metric: str) -> bool:
+    """Return whether the values of users are the number of all lists plus the effect of the user's list."""
     declared = values_of_settings(known_calls([metric]), report.settings).values()
-    has_effects = any(value.has_effects for value in declared)
-    return has_effects and math.isfinite(report[metric]) and bool(np.isnan(report.per_user[metric]).all())
+    return any(value.has_effects for value in declared)
+
+
+def _lacks_values(report: Report, metric: str) -> bool:
+    """Return whether the values of users were not found, as those of some metrics take the lists a second time."""
+    return math.isfinite(report[metric]) and bool(np.isnan(report.per_user[metric]).all())
 
 
 def _plain_form(call: Call) -> str:

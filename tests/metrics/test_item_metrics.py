@@ -226,6 +226,47 @@ def test_compare_pairs_the_effects_of_users() -> None:
     assert rows["gini@6"].direction == "lower" and rows["gini@6"].low < difference < rows["gini@6"].high
 
 
+EFFECTS = ("gini@2", "shannon_entropy@2", "personalization@2", "personalization(overlap=cosine)@2")
+
+
+def with_values(lists: Any, by: Any = None) -> fastrec.Report:
+    groups = None if by is None else [by[user] for user in lists]
+    return fastrec.evaluate(lists, None, [*EFFECTS, "user_coverage@2"], n_items=9, per_user=True, groups=groups)
+
+
+@pytest.mark.parametrize("lists", [{1: [1, 2], 2: [1, 3], 3: [4, 5], 9: [1, 2]}, {1: [1, 2], 2: [1, 3], 3: [4], 4: []}])
+def test_compare_leaves_out_exposures_of_other_users(lists: Any) -> None:
+    """Effects of shared users do not add up to a difference of the reports."""
+    reports = {"a": with_values({1: [1, 2], 2: [1, 3], 3: [4, 5], 4: [6, 7]}), "b": with_values(lists)}
+    found = fastrec.compare(reports)
+    assert {row.metric for row in found.rows} == {"user_coverage@2"} and list(found.left_out) == list(EFFECTS)
+    why = "can be compared only if the same users have lists in all reports"
+    assert all(why in reason for reason in found.left_out.values()) and why in repr(found)
+    with pytest.raises(fastrec.InputError, match=why):
+        fastrec.compare(reports, metrics="gini@2")
+
+
+def test_compare_gives_the_difference_of_exposures() -> None:
+    """Also if some users have no list, in any order of users, and not within groups, whose exposures are others."""
+    chance = random.Random(5)
+    lists = {user: chance.sample(range(9), chance.randint(1, 4)) if user % 3 else [] for user in range(60)}
+    others = {user: [8, *(item for item in items[1:] if item != 8)] for user, items in reversed(lists.items()) if items}
+    others |= {user: [] for user, items in lists.items() if not items}
+    by = {user: "even" if user % 2 == 0 else "odd" for user in lists}
+    reports = {"a": with_values(lists, by), "b": with_values(others, by)}
+    found = fastrec.compare(reports, n_rounds=10)
+    rows = {row.metric: row for row in found.rows}
+    for name in EFFECTS:
+        assert rows[name].difference == reports["b"][name] - reports["a"][name] != 0.0
+        assert (rows[name].mean, rows[name].users) == (reports["b"][name], 40)
+    assert {row.metric for row in found.segments["group"]} == {"user_coverage@2"}
+    assert list(found.left_out) == [f"{name} within groups" for name in EFFECTS]
+    (row,) = fastrec.compare(dict.fromkeys("ab", with_values({1: [], 2: []})), metrics="gini@2").rows
+    assert row.users == 0 and math.isnan(row.mean) and math.isnan(row.difference)
+    alone = fastrec.compare(reports, metrics="gini@2", n_rounds=10)
+    assert len(alone.rows) == 1 and not alone.segments and "gini@2 within groups: " in repr(alone)
+
+
 def streamed(shop: Shop, metrics: Any) -> fastrec.Report:
     evaluator = fastrec.Evaluator(metrics, history=shop.history, items=shop.items, per_user=True)
     for nth in range(2):
