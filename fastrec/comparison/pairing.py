@@ -17,7 +17,7 @@ from fastrec.metrics.calls import parse
 from fastrec.metrics.declaration import Call
 from fastrec.report.report import Report
 from fastrec.report.significance import detectable_by, detectable_difference, normal_test, pair_differences, run_test
-from fastrec.report.soundness import known_calls, values_of_settings
+from fastrec.report.soundness import known_calls, with_effects_of_settings
 from fastrec.report.values import why_no_mean
 from fastrec.show.numbers import number_of_users
 
@@ -234,8 +234,7 @@ def _means(ours: Array, theirs: Array, differences: Array, target: float | None)
 
 def _has_effects(report: Report, metric: str) -> bool:
     """Return whether the values of users are the number of all lists plus the effect of the user's list."""
-    declared = values_of_settings(known_calls([metric]), report.settings).values()
-    return any(value.has_effects for value in declared)
+    return metric in with_effects_of_settings(known_calls([metric]), report.settings)
 
 
 def _lacks_values(report: Report, metric: str) -> bool:

@@ -420,6 +420,7 @@ class BaseEvaluator(Shared, ABC):
         Claims(
             calls=calls,
             plain=frozenset(value.call.text for value in state.plan.values if value.is_plain),
+            with_effects=frozenset(value.call.text for value in state.plan.values if value.has_effects),
             n_users=state.n_users,
             weighted=state.plan.weighted,
             estimates=self._estimates(state),

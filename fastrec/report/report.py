@@ -39,7 +39,14 @@ from fastrec.report.saved import (
     unpack_values,
     unpack_warnings,
 )
-from fastrec.report.soundness import NAN_POLICIES, Claims, known_calls, nan_is_asked, plain_of_settings
+from fastrec.report.soundness import (
+    NAN_POLICIES,
+    Claims,
+    known_calls,
+    nan_is_asked,
+    plain_of_settings,
+    with_effects_of_settings,
+)
 from fastrec.report.tables import (
     by_cutoff,
     count_tables,
@@ -474,6 +481,7 @@ def _check_numbers(report: Report) -> None:
     Claims(
         calls=calls,
         plain=plain_of_settings(calls, settings),
+        with_effects=with_effects_of_settings(calls, settings),
         n_users=report.users["total"],
         weighted=bool(settings.get("weighted")),
         estimates=report.estimates,

@@ -27,6 +27,7 @@ __all__ = [
     "plain_of_settings",
     "sides_of_settings",
     "values_of_settings",
+    "with_effects_of_settings",
 ]
 
 NAN_POLICIES = ("no_truth", "no_recs", "no_history", "one_class")  # policies on users that can make a mean NaN
@@ -62,10 +63,12 @@ class Claims:
 
     calls : the metrics of fastrec itself, by name.
     plain : those of them that are the plain mean of the values of users.
+    with_effects : those whose values are the metric plus the effect of the user's list, any finite number.
     """
 
     calls: Mapping[str, Call]
     plain: frozenset[str]
+    with_effects: frozenset[str]
     n_users: int
     weighted: bool
     estimates: Mapping[str, Claim]
@@ -82,7 +85,10 @@ class Claims:
             for name, claim in estimates.items():
                 _check_claim(f"{name}{where}", claim, self.calls.get(name), self.n_users)
         for name, values in self.values.items():
-            if name in self.calls:
+            if name in self.with_effects:
+                if np.isinf(values).any():
+                    raise InputError(f"{name} of users must be finite, found {values[np.isinf(values)][0]}")
+            elif name in self.calls:
                 _check_values(self.calls[name], values)
         if self.n_users:  # rows that belong to nobody have no values of users
             for name in self.plain:
@@ -182,6 +188,11 @@ def nan_is_asked(settings: Mapping[str, Any], calls: Iterable[Call]) -> bool:
 def plain_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> frozenset[str]:
     """Return the metrics that are the plain mean of the values of users, under the settings of a report."""
     return frozenset(name for name, value in values_of_settings(calls, settings).items() if value.is_plain)
+
+
+def with_effects_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> frozenset[str]:
+    """Return the metrics whose values of users are effects of their lists on the number of all lists."""
+    return frozenset(name for name, value in values_of_settings(calls, settings).items() if value.has_effects)
 
 
 def values_of_settings(calls: Mapping[str, Call], settings: Mapping[str, Any]) -> dict[str, Value]:

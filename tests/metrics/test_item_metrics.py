@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import sparse
 
 import fastrec
 from fastrec.metrics.calls import parse
+from fastrec.report.soundness import known_calls, with_effects_of_settings
 from support import item_cases, item_oracle
 from support.item_calls import check, evaluate, same, values_of
 from support.item_cases import BASE, RANKINGS, SHOP, metric_texts, random_shop
@@ -265,6 +267,29 @@ def test_compare_gives_the_difference_of_exposures() -> None:
     assert row.users == 0 and math.isnan(row.mean) and math.isnan(row.difference)
     alone = fastrec.compare(reports, metrics="gini@2", n_rounds=10)
     assert len(alone.rows) == 1 and not alone.segments and "gini@2 within groups: " in repr(alone)
+
+
+def test_values_that_are_effects_of_lists_are_saved(tmp_path: Path) -> None:
+    """They may lie outside the range of the metric, as effects may have either sign."""
+    texts = [parse(text).text for k in (3, None) for text in metric_texts(k)]
+    names = sorted(with_effects_of_settings(known_calls(texts), {"n_items": 20}))
+    assert {name.partition("(")[0].partition("@")[0] for name in names} == {
+        "gini",
+        "shannon_entropy",
+        "personalization",
+    }
+    chance = random.Random(0)
+    lists = [chance.sample(range(20), chance.randint(1, 8)) for _ in range(20)]
+    history = [chance.sample(range(20), 4) for _ in lists]
+    report = fastrec.evaluate(lists, None, names, n_items=20, history=history, groups=["x", "y"] * 10, per_user=True)
+    assert report.per_user["gini@3"].min() < 0 and report.per_user["personalization@3"].max() > 1
+    report.save(tmp_path / "report.npz")
+    loaded = fastrec.load(tmp_path / "report.npz")
+    assert loaded.to_dict() == report.to_dict() and list(loaded.per_user) == list(report.per_user) == names
+    assert all(loaded.per_user[name].tobytes() == values.tobytes() for name, values in report.per_user.items())
+    report.per_user["gini@3"][4] = np.inf
+    with pytest.raises(fastrec.InputError, match="gini@3 of users must be finite, found inf"):
+        report.save(tmp_path / "report.npz")
 
 
 def streamed(shop: Shop, metrics: Any) -> fastrec.Report:
