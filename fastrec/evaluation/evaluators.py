@@ -62,6 +62,7 @@ FORM = {  # of the document of `to_bytes`
     "per_user": bool,
     "no_recs_given?": bool,
     "batches": {str: bool},
+    "sides?": {str: str},
     "facts": {str: COUNT},
     "hints?": [HINT],
     "labelled?": [str],
@@ -264,6 +265,7 @@ class BaseEvaluator(Shared, ABC):
                 )
         if other._state is None:
             return
+        self._check_kind(other)
         if self._state is not None:
             if self._state.plan.weighted != other._state.plan.weighted:
                 raise InputError("merge needs user_weight on both sides or on none")
@@ -303,6 +305,13 @@ class BaseEvaluator(Shared, ABC):
         """Return what all batches have in common; empty before the first batch."""
         return {}
 
+    def _check_kind(self, other: Self) -> None:
+        """Raise InputError if the batches of another evaluator are of another kind."""
+
+    def _described(self) -> dict[str, Any]:
+        """Return more fields for the document of `to_bytes`."""
+        return {}
+
     @abstractmethod
     def _take_kind(self, other: Self) -> None:
         """Require the next batches to be of the same kind as those of another evaluator."""
@@ -334,6 +343,7 @@ class BaseEvaluator(Shared, ABC):
             "batches": self._kind_of_batches(),
             "facts": self._data_counts,
             "hints": list(self._hints.values()),
+            **self._described(),
         }
         arrays = pack_ids(join_ids(self._users))
         if self._state is not None:

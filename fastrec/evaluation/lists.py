@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Unpack, cast
+from typing import Any, Self, Unpack, cast
 
 import numpy as np
 
@@ -14,6 +14,15 @@ from fastrec.arguments.groups import MinGain
 from fastrec.arguments.signature import arguments_of, pick, takes
 from fastrec.checks import check_progress, whole_number
 from fastrec.evaluation.accumulators import collect, find_accumulator
+from fastrec.evaluation.digests import (
+    COLUMN,
+    HISTORY,
+    N_USERS,
+    ReadColumns,
+    check_same,
+    digest_of_column,
+    digest_of_counts,
+)
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import (
     MAX_ITEMS,
@@ -32,7 +41,7 @@ from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeErro
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
-from fastrec.inputs.lists import AboutUsers, Lists, Prepared, Settings, find_tied_user, prepare
+from fastrec.inputs.lists import AboutUsers, Lists, Names, Prepared, Settings, find_tied_user, prepare
 from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
@@ -46,6 +55,7 @@ from fastrec.runtime.shared import synchronized
 __all__ = ["Evaluator", "evaluate_at_once", "read_no_truth", "reads_popularity", "review", "take_counts"]
 
 
+Array = np.ndarray[Any, Any]
 register_later(functools.partial(importlib.import_module, "fastrec.evaluation.item_rules"))
 
 
@@ -92,6 +102,7 @@ class Evaluator(BaseEvaluator):
             **_item_policies(given),
         }
         self._n_users = _check_n_users(given["n_users"])
+        self._known_digests: dict[str, str] = {}
         super().__init__(
             wanted,
             settings,
@@ -99,6 +110,12 @@ class Evaluator(BaseEvaluator):
             n_threads=given["n_threads"],
             no_recs_given=given["no_recs"] is not None,
         )
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._used: frozenset[str] = frozenset()  # the sides that were read, and the columns of items
+        self._merged: dict[str, str] = {}  # the digests of merged evaluators
+        self._has_strings: bool | None = None  # whether ids of items are strings, if they are kept
 
     @takes(ListBatch)
     def update(self, recs: Any, truth: Any = None, **given: Unpack[ListBatch]) -> None:
@@ -164,6 +181,33 @@ class Evaluator(BaseEvaluator):
             self._counts_of_history = HistoryCounts.read(self._history, about.columns, self._n_threads)
         return self._counts_of_history
 
+    def _digests(self, used: Iterable[str]) -> dict[str, str]:
+        """Return digests of the sides that metrics read and that all parts of an evaluation share."""
+        found = {}
+        for name in used:
+            if name == N_USERS:
+                found[name] = str(self._n_users)
+            elif name == "counts" and self._counts_of_history is not None:
+                found[HISTORY] = self._digest(HISTORY, digest_of_counts, self._counts_of_history)
+            elif name.startswith(COLUMN) and self._items is not None:
+                found[name] = self._digest(name, digest_of_column, self._items, name.removeprefix(COLUMN))
+        return found
+
+    def _digest(self, name: str, find: Callable[..., str], *side: Any) -> str:
+        if name not in self._known_digests:
+            self._known_digests[name] = find(*side)
+        return self._known_digests[name]
+
+    @property
+    def _shared_sides(self) -> dict[str, str]:
+        """The digests of the sides of this evaluator and of those merged into it."""
+        return self._merged | self._digests(self._used)
+
+    def _check_kind(self, other: Self) -> None:
+        mine, theirs = self._state, other._state
+        whole = mine is not None and theirs is not None and min(mine.n_users, theirs.n_users) > 0
+        check_same(self._shared_sides, other._shared_sides, whole=whole)
+
     @property
     def _reads_popularity(self) -> bool:
         """Whether a metric reads the popularity of items in the whole history."""
@@ -197,6 +241,7 @@ class Evaluator(BaseEvaluator):
         lists, users, names, data_counts, hints, _ = prepared
         self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
+        has_strings = self._check_ids(plan, names, lists)
         if lists.gains is not None and plan.counts_any_gain:
             lists = lists._replace(gains=np.maximum(lists.gains, 0.0))
         _check_sizes(plan, lists)
@@ -213,17 +258,31 @@ class Evaluator(BaseEvaluator):
         except KernelError as error:
             raise explain_fault(error, plan, names, rules, lists) from None
         found = collect(plan.accumulators, sides, plan.min_gains, self._n_threads)
+        if self._merged:
+            check_same(self._merged, self._digests(sides.used), whole=False)
         with self._changing():
+            self._used |= sides.used
+            self._has_strings = has_strings
             counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
             state = self._keep(plan, outcome, users, counts)
             state.accumulate(found)
             self._add_hints(hints)
         return sides
 
+    def _check_ids(self, plan: Plan, names: Names, lists: Lists) -> bool | None:
+        """Return whether ids of items are strings, if a metric keeps them over batches; raise for a second type."""
+        if not plan.accumulators or not len(lists.rec_items):
+            return self._has_strings
+        found = names.strings is not None
+        if self._has_strings is not None and found != self._has_strings:
+            kinds = ("strings", "integers") if found else ("integers", "strings")
+            raise InputTypeError(f"item ids must be of one type in all batches, found {kinds[0]} after {kinds[1]}")
+        return found
+
     def _sides_of(self, prepared: Prepared, lists: Lists) -> BatchSides:
         """Return the sides that providers and accumulators read."""
         others = prepared.sides
-        return BatchSides(
+        sides = BatchSides(
             {name: side.read_only() if isinstance(side, FlatSide) else side for name, side in others.items()},
             recs=FlatSide(lists.rec_items, lists.rec_indptr, None).read_only(),
             truth=FlatSide(lists.truth_items, lists.truth_indptr, lists.gains).read_only(),
@@ -234,6 +293,9 @@ class Evaluator(BaseEvaluator):
             no_recs=self._settings["no_recs"],
             catalogue=self._catalogue(prepared),
         )
+        if (table := sides.get("items")) is not None:
+            sides["items"] = table._replace(columns=ReadColumns(table.columns, sides.used))
+        return sides
 
     def _catalogue(self, prepared: Prepared) -> ItemTable | None:
         """Return the table of items if its rows are the catalogue of a metric that reads its size."""
@@ -262,12 +324,28 @@ class Evaluator(BaseEvaluator):
                 self._values[0][at, batch : batch + len(values)] = values if order is None else values[order]
 
     def merge(self, other: Evaluator) -> Evaluator:
-        """Add the users of another evaluator with the same metrics and settings, and return this evaluator."""
+        """Add the users of another evaluator with the same metrics and settings, and return this evaluator.
+
+        Columns of `items`, the counts of the items of `history` and `n_users` must be the same if a metric reads them.
+        """
         self._merge(other)
         return self
 
     def _take_kind(self, other: Evaluator) -> None:
-        """Do nothing: all batches of lists are alike."""
+        self._merged |= other._shared_sides
+        if self._has_strings is None:
+            self._has_strings = other._has_strings
+
+    def _kind_of_batches(self) -> dict[str, bool]:
+        return {} if self._has_strings is None else {"having strings as item ids": self._has_strings}
+
+    def _described(self) -> dict[str, Any]:
+        return {"sides": self._shared_sides}
+
+    def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
+        super()._restore(document, arrays)
+        self._merged = dict(document.get("sides", {}))  # missing in bytes of the first versions
+        self._has_strings = document["batches"].get("having strings as item ids")
 
     def _count_users(self, state: State) -> dict[str, int]:
         return {

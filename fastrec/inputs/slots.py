@@ -23,12 +23,18 @@ _number_items = Entry(kernels.number_items, "number_items", allocates=False)
 class BatchSides(dict[str, Any]):
     """The sides of a batch by name, and the slots of the items of its lists, given when something asks for them.
 
-    `noted` has counts for the report, such as the users without a history.
+    `noted` has counts for the report, such as the users without a history. `used` has the names of the sides that were
+    read, and of the columns of items.
     """
 
     def __init__(self, *sides: Any, **more: Any) -> None:
         super().__init__(*sides, **more)
         self.noted: dict[str, int] = {}
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.used.add(name)
+        return super().__getitem__(name)
 
     def note(self, name: str, count: int) -> None:
         """Count something for the report. Several metrics may count the same; one may look at more columns."""

@@ -30,8 +30,11 @@ LARGEST = 1e150  # popularity; squares and ratios of such numbers are doubles
 class Popularity:
     """The popularity of the items of a batch: that of a history, or of a column of the table of items."""
 
-    def __init__(self, counts: HistoryCounts | None, table: ItemTable | None, n_users: int | None) -> None:
-        self._counts, self._table, self._n_users = counts, table, n_users
+    def __init__(self, sides: BatchSides) -> None:
+        self._counts: HistoryCounts | None = sides.get("counts")
+        self._table: ItemTable | None = sides.get("items")
+        self._n_users: int | None = sides.get("n_users")
+        self._used = sides.used
 
     def column(self, column: str | None) -> str | None:
         """Return the column of items that holds the popularity; None if the history does."""
@@ -48,6 +51,7 @@ class Popularity:
         name = self.column(column)
         if name is None:
             assert self._counts is not None and self._counts.codes is not None
+            self._used.add("counts")
             if not self._counts.n_rows:
                 raise InputError("history has no rows, so no item has a popularity")
             return self._counts.codes, (self._counts.users if kind == "users" else self._counts.rows).astype(np.float64)
@@ -73,6 +77,7 @@ class Popularity:
         if kind == "rows":
             return math.fsum(counts)
         found = self._n_users if self.column(column) is not None else None
+        self._used.add("counts" if found is None else "n_users")
         if found is None:
             found = None if self._counts is None else self._counts.n_users
         if found is None:
@@ -348,4 +353,4 @@ def _fill_rows(
     out[wanted] = sums[at]
 
 
-MADE["popularity"] = lambda sides: Popularity(sides.get("counts"), sides.get("items"), sides["n_users"])
+MADE["popularity"] = Popularity

@@ -1,0 +1,213 @@
+"""Evaluators merge only if they read the same table of items, the same history and the same number of users."""
+
+from __future__ import annotations
+
+import io
+import random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+import fastrec
+from fastrec.report.archive import read_archive, write_archive
+
+ITEMS = {
+    "item_id": [3, 1, 2],
+    "popularity": [1, 2, 3],
+    "category": [["x"], ["x", "y"], ["y"]],
+    "features": [[0.0, 1.0], [1.0, 2.0], [2.0, 0.5]],
+}
+HISTORY = {"a": [1, 2], "b": [1, 3], "c": [2]}
+
+
+def part(user: Any, metric: str, **sides: Any) -> fastrec.Evaluator:
+    evaluator = fastrec.Evaluator([metric], **sides)
+    evaluator.update({user: [1, 2]}, {user: [1]})
+    return evaluator
+
+
+def sent(evaluator: fastrec.Evaluator) -> fastrec.Evaluator:
+    return fastrec.Evaluator.from_bytes(evaluator.to_bytes())
+
+
+def merged(first: Any, second: Any) -> list[float]:
+    """Merge two evaluators directly, from bytes, and into an empty one; each way gives the same."""
+    found = []
+    for one, other in ((first(), second()), (sent(first()), sent(second())), (first(), sent(second()))):
+        report = one.merge(other).result()
+        found += [report[name] for name in report]
+    assert len(set(found)) == 1
+    return found
+
+
+def changed(column: str, *values: Any) -> dict[str, Any]:
+    return ITEMS | {column: list(values)}
+
+
+@pytest.mark.parametrize(
+    ("metric", "mine", "theirs", "match"),
+    [
+        (
+            "novelty@2",
+            {"items": ITEMS, "n_users": 5},
+            {"items": ITEMS, "n_users": 500},
+            "equal n_users, found 5 here and 500",
+        ),
+        ("novelty@2", {"history": HISTORY}, {"history": HISTORY | {"d": [1]}}, "same history"),
+        ("novelty@2", {"history": HISTORY}, {"history": {"a": [1, 2], "b": [1, 3], "c": [2, 3]}}, "same history"),
+        ("novelty@2", {"items": ITEMS, "n_users": 3}, {"history": HISTORY}, "only those (here|there) read"),
+        ("item_coverage(denominator=history)@2", {"history": HISTORY}, {"history": {"a": [1, 2]}}, "same history"),
+        ("popularity@2", {"items": ITEMS}, {"items": changed("popularity", 1, 2, 4)}, "items column 'popularity'"),
+        ("popularity@2", {"items": ITEMS}, {"items": changed("item_id", 1, 3, 2)}, "items column 'popularity'"),
+        ("category_coverage@2", {"items": ITEMS}, {"items": changed("category", "x", "x", "y")}, "column 'category'"),
+        (
+            "intra_list_diversity@2",
+            {"items": ITEMS},
+            {"items": changed("features", [0.0, 1.0], [1.0, 2.0], [2.0, 0.25])},
+            "column 'features'",
+        ),
+        (
+            "rsp@1",
+            {"items": changed("segment", "head", "tail", "tail")},
+            {"items": ITEMS, "history": HISTORY},
+            "only those (here|there) read",
+        ),
+    ],
+)
+def test_other_sides_do_not_merge(metric: str, mine: Any, theirs: Any, match: str) -> None:
+    whole, n_items = part("a", metric, **mine), 3 if "items" in mine else None
+    if ("items" in mine) != ("items" in theirs):
+        theirs = theirs | {"n_items": n_items}
+    for other in (part("b", metric, **theirs), sent(part("b", metric, **theirs))):
+        for one in (whole, sent(whole), fastrec.Evaluator([metric], n_items=n_items).merge(whole)):
+            before = one.result().to_dict()
+            with pytest.raises(fastrec.InputError, match=f"^merge needs .*{match}"):
+                one.merge(other)
+            assert one.result().to_dict() == before
+
+
+@pytest.mark.parametrize("metric", ["novelty@2", "category_coverage@2", "intra_list_diversity@2", "popularity@2"])
+def test_the_order_of_rows_and_the_form_do_not_matter(metric: str) -> None:
+    turned = {name: values[::-1] for name, values in ITEMS.items()}
+    by_item = {
+        item: {name: ITEMS[name][at] for name in ITEMS if name != "item_id"} for at, item in enumerate([3, 1, 2])
+    }
+    forms = [ITEMS, turned, by_item, pd.DataFrame(turned)]
+    for items in forms:
+        merged(
+            lambda: part("a", metric, items=ITEMS, n_users=5),
+            lambda items=items: part("b", metric, items=items, n_users=5),
+        )
+
+
+def test_forms_of_columns_with_one_content() -> None:
+    names = [f"item {at}" for at in range(50)]
+    chance = random.Random(0)
+    numbers, labels = np.arange(50), [chance.choice("xyz") for _ in names]
+    vectors = np.eye(50)[:, :8]
+    items = {"item_id": names, "popularity": numbers + 1, "category": labels, "features": vectors}
+    order = chance.sample(range(50), 50)
+    ids = [names[at] for at in order]
+    columns = {"popularity": numbers[order] + 1.0, "category": [labels[at] for at in order]}
+    frame = pl.DataFrame({"item_id": ids, **columns, "features": vectors[order].tolist()})
+    sparse_items = items | {"features": sparse.csr_matrix(vectors)}
+    turned_sparse = {"item_id": ids, "features": sparse.csr_matrix(vectors[order])}
+
+    def of(user: str, table: Any, metric: str) -> fastrec.Evaluator:
+        evaluator = fastrec.Evaluator(metric, items=table, n_users=60)
+        evaluator.update({user: names[3:6]})
+        return evaluator
+
+    for metric in ("novelty@2", "category_coverage@2", "intra_list_diversity@2"):
+        for other in (frame, frame.to_pandas(), frame.to_arrow()):
+            assert merged(lambda: of("a", items, metric), lambda: of("b", other, metric))  # noqa: B023 - called at once
+    merged(
+        lambda: of("a", sparse_items, "intra_list_diversity@2"),
+        lambda: of("b", turned_sparse, "intra_list_diversity@2"),
+    )
+
+
+def test_the_history_may_be_in_any_order() -> None:
+    turned = {user: HISTORY[user][::-1] for user in reversed(HISTORY)}
+    frame = pd.DataFrame([(user, item) for user, items in turned.items() for item in items], columns=["u", "i"])
+    first = part("a", "novelty@2", history=HISTORY)
+    merged(lambda: part("a", "novelty@2", history=HISTORY), lambda: part("b", "novelty@2", history=turned))
+    other = fastrec.Evaluator("novelty@2", history=frame)
+    other.update(pd.DataFrame({"u": ["d"], "i": [1], "rank": [1]}), user="u", item="i", rank="rank")
+    assert sent(first).merge(other).result().users["total"] == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "mine", "theirs"),
+    [
+        ("popularity@2", {"items": ITEMS, "n_users": 5}, {"items": changed("category", "z", "z", "z"), "n_users": 6}),
+        ("novelty@2", {"history": HISTORY, "n_users": 5}, {"history": HISTORY}),
+        (
+            "novelty@2",
+            {"items": ITEMS, "n_users": 5, "history": {"a": [1]}},
+            {"items": ITEMS, "n_users": 5, "history": {"b": [2]}},
+        ),
+        ("repeat_ratio@2", {"history": {"a": [1]}}, {"history": {"b": [2]}}),
+    ],
+)
+def test_what_no_metric_reads_may_differ(metric: str, mine: Any, theirs: Any) -> None:
+    """A part may have the history of its own users, unless its counts are read."""
+    one, other = part("a", metric, **mine), part("b", metric, **theirs)
+    assert sent(one).merge(sent(other)).merge(part("c", metric, **mine)).result().users["total"] == 3
+
+
+def test_updates_after_merging_need_the_same_sides() -> None:
+    evaluator = fastrec.Evaluator("novelty@2", history=HISTORY).merge(part("b", "novelty@2", history={"b": [1, 2, 3]}))
+    with pytest.raises(fastrec.InputError, match="same history"):
+        evaluator.update({"a": [1]})
+    assert evaluator.result().users["total"] == 1
+    evaluator.reset()
+    evaluator.update({"a": [1]})
+    assert evaluator.merge(part("b", "novelty@2", history=HISTORY)).result().users["total"] == 2
+
+
+def test_bytes_of_earlier_versions_merge_unchecked() -> None:
+    first, second = part("a", "novelty@2", history=HISTORY), part("b", "novelty@2", history={"b": [1, 2]})
+    document, arrays = read_archive(io.BytesIO(second.to_bytes()), "evaluator")
+    assert list(document.pop("sides")) == ["history"]
+    stream = io.BytesIO()
+    write_archive(stream, "evaluator", document, arrays, small=True)
+    earlier = fastrec.Evaluator.from_bytes(stream.getvalue())
+    assert earlier.result()["novelty@2"] == second.result()["novelty@2"]
+    assert first.merge(earlier).result().users["total"] == 2
+
+
+def test_evaluation_without_merging_makes_no_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastrec.evaluation import lists
+
+    asked: list[Any] = []
+    monkeypatch.setattr(lists, "digest_of_counts", lambda *side: asked.append(side) or "digest")
+    report = fastrec.evaluate({"a": [1, 2]}, None, "novelty@2", history=HISTORY, per_user=True)
+    evaluator = part("a", "novelty@2", history=HISTORY)
+    evaluator.update({"b": [1]})
+    assert evaluator.result().users["total"] == 2 and report.has_values and not asked
+    assert evaluator.to_bytes() and evaluator.to_bytes() and len(asked) == 1
+
+
+@pytest.mark.parametrize("metric", ["gini@2", "item_coverage@2"])
+def test_items_of_two_types_do_not_mix(metric: str) -> None:
+    def of(user: str, *items: Any) -> fastrec.Evaluator:
+        evaluator = fastrec.Evaluator(metric, n_items=9)
+        evaluator.update({user: list(items)})
+        return evaluator
+
+    whole, names = of("a", 1, 2), of("b", "1", "2")
+    whole.update({"c": []})
+    with pytest.raises(fastrec.InputTypeError, match="one type in all batches, found strings after integers"):
+        whole.update({"d": ["1"]})
+    names.update({"c": []})
+    with pytest.raises(fastrec.InputTypeError, match="found integers after strings"):
+        sent(names).update({"d": [1]})
+    for one in (whole, sent(whole), of("e").merge(whole)):
+        for other in (names, sent(names)):
+            with pytest.raises(fastrec.InputError, match="having strings as item ids is False here and True there"):
+                one.merge(other)
