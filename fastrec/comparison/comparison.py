@@ -59,8 +59,11 @@ class Comparison(Exported):
     >>> a = fastrec.evaluate([[1, 9], [2, 9], [9, 3], [4, 9]], truth, "mrr", per_user=True)
     >>> b = fastrec.evaluate([[9, 1], [9, 2], [9, 3], [9, 4]], truth, "mrr", per_user=True)
     >>> fastrec.compare({"new": a, "old": b}, baseline="old")
-    metric  system    mean  baseline    mean  difference            interval       p  corrected  wins  ties  losses
-    mrr        new  0.8750       old  0.5000     +0.3750  +0.1300 to +0.6200  0.2500    0.2500      3     1       0
+    metric  system  baseline  difference            interval  corrected p
+    mrr        new       old     +0.3750  +0.1300 to +0.6200      0.2500
+    <BLANKLINE>
+    metric  system    mean  baseline    mean       p  wins  ties  losses
+    mrr        new  0.8750       old  0.5000  0.2500     3     1       0
     test=randomization, 10,000 rounds, seed 0; correction=holm; intervals of 95 %
     4 users compared
 
@@ -179,7 +182,7 @@ class Comparison(Exported):
         return self._page(path, title)
 
     def _printed(self) -> list[Table]:
-        return [printed(self.rows, self._level, self._lines(self._legend(self.rows)))]
+        return printed(self.rows, self._level, self._lines(self._legend(self.rows)))
 
     def _tables(self) -> list[Table]:
         return with_notes(compared(self.rows, self.segments, self._level), self._lines(self._legend()))

@@ -93,13 +93,21 @@ def meaning_of_mark(level: float) -> str:
 # Tables
 
 
-def printed(rows: Iterable[ComparisonRow], level: float, notes: Sequence[str]) -> Table:
-    """Return the table of `repr`."""
-    head = ["metric", "system", "mean", "baseline", "mean", "difference", "interval", "p", "corrected"]
-    names = ["metric", "system", "mean", "baseline", "baseline mean", "difference", "interval", "p", "p corrected"]
-    counts = ["wins", "ties", "losses"]
-    body = [row_cells(row, [*names, *counts], level, blank=" ") for row in rows]
-    return Table("", [*head, *counts], body, notes=notes)
+def printed(rows: Iterable[ComparisonRow], level: float, notes: Sequence[str]) -> list[Table]:
+    """Return the tables of `repr`: differences above, means below, so that lines of usual names have 80 columns."""
+    rows = list(rows)
+    differences = ["metric", "system", "baseline", "difference", "interval", "p corrected"]
+    head = ["corrected p" if name == "p corrected" else name for name in differences]
+    means = ["metric", "system", "mean", "baseline", "baseline mean", "p", "wins", "ties", "losses"]
+    return [
+        Table("", head, [row_cells(row, differences, level, blank=" ") for row in rows]),
+        Table(
+            "",
+            ["mean" if name == "baseline mean" else name for name in means],
+            [row_cells(row, means, level) for row in rows],
+            notes=notes,
+        ),
+    ]
 
 
 def compared(

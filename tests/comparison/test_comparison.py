@@ -240,6 +240,13 @@ def test_segments(labels):
     assert set(comparison.to_rows()[0]) == set(comparison.rows[0]._fields)
 
 
+def test_lines_have_80_columns():
+    reports = reports_of(names=("popularity", "neighbours"))
+    text = repr(fastrec.compare(reports, "popularity", n_rounds=ROUNDS))
+    assert max(map(len, text.splitlines())) <= 80
+    assert [text.count(name) for name in ("interval  ", "corrected p\n", "wins  ties  losses")] == [1, 1, 1]
+
+
 def test_forms_of_a_comparison():
     comparison = fastrec.compare(reports_of(), "a", n_rounds=ROUNDS)
     document = json.loads(comparison.to_json())
@@ -250,7 +257,7 @@ def test_forms_of_a_comparison():
     frame = comparison.to_frame("polars")
     assert frame["metric"].to_list() == ["ndcg@5", "ndcg@5", "mrr", "mrr"]
     page = comparison._repr_html_()
-    assert page.count("<tr>") == 5 and "&lt;" not in page
+    assert page.count("<tr>") == 10 and "&lt;" not in page
     assert any(comparison.is_significant(row) for row in comparison.rows)
 
 
@@ -431,7 +438,7 @@ def test_what_is_shown_of_extreme_values_and_names():
     )
     for reports in (huge, tiny):
         text = repr(fastrec.compare(reports))
-        assert len(text.splitlines()) == 4 and max(map(len, text.splitlines())) < 200 and "\x1b" not in text
+        assert len(text.splitlines()) == 7 and max(map(len, text.splitlines())) < 200 and "\x1b" not in text
     assert "+" in repr(fastrec.compare(tiny)).splitlines()[1]
     with pytest.warns(fastrec.FastrecWarning, match="the truth has no rows"):
         nobody = fastrec.evaluate([[1]], [[]], "mrr", per_user=True)
