@@ -436,8 +436,14 @@ def is_saved(path: str) -> bool:
 
 def _read(file: IO[bytes]) -> Report:
     """Read the report in a file."""
-    if file.read(1) == b"{":
+    start = file.read(1 << 10).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start[:1] == b"{":
         raise InputError("it is JSON as to_json writes it, which load cannot read; use Report.save to write the file")
+    if start[:2] != b"PK":  # as every archive begins
+        what = "an HTML page" if start[:1] == b"<" else "not a saved report"
+        raise InputError(
+            f"it is {what}; Report.save writes such reports, and --save or -o FILE.fastrec on the command line"
+        )
     document, arrays = read_archive(file, "report")
     check_form(document, HEAD, "the report")
     if document["schema"] != SCHEMA:

@@ -297,6 +297,13 @@ def test_any_one_side_is_piped_in():
     assert good("explain", "mrr", "-", "truth.csv", "--like", "ranx", text=LISTS) == why
 
 
+def test_a_page_is_no_saved_report():
+    good("compare", "a=a.csv", "b=b.csv", "--truth", "truth.csv", "-m", "mrr", "-o", "page.html")
+    takes = "; Report.save writes such reports, and --save or -o FILE.fastrec on the command line"
+    assert_fails(f"page.html is not a readable fastrec report: it is an HTML page{takes}", "report", "page.html")
+    assert_fails(f"a.csv is not a readable fastrec report: it is not a saved report{takes}", "report", "a.csv")
+
+
 def test_a_saved_report_is_piped_in():
     good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--save", "r.fastrec")
     saved = Path("r.fastrec").read_bytes()
