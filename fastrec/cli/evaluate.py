@@ -168,6 +168,8 @@ def evaluate_any(
 ) -> Evaluated:
     """Evaluate lists or a log."""
     assert recs is not None
+    if options["users"] is not None and not options["by"]:
+        raise click.UsageError("--users has labels of users, but no column of them is named: add --by NAME")
     for path in (recs, truth):
         if path is not None and is_saved(path):
             raise InputError(path, " is a saved report, not rows: fastrec report and fastrec compare read it")

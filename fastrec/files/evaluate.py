@@ -91,6 +91,10 @@ def evaluate_files(
     columns = {name: column for name, column in pick(FileColumnNames, asked).items() if name not in ("user", "by")}
     _check_given(check_text, **columns)
     _check_given(check_path, **paths, temp_directory=folder)
+    if paths.get(USERS) is not None and not groupings:
+        raise InputError(
+            Argument(USERS), " has labels of users, but no column of them is named: add ", Argument("by", (...,))
+        )
     if folder is not None and not os.path.isdir(folder):
         raise InputError(Argument("temp_directory"), f" must be a folder, found {os.fspath(folder)!r}")
     metrics, asked["k"] = _kept(metrics), _kept(asked["k"])

@@ -304,6 +304,13 @@ def test_a_page_is_no_saved_report():
     assert_fails(f"a.csv is not a readable fastrec report: it is not a saved report{takes}", "report", "a.csv")
 
 
+def test_labels_of_users_need_a_column():
+    wanted = "--users has labels of users, but no column of them is named: add --by NAME"
+    for arguments in (("evaluate", "a.csv"), ("compare", "a=a.csv", "b=b.csv", "--truth")):
+        assert_fails(wanted, *arguments, "truth.csv", "-m", "mrr", "--users", "truth.csv")
+    assert_fails(wanted, "evaluate", "log.csv", "-m", "gauc", "--users", "truth.csv")
+
+
 def test_a_saved_report_is_piped_in():
     good("evaluate", "a.csv", "truth.csv", "-m", "mrr", "--save", "r.fastrec")
     saved = Path("r.fastrec").read_bytes()

@@ -758,6 +758,9 @@ def test_labels_from_a_file_of_users(write):
         evaluate_files(log, None, ["gauc"], by="plan", users=write("user,plan\n1,a\n"))
     with pytest.raises(InputError, match=r"neither .* nor .* nor .* has the column 'country' to group by"):
         evaluate_files(write(LISTS), write(TRUTH), ["mrr"], by="country", users=users)
+    for arguments in ((write(LISTS), write(TRUTH), ["mrr"]), (log, None, ["gauc"])):
+        with pytest.raises(InputError, match=r"users has labels of users, but no column .* is named: add by=\.\.\."):
+            evaluate_files(*arguments, users=users)
 
 
 @pytest.mark.parametrize("size", [100_000_000, "100MB", "64 MiB", "1.5g", "2TB", "70000000"])

@@ -820,6 +820,7 @@ def test_odd_values_of_arguments_for_files_are_refused_by_name(argument: str) ->
     for odd, value in ODD.items():
         if odd not in fine:
             options = {"truth": path, "metrics": "mrr", argument: value}
+            options |= {"by": "plan"} if argument == "users" else {}
             refuse(functools.partial(fastrec.evaluate_files, path, **options), fastrec.FastrecError, OF_FILES[argument])
 
 
