@@ -23,6 +23,7 @@ __all__ = ["compare"]
 
 MISSING = ("drop", "zero", "error")
 NAMES_OF_TOOL = ("like", "names")  # settings that do not change a number
+ADDED = ("exclude",)  # settings that files of the first versions lack
 TRUTH_COUNTS: dict[str, Callable[[Report], int | float | None]] = {  # counts that depend on the truth alone
     "rows": lambda report: report.data.get("truth_rows"),
     "rows that are not relevant": lambda report: report.data.get("truth_rows_not_relevant"),
@@ -51,9 +52,10 @@ def compare(
     Parameters
     ----------
     reports : {name: report}, two or more, each with values per user: ``evaluate(..., per_user=True)``
-        Users with ids are paired by id, others by position. All reports must have the same settings. A warning says if
-        the truths differ in the number of users or rows, or of rows that are relevant or have gains. `compare` does not
-        notice truths that have equal counts and different items.
+        Users with ids are paired by id, others by position. All reports must have the same settings, and exclude alike:
+        nothing, the history or other items. A warning says if the truths differ in the number of users or rows, or of
+        rows that are relevant or have gains. `compare` does not notice truths that have equal counts and different
+        items.
     baseline : the system to compare all others with; by default every pair is compared, the later with the earlier
     metrics : by default the metrics that all reports have and that can be compared: means of users' values, and metrics
         with a target; `Comparison.left_out` names the others. Metrics of all lists together, such as ``gini``, are
@@ -151,6 +153,8 @@ def _check_reports(reports: Any) -> dict[str, Report]:
     for name, other in others:
         for setting in sorted({*one.settings, *other.settings} - set(NAMES_OF_TOOL)):
             here, there = one.settings.get(setting, "absent"), other.settings.get(setting, "absent")
+            if setting in ADDED and "absent" in (here, there):
+                continue
             if here != there:
                 raise InputError(
                     f"reports must be made with the same settings, but {setting} is {shown(here)} in {first} and "

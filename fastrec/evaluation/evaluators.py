@@ -13,7 +13,7 @@ import numpy as np
 
 from fastrec._version import __version__
 from fastrec.arguments.groups import MinGain
-from fastrec.checks import COUNT, check_flag, check_form, is_number, one_of, whole_number, with_article
+from fastrec.checks import COUNT, MaybeNone, check_flag, check_form, is_number, one_of, whole_number, with_article
 from fastrec.evaluation.accumulators import SCORE_COUNTS, find_accumulator
 from fastrec.evaluation.engine import Outcome
 from fastrec.evaluation.state import FORM as SEEN
@@ -23,6 +23,7 @@ from fastrec.inputs.frames import Columns, read_user_labels
 from fastrec.inputs.hints import HINT, Example, Hint
 from fastrec.inputs.lists import AboutUsers
 from fastrec.inputs.packed import pack_ids, unpack_ids
+from fastrec.inputs.sides import EXCLUDES
 from fastrec.inputs.users import SeenUsers, Users, check_saved_ids, join_ids
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call
@@ -63,6 +64,7 @@ FORM = {  # of the document of `to_bytes`
     "no_recs_given?": bool,
     "batches": {str: bool},
     "sides?": {str: str},
+    "exclude?": MaybeNone(one_of(EXCLUDES)),
     "facts": {str: COUNT},
     "hints?": [HINT],
     "labelled?": [str],
@@ -308,6 +310,10 @@ class BaseEvaluator(Shared, ABC):
     def _check_kind(self, other: Self) -> None:
         """Raise InputError if the batches of another evaluator are of another kind."""
 
+    def _more_settings(self) -> dict[str, Any]:
+        """Return the settings of the report that batches give."""
+        return {}
+
     def _described(self) -> dict[str, Any]:
         """Return more fields for the document of `to_bytes`."""
         return {}
@@ -459,7 +465,7 @@ class BaseEvaluator(Shared, ABC):
             estimates=self._estimates(state),
             users=self._count_users(state),
             data=data,
-            settings={**self._settings, "weighted": state.plan.weighted, **self._like},
+            settings={**self._settings, **self._more_settings(), "weighted": state.plan.weighted, **self._like},
             groups=_estimate_groups(state),
             per_user=self._join_values(state.n_users, copied=copied),
             user_ids=join_ids(self._users),

@@ -115,6 +115,7 @@ class Evaluator(BaseEvaluator):
         super()._forget()
         self._used: frozenset[str] = frozenset()  # the sides that were read, and the columns of items
         self._merged: dict[str, str] = {}  # the digests of merged evaluators
+        self._exclude: str | None = None  # whether batches exclude items: "none", "history" or "given"
         self._has_strings: bool | None = None  # whether ids of items are strings, if they are kept
 
     @takes(ListBatch)
@@ -169,11 +170,14 @@ class Evaluator(BaseEvaluator):
             checked=self._reads_sides,
         )
         passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
-        passed |= {name: passed[other] for name, other in shared_rows(passed).items()}
+        shared = shared_rows(passed)
+        excluded = "none" if "exclude" not in passed else "history" if "exclude" in shared else "given"
+        passed |= {name: passed[other] for name, other in shared.items()}
         known = {*passed, *(() if self._items is None else ("items",))}
         self._check_sides(known | ({"popularity"} if known & {"history", "items"} else set()))
         about = about_users(given)
-        return prepare(passed, about, settings, self._items, self._count_history(about))
+        prepared = prepare(passed, about, settings, self._items, self._count_history(about))
+        return prepared._replace(exclude=excluded)
 
     def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
         """Return the counts of the items of the whole history, if a metric reads them."""
@@ -238,7 +242,7 @@ class Evaluator(BaseEvaluator):
     def _add(self, prepared: Prepared, progress: Callable[[int, int], Any] | None) -> BatchSides:
         """Add a batch that was prepared with the same settings, and return what was read of it."""
         rules = self._settings
-        lists, users, names, data_counts, hints, _ = prepared
+        lists, users, names, data_counts, hints = prepared[:5]
         self._check_batch(users)
         plan = self._plan(weighted=users.weights is not None)
         has_strings = self._check_ids(plan, names, lists)
@@ -263,6 +267,7 @@ class Evaluator(BaseEvaluator):
         with self._changing():
             self._used |= sides.used
             self._has_strings = has_strings
+            self._exclude = _joined_exclude(self._exclude, prepared.exclude)
             counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
             state = self._keep(plan, outcome, users, counts)
             state.accumulate(found)
@@ -333,6 +338,7 @@ class Evaluator(BaseEvaluator):
 
     def _take_kind(self, other: Evaluator) -> None:
         self._merged |= other._shared_sides
+        self._exclude = _joined_exclude(self._exclude, other._exclude)
         if self._has_strings is None:
             self._has_strings = other._has_strings
 
@@ -340,12 +346,16 @@ class Evaluator(BaseEvaluator):
         return {} if self._has_strings is None else {"having strings as item ids": self._has_strings}
 
     def _described(self) -> dict[str, Any]:
-        return {"sides": self._shared_sides}
+        return {"sides": self._shared_sides, "exclude": self._exclude}
 
     def _restore(self, document: dict[str, Any], arrays: dict[str, Array]) -> None:
         super()._restore(document, arrays)
         self._merged = dict(document.get("sides", {}))  # missing in bytes of the first versions
+        self._exclude = document.get("exclude")
         self._has_strings = document["batches"].get("having strings as item ids")
+
+    def _more_settings(self) -> dict[str, Any]:
+        return {} if self._exclude is None else {"exclude": self._exclude}
 
     def _count_users(self, state: State) -> dict[str, int]:
         return {
@@ -397,6 +407,11 @@ def take_counts(evaluator: Evaluator, count: Callable[[], HistoryCounts]) -> Non
     """Count the items of the whole history if a metric reads them, for an engine that passes the rows in batches."""
     if evaluator._reads_popularity:  # noqa: SLF001 - of this module
         evaluator._counts_of_history = count()  # noqa: SLF001
+
+
+def _joined_exclude(one: str | None, other: str | None) -> str | None:
+    """Return what batches exclude together; None before the first batch."""
+    return other if one is None else one if other in (one, None) else "given"
 
 
 def _item_policies(given: Mapping[str, Any]) -> dict[str, str]:

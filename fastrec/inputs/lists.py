@@ -102,6 +102,7 @@ class Prepared(NamedTuple):
     counts: dict[str, int]
     hints: tuple[Hint, ...] = ()  # other possible meanings of the input
     sides: Mapping[str, Any] = {}  # besides lists and truth, for providers of statistics
+    exclude: str = "none"  # or "history", or "given"
 
 
 def prepare(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fastrec.exceptions import Argument, InputError
 
-__all__ = ["SIDES", "SideKind", "shared_rows", "spoken"]
+__all__ = ["EXCLUDES", "SIDES", "SideKind", "shared_rows", "spoken"]
 
 
 class SideKind(NamedTuple):
@@ -43,6 +43,9 @@ SIDES = {
         SideKind("reference", "scores", ("rank", "score")),
     )
 }
+
+
+EXCLUDES = ("none", "history", "given")  # what a call excludes, in settings of reports
 
 
 def shared_rows(given: Mapping[str, Any]) -> dict[str, str]:

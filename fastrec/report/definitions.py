@@ -19,6 +19,7 @@ ARGUMENTS = arguments_of(ListSettings)
 SETTINGS = {
     **{name: policy.case for name, policy in POLICIES.items()},
     **{name: ARGUMENTS[name].doc.partition("\n")[0].partition(";")[0] for name in ("min_gain", "n_items")},
+    "exclude": "items taken from the lists: of the history, or of a side of their own",
     "weighted": "whether users or rows have weights",
     "like": "tool whose names, definitions and policies apply",
     "names": "names of the metrics in that tool",

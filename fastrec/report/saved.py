@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, one_of
 from fastrec.exceptions import Argument, InputError, Text, shown
+from fastrec.inputs.sides import EXCLUDES
 from fastrec.policies import NO_RECS, NO_TRUTH
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.plain import number_of
@@ -49,7 +50,12 @@ FORM: dict[str, Any] = {
     "labelled?": [str],
     "named_warnings?": [[(str, str, [SETTING])]],  # parts: a string, the argument that it names, values to pass
 }
-OF_LISTS = {"no_truth": one_of(NO_TRUTH.values), "no_recs": one_of(NO_RECS.values), "min_gain": SETTING}
+OF_LISTS = {
+    "exclude?": one_of(EXCLUDES),
+    "no_truth": one_of(NO_TRUTH.values),
+    "no_recs": one_of(NO_RECS.values),
+    "min_gain": SETTING,
+}
 FORM_OF_LISTS = {"data": {"rec_rows": COUNT, "truth_rows": COUNT}, "settings": OF_LISTS}
 FORM_OF_ROWS = {"data": {"rows": COUNT}, "settings": {"no_truth": one_of(NO_TRUTH.values), "min_gain": SETTING}}
 

@@ -87,9 +87,11 @@ def test_compare() -> None:
     assert result.exit_code == 0, result.stderr
     rows = json.loads(result.stdout)["rows"]
     assert {row["metric"]: row["difference"] for row in rows} == {"own_price": 2.75, "own_repeats": pytest.approx(-1.0)}
-    assert run("evaluate", "recs.csv", "truth.csv", "--save", "a.fastrec", "-m", "mrr").exit_code == 0
-    with_truth = ["--truth", "truth.csv", "--history", "seen.csv", "--exclude", "history", "-m", "mrr"]
-    assert run("compare", "a.fastrec", "recs.csv", *with_truth).exit_code == 0
+    excluding = ["--history", "seen.csv", "--exclude", "history", "-m", "mrr"]
+    assert run("evaluate", "recs.csv", "truth.csv", "--save", "a.fastrec", *excluding).exit_code == 0
+    assert run("compare", "a.fastrec", "recs.csv", "--truth", "truth.csv", *excluding).exit_code == 0
+    result = run("compare", "a.fastrec", "recs.csv", "--truth", "truth.csv", "-m", "mrr")
+    assert result.exit_code == 2 and "exclude is 'history' in a and 'none' in recs" in result.stderr
 
 
 def test_explain() -> None:

@@ -558,6 +558,42 @@ def test_kinds_of_reports_and_truths_that_differ():
             fastrec.compare({"each": made["each"], name: made[name]})
 
 
+def test_reports_of_other_excluded_items(tmp_path):
+    """Also loaded reports; those of earlier versions do not say what they exclude."""
+    given = {
+        "none": {},
+        "history": {"history": [[3]], "exclude": "history"},
+        "given": {"exclude": [[3]]},
+    }
+    made = {name: fastrec.evaluate([[1, 2]], [[1]], "recall@1", per_user=True, **one) for name, one in given.items()}
+    for name, report in made.items():
+        assert report.settings["exclude"] == name
+        report.save(tmp_path / "report.fastrec")
+        made[name] = fastrec.load(tmp_path / "report.fastrec")
+    for one, other in itertools.combinations(made, 2):
+        with pytest.raises(fastrec.InputError, match=f"exclude is '{one}' in {one} and '{other}' in {other}"):
+            fastrec.compare({name: made[name] for name in (one, other)})
+    del made["none"].settings["exclude"]
+    assert fastrec.compare({name: made[name] for name in ("none", "given")}).rows
+    made["none"].save(tmp_path / "report.fastrec")
+    assert "exclude" not in fastrec.load(tmp_path / "report.fastrec").settings
+
+
+def test_excluded_items_of_batches():
+    def part(user, **given):
+        evaluator = fastrec.Evaluator("recall@1")
+        evaluator.update({user: [1, 2]}, {user: [1]}, **given)
+        return fastrec.Evaluator.from_bytes(evaluator.to_bytes())
+
+    plain, excluding = part("a"), part("b", exclude={"b": [2]})
+    assert plain.result().settings["exclude"] == "none"
+    with pytest.raises(fastrec.InputError, match="appears twice"):
+        plain.update({"c": [1, 1]}, {"c": [1]}, exclude={"c": [2]})
+    assert plain.merge(part("d")).result().settings["exclude"] == "none"
+    assert fastrec.Evaluator("recall@1").merge(plain).result().settings["exclude"] == "none"
+    assert plain.merge(excluding).result().settings["exclude"] == "given"
+
+
 def test_missing_users_have_no_errors():
     half, full = (
         fastrec.evaluate_scores(

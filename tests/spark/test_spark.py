@@ -181,7 +181,7 @@ def test_ids_are_texts_and_seen_items_are_left_out(on_spark):
     seen, _ = make_lists(texts=True, seed=1)
     report = fastrec.spark.evaluate(*map(on_spark, (recs, truth)), LISTS, k=7, exclude=on_spark(seen), by=["plan"])
     wanted = fastrec.evaluate(recs, truth, LISTS, k=7, exclude=seen, by=["plan"])
-    assert wanted.data["excluded_items"] > 0
+    assert wanted.data["excluded_items"] > 0 and report.settings["exclude"] == wanted.settings["exclude"] == "given"
     assert_same(report, wanted)
 
 
@@ -244,7 +244,9 @@ def test_every_side_reaches_the_tasks(on_spark, taste, with_truth):
     frames = {name: on_spark(side) for name, side in sides.items()}
     if not with_truth:
         frames["items"] = shop.to_pydict()
-    assert_same(fastrec.spark.evaluate(**frames, **options), wanted)
+    report = fastrec.spark.evaluate(**frames, **options)
+    assert_same(report, wanted)
+    assert report.settings["exclude"] == wanted.settings["exclude"] == "history"
 
 
 ITEM_METRICS = [
