@@ -299,7 +299,8 @@ class BaseEvaluator(Shared, ABC):
         yield "per_user", self._per_user, other._per_user
         for name, value in self._settings.items():
             yield name, value, other._settings.get(name)
-        yield "whether the call gives no_recs", self._no_recs_given, other._no_recs_given
+        if self._plan(weighted=False).conditions != other._plan(weighted=False).conditions:
+            yield "whether the call gives no_recs", self._no_recs_given, other._no_recs_given
         theirs = other._kind_of_batches()
         yield from ((name, mine, theirs[name]) for name, mine in self._kind_of_batches().items() if name in theirs)
 

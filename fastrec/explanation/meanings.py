@@ -32,8 +32,11 @@ class Meaning(NamedTuple):
 
     def side(self, given: Mapping[str, Any]) -> Side:
         """Return the side with the definition, without numbers."""
-        version, notes = (__version__, ()) if self.recipe is None else (self.recipe.version, self.recipe.notes)
-        return Side(self.tool, version, self.name, self.call.text, self.options(given), notes)
+        version, notes = __version__, []
+        if self.recipe is not None:
+            version, about = self.recipe.version, self.recipe.notes_of.get(self.call.metric.name)
+            notes = [*self.recipe.notes, *([] if about is None else [about])]
+        return Side(self.tool, version, self.name, self.call.text, self.options(given), tuple(notes))
 
     def options(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Return everything that decides the value, as strings; `given` arguments apply to all tools."""

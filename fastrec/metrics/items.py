@@ -408,8 +408,9 @@ def category_coverage(
     --------
     >>> shop = {"item_id": [1, 2, 3, 4, 5, 6], "category": ["A", "A|B", "B", "C", "A|C", "C"]}
     >>> lists = [[4, 5, 2], [3, 4, 5], [2, 3], [2]]
-    >>> fastrec.evaluate(lists, None, "category_coverage(sep=|)@3", items=shop)["category_coverage(sep=|)@3"]
-    0.8333333333333334
+    >>> report = fastrec.evaluate(lists, None, "category_coverage(sep=|)@3", items=shop)
+    >>> round(report["category_coverage(sep=|)@3"], 12)
+    0.833333333333
     """
     of, policy = (column, sep), _no_features(s, no_features)
     if relevance == "truth":

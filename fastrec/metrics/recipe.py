@@ -43,6 +43,7 @@ class Recipe:
     spelled: Mapping[str, str] = field(default_factory=dict)  # its own names of metrics -> their names here
     lacking: str = ""  # its own names of metrics that fastrec does not have yet; * stands for anything
     notes: tuple[str, ...] = ()
+    notes_of: Mapping[str, str] = field(default_factory=dict)  # one of our metrics -> what to know about its number
 
     @property
     def policies(self) -> dict[str, str]:

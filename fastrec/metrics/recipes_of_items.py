@@ -10,6 +10,7 @@ _SAME = {name: name for name in ("precision", "recall", "f1", "hit_rate", "mrr")
 _BINARY_NDCG = {"ndcg": "ndcg(gain=binary)"}
 _RANKED = {name: name for name in ("precision", "recall", "hit_rate", "mrr", "map")} | _BINARY_NDCG
 _CO_OCCURRENCE = "its similarity counts users with both items; here vectors are compared (item_feature_vector)"
+_NO_OVERLAP = "lists that hold items of the user's history are an error there: exclude='history' removes them"
 _PER_USER = "it is a table of users, not a number: per_user=True gives one"
 _TIED_BORDER = (
     "head and tail are its own: mark them in the column 'segment' of items= where counts are equal at the border"
@@ -79,10 +80,12 @@ RECOMMENDERS = (
         notes=(
             "the ideal of ndcg has k relevant items for every user, so a perfect list can be below 1",
             "ranks of data frames are positions: a rank without an item is a miss",
-            "serendipity ranks items by rows of the history, not by users: repeated rows give another number",
-            "CoveredUsers leaves out users who are not in the truth; here they count if they have a list",
-            "users without a reference count as 0 in Intersection, and not at all here",
         ),
+        notes_of={
+            "serendipity": "it ranks items by rows of the history, not by users: repeated rows give another number",
+            "user_coverage": "it leaves out users who are not in the truth; here they count if they have a list",
+            "overlap": "users without a reference count as 0 there, and not at all here",
+        },
     ),
     Recipe(
         name="recommenders",
@@ -122,10 +125,13 @@ RECOMMENDERS = (
             "users without a list are left out of precision, recall and map, and count as 0 in ndcg",
             "users with ratings of 0 only are left out of ndcg with score_type raw or exp",
             "ratings below 0 count as 0 here in metrics with score_type",
-            "diversity and serendipity are those of item_feature_vector, with the relevance of the truth",
-            "items that the history lacks count with novelty 0 there, so they lower the mean",
-            "lists that hold items of the user's history are an error there: exclude='history' removes them",
         ),
+        notes_of={
+            "novelty": f"items that the history lacks count with novelty 0 there and lower the mean; {_NO_OVERLAP}",
+            "shannon_entropy": _NO_OVERLAP,
+            "intra_list_diversity": f"it is that of item_feature_vector; {_NO_OVERLAP}",
+            "serendipity": f"it is that of item_feature_vector, with the relevance of the truth; {_NO_OVERLAP}",
+        },
     ),
     Recipe(
         name="replay",
@@ -148,11 +154,11 @@ RECOMMENDERS = (
             "its Surprisal",
             "roc_auc": "it is 1 for lists of hits only and 0 for lists without, which no option here gives",
         },
-        notes=(
-            "equal scores are ordered by item, descending, in frames; dicts keep the order of the input",
-            "a user without a reference counts as 0 in Unexpectedness, and not at all here",
-            "CategoricalDiversity reads one category in each row of the lists",
-        ),
+        notes=("equal scores are ordered by item, descending, in frames; dicts keep the order of the input",),
+        notes_of={
+            "unexpectedness": "users without a reference count as 0 there, and not at all here",
+            "category_coverage": "each row of the lists has one category there",
+        },
     ),
     Recipe(
         name="recbole",
@@ -178,10 +184,10 @@ RECOMMENDERS = (
         },
         notes=(
             "values are rounded to four places there (metric_decimal_place)",
-            "it counts the padding id 0 as an item: pass n_items + 1 for item_coverage and gini",
             "it removes users without truth before its metrics: one of them would make recall NaN for all",
             "the order of equal scores is that of torch.topk, which is undefined: they are an error here",
         ),
+        notes_of=dict.fromkeys(("item_coverage", "gini"), "the padding id 0 is an item there: pass n_items + 1"),
     ),
     Recipe(
         name="lenskit",
@@ -237,10 +243,12 @@ RECOMMENDERS = (
             "ndcg does not discount ranks 1 and 2",
             "values are those of list_summary, where users without truth count as 0",
             "ratings below 0 count as 0 here in metrics with gain=rating",
-            "n_items is the number of items of its data set; later versions raise for an item that it lacks",
-            "rank_biased_overlap of lists shorter than n with themselves is below 1",
-            "exposure is float32 there",
         ),
+        notes_of={
+            "gini": "n_items is the number of items of its data set; later versions raise for an item that it lacks; "
+            "ExposureGini computes in float32",
+            "rbo": "lists shorter than n have an overlap below 1 with themselves",
+        },
     ),
 )
 MONITORS = (
@@ -271,10 +279,12 @@ MONITORS = (
         lacking="ScoreDistribution RecCasesTable",
         notes=(
             "PopularityBiasMetric is popularity, with metric=coverage item_coverage and with metric=gini gini",
-            "gini is undefined there if one item is shown, and 0 here",
-            "the coverage of its reference data counts all rows, beyond k, and items that the history lacks",
             "equal scores take a mean rank there, so items at the border of k can both be lost",
         ),
+        notes_of={
+            "gini": "it is undefined there if one item is shown, and 0 here",
+            "item_coverage": "of reference data it counts all rows, beyond k, and items that the history lacks",
+        },
     ),
     Recipe(
         name="elliot",
@@ -305,11 +315,13 @@ MONITORS = (
         }
         | _not_asked("Precision Recall HR MRR MAP MAR nDCG nDCGRendle2020 F1 DSC AUC GAUC LAUC MAE MSE RMSE"),
         lacking="BiasDisparity* *MAD* ExtendedF1",
-        notes=(
-            "its ARP fails for an item that the history lacks and for an empty list",
-            _TIED_BORDER,
-            "its history has one row per user and item, and its reo reads the truth of users with a list only",
-        ),
+        notes=("its history has one row per user and item",),
+        notes_of={
+            "popularity": "it fails for an item that the history lacks and for an empty list",
+            "aplt": _TIED_BORDER,
+            "rsp": _TIED_BORDER,
+            "reo": f"{_TIED_BORDER}; it reads the truth of users with a list only",
+        },
     ),
     Recipe(
         name="warprec",
@@ -342,11 +354,13 @@ MONITORS = (
         lacking="BiasDisparity* *MAD* EucDistance Hypervolume IPS* SNIPS*",
         notes=(
             "it counts users with truth only: leave out the lists of others",
-            _TIED_BORDER,
-            "PopREO and PopRSP are undefined there without a hit or a shown item, and 0 here",
-            "before 2.2 its PopREO counted all recommendations and its PopRSP ignored what users had seen",
             "it computes in float32, and a repeated row of the history is one",
         ),
+        notes_of={
+            "aplt": _TIED_BORDER,
+            "rsp": f"{_TIED_BORDER}; before 2.2 it ignored what users had seen",
+            "reo": f"{_TIED_BORDER}; it is undefined there without a hit; before 2.2 it counted all items",
+        },
     ),
     Recipe(
         name="recmetrics",
@@ -365,10 +379,10 @@ MONITORS = (
             "make_confusion_matrix": "it is a plot",
         }
         | _not_asked("mark recommender_precision recommender_recall mse rmse"),
-        notes=(
-            "its counts of items are those of users, and n is k",
-            "its personalization compares all pairs of users; here no pair is looked at",
-        ),
+        notes_of={
+            "novelty": "the counts of items are those of users, and n is k",
+            "personalization": "it compares all pairs of users; here no pair is looked at",
+        },
     ),
     Recipe(
         name="rexmex",
@@ -388,10 +402,10 @@ MONITORS = (
             "normalized_discounted_cumulative_gain normalized_distance_based_performance_measure rank reciprocal_rank "
             "spearmans_rho"
         ),
-        notes=(
-            "coverage is rounded to three digits there",
-            "its novelty needs lists of k items, and counts those of users; it adds 1e-10 to each count",
-            "its user_coverage leaves out users who are not among the possible ones",
-        ),
+        notes_of={
+            "novelty": "it needs lists of k items and counts those of users, to which it adds 1e-10",
+            "item_coverage": "it is rounded to three digits there",
+            "user_coverage": "it is rounded to three digits there, and leaves out users who are not among the possible",
+        },
     ),
 )

@@ -272,6 +272,7 @@ def test_metrics_of_items_show_what_decides_them():
     )
     assert why.sides["evidently"].steps == pytest.approx({"zeros": 3 / 36 - 21 / 54, "correction": 1 / 36, "ties": 0})
     why = fastrec.explain("novelty@3", lists, like=["recommenders", "replay", "evidently"], history=history)
+    assert "novelty 0" in str(why.sides["recommenders"].notes) and "item_feature" not in str(why)
     assert why.ours.options["unseen"] == "one" and why.ours.options["no_recs"] == "skip"
     assert {tool: side.options["unseen"] for tool, side in why.sides.items() if tool != "fastrec"} == {
         "recommenders": "zero",
