@@ -1,7 +1,7 @@
 """Write the README's generated tables of metrics; with --check only say whether they are current.
 
 The metrics come from the registry, the policies from their declarations, the definitions of other tools from their
-recipes, and the GAUC of other tools from gauc_of_tools.toml.
+recipes, their GAUC from gauc_of_tools.toml, and which metrics of items they have from items_of_tools.toml.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ METRICS_OF_ITEMS = (
     "serendipity",
 )
 METRICS_OF_ROWS = ("auc", "gauc", "average_precision", "log_loss", "rmse", "mae")
+ITEMS_OF_TOOLS = Path(__file__).with_name("items_of_tools.toml")
 GAUC_OF_TOOLS = Path(__file__).with_name("gauc_of_tools.toml")
 
 
@@ -124,6 +125,15 @@ def gauc_table() -> str:
     return "\n".join(lines)
 
 
+def items_table() -> str:
+    """Return a table of the tools that have each metric of items."""
+    lines = ["| here | in other tools |", "|---|---|"]
+    for kind in tomllib.loads(ITEMS_OF_TOOLS.read_text(encoding="utf-8"))["kind"]:
+        ours = ", ".join(f"`{name}`" for name in kind["ours"]) or "–"
+        lines.append(f"| {ours} | {kind['theirs']} |")
+    return "\n".join(lines)
+
+
 def policies_table(policies: tuple[Policy, ...]) -> str:
     """Return a table of policies: the case that each decides, and the effect of its values."""
     lines = ["| case | argument | values (default in **bold**) |", "|---|---|---|"]
@@ -151,6 +161,7 @@ def main() -> int:
     fresh = with_table(fresh, "exposure-metrics", metrics_table(("exposure",), "value"))
     fresh = with_table(fresh, "score-metrics", metrics_table(("rows", "ratings"), "value"))
     fresh = with_table(fresh, "gauc", gauc_table())
+    fresh = with_table(fresh, "items-of-tools", items_table())
     fresh = with_table(fresh, "policies", policies_table((NO_TRUTH, NO_RECS, DUPLICATES, TIES)))
     fresh = with_table(fresh, "item-policies", policies_table((UNSEEN, NO_HISTORY, NO_FEATURES)))
     fresh = with_table(fresh, "row-policies", policies_table((ONE_CLASS, NO_TRUTH_OF_ROWS, TIES_OF_ROWS)))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fastrec
+from fastrec.metrics.declaration import known_metrics
 
 ROOT = Path(__file__).parents[2]
 GAUC_OF_TOOLS = tomllib.loads((ROOT / "scripts" / "gauc_of_tools.toml").read_text(encoding="utf-8"))["number"]
@@ -50,6 +51,18 @@ def test_the_notes_on_gauc_name_metrics_and_arguments_that_exist():
     call = "gauc(weight=equal, one_class=zero)"
     found = fastrec.evaluate_scores(LABELS, SCORES, INDPTR, call, user_weight=[1, 1, 0, 1])[call]
     assert found == pytest.approx(sum(AUC_OF_USERS) / 3, abs=1e-12)
+
+
+TOOLS = "RecTools LensKit Elliot RePlay recommenders RecBole Evidently WarpRec recmetrics rexmex RecPack RankSys LibRec"
+TOOLS += " ClayRS FairRankTune rsdiv"
+
+
+def test_the_table_of_tools_has_every_metric_of_items():
+    kinds = tomllib.loads((ROOT / "scripts" / "items_of_tools.toml").read_text(encoding="utf-8"))["kind"]
+    homes = ("fastrec.metrics.items", "fastrec.metrics.exposure")
+    known = [metric.name for metric in known_metrics() if metric.formula.__module__ in homes]
+    assert sorted(name for kind in kinds for name in kind["ours"]) == sorted(known)
+    assert {tool for tool in TOOLS.split() if any(tool in kind["theirs"] for kind in kinds)} == set(TOOLS.split())
 
 
 def test_the_generated_tables_are_current():
