@@ -54,12 +54,13 @@ def launch(
 ) -> Totals:
     """Evaluate some blocks of users and return the totals of all bins."""
     rows = block_rows(source, blocks)
-    n_bins = 1 if int(rows.sum()) < SMALL_ROWS or len(blocks) < 2 else min(n_threads, len(blocks))
+    n_users = min(len(blocks) * BLOCK, source.n_users)
+    is_small = max(int(rows.sum()), n_users * len(program.general_rows)) < SMALL_ROWS  # an exact sum costs like a row
+    n_bins = 1 if is_small or len(blocks) < 2 else min(n_threads, len(blocks))
     totals = new_totals(program, stored, n_groups, n_bins)
     bins = fill_bins(blocks, rows, n_bins)
     scratch, tie_scratch = source.scratch(program, blocks, n_bins)
     arguments = (*source.arguments(), Task(program, users, totals, scratch, *bins), tie_scratch)
-    n_users = min(len(blocks) * BLOCK, source.n_users)
     run_bins(source.kernel(), arguments, n_bins, int(rows.sum()) + n_users * len(program.ops))
     return totals
 

@@ -60,18 +60,19 @@ def add_effects(items, indptr, users, walks, effects, first, last):
     """
     for start in range(first, last, USERS_AT_ONCE):
         for w in range(len(walks.cuts)):
+            levels, values = walks.levels[w], walks.values[w]
             for u in users[start : min(start + USERS_AT_ONCE, last)]:
                 end = min(indptr[u] + walks.cuts[w], indptr[u + 1])
                 if end == indptr[u]:
                     continue
                 one, two = walks.offsets[w, 0], walks.offsets[w, 1]
                 three, four = walks.offsets[w, 2], walks.offsets[w, 3]
-                for at in range(indptr[u], end):
-                    level = walks.levels[w, items[at]]
-                    one += walks.values[w, level, 0]
-                    two += walks.values[w, level, 1]
-                    three += walks.values[w, level, 2]
-                    four += walks.values[w, level, 3]
+                for item in items[indptr[u] : end]:
+                    level = levels[np.uint64(item)]
+                    one += values[level, 0]
+                    two += values[level, 1]
+                    three += values[level, 2]
+                    four += values[level, 3]
                 for i, total in enumerate((one, two, three, four)):
                     if walks.rows[w, i] >= 0:
                         effects[walks.rows[w, i], u] = total
