@@ -179,7 +179,8 @@ def test_a_file_of_which_no_row_is_read_is_an_error(tmp_path, monkeypatch, forma
         if side == "log":
             return evaluate_files(path, metrics="log_loss")
         sides = dict.fromkeys(("recs", "truth"), tmp_path / "good") | {side: path}
-        return evaluate_files(sides.pop("recs"), sides.pop("truth"), "mrr", **sides)
+        by = "label" if side == "users" else None
+        return evaluate_files(sides.pop("recs"), sides.pop("truth"), "mrr", by=by, **sides)
 
     evaluate(tmp_path / "good")
     with pytest.raises(InputError, match="lost: DuckDB read no row, but the file has more than a header"):

@@ -353,6 +353,13 @@ def items_case(r: Draw, _: Draw) -> Case:
     return Case(fastrec.segment_items, given, EQUAL, check, len(history))
 
 
+def without_warnings(report: fastrec.Report) -> dict[str, Any]:
+    """Return the document of a report; a segment of items with other ids than the lists is no reason to warn."""
+    document: dict[str, Any] = report.to_dict()
+    del document["warnings"]
+    return document
+
+
 def by_items_case(r: Draw, asked: Draw) -> Case:
     asks = draw_asks(asked, OF_LISTS["integer"])
     name = r.choice([int, str])
@@ -375,7 +382,7 @@ def by_items_case(r: Draw, asked: Draw) -> Case:
         for label, report in found.items():
             part = [{item: gain for item, gain in own.items() if segments.get(item) == label} for own in truth]
             wanted = fastrec.evaluate(recs, part, **options)
-            assert report.to_json() == wanted.to_json(), label
+            assert without_warnings(report) == without_warnings(wanted), label
             for metric, values in wanted.per_user.items():
                 np.testing.assert_array_equal(report.per_user[metric], values)
 

@@ -93,7 +93,7 @@ EXPOSURE = """{
 @pytest.mark.thorough
 def test_standard_errors_of_exposure_need_no_kernel_of_their_own_to_be_added(tmp_path: Path) -> None:
     _, (first, second) = compiled_by(EXPOSURE, tmp_path).values()
-    assert {"count_lists", "sum_values"} <= set(first) and not second
+    assert {"count_lists", "add_effects"} <= set(first) and not second
     assert not {"evaluate_bin", "run_bins"} & set(first)
 
 
