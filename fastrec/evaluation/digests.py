@@ -15,6 +15,7 @@ from fastrec.exceptions import Argument, FastrecError, InputError, Place, Text
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import Ids, kind_of_ids, spell
 from fastrec.inputs.items import ItemTable
+from fastrec.inputs.ragged import chosen_rows
 
 __all__ = ["COLUMN", "HISTORY", "N_USERS", "ReadColumns", "check_same", "digest_of_column", "digest_of_counts"]
 
@@ -87,10 +88,8 @@ def _vectors(table: ItemTable, column: str, order: Array) -> Iterable[Array]:
 
 def _categories(table: ItemTable, column: str, order: Array) -> Iterable[Array]:
     codes, indptr, names = table.categories(column)
-    lengths = np.diff(indptr)[order]
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    own = codes[np.arange(ends[-1]) + np.repeat(indptr[:-1][order] - ends[:-1], lengths)]
-    return [*_of_strings(list(map(repr, names))), ends, own.astype(np.int64)]
+    at, ends = chosen_rows(indptr, order)
+    return [*_of_strings(list(map(repr, names))), ends, codes[at].astype(np.int64)]
 
 
 def _in_order(ids: Ids) -> tuple[Array, list[Array]]:

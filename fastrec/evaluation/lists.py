@@ -296,6 +296,7 @@ class Evaluator(BaseEvaluator):
             n_threads=self._n_threads,
             n_users=self._n_users,
             no_recs=self._settings["no_recs"],
+            **{"copies are misses": self._settings["duplicates"] == "miss"},
             catalogue=self._catalogue(prepared),
         )
         if (table := sides.get("items")) is not None:

@@ -15,7 +15,7 @@ from fastrec.metrics.declaration import LISTS, ROWS, Call, print_value
 from fastrec.metrics.plan import UNREAD, Asked, Plan, make_plan
 from fastrec.metrics.recipe import DEFAULT_POLICIES, Recipe
 from fastrec.metrics.recipes import RECIPES, find_recipe
-from fastrec.metrics.statistics import Unseen
+from fastrec.metrics.statistics import UnseenRule
 from fastrec.policies import NO_FEATURES, NO_HISTORY
 
 __all__ = ["Meaning", "meanings_of"]
@@ -75,7 +75,9 @@ class Meaning(NamedTuple):
 def _usual_policies(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield the policies of items that hold if the metric has no option of its own."""
     yield from ((policy.name, policy.default) for policy in (NO_HISTORY, NO_FEATURES))
-    yield from (("unseen", part.policy) for key in plan.provided for part in _parts(key) if isinstance(part, Unseen))
+    yield from (
+        ("unseen", part.policy) for key in plan.provided for part in _parts(key) if isinstance(part, UnseenRule)
+    )
 
 
 def _parts(key: Any) -> Iterator[Any]:

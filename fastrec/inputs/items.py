@@ -33,7 +33,7 @@ __all__ = ["ITEM_ID", "Categories", "ItemTable", "Vectors", "read_items", "read_
 
 Array = np.ndarray[Any, Any]
 ITEM_ID = "item_id"
-LARGEST_WHOLE = 2.0**53  # floats below are exact integers
+MAX_WHOLE = 2.0**53  # floats below are exact integers
 FORMS = f"a data frame or a dict of columns with {ITEM_ID!r}, or a dict {{item: {{column: value}}}}"
 
 
@@ -229,7 +229,7 @@ def _arrow(mask: Array) -> Any:
 
 def _is_whole_float(label: Any) -> bool:
     """Return whether a label is a float that pandas made of an integer, because another item has none."""
-    return isinstance(label, float) and label.is_integer() and abs(label) < LARGEST_WHOLE
+    return isinstance(label, float) and label.is_integer() and abs(label) < MAX_WHOLE
 
 
 def _separated(label: Any, sep: str, where: str) -> list[str]:

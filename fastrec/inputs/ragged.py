@@ -10,7 +10,7 @@ import numpy as np
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.tensors import as_numpy, is_tensor, plain_values, refuse_unusual
 
-__all__ = ["Ragged", "as_array", "check_indptr", "longest_row", "read_only"]
+__all__ = ["Ragged", "as_array", "check_indptr", "chosen_rows", "longest_row", "read_only"]
 
 Array = np.ndarray[Any, Any]
 
@@ -80,6 +80,17 @@ def as_array(values: Any, name: str) -> Array:
 def longest_row(indptr: Array) -> int:
     """Return the length of the longest row; 0 if there are no rows."""
     return int((indptr[1:] - indptr[:-1]).max()) if len(indptr) > 1 else 0
+
+
+def chosen_rows(indptr: Array, rows: Array) -> tuple[Array, Array]:
+    """Return the positions of the values of some rows, one row after the other, and their own `indptr`.
+
+    A row below 0 is empty.
+    """
+    lengths = np.where(rows >= 0, np.diff(indptr)[rows], 0) if len(indptr) > 1 else np.zeros(len(rows), np.int64)
+    own = np.concatenate([[0], np.cumsum(lengths)])
+    starts = np.repeat(indptr[rows] - own[:-1], lengths)
+    return np.arange(own[-1]) + starts, own
 
 
 def check_indptr(indptr: Any, n_values: int, name: str) -> Array:

@@ -15,7 +15,7 @@ from fastrec.runtime.compiler import Entry
 __all__ = ["MADE", "BatchSides", "Slots"]
 
 Array = np.ndarray[Any, Any]
-LARGEST_GAP = 4  # unused slots per row, from which on ids are numbered again
+MAX_GAP = 4  # unused slots per row, from which on ids are numbered again
 MIN_SLOTS = 1 << 16
 _number_items = Entry(kernels.number_items, "number_items", allocates=False)
 
@@ -46,7 +46,22 @@ class BatchSides(dict[str, Any]):
         return self.setdefault(name, MADE[name](self))
 
 
-MADE: dict[str, Callable[[BatchSides], Any]] = {"slots": lambda sides: Slots.of(sides["recs"].items)}
+WITHOUT_ITEM = {
+    True: (
+        "with ",
+        Argument("duplicates", ("miss",)),
+        ", later copies are places without an item, which metrics of items cannot value: use ",
+        Argument("duplicates", ("first",)),
+    ),
+    False: (
+        "gaps between ranks are places without an item in this tool, which metrics of items cannot value",
+        ": number the ranks without gaps",
+    ),
+}
+"""Why places of lists have no item, by whether copies are misses."""
+MADE: dict[str, Callable[[BatchSides], Any]] = {
+    "slots": lambda sides: Slots.of(sides["recs"].items, WITHOUT_ITEM[sides["copies are misses"]])
+}
 """How to make what follows from the sides of a batch, by name."""
 
 
@@ -58,16 +73,16 @@ class Slots(NamedTuple):
     ids: Array | None  # int64 (n,): the item of each slot; None: an item is its own slot
 
     @classmethod
-    def of(cls, items: Array) -> Slots:
-        """Give slots to the distinct items of rows: themselves if they are small."""
+    def of(cls, items: Array, without_item: tuple[str | Argument, ...] = ()) -> Slots:
+        """Give slots to the distinct items of rows: themselves if they are small.
+
+        `without_item` is the error message if a place has no item.
+        """
         largest = int(items.view(f"u{items.dtype.itemsize}").max(initial=0))  # negative ones are the largest
         if largest > np.iinfo(items.dtype).max:
-            raise InputError(
-                "lists have places without an item, which metrics of items cannot value: use ",
-                Argument("duplicates", ("first",)),
-            )
+            raise InputError(*without_item)
         size = largest + 1 if len(items) else 0
-        if size <= max(MIN_SLOTS, LARGEST_GAP * len(items)):
+        if size <= max(MIN_SLOTS, MAX_GAP * len(items)):
             return cls(items, size, None)
         wide = read_only(items.astype(np.int64, copy=False))
         slots, room = np.empty(len(items), np.int64), MIN_SLOTS

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.inputs.items import ItemTable
-from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.inputs.ragged import chosen_rows, longest_row, read_only
 from fastrec.inputs.slots import BatchSides, Slots
 from fastrec.items.sums import cuts_of, history_of, is_hit, sum_values
 from fastrec.items.vectors import note_missing, refuse_missing
@@ -45,11 +45,8 @@ class _OfLists:
         table: ItemTable = self.sides["items"]
         assert table.codes is not None
         rows = slots.spread(table.codes, np.arange(len(table.ids)), -1)
-        lengths = np.where(rows >= 0, np.diff(self._indptr)[rows], 0)
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        starts = np.where(rows >= 0, self._indptr[:-1][rows], 0)
-        at = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
-        codes = self._codes[at]
+        at, indptr = chosen_rows(self._indptr, rows)
+        codes, lengths = self._codes[at], np.diff(indptr)
         only = np.where(lengths > 1, kernels.SEVERAL, kernels.NONE).astype(np.int32)
         only[lengths == 1] = codes[indptr[:-1][lengths == 1]]
         return kernels.CategoriesOfSlots(indptr, codes, self.n, only), lengths > 0

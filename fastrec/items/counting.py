@@ -11,7 +11,7 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ids import spell
-from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.inputs.ragged import chosen_rows, longest_row, read_only
 from fastrec.inputs.slots import Slots
 from fastrec.inputs.users import Users, as_labels
 from fastrec.items.exposure import Exposure, Key, fixed_weights
@@ -68,8 +68,7 @@ class _Batch:
         if lengths.sum() >= self._slots.n:
             counts, own = _Counter(self._slots.of_rows, self._indptr, users, self._slots.n, self._n_threads), None
         else:  # few rows: tables of all slots would cost more than they hold
-            indptr = np.concatenate([[0], np.cumsum(lengths)])
-            rows = np.arange(indptr[-1]) + np.repeat(self._indptr[:-1][users] - indptr[:-1], lengths)
+            rows, indptr = chosen_rows(self._indptr, users)
             own, of_rows = np.unique(self._slots.of_rows[rows], return_inverse=True)
             counts = _Counter(of_rows, indptr, np.arange(len(users)), len(own), 1)
         found = counts.of(self._keys)
@@ -122,7 +121,8 @@ class _Counter(NamedTuple):
                 tables = (
                     [self.table("count_lists", cuts)] if weight == "one" else self._by_step("add_weights", cuts, weight)
                 )
-                tables = [np.cumsum(table, axis=1) for table in tables]
+                for table in tables:
+                    np.cumsum(table, axis=1, out=table)
             for step, table in enumerate(tables):
                 found |= {(nth, step): table[:, column] for nth, column in zip(at, columns, strict=True)}
         return found
@@ -147,7 +147,9 @@ class _Counter(NamedTuple):
             return table
 
         tables = run_in_threads(fill, range(n_parts), n_parts)
-        total: Array = np.asarray(np.sum(tables, axis=0, dtype=np.int64))
+        total: Array = tables[0].astype(np.int64, copy=False)
+        for own in tables[1:]:
+            total += own
         return total
 
 

@@ -13,7 +13,7 @@ from fastrec.inputs.ragged import read_only
 from fastrec.inputs.slots import MADE, BatchSides, Slots
 from fastrec.inputs.users import alike, as_labels
 from fastrec.items.exposure import Effects, Exposure
-from fastrec.items.sums import cuts_of, sum_rows
+from fastrec.items.sums import AT_ONCE, cuts_of, sum_rows
 from fastrec.kernels import exposure as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
@@ -21,7 +21,6 @@ from fastrec.runtime.threads import over_users
 __all__ = ["add_effects"]
 
 Array = np.ndarray[Any, Any]
-AT_ONCE = 4  # values that the kernel sums in one walk
 
 
 class Walk(NamedTuple):

@@ -15,7 +15,7 @@ from fastrec.inputs.items import Categories, ItemTable
 from fastrec.inputs.slots import MADE, BatchSides, Slots
 from fastrec.items.sums import cuts_of, history_of, is_hit, rows_without, sum_rows, sum_values
 from fastrec.metrics.providers import provider
-from fastrec.metrics.statistics import Unseen
+from fastrec.metrics.statistics import UnseenRule
 from fastrec.segments import segments_of_counts
 
 __all__ = ["SEGMENT", "Popularity", "has_tail", "refuse_unknown", "table_of_segments"]
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 USUAL = "popularity"
 SEGMENT, TAIL = "segment", "tail"
 HEAD = np.array([0.8])  # share of the interactions
-LARGEST = 1e150  # popularity; squares and ratios of such numbers are doubles
+MAX_POPULARITY = 1e150  # popularity; squares and ratios of such numbers are doubles
 
 
 class Popularity:
@@ -63,8 +63,8 @@ class Popularity:
         numbers = self._table.numbers(name)
         if (wrong := (numbers < 0) | (numbers == math.inf)).any():
             raise InputError(f"items column {name!r} must hold numbers from 0, found {numbers[wrong][0]}")
-        if (wrong := (numbers > LARGEST) | ((numbers > 0) & (numbers < 1 / LARGEST))).any():
-            limits = f"0 or numbers from {1 / LARGEST} to {LARGEST}"
+        if (wrong := (numbers > MAX_POPULARITY) | ((numbers > 0) & (numbers < 1 / MAX_POPULARITY))).any():
+            limits = f"0 or numbers from {1 / MAX_POPULARITY} to {MAX_POPULARITY}"
             raise InputError(f"items column {name!r} must hold {limits}, found {numbers[wrong][0]}")
         assert self._table.codes is not None
         seen = numbers > 0
@@ -145,7 +145,7 @@ def note_unseen(sides: BatchSides, column: str | None) -> None:
 def _check_unseen(sides: BatchSides, keys: Sequence[Any]) -> None:
     """Raise InputError for items without popularity within k, if the measure of a key asks for it."""
     known, slots = sides["popularity"], sides["slots"]
-    policies = {key[0][-2:]: None for key in keys if isinstance(key[0][-1], Unseen)}
+    policies = {key[0][-2:]: None for key in keys if isinstance(key[0][-1], UnseenRule)}
     for column, unseen in policies:
         note_unseen(sides, column)
         if unseen.policy == "error":

@@ -14,6 +14,7 @@ import numpy as np
 from fastrec.exceptions import MetricError, Place, shown
 from fastrec.inputs.ids import Ids, Strings
 from fastrec.inputs.items import ItemTable
+from fastrec.inputs.ragged import chosen_rows
 from fastrec.inputs.users import alike, as_labels
 from fastrec.inputs.values import arrow_of
 from fastrec.items.exposure import Effects, Exposure, Key
@@ -65,10 +66,9 @@ class Labelled:
         mine, theirs = alike([self._ids, ids])
         at = np.minimum(np.searchsorted(mine, theirs, sorter=self._order), max(len(mine) - 1, 0))
         rows = self._order[at]
-        lengths = np.where(mine[rows] == theirs, np.diff(self._indptr)[rows], 0)
-        ends = np.cumsum(lengths)
+        places, ends = chosen_rows(self._indptr, np.where(mine[rows] == theirs, rows, -1))
+        lengths = np.diff(ends)
         item = np.repeat(np.arange(len(ids)), lengths)
-        places = np.arange(len(item)) - np.repeat(ends - lengths, lengths) + np.repeat(self._indptr[rows], lengths)
         return Entries(item, self._codes[places], 1.0 / np.repeat(lengths, lengths), lengths > 0)
 
     def _shares(self, entries: Entries, counts: Array) -> Array:

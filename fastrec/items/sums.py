@@ -17,11 +17,21 @@ from fastrec.metrics.statistics import Weight, rank_weights
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
-__all__ = ["cuts_of", "find_places", "history_of", "is_hit", "kernel", "rows_without", "sum_rows", "sum_values"]
+__all__ = [
+    "AT_ONCE",
+    "cuts_of",
+    "find_places",
+    "history_of",
+    "is_hit",
+    "kernel",
+    "rows_without",
+    "sum_rows",
+    "sum_values",
+]
 
 Array = np.ndarray[Any, Any]
 UNCUT = 2**62
-AT_ONCE = 4  # values that the kernel sums in one pass
+AT_ONCE = 4  # values that kernels sum in one walk along the lists
 
 
 def cuts_of(cutoffs: Sequence[int | None]) -> tuple[Array, list[int]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.exceptions import Argument, InputError
 from fastrec.inputs.items import ItemTable
-from fastrec.inputs.ragged import read_only
+from fastrec.inputs.ragged import chosen_rows, read_only
 from fastrec.inputs.slots import BatchSides, Slots
 from fastrec.items.sums import cuts_of, history_of, is_hit, sum_rows
 from fastrec.kernels import vectors as kernels
@@ -19,7 +19,7 @@ from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
-LARGEST_EXPONENT = 400  # of 2, of numbers whose squares and their sums are doubles
+MAX_EXPONENT = 400  # of 2, of numbers whose squares and their sums are doubles
 
 
 @functools.cache
@@ -47,12 +47,9 @@ def _vectors(table: ItemTable, slots: Slots, column: str) -> kernels.Dense | ker
         lengths = np.sqrt(np.einsum("ij,ij->i", dense, dense))
         dense /= np.where(lengths > 0, lengths, 1.0)[:, None]
         return kernels.Dense(dense, np.where(there, 1 + (lengths > 0), 0).astype(np.int8))
-    indptr = np.asarray(matrix.indptr, np.int64)
-    sizes = np.where(rows >= 0, np.diff(indptr)[rows], 0)
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    at = np.arange(ends[-1]) + np.repeat(np.where(rows >= 0, indptr[:-1][rows], 0) - ends[:-1], sizes)
+    at, ends = chosen_rows(np.asarray(matrix.indptr, np.int64), rows)
     values = np.asarray(matrix.data, np.float64)[at]
-    of_slots = np.repeat(np.arange(slots.n), sizes)
+    of_slots = np.repeat(np.arange(slots.n), np.diff(ends))
     largest = np.zeros(slots.n)
     np.maximum.at(largest, of_slots, np.abs(values))
     if (shifts := _shifts(largest)).any():
@@ -69,7 +66,7 @@ def _shifts(largest: Array) -> Array:
     0 for usual vectors: a power of 2 would leave the bits of their cosines in any case.
     """
     exponents = np.frexp(largest)[1]
-    shifts: Array = np.where(np.abs(exponents) > LARGEST_EXPONENT, -exponents, 0)
+    shifts: Array = np.where(np.abs(exponents) > MAX_EXPONENT, -exponents, 0)
     return shifts
 
 

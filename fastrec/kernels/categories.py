@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 NONE, SEVERAL = -1, -2
-MOST_VISITED = 128  # categories: all are visited for each user, as this costs less than to note those seen
+MAX_VISITED = 128  # categories: all are visited for each user, as this costs less than to note those seen
 
 
 class CategoriesOfSlots(NamedTuple):
@@ -114,7 +114,7 @@ def entropy_of_categories(slots, indptr, cuts, categories, weights, bits, first,
 
     `weights` are those of the ranks.
     """
-    shares = Shares(np.zeros(categories.n), np.arange(categories.n), categories.n <= MOST_VISITED)
+    shares = Shares(np.zeros(categories.n), np.arange(categories.n), categories.n <= MAX_VISITED)
     for u in range(first, last):
         n_seen, at = none_seen(shares), indptr[u]
         for c in range(len(cuts)):
@@ -180,8 +180,8 @@ def miscalibrate(lists, cuts, categories, past_categories, form, found, first, l
     The second number is 1 where both have categories, else 0. `form` is (code, alpha); codes: 0 smoothed, 1
     Jensen-Shannon, 2 Hellinger.
     """
-    listed = Shares(np.zeros(categories.n), np.arange(categories.n), categories.n <= MOST_VISITED)
-    past = Shares(np.zeros(categories.n), np.arange(categories.n), categories.n <= MOST_VISITED)
+    listed = Shares(np.zeros(categories.n), np.arange(categories.n), categories.n <= MAX_VISITED)
+    past = Shares(np.zeros(categories.n), np.arange(categories.n), categories.n <= MAX_VISITED)
     for u in range(first, last):
         n_past = none_seen(past)
         for at in range(lists.past_indptr[u], lists.past_indptr[u + 1]):

@@ -1,13 +1,14 @@
 """Metrics of lists against data of items, past interactions and other lists: the one place where each is declared.
 
 Formulas are as in `fastrec.metrics.lists`. In the docstrings `L` is the first k of a user's list, `n_rec` its length,
-`f_i` the number of users of the history who have item i, `U` the number of users of the history with a row. Users
-without a list are left out, unless the call gives `no_recs`; `no_truth` applies to metrics that read the truth.
+`f_i` the number of users of the history who have item i, `U` the number of users of the history with a row. `no_truth`
+applies to metrics that read the truth. Without `no_recs`, these count users without a list as 0, and the others leave
+them out.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastrec.metrics.declaration import ABOVE_ONE, COLUMN, COUNT, ranking_metric
 from fastrec.metrics.lists import Average, Fraction, Table, pooled
@@ -19,6 +20,11 @@ Base = Literal["e"] | Annotated[float, ABOVE_ONE]
 Counts = Literal["users", "rows"]
 Listed = Literal["n_rec", "k"]
 RankDiscount = Literal["log2", "none", "rbp"] | Table
+# Policies for items without popularity; the first is the usual one of the metric.
+UnseenPopularity = Literal["zero", "drop", "one", "error"]
+UnseenInformation = Literal["one", "drop", "zero", "max", "error"]
+UnseenComplement = Literal["zero", "one", "error"]
+UnseenDiscovery = Literal["max", "one", "error"]
 
 
 def weight_of(discount: object, p: float) -> object:
@@ -36,8 +42,8 @@ def _length(s: ListStatistics, denominator: str) -> Row:
 def user_coverage(s: ListStatistics, *, min_items: Literal["k"] | Annotated[float, COUNT] = 1.0) -> Row:
     """Share of users with a list of at least `min_items` items.
 
-    Formula: 1 if min(k, n_rec) >= min_items, else 0. `min_items=k` asks for a full list. Users without a list count as
-    0; they are known from the truth.
+    Formula: 1 if min(k, n_rec) >= min_items, else 0. `min_items=k` asks for a full list. Users of the truth without a
+    list count as 0. To count users of a history instead, give the history as the truth.
 
     Examples
     --------
@@ -57,7 +63,7 @@ def popularity(
     *,
     scale: Literal["count", "share", "max", "percentile"] = "count",
     counts: Counts = "users",
-    unseen: Literal["zero", "drop", "one", "error"] | None = None,
+    unseen: UnseenPopularity | None = None,
     denominator: Listed = "n_rec",
     column: Column | None = None,
 ) -> Row | Ratio:
@@ -77,7 +83,7 @@ def popularity(
     >>> report["popularity@3"], report["popularity(scale=share)@3"]
     (1.2916666666666667, 0.3229166666666667)
     """
-    policy = s.unseen(unseen, "zero", ("zero", "drop", "one", "error"))
+    policy = s.unseen(unseen, get_args(UnseenPopularity))
     total = s.provided("popularity", ("popularity", scale, counts, column, policy), s.cutoff)
     if policy.policy != "drop":
         return total / _length(s, denominator)
@@ -122,7 +128,7 @@ def novelty(
     s: ListStatistics,
     *,
     share: Counts = "users",
-    unseen: Literal["one", "drop", "zero", "max", "error"] | None = None,
+    unseen: UnseenInformation | None = None,
     base: Base = 2.0,
     normalize: Literal["none", "max"] = "none",
     denominator: Listed = "n_rec",
@@ -133,8 +139,8 @@ def novelty(
 
     Formula: sum over L of -log(f_i / U) / min(k, n_rec), or / k with `denominator=k`; `share=rows` takes the rows of an
     item / all rows of the history. An item that the history lacks counts as if it had one user or row (`unseen=one`),
-    as the largest known novelty (`max`), as 0 (`zero`), or not at all (`drop`). `normalize=max` divides by log U.
-    `average=pooled` is the sum over all lists / the number of their items.
+    as the largest known novelty (`max`), as 0 (`zero`), or not at all (`drop`). `normalize=max` divides by log U,
+    with `share=rows` by the log of all rows. `average=pooled` is the sum over all lists / the number of their items.
 
     Examples
     --------
@@ -143,7 +149,7 @@ def novelty(
     >>> fastrec.evaluate(lists, None, "novelty@3", history=history)["novelty@3"]
     1.5416666666666667
     """
-    policy = s.unseen(unseen, "one", ("one", "drop", "zero", "max", "error"))
+    policy = s.unseen(unseen, get_args(UnseenInformation))
     total = s.provided("popularity", ("information", share, base, normalize, column, policy), s.cutoff)
     seen = s.provided("popularity", ("seen", share, column), s.cutoff) if policy.policy == "drop" else None
     length = seen if seen is not None and denominator == "n_rec" else _length(s, denominator)
@@ -194,7 +200,7 @@ def popularity_lift(
     >>> round(fastrec.evaluate(lists, None, "popularity_lift@3", history=history)["popularity_lift@3"], 12)
     -0.56338028169
     """
-    zero = s.unseen("zero", "zero", ("zero",))
+    zero = s.unseen("zero", ("zero",))
     listed = s.provided("popularity", ("popularity", "share", "users", column, zero), s.cutoff)
     listed = listed / s.within_k(s.n_rec)
     past = s.provided("popularity of history", column)
@@ -325,7 +331,7 @@ def epc(
     discount: RankDiscount = "log2",
     p: Fraction = 0.8,
     relevance: Literal["truth", "none"] = "truth",
-    unseen: Literal["zero", "one", "error"] | None = None,
+    unseen: UnseenComplement | None = None,
     column: Column | None = None,
 ) -> Row:
     """Expected popularity complement: relevant items count the more, the fewer users have them.
@@ -341,7 +347,7 @@ def epc(
     >>> round(fastrec.evaluate(lists, truth, "epc@3", history=history)["epc@3"], 12)
     0.312726853636
     """
-    policy = s.unseen(unseen, "zero", ("zero", "one", "error"))
+    policy = s.unseen(unseen, get_args(UnseenComplement))
     return _discounted(s, ("rarity", column, policy), relevance, weight_of(discount, p))
 
 
@@ -356,7 +362,7 @@ def efd(
     discount: RankDiscount = "log2",
     p: Fraction = 0.8,
     relevance: Literal["truth", "none"] = "truth",
-    unseen: Literal["max", "one", "error"] | None = None,
+    unseen: UnseenDiscovery | None = None,
     column: Column | None = None,
 ) -> Row:
     """Expected free discovery: as `epc`, with the self-information of the share of an item in the rows of the history.
@@ -371,7 +377,7 @@ def efd(
     >>> round(fastrec.evaluate(lists, truth, "efd(unseen=one)@3", history=history)["efd(unseen=one)@3"], 12)
     1.152213444223
     """
-    policy = s.unseen(unseen, "max", ("max", "one", "error"))
+    policy = s.unseen(unseen, get_args(UnseenDiscovery))
     return _discounted(s, ("information", "rows", 2.0, "none", column, policy), relevance, weight_of(discount, p))
 
 
@@ -502,12 +508,12 @@ def intra_list_diversity(
 ) -> Row | Ratio:
     """Mean distance between the items of a user's list.
 
-    Formula: mean over the pairs of L of 1 - the cosine of their vectors (`cosine`, 0 to 2; zeros have cosine 0 to
-    all), 1 - the share of their categories that they have in common (`jaccard`, 0 to 1), or the number of columns of
-    their vectors that differ (`hamming`). The `column` of `items` holds vectors ("features" by default) or categories
+    Formula: mean over the pairs of L of 1 - the cosine of their vectors (`cosine`, 0 to 2; zeros have cosine 0 to all),
+    1 - the share of their categories that they have in common (`jaccard`, 0 to 1), or the number of columns of their
+    dense vectors that differ (`hamming`). The `column` of `items` holds vectors ("features" by default) or categories
     ("category", or strings that `sep` separates). A list of one item counts as 0, or not at all (`single=skip`). An
-    item without vector or category is an error, or with `no_features=drop` left out; lists of such items alone are
-    then not counted.
+    item without vector or category is an error, or with `no_features=drop` left out; lists of such items alone are then
+    not counted.
 
     Examples
     --------
@@ -546,7 +552,7 @@ def serendipity(
     are not in the user's `reference`, else 0 (`reference`); max((n + 1 - r) / n - (n + 1 - q) / n, 0) for an item
     at rank r whose popularity is the q-th largest, with 0 for the second term if the history lacks it and n =
     `n_items` (`rank`); or 1 - the mean cosine of the item's vector to those of the user's history (`history`). The
-    `column` of `items` holds popularity or vectors.
+    `column` of `items` holds popularity or dense vectors.
 
     Examples
     --------

@@ -28,7 +28,7 @@ __all__ = [
     "Row",
     "RowStatistics",
     "Statistics",
-    "Unseen",
+    "UnseenRule",
     "UntraceableError",
     "maximum",
     "minimum",
@@ -208,7 +208,7 @@ class Combined(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """Metric of scored rows that is a function of several sums over users, such as gauc.
+    """Metric that is a function of several sums over users, such as gauc or popularity_lift.
 
     `function` takes the sums, all divided by the same number, so its value must not change when all are multiplied.
     For the standard error it takes them as dual numbers, unless `std_error` is False. `each` is a user's own value, NaN
@@ -248,7 +248,7 @@ class Over(NamedTuple):
     is_ordered: bool = True
 
 
-class Unseen(NamedTuple):
+class UnseenRule(NamedTuple):
     """The policy for items without popularity, and whether an item that a column of items lacks is an error."""
 
     policy: str
@@ -307,12 +307,12 @@ class ListStatistics(Statistics):
         self.min_gain = min_gain
         self._n_items = n_items
 
-    def unseen(self, own: str | None, usual: str, choices: Iterable[str]) -> Unseen:
-        """Return the policy for items without popularity, by default the usual one of the metric."""
+    def unseen(self, own: str | None, choices: tuple[str, ...]) -> UnseenRule:
+        """Return the policy for items without popularity, one of those that the metric takes; by default the first."""
         found = self.policy("unseen", own)
         if found is not None and found not in choices:
             raise MetricError(f"takes unseen={' or '.join(choices)}, found {found}")
-        return Unseen(found or usual, found is None)
+        return UnseenRule(found or choices[0], found is None)
 
     def policy(self, name: str, own: str | None) -> str | None:
         """Return the value of a policy of items: the metric's own option, else that of the call, else None."""

@@ -77,8 +77,12 @@ def test_every_metric_has_an_oracle() -> None:
 
 
 def test_options_are_those_of_the_oracle() -> None:
-    for text in metric_texts(3):
-        assert parse(text).k == 3
+    """Columns and the policies that every call can give have tests of their own."""
+    declared = {str(metric["name"]): set(metric["options"]) for metric in fastrec.catalogue()}
+    of_calls = {"column", "sep", "no_truth", "no_recs", "no_history", "no_features", "min_gain"}
+    for name, options in item_cases.OPTIONS.items():
+        assert declared[name] - of_calls == set(options) - of_calls, name
+    assert all(parse(text).k == 3 for text in metric_texts(3))
 
 
 # Laws
@@ -147,7 +151,7 @@ def test_a_history_in_another_order_leaves_the_bits(whole: fastrec.Report) -> No
 
 @pytest.mark.parametrize("ids", ["strings", "sparse"])
 def test_other_ids_leave_the_values(ids: str, whole: fastrec.Report) -> None:
-    """Sums over a history follow the order of ids, so last bits may differ."""
+    """The new ids have the order of the old ones: sums over a history follow this order."""
 
     def renamed(item: int) -> Any:
         return f"item {item:03d}" if ids == "strings" else 10**12 * (item + 1)
@@ -271,7 +275,7 @@ def test_compare_gives_the_difference_of_exposures() -> None:
 
 def test_values_that_are_effects_of_lists_are_saved(tmp_path: Path) -> None:
     """They may lie outside the range of the metric, as effects may have either sign."""
-    texts = [parse(text).text for k in (3, None) for text in metric_texts(k)]
+    texts = ["gini@3", *(parse(text).text for k in (3, None) for text in metric_texts(k))]
     names = sorted(with_effects_of_settings(known_calls(texts), {"n_items": 20}))
     assert {name.partition("(")[0].partition("@")[0] for name in names} == {
         "gini",
@@ -440,8 +444,13 @@ def test_a_call_that_cannot_be_evaluated(name: str) -> None:
 
 
 def test_misses_have_no_item() -> None:
-    with pytest.raises(fastrec.InputError, match=r"lists have places without an item, .* use duplicates='first'"):
+    with pytest.raises(fastrec.InputError, match=r"with duplicates='miss', later copies are .* use duplicates='first'"):
         fastrec.evaluate([[1, 1, 2]], None, "gini@3", n_items=9, duplicates="miss")
+    lists = pd.DataFrame({"user_id": [1, 1], "item_id": [4, 5], "rank": [1, 3]})
+    with pytest.raises(
+        fastrec.InputError, match=r"gaps between ranks are places without an item .* ranks without gaps"
+    ):
+        fastrec.evaluate(lists, None, "popularity@3", history=lists, like="rectools")
     assert (
         fastrec.evaluate([[1, 1, 2]], None, "item_coverage@3", n_items=4, duplicates="first")["item_coverage@3"] == 0.5
     )

@@ -53,8 +53,6 @@ def wanted_of(shop: Shop, text: str) -> Result | None:
 def is_apart(shop: Shop, text: str) -> bool:
     """Return whether the oracle decides a case in another way that fastrec chose on purpose."""
     name, options, k = options_of(text)
-    if name == "user_coverage":  # the users of a call are those of lists and truth
-        return True
     if k is None and options.get("denominator") == "k" and options.get("unseen") == "drop":
         return True  # without a cut-off k is the length of the list, whatever is dropped
     if name == "popularity_lift" and options.get("no_history") == "zero":

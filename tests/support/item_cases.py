@@ -129,10 +129,11 @@ FIRST_USER = {
 }
 
 DISCOUNTS = ("none", "log2", "log2_flat2", "rbp", "[1, 0.5, 0.25]")
+POWERS = ("0.85", "0.3")
 OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "item_coverage": {"denominator": ("n_items", "history", "one")},
-    "gini": {"zeros": ("include", "exclude"), "correction": ("none", "n_minus_1"), "discount": DISCOUNTS},
-    "shannon_entropy": {"base": ("2", "e", "10"), "normalize": ("none", "n_items"), "discount": DISCOUNTS},
+    "gini": {"zeros": ("include", "exclude"), "correction": ("none", "n_minus_1"), "discount": DISCOUNTS, "p": POWERS},
+    "shannon_entropy": {"base": ("2", "e", "10"), "normalize": ("none", "n_items"), "discount": DISCOUNTS, "p": POWERS},
     "personalization": {"overlap": ("k", "cosine")},
     "rsp": {"exclude_seen": ("yes", "no"), "column": ("segment",)},
     "reo": {"exclude_seen": ("yes", "no"), "column": ("segment",)},
@@ -155,11 +156,13 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "epc": {
         "discount": ("log2", "none", "rbp", "[1, 0.5, 0.25]"),
+        "p": POWERS,
         "relevance": ("truth", "none"),
         "unseen": ("zero", "one"),
     },
     "efd": {
         "discount": ("log2", "none", "rbp", "[1, 0.5, 0.25]"),
+        "p": POWERS,
         "relevance": ("truth", "none"),
         "unseen": ("max", "one"),
     },
@@ -176,6 +179,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "category_entropy": {
         "base": ("2", "e", "10"),
         "discount": ("none", "log2", "rbp", "[1, 0.5, 0.25]"),
+        "p": POWERS,
         "no_features": ("drop", "error"),
     },
     "miscalibration": {

@@ -7,7 +7,7 @@ and shares are fractions, logarithms have 40 digits, and sums are `math.fsum`.
 Fixed readings of the definitions:
 
 - L is the first k items of a list. `n_rec` as a denominator is the length of L, and k without a cut-off is that too.
-- The users are those of the lists and of the truth; `user_coverage` counts those of the truth or of the history.
+- The users are those of the lists and of the truth.
 - Without a relevant item, `no_truth` rules a user; then without history or reference, the policy for these; then
   `no_recs` without a list.
 - A repeated row of a history counts as often as it occurs in a mean or a distribution over this history, and once in
@@ -1004,10 +1004,8 @@ def ruling(shop: Shop, user: Id, metric: str, options: Options, policies: Polici
     return policy
 
 
-def users_of(shop: Shop, metric: str) -> list[Id]:
-    """Users of the lists and the truth; for `user_coverage` those who should have a list."""
-    if metric == "user_coverage" and (shop.truth is not None or shop.history is not None):
-        return list(dict.fromkeys([*(shop.truth or ()), *(shop.history or ())]))
+def users_of(shop: Shop) -> list[Id]:
+    """Users of the lists and the truth."""
     return list(dict.fromkeys([*shop.lists, *(shop.truth or ())]))
 
 
@@ -1052,9 +1050,9 @@ def evaluate(
 
     average = options.pop("average", {"popularity_lift": "means"}.get(metric, "user"))
     if metric != "user_coverage":
-        rulings = {user: ruling(shop, user, metric, options, policies) for user in users_of(shop, metric)}
+        rulings = {user: ruling(shop, user, metric, options, policies) for user in users_of(shop)}
     else:
-        rulings = dict.fromkeys(users_of(shop, metric), "count")
+        rulings = dict.fromkeys(users_of(shop), "count")
     per_user: dict[Id, float | None] = {}
     for user, rule in rulings.items():
         value = USERS[metric](shop, user, k, **options) if rule == "count" else None
