@@ -11,12 +11,13 @@ from fastrec.checks import listed_in_order
 from fastrec.evaluation.lists import Evaluator, evaluate_at_once
 from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, InputTypeError, MetricError, renaming, shown
+from fastrec.inputs.arrays import has_rows
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.items import read_items
 from fastrec.inputs.users import is_hashable
 from fastrec.policies import OneClass
-from fastrec.report.doubts import NO_TRUTH
-from fastrec.report.report import Report
+from fastrec.report.doubts import NO_TRUTH, NO_USER
+from fastrec.report.report import Report, record
 from fastrec.segments import split_truth
 
 __all__ = ["evaluate", "evaluate_by_items", "evaluate_scores", "gauc", "mae", "mse", "rmse"]
@@ -75,8 +76,11 @@ def evaluate(
     if given["items"] is not None:
         given["items"] = read_items(given["items"], given["item"])
     evaluator = Evaluator(metrics, **pick(ListSettings, given))
-    evaluate_at_once(evaluator, evaluator._sides(recs, truth, given), given)  # noqa: SLF001
-    return evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
+    sides = evaluator._sides(recs, truth, given)  # noqa: SLF001
+    apart = evaluate_at_once(evaluator, sides, given)
+    report = evaluator._report(copied=False)  # noqa: SLF001 - spares a copy of per-user values
+    record(report, (f"{NO_USER.format(name)}: do the user ids match?" for name in apart if has_rows(sides[name])))
+    return report
 
 
 @takes(SegmentOptions)

@@ -53,6 +53,8 @@ def option_text(name: str, option: dict[str, Any]) -> str:
     choices = [f"**{choice}**" if choice == option["default"] else choice for choice in option["choices"]]
     if option["kind"].endswith("table"):
         choices.append("table")
+    if option["kind"] == "separator":
+        choices.append("a separator")
     if option["kind"].endswith("column"):
         choices.append("a column" if option["default"] is None else f"**{option['default']}**")
     if option["kind"].endswith("number"):

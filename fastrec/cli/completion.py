@@ -111,7 +111,7 @@ def _options_of(before: str, rest: str, options: Mapping[str, Any]) -> list[str]
         return [f"{before}{name}=" for name in meant]
     (name,) = meant
     default, kind = options[name]["default"], options[name]["kind"]
-    examples = [] if kind == "column" else EXAMPLES
+    examples = [] if kind in ("column", "separator") else EXAMPLES
     shown = default if isinstance(default, str) else f"{default:g}" if default is not None else ""
     values = options[name]["choices"] or (examples if default is None else [shown])
     return [f"{before}{name}={value})" for value in values]

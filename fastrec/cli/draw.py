@@ -359,6 +359,8 @@ def _options(metric: Mapping[str, Any], leave_out: Sequence[str] = ()) -> list[s
         values = list(option["choices"])
         if "number" in option["kind"]:
             values.append("a number" if default is None or default in values else f"{default:g}")
+        if option["kind"] == "separator":
+            values.append("a separator")
         if "column" in option["kind"]:
             values.append("a column" if default is None else default)
         if "table" in option["kind"]:

@@ -31,6 +31,7 @@ SIDES = (
     argument("n_items", type=click.IntRange(min=1), metavar="N"),
     click.option("--by", multiple=True, metavar="NAME", help="Column of --items that holds segments; may be repeated."),
     click.option("--provider", metavar="NAME", help="Column of --items that holds providers, such as sellers."),
+    click.option("--sep", metavar="TEXT", help="Text between the labels of one item in --items, such as '|'."),
 )
 
 
@@ -68,7 +69,7 @@ def drift(logs: dict[str, str], **options: Any) -> None:
         paths = {name: path for name, path in inputs.items() if path is not None}
         check_outputs([*paths.values(), *paths_of(options)], options)
         others = {name: options[name] for name in ("history", "items") if options[name] is not None}
-        given = {name: options[name] for name in ("by", "provider", "n_items")}
+        given = {name: options[name] for name in ("by", "provider", "sep", "n_items")}
         wanted = Question(options["cutoff"], **given, has_history="history" in others, n_threads=options["threads"])
         columns = ListColumns(
             user=column_of(options, "user_col", "user_id"),

@@ -32,7 +32,7 @@ from fastrec.metrics.recipe import DEFAULT_POLICIES
 from fastrec.metrics.recipes import find_recipe
 from fastrec.policies import ITEM_POLICIES, ONE_CLASS, POLICIES, RANK_GAPS
 from fastrec.report.archive import pack_labels, read_archive, unpack_labels, write_archive
-from fastrec.report.doubts import doubts
+from fastrec.report.doubts import doubts, doubts_of_items
 from fastrec.report.estimates import Estimate, GroupEstimate
 from fastrec.report.report import Report, record
 from fastrec.report.soundness import Claims, nan_is_asked
@@ -460,6 +460,7 @@ class BaseEvaluator(Shared, ABC):
         data = self._describe_data(state)
         lines = [
             *(doubts(data, ids_match=ids_match) if state.plan.reads_relevance else ()),
+            *doubts_of_items(data),
             *(hint.line(data) for hint in self._hints.values()),
         ]
         report = Report(

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastrec.arguments.calls import ListBatch, ListSettings, SideBatch
 from fastrec.arguments.groups import MinGain
-from fastrec.arguments.signature import arguments_of, pick, takes
+from fastrec.arguments.signature import arguments_of, takes
 from fastrec.checks import check_progress, whole_number
 from fastrec.evaluation.accumulators import collect, find_accumulator
 from fastrec.evaluation.digests import (
@@ -39,6 +39,7 @@ from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.hints import Hint
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
 from fastrec.inputs.lists import AboutUsers, Lists, Names, Prepared, Settings, find_tied_user, prepare
@@ -271,7 +272,7 @@ class Evaluator(BaseEvaluator):
             counts = {"truth_rows": len(lists.truth_items), **data_counts, **sides.noted}
             state = self._keep(plan, outcome, users, counts)
             state.accumulate(found)
-            self._add_hints(hints)
+            self._add_hints([*hints, *map(Hint, sides.hints)])
         return sides
 
     def _check_ids(self, plan: Plan, names: Names, lists: Lists) -> bool | None:
@@ -387,15 +388,17 @@ class Evaluator(BaseEvaluator):
 NOTED = ("duplicates_in_reference", "rec_rows_unseen", "users_without_history", "rec_rows_without_features")
 
 
-def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Add all users in one batch, read once for both passes; arguments as in `update_sides`."""
-    if not evaluator._needs_review:  # noqa: SLF001 - of this module
-        evaluator.update_sides(sides, **pick(SideBatch, given))
-        return
+def evaluate_at_once(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Add all users in one batch, read once for both passes; arguments as in `update_sides`.
+
+    Return the sides besides the truth of which no user with a list has a row.
+    """
     given = {**dict.fromkeys(arguments_of(SideBatch)), **given}
     check_progress(given["progress"])
     prepared = evaluator._prepare(sides, given)  # noqa: SLF001
-    evaluator._review(prepared, evaluator._add(prepared, given["progress"]))  # noqa: SLF001
+    read = evaluator._add(prepared, given["progress"])  # noqa: SLF001
+    evaluator._review(prepared, read)  # noqa: SLF001 - does nothing unless a metric needs it
+    return prepared.apart
 
 
 def review(evaluator: Evaluator, sides: Mapping[str, Any], given: Mapping[str, Any]) -> None:

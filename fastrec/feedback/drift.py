@@ -14,7 +14,7 @@ from fastrec.checks import listed, with_article
 from fastrec.evaluation.evaluators import check_n_items
 from fastrec.exceptions import FastrecError, InputError, InputTypeError, shown
 from fastrec.feedback.changes import find_step, find_trend
-from fastrec.feedback.measure import Measured, Question
+from fastrec.feedback.measure import Measured, Question, cautions
 from fastrec.feedback.result import Drift
 from fastrec.feedback.rows import DriftLog
 from fastrec.inputs.items import read_items, read_once
@@ -36,6 +36,7 @@ def drift(
     by: Any = None,
     provider: str | None = None,
     pairs: Any = None,
+    sep: str | None = None,
 ) -> Drift:
     """Compare logs of recommended lists in time, to see whether the recommender narrows what it shows.
 
@@ -58,8 +59,10 @@ def drift(
     exposure of all lists change from level to level; the error counts that lists of one user are related.
 
     What a table cannot say: falling entropy may be the season, or a smaller catalogue. Only users with random or
-    unpersonalised lists tell exposure from taste; pass their logs to a second call and compare the two. Trends take
-    the errors of logs as independent.
+    unpersonalised lists tell exposure from taste; pass their logs to a second call and compare the two. Coverage, Gini
+    index and entropy depend on the number of lists: compare logs of as many users, such as random samples of equal
+    size. The exposure shift is above 0 by chance alone, the more so the fewer lists there are per item. Trends take the
+    errors of logs as independent.
 
     Parameters
     ----------
@@ -78,6 +81,8 @@ def drift(
     pairs : pairs (user, user) of ids, or positions without ids
         The mean Jaccard overlap of their lists then stands in place of the personalization. Matched users are those of
         Chaney et al. Pairs of which one user has no list are left out; the error takes pairs as independent.
+    sep : text between the labels of one item, such as ``"|"``, in ``category`` and in columns of strings in ``by`` and
+        ``provider``
 
     Returns
     -------
@@ -100,7 +105,8 @@ def drift(
     (0.6284905946, 0.2083333333, 0.225)
     """
     named = _named(logs)
-    wanted = Question(k, by, provider, n_items=check_n_items(n_items), has_history=history is not None)
+    size = check_n_items(n_items)
+    wanted = Question(k, by, provider, sep, n_items=size, has_history=history is not None)
     sides = {"history": read_once(history, "history"), "items": None if items is None else read_items(items)}
     return summarise(_measure(named, wanted, sides, None if pairs is None else _read_pairs(pairs)), wanted)
 
@@ -135,6 +141,7 @@ def summarise(found: Iterable[Measured], wanted: Question) -> Drift:
         if before is not None:
             steps.append(find_step(before, one, wanted.key))
         before = one
+    warnings += cautions([log.users for log in logs], wanted)
     trends = {column: find_trend([log.levels[column] for log in logs]) for column in logs[0].levels}
     return Drift(tuple(logs), tuple(steps), trends, tuple(shares), wanted.settings(), tuple(warnings))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ from fastrec.report.report import Report, record
 __all__ = ["Measured", "Question", "mean_of"]
 
 Array = np.ndarray[Any, Any]
+MAX_GROWTH = 1.1  # of the number of users
+MIN_PLACES = 5  # of lists, per item: with fewer, errors of first order are too small
 MAX_SEGMENTS = 100  # each has metrics of its own
 
 
@@ -49,9 +51,17 @@ class Question:
     """What is measured of each log."""
 
     def __init__(
-        self, k: Any, by: Any, provider: Any, *, n_items: int | None, has_history: bool, n_threads: int | None = None
+        self,
+        k: Any,
+        by: Any,
+        provider: Any,
+        sep: Any = None,
+        *,
+        n_items: int | None,
+        has_history: bool,
+        n_threads: int | None = None,
     ) -> None:
-        self.k = check_k(k, "k")
+        self.k, self.sep = check_k(k, "k"), None if sep is None else check_text("sep", sep)
         self.by, self.provider = _columns("by", by), None if provider is None else check_text("provider", provider)
         self._n_items, self._has_history, self._n_threads = n_items, has_history, n_threads
         self._labelled: dict[str, Labelled] = {}
@@ -76,7 +86,7 @@ class Question:
             raise InputError(Argument("by" if self.by else "provider"), " needs ", Argument("items", (...,)))
         if table is not None and self._table is not table:
             self._table, self._own = table, []
-            self._labelled = {name: Labelled(table, name) for name in self._columns_of_items()}
+            self._labelled = {name: Labelled(table, name, self.sep) for name in self._columns_of_items()}
             for name in self.by:
                 if (n_labels := len(self._labelled[name].names)) > MAX_SEGMENTS:
                     wanted = f" takes columns of at most {MAX_SEGMENTS} segments, found {n_labels:,} in {name!r}: "
@@ -105,7 +115,7 @@ class Question:
         elif self._has_history or "popularity" in columns:
             yield "aplt"
         if self._has_history and "category" in columns:
-            yield "miscalibration"
+            yield "miscalibration" if self.sep is None else f"miscalibration(sep={self.sep})"
 
     def measure(self, name: str, evaluator: Evaluator, report: Report, pairs: Array | None = None) -> Measured:
         """Return what the evaluator of a log found; `pairs` are the overlaps of pairs of users."""
@@ -137,7 +147,19 @@ class Question:
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the call."""
-        return {"k": self.k, "by": list(self.by), "provider": self.provider, "n_items": self._size}
+        return {"k": self.k, "by": list(self.by), "provider": self.provider, "n_items": self._size, "sep": self.sep}
+
+
+def cautions(users: Sequence[int], wanted: Question) -> list[str]:
+    """Return warnings about logs that are too small, or of too different sizes, for their exposures to compare."""
+    found, n_items = [], wanted.settings()["n_items"]
+    if max(users) > MAX_GROWTH * min(users):
+        sizes = f"logs have from {min(users):,} to {max(users):,} users"
+        found.append(f"{sizes}: coverage, Gini index and entropy depend on this number; compare samples of one size")
+    if n_items is not None and min(users) * wanted.k < MIN_PLACES * n_items:
+        places = f"lists have fewer than {MIN_PLACES} places per item of the catalogue"
+        found.append(f"{places}: errors of the Gini index and the entropy may be too small")
+    return found
 
 
 NOTHING = Estimate(math.nan, math.nan, 0)

@@ -16,6 +16,7 @@ from fastrec.files.database import run
 from fastrec.files.formats.base import ROWS_TO_ASK, Source, one_row, quoted
 from fastrec.files.tables import File, open_database, shortened
 from fastrec.inputs.hints import LeftOpen, are_disordered, hints_of_columns
+from fastrec.report.doubts import NO_USER
 from fastrec.report.report import Report
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def explain_unmatched_tables(
     for name in sorted(apart):
         if recs.rows and files[name].rows:
             why = explain_mismatch(con, "user", recs, files[name])
-            found.append(why and Text(f"no user of {name} has a list: ", why))
+            found.append(why and Text(f"{NO_USER.format(name)}: ", why))
     return tuple(why for why in found if why is not None)
 
 

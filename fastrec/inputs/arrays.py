@@ -25,6 +25,7 @@ __all__ = [
     "InputForm",
     "RawSide",
     "check_numbers",
+    "has_rows",
     "read_lists",
     "read_side",
     "read_sides",
@@ -91,6 +92,17 @@ def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] 
                 f"found {n_users} and {len(side.indptr) - 1} users"
             )
     return sides, None
+
+
+def has_rows(value: Any) -> bool:
+    """Return whether a side of any form has rows, as far as its length tells."""
+    if isinstance(value, Mapping):
+        return any(map(has_rows, value.values()))
+    if isinstance(value, tuple) and len(value) == 2 and hasattr(value[0], "__len__"):  # items, indptr
+        return has_rows(value[0])
+    if isinstance(value, list | tuple):
+        return any(map(has_rows, value))
+    return not hasattr(value, "__len__") or len(value) > 0
 
 
 def read_lists(value: Any, name: str) -> RawSide:

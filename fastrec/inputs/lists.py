@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +102,7 @@ class Prepared(NamedTuple):
     counts: dict[str, int]
     hints: tuple[Hint, ...] = ()  # other possible meanings of the input
     sides: Mapping[str, Any] = {}  # besides lists and truth, for providers of statistics
+    apart: tuple[str, ...] = ()  # the sides of which no user with a list has a row
     exclude: str = "none"  # or "history", or "given"
 
 
@@ -118,6 +119,7 @@ def prepare(
     ids = {name: RawSide(own.ids, np.zeros(1, np.int64), None) for name, own in known.items() if own is not None}
     joined, strings = _join_ids({**sides, **ids})
     rec_side, truth_side, exclude_side = joined["recs"], joined["truth"], joined.get("exclude")
+    apart = tuple(_sides_apart(joined))
     ranks = sides["recs"].ranks
     order = "score" if rec_side.extra is not None else sides["recs"].order
     has_gains = truth_side.extra is not None
@@ -170,7 +172,15 @@ def prepare(
         **rows,
         "truth_rows_with_gains": len(truth_side.items) if has_gains else 0,
     }
-    return Prepared(lists, users, names, counts, tuple(hints), others)
+    return Prepared(lists, users, names, counts, tuple(hints), others, apart)
+
+
+def _sides_apart(joined: Mapping[str, FlatSide]) -> Iterator[str]:
+    """Yield the sides besides the truth of which no user with a list has a row."""
+    listed = np.diff(joined["recs"].indptr) > 0
+    for name in joined:
+        if name in SIDES and not SIDES[name].has_users and not (listed & (np.diff(joined[name].indptr) > 0)).any():
+            yield name
 
 
 def _other_sides(

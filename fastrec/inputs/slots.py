@@ -23,13 +23,14 @@ _number_items = Entry(kernels.number_items, "number_items", allocates=False)
 class BatchSides(dict[str, Any]):
     """The sides of a batch by name, and the slots of the items of its lists, given when something asks for them.
 
-    `noted` has counts for the report, such as the users without a history. `used` has the names of the sides that were
-    read, and of the columns of items.
+    `noted` has counts for the report, such as the users without a history, and `hints` lines for its warnings. `used`
+    has the names of the sides that were read, and of the columns of items.
     """
 
     def __init__(self, *sides: Any, **more: Any) -> None:
         super().__init__(*sides, **more)
         self.noted: dict[str, int] = {}
+        self.hints: list[str] = []
         self.used: set[str] = set()
 
     def __getitem__(self, name: str) -> Any:

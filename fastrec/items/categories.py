@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows, longest_row, read_only
 from fastrec.inputs.slots import BatchSides, Slots
 from fastrec.items.sums import cuts_of, history_of, is_hit, sum_values
-from fastrec.items.vectors import note_missing, refuse_missing
+from fastrec.items.vectors import note_missing, note_unseparated, refuse_missing
 from fastrec.kernels import categories as kernels
 from fastrec.metrics.providers import provider
 from fastrec.metrics.statistics import rank_weights
@@ -32,11 +32,12 @@ def _entry(name: str, variant: str) -> Entry:
 class _OfLists:
     """The lists of a batch and their categories in a column."""
 
-    def __init__(self, sides: Mapping[str, Any], column: str, sep: str | None) -> None:
+    def __init__(self, sides: BatchSides, column: str, sep: str | None) -> None:
         self.sides, self.column = sides, column
         self.slots: Slots = sides["slots"]
         table: ItemTable = sides["items"]
         self._codes, self._indptr, names = table.categories(column, sep)
+        note_unseparated(sides, column, names, sep)
         self.n = len(names)
         self.categories, self.featured = self.of_slots(self.slots)
 

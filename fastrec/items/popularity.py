@@ -24,6 +24,10 @@ Array = np.ndarray[Any, Any]
 USUAL = "popularity"
 SEGMENT, TAIL = "segment", "tail"
 HEAD = np.array([0.8])  # share of the interactions
+BOTH = (
+    f"popularity is the column {USUAL!r} of items, not a count of history: name it with the option column={USUAL}, or "
+    "leave the column out"
+)
 MAX_POPULARITY = 1e150  # popularity; squares and ratios of such numbers are doubles
 
 
@@ -34,7 +38,7 @@ class Popularity:
         self._counts: HistoryCounts | None = sides.get("counts")
         self._table: ItemTable | None = sides.get("items")
         self._n_users: int | None = sides.get("n_users")
-        self._used = sides.used
+        self._used, self._hints = sides.used, sides.hints
 
     def column(self, column: str | None) -> str | None:
         """Return the column of items that holds the popularity; None if the history does."""
@@ -57,6 +61,8 @@ class Popularity:
             return self._counts.codes, (self._counts.users if kind == "users" else self._counts.rows).astype(np.float64)
         if self._table is None:
             raise InputError(f"items column {name!r} needs ", Argument("items", (...,)))
+        if column is None and self._counts is not None:
+            self._hints.append(BOTH)
         if column is None and name not in self._table.columns:
             wanted = f" has no column {name!r}{instead}: add one, or pass "
             raise InputError(Place("items"), wanted, Argument("history", (...,)), f"; {self._table.columns_like(name)}")

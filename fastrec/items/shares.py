@@ -39,8 +39,10 @@ class Entries(NamedTuple):
 class Labelled:
     """A column of the table of items that holds one label or several, which share the exposure of an item equally."""
 
-    def __init__(self, table: ItemTable, column: str) -> None:
+    def __init__(self, table: ItemTable, column: str, sep: str | None = None) -> None:
         found = table.categories(column)
+        if sep is not None and found.names and isinstance(found.names[0], str):
+            found = table.categories(column, sep)
         self.column, self.names = column, found.names
         self._ids, self._codes, self._indptr = labels_of_ids(table.ids), found.codes, found.indptr
         self._order = np.argsort(self._ids, kind="stable")

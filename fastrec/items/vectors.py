@@ -19,6 +19,7 @@ from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import over_users
 
 Array = np.ndarray[Any, Any]
+MARKS = "|;"  # that often separate categories
 MAX_EXPONENT = 400  # of 2, of numbers whose squares and their sums are doubles
 
 
@@ -84,9 +85,11 @@ def _coded(table: ItemTable, slots: Slots, column: str) -> kernels.Coded:
     return kernels.Coded(codes[rows], (rows >= 0) & known[rows], n)
 
 
-def _sets(table: ItemTable, slots: Slots, column: str, sep: str | None) -> kernels.Sets:
+def _sets(sides: BatchSides, slots: Slots, column: str, sep: str | None) -> kernels.Sets:
     """Return the sets of categories of slots."""
-    codes, indptr, _ = table.categories(column, sep)
+    table: ItemTable = sides["items"]
+    codes, indptr, names = table.categories(column, sep)
+    note_unseparated(sides, column, names, sep)
     numbers: dict[tuple[int, ...], int] = {}
     parts = [tuple(sorted(codes[indptr[i] : indptr[i + 1]].tolist())) for i in range(len(table.ids))]
     own = np.array([numbers.setdefault(part, len(numbers)) if part else -1 for part in parts], np.int64)
@@ -109,6 +112,15 @@ def has_features(features: Any) -> Array:
     if isinstance(features, kernels.Sets):
         return features.of_slots >= 0
     return features.known if isinstance(features, kernels.Coded) else features.kinds > 0
+
+
+def note_unseparated(sides: BatchSides, column: str, names: Sequence[Any], sep: str | None) -> None:
+    """Hint at a separator if most categories of a column hold one, and none is named."""
+    for mark in MARKS if sep is None else ():
+        held = [name for name in names if isinstance(name, str) and mark in name]
+        if 2 * len(held) > len(names):
+            found = f"{len(held):,} of {len(names):,} categories in the items column {column!r} hold {mark!r}"
+            sides.hints.append(f"{found}, such as {held[0]!r}: if it separates categories, add the option sep={mark}")
 
 
 def note_missing(sides: BatchSides, featured: Array) -> None:
@@ -144,7 +156,7 @@ def fill_diversity(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
     for distance, column, sep, policy in dict.fromkeys(key[1:-1] for key in keys):
         wanted = [nth for nth, key in enumerate(keys) if key[1:-1] == (distance, column, sep, policy)]
         if distance == "jaccard":
-            features: Any = _sets(sides["items"], slots, column, sep)
+            features: Any = _sets(sides, slots, column, sep)
         else:
             features = (_coded if distance == "hamming" else _vectors)(sides["items"], slots, column)
         cuts, at = cuts_of([keys[nth][-1] for nth in wanted])

@@ -13,6 +13,7 @@ from fastrec.exceptions import Argument, InputTypeError, MetricError, shown
 from fastrec.metrics.declaration import (
     COLUMN,
     LISTS,
+    SEPARATOR,
     TABLE,
     Call,
     Changes,
@@ -40,7 +41,7 @@ MAX_LENGTH = 10_000  # of a metric string with all its options
 # name(options)@k; possessive parts never backtrack, so time grows linearly with the length of the string
 METRIC_STRING = re.compile(r"\s*+([^\s(@]++)\s*+(?>\((.*)\))?\s*+(?:@\s*+(\S++)\s*+)?", re.DOTALL)
 DEFAULT_K = 10
-KINDS = {TABLE: "table", COLUMN: "column"}  # of options in the catalogue; others are numbers
+KINDS = {TABLE: "table", COLUMN: "column", SEPARATOR: "separator"}  # of options in the catalogue; others are numbers
 MAX_K = 2**31 - 1
 
 

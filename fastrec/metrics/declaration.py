@@ -58,8 +58,9 @@ FINITE = "a finite number"
 COUNT = "an integer from 1 to 10000"
 ABOVE_ONE = "a number above 1"
 COLUMN = "the name of a column of items"
+SEPARATOR = "the text between two categories, such as |"
 Formula = typing.TypeVar("Formula", bound=Callable[..., Any])
-_KINDS = (TABLE, ABOVE_ZERO, ABOVE_ONE, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT, COLUMN)
+_KINDS = (TABLE, ABOVE_ZERO, ABOVE_ONE, EXPONENT, NOT_NEGATIVE, FRACTION, FINITE, COUNT, COLUMN, SEPARATOR)
 MAX_EXPONENT = 1000.0  # larger exponents leave the range of a double
 
 
@@ -79,8 +80,8 @@ class Option:
             return print_value(value)  # the parser reads choices such as 0 and nan as numbers
         if self.kind == TABLE and isinstance(value, (list, tuple)):
             return self._check_table(value, metric)
-        if self.kind == COLUMN and isinstance(value, str | float):
-            return print_value(value)  # the parser reads a column called 2024 as a number
+        if self.kind in (COLUMN, SEPARATOR) and isinstance(value, str | float):
+            return _unquoted(print_value(value))  # the parser reads a column called 2024 as a number
         if isinstance(value, (int, float)) and not isinstance(value, bool) and self._allows(float(value)):
             return float(value)
         kind = f"{TABLE}, {self._table_example}" if self.kind == TABLE else self.kind
@@ -276,6 +277,11 @@ class Changes:
 Need = typing.Literal["classes", "probabilities", "targets", "users"]
 """Labels of 0 and 1; these and scores in [0, 1]; labels and scores of one unit; rows that belong to users."""
 NEEDS = typing.get_args(Need)
+
+
+def _unquoted(text: str) -> str:
+    """Return a text without the quotes around it."""
+    return text[1:-1] if len(text) > 2 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
 def score_metric(

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from fastrec.metrics.declaration import ABOVE_ONE, COLUMN, COUNT, ranking_metric
+from fastrec.metrics.declaration import ABOVE_ONE, COLUMN, COUNT, SEPARATOR, ranking_metric
 from fastrec.metrics.lists import Average, Fraction, Table, pooled
 from fastrec.metrics.statistics import Combined, ListStatistics, Ratio, Row, maximum, minimum, over
 from fastrec.policies import NoFeatures, NoHistory
 
 Column = Annotated[str, COLUMN]
+Separator = Annotated[str, SEPARATOR]
 Base = Literal["e"] | Annotated[float, ABOVE_ONE]
 Counts = Literal["users", "rows"]
 Listed = Literal["n_rec", "k"]
@@ -400,7 +401,7 @@ def category_coverage(
     denominator: Literal["n_categories", "k"] = "n_categories",
     relevance: Literal["none", "truth"] = "none",
     column: Column = "category",
-    sep: Column | None = None,
+    sep: Separator | None = None,
     no_features: NoFeatures | None = None,
 ) -> Row | Ratio:
     """Share of all categories that occur in a user's list.
@@ -435,7 +436,7 @@ def category_entropy(
     discount: RankDiscount = "none",
     p: Fraction = 0.8,
     column: Column = "category",
-    sep: Column | None = None,
+    sep: Separator | None = None,
     no_features: NoFeatures | None = None,
 ) -> Row | Ratio:
     """Entropy of the categories of a user's list.
@@ -469,7 +470,7 @@ def miscalibration(
     base: Base = 2.0,
     discount: Literal["none", "log2"] | Table = "none",
     column: Column = "category",
-    sep: Column | None = None,
+    sep: Separator | None = None,
     no_features: NoFeatures | None = None,
     no_history: NoHistory | None = None,
 ) -> Ratio:
@@ -503,7 +504,7 @@ def intra_list_diversity(
     distance: Literal["cosine", "jaccard", "hamming"] = "cosine",
     single: Literal["zero", "skip"] = "zero",
     column: Column | None = None,
-    sep: Column | None = None,
+    sep: Separator | None = None,
     no_features: NoFeatures | None = None,
 ) -> Row | Ratio:
     """Mean distance between the items of a user's list.
@@ -548,11 +549,11 @@ def serendipity(
     """Share of the recommended items that are relevant and unexpected.
 
     Formula: sum over L of rel_r x unexpected / k, or / min(k, n_rec) with `denominator=n_rec`. Unexpected is 1 for
-    items that fewer users of the history have than the k-th most popular item, else 0 (`popular`); 1 for items that
-    are not in the user's `reference`, else 0 (`reference`); max((n + 1 - r) / n - (n + 1 - q) / n, 0) for an item
-    at rank r whose popularity is the q-th largest, with 0 for the second term if the history lacks it and n =
-    `n_items` (`rank`); or 1 - the mean cosine of the item's vector to those of the user's history (`history`). The
-    `column` of `items` holds popularity or dense vectors.
+    items that fewer users of the history have than the k-th most popular item, else 0 (`popular`); 1 for items that are
+    not in the user's `reference`, else 0 (`reference`); max((n + 1 - r) / n - (n + 1 - q) / n, 0) for an item at rank r
+    whose popularity is the q-th largest one (items of equal popularity share q, and no number is skipped), with 0 for
+    the second term if the history lacks it and n = `n_items` (`rank`); or 1 - the mean cosine of the item's vector to
+    those of the user's history (`history`). The `column` of `items` holds popularity or dense vectors.
 
     Examples
     --------

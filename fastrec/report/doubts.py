@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["NOTES", "NO_TRUTH", "doubts"]
+__all__ = ["NOTES", "NO_TRUTH", "NO_USER", "doubts", "doubts_of_items"]
 
 
 NOTES = (
@@ -16,6 +16,7 @@ NOTES = (
     ("no_rows", "without rows", ()),
 )
 NO_TRUTH = "the truth has no rows: there is nothing to compare the lists with"
+NO_USER = "no user of {} has a list"
 NO_ROWS = "the input has no rows: there is nothing to evaluate"
 
 
@@ -35,6 +36,13 @@ def doubts(data: Mapping[str, Any], *, ids_match: bool = False) -> list[str]:
         return [_apart("no user with truth has a list", "user ids", data)]
     if data.get("truth_items_in_recs") == 0:
         return [_apart("no truth item is in its user's list", "ids", data)]
+    return []
+
+
+def doubts_of_items(data: Mapping[str, Any]) -> list[str]:
+    """Return a warning if no item of the lists has a popularity."""
+    if data.get("rec_rows_unseen") and data["rec_rows_unseen"] == data["rec_rows"]:
+        return ["no item of the lists has a popularity: do the item ids match?"]
     return []
 
 

@@ -641,3 +641,42 @@ def test_one_user_one_item() -> None:
     assert all(same(report[name], value) for name, value in zip(metrics, expected, strict=True))
     nobody = fastrec.evaluate([[]], None, metrics, **call)
     assert all(math.isnan(nobody[name]) for name in metrics)
+
+
+# What looks like a mistake
+
+
+def test_a_separator_that_no_option_names() -> None:
+    shop = {1: {"category": "a|b"}, 2: {"category": "a|c"}, 3: {"category": "c"}}
+    for metric in ("category_entropy@2", "category_coverage@2", "intra_list_diversity(distance=jaccard)@2"):
+        with pytest.warns(fastrec.FastrecWarning, match=r"2 of 3 categories .* hold '\|', such as 'a\|b': .* sep=\|$"):
+            fastrec.evaluate([[1, 2]], None, metric, items=shop)
+        separated = metric.replace(")", ", sep=|)") if "(" in metric else metric.replace("@", "(sep=|)@")
+        assert not fastrec.evaluate([[1, 2]], None, separated, items=shop).warnings
+    assert parse("category_entropy(sep='|')@2").text == parse('category_entropy(sep="|")@2').text
+    assert parse("category_entropy(sep='|')@2").text == "category_entropy(sep=|)@2"
+
+
+def test_a_popularity_in_the_table_and_in_the_history() -> None:
+    shop = {1: {"popularity": 3}, 2: {"popularity": 1}}
+    with pytest.warns(fastrec.FastrecWarning, match="popularity is the column 'popularity' of items, not a count of"):
+        fastrec.evaluate([[1, 2]], None, "popularity@2", items=shop, history=[[2]])
+    assert not fastrec.evaluate([[1, 2]], None, "popularity(column=popularity)@2", items=shop, history=[[2]]).warnings
+
+
+def test_sides_of_other_users_or_items() -> None:
+    def frame(users: list[int], items: list[int]) -> pd.DataFrame:
+        return pd.DataFrame({"user_id": users, "item_id": items, "rank": 1})
+
+    lists, truth = frame([1, 2], [5, 6]), frame([1, 2], [5, 6])
+    other = frame([8, 9], [5, 6])
+    for given in ({"history": other}, {"reference": other}, {"exclude": other}):
+        (name,) = given
+        metrics = {"history": "repeat_ratio@1", "reference": "rbo@1"}.get(name, "recall@1")
+        with pytest.warns(fastrec.FastrecWarning, match=f"^no user of {name} has a list: do the user ids match"):
+            fastrec.evaluate(lists, truth, metrics, **given)
+    assert not fastrec.evaluate(lists, truth, "recall@1", exclude=other[:0]).warnings
+    assert not fastrec.evaluate({1: [5]}, {1: [5]}, "recall@1", exclude={8: []}).warnings
+    assert not fastrec.evaluate([[5]], [[5]], "recall@1", exclude=[[]]).warnings
+    with pytest.warns(fastrec.FastrecWarning, match="no item of the lists has a popularity: do the item ids match"):
+        fastrec.evaluate(lists, None, "novelty@1", history=frame([1, 2], [70, 80]))
