@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from fastrec.checks import check_choice, check_level
-from fastrec.counterfactual.counts import check_keys, count_keys, count_pairs, count_rows, count_users
+from fastrec.counterfactual.counts import MOMENTS, check_keys, count_keys, count_pairs, count_rows, count_users
 from fastrec.counterfactual.curves import METHODS
 from fastrec.counterfactual.result import CtrByRank, PositionBias, check_count
 from fastrec.exceptions import InputError, InputTypeError, renaming, shown
+from fastrec.inputs.arrow import Labels
 from fastrec.inputs.frames import Columns
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.impressions import Impressions, read_impressions
@@ -84,8 +85,8 @@ def ctr_by_rank(
     >>> found = fastrec.ctr_by_rank([1, 0, 1, 0, 0, 0], [1, 2, 1, 2, 1, 2], user_ids=[7, 7, 8, 8, 9, 9])
     >>> found.clicks.tolist(), found.impressions.tolist()
     ([2, 0], [3, 3])
-    >>> round(found.ratio[0], 4), round(found.std_error[0], 4)
-    (0.6667, 0.3333)
+    >>> found.ratio.round(4).tolist(), found.std_error.round(4).tolist()
+    ([0.6667, 0.0], [0.3333, 0.0])
     """
     level, threads = check_level(level), resolve_threads(n_threads)
     columns = Columns(user=user, rank=rank, label=label, by=by)
@@ -111,19 +112,19 @@ def ctr_by_rank(
             found = count_keys(keys, clicks, size)
         else:
             found = count_users(keys, clicks, size, of_users, threads)
-        tables[name] = dict(zip(names, found.reshape(len(names), n_ranks, -1), strict=True))
+        tables[name] = dict(zip(names, found.reshape(len(names), n_ranks, MOMENTS), strict=True))
     return CtrByRank(table, tables, level, by_user=users is not None)
 
 
-def _groupings(rows: Impressions) -> Any:
+def _groupings(rows: Impressions) -> Iterator[tuple[str, Array, Array | None, list[Any]]]:
     """Yield each grouping: its name, the code of each row, which rows have one, and the labels of the codes."""
     n = len(rows.ranks)
     for name, labels in rows.groups.items():
         if not isinstance(name, str):
             raise InputTypeError(f"the names of groups must be strings, found {shown(name)}")
+        if not isinstance(labels, Labels) and hasattr(labels, "__len__") and len(labels) != n:
+            raise InputError(f"groups[{name!r}] must have one label per row, {n}; found {len(labels)}")
         keys, valid = encode_labels(labels, f"groups[{name!r}]", n)
-        if len(keys.codes) != n:
-            raise InputError(f"groups[{name!r}] must have one label per row, {n}; found {len(keys.codes)}")
         present = keys.codes if valid is None else keys.codes[valid]
         numbers, distinct = number_codes(present.astype(np.int64))
         codes = np.zeros(n, np.int64)
