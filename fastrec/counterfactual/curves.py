@@ -36,6 +36,7 @@ class Fitting:
         self._cells, self._method, self._n_rounds, self._n_threads = counts.cells, method, n_rounds, n_threads
         self._n_ranks, self._n_queries = counts.n_ranks, len(counts.queries)
         self._entries = self._fill_entries()
+        self._trials = _trials(counts.cells) if method == "em" else None
 
     def fit(self) -> Curve:
         """Return the curve of all queries."""
@@ -63,8 +64,8 @@ class Fitting:
 
     def _curve(self, sums: Array, drawn: Array, n_threads: int) -> tuple[Array, Array | None]:
         """Return the curve, and the examination of method "em"."""
-        if self._method == "em":
-            examination = self._examination(sums[:, 1], drawn, n_threads)
+        if self._trials is not None:
+            examination = self._examination(self._trials, sums, drawn, n_threads)
             return examination / examination[:1], examination
         here, there = sums[:, 0].astype(float), sums[:, 1].astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -94,14 +95,15 @@ class Fitting:
         entry("weigh_entries", "int64").suited_to(4 * len(ranks))(indptr, ranks, entries, read_only(drawn), sums)
         return sums
 
-    def _examination(self, shown: Array, drawn: Array, n_threads: int) -> Array:
+    def _examination(self, trials: kernels.Trials, entries: Array, drawn: Array, n_threads: int) -> Array:
         """Return the chance of examination of each rank after rounds of expectation maximisation."""
-        cells, drawn = self._cells, read_only(drawn)
-        n_cells = len(cells.ranks)
-        attraction, sums = np.full(len(cells.indptr) - 1, 0.5), np.empty((BLOCKS, self._n_ranks))
-        of_queries = cells.indptr[cells.queries]  # where the cells of each query begin
-        edges = read_only(np.searchsorted(of_queries, n_cells * np.arange(BLOCKS + 1) // BLOCKS))
-        run = entry("expect", "int64").suited_to(8 * n_cells * self._n_rounds)
+        n_cells, drawn = len(trials.ranks), read_only(drawn)
+        clicks, shown = 1.0 + entries[:, 0], 2.0 + entries[:, 1]
+        attraction, sums = np.full(len(trials.indptr) - 1, 0.5), np.empty((BLOCKS, self._n_ranks))
+        of_queries = trials.indptr[trials.queries]  # where the cells of each query begin
+        edges = np.searchsorted(of_queries, n_cells * np.arange(BLOCKS) // BLOCKS)
+        edges = read_only(np.append(edges, self._n_queries))
+        run = entry("expect", str(trials.missed.dtype)).suited_to(8 * n_cells * self._n_rounds)
         n_parts = max(1, min(n_threads, n_cells // CELLS_PER_TASK, BLOCKS))
         examination = np.full(self._n_ranks, 0.5)
         for _ in range(self._n_rounds):
@@ -109,12 +111,28 @@ class Fitting:
 
             def expect(part: int, known: Array = known) -> None:
                 first, last = BLOCKS * part // n_parts, BLOCKS * (part + 1) // n_parts
-                run(cells, drawn, attraction, known, sums, edges, first, last)
+                run(trials, drawn, attraction, known, sums, edges, first, last)
 
             run_in_threads(expect, range(n_parts), n_parts)
-            total = sums[0].copy()
-            for own in sums[1:]:
+            total = clicks.copy()
+            for own in sums:
                 total += own
-            examination = (1.0 + total) / (2.0 + shown)
-        examination[shown == 0] = math.nan
+            examination = total / shown
+        examination[entries[:, 1] == 0] = math.nan
         return examination
+
+
+def _trials(cells: kernels.Cells) -> kernels.Trials:
+    """Return what expectation maximisation reads of cells."""
+    missed = cells.shown - cells.clicked
+    kept = missed > 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+    ranks, missed = cells.ranks[kept].astype(np.int32), missed[kept]
+    narrow = np.int32 if missed.max(initial=0) < 1 << 31 else np.int64
+    totals = []
+    for counts in (cells.clicked, cells.shown):
+        up_to = np.concatenate([[0], np.cumsum(counts)])
+        totals.append(np.diff(up_to[cells.indptr]).astype(float))
+    clicks, shown = totals
+    arrays = (cells.queries, before[cells.indptr], ranks, missed.astype(narrow), clicks + 1.0, shown + 2.0)
+    return kernels.Trials(*map(read_only, arrays))

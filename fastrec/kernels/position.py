@@ -195,12 +195,23 @@ def weigh_entries(indptr, ranks, entries, drawn, sums):
                 sums[ranks[at], column] += weight * entries[at, column]
 
 
-def expect(cells, drawn, attraction, examination, sums, edges, first, last):
+class Trials(NamedTuple):
+    """What expectation maximisation reads of cells: those with impressions that were not clicked."""
+
+    queries: Array  # int64 (n_queries + 1,): where the pairs of each query begin
+    indptr: Array  # int64 (n_pairs + 1,): where the cells of each pair begin
+    ranks: Array  # int32 (n_cells,): rank - 1
+    missed: Array  # int32 or int64 (n_cells,): impressions without a click
+    clicks: Array  # float64 (n_pairs,): clicks, and 1
+    views: Array  # float64 (n_pairs,): impressions, and 2
+
+
+def expect(trials, drawn, attraction, examination, sums, edges, first, last):
     """Run a round of expectation maximisation over the blocks first..last-1 of queries.
 
-    It updates the attraction of the pairs, and adds the expected examined impressions of block b to sums[b] (n_ranks,).
-    The blocks are fixed, so that threads do not change the order of sums. Copies of a query that is drawn several times
-    are queries of their own, with one attraction.
+    It updates the attraction of the pairs, and writes to sums[b] (n_ranks,) how many impressions of block b without a
+    click are expected to be examined. The blocks are fixed, so that threads do not change the order of sums. Copies of
+    a query that is drawn several times are queries of their own, with one attraction.
     """
     for b in range(first, last):
         own = sums[b]
@@ -209,17 +220,14 @@ def expect(cells, drawn, attraction, examination, sums, edges, first, last):
         for q in range(edges[b], edges[b + 1]):
             if drawn[q] == 0:
                 continue
-            weight = np.float64(drawn[q])
-            for p in range(cells.queries[q], cells.queries[q + 1]):
+            for p in range(trials.queries[q], trials.queries[q + 1]):
                 attractive = attraction[p]
-                clicks = 1.0
-                views = 2.0
-                for at in range(cells.indptr[p], cells.indptr[p + 1]):
-                    examined = examination[cells.ranks[at]]
-                    clicked = np.float64(cells.clicked[at])
-                    shown = np.float64(cells.shown[at])
-                    share = (shown - clicked) / (1.0 - examined * attractive)
-                    clicks += clicked + share * (1.0 - examined) * attractive
-                    views += shown
-                    own[cells.ranks[at]] += weight * (clicked + share * (1.0 - attractive) * examined)
-                attraction[p] = clicks / views
+                weight = drawn[q] * (1.0 - attractive)
+                unseen = 0.0
+                for at in range(trials.indptr[p], trials.indptr[p + 1]):
+                    rank = trials.ranks[at]
+                    examined = examination[rank]
+                    share = trials.missed[at] / (1.0 - examined * attractive)
+                    unseen += share * (1.0 - examined)
+                    own[rank] += weight * (share * examined)
+                attraction[p] = (trials.clicks[p] + unseen * attractive) / trials.views[p]

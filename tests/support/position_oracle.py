@@ -19,7 +19,7 @@ class Row(NamedTuple):
 
 
 def score_interval(clicks: int, shown: int) -> tuple[float, float]:
-    """Return the shares p (Wilson 1927) with |clicks / shown - p| = z sqrt(p (1 - p) / shown), by solving the quadratic."""
+    """Return the shares p with |clicks / shown - p| = z sqrt(p (1 - p) / shown) (Wilson 1927): of a quadratic."""
     if not shown:
         return math.nan, math.nan
     a, b, c = 1 + Z * Z / shown, -(2 * clicks / shown + Z * Z / shown), (clicks / shown) ** 2
@@ -28,7 +28,7 @@ def score_interval(clicks: int, shown: int) -> tuple[float, float]:
 
 
 def ratio_over_users(rows: Iterable[tuple[int, Hashable]]) -> tuple[float, float]:
-    """Return the ratio of clicks to rows (click, user), and its error, for users who are drawn with all their rows."""
+    """Return the ratio of clicks to rows (click, user), and its error, for users drawn with all their rows."""
     clicks, shown = Counter(), Counter()
     for click, user in rows:
         clicks[user] += click
