@@ -18,7 +18,17 @@ from fastrec.kernels import position as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["MOMENTS", "PairCounts", "add_tables", "count_pairs", "count_rows", "count_users", "entry", "join_pairs"]
+__all__ = [
+    "MOMENTS",
+    "PairCounts",
+    "add_tables",
+    "count_pairs",
+    "count_rows",
+    "count_users",
+    "entry",
+    "join_pairs",
+    "table_by_rank",
+]
 
 Array = np.ndarray[Any, Any]
 MOMENTS = 6  # columns of a table by rank: n, c, users, and the sums over users of n^2, n c, c^2
@@ -84,6 +94,13 @@ def count_users(keys: Array, clicks: Array, n_keys: int, users: Grouping, n_thre
 
     parts = _over(len(moved), add, n_threads)
     return np.asarray(np.sum(parts, axis=0, dtype=np.int64))
+
+
+def table_by_rank(ranks: Array, columns: Array, n_ranks: int) -> Array:
+    """Return a table by rank from the ranks that occur and their columns, (n, 2) or (n, MOMENTS)."""
+    table = np.zeros((n_ranks, MOMENTS), np.int64)
+    table[ranks - 1, : columns.shape[1]] = columns
+    return table
 
 
 def add_tables(tables: Sequence[Array]) -> Array:

@@ -149,8 +149,12 @@ class CtrByRank(Exported):
         kind = "clustered by user" if self._by_user else "Wilson 1927; rows are taken as independent"
         return [f"intervals of {100 * self.level:g} %: {kind}", NOT_BIAS]
 
-    def _printed(self) -> list[Table]:
+    def tables(self) -> list[Table]:
+        """Return the tables for terminals, the first ranks of each, with their notes."""
         return with_notes([brief(table) for table in self._rank_tables()], self.notes())
+
+    def _printed(self) -> list[Table]:
+        return self.tables()
 
     def _tables(self) -> list[Table]:
         return with_notes(self._rank_tables(), self.notes())
@@ -304,8 +308,12 @@ class PositionBias(Exported):
             lines.append("method ctr is right only where the order was random")
         return lines
 
-    def _printed(self) -> list[Table]:
+    def tables(self) -> list[Table]:
+        """Return the table for terminals, of the first ranks, with its notes."""
         return with_notes([brief(curve_table(self.to_rows()))], self.notes())
+
+    def _printed(self) -> list[Table]:
+        return self.tables()
 
     def _tables(self) -> list[Table]:
         return with_notes([curve_table(self.to_rows())], self.notes())
