@@ -11,7 +11,7 @@ from fastrec.checks import check_choice, check_level
 from fastrec.counterfactual.counts import MOMENTS, check_keys, count_keys, count_pairs, count_rows, count_users
 from fastrec.counterfactual.curves import METHODS
 from fastrec.counterfactual.result import CtrByRank, PositionBias, check_count
-from fastrec.exceptions import InputError, InputTypeError, renaming, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, renaming, shown
 from fastrec.inputs.arrow import Labels
 from fastrec.inputs.frames import Columns
 from fastrec.inputs.grouping import group_rows
@@ -224,7 +224,7 @@ def bias_settings(method: str, n_rounds: Any, level: Any, n_samples: Any, seed: 
     """Return the checked settings of `position_bias`."""
     check_choice("method", method, METHODS)
     if n_rounds is not None and method != "em":
-        raise InputError(f"n_rounds is an option of method 'em', found method {shown(method)}")
+        raise InputError(Argument("n_rounds"), f" is an option of method 'em', found method {shown(method)}")
     rounds = N_ROUNDS if n_rounds is None else check_count("n_rounds", n_rounds, 1)
     samples = N_SAMPLES.get(method, 1_000) if n_samples is None else check_count("n_samples", n_samples, 0)
     return {

@@ -101,11 +101,12 @@ def _whole(ranks: Array, where: str) -> Array:
     if ranks.dtype == bool:
         raise InputTypeError(where, " must be integers from 1, found booleans")
     if ranks.dtype.kind == "f":
+        ranks = ranks.astype(np.float64)
         wrong = ~((np.floor(ranks) == ranks) & (np.abs(ranks) <= MAX_EXACT_INTEGER))
         if wrong.any():
             at = int(wrong.argmax())
             raise InputError(where, f" must be integers from 1, found {ranks[at]}", RowNumber.at(at))
-    narrow = ranks.dtype.kind != "f" and (ranks.dtype.itemsize < 4 or ranks.dtype == np.int32)
+    narrow = ranks.dtype.itemsize < 4 or ranks.dtype == np.int32
     return read_only(ranks.astype(np.int32 if narrow else np.int64, copy=False))
 
 
