@@ -120,7 +120,7 @@ class PairCounts(NamedTuple):
     queries: Array  # (n_queries,): their ids, ascending
     items: Array  # (n_items,): their ids, ascending
     item_of: Array  # int64 (n_pairs,): position in items
-    cells: kernels.Cells
+    cells: kernels.PairCells
 
     @property
     def n_ranks(self) -> int:
@@ -211,7 +211,7 @@ def _ordered(
         query.name_of(of_query[begins]),
         item.name_of(items),
         numbers,
-        kernels.Cells(*map(read_only, (np.append(begins, len(of_query)), indptr, *moved))),
+        kernels.PairCells(*map(read_only, (np.append(begins, len(of_query)), indptr, *moved))),
     )
 
 

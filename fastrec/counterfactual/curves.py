@@ -122,7 +122,7 @@ class Fitting:
         return examination
 
 
-def _trials(cells: kernels.Cells) -> kernels.Trials:
+def _trials(cells: kernels.PairCells) -> kernels.Trials:
     """Return what expectation maximisation reads of cells."""
     missed = cells.shown - cells.clicked
     kept = missed > 0

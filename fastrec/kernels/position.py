@@ -109,7 +109,7 @@ def move_cells(starts, order, indptr, cells, moved, first, last):
                 moved[row, indptr[p] + j] = cells[row, start + j]
 
 
-class Cells(NamedTuple):
+class PairCells(NamedTuple):
     """Cells of pairs, by query, item and rank."""
 
     queries: Array  # int64 (n_queries + 1,): where the pairs of each query begin
