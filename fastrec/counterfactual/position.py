@@ -215,7 +215,9 @@ def position_bias(
         rows = read_impressions(clicks, ranks, keys, None, columns, others)
         for name in names:
             if name not in rows.keys:
-                raise InputTypeError(f"{name} must be an array with one id per row, found {shown(given[name])}")
+                raise InputTypeError(
+                    f"{name} must be a list or an array of ids, one per row, found {shown(given[name])}"
+                )
         counts = count_pairs(rows, threads)
     return PositionBias(counts, settings, threads)
 

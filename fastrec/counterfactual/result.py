@@ -24,7 +24,7 @@ from fastrec.show.tables import Section, Table, with_notes
 __all__ = ["CtrByRank", "PositionBias", "check_count"]
 
 Array = np.ndarray[Any, Any]
-NOT_BIAS = "a falling curve alone is not bias: items differ by rank; fastrec.position_bias separates the two"
+NOT_BIAS = "a falling curve alone is not bias: items differ by rank (see position_bias)"
 BOOTSTRAP = "bootstrap of queries"
 
 
@@ -295,7 +295,7 @@ class PositionBias(Exported):
     def notes(self) -> list[str]:
         """Return lines on the numbers."""
         settings = self.settings
-        rounds = f", {settings['n_rounds']} rounds" if settings["method"] == "em" else ""
+        rounds = f", rounds: {settings['n_rounds']}" if settings["method"] == "em" else ""
         lines = [f"method {settings['method']}{rounds}, {self.n_queries:,} queries"]
         if self.n_queries < 2:
             lines.append("no intervals: they need two queries or more")
@@ -303,7 +303,7 @@ class PositionBias(Exported):
             lines.append(f"intervals of {100 * settings['level']:g} %: {BOOTSTRAP}, {settings['n_samples']:,} draws")
         unknown = np.flatnonzero(np.isnan(self.curve)) + 1
         if len(unknown):
-            lines.append(f"unknown at {_spoken(unknown)}: no item connects them to rank 1, or none was clicked there")
+            lines.append(f"unknown at {_spoken(unknown)}: nothing connects them to rank 1, or no click there")
         if settings["method"] == "ctr":
             lines.append("method ctr is right only where the order was random")
         return lines

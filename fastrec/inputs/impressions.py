@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import refuse_path
 from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text, shown
 from fastrec.inputs.arrow import Frame, Labels, list_column, open_foreign, read_ids, read_labels, read_numbers
 from fastrec.inputs.columns import MAX_EXACT_INTEGER, check_classes, check_numbers
@@ -39,7 +39,9 @@ def read_impressions(
     `keys` are arrays by the name of their argument, None if not given. Of a frame, `others` are the names of the
     columns of the same keys; without, users are read if there are any.
     """
-    refuse_path(Text(Place("labels")), clicks)
+    if isinstance(clicks, str | os.PathLike):
+        advice = "the commands fastrec ctr and fastrec position-bias read files"
+        raise InputTypeError(Text(Place("labels")), f" must be 1-D data, found a path, {shown(clicks)}: {advice}")
     frame = open_foreign(clicks, "the frame")
     if isinstance(frame, Frame):
         given = [name for name, value in {**keys, "ranks": ranks, "groups": groups}.items() if value is not None]

@@ -3,11 +3,9 @@
 import importlib.metadata
 import json
 import sys
-import warnings
 from collections import Counter
 
 sys.path.pop(0)  # this folder, with files named like the tools
-warnings.simplefilter("ignore")
 
 import pandas as pd
 from ultr_bias_toolkit.bias.intervention_harvesting import AdjacentChainEstimator, PivotEstimator
