@@ -45,19 +45,20 @@ class Fitting:
         curve, examination = self._curve(sums, once, self._n_threads)
         return Curve(curve, examination, sums[:, 2])
 
-    def resample(self, n_samples: int, seed: int) -> Array:
-        """Return curves of queries drawn with replacement, float64 (n_samples, n_ranks) (Efron 1979)."""
+    def resample(self, n_samples: int, seed: int, known: Array) -> Array:
+        """Return curves of queries drawn with replacement (Efron 1979), at some ranks: float64 (n_samples, n_known).
+
+        `known` are positions of ranks. All ranks up to a high one would take much memory.
+        """
         n = self._n_queries
         key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
 
         def one(nth: int) -> Array:
             drawn = np.empty(n, np.int64)
             entry("draw_queries", "int64").suited_to(4 * n)(key, nth, drawn)
-            return self._curve(self._weigh(drawn), drawn, 1)[0]
+            return self._curve(self._weigh(drawn), drawn, 1)[0][known]
 
-        if n == 0:
-            return np.full((n_samples, self._n_ranks), math.nan)
-        found = np.empty((n_samples, self._n_ranks))
+        found = np.empty((n_samples, len(known)))
         for nth, curve in enumerate(run_in_threads(one, range(n_samples), self._n_threads)):
             found[nth] = curve
         return found

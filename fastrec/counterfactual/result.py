@@ -214,11 +214,11 @@ class PositionBias(Exported):
         low, high = np.full((2, len(self.curve)), np.nan)
         if self.n_queries < 2 or n_samples < 2:
             return low, high
+        places = np.flatnonzero(~np.isnan(self.curve))
         if (n_samples, seed) not in self._resampled:
-            self._resampled[n_samples, seed] = self._fitting.resample(n_samples, seed)
-        curves = self._resampled[n_samples, seed]
-        for at in np.flatnonzero(~np.isnan(self.curve)):
-            known = curves[~np.isnan(curves[:, at]), at]
+            self._resampled[n_samples, seed] = self._fitting.resample(n_samples, seed, places)
+        for at, drawn in zip(places, self._resampled[n_samples, seed].T, strict=True):
+            known = drawn[~np.isnan(drawn)]
             if len(known) > 1:
                 low[at], high[at] = np.quantile(known, [(1 - level) / 2, 1 - (1 - level) / 2])
         return low, high
