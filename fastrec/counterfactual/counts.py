@@ -13,7 +13,6 @@ from fastrec.inputs.grouping import Grouping, group_rows
 from fastrec.inputs.impressions import MAX_RANK, Impressions, refuse_rank
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.rows import Keys, encode_key, number_codes
-from fastrec.inputs.users import as_labels
 from fastrec.kernels import position as kernels
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
@@ -225,10 +224,12 @@ def join_pairs(parts: Sequence[dict[str, Array]]) -> PairCounts:
     """Return the sum of counts in columns; see `PairCounts.columns`."""
     keys: dict[str, Array] = {}
     for name in ("query", "item"):
-        kinds = {own[name].dtype.kind in "iu" for own in parts if len(own[name])}
+        columns = [own[name] for own in parts if len(own[name])]
+        kinds = {own.dtype.kind in "iu" for own in columns}
         if len(kinds) > 1:
             raise InputTypeError(f"the ids of {name} must be all integers or all strings to be merged, found both")
-        keys[name] = as_labels([value for own in parts for value in own[name].tolist()])
+        form = np.int64 if kinds <= {True} else object
+        keys[name] = np.concatenate([np.zeros(0, form), *(own.astype(form) for own in columns)])
     rank, shown, clicked = (
         np.concatenate([np.asarray(own[name], np.int64) for own in parts]) for name in ("rank", "impressions", "clicks")
     )
