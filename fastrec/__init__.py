@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fastrec.comparison.compare import compare
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
+    from fastrec.counterfactual.position import ctr_by_rank, position_bias
+    from fastrec.counterfactual.result import CtrByRank, PositionBias
     from fastrec.evaluation.lists import Evaluator
     from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
@@ -62,12 +64,14 @@ _LAZY = {
     "Comparison": "fastrec.comparison.comparison",
     "ComparisonRow": "fastrec.comparison.row",
     "Confusion": "fastrec.scored.confusion",
+    "CtrByRank": "fastrec.counterfactual.result",
     "CurveComparison": "fastrec.scored.curves",
     "Drift": "fastrec.feedback.result",
     "Estimate": "fastrec.report.estimates",
     "GroupEstimate": "fastrec.report.estimates",
     "Explanation": "fastrec.explanation.explanation",
     "Evaluator": "fastrec.evaluation.lists",
+    "PositionBias": "fastrec.counterfactual.result",
     "PrCurve": "fastrec.scored.curves",
     "Report": "fastrec.report.report",
     "RocCurve": "fastrec.scored.curves",
@@ -82,6 +86,7 @@ _LAZY = {
     "compare_curves": "fastrec.scored.curves",
     "confusion_matrix": "fastrec.scored.confusion",
     "count_classes": "fastrec.scored.classes",
+    "ctr_by_rank": "fastrec.counterfactual.position",
     "drift": "fastrec.feedback.drift",
     "evaluate": "fastrec.api",
     "evaluate_by_items": "fastrec.api",
@@ -96,6 +101,7 @@ _LAZY = {
     "plot_calibration": "fastrec.scored.plots",
     "plot_pr": "fastrec.scored.plots",
     "plot_roc": "fastrec.scored.plots",
+    "position_bias": "fastrec.counterfactual.position",
     "pr_curve": "fastrec.scored.curves",
     "ranking_metric": "fastrec.metrics.declaration",
     "score_metric": "fastrec.metrics.declaration",
@@ -113,6 +119,7 @@ __all__ = [
     "Comparison",
     "ComparisonRow",
     "Confusion",
+    "CtrByRank",
     "CurveComparison",
     "Drift",
     "Estimate",
@@ -127,6 +134,7 @@ __all__ = [
     "MetricNotFoundError",
     "MissingExtraError",
     "MissingFileError",
+    "PositionBias",
     "PrCurve",
     "Ragged",
     "Report",
@@ -143,6 +151,7 @@ __all__ = [
     "compare_curves",
     "confusion_matrix",
     "count_classes",
+    "ctr_by_rank",
     "drift",
     "evaluate",
     "evaluate_by_items",
@@ -157,6 +166,7 @@ __all__ = [
     "plot_calibration",
     "plot_pr",
     "plot_roc",
+    "position_bias",
     "pr_curve",
     "ranking_metric",
     "rmse",

@@ -89,6 +89,9 @@ def documents() -> dict[str, Any]:
     lists = {"ann": [1, 2], "bob": [3]}
     shop = {item: {"segment": ("head", "tail")[item % 2]} for item in range(4)}
     drifted = fastrec.drift([lists, lists], k=2, items=shop, provider="segment")
+    clicks, ranks, users = [1, 0, 1, 0], [1, 2, 1, 2], ["ann", "ann", "bob", "bob"]
+    counted = fastrec.ctr_by_rank(clicks, ranks, user_ids=users, groups={"plan": ["free"] * 4})
+    bias = fastrec.position_bias(clicks, ranks, users, [7] * 4, method="em", n_samples=5)
     explained = fastrec.explain("ndcg@2", lists, truth, like="rectools", n_users=1)
     return {
         "Report.to_dict() of lists": grouped.to_dict(),
@@ -98,6 +101,8 @@ def documents() -> dict[str, Any]:
         "Comparison.to_rows()": fastrec.compare(systems, n_rounds=10).to_rows(),
         "Drift.to_dict()": drifted.to_dict(),
         "Drift.to_rows()": drifted.to_rows(),
+        "CtrByRank.to_dict()": counted.to_dict(),
+        "PositionBias.to_dict()": bias.to_dict(),
         "Explanation.to_dict()": explained.to_dict(),
         "catalogue()": fastrec.catalogue(),
         **commands(),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
+    from fastrec.counterfactual.result import CtrByRank, PositionBias
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.result import Drift
     from fastrec.report.estimates import Estimate
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "counts",
     "draw_comparison",
+    "draw_curve",
     "draw_demo",
     "draw_drift",
     "draw_explanation",
@@ -289,6 +291,18 @@ def draw_drift(console: Console, found: Drift) -> None:
         sheet.table(table)
         sheet.line()
     sheet.notes([MARK, *found.notes()])
+
+
+# Curves by rank
+
+
+def draw_curve(console: Console, found: CtrByRank | PositionBias) -> None:
+    """Draw the tables of a curve by rank, with their notes below the last."""
+    sheet = Sheet(console)
+    for n, table in enumerate(found.tables()):
+        if n:
+            sheet.line()
+        sheet.table(table)
 
 
 # An explanation

@@ -15,6 +15,7 @@ from fastrec.checks import with_article
 from fastrec.cli.draw import (
     counts,
     draw_comparison,
+    draw_curve,
     draw_drift,
     draw_explanation,
     draw_report,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fastrec.comparison.comparison import Comparison
+    from fastrec.counterfactual.result import CtrByRank, PositionBias
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.result import Drift
     from fastrec.report.report import Report
@@ -48,6 +50,7 @@ __all__ = [
     "format_of",
     "save_report",
     "write_comparison",
+    "write_curve",
     "write_drift",
     "write_explanation",
     "write_report",
@@ -63,10 +66,11 @@ FORMATS_OF = {  # formats of each kind of result
     "report": (*ENDINGS.values(), SAVED),
     "comparison": tuple(ENDINGS.values()),
     "drift": tuple(ENDINGS.values()),
+    "curve": tuple(ENDINGS.values()),
     "explanation": ("table", "json", "md"),
 }
 TITLED = ("html", "md")  # formats that have a title
-ENDINGS_OF_OPTIONS = {"per_user": (".csv", ".parquet"), "curves": (".csv", ".json")}
+ENDINGS_OF_OPTIONS = {"per_user": (".csv", ".parquet"), "curves": (".csv", ".json"), "plot": (".png", ".pdf", ".svg")}
 FILES = ("output", "save", "html", *ENDINGS_OF_OPTIONS)  # options that name a file to write
 
 
@@ -169,6 +173,15 @@ def write_drift(found: Drift, options: Mapping[str, Any]) -> None:
     _write(found, own, options)
 
 
+def write_curve(found: CtrByRank | PositionBias, options: Mapping[str, Any]) -> None:
+    """Write everything that the options ask for; print last."""
+    own: Forms = {
+        "table": lambda: lambda console: draw_curve(console, found),
+        "md": lambda: "\n\n".join([*_heading(options), found.to_markdown()]),
+    }
+    _write(found, own, options)
+
+
 def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
     """Write an explanation in the format of the options."""
     forms: Forms = {
@@ -179,7 +192,9 @@ def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
     _emit_form(forms, options)
 
 
-def _write(found: Report | Comparison | Drift, own: Forms, options: Mapping[str, Any]) -> None:
+def _write(
+    found: Report | Comparison | Drift | CtrByRank | PositionBias, own: Forms, options: Mapping[str, Any]
+) -> None:
     """Write the HTML page and the result; `own` has the formats that the command line makes itself."""
     title = {} if options["title"] is None else {"title": options["title"]}
     if options["html"] is not None:
@@ -189,7 +204,7 @@ def _write(found: Report | Comparison | Drift, own: Forms, options: Mapping[str,
     forms: Forms = {
         **own,
         "json": lambda: found.to_json(indent=2),
-        "csv": lambda: csv_text(list(found.to_rows()[0]), found.to_rows()).removesuffix("\n"),
+        "csv": lambda: csv_text(list(next(iter(found.to_rows()), {})), found.to_rows()).removesuffix("\n"),
         "html": lambda: str(found.to_html(**title)).removesuffix("\n"),
         "tex": found.to_latex,
     }

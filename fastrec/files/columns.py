@@ -18,6 +18,7 @@ __all__ = [
     "USERS",
     "ColumnError",
     "FileColumns",
+    "ImpressionColumns",
     "ItemColumns",
     "ListColumns",
     "RowColumns",
@@ -154,7 +155,51 @@ class ItemColumns:
         return {"item": item} | {f"{OF_ITEM}{n}": name for n, name in enumerate(others)}
 
 
-FileColumns = ListColumns | RowColumns | ItemColumns
+@dataclass(frozen=True)
+class ImpressionColumns:
+    """Column names of a log of impressions.
+
+    With `query`, its rows are of queries and items. Without, they may be of users, by default of `user_id` if the file
+    has it, and of the groups of the columns `groupings`, of which a row may lack a label.
+    """
+
+    label: str = "label"
+    rank: str = "rank"
+    users: tuple[str, ...] | None = None
+    query: str | None = None
+    item: str = "item_id"
+    groupings: tuple[str, ...] = ()
+    by: ClassVar[tuple[str, ...]] = ()  # columns with one label per user
+    reads_all: ClassVar[bool] = False
+
+    @property
+    def usual(self) -> dict[str, str]:
+        """{role: column} for the columns of a TREC run."""
+        return {"user": "user_id", "item": self.item, "score": "score"}
+
+    @property
+    def names(self) -> set[str]:
+        """All columns that may be read."""
+        own = ("user_id",) if self.users is None else self.users
+        keys = (*own, *self.groupings) if self.query is None else (self.query, self.item)
+        return {self.label, self.rank, *keys}
+
+    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - as other columns
+        """Return {role: column}; raise if the file lacks one."""
+        wanted = {"label": self.label, "rank": self.rank}
+        if self.query is not None:
+            wanted |= {"query": self.query, "item": self.item}
+        else:
+            users = self.users
+            if users is None:
+                users = ("user_id",) if "user_id" in found else ()
+            wanted |= {f"user{n}": name for n, name in enumerate(users)}
+            wanted |= {f"by{n}": name for n, name in enumerate(self.groupings)}
+        _check_found(wanted, path, found)
+        return wanted
+
+
+FileColumns = ListColumns | RowColumns | ImpressionColumns | ItemColumns
 
 
 def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:

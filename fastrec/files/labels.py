@@ -17,7 +17,7 @@ from fastrec.inputs.users import NO_LABEL, as_labels
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["LabelsOfUsers"]
+__all__ = ["LabelsOfUsers", "typed_labels"]
 
 
 Array = np.ndarray[Any, Any]
@@ -64,7 +64,7 @@ class LabelsOfUsers(NamedTuple):
                 f"FROM (SELECT DISTINCT {label} AS label FROM ends)",
             )
             spelled = [row[0] for row in con.execute(f"SELECT label FROM spellings{nth} ORDER BY code").fetchall()]
-            strings.append(as_labels(spelled) if labels_are_strings(con, files, f"by{nth}") else _typed(spelled))
+            strings.append(as_labels(spelled) if labels_are_strings(con, files, f"by{nth}") else typed_labels(spelled))
         codes = ", ".join(f"spellings{nth}.code AS by{nth}" for nth in range(len(names)))
         joins = " ".join(
             f"JOIN spellings{nth} ON spellings{nth}.label = coalesce(low{nth}, {string_sql(NO_LABEL)})"
@@ -121,7 +121,7 @@ def _check_one_label(con: DuckDBPyConnection, nth: int, files: Sequence[File], u
     )
 
 
-def _typed(strings: list[str]) -> Array:
+def typed_labels(strings: list[str]) -> Array:
     """Return labels as integers if all of them are, else as strings."""
     labels = as_labels(strings)
     if labels.dtype == object:  # strings that end in NUL

@@ -27,6 +27,7 @@ from fastrec.files.columns import LABELLED, OF_ITEM, ColumnError, RowColumns, To
 __all__ = [
     "File",
     "check_groupings",
+    "first_where",
     "has_column",
     "joint_kind",
     "label_sql",
@@ -339,13 +340,13 @@ def _check_labels(con: DuckDBPyConnection, file: File, role: str) -> None:
     column = quoted(role)
     if _is_integer(file.types[role]) and file.types[role] not in NARROW_INTEGERS:
         wrong = f"{column} IS NOT NULL AND TRY_CAST({column} AS BIGINT) IS NULL"
-        first, found = _first_where(con, file, role, wrong)
+        first, found = first_where(con, file, role, wrong)
         if first is not None:
             raise InputError(file.at(role), f" holds {found} in {file.place(first)}; {WIDE_LABELS}")
 
 
 def _is_number_role(role: str) -> bool:
-    return not (role.startswith(("user", "by", OF_ITEM)) or role == "item")
+    return not (role.startswith(("user", "by", OF_ITEM)) or role in ("item", "query"))
 
 
 def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:
@@ -363,7 +364,7 @@ def _check_exact(con: DuckDBPyConnection, file: File, role: str) -> None:
         wrong = f"CAST({column} AS HUGEINT) {inexact}"
     else:
         return
-    first, found = _first_where(con, file, role, wrong)
+    first, found = first_where(con, file, role, wrong)
     if first is not None:
         advice = "; give a rank column" if file.table in SIDES and SIDES[file.table].is_ordered else ""
         raise InputError(says_rounded(file.at(role), found, f" in {file.place(first)}"), advice)
@@ -380,13 +381,13 @@ def _check_ranks(con: DuckDBPyConnection, file: File, role: str) -> None:
         exact = f"abs({value}) <= {MAX_EXACT_INTEGER}"
         exact = f"({exact} OR {_is_integer_string(column)})" if _is_string(type_) else exact
         whole = f"coalesce(TRY_CAST({column} AS BIGINT) = {value}, false) AND {exact}"
-    first, found = _first_where(con, file, role, f"NOT ({whole})")
+    first, found = first_where(con, file, role, f"NOT ({whole})")
     if first is not None:
         most = "of 64 bits" if _is_integer(type_) else f"up to 2**{EXACT_BITS}"
         raise InputError(file.at(role), f" must hold integers {most}, found {found} in {file.place(first)}")
 
 
-def _first_where(con: DuckDBPyConnection, file: File, role: str, condition: str) -> tuple[int | None, str]:
+def first_where(con: DuckDBPyConnection, file: File, role: str, condition: str) -> tuple[int | None, str]:
     """Return the position of the first row that meets a condition, and its value as a string; None if no row does."""
     value = f"arg_min(CAST({quoted(role)} AS VARCHAR), rowid)"
     first, found = one_row(con, f"SELECT min(rowid), {value} FROM {quoted(file.table)} WHERE {condition}")

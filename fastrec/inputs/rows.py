@@ -24,7 +24,7 @@ from fastrec.inputs.users import (
     check_weights,
 )
 
-__all__ = ["Rows", "one_by_one", "read_frame", "read_rows"]
+__all__ = ["Keys", "Rows", "encode_key", "encode_labels", "number_codes", "one_by_one", "read_frame", "read_rows"]
 
 Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows without users are summed this many at a time
@@ -151,7 +151,7 @@ def _spell_users(found: ScoredFrame, n_users: int) -> tuple[ScoredFrame, Array |
 
 
 def _spell(labels: Labels, n_users: int) -> Array:
-    keys = _encode_key(labels.ids, "groups", len(labels.ids))
+    keys = encode_key(labels.ids, "groups", len(labels.ids))
     present = np.ones(n_users, bool) if labels.valid is None else labels.valid
     return spell_labels(keys.name_of(keys.codes), present)
 
@@ -166,15 +166,15 @@ class Keys(NamedTuple):
 def encode_keys(user_ids: Any, n: int) -> Keys:
     """Encode the key of each row, or several keys that identify a user together."""
     if not isinstance(user_ids, tuple):
-        return _encode_key(user_ids, "user_ids", n)
+        return encode_key(user_ids, "user_ids", n)
     if not user_ids:
         raise InputError("user_ids must hold at least one key per row, found an empty tuple")
-    keys = [_encode_key(part, f"user_ids[{at}]", n) for at, part in enumerate(user_ids)]
-    codes, distinct = _number(keys[0].codes)
+    keys = [encode_key(part, f"user_ids[{at}]", n) for at, part in enumerate(user_ids)]
+    codes, distinct = number_codes(keys[0].codes)
     pairs = []  # what each further key made of the codes before it
     for key in keys[1:]:
-        own, present = _number(key.codes)
-        codes, combined = _number(codes * len(present) + own)  # small again, so that the next product fits
+        own, present = number_codes(key.codes)
+        codes, combined = number_codes(codes * len(present) + own)  # small again, so that the next product fits
         pairs.append((key, combined, present))
 
     def name_of(some: Array) -> Array:
@@ -190,7 +190,7 @@ def encode_keys(user_ids: Any, n: int) -> Keys:
     return Keys(codes, name_of)
 
 
-def _number(codes: Array) -> tuple[Array, Array]:
+def number_codes(codes: Array) -> tuple[Array, Array]:
     """Return numbers from 0 for codes, in the order of codes, and the distinct codes."""
     if not len(codes):
         return np.zeros(0, np.int64), codes
@@ -202,7 +202,8 @@ def _number(codes: Array) -> tuple[Array, Array]:
     return numbers, distinct
 
 
-def _encode_key(values: Any, name: str, n: int) -> Keys:
+def encode_key(values: Any, name: str, n: int) -> Keys:
+    """Encode the key of each row; ascending codes are ascending keys."""
     ids = values if isinstance(values, Strings) else check_ids(values, name)
     if len(ids) != n:
         raise InputError(name, f" must have one key per row, {n}; found {len(ids)}")
@@ -220,7 +221,7 @@ def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any
     named = groups if isinstance(groups, Mapping) else {"group": groups}
     for name, given in named.items() if groups is not None else ():
         where = f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups"
-        of_rows, valid = _encode_labels(given, where, n)
+        of_rows, valid = encode_labels(given, where, n)
         found, present = one_per_user(of_rows.codes, valid, grouping, keys.name_of, where)
         labels[name] = spell_labels(of_rows.name_of(found[present]), present)
     codes, group_keys = check_groups(labels or None, len(ids))
@@ -230,10 +231,10 @@ def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any
     return Users(ids, codes, group_keys, weights, order_of_ids(grouping.ids))
 
 
-def _encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]:
+def encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]:
     """Return the label of each row as an integer, and which rows have one."""
     if isinstance(labels, Labels):
-        keys = _encode_key(labels.ids, where, len(labels.ids))
+        keys = encode_key(labels.ids, where, len(labels.ids))
         return keys._replace(codes=labels.spread(keys.codes)), labels.valid
     labels = check_labels_of_rows(labels, where, n)
     if labels.dtype.kind in "iu":

@@ -12,7 +12,16 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.metrics.directions import Direction
 from fastrec.runtime.extras import require
 
-__all__ = ["COLOURS", "STYLES", "check_target", "draw_differences", "draw_estimates", "own_axes", "with_grid"]
+__all__ = [
+    "COLOURS",
+    "STYLES",
+    "check_target",
+    "draw_band",
+    "draw_differences",
+    "draw_estimates",
+    "own_axes",
+    "with_grid",
+]
 
 Floats = NDArray[np.float64]
 Families = Mapping[str, Sequence[tuple[int, Mapping[str, Any]]]]  # metrics at several cut-offs: (k, row), ascending
@@ -90,6 +99,20 @@ def _draw_forest(metric: str, rows: Sequence[tuple[Mapping[str, Any], bool]], ax
     direction = Direction(rows[0][0]["direction"], rows[0][0]["target"])
     ax.set_xlabel(f"Difference {direction.of_difference}".rstrip() + "\n(filled: significant)")
     return with_grid(ax, "x")
+
+
+def draw_band(ranks: Any, middle: Floats, low: Floats, high: Floats, ax: Any = None, label: str | None = None) -> Any:
+    """Draw a curve over ranks with its interval as a band; several calls with the same axes take other colours."""
+    ax = own_axes(ax, (6.4, 4.0))
+    n = len(ax.get_lines())
+    colour, style = COLOURS[n % len(COLOURS)], STYLES[n % len(STYLES)]
+    name = None if label is None else _plain(label)
+    ax.plot(ranks, middle, marker="o", markersize=4, color=colour, linestyle=style, label=name)
+    ax.fill_between(ranks, low, high, color=colour, alpha=0.18, linewidth=0)
+    ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+    if label is not None:
+        ax.legend(fontsize="small")
+    return with_grid(ax, "both")
 
 
 def _margins(rows: Sequence[Mapping[str, Any]], middle: Floats) -> Floats:

@@ -131,6 +131,8 @@ def shown(result: Any) -> str:
         return result.to_json()
     if isinstance(result, fastrec.Ragged):
         return repr((result.values.tolist(), result.indptr.tolist()))
+    if isinstance(result, fastrec.CtrByRank | fastrec.PositionBias):
+        return result.to_json()
     if isinstance(result, fastrec.Confusion | fastrec.ClassCounts):
         return repr(result)
     if isinstance(result, tuple | np.ndarray):
@@ -237,6 +239,19 @@ CALLS: dict[str, Call] = {
     "confusion_matrix": call_of(
         fastrec.confusion_matrix,
         CURVE | {"thresholds": (np.array([0.5, 1.0]), "thresholds"), "indptr": (POINTERS, "pointers")},
+    ),
+    "ctr_by_rank": call_of(
+        fastrec.ctr_by_rank,
+        {"labels": CURVE["labels"], "ranks": (ITEMS, "ranks"), "user_ids": (np.array([7, 8, 7, 8, 8]), "ids")},
+    ),
+    "position_bias": call_of(
+        fastrec.position_bias,
+        {
+            "clicks": CURVE["labels"],
+            "ranks": (np.array([1, 1, 2, 2, 1]), "ranks"),
+            "query": (np.array([1, 2, 1, 2, 1]), "ids"),
+            "item": (np.array([7, 8, 7, 8, 8]), "ids"),
+        },
     ),
     "count_classes": call_of(
         fastrec.count_classes,
@@ -439,6 +454,7 @@ LIKE = {
     ),
     "thresholds": ("numbers", {"a number", "a scalar array", "too few", "too many"}),
     "free ids": ("ids", {"too few", "too many"}),
+    "ranks": ("numbers", set()),
 }
 
 
@@ -651,7 +667,7 @@ def test_a_metric_that_is_not_there_does_not_list_all_that_are() -> None:
 def test_every_public_function_is_in_a_table() -> None:
     named = set(re.findall(r"\w+", " ".join([*CALLS, *SETTINGS])))
     results = {"AucTest", "BoundedAuc", "ComparisonRow", "CurveComparison", "Explanation", "GroupEstimate"}
-    results |= {"PrCurve", "RocCurve"}
+    results |= {"CtrByRank", "PositionBias", "PrCurve", "RocCurve"}
     results |= {name for name in fastrec.__all__ if name.endswith(("Error", "Warning"))}
     in_calls = {"Confusion", "ClassCounts", "evaluate_files"}  # the first two in test_classes.py, the last below
     in_calls |= {"drift", "Drift"}  # in test_drift.py

@@ -26,7 +26,7 @@ LAYERS = (
     ("cli",),
     ("demo", "explanation"),
     ("files", "spark", "precompile"),
-    ("api", "feedback"),
+    ("api", "feedback", "counterfactual"),
     ("evaluation", "comparison"),
     ("report",),
     ("items", "scored"),

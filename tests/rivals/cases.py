@@ -20,6 +20,7 @@ ROWS_OF_A_KIND = 75  # so 300 cases, also for tools with only metrics of scored 
 LARGEST = 2**62
 ITEM_KS = (1, 3, 5)
 ITEMS_OF_A_KIND = 34
+LOGS_OF_A_KIND = 40
 
 Case = dict[str, Any]
 
@@ -45,6 +46,11 @@ def item_cases() -> list[Case]:
     reference: {user: [[item, score], ...]}. Only lists of the kind "seen_again" hold items of the user's history.
     """
     return [_item_case(kind, nth) for kind in ITEM_KINDS for nth in range(ITEMS_OF_A_KIND)]
+
+
+def position_cases() -> list[Case]:
+    """Impressions in random orders: {name, kind, rows: [[click, rank, query, item], ...]}."""
+    return [_position_case(kind, nth) for kind in POSITION_KINDS for nth in range(LOGS_OF_A_KIND)]
 
 
 def _list_case(kind: str, nth: int) -> Case:
@@ -154,6 +160,7 @@ LIST_KINDS = (
     "judged_empty",
 )
 ITEM_KINDS = ("full", "unequal", "single", "repeated", "unseen", "cold", "no_truth", "categories", "seen_again")
+POSITION_KINDS = ("connected", "sparse", "few_clicks", "apart", "no_first")
 SCORE_KINDS = ("rows", "tied_rows", "one_class", "graded_rows")
 
 
@@ -180,6 +187,21 @@ def _score_case(kind: str, nth: int) -> Case:
         "scores": scores,
         "weights": weights,
     }
+
+
+def _position_case(kind: str, nth: int) -> Case:
+    """Items of "apart" are shown at ranks 1 to 3 or at ranks 4 to 6, those of "no_first" never at rank 1."""
+    rng = random.Random(f"{kind} {nth}")
+    n_ranks, n_rows = rng.choice([3, 6]), rng.randint(5, 20) if kind == "sparse" else rng.randint(150, 400)
+    attraction = {(query, item): rng.random() for query in range(3) for item in range(6)}
+    rows = []
+    for _ in range(n_rows):
+        pair, rank = rng.choice(list(attraction)), rng.randint(2 if kind == "no_first" else 1, n_ranks)
+        if kind == "apart":
+            rank = rng.randint(1, 3) + 3 * (pair[1] % 2)
+        chance = attraction[pair] / rank / (20 if kind == "few_clicks" else 1)
+        rows.append([int(rng.random() < chance), rank, *pair])
+    return {"name": f"{kind}-{nth}", "kind": kind, "rows": rows}
 
 
 def _item_case(kind: str, nth: int) -> Case:

@@ -1,6 +1,7 @@
 """Ask the real tools: `python tests/rivals/run.py [TOOL ...] [--data FOLDER] [--environments FOLDER] [--check]`.
 
 TOOL_items are the metrics of items and histories of a tool, asked with cases of their own in the same environment.
+ultr_bias_toolkit estimates position bias and has cases of its own, too.
 
 pip installs each tool into its own environment. There `tools/TOOL.py` reads cases from its standard input and prints
 the tool's answers. By default the script takes the newest version, writes the answers to `TOOL.json.gz` beside this
@@ -55,9 +56,10 @@ ITEM_REQUIREMENTS = {
     "rexmex_items": ["rexmex", "six"],
     "warprec_items": ["warprec"],
 }
+POSITION_REQUIREMENTS = {"ultr_bias_toolkit": ["ultr-bias-toolkit", "pandas<3"]}
 REAL_DATA = os.environ.get("FASTREC_TEST_DATA") or None
 PYTHONS = {"warprec_items": "python3.12"}  # of tools that need a newer one than this
-ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS
+ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS | POSITION_REQUIREMENTS
 MAX_DIFFERENCE = 1e-9
 SHOWN = 20  # differences of a tool
 
@@ -71,6 +73,8 @@ def all_cases(data: Path | None, tool: str = "") -> dict[str, list[Any]]:
     """Return the cases for a tool: the stored ones and, with a folder of real data, those made of it."""
     if tool in ITEM_REQUIREMENTS:
         return {"items": cases.item_cases()}
+    if tool in POSITION_REQUIREMENTS:
+        return {"positions": cases.position_cases()}
     lists = cases.list_cases() + ([cases.real_case(data)] if data is not None else [])
     return {"lists": lists, "rows": cases.score_cases()}
 

@@ -733,3 +733,54 @@ def test_a_submitted_job(environment, tmp_path, wheel):
     wanted = fastrec.evaluate(recs, truth, LISTS).to_dict()
     # the version shows that the driver ran the shipped wheel; a task with another version would have raised
     assert json.loads((tmp_path / "out.json").read_text()) == wanted | {"fastrec": f"{fastrec.__version__}+shipped"}
+
+
+# Clicks by rank
+
+
+def impressions_of(seed: int, n: int = 500) -> dict[str, list]:
+    rng = np.random.default_rng(seed)
+    ranks = rng.integers(1, 6, n)
+    return {
+        "click": (rng.random(n) < 0.7 / ranks).astype(int).tolist(),
+        "the rank": ranks.tolist(),
+        "q": [f"é{number}" for number in rng.integers(0, 9, n)],
+        "i": rng.integers(0, 6, n).tolist(),
+        "user_id": rng.integers(0, 60, n).tolist(),
+        "device": [None if number == 2 else ["app", "web"][number] for number in rng.integers(0, 3, n)],
+        "day": rng.integers(-3, 3, n).tolist(),
+    }
+
+
+def test_clicks_by_rank_and_position_bias_have_the_bits_of_one_machine(session):
+    table = pa.table(impressions_of(3))
+    log = session.createDataFrame(table).repartition(4)
+    named = {"label": "click", "rank": "the rank"}
+    for more in ({"by": ["device", "day"]}, {"user": ["user_id", "q"], "level": 0.5}):
+        found = fastrec.spark.ctr_by_rank(log, **named, **more)
+        assert found.to_json() == fastrec.ctr_by_rank(table, **named, **more).to_json()
+    plain = fastrec.spark.ctr_by_rank(log.drop("user_id"), **named, by="day")
+    assert plain.to_json() == fastrec.ctr_by_rank(table.drop_columns("user_id"), **named, by="day").to_json()
+    assert plain.users is None
+    for method in ("ctr", "pivot", "adjacent", "em"):
+        keys = {"query": "q", "item": "i", "method": method, "n_samples": 20}
+        found = fastrec.spark.position_bias(log, **named, **keys)
+        assert found.to_json() == fastrec.position_bias(table, **named, **keys).to_json()
+
+
+def test_wrong_impressions_are_errors(session):
+    log = session.createDataFrame(pa.table(impressions_of(3, 20)))
+    named = {"label": "click", "rank": "the rank"}
+    for options, message in (
+        ({"label": "the rank", "rank": "the rank"}, "log column 'the rank' must be 0 or 1, found 2"),
+        ({"label": "click", "rank": "day"}, "log column 'day' must be integers from 1 to 1,000,000, found -1"),
+        ({"label": "clicked"}, "log has no column 'clicked' (did you mean 'click'?)"),
+        ({**named, "user": "device"}, "log column 'device' must have no null, found null"),
+    ):
+        with pytest.raises(fastrec.InputError, match=re.escape(message)):
+            fastrec.spark.ctr_by_rank(log, **options)
+    halves = log.withColumn("half", functions.col("i") / 2)
+    with pytest.raises(fastrec.InputTypeError, match="log column 'half' must hold integers or strings"):
+        fastrec.spark.position_bias(halves, **named, query="half", item="i")
+    with pytest.raises(fastrec.InputError, match="method must be one of"):
+        fastrec.spark.position_bias(log, **named, query="q", item="i", method="guess")

@@ -122,6 +122,15 @@ def compare_systems(report: fastrec.Report) -> None:
     assert_type(fastrec.explain_scores("auc"), fastrec.Explanation)
 
 
+def count_clicks() -> None:
+    clicks, ranks, users = np.array([1, 0, 1, 0]), np.array([1, 2, 1, 2]), ["ann", "ann", "bob", "bob"]
+    counted: fastrec.CtrByRank = fastrec.ctr_by_rank(clicks, ranks, user_ids=users, groups={"plan": ["free"] * 4})
+    assert_type(counted.merge(fastrec.ctr_by_rank([1], [1], user_ids=["eve"], groups={"plan": ["paid"]})).level, float)
+    bias: fastrec.PositionBias = fastrec.position_bias(clicks, ranks, users, [7] * 4, method="em", n_samples=5)
+    assert_type(bias.to_rows(), list[dict[str, Any]])
+    bias.plot(counted.plot(), label="bias")
+
+
 def keep(report: fastrec.Report) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "report.npz")
@@ -157,6 +166,7 @@ def main() -> None:
     draw_curves()
     compare_systems(report)
     follow_logs()
+    count_clicks()
     keep(report)
     assert take_errors_apart() == [fastrec.MetricError, fastrec.InputTypeError, fastrec.FastrecWarning]
     assert_type(fastrec.__version__, str)

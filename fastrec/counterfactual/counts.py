@@ -1,0 +1,256 @@
+"""Counts of impressions and clicks: by rank, by rank and user, and by query, item and rank."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError
+from fastrec.inputs.grouping import Grouping, group_rows
+from fastrec.inputs.impressions import MAX_RANK, Impressions, refuse_rank
+from fastrec.inputs.ragged import read_only
+from fastrec.inputs.rows import Keys, encode_key, number_codes
+from fastrec.kernels import position as kernels
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.threads import run_in_threads
+
+__all__ = [
+    "MOMENTS",
+    "PairCounts",
+    "add_tables",
+    "count_pairs",
+    "count_rows",
+    "count_users",
+    "entry",
+    "join_pairs",
+    "table_by_rank",
+]
+
+Array = np.ndarray[Any, Any]
+MOMENTS = 6  # columns of a table by rank: n, c, users, and the sums over users of n^2, n c, c^2
+ROWS_PER_TASK = 1 << 20  # fewer are not worth a thread
+MAX_KEYS = 1 << 26  # rows of a table by group and rank: 3 GB
+
+
+@functools.cache
+def entry(name: str, variant: str) -> Entry:
+    """Return a kernel of positions."""
+    return Entry(getattr(kernels, name), f"{name}-{variant}", allocates=True)
+
+
+def _over(n: int, work: Callable[[int, int], Any], n_threads: int) -> list[Any]:
+    """Call work(first, last) for ranges that cover n, in threads."""
+    n_parts = max(1, min(n_threads, n // ROWS_PER_TASK))
+    edges = [n * at // n_parts for at in range(n_parts + 1)]
+    return run_in_threads(lambda at: work(edges[at], edges[at + 1]), range(n_parts), n_parts)
+
+
+# By rank
+
+
+def count_rows(rows: Impressions, n_threads: int) -> Array:
+    """Return impressions and clicks by rank, int64 (highest rank, MOMENTS); the moments of users are 0."""
+    clicks, ranks = read_only(rows.clicks), read_only(rows.ranks)
+    run = entry("count_ranks", str(ranks.dtype)).suited_to(len(ranks))
+
+    def count(first: int, last: int) -> tuple[int, Array]:
+        counts = np.zeros((kernels.LANES, MAX_RANK, 2), np.int64)
+        highest = int(run(clicks, ranks, counts, first, last))
+        return highest, counts[:, : max(highest, 0)].sum(axis=0)
+
+    parts = _over(len(ranks), count, n_threads)
+    for highest, _ in parts:
+        if highest < 0:
+            refuse_rank(rows.where, ranks, -1 - highest)
+    table = np.zeros((max(highest for highest, _ in parts), MOMENTS), np.int64)
+    for highest, counts in parts:
+        table[:highest, 0] += counts.sum(axis=1)
+        table[:highest, 1] += counts[:, 1]
+    return table
+
+
+def count_keys(keys: Array, clicks: Array, n_keys: int) -> Array:
+    """Return the same by integer keys, without users."""
+    table = np.zeros((n_keys, MOMENTS), np.int64)
+    table[:, 0] = np.bincount(keys, minlength=n_keys)
+    table[:, 1] = np.bincount(keys[clicks.astype(bool)], minlength=n_keys)
+    return table
+
+
+def count_users(keys: Array, clicks: Array, n_keys: int, users: Grouping, n_threads: int) -> Array:
+    """Return the same by integer keys, with the moments of users."""
+    taken = (users.take(np.ascontiguousarray(keys, np.int64)), users.take(clicks), users.indptr)
+    moved, of_rows, indptr = map(read_only, taken)
+    run = entry("add_users", "int64").suited_to(2 * len(moved))
+
+    def add(first: int, last: int) -> Array:
+        table = np.zeros((n_keys, MOMENTS), np.int64)
+        run(moved, of_rows, indptr, table, *np.searchsorted(indptr, [first, last]))
+        return table
+
+    parts = _over(len(moved), add, n_threads)
+    return np.asarray(np.sum(parts, axis=0, dtype=np.int64))
+
+
+def table_by_rank(ranks: Array, columns: Array, n_ranks: int) -> Array:
+    """Return a table by rank from the ranks that occur and their columns, (n, 2) or (n, MOMENTS)."""
+    table = np.zeros((n_ranks, MOMENTS), np.int64)
+    table[ranks - 1, : columns.shape[1]] = columns
+    return table
+
+
+def add_tables(tables: Sequence[Array]) -> Array:
+    """Return the sum of tables by rank, the longest of which sets the highest rank."""
+    total = np.zeros((max(map(len, tables)), MOMENTS), np.int64)
+    for table in tables:
+        total[: len(table)] += table
+    return total
+
+
+# By query, item and rank
+
+
+class PairCounts(NamedTuple):
+    """Impressions and clicks of each (query, item) at each rank, in the order of queries, items, ranks."""
+
+    queries: Array  # (n_queries,): their ids, ascending
+    items: Array  # (n_items,): their ids, ascending
+    item_of: Array  # int64 (n_pairs,): position in items
+    cells: kernels.PairCells
+
+    @property
+    def n_ranks(self) -> int:
+        """The highest rank."""
+        return int(self.cells.ranks.max(initial=-1)) + 1
+
+    def columns(self) -> dict[str, Array]:
+        """Return the cells as columns: query, item, rank, impressions, clicks."""
+        of_pairs = np.repeat(np.arange(len(self.queries)), np.diff(self.cells.queries))
+        pairs = np.repeat(np.arange(len(self.item_of)), np.diff(self.cells.indptr))
+        return {
+            "query": self.queries[of_pairs[pairs]],
+            "item": self.items[self.item_of[pairs]],
+            "rank": self.cells.ranks + 1,
+            "impressions": self.cells.shown,
+            "clicks": self.cells.clicked,
+        }
+
+
+def count_pairs(rows: Impressions, n_threads: int) -> PairCounts:
+    """Return the counts of rows with keys "query" and "item"."""
+    clicks, ranks = read_only(rows.clicks), rows.ranks
+    n = len(ranks)
+    if n and not 1 <= ranks.min() <= ranks.max() <= MAX_RANK:
+        refuse_rank(rows.where, ranks, int(((ranks < 1) | (ranks > MAX_RANK)).argmax()))
+    query, item = (encode_key(rows.keys[name], name, n) for name in ("query", "item"))
+    code, split = _pair_codes(query.codes, item.codes)
+    grouping = group_rows(code, n_threads)
+    packed = grouping.take((2 * (ranks - 1) + clicks).astype(np.int32))
+    n_ranks = int(ranks.max(initial=0))
+    lengths, cells = _count_cells(packed, grouping.indptr, n_ranks, n_threads)
+    of_query, of_item = split(grouping.ids)
+    return _ordered(query, item, of_query, of_item, grouping.indptr[:-1], lengths, cells)
+
+
+def _pair_codes(query: Array, item: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
+    """Return an integer for each pair of codes, ascending with both, and what splits it again."""
+    numbered: list[tuple[Array, Array | None, int]] = []
+    for codes in (query, item):
+        low, high = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
+        if high - low < 1 << 31:
+            numbered.append((codes.astype(np.int64) - low, None, low))
+        else:
+            numbered.append((*number_codes(codes), 0))
+    (queries, *_), (items, *_) = numbered
+    size = int(items.max(initial=0)) + 1
+
+    def split(pairs: Array) -> tuple[Array, Array]:
+        first, second = np.divmod(pairs, size)
+        return _codes_of(first, *numbered[0][1:]), _codes_of(second, *numbered[1][1:])
+
+    return queries * size + items, split
+
+
+def _codes_of(numbers: Array, distinct: Array | None, lowest: int) -> Array:
+    """Return the codes that were numbered, or moved to begin at 0."""
+    return numbers + lowest if distinct is None else distinct[numbers]
+
+
+def _count_cells(packed: Array, indptr: Array, n_ranks: int, n_threads: int) -> tuple[Array, Array]:
+    """Return the number of cells of each pair, and the cells from where its rows began."""
+    n = len(packed)
+    lengths = np.zeros(len(indptr) - 1, np.int64)
+    cells = np.empty((3, n), np.int32 if n < 1 << 31 else np.int64)
+    run = entry("count_cells", str(cells.dtype)).suited_to(4 * n)
+    packed, indptr = read_only(packed), read_only(indptr)
+
+    def count(first: int, last: int) -> None:
+        run(packed, indptr, n_ranks, lengths, cells, *np.searchsorted(indptr, [first, last]))
+
+    _over(n, count, n_threads)
+    return lengths, cells
+
+
+def _ordered(
+    query: Keys, item: Keys, of_query: Array, of_item: Array, starts: Array, lengths: Array, cells: Array
+) -> PairCounts:
+    """Return counts in the order of queries and items."""
+    ascending = np.lexsort((of_item, of_query)) if _falls(of_query, of_item) else np.arange(len(of_query))
+    of_query, of_item = of_query[ascending], of_item[ascending]
+    indptr = np.concatenate([[0], np.cumsum(lengths[ascending])])
+    moved = np.empty((3, indptr[-1]), np.int64)
+    run = entry("move_cells", str(cells.dtype)).suited_to(3 * int(indptr[-1]))
+    run(read_only(starts), read_only(ascending), read_only(indptr), read_only(cells), moved, 0, len(lengths))
+    begins = np.flatnonzero(np.diff(of_query, prepend=of_query[:1] - 1))
+    numbers, items = number_codes(of_item)
+    return PairCounts(
+        query.name_of(of_query[begins]),
+        item.name_of(items),
+        numbers,
+        kernels.PairCells(*map(read_only, (np.append(begins, len(of_query)), indptr, *moved))),
+    )
+
+
+def _falls(of_query: Array, of_item: Array) -> bool:
+    """Return whether pairs are not in the order of queries and items."""
+    steps = np.diff(of_query)
+    return bool(((steps < 0) | ((steps == 0) & (np.diff(of_item) < 0))).any())
+
+
+def join_pairs(parts: Sequence[dict[str, Array]]) -> PairCounts:
+    """Return the sum of counts in columns; see `PairCounts.columns`."""
+    keys: dict[str, Array] = {}
+    for name in ("query", "item"):
+        columns = [own[name] for own in parts if len(own[name])]
+        kinds = {own.dtype.kind in "iu" for own in columns}
+        if len(kinds) > 1:
+            raise InputTypeError(f"the ids of {name} must be all integers or all strings to be merged, found both")
+        form = np.int64 if kinds <= {True} else object
+        keys[name] = np.concatenate([np.zeros(0, form), *(own.astype(form) for own in columns)])
+    rank, shown, clicked = (
+        np.concatenate([np.asarray(own[name], np.int64) for own in parts]) for name in ("rank", "impressions", "clicks")
+    )
+    n = len(rank)
+    query, item = (encode_key(keys[name], name, n) for name in ("query", "item"))
+    order = np.lexsort((rank, item.codes, query.codes))
+    of_query, of_item, rank = query.codes[order].astype(np.int64), item.codes[order].astype(np.int64), rank[order]
+    new = np.ones(n, bool)
+    pair = np.ones(n, bool)
+    pair[1:] = (np.diff(of_query) != 0) | (np.diff(of_item) != 0)
+    new[1:] = pair[1:] | (np.diff(rank) != 0)
+    at = np.flatnonzero(new)
+    cells = np.stack([rank[at] - 1, *(np.add.reduceat(own[order], at) if n else own for own in (shown, clicked))])
+    starts = np.flatnonzero(pair[at])
+    lengths = np.diff(np.append(starts, len(at)))
+    return _ordered(query, item, of_query[at][starts], of_item[at][starts], starts, lengths, cells)
+
+
+def check_keys(n_groups: int, n_ranks: int) -> None:
+    """Raise InputError if a table by group and rank would be too large."""
+    if n_groups * n_ranks > MAX_KEYS:
+        raise InputError(
+            f"{n_groups:,} groups times {n_ranks:,} ranks are more than {MAX_KEYS:,} counts: use coarser groups"
+        )

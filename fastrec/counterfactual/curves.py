@@ -1,0 +1,139 @@
+"""Curves of position bias from counts of (query, item) pairs, and their bootstrap over queries."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.counterfactual.counts import PairCounts, entry
+from fastrec.inputs.ragged import read_only
+from fastrec.kernels import position as kernels
+from fastrec.runtime.threads import run_in_threads
+
+__all__ = ["METHODS", "Curve", "Fitting"]
+
+Array = np.ndarray[Any, Any]
+METHODS = {"ctr": kernels.CTR, "pivot": kernels.PIVOT, "adjacent": kernels.ADJACENT, "em": kernels.CTR}
+STEP_BITS = 56  # of the sum of all shares: a query drawn 64 times still fits 63 bits
+BLOCKS = 32  # of queries, with sums of their own; their number is fixed, so that it does not change the bits
+CELLS_PER_TASK = 1 << 17  # fewer are not worth a thread in each round
+
+
+class Curve(NamedTuple):
+    """A curve, and what it is computed from."""
+
+    curve: Array  # float64 (n_ranks,): examination relative to rank 1; NaN if unknown
+    examination: Array | None  # float64 (n_ranks,): chance that a rank is examined, of method "em"
+    pairs: Array  # int64 (n_ranks,): (query, item) that connect a rank
+
+
+class Fitting:
+    """A method and the counts that it is fitted to."""
+
+    def __init__(self, counts: PairCounts, method: str, n_rounds: int, n_threads: int) -> None:
+        self._cells, self._method, self._n_rounds, self._n_threads = counts.cells, method, n_rounds, n_threads
+        self._n_ranks, self._n_queries = counts.n_ranks, len(counts.queries)
+        self._entries = self._fill_entries()
+        self._trials = _trials(counts.cells) if method == "em" else None
+
+    def fit(self) -> Curve:
+        """Return the curve of all queries."""
+        once = np.ones(self._n_queries, np.int64)
+        sums = self._weigh(once)
+        curve, examination = self._curve(sums, once, self._n_threads)
+        return Curve(curve, examination, sums[:, 2])
+
+    def resample(self, n_samples: int, seed: int, known: Array) -> Array:
+        """Return curves of queries drawn with replacement (Efron 1979), at some ranks: float64 (n_samples, n_known).
+
+        `known` are positions of ranks. All ranks up to a high one would take much memory.
+        """
+        n = self._n_queries
+        key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+
+        def one(nth: int) -> Array:
+            drawn = np.empty(n, np.int64)
+            entry("draw_queries", "int64").suited_to(4 * n)(key, nth, drawn)
+            return self._curve(self._weigh(drawn), drawn, 1)[0][known]
+
+        found = np.empty((n_samples, len(known)))
+        for nth, curve in enumerate(run_in_threads(one, range(n_samples), self._n_threads)):
+            found[nth] = curve
+        return found
+
+    def _curve(self, sums: Array, drawn: Array, n_threads: int) -> tuple[Array, Array | None]:
+        """Return the curve, and the examination of method "em"."""
+        if self._trials is not None:
+            examination = self._examination(self._trials, sums, drawn, n_threads)
+            return examination / examination[:1], examination
+        here, there = sums[:, 0].astype(float), sums[:, 1].astype(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            curve = here / there
+            if self._method == "ctr":
+                curve = curve / curve[:1]
+        if len(curve) and sums[0, 2]:
+            curve[0] = 1.0  # by definition, even without a click
+        curve[~np.isfinite(curve)] = math.nan  # without a click at the rank compared with
+        return (np.cumprod(curve) if self._method == "adjacent" else curve), None
+
+    def _fill_entries(self) -> tuple[Array, Array, Array]:
+        """Return what each query adds to each rank: pointers by query, ranks, numbers."""
+        n = len(self._cells.ranks)
+        indptr, ranks = np.zeros(self._n_queries + 1, np.int64), np.empty(n, np.int64)
+        entries, slots = np.empty((n, 3), np.int64), np.full(self._n_ranks, -1, np.int64)
+        scale = math.ldexp(1.0, STEP_BITS - n.bit_length())
+        run = entry("fill_entries", "int64").suited_to(8 * n)
+        run(self._cells, METHODS[self._method], scale, slots, indptr, ranks, entries)
+        used = int(indptr[-1])
+        return read_only(indptr), read_only(ranks[:used].copy()), read_only(entries[:used].copy())
+
+    def _weigh(self, drawn: Array) -> Array:
+        """Return the sums by rank of the entries of queries that are drawn so often."""
+        sums = np.zeros((self._n_ranks, 3), np.int64)
+        indptr, ranks, entries = self._entries
+        entry("weigh_entries", "int64").suited_to(4 * len(ranks))(indptr, ranks, entries, read_only(drawn), sums)
+        return sums
+
+    def _examination(self, trials: kernels.Trials, entries: Array, drawn: Array, n_threads: int) -> Array:
+        """Return the chance of examination of each rank after rounds of expectation maximisation."""
+        n_cells, drawn = len(trials.ranks), read_only(drawn)
+        clicks, shown = 1.0 + entries[:, 0], 2.0 + entries[:, 1]
+        attraction, sums = np.full(len(trials.indptr) - 1, 0.5), np.empty((BLOCKS, self._n_ranks))
+        of_queries = trials.indptr[trials.queries]  # where the cells of each query begin
+        edges = np.searchsorted(of_queries, n_cells * np.arange(BLOCKS) // BLOCKS)
+        edges = read_only(np.append(edges, self._n_queries))
+        run = entry("expect", str(trials.missed.dtype)).suited_to(8 * n_cells * self._n_rounds)
+        n_parts = max(1, min(n_threads, n_cells // CELLS_PER_TASK, BLOCKS))
+        examination = np.full(self._n_ranks, 0.5)
+        for _ in range(self._n_rounds):
+            known = read_only(examination)
+
+            def expect(part: int, known: Array = known) -> None:
+                first, last = BLOCKS * part // n_parts, BLOCKS * (part + 1) // n_parts
+                run(trials, drawn, attraction, known, sums, edges, first, last)
+
+            run_in_threads(expect, range(n_parts), n_parts)
+            total = clicks.copy()
+            for own in sums:
+                total += own
+            examination = total / shown
+        examination[entries[:, 1] == 0] = math.nan
+        return examination
+
+
+def _trials(cells: kernels.PairCells) -> kernels.Trials:
+    """Return what expectation maximisation reads of cells."""
+    missed = cells.shown - cells.clicked
+    kept = missed > 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+    ranks, missed = cells.ranks[kept].astype(np.int32), missed[kept]
+    narrow = np.int32 if missed.max(initial=0) < 1 << 31 else np.int64
+    totals = []
+    for counts in (cells.clicked, cells.shown):
+        up_to = np.concatenate([[0], np.cumsum(counts)])
+        totals.append(np.diff(up_to[cells.indptr]).astype(float))
+    clicks, shown = totals
+    arrays = (cells.queries, before[cells.indptr], ranks, missed.astype(narrow), clicks + 1.0, shown + 2.0)
+    return kernels.Trials(*map(read_only, arrays))

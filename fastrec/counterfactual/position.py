@@ -1,0 +1,238 @@
+"""Clicks by rank, and curves of position bias."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from fastrec.checks import check_choice, check_level
+from fastrec.counterfactual.counts import MOMENTS, check_keys, count_keys, count_pairs, count_rows, count_users
+from fastrec.counterfactual.curves import METHODS
+from fastrec.counterfactual.result import CtrByRank, PositionBias, check_count
+from fastrec.exceptions import Argument, InputError, InputTypeError, renaming, shown
+from fastrec.inputs.arrow import Labels
+from fastrec.inputs.frames import Columns
+from fastrec.inputs.grouping import group_rows
+from fastrec.inputs.impressions import Impressions, read_impressions
+from fastrec.inputs.rows import encode_keys, encode_labels, number_codes
+from fastrec.runtime.limits import resolve_threads
+
+__all__ = ["bias_settings", "ctr_by_rank", "position_bias"]
+
+Array = np.ndarray[Any, Any]
+N_ROUNDS = 50  # of PyClick
+N_SAMPLES = {"em": 200}  # fewer where each takes many passes
+OF_CLICKS = {"labels": "clicks"}
+
+
+def ctr_by_rank(
+    labels: Any,
+    ranks: Any = None,
+    *,
+    user_ids: Any = None,
+    groups: Any = None,
+    level: float = 0.95,
+    label: str | None = None,
+    rank: str | None = None,
+    user: Any = None,
+    by: Any = None,
+    n_threads: int | None = None,
+) -> CtrByRank:
+    """Count impressions and clicks by rank, with the click-through rate and its interval.
+
+    ratio = clicks / impressions at a rank. A falling curve alone is not position bias: a good recommender has better
+    items at the first ranks. `position_bias` separates the two.
+
+    With users, the interval is that of a ratio of sums over users, since the clicks of one user are not independent:
+    ratio ± z error, error^2 = U / (U - 1) * sum over users of (c_u - ratio n_u)^2 / N^2, with the clicks c_u and
+    impressions n_u of user u at this rank, N impressions and U users with one (delta method; Cochran 1977, 6.3).
+    Without users it is the score interval (Wilson 1927), which takes rows as independent.
+
+    All counts are integers, so the order of rows and the number of threads do not change a bit.
+
+    Parameters
+    ----------
+    labels : array (n,), bool, integers or floats
+        1 for a click, 0 for none. Or, alone, a data frame with a row per impression.
+    ranks : integers (n,), from 1 to 1,000,000
+        The rank at which each row was shown. Ranks may repeat and skip: every row counts at its own rank.
+    user_ids : array (n,) of integers or strings, or a tuple of several, optional
+        The user of each row.
+    groups : labels (n,) of rows, integers or strings, or a dict {grouping: labels}, optional
+        Such as the device; the counts are given for each label, too.
+    level : level of the intervals
+    label, rank : names of the columns of a data frame; default: ``label`` and ``rank``
+    user : name of the column of users, or several; default: ``user_id``, if present
+    by : name of the column of a data frame with groups of rows, or several
+        Rows without a label count in no group.
+    n_threads : threads to use; default: all that the machine grants
+
+    Returns
+    -------
+    CtrByRank
+        ``impressions``, ``clicks``, ``ratio``, ``low``, ``high``, ``groups``; ``merge`` adds the counts of another.
+        A rank without rows has the ratio NaN.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If labels are not 0 or 1, ranks are not integers from 1, or lengths differ.
+
+    Examples
+    --------
+    >>> found = fastrec.ctr_by_rank([1, 0, 1, 0, 0, 0], [1, 2, 1, 2, 1, 2], user_ids=[7, 7, 8, 8, 9, 9])
+    >>> found.clicks.tolist(), found.impressions.tolist()
+    ([2, 0], [3, 3])
+    >>> found.ratio.round(4).tolist(), found.std_error.round(4).tolist()
+    ([0.6667, 0.0], [0.3333, 0.0])
+    """
+    level, threads = check_level(level), resolve_threads(n_threads)
+    columns = Columns(user=user, rank=rank, label=label, by=by)
+    rows = read_impressions(labels, ranks, {"user_ids": user_ids}, groups, columns, {})
+    n = len(rows.ranks)
+    table = count_rows(rows, threads)
+    n_ranks = len(table)
+    users = None
+    at = rows.ranks.astype(np.int64) - 1 if rows.groups or rows.keys else rows.ranks
+    if rows.keys:
+        users = group_rows(encode_keys(rows.keys["user_ids"], n).codes, threads)
+        table = count_users(at, rows.clicks, n_ranks, users, threads)
+    tables: dict[str, dict[Any, Array]] = {}
+    for name, codes, valid, names in _groupings(rows):
+        check_keys(len(names), n_ranks)
+        keys, clicks, of_users = codes * n_ranks + at, rows.clicks, users
+        if valid is not None:
+            keys, clicks = keys[valid], clicks[valid]
+            if users is not None:
+                of_users = group_rows(encode_keys(rows.keys["user_ids"], n).codes[valid], threads)
+        size = len(names) * n_ranks
+        if of_users is None:
+            found = count_keys(keys, clicks, size)
+        else:
+            found = count_users(keys, clicks, size, of_users, threads)
+        tables[name] = dict(zip(names, found.reshape(len(names), n_ranks, MOMENTS), strict=True))
+    return CtrByRank(table, tables, level, by_user=users is not None)
+
+
+def _groupings(rows: Impressions) -> Iterator[tuple[str, Array, Array | None, list[Any]]]:
+    """Yield each grouping: its name, the code of each row, which rows have one, and the labels of the codes."""
+    n = len(rows.ranks)
+    for name, labels in rows.groups.items():
+        if not isinstance(name, str):
+            raise InputTypeError(f"the names of groups must be strings, found {shown(name)}")
+        if not isinstance(labels, Labels) and hasattr(labels, "__len__") and len(labels) != n:
+            raise InputError(f"groups[{name!r}] must have one label per row, {n}; found {len(labels)}")
+        keys, valid = encode_labels(labels, f"groups[{name!r}]", n)
+        present = keys.codes if valid is None else keys.codes[valid]
+        numbers, distinct = number_codes(present.astype(np.int64))
+        codes = np.zeros(n, np.int64)
+        codes[slice(None) if valid is None else valid] = numbers
+        yield name, codes, valid, keys.name_of(distinct).tolist()
+
+
+def position_bias(
+    clicks: Any,
+    ranks: Any = None,
+    query: Any = None,
+    item: Any = None,
+    *,
+    method: str = "pivot",
+    n_rounds: int | None = None,
+    level: float = 0.95,
+    n_samples: int | None = None,
+    seed: int = 0,
+    label: str | None = None,
+    rank: str | None = None,
+    n_threads: int | None = None,
+) -> PositionBias:
+    """Estimate how much a rank is examined, relative to rank 1, from clicks on items shown at several ranks.
+
+    The position-based model says that an item is clicked if its rank is examined and the item attracts: the chance of
+    a click is examination(rank) * attraction(query, item).
+
+    - ``"ctr"``: click-through rate of a rank / that of rank 1. It is right only where the order was random.
+    - ``"pivot"``: p_k / p_1 = sum of the click-through rates at rank k / sum of those at rank 1, over the (query, item)
+      shown at both ranks (Agarwal et al. 2019).
+    - ``"adjacent"``: the product of such ratios of neighbouring ranks, from rank 1 to k.
+    - ``"em"``: expectation maximisation of the model, with a parameter for each (query, item) and each rank. As in
+      PyClick, all begin with 1/2, and each has one click in two impressions added (Chuklin et al. 2015).
+
+    A rank that no item connects to the rank it is compared with is NaN, and so are ranks behind it in ``"adjacent"``:
+    nothing bridges the gap. So is a rank compared with one without a click. ``"em"`` has a value for each rank with
+    rows, which for an unconnected one rests on the added click.
+
+    The state is integers, impressions and clicks by query, item and rank. Rows in another order, batches that are
+    merged, and threads give the same bits.
+
+    Parameters
+    ----------
+    clicks : array (n,), bool, integers or floats
+        1 for a click, 0 for none. Or a data frame with a row per impression.
+    ranks : integers (n,), from 1 to 1,000,000
+        The rank at which each row was shown. The same rank may repeat within a (query, item).
+    query : array (n,) of integers or strings
+        The query, or the context that lists are made for, such as the user or the category. With a data frame, the
+        name of its column; default: ``query_id``.
+    item : array (n,) of integers or strings
+        The item. With a data frame, the name of its column; default: ``item_id``.
+    method : "ctr", "pivot", "adjacent" or "em"
+    n_rounds : rounds of ``"em"``; default: 50
+    level : level of the intervals
+    n_samples : draws of the bootstrap of queries; default: 1,000, and 200 for ``"em"``, where each takes all rounds
+        Intervals are computed when they are first shown; 0 gives none.
+    seed : seed of the draws
+    label, rank : names of the columns of a data frame; default: ``label`` and ``rank``
+    n_threads : threads to use; default: all that the machine grants
+
+    Returns
+    -------
+    PositionBias
+        ``curve``: ``curve[r - 1]`` is that of rank r. ``interval()``, ``low``, ``high``, ``pairs``, ``plot()``;
+        ``merge`` adds the counts of another.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If clicks are not 0 or 1, ranks are not integers from 1, lengths differ, or an option is wrong.
+
+    Examples
+    --------
+    Item "a" was shown 4 times at rank 1 and 4 times at rank 2, and clicked twice and once.
+
+    >>> clicks, ranks = [1, 1, 0, 0, 1, 0, 0, 0], [1, 1, 1, 1, 2, 2, 2, 2]
+    >>> fastrec.position_bias(clicks, ranks, [7] * 8, ["a"] * 8).curve.tolist()
+    [1.0, 0.5]
+    """
+    settings, threads = bias_settings(method, n_rounds, level, n_samples, seed), resolve_threads(n_threads)
+    names = {"query": "query_id", "item": "item_id"}
+    given: Mapping[str, Any] = {"query": query, "item": item}
+    keys = {name: None if isinstance(value, str) else value for name, value in given.items()}
+    columns = Columns(rank=rank, label=label)
+    others = names | {name: value for name, value in given.items() if isinstance(value, str)}
+    with renaming(lambda name: OF_CLICKS.get(str(name), name)):
+        rows = read_impressions(clicks, ranks, keys, None, columns, others)
+        for name in names:
+            if name not in rows.keys:
+                raise InputTypeError(
+                    f"{name} must be a list or an array of ids, one per row, found {shown(given[name])}"
+                )
+        counts = count_pairs(rows, threads)
+    return PositionBias(counts, settings, threads)
+
+
+def bias_settings(method: str, n_rounds: Any, level: Any, n_samples: Any, seed: Any) -> dict[str, Any]:
+    """Return the checked settings of `position_bias`."""
+    check_choice("method", method, METHODS)
+    if n_rounds is not None and method != "em":
+        raise InputError(Argument("n_rounds"), f" is an option of method 'em', found method {shown(method)}")
+    rounds = N_ROUNDS if n_rounds is None else check_count("n_rounds", n_rounds, 1)
+    samples = N_SAMPLES.get(method, 1_000) if n_samples is None else check_count("n_samples", n_samples, 0)
+    return {
+        "method": method,
+        "n_rounds": rounds if method == "em" else None,
+        "level": check_level(level),
+        "n_samples": samples,
+        "seed": check_count("seed", seed, 0),
+    }

@@ -1,0 +1,118 @@
+"""Impressions: rows with a rank, a click or none, and whose or what they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastrec.exceptions import InputError, InputTypeError, Place, RowNumber, Text, shown
+from fastrec.inputs.arrow import Frame, Labels, list_column, open_foreign, read_ids, read_labels, read_numbers
+from fastrec.inputs.columns import MAX_EXACT_INTEGER, check_classes, check_numbers
+from fastrec.inputs.frames import Columns, refuse_columns
+from fastrec.inputs.ids import Ids
+from fastrec.inputs.ragged import read_only
+
+__all__ = ["MAX_RANK", "Impressions", "read_impressions", "refuse_rank"]
+
+Array = np.ndarray[Any, Any]
+MAX_RANK = 1_000_000  # counts are a table by rank
+
+
+class Impressions(NamedTuple):
+    """Checked rows; `keys` are as passed."""
+
+    clicks: Array  # int8 (n_rows,), 0 or 1
+    ranks: Array  # int32 or int64 (n_rows,), not yet known to be from 1 to MAX_RANK
+    where: str  # the name of the ranks, for errors
+    keys: Mapping[str, Any]  # one value per row
+    groups: Mapping[str, Any]  # labels of rows, by grouping
+
+
+def read_impressions(
+    clicks: Any, ranks: Any, keys: Mapping[str, Any], groups: Any, columns: Columns, others: Mapping[str, Any]
+) -> Impressions:
+    """Read rows from arrays, or from the columns of a data frame.
+
+    `keys` are arrays by the name of their argument, None if not given. Of a frame, `others` are the names of the
+    columns of the same keys; without, users are read if there are any.
+    """
+    if isinstance(clicks, str | os.PathLike):
+        advice = "the commands fastrec ctr and fastrec position-bias read files"
+        raise InputTypeError(Text(Place("labels")), f" must be 1-D data, found a path, {shown(clicks)}: {advice}")
+    frame = open_foreign(clicks, "the frame")
+    if isinstance(frame, Frame):
+        given = [name for name, value in {**keys, "ranks": ranks, "groups": groups}.items() if value is not None]
+        if given:
+            raise InputError(f"{given[0]} must not be given with a data frame, whose columns hold it: name the column")
+        return _read_frame(frame, columns, others)
+    refuse_columns(columns, "the labels are no data frame")
+    if ranks is None:
+        raise InputTypeError(f"ranks must be given unless the labels are a data frame, found {shown(type(clicks))}")
+    found = check_classes(clicks)
+    where = Text(Place("ranks"))
+    numbers = _whole(check_numbers(ranks, where), where)
+    _check_length(found, len(numbers), where)
+    named = {} if groups is None else dict(groups) if isinstance(groups, Mapping) else {"group": groups}
+    return Impressions(found, numbers, where, {name: own for name, own in keys.items() if own is not None}, named)
+
+
+def _read_frame(frame: Frame, columns: Columns, others: Mapping[str, Any]) -> Impressions:
+    def column(name: str, *, nulls: bool = False) -> Any:
+        values = frame.read(name, nulls=nulls)
+        if list_column(values):
+            raise InputTypeError(frame.where(name), " holds lists, expected one value per row")
+        return values
+
+    label = "label" if columns.label is None else _name(columns.label, "label")
+    rank = "rank" if columns.rank is None else _name(columns.rank, "rank")
+    where = frame.where(rank)
+    keys: dict[str, Ids | tuple[Ids, ...]] = {
+        role: read_ids(column(_name(name, role)), frame.where(name)) for role, name in others.items()
+    }
+    users = "user_id" if columns.user is None and frame.has("user_id") else columns.user
+    if users is not None and not others:
+        names = list(users) if isinstance(users, list | tuple) and users else [users]
+        keys["user_ids"] = tuple(
+            read_ids(column(own), frame.where(own)) for own in (_name(name, "user") for name in names)
+        )
+    clicks = check_classes(read_numbers(column(label), frame.where(label)))
+    ranks = _whole(check_numbers(read_numbers(column(rank), where), where), where)
+    groups: dict[str, Labels] = {
+        name: read_labels(column(name, nulls=True), frame.where(name)) for name in columns.groupings()
+    }
+    _check_length(clicks, len(ranks), where)
+    return Impressions(clicks, ranks, where, keys, groups)
+
+
+def _name(name: Any, role: str) -> str:
+    if not isinstance(name, str):
+        raise InputTypeError(f"{role} must be the name of a column when the rows are a data frame, found {shown(name)}")
+    return name
+
+
+def _check_length(clicks: Array, n: int, where: str) -> None:
+    if len(clicks) != n:
+        raise InputError(Text(Place("labels")), " and ", where, f" must have the same length, found {len(clicks)}, {n}")
+
+
+def _whole(ranks: Array, where: str) -> Array:
+    """Return ranks as int32 or int64; floats must be integers."""
+    if ranks.dtype == bool:
+        raise InputTypeError(where, " must be integers from 1, found booleans")
+    if ranks.dtype.kind == "f":
+        ranks = ranks.astype(np.float64)
+        wrong = ~((np.floor(ranks) == ranks) & (np.abs(ranks) <= MAX_EXACT_INTEGER))
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise InputError(where, f" must be integers from 1, found {ranks[at]}", RowNumber.at(at))
+    narrow = ranks.dtype.itemsize < 4 or ranks.dtype == np.int32
+    return read_only(ranks.astype(np.int32 if narrow else np.int64, copy=False))
+
+
+def refuse_rank(where: str, ranks: Array, at: int) -> None:
+    """Raise InputError about the rank of a row."""
+    advice = "; ranks count from 1: add 1" if ranks[at] == 0 else ""
+    raise InputError(where, f" must be integers from 1 to {MAX_RANK:,}, found {ranks[at]}", RowNumber.at(at), advice)
