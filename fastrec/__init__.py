@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fastrec.comparison.compare import compare
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
+    from fastrec.counterfactual.policy import policy_value
+    from fastrec.counterfactual.value import PolicyValue
     from fastrec.evaluation.lists import Evaluator
     from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
@@ -68,6 +70,7 @@ _LAZY = {
     "GroupEstimate": "fastrec.report.estimates",
     "Explanation": "fastrec.explanation.explanation",
     "Evaluator": "fastrec.evaluation.lists",
+    "PolicyValue": "fastrec.counterfactual.value",
     "PrCurve": "fastrec.scored.curves",
     "Report": "fastrec.report.report",
     "RocCurve": "fastrec.scored.curves",
@@ -96,6 +99,7 @@ _LAZY = {
     "plot_calibration": "fastrec.scored.plots",
     "plot_pr": "fastrec.scored.plots",
     "plot_roc": "fastrec.scored.plots",
+    "policy_value": "fastrec.counterfactual.policy",
     "pr_curve": "fastrec.scored.curves",
     "ranking_metric": "fastrec.metrics.declaration",
     "score_metric": "fastrec.metrics.declaration",
@@ -127,6 +131,7 @@ __all__ = [
     "MetricNotFoundError",
     "MissingExtraError",
     "MissingFileError",
+    "PolicyValue",
     "PrCurve",
     "Ragged",
     "Report",
@@ -157,6 +162,7 @@ __all__ = [
     "plot_calibration",
     "plot_pr",
     "plot_roc",
+    "policy_value",
     "pr_curve",
     "ranking_metric",
     "rmse",

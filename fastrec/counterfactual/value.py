@@ -1,0 +1,266 @@
+"""Result of `policy_value`: an estimate with its interval, and how far its weights can be trusted."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastrec._version import __version__
+from fastrec.counterfactual.sums import SlateSums
+from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.kernels import weights as kernels
+from fastrec.report.definitions import settings_table
+from fastrec.report.estimates import Estimate
+from fastrec.report.plain import plain_data
+from fastrec.show.numbers import DASH, figures, one_figure, shown_count, with_margin
+from fastrec.show.shown import Exported
+from fastrec.show.tables import Section, Table, warning_lines, with_notes
+
+__all__ = ["PolicyValue", "value_of"]
+
+MIN_SLATES = 30  # fewer say little about their weights
+MAX_Z = 5.0  # standard errors between the mean weight and 1
+MIN_GAP = 0.01  # between the mean weight and 1
+MIN_SHARE, MIN_SIZE = 0.01, 10  # of the weights, and the effective sample size, below which few weights decide
+
+
+@dataclass(frozen=True, repr=False)
+class PolicyValue(Exported):
+    """Result of `policy_value`: what one estimator says that a policy would have earned.
+
+    Attributes
+    ----------
+    estimator : its name.
+    value : the estimate; NaN without slates, and where all weights that it divides by are 0.
+    std_error : its standard error over slates; NaN with fewer than two slates.
+    slates, rows, empty_slates : how many there are.
+    weights : the number of weights: one per row; for sips and snsips one per slate.
+    effective_sample_size : (sum of w)^2 / sum of w^2, of the weights in use: so many equal weights would say as much.
+    mean_weight, max_weight : the mean and the largest of the weights before a clip. The mean must be near 1.
+    mean_weight_error : standard error of the mean weight over slates.
+    clip, clipped : the largest weight, and the number of rows whose weight it cut.
+    warnings : reasons to doubt the value.
+
+    Examples
+    --------
+    >>> fastrec.policy_value([1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4])
+    estimator   value    95 % interval  mean weight  largest  ESS
+    iips       1.2500  0.7600 – 1.7400       1.2500   2.0000  3.3
+    iips: per slate, over 2 slates, 4 rows
+    """
+
+    estimator: str
+    value: float
+    std_error: float
+    slates: int
+    rows: int
+    empty_slates: int
+    weights: int
+    effective_sample_size: float
+    mean_weight: float
+    mean_weight_error: float
+    max_weight: float
+    clip: float | None
+    clipped: int
+    warnings: tuple[str, ...]
+    _sums: SlateSums = field(compare=False)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the normal interval: value - z * std_error, value + z * std_error. NaN without an error.
+
+        >>> low, high = fastrec.policy_value([1, 0, 1], [0.5] * 3, [0.5] * 3, estimator="ips").interval()
+        >>> round(low, 4), round(high, 4)
+        (0.0133, 1.32)
+        """
+        return self._estimate().interval(level)
+
+    def merge(self, other: PolicyValue) -> PolicyValue:
+        """Return the result over the slates of both: the same bits as one call with all slates.
+
+        Parameters
+        ----------
+        other : result of the same estimator and clip, over other slates
+
+        Returns
+        -------
+        PolicyValue
+
+        Raises
+        ------
+        InputTypeError
+            If ``other`` is no PolicyValue.
+        InputError
+            If estimators or clips differ.
+
+        Examples
+        --------
+        >>> monday, tuesday = (fastrec.policy_value([r], [0.5], [0.25], estimator="ips") for r in (1, 0))
+        >>> monday.merge(tuesday).value
+        0.25
+        """
+        if not isinstance(other, PolicyValue):
+            raise InputTypeError(f"merge takes a PolicyValue, found {shown(other)}")
+        own, others = (self.estimator, self.clip), (other.estimator, other.clip)
+        if own != others:
+            raise InputError(f"merge needs the same estimator and clip, found {own} and {others}")
+        return value_of(self._sums.add(other._sums))
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dict: the attributes, with the 95 % interval as "low" and "high"."""
+        low, high = self.interval()
+        names = ("estimator", "value", "std_error")
+        counts = ("slates", "rows", "empty_slates", "weights")
+        rest = ("effective_sample_size", "mean_weight", "mean_weight_error", "max_weight", "clip", "clipped")
+        row = {name: getattr(self, name) for name in names} | {"low": low, "high": high}
+        return [row | {name: getattr(self, name) for name in (*counts, *rest)}]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data for JSON (schema 1); NaN is None."""
+        document: dict[str, Any] = plain_data(
+            {"schema": 1, "fastrec": __version__, **self.to_rows()[0], "warnings": self.warnings}
+        )
+        return document
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Value of a policy") -> str | None:
+        """Return or write an HTML page: one file that needs no network and no library.
+
+        Parameters
+        ----------
+        path : file to write; it appears only when it is complete. By default the page is returned.
+        title : title of the page.
+
+        Returns
+        -------
+        The page as a string, or None if it was written to a file.
+        """
+        return self._page(path, title)
+
+    def _estimate(self) -> Estimate:
+        return Estimate(self.value, self.std_error, self.slates)
+
+    def _printed(self) -> list[Table]:
+        return [printed([self])]
+
+    def _tables(self) -> list[Table]:
+        return with_notes([_numbers(self)], warning_lines(self.warnings))
+
+    def _lead(self) -> list[str]:
+        return [*warning_lines(self.warnings), f"fastrec {__version__}"]
+
+    def _sections(self) -> list[Section]:
+        own = self._sums.estimator
+        settings = {"estimator": self.estimator, "formula": own.formula, "source": own.source, "clip": self.clip}
+        return [Section("Value", [_numbers(self)]), Section("Settings", [settings_table(settings)])]
+
+
+def value_of(sums: SlateSums) -> PolicyValue:
+    """Return the result that follows from sums."""
+    found = sums.numbers()
+    rows, clipped, empty = (sums.counts[at] for at in (kernels.COUNT_ROWS, kernels.COUNT_CLIPPED, kernels.COUNT_EMPTY))
+    result = PolicyValue(
+        estimator=sums.name,
+        value=found.value,
+        std_error=found.std_error,
+        slates=sums.slates,
+        rows=rows,
+        empty_slates=empty,
+        weights=sums.weights,
+        effective_sample_size=found.effective_sample_size,
+        mean_weight=found.mean_weight,
+        mean_weight_error=found.mean_weight_error,
+        max_weight=sums.largest if sums.weights else math.nan,
+        clip=sums.clip,
+        clipped=clipped,
+        warnings=(),
+        _sums=sums,
+    )
+    object.__setattr__(result, "warnings", tuple(_doubts(result)))
+    return result
+
+
+def _doubts(found: PolicyValue) -> list[str]:
+    """Return reasons to doubt the weights of a result."""
+    lines: list[str] = []
+    if found.slates < MIN_SLATES:
+        return lines
+    gap, margin = found.mean_weight - 1, MAX_Z * found.mean_weight_error
+    if abs(gap) > max(MIN_GAP, margin):
+        often = "are too small, or too large under the new policy" if gap > 0 else "are too large"
+        rest = "" if gap > 0 else ", or the new policy shows what the log never does"
+        lines.append(
+            f"{found.estimator}: the mean weight is {one_figure(found.mean_weight)}, more than {MAX_Z:g} standard "
+            f"errors ({one_figure(found.mean_weight_error)}) from 1: logged propensities {often}{rest}"
+        )
+    least = max(MIN_SIZE, MIN_SHARE * found.weights)
+    if found.effective_sample_size < least:
+        unit = "slates" if found._sums.estimator.is_whole else "rows"  # noqa: SLF001
+        lines.append(
+            f"{found.estimator}: few weights decide: the effective sample size is "
+            f"{found.effective_sample_size:,.1f} of {found.weights:,} {unit}; the interval may be too narrow"
+        )
+    return lines
+
+
+# Tables
+
+
+def printed(results: Sequence[PolicyValue]) -> Table:
+    """Return a table of results, a row per estimator, that fits 80 columns."""
+    head = ["estimator", "value", "95 % interval", "mean weight", "largest", "ESS"]
+    rows = [
+        [
+            one.estimator,
+            *_value(one),
+            one_figure(one.mean_weight),
+            one_figure(one.max_weight),
+            _size(one),
+        ]
+        for one in results
+    ]
+    notes = [line for one in results for line in _notes(one)]
+    return Table("", head, rows, 1, list(dict.fromkeys(notes)))
+
+
+def _value(found: PolicyValue) -> tuple[str, str]:
+    low, high = found.interval()
+    value, *ends = figures(found.value, found.value, low, high)
+    return value, DASH if DASH in ends else f"{ends[0]} {DASH} {ends[1]}"
+
+
+def _size(found: PolicyValue) -> str:
+    size = found.effective_sample_size
+    return DASH if math.isnan(size) else f"{size:,.1f}"
+
+
+def _notes(found: PolicyValue) -> list[str]:
+    unit = found._sums.estimator.unit  # noqa: SLF001
+    lines = [f"{found.estimator}: per {unit}, over {shown_count(found.slates)} slates, {shown_count(found.rows)} rows"]
+    if found.empty_slates:
+        lines.append(f"slates without rows, which earn 0: {shown_count(found.empty_slates)}")
+    if found.clip is not None:
+        lines.append(f"{found.estimator}: rows with a weight cut to {found.clip:g}: {shown_count(found.clipped)}")
+    return [*lines, *warning_lines(found.warnings)]
+
+
+def _numbers(found: PolicyValue) -> Table:
+    """Return every number of a result, a row each."""
+    value, interval = _value(found)
+    unit = found._sums.estimator.unit  # noqa: SLF001
+    kind = "slates" if found._sums.estimator.is_whole else "rows"  # noqa: SLF001
+    rows = [
+        ["value", value],
+        ["95 % interval", interval],
+        ["mean over", f"{unit}s"],
+        ["slates", shown_count(found.slates)],
+        ["rows", shown_count(found.rows)],
+        ["slates without rows", shown_count(found.empty_slates)],
+        ["effective sample size", f"{_size(found)} of {found.weights:,} {kind}"],
+        ["mean weight", with_margin(found.mean_weight, 1.96 * found.mean_weight_error)],
+        ["largest weight", one_figure(found.max_weight)],
+        ["clip", DASH if found.clip is None else f"{found.clip:g}"],
+        ["clipped rows", shown_count(found.clipped)],
+    ]
+    return Table(f"{found.estimator}: {found._sums.estimator.formula}", ["number", ""], rows, 2)  # noqa: SLF001
