@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
     from fastrec.counterfactual.policy import policy_value
-    from fastrec.counterfactual.value import PolicyValue
+    from fastrec.counterfactual.value import PolicyEstimate
     from fastrec.evaluation.lists import Evaluator
     from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
@@ -70,7 +70,7 @@ _LAZY = {
     "GroupEstimate": "fastrec.report.estimates",
     "Explanation": "fastrec.explanation.explanation",
     "Evaluator": "fastrec.evaluation.lists",
-    "PolicyValue": "fastrec.counterfactual.value",
+    "PolicyEstimate": "fastrec.counterfactual.value",
     "PrCurve": "fastrec.scored.curves",
     "Report": "fastrec.report.report",
     "RocCurve": "fastrec.scored.curves",
@@ -131,7 +131,7 @@ __all__ = [
     "MetricNotFoundError",
     "MissingExtraError",
     "MissingFileError",
-    "PolicyValue",
+    "PolicyEstimate",
     "PrCurve",
     "Ragged",
     "Report",

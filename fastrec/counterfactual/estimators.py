@@ -22,7 +22,7 @@ class Estimator(NamedTuple):
     by_position: bool = False
     predicted: bool = False
 
-    def form(self, clip: float | None) -> kernels.Form:
+    def form(self, clip: float | None) -> kernels.Weighing:
         """Return what the kernel adds for it."""
         wanted = {
             kernels.VALUE: not self.by_position,
@@ -34,7 +34,8 @@ class Estimator(NamedTuple):
         }
         sums = np.array([row for row, is_wanted in wanted.items() if is_wanted], np.int64)
         limit = math.inf if clip is None else clip
-        return kernels.Form(self.weights, self.divisor, limit, self.predicted, self.by_position, sums)
+        is_plain = self.weights == kernels.OF_ROW and clip is None and not self.predicted
+        return kernels.Weighing(self.weights, self.divisor, limit, self.predicted, self.by_position, is_plain, sums)
 
     @property
     def is_whole(self) -> bool:

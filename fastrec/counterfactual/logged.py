@@ -165,18 +165,18 @@ def _check_lengths(found: list[Array], names: tuple[str, ...]) -> None:
             raise InputError(f"{names[0]} and {name} must have the same length, found {len(found[0])} and {len(own)}")
 
 
-class _Ids(NamedTuple):
+class _SlateIds(NamedTuple):
     grouping: Grouping
     spell: Any
 
 
-def _by_ids(slate_ids: Any, n_rows: int, n_threads: int) -> _Ids:
+def _by_ids(slate_ids: Any, n_rows: int, n_threads: int) -> _SlateIds:
     keys = encode_keys(slate_ids, n_rows, "slate_ids")
     grouping = group_rows(keys.codes, n_threads)
-    return _Ids(grouping, lambda some: keys.name_of(grouping.ids[some]).tolist())
+    return _SlateIds(grouping, lambda some: keys.name_of(grouping.ids[some]).tolist())
 
 
-def _grouped(found: list[Array], names: tuple[str, ...], ids: _Ids, ranks: Array | None, where: str) -> Logged:
+def _grouped(found: list[Array], names: tuple[str, ...], ids: _SlateIds, ranks: Array | None, where: str) -> Logged:
     """Bring rows into the order of slates, and into that of their ranks."""
     grouping = ids.grouping
     if ranks is None and grouping.mover is None:
@@ -188,7 +188,7 @@ def _grouped(found: list[Array], names: tuple[str, ...], ids: _Ids, ranks: Array
     return Logged(_slates([own[order] for own in found], grouping.indptr), names, order, ids.spell)
 
 
-def _by_rank(order: Array, ranks: Array, ids: _Ids, where: str) -> Array:
+def _by_rank(order: Array, ranks: Array, ids: _SlateIds, where: str) -> Array:
     """Order the rows of each slate by rank; ranks must run from 1, or from 0, without repeats and gaps."""
     indptr = ids.grouping.indptr
     slates = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastrec.counterfactual.logged import check_clip, check_estimators, check_lengths_of, read_logged, refuse
 from fastrec.counterfactual.sums import Fault, add_slates
-from fastrec.counterfactual.value import PolicyValue, value_of
+from fastrec.counterfactual.value import PolicyEstimate, value_of
 from fastrec.exceptions import warn
 from fastrec.runtime.limits import resolve_threads
 
@@ -80,9 +80,9 @@ def policy_value(
 
     Returns
     -------
-    PolicyValue, or a dict {name: PolicyValue} for several estimators
+    PolicyEstimate, or a dict {name: PolicyEstimate} for several estimators
         Slates without rows earn 0. Without slates the value is NaN, as it is where all weights that it divides by are
-        0. Sums over slates are exact: order, threads and `PolicyValue.merge` change no bit.
+        0. Sums over slates are exact: order, threads and `PolicyEstimate.merge` change no bit.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def policy_value(
     return found[names[0]] if alone else found
 
 
-def evaluate_logged(logged: Any, names: list[str], clip: float | None, n_threads: int) -> dict[str, PolicyValue]:
+def evaluate_logged(logged: Any, names: list[str], clip: float | None, n_threads: int) -> dict[str, PolicyEstimate]:
     """Return the results of several estimators for logged slates."""
     check_lengths_of(logged.slates, names)
     sums = add_slates(logged.slates, names, clip, n_threads)

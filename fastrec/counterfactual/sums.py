@@ -17,7 +17,7 @@ from fastrec.kernels.codes import BLOCK, DIGITS, GENERAL_SCALE
 from fastrec.runtime.compiler import Entry
 from fastrec.runtime.threads import run_in_threads
 
-__all__ = ["MAX_POSITIONS", "Fault", "Numbers", "SlateSums", "add_slates"]
+__all__ = ["MAX_POSITIONS", "Fault", "SlateNumbers", "SlateSums", "add_slates"]
 
 Array = np.ndarray[Any, Any]
 MAX_POSITIONS = 128  # rows of a slate for sniips and snrips, which keep products of positions
@@ -35,7 +35,7 @@ class Fault(NamedTuple):
     slate: int
 
 
-class Numbers(NamedTuple):
+class SlateNumbers(NamedTuple):
     """What sums say."""
 
     value: float
@@ -102,12 +102,12 @@ class SlateSums:
             joined,
         )
 
-    def numbers(self) -> Numbers:
+    def numbers(self) -> SlateNumbers:
         """Return the estimates."""
         value, error = self._value()
         weight, square = self._sum(kernels.WEIGHT), self._sum(kernels.SQUARE)
         size = float(weight * weight / square) if square else (0.0 if self.weights else math.nan)
-        return Numbers(value, error, size, *self._mean_weight())
+        return SlateNumbers(value, error, size, *self._mean_weight())
 
     def _sum(self, row: int) -> Fraction:
         return as_fraction(self.totals[row][0], GENERAL_SCALE)

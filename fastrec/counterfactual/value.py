@@ -19,7 +19,7 @@ from fastrec.show.numbers import DASH, figures, one_figure, shown_count, with_ma
 from fastrec.show.shown import Exported
 from fastrec.show.tables import Section, Table, warning_lines, with_notes
 
-__all__ = ["PolicyValue", "value_of"]
+__all__ = ["PolicyEstimate", "value_of"]
 
 MIN_SLATES = 30  # fewer say little about their weights
 MAX_Z = 5.0  # standard errors between the mean weight and 1
@@ -28,7 +28,7 @@ MIN_SHARE, MIN_SIZE = 0.01, 10  # of the weights, and the effective sample size,
 
 
 @dataclass(frozen=True, repr=False)
-class PolicyValue(Exported):
+class PolicyEstimate(Exported):
     """Result of `policy_value`: what one estimator says that a policy would have earned.
 
     Attributes
@@ -66,7 +66,7 @@ class PolicyValue(Exported):
     clip: float | None
     clipped: int
     warnings: tuple[str, ...]
-    _sums: SlateSums = field(compare=False)
+    _sums: SlateSums = field(init=False, compare=False)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the normal interval: value - z * std_error, value + z * std_error. NaN without an error.
@@ -77,7 +77,7 @@ class PolicyValue(Exported):
         """
         return self._estimate().interval(level)
 
-    def merge(self, other: PolicyValue) -> PolicyValue:
+    def merge(self, other: PolicyEstimate) -> PolicyEstimate:
         """Return the result over the slates of both: the same bits as one call with all slates.
 
         Parameters
@@ -86,12 +86,12 @@ class PolicyValue(Exported):
 
         Returns
         -------
-        PolicyValue
+        PolicyEstimate
 
         Raises
         ------
         InputTypeError
-            If ``other`` is no PolicyValue.
+            If ``other`` is no PolicyEstimate.
         InputError
             If estimators or clips differ.
 
@@ -101,8 +101,8 @@ class PolicyValue(Exported):
         >>> monday.merge(tuesday).value
         0.25
         """
-        if not isinstance(other, PolicyValue):
-            raise InputTypeError(f"merge takes a PolicyValue, found {shown(other)}")
+        if not isinstance(other, PolicyEstimate):
+            raise InputTypeError(f"merge takes a PolicyEstimate, found {shown(other)}")
         own, others = (self.estimator, self.clip), (other.estimator, other.clip)
         if own != others:
             raise InputError(f"merge needs the same estimator and clip, found {own} and {others}")
@@ -156,11 +156,11 @@ class PolicyValue(Exported):
         return [Section("Value", [_numbers(self)]), Section("Settings", [settings_table(settings)])]
 
 
-def value_of(sums: SlateSums) -> PolicyValue:
+def value_of(sums: SlateSums) -> PolicyEstimate:
     """Return the result that follows from sums."""
     found = sums.numbers()
     rows, clipped, empty = (sums.counts[at] for at in (kernels.COUNT_ROWS, kernels.COUNT_CLIPPED, kernels.COUNT_EMPTY))
-    result = PolicyValue(
+    result = PolicyEstimate(
         estimator=sums.name,
         value=found.value,
         std_error=found.std_error,
@@ -175,13 +175,13 @@ def value_of(sums: SlateSums) -> PolicyValue:
         clip=sums.clip,
         clipped=clipped,
         warnings=(),
-        _sums=sums,
     )
+    object.__setattr__(result, "_sums", sums)  # no argument: it decides all others
     object.__setattr__(result, "warnings", tuple(_doubts(result)))
     return result
 
 
-def _doubts(found: PolicyValue) -> list[str]:
+def _doubts(found: PolicyEstimate) -> list[str]:
     """Return reasons to doubt the weights of a result."""
     lines: list[str] = []
     if found.slates < MIN_SLATES:
@@ -207,7 +207,7 @@ def _doubts(found: PolicyValue) -> list[str]:
 # Tables
 
 
-def printed(results: Sequence[PolicyValue]) -> Table:
+def printed(results: Sequence[PolicyEstimate]) -> Table:
     """Return a table of results, a row per estimator, that fits 80 columns."""
     head = ["estimator", "value", "95 % interval", "mean weight", "largest", "ESS"]
     rows = [
@@ -224,18 +224,18 @@ def printed(results: Sequence[PolicyValue]) -> Table:
     return Table("", head, rows, 1, list(dict.fromkeys(notes)))
 
 
-def _value(found: PolicyValue) -> tuple[str, str]:
+def _value(found: PolicyEstimate) -> tuple[str, str]:
     low, high = found.interval()
     value, *ends = figures(found.value, found.value, low, high)
     return value, DASH if DASH in ends else f"{ends[0]} {DASH} {ends[1]}"
 
 
-def _size(found: PolicyValue) -> str:
+def _size(found: PolicyEstimate) -> str:
     size = found.effective_sample_size
     return DASH if math.isnan(size) else f"{size:,.1f}"
 
 
-def _notes(found: PolicyValue) -> list[str]:
+def _notes(found: PolicyEstimate) -> list[str]:
     unit = found._sums.estimator.unit  # noqa: SLF001
     lines = [f"{found.estimator}: per {unit}, over {shown_count(found.slates)} slates, {shown_count(found.rows)} rows"]
     if found.empty_slates:
@@ -245,7 +245,7 @@ def _notes(found: PolicyValue) -> list[str]:
     return [*lines, *warning_lines(found.warnings)]
 
 
-def _numbers(found: PolicyValue) -> Table:
+def _numbers(found: PolicyEstimate) -> Table:
     """Return every number of a result, a row each."""
     value, interval = _value(found)
     unit = found._sums.estimator.unit  # noqa: SLF001

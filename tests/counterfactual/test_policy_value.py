@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import fastrec
-from fastrec import FastrecWarning, InputError, InputTypeError, PolicyValue
+from fastrec import FastrecWarning, InputError, InputTypeError, PolicyEstimate
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.kernels.weights import MAX_VALUE
 from fastrec.runtime.compiler import Entry
@@ -53,18 +53,18 @@ def draw_slates(seed: int, n: int = 40, longest: int = 4, *, ragged: bool = True
     ]
 
 
-def quietly(slates: Sequence[Slate], **options: Any) -> dict[str, PolicyValue]:
+def quietly(slates: Sequence[Slate], **options: Any) -> dict[str, PolicyEstimate]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FastrecWarning)
-        found: dict[str, PolicyValue] = fastrec.policy_value(**flat(slates), **{"estimator": NAMES, **options})
+        found: dict[str, PolicyEstimate] = fastrec.policy_value(**flat(slates), **{"estimator": NAMES, **options})
     return found
 
 
-def bits(found: dict[str, PolicyValue]) -> str:
+def bits(found: dict[str, PolicyEstimate]) -> str:
     return json.dumps({name: one.to_dict() for name, one in found.items()})
 
 
-def check(found: PolicyValue, wanted: policy_oracle.Found) -> None:
+def check(found: PolicyEstimate, wanted: policy_oracle.Found) -> None:
     assert found.value == pytest.approx(wanted.value, rel=1e-12, abs=1e-12 * wanted.scale, nan_ok=True)
     # the squares of a spread carry the rounding of the values
     assert found.std_error == pytest.approx(wanted.std_error, rel=1e-9, abs=1e-7 * wanted.scale, nan_ok=True)
@@ -94,8 +94,8 @@ WORKED = {  # rewards 1, 0 | 0, 1; weights 1, 1/2 | 2, 3/2
 PREDICTED = [0.5, 0.5, 0.25, 0], [0.25, 0.5, 1, 0.5]
 
 
-def worked(name: str, **options: Any) -> PolicyValue:
-    found: PolicyValue = fastrec.policy_value(
+def worked(name: str, **options: Any) -> PolicyEstimate:
+    found: PolicyEstimate = fastrec.policy_value(
         [1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4], estimator=name, **options
     )
     return found
@@ -485,5 +485,5 @@ def test_merge_needs_the_same_estimator_and_clip() -> None:
         worked("iips").merge(worked("rips"))
     with pytest.raises(InputError, match="same estimator and clip"):
         worked("iips").merge(worked("iips", clip=2.0))
-    with pytest.raises(InputTypeError, match="merge takes a PolicyValue"):
+    with pytest.raises(InputTypeError, match="merge takes a PolicyEstimate"):
         worked("iips").merge(1.0)  # type: ignore[arg-type]
