@@ -20,37 +20,12 @@ from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.kernels.weights import MAX_VALUE
 from fastrec.runtime.compiler import Entry
 from support import policy_oracle
-from support.policy_oracle import Row, Slate
+from support.policy_logs import check, draw_slates, flat
+from support.policy_oracle import Slate
 
 NAMES = list(ESTIMATORS)
 PLAIN = [name for name in NAMES if not ESTIMATORS[name].predicted]
 OF_SLATES = ("sips", "iips", "rips", "snsips", "sniips", "snrips")
-
-
-def flat(slates: Sequence[Slate]) -> dict[str, Any]:
-    """The arguments of a log."""
-    rows = [row for slate in slates for row in slate]
-    rewards, logged, new, shown, expected = (np.array([row[at] for row in rows], np.float64) for at in range(5))
-    indptr = np.cumsum([0, *map(len, slates)])
-    given = {"rewards": rewards, "pscore": logged, "new_pscore": new, "indptr": indptr}
-    return given | {"predictions": (shown, expected)}
-
-
-def draw_slates(seed: int, n: int = 40, longest: int = 4, *, ragged: bool = True) -> list[Slate]:
-    rng = random.Random(seed)
-    return [
-        [
-            Row(
-                rng.choice([0.0, 1.0, 1.0, -2.5, rng.random()]),
-                rng.choice([0.05, 0.2, 0.5, 1.0, rng.uniform(0.01, 1)]),
-                rng.choice([0.0, 0.1, 0.5, 1.0, rng.random()]),
-                rng.random(),
-                rng.random(),
-            )
-            for _ in range(rng.randint(0, longest) if ragged else longest)
-        ]
-        for _ in range(n)
-    ]
 
 
 def quietly(slates: Sequence[Slate], **options: Any) -> dict[str, PolicyEstimate]:
@@ -62,18 +37,6 @@ def quietly(slates: Sequence[Slate], **options: Any) -> dict[str, PolicyEstimate
 
 def bits(found: dict[str, PolicyEstimate]) -> str:
     return json.dumps({name: one.to_dict() for name, one in found.items()})
-
-
-def check(found: PolicyEstimate, wanted: policy_oracle.Found) -> None:
-    assert found.value == pytest.approx(wanted.value, rel=1e-12, abs=1e-12 * wanted.scale, nan_ok=True)
-    # the squares of a spread carry the rounding of the values
-    assert found.std_error == pytest.approx(wanted.std_error, rel=1e-9, abs=1e-7 * wanted.scale, nan_ok=True)
-    assert found.effective_sample_size == pytest.approx(wanted.effective_sample_size, rel=1e-12, nan_ok=True)
-    assert found.mean_weight == pytest.approx(wanted.mean_weight, rel=1e-12, nan_ok=True)
-    error = wanted.mean_weight_error
-    assert found.mean_weight_error == pytest.approx(error, rel=1e-9, abs=1e-7 * wanted.mean_weight, nan_ok=True)
-    assert found.max_weight == pytest.approx(wanted.max_weight, rel=1e-12, nan_ok=True)
-    assert found.clipped == wanted.clipped
 
 
 # By hand
@@ -263,18 +226,17 @@ def simulate(rng: np.random.Generator, n: int) -> tuple[dict[str, Any], dict[str
     return given | {"indptr": np.arange(0, 2 * n + 1, 2)}, dict.fromkeys(("sips", "rips", "snsips", "snrips"), truth)
 
 
-@pytest.mark.parametrize("n", [400])
-def test_intervals_cover_the_truth(n: int) -> None:
+def test_intervals_cover_the_truth() -> None:
     rng = np.random.default_rng(7)
     inside: dict[str, list[bool]] = {}
     for _ in range(300):
-        given, truth = simulate(rng, n)
+        given, truth = simulate(rng, 1500)
         found = fastrec.policy_value(**given, estimator=list(truth))
         for name, value in truth.items():
             low, high = found[name].interval()
             inside.setdefault(name, []).append(low <= value <= high)
     for name, own in inside.items():
-        assert 0.91 <= np.mean(own) <= 0.98, name
+        assert 0.92 <= np.mean(own) <= 0.98, name
 
 
 # Data frames

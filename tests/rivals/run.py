@@ -1,6 +1,7 @@
 """Ask the real tools: `python tests/rivals/run.py [TOOL ...] [--data FOLDER] [--environments FOLDER] [--check]`.
 
 TOOL_items are the metrics of items and histories of a tool, asked with cases of their own in the same environment.
+Tools of slates have cases of their own, too.
 
 pip installs each tool into its own environment. There `tools/TOOL.py` reads cases from its standard input and prints
 the tool's answers. By default the script takes the newest version, writes the answers to `TOOL.json.gz` beside this
@@ -55,9 +56,14 @@ ITEM_REQUIREMENTS = {
     "rexmex_items": ["rexmex", "six"],
     "warprec_items": ["warprec"],
 }
+SLATE_REQUIREMENTS = {
+    "obp": ["torch==2.13.0", "scikit-learn", "pandas", "matplotlib", "seaborn", "tqdm", "pyyaml"],
+}
+# packages to install without what they require: versions of 2022 that this Python lacks
+WITHOUT_PINS = {"obp": ["obp"]}
 REAL_DATA = os.environ.get("FASTREC_TEST_DATA") or None
 PYTHONS = {"warprec_items": "python3.12"}  # of tools that need a newer one than this
-ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS
+ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS | SLATE_REQUIREMENTS
 MAX_DIFFERENCE = 1e-9
 SHOWN = 20  # differences of a tool
 
@@ -71,6 +77,8 @@ def all_cases(data: Path | None, tool: str = "") -> dict[str, list[Any]]:
     """Return the cases for a tool: the stored ones and, with a folder of real data, those made of it."""
     if tool in ITEM_REQUIREMENTS:
         return {"items": cases.item_cases()}
+    if tool in SLATE_REQUIREMENTS:
+        return {"slates": cases.slate_cases()}
     lists = cases.list_cases() + ([cases.real_case(data)] if data is not None else [])
     return {"lists": lists, "rows": cases.score_cases()}
 
@@ -117,8 +125,12 @@ def environment(tool: str, folder: Path, versions: dict[str, str]) -> str:
         else:
             venv.create(home, with_pip=True)
         # 2.13.0+cpu is the build of 2.13.0 in some registries
-        exact = [f"{package}=={version.partition('+')[0]}" for package, version in versions.items()]
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *ALL_REQUIREMENTS[tool], *exact], check=True)
+        exact = {package: f"{package}=={version.partition('+')[0]}" for package, version in versions.items()}
+        loose = [exact.pop(package, package) for package in WITHOUT_PINS.get(tool, [])]
+        install = [python, "-m", "pip", "install", "--quiet"]
+        subprocess.run([*install, *ALL_REQUIREMENTS[tool], *exact.values()], check=True)
+        if loose:
+            subprocess.run([*install, "--no-deps", "--ignore-requires-python", *loose], check=True)
     return str(python)
 
 

@@ -30,7 +30,9 @@ class Found(NamedTuple):
     mean_weight_error: float
     max_weight: float
     clipped: int
-    scale: float  # to which rounding is relative
+    size: float  # of the terms of the value, to which rounding is relative
+    error_size: float  # of the terms of the error
+    weight_size: float  # of the error of the mean weight
 
 
 def ratio(row: Row) -> Fraction:
@@ -105,6 +107,37 @@ def influences(name: str, slates: Sequence[Slate], clip: float | None) -> tuple[
     return sum(own, Fraction(0)) / n, own
 
 
+def sizes(name: str, slates: Sequence[Slate], clip: float | None) -> Fractions:
+    """The size of the terms that each slate adds to n times the value."""
+    n = len(slates)
+    bare = [
+        [Row(abs(row.reward), row.logged, row.new, -abs(row.shown), abs(row.expected)) for row in own] for own in slates
+    ]
+    own = [earned(name, slate, clip) for slate in bare]
+    if name in ("ips", "dr"):
+        parts = [Fraction(len(slate)) for slate in slates]
+    elif name in ("snips", "snsips"):
+        parts = [sum((cut(w, clip) for w in WEIGHTS[name](slate)), Fraction(0)) for slate in slates]
+    elif name in ("sniips", "snrips"):
+        found = [Fraction(0)] * n
+        for p in range(max(map(len, slates), default=0)):
+            there = [s for s in range(n) if len(slates[s]) > p]
+            weight = {s: cut(WEIGHTS[name](slates[s])[p], clip) for s in there}
+            mean = sum(weight[s] * Fraction(bare[s][p].reward) for s in there) / sum(weight.values())
+            for s in there:
+                found[s] += mean + len(there) * weight[s] * (Fraction(bare[s][p].reward) + mean) / sum(weight.values())
+        return found
+    else:
+        return own
+    value = sum(own) / sum(parts)
+    return [(a + value * b) * n / sum(parts) for a, b in zip(own, parts, strict=True)]
+
+
+def length_of(parts: Fractions) -> float:
+    """The root of the sum of squares, divided by the number of values."""
+    return root(sum(part * part for part in parts) / len(parts) ** 2) if parts else 0.0
+
+
 def spread(parts: Fractions) -> float:
     """The standard error of the mean of values."""
     n = len(parts)
@@ -131,11 +164,12 @@ def policy_value(name: str, slates: Sequence[Slate], clip: float | None = None) 
     square = sum(own * own for own in used)
     size = float(sum(used) ** 2 / square) if square else 0.0 if flat else math.nan
     value, parts = influences(name, slates, clip) if n else (None, [])
-    mean, mean_error = math.nan, math.nan
+    size_of = [] if value is None else sizes(name, slates, clip)
+    mean, mean_error, mean_of = math.nan, math.nan, Fraction(0)
     if flat:
-        mean = float(sum(flat) / len(flat))
-        share = Fraction(n, len(flat))
-        mean_error = spread([(sum(of) - sum(flat) / len(flat) * len(of)) * share for of in weights])
+        mean_of = sum(flat) / len(flat)
+        mean = float(mean_of)
+        mean_error = spread([(sum(of) - mean_of * len(of)) * Fraction(n, len(flat)) for of in weights])
     return Found(
         math.nan if value is None else float(value),
         math.nan if value is None else spread(parts),
@@ -149,5 +183,7 @@ def policy_value(name: str, slates: Sequence[Slate], clip: float | None = None) 
             for own in of
             if clip is not None and own > Fraction(clip)
         ),
-        float(sum(abs(part) for part in parts) / n) if n else 0.0,
+        float(sum(size_of) / n) if n else 0.0,
+        length_of(size_of),
+        length_of([Fraction(n, len(flat)) * (sum(of) + mean_of * len(of)) for of in weights]) if flat else 0.0,
     )
