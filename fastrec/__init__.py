@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
     from fastrec.counterfactual.policy import policy_value
-    from fastrec.counterfactual.value import PolicyEstimate
+    from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates
     from fastrec.evaluation.lists import Evaluator
     from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
@@ -71,6 +71,7 @@ _LAZY = {
     "Explanation": "fastrec.explanation.explanation",
     "Evaluator": "fastrec.evaluation.lists",
     "PolicyEstimate": "fastrec.counterfactual.value",
+    "PolicyEstimates": "fastrec.counterfactual.value",
     "PrCurve": "fastrec.scored.curves",
     "Report": "fastrec.report.report",
     "RocCurve": "fastrec.scored.curves",
@@ -132,6 +133,7 @@ __all__ = [
     "MissingExtraError",
     "MissingFileError",
     "PolicyEstimate",
+    "PolicyEstimates",
     "PrCurve",
     "Ragged",
     "Report",

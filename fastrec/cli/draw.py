@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
+    from fastrec.counterfactual.value import PolicyEstimates
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.result import Drift
     from fastrec.report.estimates import Estimate
@@ -48,6 +49,7 @@ __all__ = [
     "draw_explanation",
     "draw_metrics",
     "draw_one_metric",
+    "draw_policy",
     "draw_report",
     "legend_of",
     "tables_of_comparison",
@@ -289,6 +291,20 @@ def draw_drift(console: Console, found: Drift) -> None:
         sheet.table(table)
         sheet.line()
     sheet.notes([MARK, *found.notes()])
+
+
+# Values of a policy
+
+
+def draw_policy(console: Console, found: PolicyEstimates) -> None:
+    """Draw the table of estimators, with its notes."""
+    from fastrec.counterfactual.value import printed
+
+    table = printed(list(found.values()), warned=False)
+    sheet = Sheet(console)
+    sheet.table(table._replace(notes=[]))
+    sheet.line()
+    sheet.notes(table.notes)
 
 
 # An explanation

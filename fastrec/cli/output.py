@@ -17,6 +17,7 @@ from fastrec.cli.draw import (
     draw_comparison,
     draw_drift,
     draw_explanation,
+    draw_policy,
     draw_report,
     legend_of,
     tables_of_comparison,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fastrec.comparison.comparison import Comparison
+    from fastrec.counterfactual.value import PolicyEstimates
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.result import Drift
     from fastrec.report.report import Report
@@ -50,6 +52,7 @@ __all__ = [
     "write_comparison",
     "write_drift",
     "write_explanation",
+    "write_policy",
     "write_report",
 ]
 
@@ -64,6 +67,7 @@ FORMATS_OF = {  # formats of each kind of result
     "comparison": tuple(ENDINGS.values()),
     "drift": tuple(ENDINGS.values()),
     "explanation": ("table", "json", "md"),
+    "policy": tuple(ENDINGS.values()),
 }
 TITLED = ("html", "md")  # formats that have a title
 ENDINGS_OF_OPTIONS = {"per_user": (".csv", ".parquet"), "curves": (".csv", ".json")}
@@ -169,6 +173,15 @@ def write_drift(found: Drift, options: Mapping[str, Any]) -> None:
     _write(found, own, options)
 
 
+def write_policy(found: PolicyEstimates, options: Mapping[str, Any]) -> None:
+    """Write everything that the options ask for; print last."""
+    own: Forms = {
+        "table": lambda: lambda console: draw_policy(console, found),
+        "md": lambda: "\n\n".join([*_heading(options), found.to_markdown()]),
+    }
+    _write(found, own, options)
+
+
 def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
     """Write an explanation in the format of the options."""
     forms: Forms = {
@@ -179,7 +192,7 @@ def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
     _emit_form(forms, options)
 
 
-def _write(found: Report | Comparison | Drift, own: Forms, options: Mapping[str, Any]) -> None:
+def _write(found: Report | Comparison | Drift | PolicyEstimates, own: Forms, options: Mapping[str, Any]) -> None:
     """Write the HTML page and the result; `own` has the formats that the command line makes itself."""
     title = {} if options["title"] is None else {"title": options["title"]}
     if options["html"] is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from fastrec.checks import is_number
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.sums import MAX_POSITIONS, Fault
-from fastrec.exceptions import Argument, InputError, InputTypeError, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, shown
 from fastrec.inputs.arrow import Frame, open_foreign, read_ids, read_numbers
 from fastrec.inputs.columns import check_numbers
 from fastrec.inputs.grouping import Grouping, group_rows
@@ -34,11 +34,11 @@ class Logged(NamedTuple):
     order: Array | None  # where each row was passed; None if rows are in that order
     ids: Any  # spells the id of a slate by its number; None without ids
 
-    def where(self, row: int) -> str:
+    def where(self, row: int) -> Text:
         """Return the place of a row for errors."""
         place = row if self.order is None else int(self.order[row])
         slate = int(np.searchsorted(self.slates.indptr, row, side="right")) - 1
-        return f" at row {place} (slate {self.spell(slate)})"
+        return Text(RowNumber.at(place), f" (slate {self.spell(slate)})")
 
     def spell(self, slate: int) -> str:
         """Return the name of a slate for errors."""

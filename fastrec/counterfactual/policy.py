@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastrec.counterfactual.logged import check_clip, check_estimators, check_lengths_of, read_logged, refuse
-from fastrec.counterfactual.sums import Fault, add_slates
-from fastrec.counterfactual.value import PolicyEstimate, value_of
+from fastrec.counterfactual.logged import Logged, check_clip, check_estimators, check_lengths_of, read_logged, refuse
+from fastrec.counterfactual.sums import Fault, SlateSums, add_slates
+from fastrec.counterfactual.value import estimates_of
 from fastrec.exceptions import warn
 from fastrec.runtime.limits import resolve_threads
 
-__all__ = ["policy_value"]
+__all__ = ["policy_value", "sums_of"]
 
 
 def policy_value(
@@ -80,7 +80,7 @@ def policy_value(
 
     Returns
     -------
-    PolicyEstimate, or a dict {name: PolicyEstimate} for several estimators
+    PolicyEstimate, or PolicyEstimates, a dict by name, if ``estimator`` is a list
         Slates without rows earn 0. Without slates the value is NaN, as it is where all weights that it divides by are
         0. Sums over slates are exact: order, threads and `PolicyEstimate.merge` change no bit.
 
@@ -112,15 +112,15 @@ def policy_value(
     threads = resolve_threads(n_threads)
     columns = {"reward": reward, "slate": slate, "rank": rank}
     logged = read_logged(rewards, pscore, new_pscore, indptr, predictions, slate_ids, columns, threads)
-    found = evaluate_logged(logged, names, limit, threads)
-    warn(line for one in found.values() for line in one.warnings)
+    found = estimates_of(sums_of(logged, names, limit, threads))
+    warn(found.warnings)
     return found[names[0]] if alone else found
 
 
-def evaluate_logged(logged: Any, names: list[str], clip: float | None, n_threads: int) -> dict[str, PolicyEstimate]:
-    """Return the results of several estimators for logged slates."""
+def sums_of(logged: Logged, names: list[str], clip: float | None, n_threads: int) -> list[SlateSums]:
+    """Return the sums of several estimators over logged slates."""
     check_lengths_of(logged.slates, names)
     sums = add_slates(logged.slates, names, clip, n_threads)
     if isinstance(sums, Fault):
         raise refuse(logged, names, sums)
-    return {one.name: value_of(one) for one in sums}
+    return sums

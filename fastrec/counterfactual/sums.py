@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,7 @@ Array = np.ndarray[Any, Any]
 MAX_POSITIONS = 128  # rows of a slate for sniips and snrips, which keep products of positions
 SLATES_AT_ONCE = 4096  # between two checks for signals; their rows stay in the cache for all estimators
 MIN_ROWS_OF_THREAD = 1 << 16
+ROUNDED_BITS = 64
 STEPS_PER_ROW, STEPS_PER_SLATE = 16, 64
 EARNED, WEIGHED = 0, 1  # terms of `Positions.by_length`
 EARNED_TWICE, WEIGHED_TWICE, BOTH = 0, 1, 2  # terms of `Positions.products`
@@ -185,12 +187,9 @@ def _of_positions(sums: PositionSums, n: int) -> tuple[float, float]:
     value = sum((ratio * count for ratio, count in zip(ratios, reached, strict=True)), Fraction(0)) / n
     if n == 1:
         return float(value), math.nan
-    # rounded once, so that no denominator but a power of 2 is left
-    slopes = [Fraction(float(count / b)) for count, b in zip(reached, weighed, strict=True)]
-    others = [Fraction(float(-ratio)) * slope for ratio, slope in zip(ratios, slopes, strict=True)]
-    levels = [Fraction(0)]
-    for ratio in ratios:
-        levels.append(levels[-1] + Fraction(float(ratio)))
+    slopes = [_rounded(count / b) for count, b in zip(reached, weighed, strict=True)]
+    others = [_rounded(-ratio) * slope for ratio, slope in zip(ratios, slopes, strict=True)]
+    levels = [Fraction(0), *itertools.accumulate(map(_rounded, ratios))]
     total = squares = size = Fraction(0)
     for length, count in enumerate(lengths):
         linear = Fraction(0)
@@ -217,6 +216,13 @@ def _of_positions(sums: PositionSums, n: int) -> tuple[float, float]:
 
 def _term(total: int) -> Fraction:
     return as_fraction(int(total), kernels.TERM_SCALE)
+
+
+def _rounded(value: Fraction) -> Fraction:
+    """Round to a few bits more than a double has, over a power of 2: sums of other fractions grow without end."""
+    bits = ROUNDED_BITS - value.numerator.bit_length() + value.denominator.bit_length()
+    scale = Fraction(2) ** bits
+    return math.floor(value * scale) / scale
 
 
 # Adding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,14 +12,15 @@ from fastrec._version import __version__
 from fastrec.counterfactual.sums import SlateSums
 from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.kernels import weights as kernels
-from fastrec.report.definitions import settings_table
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_data
+from fastrec.show.charts import line_chart
 from fastrec.show.numbers import DASH, figures, one_figure, shown_count, with_margin
+from fastrec.show.plots import draw_values
 from fastrec.show.shown import Exported
-from fastrec.show.tables import Section, Table, warning_lines, with_notes
+from fastrec.show.tables import Chart, Section, Table, warning_lines, with_notes
 
-__all__ = ["PolicyEstimate", "value_of"]
+__all__ = ["PolicyEstimate", "PolicyEstimates", "estimates_of", "printed"]
 
 MIN_SLATES = 30  # fewer say little about their weights
 MAX_Z = 5.0  # standard errors between the mean weight and 1
@@ -49,7 +50,7 @@ class PolicyEstimate(Exported):
     >>> fastrec.policy_value([1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4])
     estimator   value    95 % interval  mean weight  largest  ESS
     iips       1.2500  0.7600 – 1.7400       1.2500   2.0000  3.3
-    iips: per slate, over 2 slates, 4 rows
+    2 slates, 4 rows; per slate: iips
     """
 
     estimator: str
@@ -145,15 +146,90 @@ class PolicyEstimate(Exported):
         return [printed([self])]
 
     def _tables(self) -> list[Table]:
-        return with_notes([_numbers(self)], warning_lines(self.warnings))
+        return _all_tables([self])
 
     def _lead(self) -> list[str]:
         return [*warning_lines(self.warnings), f"fastrec {__version__}"]
 
     def _sections(self) -> list[Section]:
-        own = self._sums.estimator
-        settings = {"estimator": self.estimator, "formula": own.formula, "source": own.source, "clip": self.clip}
-        return [Section("Value", [_numbers(self)]), Section("Settings", [settings_table(settings)])]
+        return _all_sections([self])
+
+
+class PolicyEstimates(Exported, dict[str, PolicyEstimate]):
+    """Results of `policy_value` for several estimators: a dict by name, in the order of the call.
+
+    Examples
+    --------
+    >>> given = [1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4]
+    >>> fastrec.policy_value(*given, estimator=["iips", "sniips"])
+    estimator   value    95 % interval  mean weight  largest  ESS
+    iips       1.2500  0.7600 – 1.7400       1.2500   2.0000  3.3
+    sniips     1.0833  0.9472 – 1.2194       1.2500   2.0000  3.3
+    2 slates, 4 rows; per slate: iips, sniips
+    """
+
+    __repr__ = Exported.__repr__
+
+    def merge(self, other: PolicyEstimates) -> PolicyEstimates:
+        """Return the results over the slates of both; see `PolicyEstimate.merge`. Both need the same estimators.
+
+        >>> one, two = (fastrec.policy_value([r], [0.5], [0.25], estimator=["ips", "snips"]) for r in (1, 0))
+        >>> one.merge(two)["snips"].value
+        0.5
+        """
+        if list(self) != list(other):
+            raise InputError(f"merge needs results of the same estimators, found {list(self)} and {list(other)}")
+        return PolicyEstimates((name, one.merge(other[name])) for name, one in self.items())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons to doubt the values."""
+        return tuple(line for one in self.values() for line in one.warnings)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dict per estimator, as `PolicyEstimate.to_rows`."""
+        return [row for one in self.values() for row in one.to_rows()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data for JSON (schema 1): "estimates" and "warnings"; NaN is None."""
+        document: dict[str, Any] = plain_data(
+            {"schema": 1, "fastrec": __version__, "estimates": self.to_rows(), "warnings": self.warnings}
+        )
+        return document
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Value of a policy") -> str | None:
+        """Return or write an HTML page with a chart and tables; see `PolicyEstimate.to_html`."""
+        return self._page(path, title)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the values with their 95 % intervals, one estimator below the other; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes to draw on; by default new ones.
+
+        Returns
+        -------
+        The axes.
+        """
+        return draw_values(self.to_rows(), ax)
+
+    def _printed(self) -> list[Table]:
+        return [printed(list(self.values()))]
+
+    def _tables(self) -> list[Table]:
+        return _all_tables(list(self.values()))
+
+    def _lead(self) -> list[str]:
+        return [*warning_lines(self.warnings), f"fastrec {__version__}"]
+
+    def _sections(self) -> list[Section]:
+        return _all_sections(list(self.values()))
+
+
+def estimates_of(sums: Iterable[SlateSums]) -> PolicyEstimates:
+    """Return the results that follow from sums, by name."""
+    return PolicyEstimates((one.name, value_of(one)) for one in sums)
 
 
 def value_of(sums: SlateSums) -> PolicyEstimate:
@@ -188,11 +264,12 @@ def _doubts(found: PolicyEstimate) -> list[str]:
         return lines
     gap, margin = found.mean_weight - 1, MAX_Z * found.mean_weight_error
     if abs(gap) > max(MIN_GAP, margin):
-        often = "are too small, or too large under the new policy" if gap > 0 else "are too large"
-        rest = "" if gap > 0 else ", or the new policy shows what the log never does"
+        why = "large, or the new policy shows what the log never does"
+        if gap > 0:
+            why = "small, or those of the new policy too large"
         lines.append(
             f"{found.estimator}: the mean weight is {one_figure(found.mean_weight)}, more than {MAX_Z:g} standard "
-            f"errors ({one_figure(found.mean_weight_error)}) from 1: logged propensities {often}{rest}"
+            f"errors ({one_figure(found.mean_weight_error)}) from 1: logged propensities are too {why}"
         )
     least = max(MIN_SIZE, MIN_SHARE * found.weights)
     if found.effective_sample_size < least:
@@ -207,21 +284,15 @@ def _doubts(found: PolicyEstimate) -> list[str]:
 # Tables
 
 
-def printed(results: Sequence[PolicyEstimate]) -> Table:
-    """Return a table of results, a row per estimator, that fits 80 columns."""
+def printed(results: Sequence[PolicyEstimate], *, warned: bool = True) -> Table:
+    """Return a table of results, a row per estimator, that fits 80 columns, with notes below."""
     head = ["estimator", "value", "95 % interval", "mean weight", "largest", "ESS"]
     rows = [
-        [
-            one.estimator,
-            *_value(one),
-            one_figure(one.mean_weight),
-            one_figure(one.max_weight),
-            _size(one),
-        ]
+        [one.estimator, *_value(one), one_figure(one.mean_weight), one_figure(one.max_weight), _size(one)]
         for one in results
     ]
-    notes = [line for one in results for line in _notes(one)]
-    return Table("", head, rows, 1, list(dict.fromkeys(notes)))
+    warnings = [line for one in results for line in warning_lines(one.warnings) if warned]
+    return Table("", head, rows, 1, [*_notes(results), *warnings])
 
 
 def _value(found: PolicyEstimate) -> tuple[str, str]:
@@ -235,32 +306,67 @@ def _size(found: PolicyEstimate) -> str:
     return DASH if math.isnan(size) else f"{size:,.1f}"
 
 
-def _notes(found: PolicyEstimate) -> list[str]:
-    unit = found._sums.estimator.unit  # noqa: SLF001
-    lines = [f"{found.estimator}: per {unit}, over {shown_count(found.slates)} slates, {shown_count(found.rows)} rows"]
-    if found.empty_slates:
-        lines.append(f"slates without rows, which earn 0: {shown_count(found.empty_slates)}")
-    if found.clip is not None:
-        lines.append(f"{found.estimator}: rows with a weight cut to {found.clip:g}: {shown_count(found.clipped)}")
-    return [*lines, *warning_lines(found.warnings)]
+def _notes(results: Sequence[PolicyEstimate]) -> list[str]:
+    """Return lines on what the values are, over how many slates, and on what was clipped; all are of one log."""
+    if not results:
+        return []
+    first = results[0]
+    units: dict[str, list[str]] = {}
+    for one in results:
+        units.setdefault(one._sums.estimator.unit, []).append(one.estimator)  # noqa: SLF001
+    per = "; ".join(f"per {unit}: {', '.join(names)}" for unit, names in units.items())
+    lines = [f"{shown_count(first.slates)} slates, {shown_count(first.rows)} rows; {per}"]
+    if first.empty_slates:
+        lines.append(f"slates without rows, which earn 0: {shown_count(first.empty_slates)}")
+    if first.clip is not None:
+        cut = ", ".join(f"{one.estimator} {shown_count(one.clipped)}" for one in results)
+        lines.append(f"rows with a weight cut to {first.clip:g}: {cut}")
+    return lines
 
 
-def _numbers(found: PolicyEstimate) -> Table:
-    """Return every number of a result, a row each."""
-    value, interval = _value(found)
-    unit = found._sums.estimator.unit  # noqa: SLF001
-    kind = "slates" if found._sums.estimator.is_whole else "rows"  # noqa: SLF001
+def _all_tables(results: Sequence[PolicyEstimate]) -> list[Table]:
+    """Return the values, and what is known of the weights."""
+    values = Table(
+        "Values",
+        ["estimator", "value", "95 % interval", "standard error", "mean over", "slates", "rows"],
+        [[one.estimator, *_value(one), one_figure(one.std_error), *_counts(one)] for one in results],
+    )
+    warnings = [line for one in results for line in warning_lines(one.warnings)]
+    return with_notes([values, _of_weights(results)], warnings)
+
+
+def _counts(found: PolicyEstimate) -> list[str]:
+    unit = f"{found._sums.estimator.unit}s"  # noqa: SLF001
+    return [unit, shown_count(found.slates), shown_count(found.rows)]
+
+
+def _of_weights(results: Sequence[PolicyEstimate]) -> Table:
+    head = ["estimator", "weights", "effective sample size", "mean weight, ± 95 %", "largest", "clip", "clipped rows"]
     rows = [
-        ["value", value],
-        ["95 % interval", interval],
-        ["mean over", f"{unit}s"],
-        ["slates", shown_count(found.slates)],
-        ["rows", shown_count(found.rows)],
-        ["slates without rows", shown_count(found.empty_slates)],
-        ["effective sample size", f"{_size(found)} of {found.weights:,} {kind}"],
-        ["mean weight", with_margin(found.mean_weight, 1.96 * found.mean_weight_error)],
-        ["largest weight", one_figure(found.max_weight)],
-        ["clip", DASH if found.clip is None else f"{found.clip:g}"],
-        ["clipped rows", shown_count(found.clipped)],
+        [
+            one.estimator,
+            shown_count(one.weights),
+            _size(one),
+            with_margin(one.mean_weight, Estimate(one.mean_weight, one.mean_weight_error, 0).margin()),
+            one_figure(one.max_weight),
+            DASH if one.clip is None else f"{one.clip:g}",
+            shown_count(one.clipped),
+        ]
+        for one in results
     ]
-    return Table(f"{found.estimator}: {found._sums.estimator.formula}", ["number", ""], rows, 2)  # noqa: SLF001
+    return Table("Weights", head, rows)
+
+
+def _all_sections(results: Sequence[PolicyEstimate]) -> list[Section]:
+    """Return the sections of a page: values with a chart, weights, definitions."""
+    values, weights = _all_tables(results)
+    title = "Value, with 95 % intervals"
+    points = [(one.value, *one.interval()) for one in results]
+    charts = [Chart(title, line_chart(title, [one.estimator for one in results], points, "estimator"))]
+    formulas = [[one.estimator, one._sums.estimator.formula, one._sums.estimator.source] for one in results]  # noqa: SLF001
+    definitions = Table("", ["estimator", "value", "source"], formulas, 3)
+    return [
+        Section("Values", [values], charts if len(results) > 1 else []),
+        Section("Weights", [weights._replace(notes=[])]),
+        Section("Definitions", [definitions], lines=["w is the weight of a row, r its reward, q its prediction"]),
+    ]

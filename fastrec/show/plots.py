@@ -12,7 +12,16 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.metrics.directions import Direction
 from fastrec.runtime.extras import require
 
-__all__ = ["COLOURS", "STYLES", "check_target", "draw_differences", "draw_estimates", "own_axes", "with_grid"]
+__all__ = [
+    "COLOURS",
+    "STYLES",
+    "check_target",
+    "draw_differences",
+    "draw_estimates",
+    "draw_values",
+    "own_axes",
+    "with_grid",
+]
 
 Floats = NDArray[np.float64]
 Families = Mapping[str, Sequence[tuple[int, Mapping[str, Any]]]]  # metrics at several cut-offs: (k, row), ascending
@@ -51,6 +60,19 @@ def _draw_cutoffs(families: Families, ax: Any) -> Any:
     ax.set(xlabel="k", ylabel="Mean over users, 95 % interval")
     ax.legend(fontsize="small")
     return with_grid(ax, "both")
+
+
+def draw_values(rows: Sequence[Mapping[str, Any]], ax: Any = None) -> Any:
+    """Draw values of a policy with their intervals below each other; see `PolicyEstimates.plot`."""
+    check_target(ax, None, "plot")
+    ax = own_axes(ax, (6.4, 1.2 + 0.4 * len(rows)))
+    values = np.array([row["value"] for row in rows])
+    places = np.arange(len(rows))
+    ax.errorbar(values, places, xerr=_margins(rows, values), fmt="o", color=COLOURS[0], capsize=3)
+    ax.set_yticks(places, [row["estimator"] for row in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_xlabel("Value of the policy, 95 % interval")
+    return with_grid(ax, "x")
 
 
 def draw_differences(

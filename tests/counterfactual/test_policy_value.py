@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import fastrec
-from fastrec import FastrecWarning, InputError, InputTypeError, PolicyEstimate
+from fastrec import FastrecWarning, InputError, InputTypeError, PolicyEstimate, PolicyEstimates
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.kernels.weights import MAX_VALUE
 from fastrec.runtime.compiler import Entry
@@ -28,10 +28,10 @@ PLAIN = [name for name in NAMES if not ESTIMATORS[name].predicted]
 OF_SLATES = ("sips", "iips", "rips", "snsips", "sniips", "snrips")
 
 
-def quietly(slates: Sequence[Slate], **options: Any) -> dict[str, PolicyEstimate]:
+def quietly(slates: Sequence[Slate], **options: Any) -> PolicyEstimates:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FastrecWarning)
-        found: dict[str, PolicyEstimate] = fastrec.policy_value(**flat(slates), **{"estimator": NAMES, **options})
+        found: PolicyEstimates = fastrec.policy_value(**flat(slates), **{"estimator": NAMES, **options})
     return found
 
 
@@ -401,6 +401,13 @@ def test_weights_of_0_leave_no_value(name: str) -> None:
     assert (found.effective_sample_size, found.mean_weight) == (0.0, 0.0)
 
 
+def test_the_smallest_weights_leave_a_value() -> None:
+    found = fastrec.policy_value([1.0, 1.0], [1.0, 1.0], [5e-324, 1.0], [0, 1, 2], estimator="sniips")
+    assert (found.value, found.std_error) == (1.0, 0.0)
+    found = fastrec.policy_value([1.0, 0.5, 0.5], [1.0] * 3, [1.0, 5e-324, 1.0], [0, 2, 3], estimator="sniips")
+    assert math.isfinite(found.std_error)
+
+
 # Doubts
 
 
@@ -439,7 +446,24 @@ def test_results_in_all_media() -> None:
     page = found.to_html()
     assert page is not None
     assert "mean over slates of the sum of w r" in page
-    assert "| value | 1.2500 |" in found.to_markdown()
+    assert "| iips | 1.2500 | 0.7600 – 1.7400 |" in found.to_markdown()
+
+
+def test_several_results_in_all_media() -> None:
+    found = quietly(draw_slates(2), clip=1.37)
+    assert max(map(len, repr(found).splitlines())) <= 80
+    assert [row["estimator"] for row in found.to_rows()] == NAMES
+    assert json.loads(found.to_json()) == found.to_dict()
+    assert found.to_frame("pandas")["value"].tolist() == [one.value for one in found.values()]
+    page = found.to_html()
+    assert page is not None
+    assert "<svg" in page
+    axes = found.plot()
+    assert [label.get_text() for label in axes.get_yticklabels()] == NAMES
+    merged = found.merge(found)
+    assert merged["iips"].slates == 2 * found["iips"].slates
+    with pytest.raises(InputError, match="same estimators"):
+        found.merge(quietly(draw_slates(2), estimator=["iips"]))
 
 
 def test_merge_needs_the_same_estimator_and_clip() -> None:
