@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, files, frames, items, limits, rivals, routes, scored, weighed
+from bench import cases, files, frames, items, limits, policy, rivals, routes, scored, weighed
 from bench.cases import Log
 from bench.measure import (
     BUSY,
@@ -404,6 +404,12 @@ def bench_items(sizes: Sizes, _folder: Path) -> list[Row]:
     return rows_of(items.compare_items(sizes.users, max(1, sizes.rounds // 3)))
 
 
+def bench_policy(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Time values of a policy."""
+    policy.check()
+    return rows_of(policy.compare_policy(sizes.scores, max(1, sizes.rounds // 3)))
+
+
 def bench_errors(sizes: Sizes, _folder: Path) -> list[Row]:
     """Time errors of predicted ratings."""
     return rows_of(scored.compare_errors(sizes.users, max(1, sizes.rounds // 2)))
@@ -468,6 +474,7 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "rivals": bench_rivals,
     "gauc": bench_gauc,
     "items": bench_items,
+    "policy": bench_policy,
     "errors": bench_errors,
     "auc": bench_auc,
     "score_rivals": bench_score_rivals,

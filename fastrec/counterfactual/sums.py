@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, Self
@@ -103,6 +104,32 @@ class SlateSums:
             tuple((a + c, b + d) for (a, b), (c, d) in zip(self.totals, other.totals, strict=True)),
             joined,
         )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the state as plain data, with integers of any size."""
+        positions = self.positions
+        return {
+            "name": self.name,
+            "clip": self.clip,
+            "slates": self.slates,
+            "counts": list(self.counts),
+            "largest": self.largest,
+            "totals": [list(pair) for pair in self.totals],
+            "positions": None if positions is None else [own.tolist() for own in vars(positions).values()],
+        }
+
+    @classmethod
+    def from_plain(cls, state: Mapping[str, Any]) -> Self:
+        """Return the state that `to_plain` gave."""
+        given = dict(state)
+        positions = given.pop("positions")
+        if positions is not None:
+            n = len(positions[0]) - 1
+            shapes = (n + 1,), (n, n, 2), (n, n, 3)
+            parts = (np.array(own, object).reshape(shape) for own, shape in zip(positions, shapes, strict=True))
+            positions = PositionSums(*parts)
+        given |= {"counts": tuple(given["counts"]), "totals": tuple(map(tuple, given["totals"]))}
+        return cls(**given, positions=positions)
 
     def numbers(self) -> SlateNumbers:
         """Return the estimates."""
