@@ -89,6 +89,7 @@ def documents() -> dict[str, Any]:
     lists = {"ann": [1, 2], "bob": [3]}
     shop = {item: {"segment": ("head", "tail")[item % 2]} for item in range(4)}
     drifted = fastrec.drift([lists, lists], k=2, items=shop, provider="segment")
+    valued = fastrec.policy_value([1.0, 0.0], [0.5, 0.5], [0.5, 0.25], estimator=["ips", "snips"], clip=2.0)
     explained = fastrec.explain("ndcg@2", lists, truth, like="rectools", n_users=1)
     return {
         "Report.to_dict() of lists": grouped.to_dict(),
@@ -98,6 +99,9 @@ def documents() -> dict[str, Any]:
         "Comparison.to_rows()": fastrec.compare(systems, n_rounds=10).to_rows(),
         "Drift.to_dict()": drifted.to_dict(),
         "Drift.to_rows()": drifted.to_rows(),
+        "PolicyEstimate.to_dict()": valued["ips"].to_dict(),
+        "PolicyEstimates.to_dict()": valued.to_dict(),
+        "PolicyEstimates.to_rows()": valued.to_rows(),
         "Explanation.to_dict()": explained.to_dict(),
         "catalogue()": fastrec.catalogue(),
         **commands(),

@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack, overload
 
+from fastrec.arguments.calls import PolicyOptions
+from fastrec.arguments.groups import SlateColumnNames
+from fastrec.arguments.signature import pick, takes
 from fastrec.counterfactual.logged import Logged, check_clip, check_estimators, check_lengths_of, read_logged, refuse
 from fastrec.counterfactual.sums import Fault, SlateSums, add_slates
-from fastrec.counterfactual.value import estimates_of
+from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates, estimates_of
 from fastrec.exceptions import warn
 from fastrec.runtime.limits import resolve_threads
 
 __all__ = ["policy_value", "sums_of"]
 
 
+@overload
 def policy_value(
     rewards: Any,
     pscore: Any = None,
     new_pscore: Any = None,
     indptr: Any = None,
     *,
-    estimator: Any = "iips",
-    clip: float | None = None,
-    predictions: Any = None,
-    slate_ids: Any = None,
-    reward: str | None = None,
-    slate: str | None = None,
-    rank: str | None = None,
-    n_threads: int | None = None,
-) -> Any:
+    estimator: str = "iips",
+    **given: Unpack[PolicyOptions],
+) -> PolicyEstimate: ...
+
+
+@overload
+def policy_value(
+    rewards: Any,
+    pscore: Any = None,
+    new_pscore: Any = None,
+    indptr: Any = None,
+    *,
+    estimator: list[str] | tuple[str, ...],
+    **given: Unpack[PolicyOptions],
+) -> PolicyEstimates: ...
+
+
+@takes(PolicyOptions)
+def policy_value(
+    rewards: Any,
+    pscore: Any = None,
+    new_pscore: Any = None,
+    indptr: Any = None,
+    *,
+    estimator: str | list[str] | tuple[str, ...] = "iips",
+    **given: Unpack[PolicyOptions],
+) -> PolicyEstimate | PolicyEstimates:
     """Estimate what a new policy would have earned, from a log of another policy with propensities.
 
     A slate is one list that was shown. The weight of a row is w = new_pscore / pscore. With r the reward of a row:
@@ -65,18 +87,6 @@ def policy_value(
     indptr : integers (n_slates + 1,), optional
         The rows of slate s are ``indptr[s]:indptr[s + 1]``, first row first. By default each row is a slate.
     estimator : name, or several names, all from one pass
-    clip : largest weight: w, v or the product of w above it counts as this
-        v and the product are clipped, not their factors. The v_before of a first row stays 1.
-    predictions : pair (q, q_new) of numbers (n,), or names of columns, for dr and cascade_dr
-        q is the predicted reward of the logged row; q_new its expectation over the rows that the new policy would show
-        there. Values of any model.
-    slate_ids : array (n,) of integers or strings, optional
-        The slate of each row, in place of ``indptr``. Rows may be in any order; those of a slate keep theirs.
-    reward, slate, rank : names of columns of a data frame
-        Default: ``reward``, and ``slate_id`` and ``rank`` if present. Without slates each row is one. Ranks order the
-        rows of a slate; they run from 1, or from 0, in every slate. Without ranks, rows keep their order.
-    n_threads : int, optional
-        Threads; by default all that the process may use. The number does not change the bits.
 
     Returns
     -------
@@ -107,10 +117,10 @@ def policy_value(
     >>> round(found["iips"].std_error, 4), round(found["iips"].effective_sample_size, 4)
     (0.25, 3.3333)
     """
-    names, alone = check_estimators(estimator, predictions)
-    limit = check_clip(clip)
-    threads = resolve_threads(n_threads)
-    columns = {"reward": reward, "slate": slate, "rank": rank}
+    names, alone = check_estimators(estimator, given["predictions"])
+    limit, threads = check_clip(given["clip"]), resolve_threads(given["n_threads"])
+    columns = pick(SlateColumnNames, given)
+    predictions, slate_ids = given["predictions"], given["slate_ids"]
     logged = read_logged(rewards, pscore, new_pscore, indptr, predictions, slate_ids, columns, threads)
     found = estimates_of(sums_of(logged, names, limit, threads))
     warn(found.warnings)

@@ -50,7 +50,7 @@ class PolicyEstimate(Exported):
     >>> fastrec.policy_value([1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4])
     estimator   value    95 % interval  mean weight  largest  ESS
     iips       1.2500  0.7600 – 1.7400       1.2500   2.0000  3.3
-    2 slates, 4 rows; per slate: iips
+    2 slates, 4 rows; values are per slate
     """
 
     estimator: str
@@ -165,7 +165,7 @@ class PolicyEstimates(Exported, dict[str, PolicyEstimate]):
     estimator   value    95 % interval  mean weight  largest  ESS
     iips       1.2500  0.7600 – 1.7400       1.2500   2.0000  3.3
     sniips     1.0833  0.9472 – 1.2194       1.2500   2.0000  3.3
-    2 slates, 4 rows; per slate: iips, sniips
+    2 slates, 4 rows; values are per slate
     """
 
     __repr__ = Exported.__repr__
@@ -286,9 +286,25 @@ def _doubts(found: PolicyEstimate) -> list[str]:
 
 def printed(results: Sequence[PolicyEstimate], *, warned: bool = True) -> Table:
     """Return a table of results, a row per estimator, that fits 80 columns, with notes below."""
-    head = ["estimator", "value", "95 % interval", "mean weight", "largest", "ESS"]
+    is_clipped = any(one.clip is not None for one in results)
+    head = [
+        "estimator",
+        "value",
+        "95 % interval",
+        "mean weight",
+        "largest",
+        "ESS",
+        *(["clipped"] if is_clipped else []),
+    ]
     rows = [
-        [one.estimator, *_value(one), one_figure(one.mean_weight), one_figure(one.max_weight), _size(one)]
+        [
+            one.estimator,
+            *_value(one),
+            one_figure(one.mean_weight),
+            one_figure(one.max_weight),
+            _size(one),
+            *([shown_count(one.clipped)] if is_clipped else []),
+        ]
         for one in results
     ]
     warnings = [line for one in results for line in warning_lines(one.warnings) if warned]
@@ -311,16 +327,15 @@ def _notes(results: Sequence[PolicyEstimate]) -> list[str]:
     if not results:
         return []
     first = results[0]
-    units: dict[str, list[str]] = {}
-    for one in results:
-        units.setdefault(one._sums.estimator.unit, []).append(one.estimator)  # noqa: SLF001
-    per = "; ".join(f"per {unit}: {', '.join(names)}" for unit, names in units.items())
-    lines = [f"{shown_count(first.slates)} slates, {shown_count(first.rows)} rows; {per}"]
+    per_row = [one.estimator for one in results if one._sums.estimator.unit == "row"]  # noqa: SLF001
+    per = "slate"
+    if per_row:
+        per = "row" if len(per_row) == len(results) else f"slate, those of {', '.join(per_row)} per row"
+    lines = [f"{shown_count(first.slates)} slates, {shown_count(first.rows)} rows; values are per {per}"]
     if first.empty_slates:
         lines.append(f"slates without rows, which earn 0: {shown_count(first.empty_slates)}")
     if first.clip is not None:
-        cut = ", ".join(f"{one.estimator} {shown_count(one.clipped)}" for one in results)
-        lines.append(f"rows with a weight cut to {first.clip:g}: {cut}")
+        lines.append(f"weights above {first.clip:g} count as {first.clip:g}; clipped: rows with such a weight")
     return lines
 
 

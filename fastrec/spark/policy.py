@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from fastrec._version import __version__
+from fastrec.arguments.calls import SparkPolicyOptions
+from fastrec.arguments.groups import PropensityColumnNames, SlateColumnNames
+from fastrec.arguments.signature import pick, takes
 from fastrec.counterfactual.logged import ROLES, check_clip, check_estimators, read_logged
 from fastrec.counterfactual.policy import sums_of
 from fastrec.counterfactual.sums import SlateSums
-from fastrec.counterfactual.value import estimates_of
+from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates, estimates_of
 from fastrec.exceptions import Argument, FastrecError, InputError, warn
 from fastrec.inputs.arrow import Frame
 from fastrec.runtime.limits import resolve_threads
@@ -34,32 +37,27 @@ Batch = Any  # pyarrow.RecordBatch
 STATES = "state string, error string, message string"
 
 
+@overload
+def policy_value(log: DataFrame, *, estimator: str = "iips", **given: Unpack[SparkPolicyOptions]) -> PolicyEstimate: ...
+
+
+@overload
 def policy_value(
-    log: DataFrame,
-    *,
-    estimator: Any = "iips",
-    clip: float | None = None,
-    predictions: tuple[str, str] | None = None,
-    reward: str | None = None,
-    pscore: str | None = None,
-    new_pscore: str | None = None,
-    slate: str | None = None,
-    rank: str | None = None,
-    n_threads: int | None = None,
-    n_partitions: int | None = None,
-) -> Any:
+    log: DataFrame, *, estimator: list[str] | tuple[str, ...], **given: Unpack[SparkPolicyOptions]
+) -> PolicyEstimates: ...
+
+
+@takes(SparkPolicyOptions)
+def policy_value(
+    log: DataFrame, *, estimator: str | list[str] | tuple[str, ...] = "iips", **given: Unpack[SparkPolicyOptions]
+) -> PolicyEstimate | PolicyEstimates:
     """Estimate what a new policy would have earned, from a Spark data frame: `fastrec.policy_value` on a cluster.
 
     Parameters
     ----------
     log : a data frame with a row per shown item
-    estimator, clip : as in `fastrec.policy_value`
-    predictions : names of two columns, for dr and cascade_dr
-    reward, pscore, new_pscore, slate, rank : names of columns; default: those of `fastrec.policy_value`
-        Slates need ranks, as Spark rows have no order. Without slates each row is one.
-    n_threads : threads of each task; default: 1
-    n_partitions : tasks; default: ``spark.sql.shuffle.partitions``, small ones joined by Spark
-        A task holds the rows of its partition in memory.
+    estimator : as in `fastrec.policy_value`
+        Slates need ranks, as Spark rows have no order.
 
     Returns
     -------
@@ -76,9 +74,11 @@ def policy_value(
     >>> fastrec.spark.policy_value(log, estimator="rips", rank="position").value  # doctest: +SKIP
     0.3214
     """
+    predictions = given["predictions"]
     names, alone = check_estimators(estimator, predictions)
-    limit, threads = check_clip(clip), resolve_threads(n_threads or 1)
-    named = {"reward": reward, "pscore": pscore, "new_pscore": new_pscore, "slate": slate, "rank": rank}
+    limit = check_clip(given["clip"])
+    named: dict[str, Any] = {**pick(SlateColumnNames, given), **pick(PropensityColumnNames, given)}
+    slate, rank = given["slate"], given["rank"]
     side = FrameSide.open("log", log)
     there = side.frame.columns
     slates = or_usual(slate, ROLES["slate"]) if slate is not None or ROLES["slate"] in there else None
@@ -91,8 +91,8 @@ def policy_value(
         read_column(side.all_columns(), name)
     if slates is not None:
         Frame("log", there, side.all_columns().column).read(slates)
-    task = _Task(names, limit, predictions, named, threads)
-    frame, count = side.selected(), check_partitions(n_partitions)
+    task = _Task(names, limit, predictions, named, given["n_threads"])
+    frame, count = side.selected(), check_partitions(given["n_partitions"])
     if slates is not None:
         key = column_of(slates)
         frame = frame.repartition(key) if count is None else frame.repartition(count, key)
@@ -125,8 +125,8 @@ class _Task:
         names: list[str],
         clip: float | None,
         predictions: tuple[str, str] | None,
-        named: dict[str, str | None],
-        n_threads: int,
+        named: Mapping[str, Any],
+        n_threads: int | None,
     ) -> None:
         self._given = names, clip, n_threads
         self._predictions = predictions
@@ -154,5 +154,6 @@ class _Task:
         names, clip, n_threads = self._given
         columns = {role: self._named[role] for role in ("reward", "slate", "rank")}
         pscores = self._named["pscore"], self._named["new_pscore"]
-        logged = read_logged(rows, *pscores, None, self._predictions, None, columns, n_threads)
-        return sums_of(logged, names, clip, n_threads)
+        threads = resolve_threads(n_threads)
+        logged = read_logged(rows, *pscores, None, self._predictions, None, columns, threads)
+        return sums_of(logged, names, clip, threads)

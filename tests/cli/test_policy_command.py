@@ -103,7 +103,7 @@ def test_without_slates_each_row_is_one(frame: Any) -> None:
 def test_every_format_is_written() -> None:
     table = run("log.parquet", "-e", "iips", "-e", "snrips", "--clip", "3")
     assert table.exit_code == 0, table.stderr
-    assert "rows with a weight cut to 3" in table.stdout
+    assert "weights above 3 count as 3; clipped: rows with such a weight" in table.stdout
     assert max(map(len, table.stdout.splitlines())) <= 80
     for ending in ("txt", "json", "csv", "md", "html", "tex"):
         arguments = ["-e", "iips", "-e", "snrips", "--clip", "3", "-o", f"out.{ending}", "--title", "A value"]
