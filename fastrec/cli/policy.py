@@ -70,7 +70,7 @@ def policy_value(log: str, **options: Any) -> None:
     \b
     fastrec policy-value log.parquet
     fastrec policy-value log.parquet -e ips -e snips --clip 50
-    fastrec policy-value clicks.csv -e rips --slate-col session --rank-col position -o value.json
+    fastrec policy-value log.csv -e rips --slate-col session --rank-col position
     """  # noqa: D301 - a backspace tells click to keep the lines
     from fastrec.counterfactual.logged import check_clip, check_estimators
     from fastrec.files.columns import SlateColumns

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import is_number
+from fastrec.checks import is_number, with_article
 from fastrec.counterfactual.estimators import ESTIMATORS
 from fastrec.counterfactual.sums import MAX_POSITIONS, Fault
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, Text, shown
@@ -93,6 +94,9 @@ def read_logged(
     n_threads: int,
 ) -> Logged:
     """Return logged slates; `columns` names those of a data frame, by role, None for the usual name."""
+    if isinstance(rewards, str | os.PathLike):
+        found = f"{with_article(type(rewards).__name__)}, {shown(rewards)}"
+        raise InputTypeError(f"rewards must be data, found {found}: the command fastrec policy-value reads files")
     value = open_foreign(rewards, "the frame")
     if isinstance(value, Frame):
         if indptr is not None or slate_ids is not None:

@@ -326,6 +326,8 @@ OLD, NEW = [0.5, 0.5, 0.5], [0.5, 0.25, 0.5]
         ({"clip": math.nan}, "clip must be above 0"),
         ({"clip": "1"}, "clip must be a number"),
         ({"slate": "x"}, "slate names a column of a data frame"),
+        ({"rewards": "log.csv"}, "rewards must be data, found a str, 'log.csv': the command"),
+        ({"clipping": 3}, "takes no argument 'clipping'"),
     ],
 )
 def test_wrong_input_is_a_clear_error(change: dict[str, Any], message: str) -> None:
