@@ -95,8 +95,9 @@ def read_logged(
 ) -> Logged:
     """Return logged slates; `columns` names those of a data frame, by role, None for the usual name."""
     if isinstance(rewards, str | os.PathLike):
-        found = f"{with_article(type(rewards).__name__)}, {shown(rewards)}"
-        raise InputTypeError(f"rewards must be data, found {found}: the command fastrec policy-value reads files")
+        kind = with_article(type(rewards).__name__)
+        wanted = "the command fastrec policy-value reads files"
+        raise InputTypeError(f"rewards must be data, found {kind}, {shown(rewards)}: {wanted}")
     value = open_foreign(rewards, "the frame")
     if isinstance(value, Frame):
         if indptr is not None or slate_ids is not None:
