@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import cases, files, frames, items, limits, position, rivals, routes, scored, weighed
+from bench import cases, files, frames, items, limits, policy, position, rivals, routes, scored, weighed
 from bench.cases import Log
 from bench.measure import (
     BUSY,
@@ -410,6 +410,12 @@ def bench_positions(sizes: Sizes, _folder: Path) -> list[Row]:
     return rows_of(position.compare_positions(sizes.scores, sizes.scores // 10, max(1, sizes.rounds // 3)))
 
 
+def bench_policy(sizes: Sizes, _folder: Path) -> list[Row]:
+    """Time values of a policy."""
+    policy.check()
+    return rows_of(policy.compare_policy(sizes.scores, max(1, sizes.rounds // 3)))
+
+
 def bench_errors(sizes: Sizes, _folder: Path) -> list[Row]:
     """Time errors of predicted ratings."""
     return rows_of(scored.compare_errors(sizes.users, max(1, sizes.rounds // 2)))
@@ -475,6 +481,7 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], list[Row]]] = {
     "gauc": bench_gauc,
     "items": bench_items,
     "positions": bench_positions,
+    "policy": bench_policy,
     "errors": bench_errors,
     "auc": bench_auc,
     "score_rivals": bench_score_rivals,

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from fastrec.comparison.compare import compare
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
+    from fastrec.counterfactual.policy import policy_value
     from fastrec.counterfactual.position import ctr_by_rank, position_bias
     from fastrec.counterfactual.result import CtrByRank, PositionBias
+    from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates
     from fastrec.evaluation.lists import Evaluator
     from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
@@ -72,6 +74,8 @@ _LAZY = {
     "Explanation": "fastrec.explanation.explanation",
     "Evaluator": "fastrec.evaluation.lists",
     "PositionBias": "fastrec.counterfactual.result",
+    "PolicyEstimate": "fastrec.counterfactual.value",
+    "PolicyEstimates": "fastrec.counterfactual.value",
     "PrCurve": "fastrec.scored.curves",
     "Report": "fastrec.report.report",
     "RocCurve": "fastrec.scored.curves",
@@ -102,6 +106,7 @@ _LAZY = {
     "plot_pr": "fastrec.scored.plots",
     "plot_roc": "fastrec.scored.plots",
     "position_bias": "fastrec.counterfactual.position",
+    "policy_value": "fastrec.counterfactual.policy",
     "pr_curve": "fastrec.scored.curves",
     "ranking_metric": "fastrec.metrics.declaration",
     "score_metric": "fastrec.metrics.declaration",
@@ -134,6 +139,8 @@ __all__ = [
     "MetricNotFoundError",
     "MissingExtraError",
     "MissingFileError",
+    "PolicyEstimate",
+    "PolicyEstimates",
     "PositionBias",
     "PrCurve",
     "Ragged",
@@ -166,6 +173,7 @@ __all__ = [
     "plot_calibration",
     "plot_pr",
     "plot_roc",
+    "policy_value",
     "position_bias",
     "pr_curve",
     "ranking_metric",

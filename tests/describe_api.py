@@ -92,6 +92,7 @@ def documents() -> dict[str, Any]:
     clicks, ranks, users = [1, 0, 1, 0], [1, 2, 1, 2], ["ann", "ann", "bob", "bob"]
     counted = fastrec.ctr_by_rank(clicks, ranks, user_ids=users, groups={"plan": ["free"] * 4})
     bias = fastrec.position_bias(clicks, ranks, users, [7] * 4, method="em", n_samples=5)
+    valued = fastrec.policy_value([1.0, 0.0], [0.5, 0.5], [0.5, 0.25], estimator=["ips", "snips"], clip=2.0)
     explained = fastrec.explain("ndcg@2", lists, truth, like="rectools", n_users=1)
     return {
         "Report.to_dict() of lists": grouped.to_dict(),
@@ -103,6 +104,9 @@ def documents() -> dict[str, Any]:
         "Drift.to_rows()": drifted.to_rows(),
         "CtrByRank.to_dict()": counted.to_dict(),
         "PositionBias.to_dict()": bias.to_dict(),
+        "PolicyEstimate.to_dict()": valued["ips"].to_dict(),
+        "PolicyEstimates.to_dict()": valued.to_dict(),
+        "PolicyEstimates.to_rows()": valued.to_rows(),
         "Explanation.to_dict()": explained.to_dict(),
         "catalogue()": fastrec.catalogue(),
         **commands(),

@@ -4,6 +4,7 @@ from fastrec.arguments.groups import (
     ArraysOfUsers,
     Catalogue,
     Classes,
+    Clipping,
     Cutoffs,
     FileColumnNames,
     FileOfItems,
@@ -24,6 +25,8 @@ from fastrec.arguments.groups import (
     ListPolicies,
     OtherFrames,
     PerUser,
+    Predictions,
+    PropensityColumnNames,
     Reference,
     Relevance,
     RowColumnNames,
@@ -31,6 +34,8 @@ from fastrec.arguments.groups import (
     RowPolicies,
     RowRelevance,
     Seen,
+    SlateColumnNames,
+    SlateIds,
     Tasks,
     Threads,
     UserIds,
@@ -45,12 +50,14 @@ __all__ = [
     "ListBatch",
     "ListOptions",
     "ListSettings",
+    "PolicyOptions",
     "RowBatch",
     "RowOptions",
     "RowSettings",
     "SegmentOptions",
     "SideBatch",
     "SparkListOptions",
+    "SparkPolicyOptions",
     "SparkRowOptions",
 ]
 
@@ -171,6 +178,14 @@ class SparkRowOptions(
     Tasks,
 ):
     """Arguments of `fastrec.spark.evaluate_scores`."""
+
+
+class PolicyOptions(Clipping, Predictions, SlateIds, SlateColumnNames, Threads):
+    """Arguments of `policy_value`."""
+
+
+class SparkPolicyOptions(Clipping, Predictions, PropensityColumnNames, SlateColumnNames, Tasks):
+    """Arguments of `fastrec.spark.policy_value`."""
 
 
 class ExplainOptions(

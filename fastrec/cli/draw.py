@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
     from fastrec.counterfactual.result import CtrByRank, PositionBias
+    from fastrec.counterfactual.value import PolicyEstimates
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.result import Drift
     from fastrec.report.estimates import Estimate
@@ -50,6 +51,7 @@ __all__ = [
     "draw_explanation",
     "draw_metrics",
     "draw_one_metric",
+    "draw_policy",
     "draw_report",
     "legend_of",
     "tables_of_comparison",
@@ -303,6 +305,20 @@ def draw_curve(console: Console, found: CtrByRank | PositionBias) -> None:
         if n:
             sheet.line()
         sheet.table(table)
+
+
+# Values of a policy
+
+
+def draw_policy(console: Console, found: PolicyEstimates) -> None:
+    """Draw the table of estimators, with its notes."""
+    from fastrec.counterfactual.value import printed
+
+    table = printed(list(found.values()), warned=False)
+    sheet = Sheet(console)
+    sheet.table(table._replace(notes=[]))
+    sheet.line()
+    sheet.notes(table.notes)
 
 
 # An explanation

@@ -80,6 +80,7 @@ OPTIONS = ARGUMENTS | {  # the same for arguments of any call
         name: name
         for name in ("like", "by", "users", "metrics", "missing", "level", "seed", "baseline", "test", "provider")
     },
+    **{name: name for name in ("estimator", "clip", "predictions")},
 }
 LISTINGS = {"fastrec.catalogue()": ": fastrec metrics"}  # commands for expressions of Python
 

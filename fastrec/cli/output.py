@@ -18,6 +18,7 @@ from fastrec.cli.draw import (
     draw_curve,
     draw_drift,
     draw_explanation,
+    draw_policy,
     draw_report,
     legend_of,
     tables_of_comparison,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from fastrec.comparison.comparison import Comparison
     from fastrec.counterfactual.result import CtrByRank, PositionBias
+    from fastrec.counterfactual.value import PolicyEstimates
     from fastrec.explanation.explanation import Explanation
     from fastrec.feedback.result import Drift
     from fastrec.report.report import Report
@@ -53,6 +55,7 @@ __all__ = [
     "write_curve",
     "write_drift",
     "write_explanation",
+    "write_policy",
     "write_report",
 ]
 
@@ -68,6 +71,7 @@ FORMATS_OF = {  # formats of each kind of result
     "drift": tuple(ENDINGS.values()),
     "curve": tuple(ENDINGS.values()),
     "explanation": ("table", "json", "md"),
+    "policy": tuple(ENDINGS.values()),
 }
 TITLED = ("html", "md")  # formats that have a title
 ENDINGS_OF_OPTIONS = {"per_user": (".csv", ".parquet"), "curves": (".csv", ".json"), "plot": (".png", ".pdf", ".svg")}
@@ -182,6 +186,15 @@ def write_curve(found: CtrByRank | PositionBias, options: Mapping[str, Any]) -> 
     _write(found, own, options)
 
 
+def write_policy(found: PolicyEstimates, options: Mapping[str, Any]) -> None:
+    """Write everything that the options ask for; print last."""
+    own: Forms = {
+        "table": lambda: lambda console: draw_policy(console, found),
+        "md": lambda: "\n\n".join([*_heading(options), found.to_markdown()]),
+    }
+    _write(found, own, options)
+
+
 def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
     """Write an explanation in the format of the options."""
     forms: Forms = {
@@ -193,7 +206,9 @@ def write_explanation(why: Explanation, options: Mapping[str, Any]) -> None:
 
 
 def _write(
-    found: Report | Comparison | Drift | CtrByRank | PositionBias, own: Forms, options: Mapping[str, Any]
+    found: Report | Comparison | Drift | CtrByRank | PositionBias | PolicyEstimates,
+    own: Forms,
+    options: Mapping[str, Any],
 ) -> None:
     """Write the HTML page and the result; `own` has the formats that the command line makes itself."""
     title = {} if options["title"] is None else {"title": options["title"]}

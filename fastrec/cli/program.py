@@ -6,12 +6,20 @@ import os
 import sys
 import warnings
 
-from fastrec.cli import about, compare, drift, evaluate, explain, position  # each adds its commands to the group
+from fastrec.cli import (  # each adds its commands to the group
+    about,
+    compare,
+    drift,
+    evaluate,
+    explain,
+    policy,
+    position,
+)
 from fastrec.cli.group import program, say_warning
 from fastrec.exceptions import FastrecWarning
 from fastrec.runtime.signals import end_on_signals
 
-__all__ = ["about", "compare", "drift", "evaluate", "explain", "main", "position", "program"]
+__all__ = ["about", "compare", "drift", "evaluate", "explain", "main", "policy", "position", "program"]
 
 
 def _show(found: Warning | str) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "ItemColumns",
     "ListColumns",
     "RowColumns",
+    "SlateColumns",
     "TooLargeError",
 ]
 
@@ -199,7 +200,48 @@ class ImpressionColumns:
         return wanted
 
 
-FileColumns = ListColumns | RowColumns | ImpressionColumns | ItemColumns
+@dataclass(frozen=True)
+class SlateColumns:
+    """Column names of logged slates. `None`: use the column called `slate_id` or `rank` if the file has it.
+
+    Without slates each row is one. `predictions` are the predicted reward of a row, and that of the new policy.
+    """
+
+    reward: str = "reward"
+    pscore: str = "pscore"
+    new_pscore: str = "new_pscore"
+    slate: str | None = None
+    rank: str | None = None
+    predictions: tuple[str, str] | None = None
+    item: ClassVar[str | None] = None
+    by: ClassVar[tuple[str, ...]] = ()
+    reads_all: ClassVar[bool] = False
+
+    @property
+    def usual(self) -> dict[str, str]:
+        """{role: column}, also for columns that no file has."""
+        slate, rank = "slate_id" if self.slate is None else self.slate, "rank" if self.rank is None else self.rank
+        own = {"reward": self.reward, "pscore": self.pscore, "new_pscore": self.new_pscore}
+        predictions = dict(zip(("shown", "expected"), self.predictions or (), strict=False))
+        return {"user": slate, "rank": rank, **own, **predictions}
+
+    @property
+    def names(self) -> set[str]:
+        """All columns that may be read."""
+        return set(self.usual.values())
+
+    def roles(self, table: str, path: str, found: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - as other columns
+        """Return {role: column} for the roles that the file has; raise if it lacks one. Slates are users."""
+        wanted = self.usual
+        if self.slate is None and wanted["user"] not in found:
+            del wanted["user"], wanted["rank"]
+        elif self.rank is None and wanted["rank"] not in found:
+            del wanted["rank"]
+        _check_found(wanted, path, found)
+        return wanted
+
+
+FileColumns = ListColumns | RowColumns | ImpressionColumns | SlateColumns | ItemColumns
 
 
 def _check_found(wanted: Mapping[str, str], path: str, found: Sequence[str]) -> None:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from fastrec.exceptions import FastrecError
-from fastrec.files.columns import ITEMS, ImpressionColumns, ListColumns, RowColumns, TooLargeError
+from fastrec.files.columns import (
+    ITEMS,
+    ImpressionColumns,
+    ListColumns,
+    RowColumns,
+    SlateColumns,
+    TooLargeError,
+)
 from fastrec.files.database import interruptible
 from fastrec.files.formats.base import one_row, quoted
 from fastrec.files.items import ID_TYPES, read_items_of
@@ -57,7 +64,7 @@ __all__ = [
 
 
 Array = np.ndarray[Any, Any]
-AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns | ImpressionColumns)
+AnyColumns = TypeVar("AnyColumns", bound=ListColumns | RowColumns | ImpressionColumns | SlateColumns)
 Progress = Callable[[int, int], Any]
 Watch = Callable[[str, int, int], Any]  # called with the stage, its rows that are done, and all its rows
 Roles = Callable[[Mapping[str, File]], tuple[tuple[str, ...], tuple[str, ...]]]  # -> roles of users, of ids

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fastrec.files.columns import ITEMS, USERS, FileColumns, ImpressionColumns, ItemColumns, ListColumns, RowColumns
+from fastrec.files.columns import (
+    ITEMS,
+    USERS,
+    FileColumns,
+    ImpressionColumns,
+    ItemColumns,
+    ListColumns,
+    RowColumns,
+    SlateColumns,
+)
 from fastrec.files.formats.base import Format, Source
 from fastrec.files.formats.recognise import AUTO, recognise
 from fastrec.files.formats.registry import FORMATS
@@ -46,7 +55,7 @@ class Opened:
 
 def open_files(
     paths: Mapping[str, str | os.PathLike[str]],
-    columns: ListColumns | RowColumns | ImpressionColumns,
+    columns: ListColumns | RowColumns | ImpressionColumns | SlateColumns,
     input_format: str,
 ) -> dict[str, Opened]:
     """Find the files of each table, and recognise their format; raise for those that cannot be read together."""

@@ -163,13 +163,13 @@ class Keys(NamedTuple):
     name_of: Callable[[Array], Array]  # the ids of some codes; ascending codes are ascending ids
 
 
-def encode_keys(user_ids: Any, n: int) -> Keys:
-    """Encode the key of each row, or several keys that identify a user together."""
+def encode_keys(user_ids: Any, n: int, name: str = "user_ids") -> Keys:
+    """Encode the key of each row, or several keys that identify a user together; `name` is the argument."""
     if not isinstance(user_ids, tuple):
-        return encode_key(user_ids, "user_ids", n)
+        return encode_key(user_ids, name, n)
     if not user_ids:
-        raise InputError("user_ids must hold at least one key per row, found an empty tuple")
-    keys = [encode_key(part, f"user_ids[{at}]", n) for at, part in enumerate(user_ids)]
+        raise InputError(f"{name} must hold at least one key per row, found an empty tuple")
+    keys = [encode_key(part, f"{name}[{at}]", n) for at, part in enumerate(user_ids)]
     codes, distinct = number_codes(keys[0].codes)
     pairs = []  # what each further key made of the codes before it
     for key in keys[1:]:

@@ -19,6 +19,7 @@ __all__ = [
     "draw_band",
     "draw_differences",
     "draw_estimates",
+    "draw_values",
     "own_axes",
     "with_grid",
 ]
@@ -60,6 +61,19 @@ def _draw_cutoffs(families: Families, ax: Any) -> Any:
     ax.set(xlabel="k", ylabel="Mean over users, 95 % interval")
     ax.legend(fontsize="small")
     return with_grid(ax, "both")
+
+
+def draw_values(rows: Sequence[Mapping[str, Any]], ax: Any = None) -> Any:
+    """Draw values of a policy with their intervals below each other; see `PolicyEstimates.plot`."""
+    check_target(ax, None, "plot")
+    ax = own_axes(ax, (6.4, 1.2 + 0.4 * len(rows)))
+    values = np.array([row["value"] for row in rows])
+    places = np.arange(len(rows))
+    ax.errorbar(values, places, xerr=_margins(rows, values), fmt="o", color=COLOURS[0], capsize=3)
+    ax.set_yticks(places, [row["estimator"] for row in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_xlabel("Value of the policy, 95 % interval")
+    return with_grid(ax, "x")
 
 
 def draw_differences(

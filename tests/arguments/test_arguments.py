@@ -26,8 +26,10 @@ TAKEN: dict[Callable[..., Any], type[Any]] = {
     fastrec.evaluate_scores: calls.RowOptions,
     fastrec.explain: calls.ExplainOptions,
     fastrec.explain_scores: calls.ExplainRowOptions,
+    fastrec.policy_value: calls.PolicyOptions,
     fastrec.spark.evaluate: calls.SparkListOptions,
     fastrec.spark.evaluate_scores: calls.SparkRowOptions,
+    fastrec.spark.policy_value: calls.SparkPolicyOptions,
 }
 LITERALS = {
     "ties": policies.Ties,

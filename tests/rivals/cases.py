@@ -252,6 +252,37 @@ def _with_scores(rng: random.Random, items: list[int]) -> list[list[Any]]:
     return [list(pair) for pair in zip(items, _scores(rng, len(items), ""), strict=True)]
 
 
+SLATE_KINDS = ("full", "ragged", "single", "constant")
+
+
+def slate_cases() -> list[Case]:
+    """Return logs of slates: of one length, of several, of one row, and with one reward everywhere."""
+    return [slate_case(kind, nth) for kind in SLATE_KINDS for nth in range(3)]
+
+
+def slate_case(kind: str, nth: int) -> Case:
+    """Return a log of slates; items are drawn from one distribution per row, with replacement.
+
+    `pscore` and `new_pscore` are of the logged row given those before it; `q_hat` and `action_dist` of all items.
+    """
+    rng = random.Random(f"slates-{kind}-{nth}")
+    n_actions, len_list = 4, 1 if kind == "single" else 3
+    case: Case = {"name": f"{kind}-{nth}", "kind": kind, "len_list": len_list, "n_actions": n_actions}
+    columns = ("slate_id", "position", "action", "reward", "pscore", "new_pscore", "q_hat", "action_dist")
+    case |= {column: [] for column in columns}
+    for slate in range(40):
+        for position in range(rng.randint(1, len_list) if kind == "ragged" else len_list):
+            old, new = ([rng.randint(1, 8) for _ in range(n_actions)] for _ in range(2))
+            action = rng.choices(range(n_actions), old)[0]
+            q_hat = [rng.randint(0, 8) / 8 for _ in range(n_actions)]
+            reward = 1.0 if kind == "constant" else float(rng.random() < q_hat[action])
+            shares = [own / sum(new) for own in new]
+            row = (slate, position, action, reward, old[action] / sum(old), shares[action], q_hat, shares)
+            for column, value in zip(columns, row, strict=True):
+                case[column].append(value)
+    return case
+
+
 def real_case(folder: Path) -> Case:
     """Return the most popular films that each user of ml-latest-small has not rated before, and the last five ratings.
 

@@ -2,6 +2,7 @@
 
 TOOL_items are the metrics of items and histories of a tool, asked with cases of their own in the same environment.
 ultr_bias_toolkit estimates position bias and has cases of its own, too.
+Tools of slates have cases of their own, too.
 
 pip installs each tool into its own environment. There `tools/TOOL.py` reads cases from its standard input and prints
 the tool's answers. By default the script takes the newest version, writes the answers to `TOOL.json.gz` beside this
@@ -57,9 +58,14 @@ ITEM_REQUIREMENTS = {
     "warprec_items": ["warprec"],
 }
 POSITION_REQUIREMENTS = {"ultr_bias_toolkit": ["ultr-bias-toolkit", "pandas<3"]}
+SLATE_REQUIREMENTS = {
+    "obp": ["torch==2.13.0", "scikit-learn", "pandas", "matplotlib", "seaborn", "tqdm", "pyyaml"],
+}
+# packages to install without what they require: versions of 2022 that this Python lacks
+WITHOUT_PINS = {"obp": ["obp"]}
 REAL_DATA = os.environ.get("FASTREC_TEST_DATA") or None
 PYTHONS = {"warprec_items": "python3.12"}  # of tools that need a newer one than this
-ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS | POSITION_REQUIREMENTS
+ALL_REQUIREMENTS = REQUIREMENTS | ITEM_REQUIREMENTS | POSITION_REQUIREMENTS | SLATE_REQUIREMENTS
 MAX_DIFFERENCE = 1e-9
 SHOWN = 20  # differences of a tool
 
@@ -75,6 +81,8 @@ def all_cases(data: Path | None, tool: str = "") -> dict[str, list[Any]]:
         return {"items": cases.item_cases()}
     if tool in POSITION_REQUIREMENTS:
         return {"positions": cases.position_cases()}
+    if tool in SLATE_REQUIREMENTS:
+        return {"slates": cases.slate_cases()}
     lists = cases.list_cases() + ([cases.real_case(data)] if data is not None else [])
     return {"lists": lists, "rows": cases.score_cases()}
 
@@ -121,8 +129,12 @@ def environment(tool: str, folder: Path, versions: dict[str, str]) -> str:
         else:
             venv.create(home, with_pip=True)
         # 2.13.0+cpu is the build of 2.13.0 in some registries
-        exact = [f"{package}=={version.partition('+')[0]}" for package, version in versions.items()]
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *ALL_REQUIREMENTS[tool], *exact], check=True)
+        exact = {package: f"{package}=={version.partition('+')[0]}" for package, version in versions.items()}
+        loose = [exact.pop(package, package) for package in WITHOUT_PINS.get(tool, [])]
+        install = [python, "-m", "pip", "install", "--quiet"]
+        subprocess.run([*install, *ALL_REQUIREMENTS[tool], *exact.values()], check=True)
+        if loose:
+            subprocess.run([*install, "--no-deps", "--ignore-requires-python", *loose], check=True)
     return str(python)
 
 

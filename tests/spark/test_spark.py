@@ -784,3 +784,45 @@ def test_wrong_impressions_are_errors(session):
         fastrec.spark.position_bias(halves, **named, query="half", item="i")
     with pytest.raises(fastrec.InputError, match="method must be one of"):
         fastrec.spark.position_bias(log, **named, query="q", item="i", method="guess")
+
+
+POLICY = ["ips", "snips", "sips", "iips", "rips", "snsips", "sniips", "snrips", "dr", "cascade_dr"]
+
+
+def make_slates(seed=0):
+    rng = np.random.default_rng(seed)
+    slates = np.repeat(np.arange(90), rng.integers(1, 5, 90))
+    ranks = np.arange(len(slates)) - np.searchsorted(slates, slates) + 1
+    columns = {"slate_id": [f"s{slate}" for slate in slates], "rank": ranks}
+    numbers = {name: rng.uniform(0.2, 1, len(slates)) for name in ("reward", "pscore", "new_pscore", "q", "q_new")}
+    return pa.table(columns | numbers)
+
+
+@pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+@pytest.mark.parametrize("n_partitions", [None, 1, 5])
+def test_values_of_a_policy_have_the_bits_of_one_machine(on_spark, n_partitions):
+    log = make_slates()
+    options = {"estimator": POLICY, "predictions": ("q", "q_new"), "clip": 2.5}
+    wanted = fastrec.policy_value(log, **options)
+    assert fastrec.spark.policy_value(on_spark(log), **options, n_partitions=n_partitions).to_dict() == wanted.to_dict()
+
+
+@pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
+def test_values_of_a_policy_without_slates(on_spark):
+    log = make_slates().drop_columns(["slate_id", "rank"])
+    found = fastrec.spark.policy_value(on_spark(log), estimator="snips")
+    assert found.to_dict() == fastrec.policy_value(log, estimator="snips").to_dict()
+    assert math.isnan(fastrec.spark.policy_value(on_spark(log).limit(0)).value)
+
+
+def test_faults_of_logs_of_slates(on_spark):
+    log = make_slates()
+    with pytest.raises(fastrec.InputError, match="log needs a column of ranks, as Spark rows have no order"):
+        fastrec.spark.policy_value(on_spark(log.drop_columns(["rank"])))
+    with pytest.raises(fastrec.InputError, match="log has no column 'p'"):
+        fastrec.spark.policy_value(on_spark(log), pscore="p")
+    with pytest.raises(fastrec.InputTypeError, match="column 'slate_id' must hold numbers"):
+        fastrec.spark.policy_value(on_spark(log), reward="slate_id")
+    zero = log.set_column(3, "pscore", pa.array(np.where(np.arange(len(log)) == 7, 0.0, 0.5)))
+    with pytest.raises(fastrec.InputError, match=r"column 'pscore' must be a probability above 0.*found 0 .slate 's"):
+        fastrec.spark.policy_value(on_spark(zero))

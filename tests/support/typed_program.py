@@ -66,6 +66,15 @@ def misspell() -> None:
     fastrec.evaluate_files("recs.csv", "truth.csv", ties="first")  # type: ignore[arg-type]
 
 
+def value_a_policy() -> None:
+    one = fastrec.policy_value(LABELS, [0.5] * 4, [0.25] * 4, INDPTR, clip=3)
+    assert_type(one, fastrec.PolicyEstimate)
+    assert_type(one.interval(level=0.9), tuple[float, float])
+    several = fastrec.policy_value(LABELS, [0.5] * 4, [0.25] * 4, INDPTR, estimator=["ips", "snips"])
+    assert_type(several, fastrec.PolicyEstimates)
+    assert_type(several.merge(several)["ips"].merge(several["ips"]).value, float)
+
+
 def evaluate_segments() -> None:
     segments = fastrec.segment_items([1, 1, 2, 3, 6])
     assert_type(segments, dict[Any, str])
@@ -167,6 +176,7 @@ def main() -> None:
     compare_systems(report)
     follow_logs()
     count_clicks()
+    value_a_policy()
     keep(report)
     assert take_errors_apart() == [fastrec.MetricError, fastrec.InputTypeError, fastrec.FastrecWarning]
     assert_type(fastrec.__version__, str)

@@ -1,0 +1,99 @@
+"""`fastrec policy-value`: what another ranking would have earned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fastrec.cli.evaluate import column_of, naming_options, open_files, quietly
+from fastrec.cli.group import program, say_warning, showing_progress
+from fastrec.cli.options import (
+    HTML,
+    INPUT_FORMAT,
+    RESOURCES,
+    choose_format,
+    output_options,
+    resources_of,
+    with_options,
+)
+from fastrec.cli.output import check_outputs, write_policy
+
+__all__ = []
+
+HINTS = {
+    "reward": "--reward-col names the column of rewards, such as clicks",
+    "pscore": "--pscore-col names the column of logged propensities",
+    "new_pscore": "--new-pscore-col names the column of propensities of the new policy",
+    "user": "--slate-col names the column of slates",
+}
+
+
+def _column(role: str, text: str, **settings: Any) -> Any:
+    return click.option(f"--{role}-col", metavar="NAME", help=text, **settings)
+
+
+COLUMNS = (
+    _column("slate", "Column of slates.  [default: slate_id, if present, else each row is a slate]"),
+    _column("rank", "Column of ranks in a slate, from 1 or 0.  [default: rank, if present, else the order of rows]"),
+    _column("reward", "Column of rewards.  [default: reward]"),
+    _column("pscore", "Column of the propensities of the logged policy.  [default: pscore]"),
+    _column("new-pscore", "Column of the propensities of the new policy.  [default: new_pscore]"),
+    click.option(
+        "--predictions",
+        nargs=2,
+        metavar="NAME NAME",
+        help="Columns of predicted rewards for dr and cascade_dr: of the row, and of the new policy in its place.",
+    ),
+)
+
+
+@program.command("policy-value")
+@click.argument("log", metavar="LOG")
+@click.option(
+    "-e",
+    "--estimator",
+    multiple=True,
+    default=("iips",),
+    show_default=True,
+    metavar="NAME",
+    help="ips, snips, sips, iips, rips, snsips, sniips, snrips, dr or cascade_dr; may be repeated.",
+)
+@click.option("--clip", type=float, metavar="NUMBER", help="Largest weight; larger ones count as this.")
+@with_options(COLUMNS, (INPUT_FORMAT,), output_options("policy"), HTML, RESOURCES)
+def policy_value(log: str, **options: Any) -> None:
+    """Estimate what a new policy would have earned, from a LOG of another policy with propensities.
+
+    LOG has a row per shown item: its reward, and its propensity under the logged and the new policy, given the rows of
+    its slate before it. A slate is one list that was shown. Estimators are those of `fastrec.policy_value`.
+
+    \b
+    fastrec policy-value log.parquet
+    fastrec policy-value log.parquet -e ips -e snips --clip 50
+    fastrec policy-value log.csv -e rips --slate-col session --rank-col position
+    """  # noqa: D301 - a backspace tells click to keep the lines
+    from fastrec.counterfactual.logged import check_clip, check_estimators
+    from fastrec.files.columns import SlateColumns
+    from fastrec.files.policy import policy_value_of_files
+
+    choose_format(options, "policy")
+    names, _ = check_estimators(list(options["estimator"]), options["predictions"])
+    clip = check_clip(options["clip"])
+    with open_files({"LOG": log}, options) as inputs:
+        path = str(inputs["LOG"])
+        check_outputs([path], options)
+        columns = SlateColumns(
+            column_of(options, "reward_col", "reward"),
+            column_of(options, "pscore_col", "pscore"),
+            column_of(options, "new_pscore_col", "new_pscore"),
+            options["slate_col"],
+            options["rank_col"],
+            options["predictions"] or None,
+        )
+        with showing_progress() as watch, quietly(), naming_options(HINTS):
+            watch("reading")
+            resources, format_ = resources_of(options), options["input_format"]
+            found = policy_value_of_files(path, names, clip, columns, resources, watch, input_format=format_)
+        write_policy(found, options)
+        for warning in found.warnings:
+            say_warning(warning)

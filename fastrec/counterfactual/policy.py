@@ -1,0 +1,136 @@
+"""Value of a policy: what another ranking would have earned, from a log with propensities."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack, overload
+
+from fastrec.arguments.calls import PolicyOptions
+from fastrec.arguments.groups import SlateColumnNames
+from fastrec.arguments.signature import pick, takes
+from fastrec.counterfactual.logged import Logged, check_clip, check_estimators, check_lengths_of, read_logged, refuse
+from fastrec.counterfactual.sums import Fault, SlateSums, add_slates
+from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates, estimates_of
+from fastrec.exceptions import warn
+from fastrec.runtime.limits import resolve_threads
+
+__all__ = ["policy_value", "sums_of"]
+
+
+@overload
+def policy_value(
+    rewards: Any,
+    pscore: Any = None,
+    new_pscore: Any = None,
+    indptr: Any = None,
+    *,
+    estimator: str = "iips",
+    **given: Unpack[PolicyOptions],
+) -> PolicyEstimate: ...
+
+
+@overload
+def policy_value(
+    rewards: Any,
+    pscore: Any = None,
+    new_pscore: Any = None,
+    indptr: Any = None,
+    *,
+    estimator: list[str] | tuple[str, ...],
+    **given: Unpack[PolicyOptions],
+) -> PolicyEstimates: ...
+
+
+@takes(PolicyOptions)
+def policy_value(
+    rewards: Any,
+    pscore: Any = None,
+    new_pscore: Any = None,
+    indptr: Any = None,
+    *,
+    estimator: str | list[str] | tuple[str, ...] = "iips",
+    **given: Unpack[PolicyOptions],
+) -> PolicyEstimate | PolicyEstimates:
+    """Estimate what a new policy would have earned, from a log of another policy with propensities.
+
+    A slate is one list that was shown. The weight of a row is w = new_pscore / pscore. With r the reward of a row:
+
+    - ``ips``: mean over rows of w r. ``snips``: sum of w r / sum of w, over rows (Swaminathan & Joachims 2015).
+    - ``iips`` (default): mean over slates of the sum of w r. A reward depends on its own row and position only (Li et
+      al. 2018).
+    - ``rips``: mean over slates of the sum of v r, v the product of w up to the row. A reward depends on the rows
+      before it, too (McInerney et al. 2020).
+    - ``sips``: mean over slates of (product of w) * (sum of r). A reward depends on the whole slate.
+    - ``snsips``: sum of (product of w) (sum of r) / sum of (product of w), over slates.
+    - ``sniips``, ``snrips``: sum over positions of (share of slates with that position) * (sum of w r / sum of w
+      there); snrips with v in place of w.
+    - ``dr``: mean over rows of q_new + w (r - q), with predictions q (Dudik, Langford & Li 2011).
+    - ``cascade_dr``: mean over slates of the sum of v (r - q) + v_before q_new, with v_before = 1 in the first row
+      (Kiyohara et al. 2022).
+
+    Standard errors are over slates: the sample standard deviation / sqrt(n) for means over slates. Ratios have the
+    error of the delta method, n / (n - 1) * sum of (a_s - value b_s)^2 / (sum of b_s)^2 for a ratio of sums of a and
+    b, so that the error of the divisor counts, and rows of a slate need not be independent. Intervals are normal.
+
+    No weight repairs what the log lacks: where the new policy shows what the old one never did, the value misses it,
+    and the mean weight falls below 1.
+
+    Parameters
+    ----------
+    rewards : numbers (n,), finite, at most 1e76 in size; or a data frame with a row per shown item
+        A data frame has the columns ``reward``, ``pscore`` and ``new_pscore``, or others that ``reward``, ``pscore``
+        and ``new_pscore`` name.
+    pscore : numbers (n,), above 0 and at most 1; or the name of a column
+        The propensity of each row when it was logged, given the rows of its slate before it. Products over the slate
+        give the propensity of the slate. For ips, iips, sniips and dr it may be that of the item at its position.
+    new_pscore : numbers (n,), from 0 to 1; or the name of a column
+        The same under the new policy, for the row that was logged.
+    indptr : integers (n_slates + 1,), optional
+        The rows of slate s are ``indptr[s]:indptr[s + 1]``, first row first. By default each row is a slate.
+    estimator : name, or several names, all from one pass
+
+    Returns
+    -------
+    PolicyEstimate, or PolicyEstimates, a dict by name, if ``estimator`` is a list
+        Slates without rows earn 0. Without slates the value is NaN, as it is where all weights that it divides by are
+        0. Sums over slates are exact: order, threads and `PolicyEstimate.merge` change no bit.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        For propensities of 0, above 1, below 0 or NaN, rewards that are not finite, weights above 1e76, ranks that
+        repeat or have gaps, slates of more than 128 rows for sniips and snrips, and different lengths.
+
+    Warns
+    -----
+    FastrecWarning
+        From 30 slates on, if the mean weight differs from 1 by more than 5 of its standard errors and 0.01, or if the
+        effective sample size is below 10, or below 1 % of the weights.
+
+    Examples
+    --------
+    Two slates of two rows; their weights are 1, 0.5 and 2, 1.5:
+
+    >>> rewards, old, new = [1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75]
+    >>> found = fastrec.policy_value(rewards, old, new, [0, 2, 4], estimator=["iips", "sips", "snrips"])
+    >>> {name: round(one.value, 4) for name, one in found.items()}
+    {'iips': 1.25, 'sips': 1.75, 'snrips': 1.1905}
+    >>> round(found["iips"].std_error, 4), round(found["iips"].effective_sample_size, 4)
+    (0.25, 3.3333)
+    """
+    names, alone = check_estimators(estimator, given["predictions"])
+    limit, threads = check_clip(given["clip"]), resolve_threads(given["n_threads"])
+    columns = pick(SlateColumnNames, given)
+    predictions, slate_ids = given["predictions"], given["slate_ids"]
+    logged = read_logged(rewards, pscore, new_pscore, indptr, predictions, slate_ids, columns, threads)
+    found = estimates_of(sums_of(logged, names, limit, threads))
+    warn(found.warnings)
+    return found[names[0]] if alone else found
+
+
+def sums_of(logged: Logged, names: list[str], clip: float | None, n_threads: int) -> list[SlateSums]:
+    """Return the sums of several estimators over logged slates."""
+    check_lengths_of(logged.slates, names)
+    sums = add_slates(logged.slates, names, clip, n_threads)
+    if isinstance(sums, Fault):
+        raise refuse(logged, names, sums)
+    return sums

@@ -1,0 +1,387 @@
+"""Result of `policy_value`: an estimate with its interval, and how far its weights can be trusted."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastrec._version import __version__
+from fastrec.counterfactual.sums import SlateSums
+from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.kernels import weights as kernels
+from fastrec.report.estimates import Estimate
+from fastrec.report.plain import plain_data
+from fastrec.show.charts import line_chart
+from fastrec.show.numbers import DASH, figures, one_figure, shown_count, with_margin
+from fastrec.show.plots import draw_values
+from fastrec.show.shown import Exported
+from fastrec.show.tables import Chart, Section, Table, warning_lines, with_notes
+
+__all__ = ["PolicyEstimate", "PolicyEstimates", "estimates_of", "printed"]
+
+MIN_SLATES = 30  # fewer say little about their weights
+MAX_Z = 5.0  # standard errors between the mean weight and 1
+MIN_GAP = 0.01  # between the mean weight and 1
+MIN_SHARE, MIN_SIZE = 0.01, 10  # of the weights, and the effective sample size, below which few weights decide
+
+
+@dataclass(frozen=True, repr=False)
+class PolicyEstimate(Exported):
+    """Result of `policy_value`: what one estimator says that a policy would have earned.
+
+    Attributes
+    ----------
+    estimator : its name.
+    value : the estimate; NaN without slates, and where all weights that it divides by are 0.
+    std_error : its standard error over slates; NaN with fewer than two slates.
+    slates, rows, empty_slates : how many there are.
+    weights : the number of weights: one per row; for sips and snsips one per slate.
+    effective_sample_size : (sum of w)^2 / sum of w^2, of the weights in use: so many equal weights would say as much.
+    mean_weight, max_weight : the mean and the largest of the weights before a clip. The mean must be near 1.
+    mean_weight_error : standard error of the mean weight over slates.
+    clip, clipped : the largest weight, and the number of rows whose weight it cut.
+    warnings : reasons to doubt the value.
+
+    Examples
+    --------
+    >>> fastrec.policy_value([1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4])
+    estimator   value    95 % interval  mean weight  largest  ESS
+    iips       1.2500  0.7600 – 1.7400       1.2500   2.0000  3.3
+    2 slates, 4 rows; values are per slate
+    """
+
+    estimator: str
+    value: float
+    std_error: float
+    slates: int
+    rows: int
+    empty_slates: int
+    weights: int
+    effective_sample_size: float
+    mean_weight: float
+    mean_weight_error: float
+    max_weight: float
+    clip: float | None
+    clipped: int
+    warnings: tuple[str, ...]
+    _sums: SlateSums = field(init=False, compare=False)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the normal interval: value - z * std_error, value + z * std_error. NaN without an error.
+
+        >>> low, high = fastrec.policy_value([1, 0, 1], [0.5] * 3, [0.5] * 3, estimator="ips").interval()
+        >>> round(low, 4), round(high, 4)
+        (0.0133, 1.32)
+        """
+        return self._estimate().interval(level)
+
+    def merge(self, other: PolicyEstimate) -> PolicyEstimate:
+        """Return the result over the slates of both: the same bits as one call with all slates.
+
+        Parameters
+        ----------
+        other : result of the same estimator and clip, over other slates
+
+        Returns
+        -------
+        PolicyEstimate
+
+        Raises
+        ------
+        InputTypeError
+            If ``other`` is no PolicyEstimate.
+        InputError
+            If estimators or clips differ.
+
+        Examples
+        --------
+        >>> monday, tuesday = (fastrec.policy_value([r], [0.5], [0.25], estimator="ips") for r in (1, 0))
+        >>> monday.merge(tuesday).value
+        0.25
+        """
+        if not isinstance(other, PolicyEstimate):
+            raise InputTypeError(f"merge takes a PolicyEstimate, found {shown(other)}")
+        own, others = (self.estimator, self.clip), (other.estimator, other.clip)
+        if own != others:
+            raise InputError(f"merge needs the same estimator and clip, found {own} and {others}")
+        return value_of(self._sums.add(other._sums))
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dict: the attributes, with the 95 % interval as "low" and "high"."""
+        low, high = self.interval()
+        names = ("estimator", "value", "std_error")
+        counts = ("slates", "rows", "empty_slates", "weights")
+        rest = ("effective_sample_size", "mean_weight", "mean_weight_error", "max_weight", "clip", "clipped")
+        row = {name: getattr(self, name) for name in names} | {"low": low, "high": high}
+        return [row | {name: getattr(self, name) for name in (*counts, *rest)}]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data for JSON (schema 1); NaN is None."""
+        document: dict[str, Any] = plain_data(
+            {"schema": 1, "fastrec": __version__, **self.to_rows()[0], "warnings": self.warnings}
+        )
+        return document
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Value of a policy") -> str | None:
+        """Return or write an HTML page: one file that needs no network and no library.
+
+        Parameters
+        ----------
+        path : file to write; it appears only when it is complete. By default the page is returned.
+        title : title of the page.
+
+        Returns
+        -------
+        The page as a string, or None if it was written to a file.
+        """
+        return self._page(path, title)
+
+    def _estimate(self) -> Estimate:
+        return Estimate(self.value, self.std_error, self.slates)
+
+    def _printed(self) -> list[Table]:
+        return [printed([self])]
+
+    def _tables(self) -> list[Table]:
+        return _all_tables([self])
+
+    def _lead(self) -> list[str]:
+        return [*warning_lines(self.warnings), f"fastrec {__version__}"]
+
+    def _sections(self) -> list[Section]:
+        return _all_sections([self])
+
+
+class PolicyEstimates(Exported, dict[str, PolicyEstimate]):
+    """Results of `policy_value` for several estimators: a dict by name, in the order of the call.
+
+    Examples
+    --------
+    >>> given = [1, 0, 0, 1], [0.5, 0.5, 0.25, 0.5], [0.5, 0.25, 0.5, 0.75], [0, 2, 4]
+    >>> fastrec.policy_value(*given, estimator=["iips", "sniips"])
+    estimator   value    95 % interval  mean weight  largest  ESS
+    iips       1.2500  0.7600 – 1.7400       1.2500   2.0000  3.3
+    sniips     1.0833  0.9472 – 1.2194       1.2500   2.0000  3.3
+    2 slates, 4 rows; values are per slate
+    """
+
+    __repr__ = Exported.__repr__
+
+    def merge(self, other: PolicyEstimates) -> PolicyEstimates:
+        """Return the results over the slates of both; see `PolicyEstimate.merge`. Both need the same estimators.
+
+        >>> one, two = (fastrec.policy_value([r], [0.5], [0.25], estimator=["ips", "snips"]) for r in (1, 0))
+        >>> one.merge(two)["snips"].value
+        0.5
+        """
+        if list(self) != list(other):
+            raise InputError(f"merge needs results of the same estimators, found {list(self)} and {list(other)}")
+        return PolicyEstimates((name, one.merge(other[name])) for name, one in self.items())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons to doubt the values."""
+        return tuple(line for one in self.values() for line in one.warnings)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dict per estimator, as `PolicyEstimate.to_rows`."""
+        return [row for one in self.values() for row in one.to_rows()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data for JSON (schema 1): "estimates" and "warnings"; NaN is None."""
+        document: dict[str, Any] = plain_data(
+            {"schema": 1, "fastrec": __version__, "estimates": self.to_rows(), "warnings": self.warnings}
+        )
+        return document
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Value of a policy") -> str | None:
+        """Return or write an HTML page with a chart and tables; see `PolicyEstimate.to_html`."""
+        return self._page(path, title)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the values with their 95 % intervals, one estimator below the other; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes to draw on; by default new ones.
+
+        Returns
+        -------
+        The axes.
+        """
+        return draw_values(self.to_rows(), ax)
+
+    def _printed(self) -> list[Table]:
+        return [printed(list(self.values()))]
+
+    def _tables(self) -> list[Table]:
+        return _all_tables(list(self.values()))
+
+    def _lead(self) -> list[str]:
+        return [*warning_lines(self.warnings), f"fastrec {__version__}"]
+
+    def _sections(self) -> list[Section]:
+        return _all_sections(list(self.values()))
+
+
+def estimates_of(sums: Iterable[SlateSums]) -> PolicyEstimates:
+    """Return the results that follow from sums, by name."""
+    return PolicyEstimates((one.name, value_of(one)) for one in sums)
+
+
+def value_of(sums: SlateSums) -> PolicyEstimate:
+    """Return the result that follows from sums."""
+    found = sums.numbers()
+    rows, clipped, empty = (sums.counts[at] for at in (kernels.COUNT_ROWS, kernels.COUNT_CLIPPED, kernels.COUNT_EMPTY))
+    result = PolicyEstimate(
+        estimator=sums.name,
+        value=found.value,
+        std_error=found.std_error,
+        slates=sums.slates,
+        rows=rows,
+        empty_slates=empty,
+        weights=sums.weights,
+        effective_sample_size=found.effective_sample_size,
+        mean_weight=found.mean_weight,
+        mean_weight_error=found.mean_weight_error,
+        max_weight=sums.largest if sums.weights else math.nan,
+        clip=sums.clip,
+        clipped=clipped,
+        warnings=(),
+    )
+    object.__setattr__(result, "_sums", sums)  # no argument: it decides all others
+    object.__setattr__(result, "warnings", tuple(_doubts(result)))
+    return result
+
+
+def _doubts(found: PolicyEstimate) -> list[str]:
+    """Return reasons to doubt the weights of a result."""
+    lines: list[str] = []
+    if found.slates < MIN_SLATES:
+        return lines
+    gap, margin = found.mean_weight - 1, MAX_Z * found.mean_weight_error
+    if abs(gap) > max(MIN_GAP, margin):
+        why = "large, or the new policy shows what the log never does"
+        if gap > 0:
+            why = "small, or those of the new policy too large"
+        lines.append(
+            f"{found.estimator}: the mean weight is {one_figure(found.mean_weight)}, more than {MAX_Z:g} standard "
+            f"errors ({one_figure(found.mean_weight_error)}) from 1: logged propensities are too {why}"
+        )
+    least = max(MIN_SIZE, MIN_SHARE * found.weights)
+    if found.effective_sample_size < least:
+        unit = "slates" if found._sums.estimator.is_whole else "rows"  # noqa: SLF001
+        lines.append(
+            f"{found.estimator}: few weights decide: the effective sample size is "
+            f"{found.effective_sample_size:,.1f} of {found.weights:,} {unit}; the interval may be too narrow"
+        )
+    return lines
+
+
+# Tables
+
+
+def printed(results: Sequence[PolicyEstimate], *, warned: bool = True) -> Table:
+    """Return a table of results, a row per estimator, that fits 80 columns, with notes below."""
+    is_clipped = any(one.clip is not None for one in results)
+    head = [
+        "estimator",
+        "value",
+        "95 % interval",
+        "mean weight",
+        "largest",
+        "ESS",
+        *(["clipped"] if is_clipped else []),
+    ]
+    rows = [
+        [
+            one.estimator,
+            *_value(one),
+            one_figure(one.mean_weight),
+            one_figure(one.max_weight),
+            _size(one),
+            *([shown_count(one.clipped)] if is_clipped else []),
+        ]
+        for one in results
+    ]
+    warnings = [line for one in results for line in warning_lines(one.warnings) if warned]
+    return Table("", head, rows, 1, [*_notes(results), *warnings])
+
+
+def _value(found: PolicyEstimate) -> tuple[str, str]:
+    low, high = found.interval()
+    value, *ends = figures(found.value, found.value, low, high)
+    return value, DASH if DASH in ends else f"{ends[0]} {DASH} {ends[1]}"
+
+
+def _size(found: PolicyEstimate) -> str:
+    size = found.effective_sample_size
+    return DASH if math.isnan(size) else f"{size:,.1f}"
+
+
+def _notes(results: Sequence[PolicyEstimate]) -> list[str]:
+    """Return lines on what the values are, over how many slates, and on what was clipped; all are of one log."""
+    if not results:
+        return []
+    first = results[0]
+    per_row = [one.estimator for one in results if one._sums.estimator.unit == "row"]  # noqa: SLF001
+    per = "slate"
+    if per_row:
+        per = "row" if len(per_row) == len(results) else f"slate, those of {', '.join(per_row)} per row"
+    lines = [f"{shown_count(first.slates)} slates, {shown_count(first.rows)} rows; values are per {per}"]
+    if first.empty_slates:
+        lines.append(f"slates without rows, which earn 0: {shown_count(first.empty_slates)}")
+    if first.clip is not None:
+        lines.append(f"weights above {first.clip:g} count as {first.clip:g}; clipped: rows with such a weight")
+    return lines
+
+
+def _all_tables(results: Sequence[PolicyEstimate]) -> list[Table]:
+    """Return the values, and what is known of the weights."""
+    values = Table(
+        "Values",
+        ["estimator", "value", "95 % interval", "standard error", "mean over", "slates", "rows"],
+        [[one.estimator, *_value(one), one_figure(one.std_error), *_counts(one)] for one in results],
+    )
+    warnings = [line for one in results for line in warning_lines(one.warnings)]
+    return with_notes([values, _of_weights(results)], warnings)
+
+
+def _counts(found: PolicyEstimate) -> list[str]:
+    unit = f"{found._sums.estimator.unit}s"  # noqa: SLF001
+    return [unit, shown_count(found.slates), shown_count(found.rows)]
+
+
+def _of_weights(results: Sequence[PolicyEstimate]) -> Table:
+    head = ["estimator", "weights", "effective sample size", "mean weight, ± 95 %", "largest", "clip", "clipped rows"]
+    rows = [
+        [
+            one.estimator,
+            shown_count(one.weights),
+            _size(one),
+            with_margin(one.mean_weight, Estimate(one.mean_weight, one.mean_weight_error, 0).margin()),
+            one_figure(one.max_weight),
+            DASH if one.clip is None else f"{one.clip:g}",
+            shown_count(one.clipped),
+        ]
+        for one in results
+    ]
+    return Table("Weights", head, rows)
+
+
+def _all_sections(results: Sequence[PolicyEstimate]) -> list[Section]:
+    """Return the sections of a page: values with a chart, weights, definitions."""
+    values, weights = _all_tables(results)
+    title = "Value, with 95 % intervals"
+    points = [(one.value, *one.interval()) for one in results]
+    charts = [Chart(title, line_chart(title, [one.estimator for one in results], points, "estimator"))]
+    formulas = [[one.estimator, one._sums.estimator.formula, one._sums.estimator.source] for one in results]  # noqa: SLF001
+    definitions = Table("", ["estimator", "value", "source"], formulas, 3)
+    return [
+        Section("Values", [values], charts if len(results) > 1 else []),
+        Section("Weights", [weights._replace(notes=[])]),
+        Section("Definitions", [definitions], lines=["w is the weight of a row, r its reward, q its prediction"]),
+    ]

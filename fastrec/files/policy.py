@@ -1,0 +1,76 @@
+"""Value of a policy from logs of slates in files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fastrec.counterfactual.estimators import ESTIMATORS
+from fastrec.counterfactual.logged import read_logged
+from fastrec.counterfactual.policy import sums_of
+from fastrec.counterfactual.sums import SlateSums
+from fastrec.counterfactual.value import PolicyEstimates, estimates_of
+from fastrec.exceptions import Argument, InputError
+from fastrec.files.columns import SlateColumns
+from fastrec.files.faults import named_as_in
+from fastrec.files.job import Data, FileJob, batches, roles_of_log, select_sql, users_of
+from fastrec.files.opened import open_files
+from fastrec.files.resources import Resources
+from fastrec.runtime.limits import resolve_threads
+
+__all__ = ["policy_value_of_files"]
+
+Path = str | os.PathLike[str]
+Watch = Callable[[str, int, int], Any]
+NUMBERS = ("rank", "reward", "pscore", "new_pscore", "shown", "expected")
+
+
+def policy_value_of_files(
+    path: Path,
+    names: Sequence[str],
+    clip: float | None,
+    columns: SlateColumns,
+    resources: Resources,
+    watch: Watch = lambda *_: None,
+    *,
+    input_format: str = "auto",
+) -> PolicyEstimates:
+    """Return the results of estimators for a log of any size; slates of rows anywhere in the file.
+
+    Rows are read in batches of whole slates if they do not fit in memory. The sums are exact, so the batches change no
+    bit.
+    """
+    needing = next((name for name in names if ESTIMATORS[name].predicted), None)
+    if needing is not None and columns.predictions is None:
+        raise InputError(f"{needing} needs ", Argument("predictions"), ": two columns of predicted rewards")
+    job = FileJob(open_files({"log": path}, columns, input_format), columns, resources, watch, None)
+    threads = resolve_threads(resources.n_threads)
+    found: list[list[SlateSums]] = []
+
+    def add(rows: Any) -> None:
+        found.append(_sums_of_rows(rows, list(names), clip, threads))
+
+    whole = job.read_whole()
+    if whole is not None and job.take_whole(whole.tables, lambda _: add(whole.tables["log"])):
+        return estimates_of(found[0])
+    with job.database(roles_of_log) as loaded:
+        file = loaded.files["log"]
+        select = select_sql(file, NUMBERS, loaded.ids, loaded.labels)
+        for batch in batches(Data(loaded, {"log": select}, watch), users_of(file.names)):
+            with named_as_in({"log": file}, streamed=loaded.streamed is not None):
+                add(batch["log"])
+    first, *rest = found
+    for part in rest:
+        first = [one.add(other) for one, other in zip(first, part, strict=True)]
+    return estimates_of(first)
+
+
+def _sums_of_rows(rows: Any, names: list[str], clip: float | None, n_threads: int) -> list[SlateSums]:
+    """Return the sums over rows of a table whose columns are named by role."""
+    having = rows.column_names
+    slate = next(iter(users_of(having)), None)
+    columns = {"reward": None, "slate": slate, "rank": "rank" if "rank" in having else None}
+    predictions = ("shown", "expected") if "shown" in having else None
+    logged = read_logged(rows, None, None, None, predictions, None, columns, n_threads)
+    return sums_of(logged, names, clip, n_threads)

@@ -1,0 +1,269 @@
+"""Importance weights of logged slates: what each slate earns under another policy, added exactly.
+
+Values of a slate are doubles, added in the order of its rows. Sums over slates are exact. Each call works on a range
+of slates and writes to a bin of its own, so that ranges can run in threads.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from fastrec.kernels.codes import BLOCK
+from fastrec.kernels.sums import add_digits, add_general, add_many
+from fastrec.runtime.compiler import helper, inlined
+
+Array = np.ndarray[Any, Any]
+
+# weights of rows
+OF_ROW: Final = 0  # new / logged propensity of the row
+RUNNING: Final = 1  # product of that over the rows of the slate up to this one
+OF_SLATE: Final = 2  # product over all rows of the slate
+
+# what an estimate divides by
+SLATES: Final = 0
+ROWS: Final = 1
+WEIGHTS: Final = 2
+
+# sums over slates, each with the sum of its squares
+VALUE: Final = 0  # what the slate earns
+WEIGHT: Final = 1  # its weights
+SQUARE: Final = 2  # the squares of its weights
+CROSS: Final = 3  # what it earns times its part of the divisor
+RAW: Final = 4  # its weights before the clip
+RAW_BY_ROWS: Final = 5  # these times its number of rows
+N_SUMS: Final = 6
+
+# counts
+COUNT_ROWS: Final = 0
+COUNT_CLIPPED: Final = 1  # rows with a clipped weight
+COUNT_EMPTY: Final = 2  # slates without rows
+COUNT_SQUARES: Final = 3  # squares of the numbers of rows
+N_COUNTS: Final = 4
+
+# faults
+BAD_ROW: Final = 1
+EXPLODED: Final = 2
+
+MAX_PROPENSITY: Final = 1.0 + 1e-9
+"""A propensity that was computed may be rounded past 1."""
+MAX_VALUE: Final = 1e76
+"""Largest reward, prediction, weight, and value of a slate: products of two stay far within a double."""
+TERM_SCALE: Final = 1152
+"""Sums of positions count in steps of 2^-TERM_SCALE, below every double."""
+TERM_DIGITS: Final = 54
+"""Base 2^32 digits of such a sum: covers products of two values of at most MAX_VALUE."""
+TERM_SHIFT: Final = 1056  # GENERAL_SCALE - TERM_SCALE
+
+
+class Slates(NamedTuple):
+    """Logged slates: the rows of slate s are indptr[s]:indptr[s + 1], first row first."""
+
+    rewards: Array  # float64 (n_rows,), as are the others
+    logged: Array  # propensity of the row under the policy that was logged
+    new: Array  # propensity under the other policy
+    shown: Array  # predicted reward of the row; (0,) without predictions
+    expected: Array  # predicted reward under the other policy
+    indptr: Array  # int64 (n_slates + 1,)
+
+
+class Weighing(NamedTuple):
+    """What an estimator adds."""
+
+    weights: int  # OF_ROW, RUNNING or OF_SLATE
+    divisor: int  # SLATES, ROWS or WEIGHTS
+    clip: float  # inf for none
+    predicted: bool
+    by_position: bool
+    is_plain: bool  # OF_ROW without clip and predictions
+    sums: Array  # int64: those of the N_SUMS that are needed
+
+
+class Sums(NamedTuple):
+    """Sums, per bin."""
+
+    block: Array  # float64 (bins, N_SUMS, BLOCK)
+    bits: Array  # the same memory as int64
+    spare: Array  # float64 (bins, BLOCK)
+    digits: Array  # int64 (bins, 6)
+    totals: Array  # int64 (bins, N_SUMS, 2, DIGITS)
+    counts: Array  # int64 (bins, N_COUNTS)
+    largest: Array  # float64 (bins,): the largest weight, before the clip
+    faults: Array  # int64 (bins, 2): code, slate
+
+
+class Positions(NamedTuple):
+    """Sums per position, per bin; without rows unless `Weighing.by_position`. n is the length of the longest slate."""
+
+    terms: Array  # float64 (bins, 2, n): weighted rewards and weights of one slate
+    lengths: Array  # int64 (bins, n + 1): slates of each length
+    by_length: Array  # int64 (bins, n, n, 2, TERM_DIGITS): sums of the terms, by length - 1 and position
+    products: Array  # int64 (bins, n, n, 3, TERM_DIGITS): of rewards, of weights (q <= p), of reward p and weight q
+
+
+def weigh_slates(slates, form, sums, positions, at, first, last):
+    """Add the slates first:last to bin `at`, unless a row is invalid or a weight explodes."""
+    block, bits, counts = sums.block[at], sums.bits[at], sums.counts[at]
+    for start in range(first, last, BLOCK):
+        n = min(BLOCK, last - start)
+        for i in range(n):
+            begin, end = slates.indptr[start + i], slates.indptr[start + i + 1]
+            if form.is_plain:
+                valid, clipped, largest = weigh_plainly(slates, block, i, begin, end)
+            elif form.weights == OF_SLATE:
+                valid, clipped, largest = weigh_whole(slates, form, block, i, begin, end)
+            else:
+                valid, clipped, largest = weigh_rows(slates, form, block, i, begin, end)
+            if not valid:
+                sums.faults[at, 0] = BAD_ROW
+            elif not (abs(block[VALUE, i]) <= MAX_VALUE and block[RAW, i] <= MAX_VALUE):
+                sums.faults[at, 0] = EXPLODED
+            if sums.faults[at, 0] != 0:
+                sums.faults[at, 1] = start + i
+                return
+            rows = end - begin
+            if form.by_position:
+                weigh_positions(slates, form, positions.terms[at], begin, end)
+                if not (largest_of(positions.terms[at, 0], rows) <= MAX_VALUE):
+                    sums.faults[at, 0] = EXPLODED
+                    sums.faults[at, 1] = start + i
+                    return
+                add_positions(positions, at, rows)
+            own = block[WEIGHT, i] if form.divisor == WEIGHTS else np.float64(rows)
+            block[CROSS, i] = block[VALUE, i] * own
+            block[RAW_BY_ROWS, i] = block[RAW, i] * rows
+            counts[COUNT_ROWS] += rows
+            counts[COUNT_CLIPPED] += clipped
+            counts[COUNT_EMPTY] += rows == 0
+            counts[COUNT_SQUARES] += rows * rows
+            sums.largest[at] = max(sums.largest[at], largest)
+        for row in form.sums:
+            if not add_many(block[row], bits[row], n, sums.spare[at], sums.digits[at], sums.totals[at, row]):
+                for i in range(n):
+                    add_general(block[row, i], bits[row, i], sums.totals[at, row])
+
+
+@inlined
+def is_valid(reward, logged, new):
+    """Return whether a row has a finite reward and propensities; one that was shown is above 0."""
+    of_logged = (logged > 0.0) & (logged <= MAX_PROPENSITY)
+    return of_logged & (new >= 0.0) & (new <= MAX_PROPENSITY) & (abs(reward) <= MAX_VALUE)
+
+
+@inlined
+def weigh_plainly(slates, block, i, first, last):
+    """Do the work of `weigh_rows` for weights of rows without clip and predictions, in half the time."""
+    value, weight, square, largest = 0.0, 0.0, 0.0, 0.0
+    valid = True
+    for t in range(first, last):
+        reward, logged, new = slates.rewards[t], slates.logged[t], slates.new[t]
+        valid &= is_valid(reward, logged, new)
+        own = new / logged
+        value += own * reward
+        weight += own
+        square += own * own
+        largest = max(largest, own)
+    block[VALUE, i] = value
+    block[WEIGHT, i] = weight
+    block[SQUARE, i] = square
+    block[RAW, i] = weight
+    return valid, 0, largest
+
+
+@inlined
+def weigh_rows(slates, form, block, i, first, last):
+    """Write what a slate earns with a weight per row; return whether it is valid, clipped rows, the largest weight."""
+    value, weight, square, raw, largest = 0.0, 0.0, 0.0, 0.0, 0.0
+    running, before = 1.0, 1.0
+    valid, clipped = True, 0
+    for t in range(first, last):
+        reward, logged, new = slates.rewards[t], slates.logged[t], slates.new[t]
+        valid &= is_valid(reward, logged, new)
+        own = new / logged
+        if form.weights == RUNNING:
+            running *= own
+            own = running
+        used = min(own, form.clip)
+        clipped += own > form.clip
+        raw += own
+        largest = max(largest, own)
+        weight += used
+        square += used * used
+        if form.predicted:
+            shown, expected = slates.shown[t], slates.expected[t]
+            valid &= (abs(shown) <= MAX_VALUE) & (abs(expected) <= MAX_VALUE)
+            value += used * (reward - shown) + before * expected
+            if form.weights == RUNNING:
+                before = used
+        else:
+            value += used * reward
+    block[VALUE, i] = value
+    block[WEIGHT, i] = weight
+    block[SQUARE, i] = square
+    block[RAW, i] = raw
+    return valid, clipped, largest
+
+
+@inlined
+def weigh_whole(slates, form, block, i, first, last):
+    """Write what a slate earns with one weight; return whether it is valid, clipped rows, the weight."""
+    total, own = 0.0, 1.0
+    valid = True
+    for t in range(first, last):
+        reward, logged, new = slates.rewards[t], slates.logged[t], slates.new[t]
+        valid &= is_valid(reward, logged, new)
+        own *= new / logged
+        total += reward
+    used = min(own, form.clip)
+    block[VALUE, i] = used * total
+    block[WEIGHT, i] = used
+    block[SQUARE, i] = used * used
+    block[RAW, i] = own
+    return valid, (last - first) * (own > form.clip), own
+
+
+@helper
+def weigh_positions(slates, form, terms, first, last):
+    """Write the weighted rewards and the weights of a slate."""
+    running = 1.0
+    for t in range(first, last):
+        own = slates.new[t] / slates.logged[t]
+        if form.weights == RUNNING:
+            running *= own
+            own = running
+        terms[1, t - first] = min(own, form.clip)
+        terms[0, t - first] = terms[1, t - first] * slates.rewards[t]
+
+
+@helper
+def add_positions(positions, at, n):
+    """Add the weighted rewards and the weights of a slate, and all products of two of them, by position."""
+    earned, weights = positions.terms[at, 0], positions.terms[at, 1]
+    positions.lengths[at, n] += 1
+    for p in range(n):
+        add_term(earned[p], positions.by_length[at, n - 1, p, 0])
+        add_term(weights[p], positions.by_length[at, n - 1, p, 1])
+        for q in range(n):
+            add_term(earned[p] * weights[q], positions.products[at, p, q, 2])
+            if q <= p:
+                add_term(earned[p] * earned[q], positions.products[at, p, q, 0])
+                add_term(weights[p] * weights[q], positions.products[at, p, q, 1])
+
+
+@helper
+def largest_of(values, n):
+    """Return the largest magnitude of the first n values."""
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, abs(values[i]))
+    return largest
+
+
+@helper
+def add_term(value, digits):
+    """Add a double of at most MAX_VALUE squared, exactly."""
+    if value != 0.0:
+        mantissa, exponent = math.frexp(value)
+        add_digits(np.int64(mantissa * 9007199254740992.0), np.int64(exponent) - 53 - TERM_SHIFT, digits)
