@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fastrec.comparison.compare import compare
     from fastrec.comparison.comparison import Comparison
     from fastrec.comparison.row import ComparisonRow
+    from fastrec.counterfactual.weights import popularity_propensity
     from fastrec.evaluation.lists import Evaluator
     from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
@@ -96,6 +97,7 @@ _LAZY = {
     "plot_calibration": "fastrec.scored.plots",
     "plot_pr": "fastrec.scored.plots",
     "plot_roc": "fastrec.scored.plots",
+    "popularity_propensity": "fastrec.counterfactual.weights",
     "pr_curve": "fastrec.scored.curves",
     "ranking_metric": "fastrec.metrics.declaration",
     "score_metric": "fastrec.metrics.declaration",
@@ -157,6 +159,7 @@ __all__ = [
     "plot_calibration",
     "plot_pr",
     "plot_roc",
+    "popularity_propensity",
     "pr_curve",
     "ranking_metric",
     "rmse",

@@ -191,6 +191,12 @@ class ItemPolicies(TypedDict, total=False):
         int | None,
         "number of users behind the column ``popularity`` of ``items``; default: users of ``history`` with a row",
     ]
+    examination: Annotated[
+        Sequence[float] | None,
+        """probability that a user looks at rank 1, 2, ..., up to a factor for ``snips``, as from ``position_bias``
+        The propensity of a click is then that of its rank in ``logged``.
+        """,
+    ]
     unseen: Annotated[Unseen | None, UNSEEN]
     no_history: Annotated[NoHistory | None, NO_HISTORY]
     no_features: Annotated[NoFeatures | None, NO_FEATURES]
@@ -201,6 +207,13 @@ class Reference(TypedDict, total=False):
 
     reference: Annotated[
         Any, "lists of the same users to compare with, in the forms of ``recs``, for the metrics that read them"
+    ]
+    logged: Annotated[
+        Any,
+        """propensities of the relevant items, for ``ips`` and ``snips``; with ``examination`` the ranks they had
+        One number per row of ``truth``, or rows in the forms of ``truth`` with a number each. With data frames
+        ``"truth"``: the columns of ``truth``.
+        """,
     ]
 
 
@@ -237,6 +250,12 @@ class OtherFrames(TypedDict, total=False):
         It needs ranks or scores as ``recs`` does.
         """,
     ]
+    logged: Annotated[
+        Any,
+        """data frame with the propensities of the relevant items, for ``ips`` and ``snips``
+        With ``examination`` it has the ranks they had. ``"truth"``: the columns of ``truth``.
+        """,
+    ]
 
 
 class ListColumnNames(TypedDict, total=False):
@@ -258,6 +277,13 @@ class ListColumnNames(TypedDict, total=False):
     gain: Annotated[
         str | None,
         "name of the column of gains in the truth; default: ``gain``, if present, else all gains are 1",
+    ]
+    propensity: Annotated[
+        str | None, "name of the column of propensities in ``logged``; default: ``propensity``, if present"
+    ]
+    logged_rank: Annotated[
+        str | None,
+        "name of the column in ``logged`` with the ranks that items had, from 1; default: ``logged_rank``, if present",
     ]
 
 
@@ -369,6 +395,13 @@ class FileColumnNames(TypedDict, total=False):
         "name of the column of scores in a log, or in ``recs`` without ranks; default: ``score``",
     ]
     gain: Annotated[str | None, "name of the column of gains in ``truth``; default: ``gain``, if present"]
+    propensity: Annotated[
+        str | None, "name of the column of propensities in ``logged``; default: ``propensity``, if present"
+    ]
+    logged_rank: Annotated[
+        str | None,
+        "name of the column in ``logged`` with the ranks that items had, from 1; default: ``logged_rank``, if present",
+    ]
     label: Annotated[
         str | None,
         """name of the column of labels in a log; default: ``label``
@@ -424,6 +457,12 @@ class FilesOfUsers(TypedDict, total=False):
     ]
     reference: Annotated[
         Path | None, "path of lists to compare with, in the form of ``recs``, for the metrics that read them"
+    ]
+    logged: Annotated[
+        Path | None,
+        """path of the propensities (user, item, propensity) of the relevant items, for ``ips`` and ``snips``
+        With ``examination`` it has the ranks they had. ``"truth"``: the columns of ``truth``.
+        """,
     ]
 
 

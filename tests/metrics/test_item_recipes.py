@@ -77,7 +77,7 @@ def is_open(tool, case, name, answer):
 
 def names_of_items(tool):
     """Return the names of a tool that are metrics of items, histories and other lists."""
-    modules = ("fastrec.metrics.items", "fastrec.metrics.exposure")
+    modules = ("fastrec.metrics.items", "fastrec.metrics.exposure", "fastrec.metrics.weighted")
     return [name for name, ours in RECIPES[tool].lists.items() if parse(ours).metric.formula.__module__ in modules]
 
 

@@ -1,0 +1,1 @@
+"""What position does to clicks, and what another ranking would have earned."""
