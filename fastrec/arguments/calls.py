@@ -5,6 +5,7 @@ from fastrec.arguments.groups import (
     Catalogue,
     Classes,
     Cutoffs,
+    Examination,
     FileColumnNames,
     FileOfItems,
     FileOfSeen,
@@ -55,7 +56,9 @@ __all__ = [
 ]
 
 
-class ListSettings(Cutoffs, PerUser, Relevance, Catalogue, ItemData, ItemPolicies, Like, ListPolicies, Threads):
+class ListSettings(
+    Cutoffs, PerUser, Relevance, Catalogue, ItemData, ItemPolicies, Examination, Like, ListPolicies, Threads
+):
     """Arguments of `Evaluator`."""
 
 
@@ -77,6 +80,7 @@ class SegmentOptions(
     Seen,
     ItemData,
     ItemPolicies,
+    Examination,
     Reference,
     ListColumnNames,
     Groupings,
@@ -129,6 +133,7 @@ class FileOptions(
     FileRelevance,
     Catalogue,
     ItemPolicies,
+    Examination,
     Like,
     ListPolicies,
     Classes,
@@ -149,6 +154,7 @@ class SparkListOptions(
     ListColumnNames,
     FrameGroupings,
     ItemPolicies,
+    Examination,
     Like,
     ListPolicies,
     Tasks,
@@ -184,6 +190,7 @@ class ExplainOptions(
     InputFormat,
     Relevance,
     Catalogue,
+    Examination,
     ListPolicies,
     Classes,
     Limits,

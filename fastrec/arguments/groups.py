@@ -35,6 +35,7 @@ __all__ = [
     "Catalogue",
     "Classes",
     "Cutoffs",
+    "Examination",
     "FileColumnNames",
     "FileOfItems",
     "FileOfSeen",
@@ -191,15 +192,20 @@ class ItemPolicies(TypedDict, total=False):
         int | None,
         "number of users behind the column ``popularity`` of ``items``; default: users of ``history`` with a row",
     ]
+    unseen: Annotated[Unseen | None, UNSEEN]
+    no_history: Annotated[NoHistory | None, NO_HISTORY]
+    no_features: Annotated[NoFeatures | None, NO_FEATURES]
+
+
+class Examination(TypedDict, total=False):
+    """How likely users are to look at a rank."""
+
     examination: Annotated[
         Sequence[float] | None,
         """probability that a user looks at rank 1, 2, ..., up to a factor for ``snips``, as from ``position_bias``
         The propensity of a click is then that of its rank in ``logged``.
         """,
     ]
-    unseen: Annotated[Unseen | None, UNSEEN]
-    no_history: Annotated[NoHistory | None, NO_HISTORY]
-    no_features: Annotated[NoFeatures | None, NO_FEATURES]
 
 
 class Reference(TypedDict, total=False):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fastrec.exceptions import Argument, InputError
 
-__all__ = ["EXCLUDES", "SIDES", "SideKind", "shared_rows", "spoken"]
+__all__ = ["EXCLUDES", "SIDES", "SideKind", "shared_rows", "spoken", "with_logged"]
 
 
 class SideKind(NamedTuple):
@@ -59,6 +59,12 @@ def shared_rows(given: Mapping[str, Any]) -> dict[str, str]:
                 raise InputError(Argument(name, (other,)), " needs ", Argument(other, (...,)))
             found[name] = other
     return found
+
+
+def with_logged(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return sides in which `logged="truth"` is the truth itself, for engines that read columns of a side first."""
+    shared = shared_rows({"history": "", **given})
+    return {**given, "logged": given["truth"]} if "logged" in shared else dict(given)
 
 
 def spoken(names: Iterable[str]) -> str:

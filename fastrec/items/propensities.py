@@ -188,27 +188,24 @@ def fill_propensities(sides: BatchSides, keys: Sequence[Any], out: Array) -> Non
             over_users(functools.partial(run, weights, truth.indptr, out[nth]), truth.n_users, n_threads)
 
 
-Clicks = tuple[Array, Array, Array]  # ranks and rows of the truth, user after user, and their number per user
-
-
-def _find_clicks(recs: FlatSide, truth: FlatSide, deepest: int, n_threads: int) -> Clicks:
+def _find_clicks(recs: FlatSide, truth: FlatSide, deepest: int, n_threads: int) -> kernels.Clicks:
     """Return the hits of all users within a rank."""
-    ranks, sources = np.zeros(len(truth.items), np.int64), np.zeros(len(truth.items), np.int64)
-    counts = np.empty(recs.n_users, np.int64)
-    steps = min(len(recs.items), deepest * recs.n_users) + 8 * len(truth.items)
-    run = _kernel("find_clicks", steps, recs.items, truth.items)
-    given = recs.items, recs.indptr, truth.items, truth.indptr, deepest, ranks, sources, counts
-    over_users(functools.partial(run, *given), recs.n_users, n_threads)
-    return ranks, sources, counts
+    n_rows = len(truth.items)
+    found = kernels.Clicks(np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), np.empty(recs.n_users, np.int64))
+    sides = kernels.Rows(recs.items, recs.indptr), kernels.Rows(truth.items, truth.indptr)
+    run = _kernel("find_clicks", min(len(recs.items), deepest * recs.n_users) + 8 * n_rows, recs.items, truth.items)
+    over_users(functools.partial(run, *sides, deepest, found), recs.n_users, n_threads)
+    return kernels.Clicks(*map(read_only, found))
 
 
-def _sum_clicks(found: Clicks, truth: FlatSide, weights: Array, cuts: Array, discount: Any, n_threads: int) -> Array:
+def _sum_clicks(
+    found: kernels.Clicks, truth: FlatSide, weights: Array, cuts: Array, discount: Any, n_threads: int
+) -> Array:
     """Return the sums of weights of hits, times the weights of their ranks, float64 (n_cuts, n_users)."""
-    deepest = int(found[0].max(initial=0))
-    discounts = rank_weights(discount, deepest)[1:]
+    discounts = rank_weights(discount, int(found.ranks.max(initial=0)))[1:]
     sums = np.empty((len(cuts), truth.n_users))
     run = _kernel("sum_clicks", len(weights) + truth.n_users)
-    given = (*map(read_only, found), truth.indptr, weights, read_only(cuts), read_only(discounts), sums)
+    given = found, truth.indptr, weights, read_only(cuts), read_only(discounts), sums
     over_users(functools.partial(run, *given), truth.n_users, n_threads)
     return sums
 

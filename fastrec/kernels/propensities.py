@@ -5,34 +5,50 @@ Each function works on a range of users, so that ranges can run in threads.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from fastrec.kernels.hits import sort_descending
 from fastrec.kernels.list_order import find, longest_row, sort_by_id
 
+Array = np.ndarray[Any, Any]
 FEW_ITEMS = 16  # of a truth; more are looked up in their order, by halving
 GOLDEN = 0x9E3779B97F4A7C15
 
 
-def find_clicks(items, indptr, truth, truth_indptr, deepest, ranks, sources, counts, first, last):
-    """Write the rank, from 1, and the row of the truth of each hit within `deepest`, by rank; count them per user.
+class Rows(NamedTuple):
+    """Lists, or a truth, of all users."""
 
-    The hits of a user begin at the user's first row of the truth.
-    """
+    items: Array
+    indptr: Array  # int64 (n_users + 1,)
+
+
+class Clicks(NamedTuple):
+    """Hits of users in their lists, by rank. Those of a user begin at the user's first row of the truth."""
+
+    ranks: Array  # int64 (n_truth_rows,), from 1
+    sources: Array  # int64 (n_truth_rows,): rows of the truth
+    counts: Array  # int64 (n_users,)
+
+
+def find_clicks(recs, truth, deepest, clicks, first, last):
+    """Write the hits of users within the rank `deepest`."""
+    truth_indptr, indptr = truth.indptr, recs.indptr
     n_truth = longest_row(truth_indptr, first, last)
     order = np.empty(n_truth, np.int64)
     spare = np.empty(n_truth, np.int64)
     none = np.empty(n_truth)
     for u in range(first, last):
         start = truth_indptr[u]
-        own = truth[start : truth_indptr[u + 1]]
+        own = truth.items[start : truth_indptr[u + 1]]
         if len(own) > FEW_ITEMS:
             sort_by_id(order, spare, own, none)
         present = np.uint64(0)  # a bit for each hash of an item of the truth
         for i in range(len(own)):
             present |= np.uint64(1) << (np.uint64(own[i]) * np.uint64(GOLDEN) >> np.uint64(58))
         found = 0
-        row = items[indptr[u] : min(indptr[u] + deepest, indptr[u + 1])]
+        row = recs.items[indptr[u] : min(indptr[u] + deepest, indptr[u + 1])]
         for j in range(len(row)):
             item = row[j]
             if present >> (np.uint64(item) * np.uint64(GOLDEN) >> np.uint64(58)) & np.uint64(1) == 0:
@@ -46,21 +62,21 @@ def find_clicks(items, indptr, truth, truth_indptr, deepest, ranks, sources, cou
                         at = i
                         break
             if at >= 0 and found < len(own):  # a copy in the list, which the evaluation rejects, may come again
-                ranks[start + found] = j + 1
-                sources[start + found] = start + at
+                clicks.ranks[start + found] = j + 1
+                clicks.sources[start + found] = start + at
                 found += 1
-        counts[u] = found
+        clicks.counts[u] = found
 
 
-def sum_clicks(ranks, sources, counts, truth_indptr, weights, cuts, discounts, sums, first, last):
-    """Sum weights of clicks, times the discount of their rank, up to the cut-offs: into sums (n_cuts, n_users)."""
+def sum_clicks(clicks, truth_indptr, weights, cuts, discounts, sums, first, last):
+    """Sum weights of rows of the truth that are clicks, times the discount of their rank, up to the cut-offs: into sums (n_cuts, n_users)."""
     for u in range(first, last):
         total = 0.0
         at = truth_indptr[u]
-        end = at + counts[u]
+        end = at + clicks.counts[u]
         for c in range(len(cuts)):
-            while at < end and ranks[at] <= cuts[c]:
-                total += weights[sources[at]] * discounts[ranks[at] - 1]
+            while at < end and clicks.ranks[at] <= cuts[c]:
+                total += weights[clicks.sources[at]] * discounts[clicks.ranks[at] - 1]
                 at += 1
             sums[c, u] = total
 

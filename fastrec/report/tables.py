@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -185,7 +185,10 @@ def count_tables(
 ) -> list[Table]:
     """Return tables of the users, by (count, meaning, policy), and of the data."""
     cells = [[meaning, policy, shown_count(users[name])] for name, meaning, policy in meanings if name in users]
-    seen = [[_named(name), _shown(name, value)] for name, value in data.items()]
+    seen = [
+        [_named(name), _as_written(name)(value) if isinstance(value, float) else shown_count(value)]
+        for name, value in data.items()
+    ]
     for rows, meaning, without in MEANS:
         if rows in data and (n := users["total"] - users.get(without, 0)):
             seen.append([meaning, rate(data[rows] / n)])
@@ -200,10 +203,9 @@ def _named(name: str) -> str:
     return f"{DATA.get(kind, kind)}{bracket and ' ('}{options}"
 
 
-def _shown(name: str, value: float) -> str:
-    if name.startswith("effective_sample_size"):
-        return rate(value)
-    return share(value) if isinstance(value, float) else shown_count(value)
+def _as_written(name: str) -> Callable[[float], str]:
+    """Return how to write an entry of the data that is no count."""
+    return rate if name.startswith("effective_sample_size") else share
 
 
 def order_of_lists(data: Mapping[str, int | float]) -> list[str]:

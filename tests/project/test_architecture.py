@@ -26,7 +26,7 @@ LAYERS = (
     ("cli",),
     ("demo", "explanation"),
     ("files", "spark", "precompile"),
-    ("api", "feedback"),
+    ("api", "counterfactual", "feedback"),
     ("evaluation", "comparison"),
     ("report",),
     ("items", "scored"),
