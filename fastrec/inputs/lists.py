@@ -127,7 +127,7 @@ def prepare(
     if truth_side.extra is not None:
         truth_side = _finite_gains(truth_side)
     if "logged" in joined:
-        _check_logged(joined["logged"], sides["logged"].role, names, settings.logged)
+        _check_logged(joined["logged"], sides["logged"].role, names, settings)
     counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
     hints = [Hint(line) for line in lines]
     if ranks is not None:
@@ -176,15 +176,19 @@ def prepare(
     return Prepared(lists, users, names, counts, tuple(hints), others)
 
 
-def _check_logged(side: FlatSide, role: str, names: Names, wanted: str) -> None:
+def _check_logged(side: FlatSide, role: str, names: Names, settings: Settings) -> None:
     """Raise InputError for logged rows without numbers, with others than the call needs, or with contradictions."""
     if side.extra is None:
         columns = Argument("propensity", (...,)), " or ", Argument("logged_rank", (...,))
         raise InputError("logged has no numbers: in a data frame name their column with ", *columns)
-    if role and role != wanted:
+    if role and role != (wanted := settings.logged):
         needs = ("with", "ranks") if wanted == "logged_rank" else ("without", "propensities")
         found = f" logged must have a column of {needs[1]}, found that of {role}: name it with "
         raise InputError(f"{needs[0]} ", Argument("examination"), found, Argument(wanted, (...,)))
+    first = np.ones(len(side.items), bool)
+    _mark_copies(side, np.zeros(0), first, settings.n_threads)
+    if first.all():
+        return
     users = np.repeat(np.arange(len(side.indptr) - 1), np.diff(side.indptr))
     order = np.lexsort((side.items, users))
     same = (users[order[1:]] == users[order[:-1]]) & (side.items[order[1:]] == side.items[order[:-1]])

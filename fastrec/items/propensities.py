@@ -13,8 +13,8 @@ from fastrec.exceptions import Argument, InputError, MetricError, Place, Text
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.packed import pack_ids, unpack_ids
-from fastrec.inputs.ragged import read_only
-from fastrec.inputs.slots import MADE, BatchSides
+from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.inputs.slots import MADE, BatchSides, Slots
 from fastrec.items.sums import cuts_of, find_places
 from fastrec.kernels import propensities as kernels
 from fastrec.metrics.providers import is_relevant, provider
@@ -31,8 +31,7 @@ KIND = "weights of clicks"
 USUAL = "propensity"
 SMALLEST = 1e-100  # propensity, and the largest is its inverse: squares of weights are summed
 SCALE = 1074  # bits after the point of any double
-PART = 26  # bits of half of a significand
-ROWS_AT_ONCE = 1 << 25  # sums of so many halves are exact in a double
+HALF = 26  # bits of the lower half of a significand
 EXAMINED = Text(Argument("examination"))
 NAMES = ("effective_sample_size", "largest_weight_share", "clipped_rows")
 
@@ -44,12 +43,15 @@ class Propensities:
         self._sides = sides
         self._truth: FlatSide = sides["truth"]
         self._known: dict[str | None, tuple[Array, Text]] = {}
+        self._relevant: dict[float, Array] = {}
         self._weights: dict[Any, Array] = {}
         self._ranks: Array | None = None  # logged, of the rows of the truth
 
     def relevant(self, least: float) -> Array:
         """Return which rows of the truth are relevant, for the `min_gain` of a formula's statistics."""
-        return is_relevant(self._truth.gains, least)
+        if least not in self._relevant:
+            self._relevant[least] = is_relevant(self._truth.gains, least)
+        return self._relevant[least]
 
     def of_rows(self, column: str | None, least: float, *, bounded: bool) -> Array:
         """Return the propensity of each row of the truth, float64 (n_rows,); those of relevant rows are checked.
@@ -92,10 +94,9 @@ class Propensities:
             wanted = f" has no column {name!r}: add one, or pass "
             raise InputError(Place("items"), wanted, Argument("logged", (...,)), f"; {table.columns_like(name)}")
         assert table.codes is not None
-        order = np.argsort(table.codes, kind="stable")
-        codes, numbers = table.codes[order], table.numbers(name)[order]
-        at = np.minimum(np.searchsorted(codes, self._truth.items), len(codes) - 1)
-        return np.where(codes[at] == self._truth.items, numbers[at], math.nan), Text(Place("items", name))
+        slots = Slots.of(self._truth.items)
+        found: Array = slots.spread(table.codes, table.numbers(name), math.nan)[slots.of_rows]
+        return found, Text(Place("items", name))
 
     def _refuse(self, at: int, number: float, where: Text, *, bounded: bool) -> None:
         """Raise InputError for the propensity of a row of the truth."""
@@ -174,7 +175,8 @@ def fill_propensities(sides: BatchSides, keys: Sequence[Any], out: Array) -> Non
     truth, n_threads = sides["truth"], sides["n_threads"]
     clicks = [key for key in keys if key[0] == "clicks"]
     cuts, _ = cuts_of([key[-1] for key in clicks])
-    found = _find_clicks(sides["recs"], truth, int(cuts.max(initial=0)), n_threads) if clicks else None
+    deepest = min(int(cuts.max(initial=0)), longest_row(sides["recs"].indptr))
+    found = _find_clicks(sides["recs"], truth, deepest, n_threads) if clicks else None
     for column, clip, bounded, least in dict.fromkeys(tuple(key[1:5]) for key in keys):
         source = column, clip, bounded, least
         weights = known.weights(column, clip, least, bounded=bounded)
@@ -182,7 +184,8 @@ def fill_propensities(sides: BatchSides, keys: Sequence[Any], out: Array) -> Non
             wanted = [nth for nth, key in enumerate(keys) if key[0] == "clicks" and key[1:6] == (*source, discount)]
             cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
             assert found is not None
-            out[wanted] = _sum_clicks(found, truth, weights, cuts, discount, n_threads)[at]
+            discounts = rank_weights(discount, deepest)[1:]
+            out[wanted] = _sum_clicks(found, truth, weights, cuts, discounts, n_threads)[at]
         for nth in [nth for nth, key in enumerate(keys) if key[0] == "weights" and key[1:5] == source]:
             run = _kernel("sum_weights", 4 * len(weights))
             over_users(functools.partial(run, weights, truth.indptr, out[nth]), truth.n_users, n_threads)
@@ -191,7 +194,7 @@ def fill_propensities(sides: BatchSides, keys: Sequence[Any], out: Array) -> Non
 def _find_clicks(recs: FlatSide, truth: FlatSide, deepest: int, n_threads: int) -> kernels.Clicks:
     """Return the hits of all users within a rank."""
     n_rows = len(truth.items)
-    found = kernels.Clicks(np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), np.empty(recs.n_users, np.int64))
+    found = kernels.Clicks(np.empty(n_rows, np.int32), np.empty(n_rows, np.int32), np.empty(recs.n_users, np.int64))
     sides = kernels.Rows(recs.items, recs.indptr), kernels.Rows(truth.items, truth.indptr)
     run = _kernel("find_clicks", min(len(recs.items), deepest * recs.n_users) + 8 * n_rows, recs.items, truth.items)
     over_users(functools.partial(run, *sides, deepest, found), recs.n_users, n_threads)
@@ -199,10 +202,9 @@ def _find_clicks(recs: FlatSide, truth: FlatSide, deepest: int, n_threads: int) 
 
 
 def _sum_clicks(
-    found: kernels.Clicks, truth: FlatSide, weights: Array, cuts: Array, discount: Any, n_threads: int
+    found: kernels.Clicks, truth: FlatSide, weights: Array, cuts: Array, discounts: Array, n_threads: int
 ) -> Array:
     """Return the sums of weights of hits, times the weights of their ranks, float64 (n_cuts, n_users)."""
-    discounts = rank_weights(discount, int(found.ranks.max(initial=0)))[1:]
     sums = np.empty((len(cuts), truth.n_users))
     run = _kernel("sum_clicks", len(weights) + truth.n_users)
     given = found, truth.indptr, weights, read_only(cuts), read_only(discounts), sums
@@ -287,17 +289,12 @@ def collect_weights(
 
 def exact_sum(values: Array) -> int:
     """Return the exact sum of doubles from 0, as an integer in steps of 2^-1074."""
+    digits = np.zeros((kernels.EXPONENTS, 2), np.int64)
+    _kernel("add_digits", 2 * len(values))(read_only(values.view(np.int64)), digits)
     total = 0
-    for first in range(0, len(values), ROWS_AT_ONCE):
-        significands, exponents = np.frexp(values[first : first + ROWS_AT_ONCE])
-        whole = np.ldexp(significands, 2 * PART + 1).astype(np.int64)
-        lowest = int(exponents.min(initial=0))
-        places = exponents - lowest
-        upper, lower = (np.bincount(places, part.astype(np.float64)) for part in (whole >> PART, whole % (1 << PART)))
-        for place, (high, low) in enumerate(zip(upper.tolist(), lower.tolist(), strict=True)):
-            shift = place + lowest - (2 * PART + 1) + SCALE
-            own = (int(high) << PART) + int(low)
-            total += own << shift if shift >= 0 else own >> -shift
+    for exponent in np.flatnonzero(digits.any(axis=1)).tolist():
+        high, low = digits[exponent].tolist()
+        total += ((high << HALF) + low) << max(exponent - 1, 0)
     return total
 
 

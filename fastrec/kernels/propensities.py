@@ -13,8 +13,10 @@ from fastrec.kernels.hits import sort_descending
 from fastrec.kernels.list_order import find, longest_row, sort_by_id
 
 Array = np.ndarray[Any, Any]
-FEW_ITEMS = 16  # of a truth; more are looked up in their order, by halving
+FEW_ITEMS = 64  # of a truth; more are looked up in their order, by halving
+WORDS = 16  # of 64 bits, one for each hash of an item
 GOLDEN = 0x9E3779B97F4A7C15
+EXPONENTS = 2048  # of a double
 
 
 class Rows(NamedTuple):
@@ -27,8 +29,8 @@ class Rows(NamedTuple):
 class Clicks(NamedTuple):
     """Hits of users in their lists, by rank. Those of a user begin at the user's first row of the truth."""
 
-    ranks: Array  # int64 (n_truth_rows,), from 1
-    sources: Array  # int64 (n_truth_rows,): rows of the truth
+    ranks: Array  # int32 (n_truth_rows,), from 1
+    sources: Array  # int32 (n_truth_rows,): rows of the user's truth, from 0
     counts: Array  # int64 (n_users,)
 
 
@@ -39,19 +41,24 @@ def find_clicks(recs, truth, deepest, clicks, first, last):
     order = np.empty(n_truth, np.int64)
     spare = np.empty(n_truth, np.int64)
     none = np.empty(n_truth)
+    present = np.zeros(WORDS, np.uint64)
+    multiplier, low, one = np.uint64(GOLDEN), np.uint64(63), np.uint64(1)
     for u in range(first, last):
         start = truth_indptr[u]
         own = truth.items[start : truth_indptr[u + 1]]
         if len(own) > FEW_ITEMS:
             sort_by_id(order, spare, own, none)
-        present = np.uint64(0)  # a bit for each hash of an item of the truth
+        for word in range(WORDS):
+            present[word] = 0
         for i in range(len(own)):
-            present |= np.uint64(1) << (np.uint64(own[i]) * np.uint64(GOLDEN) >> np.uint64(58))
+            bit = np.uint64(own[i]) * multiplier >> np.uint64(54)  # of WORDS * 64
+            present[bit >> np.uint64(6)] |= one << (bit & low)
         found = 0
         row = recs.items[indptr[u] : min(indptr[u] + deepest, indptr[u + 1])]
         for j in range(len(row)):
             item = row[j]
-            if present >> (np.uint64(item) * np.uint64(GOLDEN) >> np.uint64(58)) & np.uint64(1) == 0:
+            bit = np.uint64(item) * multiplier >> np.uint64(54)
+            if present[bit >> np.uint64(6)] >> (bit & low) & one == 0:
                 continue
             at = -1
             if len(own) > FEW_ITEMS:
@@ -63,20 +70,21 @@ def find_clicks(recs, truth, deepest, clicks, first, last):
                         break
             if at >= 0 and found < len(own):  # a copy in the list, which the evaluation rejects, may come again
                 clicks.ranks[start + found] = j + 1
-                clicks.sources[start + found] = start + at
+                clicks.sources[start + found] = at
                 found += 1
         clicks.counts[u] = found
 
 
 def sum_clicks(clicks, truth_indptr, weights, cuts, discounts, sums, first, last):
-    """Sum weights of rows of the truth that are clicks, times the discount of their rank, up to the cut-offs: into sums (n_cuts, n_users)."""
+    """Sum weights of clicks, times the discount of their rank, up to the cut-offs: into sums (n_cuts, n_users)."""
     for u in range(first, last):
         total = 0.0
-        at = truth_indptr[u]
-        end = at + clicks.counts[u]
+        start = truth_indptr[u]
+        at = start
+        end = start + clicks.counts[u]
         for c in range(len(cuts)):
             while at < end and clicks.ranks[at] <= cuts[c]:
-                total += weights[clicks.sources[at]] * discounts[clicks.ranks[at] - 1]
+                total += weights[start + clicks.sources[at]] * discounts[clicks.ranks[at] - 1]
                 at += 1
             sums[c, u] = total
 
@@ -93,3 +101,14 @@ def sum_weights(weights, indptr, sums, first, last):
         for i in range(len(row) - 1, -1, -1):
             total += ordered[i]
         sums[u] = total
+
+
+def add_digits(bits, digits):
+    """Add the significands of doubles from 0, given as int64, by exponent: their upper and lower half."""
+    for at in range(len(bits)):
+        exponent = bits[at] >> 52
+        significand = bits[at] & ((1 << 52) - 1)
+        if exponent > 0:
+            significand |= 1 << 52
+        digits[exponent, 0] += significand >> 26
+        digits[exponent, 1] += significand & ((1 << 26) - 1)
