@@ -48,7 +48,7 @@ def popularity_propensity(
     floor : from 0 to 1, the least propensity
         WarpRec takes ``power=0.5, floor=0.1``.
     counts : ``"users"``: a user counts once for an item; ``"rows"``: repeated rows count
-    items : ids of further items, such as those of the truth, that count as if one user had them
+    items : ids of further items, such as those of the truth; nobody had them, so they need a ``floor`` above 0
     user, item : names of the columns of a data frame; default: ``user_id`` and ``item_id``
 
     Returns
@@ -59,7 +59,7 @@ def popularity_propensity(
     Raises
     ------
     InputError, InputTypeError
-        If the history has no rows or unusable ids, or an argument is out of its range.
+        If the history has no rows or unusable ids, an argument is out of its range, or ``items`` need a ``floor``.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def popularity_propensity(
     ids, numbers = _labels(found.ids), found.users if counts == "users" else found.rows
     if items is not None:
         more = _labels(check_ids(_listed(items), "items"))
-        ids, numbers = _with_others(ids, numbers, more)
+        ids, numbers = _with_others(ids, numbers, more, least)
     order = np.argsort(ids, kind="stable")
     return {ITEM_ID: ids[order], "propensity": _powers(numbers[order], exponent, least)}
 
@@ -115,8 +115,8 @@ def _labels(ids: Any) -> Array:
     return as_labels(ids.tolist() if isinstance(ids, np.ndarray) else spell(ids.values.to_pylist(), ids.codes))
 
 
-def _with_others(ids: Array, numbers: Array, more: Array) -> tuple[Array, Array]:
-    """Return the items with further ones, which have one user each."""
+def _with_others(ids: Array, numbers: Array, more: Array, floor: float) -> tuple[Array, Array]:
+    """Return the items with further ones, which nobody had."""
     kinds = ["integers" if own.dtype.kind in "iu" else "strings" for own in (ids, more)]
     if len(more) and kinds[0] != kinds[1]:
         raise InputTypeError(f"item ids must be of one type on all sides, found history: {kinds[0]}, items: {kinds[1]}")
@@ -124,4 +124,8 @@ def _with_others(ids: Array, numbers: Array, more: Array) -> tuple[Array, Array]
     new = np.setdiff1d(others, mine)
     if not len(new):
         return ids, numbers
-    return np.concatenate([mine, new]), np.concatenate([numbers, np.ones(len(new), numbers.dtype)])
+    if not floor:
+        first = shown(new[:1].tolist()[0])
+        found = f" must be above 0: no user of the history has {len(new)} of the items, such as {first}"
+        raise InputError(Argument("floor"), found)
+    return np.concatenate([mine, new]), np.concatenate([numbers, np.zeros(len(new), numbers.dtype)])

@@ -50,7 +50,9 @@ class Propensities:
     def relevant(self, least: float) -> Array:
         """Return which rows of the truth are relevant, for the `min_gain` of a formula's statistics."""
         if least not in self._relevant:
-            self._relevant[least] = is_relevant(self._truth.gains, least)
+            gains = self._truth.extra
+            plain = np.ones(len(self._truth.items), bool)
+            self._relevant[least] = plain if gains is None else is_relevant(gains, least)
         return self._relevant[least]
 
     def of_rows(self, column: str | None, least: float, *, bounded: bool) -> Array:
@@ -62,6 +64,8 @@ class Propensities:
             self._known[column] = self._read(column)
         found, where = self._known[column]
         most = 1.0 if bounded else 1 / SMALLEST
+        if len(found) and found.min() >= SMALLEST and found.max() <= most:  # NaN is not
+            return found
         wrong = self.relevant(least) & ~((found >= SMALLEST) & (found <= most))
         if wrong.any():
             self._refuse(at := int(wrong.argmax()), float(found[at]), where, bounded=bounded)
@@ -72,10 +76,8 @@ class Propensities:
         key = column, clip, least, bounded
         if key not in self._weights:
             found = self.of_rows(column, least, bounded=bounded)
-            relevant = self.relevant(least)
-            weights = np.zeros(len(found))
-            np.divide(1.0, np.maximum(found, clip), out=weights, where=relevant)
-            self._weights[key] = read_only(weights)
+            weights = 1.0 / (np.maximum(found, clip) if clip else found)
+            self._weights[key] = read_only(np.where(self.relevant(least), weights, 0.0))
         return self._weights[key]
 
     def _read(self, column: str | None) -> tuple[Array, Text]:
@@ -281,7 +283,7 @@ def collect_weights(
     rows = []
     for column, clip, bounded in keys:
         weights = known.weights(column, clip, least, bounded=bounded)
-        clipped = relevant & (known.of_rows(column, least, bounded=bounded) < clip)
+        clipped = relevant & (known.of_rows(column, least, bounded=bounded) < clip) if clip else relevant[:0]
         sums = exact_sum(weights), exact_sum(weights * weights)
         rows.append([*sums, float(weights.max(initial=0.0)), int(np.count_nonzero(clipped))])
     yield None, WeightSums(keys, rows)

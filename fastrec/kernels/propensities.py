@@ -11,6 +11,7 @@ import numpy as np
 
 from fastrec.kernels.hits import sort_descending
 from fastrec.kernels.list_order import find, longest_row, sort_by_id
+from fastrec.runtime.compiler import helper
 
 Array = np.ndarray[Any, Any]
 FEW_ITEMS = 64  # of a truth; more are looked up in their order, by halving
@@ -34,45 +35,58 @@ class Clicks(NamedTuple):
     counts: Array  # int64 (n_users,)
 
 
+class Lookup(NamedTuple):
+    """Working memory to look up items of a truth."""
+
+    order: Array  # int64 (longest truth,)
+    spare: Array  # int64 (longest truth,)
+    none: Array  # float64 (longest truth,)
+    present: Array  # uint64 (WORDS,): a bit for each hash of an item
+
+
+@helper
+def find_clicks_of_user(recs, truth, u, deepest, lookup, clicks):
+    """Write the hits of a user within the rank `deepest`; return how many."""
+    start = truth.indptr[u]
+    own = truth.items[start : truth.indptr[u + 1]]
+    row = recs.items[recs.indptr[u] : min(recs.indptr[u] + deepest, recs.indptr[u + 1])]
+    n, present = len(own), lookup.present
+    if n > FEW_ITEMS:
+        sort_by_id(lookup.order, lookup.spare, own, lookup.none)
+    for word in range(WORDS):
+        present[word] = 0
+    multiplier, low, one = np.uint64(GOLDEN), np.uint64(63), np.uint64(1)
+    for i in range(n):
+        bit = np.uint64(own[i]) * multiplier >> np.uint64(54)  # of WORDS * 64
+        present[bit >> np.uint64(6)] |= one << (bit & low)
+    found = 0
+    for j in range(len(row)):
+        item = row[j]
+        bit = np.uint64(item) * multiplier >> np.uint64(54)
+        if present[bit >> np.uint64(6)] >> (bit & low) & one == 0:
+            continue
+        at = n
+        if n > FEW_ITEMS:
+            at = find(item, own, lookup.order, n)
+            at = n if at < 0 else at
+        else:
+            for i in range(n):
+                if own[i] == item:
+                    at = i
+                    break
+        if at < n and found < n:  # a copy in the list, which the evaluation rejects, may come again
+            clicks.ranks[start + found] = j + 1
+            clicks.sources[start + found] = at
+            found += 1
+    return found
+
+
 def find_clicks(recs, truth, deepest, clicks, first, last):
     """Write the hits of users within the rank `deepest`."""
-    truth_indptr, indptr = truth.indptr, recs.indptr
-    n_truth = longest_row(truth_indptr, first, last)
-    order = np.empty(n_truth, np.int64)
-    spare = np.empty(n_truth, np.int64)
-    none = np.empty(n_truth)
-    present = np.zeros(WORDS, np.uint64)
-    multiplier, low, one = np.uint64(GOLDEN), np.uint64(63), np.uint64(1)
+    n = longest_row(truth.indptr, first, last)
+    lookup = Lookup(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.zeros(WORDS, np.uint64))
     for u in range(first, last):
-        start = truth_indptr[u]
-        own = truth.items[start : truth_indptr[u + 1]]
-        if len(own) > FEW_ITEMS:
-            sort_by_id(order, spare, own, none)
-        for word in range(WORDS):
-            present[word] = 0
-        for i in range(len(own)):
-            bit = np.uint64(own[i]) * multiplier >> np.uint64(54)  # of WORDS * 64
-            present[bit >> np.uint64(6)] |= one << (bit & low)
-        found = 0
-        row = recs.items[indptr[u] : min(indptr[u] + deepest, indptr[u + 1])]
-        for j in range(len(row)):
-            item = row[j]
-            bit = np.uint64(item) * multiplier >> np.uint64(54)
-            if present[bit >> np.uint64(6)] >> (bit & low) & one == 0:
-                continue
-            at = -1
-            if len(own) > FEW_ITEMS:
-                at = find(item, own, order, len(own))
-            else:
-                for i in range(len(own)):
-                    if own[i] == item:
-                        at = i
-                        break
-            if at >= 0 and found < len(own):  # a copy in the list, which the evaluation rejects, may come again
-                clicks.ranks[start + found] = j + 1
-                clicks.sources[start + found] = at
-                found += 1
-        clicks.counts[u] = found
+        clicks.counts[u] = find_clicks_of_user(recs, truth, u, deepest, lookup, clicks)
 
 
 def sum_clicks(clicks, truth_indptr, weights, cuts, discounts, sums, first, last):

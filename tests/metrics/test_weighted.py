@@ -134,6 +134,7 @@ def test_propensities_of_popularity() -> None:
         ({"counts": "clicks"}, "counts must be one of users, rows; found 'clicks'"),
         ({"items": "abc"}, "items must be ids of items, found 'abc'"),
         ({"items": ["x"]}, "item ids must be of one type on all sides, found history: integers, items: strings"),
+        ({"items": [1, 9, 8]}, "floor must be above 0: no user of the history has 2 of the items, such as 8"),
         ({"history": [[], []]}, "history has no rows, so no item has a popularity"),
     ],
 )
