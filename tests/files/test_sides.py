@@ -145,18 +145,24 @@ WEIGHTED = ["ips@3", "snips(of=dcg, clip=0.2)@5", "ips(of=rbp, average=pooled)",
 CURVE = [1.0, 0.6, 0.5, 0.2]
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv"])
-@pytest.mark.parametrize("ranked", [False, True])
-def test_logged_propensities_and_ranks(tmp_path: Path, route: dict[str, Any], ending: str, ranked: bool) -> None:
-    if ending == ".csv" and not route and job.find_plain.__name__ == "find_plain":
-        pytest.skip("a database reads CSV")
+def check_clicks(folder: Path, route: dict[str, Any], ending: str, *, ranked: bool) -> None:
     made = clicks(strings=ranked)
-    options = {"metrics": WEIGHTED, "per_user": True}
+    options: dict[str, Any] = {"metrics": WEIGHTED, "per_user": True, "logged": "truth"}
     options |= {"logged_rank": "logged_rank", "examination": CURVE} if ranked else {}
-    expected = fastrec.evaluate(made["recs"], made["truth"], logged="truth", **options)
-    paths = write_all(tmp_path, made, ending)
-    assert_same(fastrec.evaluate_files(**paths, logged="truth", **options, **route), expected)
+    expected = fastrec.evaluate(made["recs"], made["truth"], **options)
+    assert_same(fastrec.evaluate_files(**write_all(folder, made, ending), **options, **route), expected)
     assert expected.data["clipped_rows(clip=0.2)"] > 0 or ranked
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_logged_columns_in_parquet(tmp_path: Path, route: dict[str, Any], ranked: bool) -> None:
+    check_clicks(tmp_path, route, ".parquet", ranked=ranked)
+
+
+@pytest.mark.parametrize("route", ["database", "streamed"], indirect=True)
+@pytest.mark.parametrize("ranked", [False, True])
+def test_logged_columns_in_text(tmp_path: Path, route: dict[str, Any], ranked: bool) -> None:
+    check_clicks(tmp_path, route, ".csv", ranked=ranked)
 
 
 def test_a_file_of_propensities_of_its_own(tmp_path: Path) -> None:
