@@ -33,6 +33,7 @@ SMALLEST = 1e-100  # propensity, and the largest is its inverse: squares of weig
 SCALE = 1074  # bits after the point of any double
 HALF = 26  # bits of the lower half of a significand
 EXAMINED = Text(Argument("examination"))
+ROWS_AT_ONCE = 1 << 16  # whose squares stay in the cache
 NAMES = ("effective_sample_size", "largest_weight_share", "clipped_rows")
 
 
@@ -76,8 +77,11 @@ class Propensities:
         key = column, clip, least, bounded
         if key not in self._weights:
             found = self.of_rows(column, least, bounded=bounded)
-            weights = 1.0 / (np.maximum(found, clip) if clip else found)
-            self._weights[key] = read_only(np.where(self.relevant(least), weights, 0.0))
+            weights = np.maximum(found, clip) if clip else found.copy()
+            np.divide(1.0, weights, out=weights)
+            if not (relevant := self.relevant(least)).all():
+                weights[~relevant] = 0.0
+            self._weights[key] = read_only(weights)
         return self._weights[key]
 
     def _read(self, column: str | None) -> tuple[Array, Text]:
@@ -284,7 +288,8 @@ def collect_weights(
     for column, clip, bounded in keys:
         weights = known.weights(column, clip, least, bounded=bounded)
         clipped = relevant & (known.of_rows(column, least, bounded=bounded) < clip) if clip else relevant[:0]
-        sums = exact_sum(weights), exact_sum(weights * weights)
+        parts = (weights[first : first + ROWS_AT_ONCE] for first in range(0, len(weights), ROWS_AT_ONCE))
+        sums = exact_sum(weights), sum(exact_sum(part * part) for part in parts)
         rows.append([*sums, float(weights.max(initial=0.0)), int(np.count_nonzero(clipped))])
     yield None, WeightSums(keys, rows)
 
