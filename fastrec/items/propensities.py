@@ -77,10 +77,11 @@ class Propensities:
         key = column, clip, least, bounded
         if key not in self._weights:
             found = self.of_rows(column, least, bounded=bounded)
+            relevant = self.relevant(least)
             weights = np.maximum(found, clip) if clip else found.copy()
+            if not relevant.all():
+                weights[~relevant] = math.inf
             np.divide(1.0, weights, out=weights)
-            if not (relevant := self.relevant(least)).all():
-                weights[~relevant] = 0.0
             self._weights[key] = read_only(weights)
         return self._weights[key]
 
@@ -201,7 +202,7 @@ def _find_clicks(recs: FlatSide, truth: FlatSide, deepest: int, n_threads: int) 
     """Return the hits of all users within a rank."""
     n_rows = len(truth.items)
     found = kernels.Clicks(np.empty(n_rows, np.int32), np.empty(n_rows, np.int32), np.empty(recs.n_users, np.int64))
-    sides = kernels.Rows(recs.items, recs.indptr), kernels.Rows(truth.items, truth.indptr)
+    sides = kernels.UserItems(recs.items, recs.indptr), kernels.UserItems(truth.items, truth.indptr)
     run = _kernel("find_clicks", min(len(recs.items), deepest * recs.n_users) + 8 * n_rows, recs.items, truth.items)
     over_users(functools.partial(run, *sides, deepest, found), recs.n_users, n_threads)
     return kernels.Clicks(*map(read_only, found))

@@ -20,7 +20,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 EXPONENTS = 2048  # of a double
 
 
-class Rows(NamedTuple):
+class UserItems(NamedTuple):
     """Lists, or a truth, of all users."""
 
     items: Array

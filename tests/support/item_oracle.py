@@ -1211,4 +1211,6 @@ def summarise(
     _, std_error = pooled_ratio(parts, ones)
     above, below = sum(a for a, _ in parts), sum(b for _, b in parts)
     shift = 1 if metric == "popularity_lift" else 0
+    if metric in ("ips", "snips") and not below:  # as in precision without a cut-off, 0 of 0 items
+        return Result(0.0, None, len(values), per_user)
     return Result(float(ratio(above, below) - shift) if below else math.nan, std_error, len(values), per_user)
