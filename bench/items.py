@@ -47,6 +47,7 @@ def make_shop(n_users: int) -> Shop:
     vectors = rng.normal(size=(N_ITEMS, DIMENSIONS))
     items = {
         "item_id": np.arange(N_ITEMS),
+        "propensity": (popularity / popularity.max()) ** 0.5,
         "popularity": popularity,
         "category": rng.integers(0, N_CATEGORIES, N_ITEMS),
         "features": vectors,
@@ -87,6 +88,7 @@ def compare_items(n_users: int, rounds: int) -> list[Promise]:
         {
             **parts,
             "values": values_of_exposure,
+            "weighted": lambda: evaluate([*accuracy, "ips@10"], shop.log.truth),
             "all": lambda: evaluate(everything, shop.log.truth, **history),
             "bincount": lambda: np.bincount(shop.ids, minlength=N_ITEMS),
             "gather": lambda: shop.popularity[shop.ids],
@@ -111,6 +113,8 @@ def compare_items(n_users: int, rounds: int) -> list[Promise]:
         (f"miscalibration over {N_CATEGORIES} categories / loop over lists and histories", "calibration", "loop", 6.0),
     ]
     rows = [Promise(name, turns.ratio(own, other), limit, None, took[own]) for name, own, other, limit in promised]
+    extra = turns.ratio("weighted", "accuracy")
+    rows.append(Promise("30 values of accuracy and ips@10 / these values alone", extra, 4.0, 1.2, took["weighted"]))
     return [*rows, Promise("all of these and 30 values / the sum of the parts", together, 1.0, None, took["all"])]
 
 

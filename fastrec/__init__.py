@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fastrec.counterfactual.position import ctr_by_rank, position_bias
     from fastrec.counterfactual.result import CtrByRank, PositionBias
     from fastrec.counterfactual.value import PolicyEstimate, PolicyEstimates
+    from fastrec.counterfactual.weights import popularity_propensity
     from fastrec.evaluation.lists import Evaluator
     from fastrec.evaluation.rows import ScoreEvaluator
     from fastrec.explanation.explain import explain, explain_scores
@@ -107,6 +108,7 @@ _LAZY = {
     "plot_roc": "fastrec.scored.plots",
     "position_bias": "fastrec.counterfactual.position",
     "policy_value": "fastrec.counterfactual.policy",
+    "popularity_propensity": "fastrec.counterfactual.weights",
     "pr_curve": "fastrec.scored.curves",
     "ranking_metric": "fastrec.metrics.declaration",
     "score_metric": "fastrec.metrics.declaration",
@@ -174,6 +176,7 @@ __all__ = [
     "plot_pr",
     "plot_roc",
     "policy_value",
+    "popularity_propensity",
     "position_bias",
     "pr_curve",
     "ranking_metric",

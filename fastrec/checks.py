@@ -7,6 +7,7 @@ import numbers
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = [
     "SETTING",
     "SHARE",
     "MaybeNone",
+    "Rule",
     "check_choice",
     "check_file",
     "check_flag",
@@ -277,7 +279,7 @@ def check_form(value: Any, form: Any, where: str) -> None:
 
     A form is a type, a `Rule`, a `MaybeNone`, `[form]` for a list of any length, `(form, form)` for a list of this
     length, `{str: form}` for an object with any names, or `{"name": form}` for an object with these names. A name that
-    ends in "?" is optional. In an object with both, `str` is the form of the unlisted names.
+    ends in "?" is optional. In an object with both, `str` is the form of the unlisted names, or a function of the name.
     """
     if isinstance(form, MaybeNone):
         if value is not None:
@@ -305,9 +307,11 @@ def _check_object(value: Any, form: dict[Any, Any], where: str) -> None:
         elif plain == name:
             raise InputError(f"{where} must have {name!r}, found {shown(sorted(value))}")
     if str in form:
+        of_others = form[str]
         for name in value:
             if name not in listed:
-                check_form(value[name], form[str], f"{where}[{shown(name)}]")
+                own = of_others(name) if isinstance(of_others, FunctionType) else of_others
+                check_form(value[name], own, f"{where}[{shown(name)}]")
 
 
 def _require(holds: bool, where: str, wanted: str, value: Any) -> None:  # noqa: FBT001 - what is required

@@ -161,6 +161,7 @@ def main() -> int:
     fresh = with_table(text, "metrics", metrics_table(("lists",), "value of a user"))
     fresh = with_table(fresh, "item-metrics", metrics_table(("items",), "value of a user"))
     fresh = with_table(fresh, "exposure-metrics", metrics_table(("exposure",), "value"))
+    fresh = with_table(fresh, "weighted-metrics", metrics_table(("weighted",), "value of a user"))
     fresh = with_table(fresh, "score-metrics", metrics_table(("rows", "ratings"), "value"))
     fresh = with_table(fresh, "gauc", gauc_table())
     fresh = with_table(fresh, "items-of-tools", items_table())
@@ -172,7 +173,9 @@ def main() -> int:
         "recipes",
         recipes_table("lists", METRICS_OF_LISTS, ("ties", "min_gain", "no_truth", "no_recs"), ("lists",)),
     )
-    fresh = with_table(fresh, "item-recipes", recipes_table("lists", METRICS_OF_ITEMS, (), ("items", "exposure")))
+    fresh = with_table(
+        fresh, "item-recipes", recipes_table("lists", METRICS_OF_ITEMS, (), ("items", "exposure", "weighted"))
+    )
     fresh = with_table(fresh, "row-recipes", recipes_table("rows", METRICS_OF_ROWS, ()))
     if "--check" in sys.argv:
         print("README.md: the generated tables are " + ("current" if fresh == text else "stale: run this script"))

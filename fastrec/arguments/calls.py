@@ -6,6 +6,7 @@ from fastrec.arguments.groups import (
     Classes,
     Clipping,
     Cutoffs,
+    Examination,
     FileColumnNames,
     FileOfItems,
     FileOfSeen,
@@ -62,7 +63,9 @@ __all__ = [
 ]
 
 
-class ListSettings(Cutoffs, PerUser, Relevance, Catalogue, ItemData, ItemPolicies, Like, ListPolicies, Threads):
+class ListSettings(
+    Cutoffs, PerUser, Relevance, Catalogue, ItemData, ItemPolicies, Examination, Like, ListPolicies, Threads
+):
     """Arguments of `Evaluator`."""
 
 
@@ -84,6 +87,7 @@ class SegmentOptions(
     Seen,
     ItemData,
     ItemPolicies,
+    Examination,
     Reference,
     ListColumnNames,
     Groupings,
@@ -136,6 +140,7 @@ class FileOptions(
     FileRelevance,
     Catalogue,
     ItemPolicies,
+    Examination,
     Like,
     ListPolicies,
     Classes,
@@ -156,6 +161,7 @@ class SparkListOptions(
     ListColumnNames,
     FrameGroupings,
     ItemPolicies,
+    Examination,
     Like,
     ListPolicies,
     Tasks,
@@ -199,6 +205,7 @@ class ExplainOptions(
     InputFormat,
     Relevance,
     Catalogue,
+    Examination,
     ListPolicies,
     Classes,
     Limits,

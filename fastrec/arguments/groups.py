@@ -36,6 +36,7 @@ __all__ = [
     "Classes",
     "Clipping",
     "Cutoffs",
+    "Examination",
     "FileColumnNames",
     "FileOfItems",
     "FileOfSeen",
@@ -201,11 +202,29 @@ class ItemPolicies(TypedDict, total=False):
     no_features: Annotated[NoFeatures | None, NO_FEATURES]
 
 
+class Examination(TypedDict, total=False):
+    """How likely users are to look at a rank."""
+
+    examination: Annotated[
+        Sequence[float] | None,
+        """probability that a user looks at rank 1, 2, ..., up to a factor for ``snips``, as from ``position_bias``
+        The propensity of a click is then that of its rank in ``logged``.
+        """,
+    ]
+
+
 class Reference(TypedDict, total=False):
     """Other lists to compare with."""
 
     reference: Annotated[
         Any, "lists of the same users to compare with, in the forms of ``recs``, for the metrics that read them"
+    ]
+    logged: Annotated[
+        Any,
+        """propensities of the relevant items, for ``ips`` and ``snips``; with ``examination`` the ranks they had
+        One number per row of ``truth``, or rows in the forms of ``truth`` with a number each. With data frames
+        ``"truth"``: the columns of ``truth``.
+        """,
     ]
 
 
@@ -242,6 +261,12 @@ class OtherFrames(TypedDict, total=False):
         It needs ranks or scores as ``recs`` does.
         """,
     ]
+    logged: Annotated[
+        Any,
+        """data frame with the propensities of the relevant items, for ``ips`` and ``snips``
+        With ``examination`` it has the ranks they had. ``"truth"``: the columns of ``truth``.
+        """,
+    ]
 
 
 class ListColumnNames(TypedDict, total=False):
@@ -263,6 +288,13 @@ class ListColumnNames(TypedDict, total=False):
     gain: Annotated[
         str | None,
         "name of the column of gains in the truth; default: ``gain``, if present, else all gains are 1",
+    ]
+    propensity: Annotated[
+        str | None, "name of the column of propensities in ``logged``; default: ``propensity``, if present"
+    ]
+    logged_rank: Annotated[
+        str | None,
+        "name of the column in ``logged`` with the ranks that items had, from 1; default: ``logged_rank``, if present",
     ]
 
 
@@ -432,6 +464,13 @@ class FileColumnNames(TypedDict, total=False):
         "name of the column of scores in a log, or in ``recs`` without ranks; default: ``score``",
     ]
     gain: Annotated[str | None, "name of the column of gains in ``truth``; default: ``gain``, if present"]
+    propensity: Annotated[
+        str | None, "name of the column of propensities in ``logged``; default: ``propensity``, if present"
+    ]
+    logged_rank: Annotated[
+        str | None,
+        "name of the column in ``logged`` with the ranks that items had, from 1; default: ``logged_rank``, if present",
+    ]
     label: Annotated[
         str | None,
         """name of the column of labels in a log; default: ``label``
@@ -487,6 +526,12 @@ class FilesOfUsers(TypedDict, total=False):
     ]
     reference: Annotated[
         Path | None, "path of lists to compare with, in the form of ``recs``, for the metrics that read them"
+    ]
+    logged: Annotated[
+        Path | None,
+        """path of the propensities (user, item, propensity) of the relevant items, for ``ips`` and ``snips``
+        With ``examination`` it has the ranks they had. ``"truth"``: the columns of ``truth``.
+        """,
     ]
 
 

@@ -22,6 +22,7 @@ from fastrec.show.numbers import (
     Gap,
     number_of_users,
     one_figure,
+    rate,
     share,
     shown_count,
     shown_difference,
@@ -135,6 +136,12 @@ def counts(report: Report) -> list[str]:
         if data.get(key):
             rows.append(f"{data[key]:,} {words}")
     lines += [", ".join(rows), *order_of_lists(data)]
+    for name, size in data.items():
+        kind, bracket, options = name.partition("(")
+        if kind == "effective_sample_size":
+            largest = share(data[f"largest_weight_share{bracket}{options}"])
+            what = f"{bracket}{options} " if bracket else ""
+            lines.append(f"{what}effective sample size {rate(size)}, largest weight {largest} of their sum")
     if not math.isnan(data.get("truth_items_in_recs", math.nan)):
         lines.append(f"{share(data['truth_items_in_recs'])} of the relevant items are in the lists")
     return lines

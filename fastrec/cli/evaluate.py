@@ -158,9 +158,10 @@ def _inputs_of(options: dict[str, Any]) -> dict[str, str]:
 
 
 def paths_of(options: dict[str, Any]) -> list[str]:
-    """Return the paths that options give; `--exclude history` gives none."""
+    """Return the paths that options give; `--exclude history` and `--logged truth` give none."""
     given = _inputs_of(options)
-    return [path for name, path in given.items() if name not in shared_rows(given)]
+    shared = shared_rows({"truth": "", **given})
+    return [path for name, path in given.items() if name not in shared]
 
 
 def evaluate_any(
@@ -214,6 +215,8 @@ def _evaluate_lists(recs: str, truth: str | None, options: dict[str, Any], *, pe
         rank=options["rank_col"],
         score=options["score_col"],
         gain=options["gain_col"],
+        propensity=options["propensity_col"],
+        logged_rank=options["logged_rank_col"],
         by=tuple(dict.fromkeys(options["by"])),
     )
     with showing_progress() as watch, quietly(), naming_options():

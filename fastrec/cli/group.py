@@ -45,8 +45,17 @@ HANG = "  "  # indent of the second and later lines of a message in a terminal
 NARROW = 60  # columns; with fewer, progress has no times and no bar
 PASSED_ON = ("min_gain", "n_items", "ties", "no_truth")
 FILES_OF_LISTS = (*(name for name in SIDES if name not in ("recs", "truth")), "items")
-OF_ITEMS = ("n_users", "unseen", "no_history", "no_features")
-LIST_OPTIONS = ("rank_col", "gain_col", "no_recs", "duplicates", *OF_ITEMS, *FILES_OF_LISTS)
+OF_ITEMS = ("n_users", "examination", "unseen", "no_history", "no_features")
+LIST_OPTIONS = (
+    "rank_col",
+    "gain_col",
+    "propensity_col",
+    "logged_rank_col",
+    "no_recs",
+    "duplicates",
+    *OF_ITEMS,
+    *FILES_OF_LISTS,
+)
 LOG_OPTIONS = ("label_col", "target_col", "prediction_col", "weight_col", "one_class", "curves")
 REPORT_OPTIONS = (  # options of compare that apply to saved reports
     *("systems", "baseline", "test", "correction", "level", "rounds", "seed", "missing", "fail_if_worse", "metrics"),
@@ -58,11 +67,13 @@ CONTENTS_OF_ROLES = {  # what the column of a role holds
     "rank": "ranks",
     "score": "scores",
     "gain": "gains",
+    "propensity": "propensities",
+    "logged_rank": "logged ranks",
     "target": "true ratings",
     "prediction": "predicted ratings",
     "weight": "weights",
 }
-COLUMNS = {"item": "item_col", "rank": "rank_col", "score": "score_col", "gain": "gain_col", "label": "label_col"}
+COLUMNS = {name: f"{name}_col" for name in ("item", "rank", "score", "gain", "propensity", "logged_rank", "label")}
 ARGUMENTS = {  # arguments of `evaluate_files`: the option of the same meaning, as click names it
     **COLUMNS,
     "sample_weight": "weight_col",

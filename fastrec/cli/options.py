@@ -137,6 +137,14 @@ def _name_of_file(path: str) -> str:
     return stem if ending.lower() in (*data_endings(), *REPORT_ENDINGS) else name
 
 
+def _read_curve(_: click.Context, __: click.Parameter, text: str | None) -> list[float] | None:
+    """Parse numbers, separated by commas."""
+    try:
+        return None if text is None else [float(number) for number in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"expected numbers, as in 1,0.6,0.4, found {text!r}") from None
+
+
 def _read_output(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
     """Return the path, or None for standard output."""
     return None if path == "-" else path
@@ -204,7 +212,8 @@ METRIC_OPTIONS = (
 )
 COLUMN_OPTIONS = (
     column("user", multiple=True),
-    *map(column, ("item", "rank", "score", "gain", "label")),
+    *map(column, ("item", "rank", "score", "gain", "label", "propensity")),
+    column("logged_rank", "--logged-rank-col"),
     click.option(
         "--target-col",
         metavar="NAME",
@@ -233,6 +242,7 @@ POLICIES = (
     argument("min_gain", callback=_read_min_gain, metavar="GAIN"),
     argument("n_items", type=click.IntRange(min=1), metavar="N"),
     *(argument(name, type=click.Path(), metavar="FILE") for name in FILES_OF_LISTS),
+    argument("examination", callback=_read_curve, metavar="P,P,..."),
     INPUT_FORMAT,
 )
 

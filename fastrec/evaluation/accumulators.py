@@ -65,7 +65,7 @@ class AccumulatorKind(NamedTuple):
     `keys` are those of `Over`, of all metrics. `empty(keys, weighted)` makes one without users. `unpack(arrays, keys,
     weighted)` undoes `pack`. `collect(sides, min_gain, keys, n_threads)` yields those of a batch, over all users and
     for each group; `min_gain` is the least gain, or label, of a relevant item. `sides` are the names of those that it
-    reads.
+    reads. `describe` returns what `Report.data` has of them, from pairs of such a least gain and an accumulator.
     """
 
     name: str
@@ -73,6 +73,7 @@ class AccumulatorKind(NamedTuple):
     unpack: Callable[[dict[str, Array], Keys, bool], Accumulator]
     collect: Callable[[Mapping[str, Any], float, Keys, int], Iterable[Collected]]
     sides: frozenset[str]
+    describe: Callable[[Iterable[tuple[float, Any]]], Mapping[str, float]] | None = None
 
 
 ACCUMULATORS: dict[str, AccumulatorKind] = {}

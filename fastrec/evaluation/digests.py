@@ -17,10 +17,20 @@ from fastrec.inputs.ids import Ids, kind_of_ids, spell
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows
 
-__all__ = ["COLUMN", "HISTORY", "N_USERS", "ReadColumns", "check_same", "digest_of_column", "digest_of_counts"]
+__all__ = [
+    "COLUMN",
+    "EXAMINATION",
+    "HISTORY",
+    "N_USERS",
+    "ReadColumns",
+    "check_same",
+    "digest_of_column",
+    "digest_of_counts",
+    "digest_of_curve",
+]
 
 Array = np.ndarray[Any, Any]
-HISTORY, N_USERS, COLUMN = "history", "n_users", "items column "
+HISTORY, N_USERS, EXAMINATION, COLUMN = "history", "n_users", "examination", "items column "
 BYTES = 16  # of a digest
 
 
@@ -72,6 +82,11 @@ def digest_of_column(table: ItemTable, column: str) -> str:
         except (FastrecError, NotImplementedError):  # pyarrow raises the second for some columns of strings
             continue
     return ""
+
+
+def digest_of_curve(curve: Array) -> str:
+    """Return a digest of the examination of ranks."""
+    return _digest([np.where(np.isnan(curve), np.nan, curve)])
 
 
 def _numbers(table: ItemTable, column: str, order: Array) -> Iterable[Array]:

@@ -40,6 +40,7 @@ from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.shared import Shared, synchronized
 
 __all__ = [
+    "DERIVED",
     "MAX_ITEMS",
     "MAX_ROWS_OF_USER",
     "BaseEvaluator",
@@ -52,6 +53,7 @@ __all__ = [
 
 
 Array = np.ndarray[Any, Any]
+DERIVED = {"popularity": ("history", "items"), "propensity": ("items", "logged")}  # what gives them, by name
 STATE_FORMAT = 2  # of the bytes of `to_bytes`
 MAX_ITEMS = 2**53  # numbers of items are exact in a double
 MAX_ROWS_OF_USER = 2**30  # positions within a user are 32-bit numbers
@@ -215,10 +217,8 @@ class BaseEvaluator(Shared, ABC):
             others = plan.filled[text] | (find_accumulator(value.over.accumulator).sides if value.over else frozenset())
             lacking = (plan.reads[text] - known - derived) | (others - known - {"users"})
             if lacking:
-                needs = Argument(min(lacking), (...,))
-                if min(lacking) == "popularity":
-                    raise MetricError(text, " needs ", Argument("history", (...,)), " or ", Argument("items", (...,)))
-                raise MetricError(text, " needs ", needs)
+                one, *more = (Argument(name, (...,)) for name in DERIVED.get(min(lacking), (min(lacking),)))
+                raise MetricError(text, " needs ", one, *(part for other in more for part in (" or ", other)))
 
     def _check_batch(self, users: Users) -> None:
         if self._state is None:
@@ -488,6 +488,18 @@ class BaseEvaluator(Shared, ABC):
     @abstractmethod
     def _describe_data(self, state: State) -> dict[str, Any]:
         """Return counts of rows and shares of the data."""
+
+    def _describe_accumulators(self, state: State) -> dict[str, float]:
+        """Return what accumulators over all users tell about the data."""
+        found: dict[str, list[tuple[float, Any]]] = {}
+        for (kind, condition, group), own in state.accumulators.items():
+            if group is None:
+                found.setdefault(kind, []).append((state.plan.min_gains[condition], own))
+        described: dict[str, float] = {}
+        for kind in sorted(found):
+            if (describe := find_accumulator(kind).describe) is not None:
+                described |= describe(found[kind])
+        return described
 
     def _join_labels(self, n_users: int) -> dict[str, Array]:
         """Return the label of each user by grouping, without groupings that some batches lack."""

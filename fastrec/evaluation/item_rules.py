@@ -12,6 +12,7 @@ from fastrec.items import vectors as _vectors  # noqa: F401
 from fastrec.items.counting import collect_exposure
 from fastrec.items.disparity import SegmentRates, collect_rates, unpack_rates
 from fastrec.items.exposure import Exposure, unpack_exposure
+from fastrec.items.propensities import KIND, WeightSums, collect_weights, describe_weights, unpack_weights
 
 
 def _empty(keys: Keys, _: bool) -> Exposure:  # noqa: FBT001 - called by position
@@ -33,3 +34,16 @@ def _unpack_rates(arrays: dict[str, Any], keys: Keys, _: bool) -> SegmentRates: 
 RATES = "segment rates"
 ACCUMULATORS[RATES] = AccumulatorKind(RATES, _empty_rates, _unpack_rates, collect_rates, frozenset({"recs"}))
 ACCUMULATORS["exposure"] = AccumulatorKind("exposure", _empty, _unpack, collect_exposure, frozenset({"recs"}))
+
+
+def _empty_weights(keys: Keys, _: bool) -> WeightSums:  # noqa: FBT001 - called by position
+    return WeightSums(keys)  # type: ignore[arg-type]
+
+
+def _unpack_weights(arrays: dict[str, Any], keys: Keys, _: bool) -> WeightSums:  # noqa: FBT001 - called by position
+    return unpack_weights(arrays, keys)  # type: ignore[arg-type]
+
+
+ACCUMULATORS[KIND] = AccumulatorKind(
+    KIND, _empty_weights, _unpack_weights, collect_weights, frozenset({"truth", "propensity"}), describe_weights
+)

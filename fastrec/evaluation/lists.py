@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Self, Unpack, cast
 
 import numpy as np
@@ -16,15 +17,18 @@ from fastrec.checks import check_progress, whole_number
 from fastrec.evaluation.accumulators import collect, find_accumulator
 from fastrec.evaluation.digests import (
     COLUMN,
+    EXAMINATION,
     HISTORY,
     N_USERS,
     ReadColumns,
     check_same,
     digest_of_column,
     digest_of_counts,
+    digest_of_curve,
 )
 from fastrec.evaluation.engine import KernelError, evaluate_source
 from fastrec.evaluation.evaluators import (
+    DERIVED,
     MAX_ITEMS,
     MAX_ROWS_OF_USER,
     BaseEvaluator,
@@ -39,10 +43,12 @@ from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.hints import Hint
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
 from fastrec.inputs.lists import AboutUsers, Lists, Names, Prepared, Settings, find_tied_user, prepare
+from fastrec.inputs.ragged import as_array
 from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
@@ -103,6 +109,7 @@ class Evaluator(BaseEvaluator):
             **_item_policies(given),
         }
         self._n_users = _check_n_users(given["n_users"])
+        self._examination = _check_examination(given["examination"])
         self._known_digests: dict[str, str] = {}
         super().__init__(
             wanted,
@@ -147,7 +154,7 @@ class Evaluator(BaseEvaluator):
 
     def _sides(self, recs: Any, truth: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the sides of a batch by name."""
-        named = {name: given[name] for name in ("exclude", "reference")}
+        named = {name: given.get(name) for name in ("exclude", "reference", "logged")}
         return {"recs": recs, "truth": truth, "history": self._history, **named}
 
     @property
@@ -169,13 +176,16 @@ class Evaluator(BaseEvaluator):
             self._rank_gaps,
             graded=rules["min_gain"] != "any",
             checked=self._reads_sides,
+            logged="propensity" if self._examination is None else "logged_rank",
         )
         passed = {name: side for name, side in sides.items() if name == "recs" or side is not None}
         shared = shared_rows(passed)
         excluded = "none" if "exclude" not in passed else "history" if "exclude" in shared else "given"
+        if "logged" in shared:
+            passed["truth"] = _as_frame_of_clicks(passed["truth"])
         passed |= {name: passed[other] for name, other in shared.items()}
         known = {*passed, *(() if self._items is None else ("items",))}
-        self._check_sides(known | ({"popularity"} if known & {"history", "items"} else set()))
+        self._check_sides(known | {name for name, others in DERIVED.items() if known.intersection(others)})
         about = about_users(given)
         prepared = prepare(passed, about, settings, self._items, self._count_history(about))
         return prepared._replace(exclude=excluded)
@@ -192,6 +202,8 @@ class Evaluator(BaseEvaluator):
         for name in used:
             if name == N_USERS:
                 found[name] = str(self._n_users)
+            elif name == EXAMINATION and self._examination is not None:
+                found[name] = self._digest(name, digest_of_curve, self._examination)
             elif name == "counts" and self._counts_of_history is not None:
                 found[HISTORY] = self._digest(HISTORY, digest_of_counts, self._counts_of_history)
             elif name.startswith(COLUMN) and self._items is not None:
@@ -299,6 +311,7 @@ class Evaluator(BaseEvaluator):
             no_recs=self._settings["no_recs"],
             **{"copies are misses": self._settings["duplicates"] == "miss"},
             catalogue=self._catalogue(prepared),
+            examination=self._examination,
         )
         if (table := sides.get("items")) is not None:
             sides["items"] = table._replace(columns=ReadColumns(table.columns, sides.used))
@@ -378,10 +391,20 @@ class Evaluator(BaseEvaluator):
         counts |= {name: self._data_counts[name] for name in NOTED if name in self._data_counts}
         return {
             **counts,
+            **self._describe_accumulators(state),
             "truth_rows_not_relevant": counts["truth_rows"] - relevant,
             "truth_users_with_recs": data_counts[op.COUNT_LISTED] / with_truth if with_truth else float("nan"),
             "truth_items_in_recs": data_counts[op.COUNT_HITS] / relevant if relevant else float("nan"),
         }
+
+
+def _as_frame_of_clicks(truth: Any) -> Frame:
+    """Return the truth as a frame whose columns the side `logged` may have; raise for another form."""
+    found = open_foreign(truth, "truth")
+    if isinstance(found, Frame):
+        return found
+    wanted = " needs a truth with a column of propensities, a data frame: pass one number per row of the truth"
+    raise InputError(Argument("logged", ("truth",)), wanted)
 
 
 # counts that only calls with such metrics or sides have
@@ -432,6 +455,19 @@ def _check_n_users(n_users: Any) -> int | None:
     if n_users is not None and (number is None or number < 1):
         raise InputError(Argument("n_users"), f" must be an integer of at least 1, found {shown(n_users)}")
     return number
+
+
+def _check_examination(curve: Any) -> Array | None:
+    """Return the examination of ranks 1, 2, ..., float64 (n,), NaN where it is unknown; or None."""
+    if curve is None:
+        return None
+    if isinstance(curve, str | bytes | Mapping | AbstractSet) or not hasattr(curve, "__len__"):
+        raise InputTypeError(Argument("examination"), f" must be numbers of ranks 1, 2, ..., found {shown(curve)}")
+    numbers = as_array(curve, "examination")
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or not numbers.size:
+        found = f"found dtype {numbers.dtype} and shape {numbers.shape}"
+        raise InputTypeError(Argument("examination"), f" must be one number for each of the ranks 1, 2, ..., {found}")
+    return np.ascontiguousarray(numbers, np.float64)
 
 
 def reads_popularity(options: Mapping[str, Any]) -> bool:

@@ -56,13 +56,15 @@ class ListColumns:
     rank: str | None = None
     score: str | None = None
     gain: str | None = None
+    propensity: str | None = None
+    logged_rank: str | None = None
     by: tuple[str, ...] = ()
     reads_all: ClassVar[bool] = False  # whether columns without a role are read
 
     @property
     def usual(self) -> dict[str, str]:
         """{role: column}, also for columns that no file has."""
-        named = {"rank": self.rank, "score": self.score, "gain": self.gain}
+        named = {role: getattr(self, role) for role in ("rank", "score", "gain", "propensity", "logged_rank")}
         optional = {role: role if name is None else name for role, name in named.items()}
         return {"user": self.user, "item": self.item, **optional}
 

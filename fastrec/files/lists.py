@@ -26,7 +26,7 @@ from fastrec.files.resources import Resources
 from fastrec.inputs.frames import Columns
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
-from fastrec.inputs.sides import SIDES, shared_rows
+from fastrec.inputs.sides import SIDES, shared_rows, with_logged
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import record
 
@@ -50,8 +50,9 @@ def evaluate_lists(
 ) -> Evaluated:
     """Evaluate the files of sides, "recs" at least, with the files "items" (columns) and "users" (labels) if given.
 
-    The side `exclude` may be "history". `make_evaluator` gets the table of items.
+    The side `exclude` may be "history", and `logged` "truth". `make_evaluator` gets the table of items.
     """
+    paths = with_logged(paths)
     shared = shared_rows(paths)
     opened = open_files({table: path for table, path in paths.items() if table not in shared}, columns, input_format)
     job = FileJob(opened, columns, resources, watch, labels_by_user)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import listed
+from fastrec.checks import is_number, listed
 from fastrec.exceptions import InputError, InputTypeError, RowNumber, shown
-from fastrec.inputs.arrow import is_column, list_column, read_ids, split_lists
+from fastrec.inputs.arrow import is_column, list_column, read_ids, read_numbers, split_lists
 from fastrec.inputs.columns import refuse_rounded
 from fastrec.inputs.ids import Ids, check_ids
 from fastrec.inputs.ragged import Ragged, as_array, check_indptr, read_only
@@ -44,6 +44,7 @@ class RawSide(NamedTuple):
     extra: Array | None  # scores of lists, gains of truth: float64 (n,)
     order: str = ""  # how lists of a frame without scores are ordered: by "rank", or by "place" of their rows
     ranks: Array | None = None  # of each item, ascending within a user; None if no user's ranks have gaps
+    role: str = ""  # of the column of a frame that `extra` holds
 
 
 class FlatSide(NamedTuple):
@@ -83,7 +84,14 @@ def read_sides(given: Mapping[str, Any]) -> tuple[dict[str, RawSide], list[Any] 
     """Return sides for the same users, and the users' keys if the sides are dicts."""
     if any(isinstance(value, Mapping) for name, value in given.items() if SIDES[name].has_users):
         return _read_dicts(given)
-    sides = {name: read_side(value, name, SIDES[name].numbers) for name, value in given.items()}
+    sides: dict[str, RawSide] = {}
+    for name, value in sorted(given.items(), key=lambda side: bool(SIDES[side[0]].beside)):
+        rows = sides.get(SIDES[name].beside)
+        numbers = None if rows is None else _plain_numbers(value, name)
+        if rows is not None and numbers is not None:
+            sides[name] = RawSide(rows.items, rows.indptr, check_numbers(numbers, int(rows.indptr[-1]), name))
+        else:
+            sides[name] = read_side(value, name, SIDES[name].numbers)
     n_users = len(sides["recs"].indptr) - 1
     for name, side in sides.items():
         if len(side.indptr) - 1 != n_users:
@@ -103,6 +111,17 @@ def has_rows(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(has_rows, value))
     return not hasattr(value, "__len__") or len(value) > 0
+
+
+def _plain_numbers(value: Any, name: str) -> Any:
+    """Return numbers that are given without items; None for any other value."""
+    if is_column(value):
+        return None if list_column(value) else read_numbers(value, name)
+    if is_tensor(value):
+        value = as_numpy(value, name)
+    if isinstance(value, list):
+        return value if value and all(is_number(number) for number in value) else None
+    return value if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype != object else None
 
 
 def read_lists(value: Any, name: str) -> RawSide:

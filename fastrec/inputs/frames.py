@@ -68,6 +68,8 @@ class Columns(NamedTuple):
     rank: str | None = None
     score: str | None = None
     gain: str | None = None
+    propensity: str | None = None
+    logged_rank: str | None = None
     label: str | None = None
     by: Any = None
 
@@ -342,7 +344,8 @@ def _read_side(
     where = frame.where(name)
     values = read_numbers(rows.read(name), where)
     if role != "rank":
-        return rows, RawSide(map_ids(take, ids), indptr, take(check_numbers(values, len(ids), where)))
+        numbers = take(check_numbers(values, len(ids), where))
+        return rows, RawSide(map_ids(take, ids), indptr, numbers, role=role)
     ranks = _whole_ranks(values, where)
     ordered = map_ids(lambda own: _order(own, ranks, rows, where, users, n_threads), ids)
     return rows, RawSide(ordered, indptr, None, "rank", _ranks_with_gaps(ranks, rows.grouping))
@@ -426,7 +429,7 @@ def _of_users(users: Array, rows: _FrameRows, side: RawSide, n_threads: int) -> 
     """Return a side for these users, in their order."""
     blocks = find_blocks(users, rows.grouping.ids, side.indptr, n_threads)
     extra, ranks = (None if column is None else blocks.take(column) for column in (side.extra, side.ranks))
-    return RawSide(map_ids(blocks.take, side.items), blocks.indptr, extra, side.order, ranks)
+    return side._replace(items=map_ids(blocks.take, side.items), indptr=blocks.indptr, extra=extra, ranks=ranks)
 
 
 def _having(name: str, sides: Sequence[_FrameRows]) -> list[_FrameRows]:

@@ -57,6 +57,7 @@ class Settings(NamedTuple):
     rank_gaps: str = "close"
     graded: bool = True  # whether gains matter
     checked: bool = False  # whether to reject negative ids here: providers read the items before kernels do
+    logged: str = "propensity"  # what the numbers of logged rows are: "propensity" or "logged_rank"
 
 
 class AboutUsers(NamedTuple):
@@ -127,6 +128,8 @@ def prepare(
     duplicates, n_threads = settings.duplicates, settings.n_threads
     if truth_side.extra is not None:
         truth_side = _finite_gains(truth_side)
+    if "logged" in joined:
+        _check_logged(joined["logged"], sides["logged"].role, names, settings)
     counts = {"excluded_items": 0, "duplicates_in_recs": 0, "duplicates_in_truth": 0, "rec_lists_with_gaps": 0}
     hints = [Hint(line) for line in lines]
     if ranks is not None:
@@ -181,6 +184,30 @@ def _sides_apart(joined: Mapping[str, FlatSide]) -> Iterator[str]:
     for name in joined:
         if name in SIDES and not SIDES[name].has_users and not (listed & (np.diff(joined[name].indptr) > 0)).any():
             yield name
+
+
+def _check_logged(side: FlatSide, role: str, names: Names, settings: Settings) -> None:
+    """Raise InputError for logged rows without numbers, with others than the call needs, or with contradictions."""
+    if side.extra is None:
+        columns = Argument("propensity", (...,)), " or ", Argument("logged_rank", (...,))
+        raise InputError("logged has no numbers: in a data frame name their column with ", *columns)
+    if role and role != (wanted := settings.logged):
+        needs = ("with", "ranks") if wanted == "logged_rank" else ("without", "propensities")
+        found = f" logged must have a column of {needs[1]}, found that of {role}: name it with "
+        raise InputError(f"{needs[0]} ", Argument("examination"), found, Argument(wanted, (...,)))
+    first = np.ones(len(side.items), bool)
+    _mark_copies(side, np.zeros(0), first, settings.n_threads)
+    if first.all():
+        return
+    users = np.repeat(np.arange(len(side.indptr) - 1), np.diff(side.indptr))
+    order = np.lexsort((side.items, users))
+    same = (users[order[1:]] == users[order[:-1]]) & (side.items[order[1:]] == side.items[order[:-1]])
+    numbers = side.extra[order]
+    apart = same & ~((numbers[1:] == numbers[:-1]) | (np.isnan(numbers[1:]) & np.isnan(numbers[:-1])))
+    if apart.any():
+        at = int(apart.argmax())
+        who, item = names.user(int(users[order[at]])), names.item(int(side.items[order[at]]))
+        raise InputError(f"logged of user {who}: item {item} has the numbers {numbers[at]} and {numbers[at + 1]}")
 
 
 def _other_sides(

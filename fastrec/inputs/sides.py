@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fastrec.exceptions import Argument, InputError
 
-__all__ = ["EXCLUDES", "SIDES", "SideKind", "shared_rows", "spoken"]
+__all__ = ["EXCLUDES", "SIDES", "SideKind", "shared_rows", "spoken", "with_logged"]
 
 
 class SideKind(NamedTuple):
@@ -17,6 +17,7 @@ class SideKind(NamedTuple):
     numbers: str  # in messages, of the third array of a tuple, or the values of a dict {user: {item: number}}
     columns: tuple[str, ...] = ()  # of numbers that frames and files may have: the first that is named, else found
     has_users: bool = False  # whether its users are evaluated; rows of other users on other sides are left out
+    beside: str = ""  # the side for whose rows it may give numbers alone
 
     @property
     def is_ordered(self) -> bool:
@@ -41,6 +42,7 @@ SIDES = {
         SideKind("exclude", "scores"),
         SideKind("history", "scores"),
         SideKind("reference", "scores", ("rank", "score")),
+        SideKind("logged", "propensities", ("propensity", "logged_rank"), beside="truth"),
     )
 }
 
@@ -49,12 +51,20 @@ EXCLUDES = ("none", "history", "given")  # what a call excludes, in settings of 
 
 
 def shared_rows(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return {side: other side} of the sides that are the rows of another: `exclude="history"`."""
-    if not (isinstance(given.get("exclude"), str) and given["exclude"] == "history"):
-        return {}
-    if given.get("history") is None:
-        raise InputError(Argument("exclude", ("history",)), " needs ", Argument("history", (...,)))
-    return {"exclude": "history"}
+    """Return {side: other side} of the sides that are the rows of another: `exclude="history"`, `logged="truth"`."""
+    found = {}
+    for name, other in (("exclude", "history"), ("logged", "truth")):
+        if isinstance(given.get(name), str) and given[name] == other:
+            if given.get(other) is None:
+                raise InputError(Argument(name, (other,)), " needs ", Argument(other, (...,)))
+            found[name] = other
+    return found
+
+
+def with_logged(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return sides in which `logged="truth"` is the truth itself, for engines that read columns of a side first."""
+    shared = shared_rows({"history": "", **given})
+    return {**given, "logged": given["truth"]} if "logged" in shared else dict(given)
 
 
 def spoken(names: Iterable[str]) -> str:

@@ -88,6 +88,8 @@ class Option:
         wanted = " or ".join([*self.choices, *([kind] if kind else [])])
         near = near_name(str(value), self.choices)
         hint = "" if near is None else f"; did you mean {near!r}?"
+        if self.name == "of" and str(value) in DECLARED["lists"]:
+            hint = f": {value} is not a sum over relevant items, so weights of these cannot correct it"
         raise MetricError(f"{metric}: {self.name}={print_value(value)} must be {wanted}{hint}")
 
     @property

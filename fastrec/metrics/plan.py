@@ -206,7 +206,7 @@ class Plan:
             self._plan(at, call, self._conditions.index(condition), own)
             for at, (call, condition, own) in enumerate(zip(calls, conditions, traced, strict=True))
         ]
-        self.accumulators = self._accumulated()
+        self.accumulators = self._accumulated(traced)
         self.writers = {graded: self._write(graded=graded) for graded in (False, True)}
         gains = [gain for gain in self.writers[True].gains if isinstance(gain, tuple)]
         self.max_gain = min((gain[1] for gain in gains if gain[0] == "stop"), default=np.inf)
@@ -230,12 +230,16 @@ class Plan:
             no_recs = call.metric.no_recs or ("skip" if unread else None)
         return Condition(_least_gain(min_gain), UNREAD if unread else call.no_truth, no_recs)
 
-    def _accumulated(self) -> list[Accumulated]:
-        """Return what accumulators must collect, each kind once per condition."""
+    def _accumulated(self, traced: list[Traced]) -> list[Accumulated]:
+        """Return what accumulators must collect, for metrics or for providers, each kind once per condition."""
         keys: dict[tuple[str, int], dict[Hashable, None]] = {}
-        for value in self.values:
+        for value, own in zip(self.values, traced, strict=True):
             if value.over is not None:
                 keys.setdefault((value.over.accumulator, value.condition), {})[value.over.key] = None
+            for _, name, *key in (row.key for row in own.provided):
+                if (collects := find_provider(name).collects) is not None:
+                    kind, wanted = collects(tuple(key))
+                    keys.setdefault((kind, value.condition), {})[wanted] = None
         return [Accumulated(*where, tuple(keys[where])) for where in sorted(keys)]
 
     def keys_of(self, kind: str, condition: int) -> tuple[Hashable, ...]:

@@ -28,6 +28,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Key = tuple[Hashable, ...]
 Fill = Callable[[Any, Sequence[Key], Array], None]
+Collects = Callable[[Key], tuple[str, Hashable]]
 
 
 class Provider(NamedTuple):
@@ -37,13 +38,16 @@ class Provider(NamedTuple):
     sides: frozenset[str]
     is_ordered: bool
     fill: Fill
+    collects: Collects | None = None
 
 
 PROVIDERS: dict[str, Provider] = {}
 _LATER: list[Callable[[], object]] = []  # imports of modules that register more, when something is not known
 
 
-def provider(name: str, *, sides: Sequence[str], is_ordered: bool = True) -> Callable[[Fill], Fill]:
+def provider(
+    name: str, *, sides: Sequence[str], is_ordered: bool = True, collects: Collects | None = None
+) -> Callable[[Fill], Fill]:
     """Register a function as a provider of statistics.
 
     Parameters
@@ -53,6 +57,7 @@ def provider(name: str, *, sides: Sequence[str], is_ordered: bool = True) -> Cal
         A call without one of them gets an error that names the metric and the argument.
     is_ordered : whether the statistics depend on the order of the lists
         Their mean over the orders of tied scores is not known, so these are an error under ``ties="expected"``.
+    collects : for a key the kind of an accumulator, and what it must collect over all users, for `Report.data`
 
     The function is called as fill(sides, keys, out). `sides` are those of the batch, by name. recs, truth, exclude,
     history and reference are `FlatSide`, with items in one numbering, `users`, `ranks` and `gains`. Lists are ordered,
@@ -64,7 +69,7 @@ def provider(name: str, *, sides: Sequence[str], is_ordered: bool = True) -> Cal
         raise InputTypeError(f"sides must be a list of names, found the string {sides!r}: write [{sides!r}]")
 
     def register(fill: Fill) -> Fill:
-        PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill)
+        PROVIDERS[name] = Provider(name, frozenset(sides), is_ordered, fill, collects)
         forget_parsed()  # plans may have been made with another provider of this name
         return fill
 

@@ -150,6 +150,8 @@ RECOMMENDERS = (
         min_gain="any",
         spelled={"CategoricalDiversity": "category_coverage", "Coverage": "item_coverage"},
         declined={
+            "NCISPrecision": "it weighs recommended items by a soft-max of scores and subtracts the smallest of these, "
+            "which overflows: use snips(of=precision)",
             "Novelty": "it is 1 - repeat_ratio, and 1 for users without a list: use repeat_ratio; novelty here is "
             "its Surprisal",
             "roc_auc": "it is 1 for lists of hits only and 0 for lists without, which no option here gives",
@@ -338,6 +340,10 @@ MONITORS = (
             "efd": "efd(unseen=one)",
             "rsp": "rsp",
             "reo": "reo",
+            "ips_recall": "ips",
+            "snips_recall": "snips",
+            "ips_dcg": "ips(of=dcg)",
+            "snips_dcg": "snips(of=dcg)",
         },
         rows={},
         no_recs="skip",
@@ -351,7 +357,7 @@ MONITORS = (
             "NumRetrieved": "it is a number of items, not a share",
         }
         | _not_asked("Precision Recall HitRate MRR MAP MAR NDCG NDCGRendle2020 F1 AUC GAUC LAUC LogLoss MAE MSE RMSE"),
-        lacking="BiasDisparity* *MAD* EucDistance Hypervolume IPS* SNIPS*",
+        lacking="BiasDisparity* *MAD* EucDistance Hypervolume",
         notes=(
             "it counts users with truth only: leave out the lists of others",
             "it computes in float32, and a repeated row of the history is one",
@@ -360,6 +366,7 @@ MONITORS = (
             "aplt": _TIED_BORDER,
             "rsp": f"{_TIED_BORDER}; before 2.2 it ignored what users had seen",
             "reo": f"{_TIED_BORDER}; it is undefined there without a hit; before 2.2 it counted all items",
+            "ips": "its propensities: popularity_propensity(history, power=0.5, floor=0.1, items=all of the catalogue)",
         },
     ),
     Recipe(

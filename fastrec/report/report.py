@@ -23,7 +23,7 @@ from fastrec.report.archive import (
 from fastrec.report.definitions import definitions, known_call, settings_table
 from fastrec.report.doubts import NOTES
 from fastrec.report.estimates import Estimate
-from fastrec.report.plain import group_rows, number_of, plain_data, refuse_ending, rows_of, scalar_name
+from fastrec.report.plain import group_rows, plain_data, refuse_ending, rows_of, scalar_name
 from fastrec.report.saved import (
     FORM,
     FORM_OF_LISTS,
@@ -31,8 +31,8 @@ from fastrec.report.saved import (
     HEAD,
     PREFIX,
     SCHEMA,
-    SHARES,
     check_names,
+    datum_of,
     estimate_of,
     group_estimates_of,
     pack_warnings,
@@ -77,7 +77,10 @@ class Report(Exported, ReportValues):
     data : counts of rows. Lists also have the shares "truth_users_with_recs" and "truth_items_in_recs", NaN if nothing
         is relevant. "rec_rows_by_rank", "rec_rows_by_score" and "rec_rows_by_place" count the rows that were ordered
         by rank, by score, or by their place in a frame or file; they are 0 for lists passed in order.
-        "truth_rows_with_gains" counts the rows with a given gain.
+        "truth_rows_with_gains" counts the rows with a given gain. With `ips` or `snips`, over all relevant items of the
+        truth: "effective_sample_size", (sum of w)^2 / sum of w^2; "largest_weight_share", the largest w / sum of w;
+        "clipped_rows", those with a propensity below ``clip``. If clips differ, the names say which, as in
+        "clipped_rows(clip=0.1)".
     settings : the options of the call; with ``like`` also "names", the tool's names of metrics: {name: metric}.
     groups : {grouping: {label: {metric: GroupEstimate}}}, empty without groups.
     user_ids : array (n_users,), or None if users have no ids.
@@ -463,7 +466,7 @@ def _restore(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Re
     found = Report(
         estimates={name: estimate_of(fields) for name, fields in document["metrics"].items()},
         users=document["users"],
-        data={name: number_of(value) if name in SHARES else value for name, value in document["data"].items()},
+        data={name: datum_of(name, value) for name, value in document["data"].items()},
         settings=document["settings"],
         groups={
             grouping: dict(zip(labels, map(group_estimates_of, document["groups"][grouping].values()), strict=True))

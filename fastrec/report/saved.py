@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, one_of
+from fastrec.checks import COUNT, LABEL, NUMBER, SETTING, SHARE, MaybeNone, Rule, one_of
 from fastrec.exceptions import Argument, InputError, Text, shown
 from fastrec.inputs.sides import EXCLUDES
 from fastrec.policies import NO_RECS, NO_TRUTH
@@ -23,8 +23,8 @@ __all__ = [
     "HEAD",
     "PREFIX",
     "SCHEMA",
-    "SHARES",
     "check_names",
+    "datum_of",
     "estimate_of",
     "group_estimates_of",
     "pack_warnings",
@@ -35,13 +35,27 @@ __all__ = [
 
 SCHEMA = 1
 PREFIX = re.compile(r"(?:[A-Za-z_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*/?)?", re.ASCII)
-SHARES = ("truth_users_with_recs", "truth_items_in_recs")
+SHARES = ("truth_users_with_recs", "truth_items_in_recs", "largest_weight_share")
+SIZES = ("effective_sample_size",)
+
+
+def form_of_datum(name: str) -> Rule:
+    """Return the form of an entry of `Report.data`; its name may end with options of metrics in brackets."""
+    kind = name.partition("(")[0]
+    return SHARE if kind in SHARES else NUMBER if kind in SIZES else COUNT
+
+
+def datum_of(name: str, value: Any) -> Any:
+    """Return an entry of `Report.data` from its plain form."""
+    return value if form_of_datum(name) is COUNT else number_of(value)
+
+
 ESTIMATE = {"mean": NUMBER, "std_error": NUMBER, "users": COUNT}
 HEAD = {"schema": COUNT, "fastrec": str}  # fields that every version of `Report.save` writes
 FORM: dict[str, Any] = {
     "metrics": {str: ESTIMATE},
     "users": {"total": COUNT, "evaluated": COUNT, str: COUNT},
-    "data": {"truth_users_with_recs?": SHARE, "truth_items_in_recs?": SHARE, str: COUNT},
+    "data": {str: form_of_datum},
     "groups": {str: {str: {str: ESTIMATE | {"rest": ESTIMATE}}}},
     "settings": {"like?": str, "names?": {str: str}, str: SETTING},
     "warnings?": MaybeNone([str]),  # missing in files of versions that kept only the counts

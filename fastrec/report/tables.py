@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +63,9 @@ DATA = {
     "rec_rows_unseen": "rows of lists whose item has no popularity",
     "rec_rows_without_features": "rows of lists whose item has no category or vector",
     "users_without_history": "users without a history",
+    "effective_sample_size": "effective sample size of the weighted clicks",
+    "largest_weight_share": "largest weight of a click, of the sum of weights",
+    "clipped_rows": "clicks with a propensity below clip",
     "truth_users_with_recs": "users with truth who have a list",
     "truth_items_in_recs": "relevant items that are in the lists",
     "rows": "rows",
@@ -183,7 +186,7 @@ def count_tables(
     """Return tables of the users, by (count, meaning, policy), and of the data."""
     cells = [[meaning, policy, shown_count(users[name])] for name, meaning, policy in meanings if name in users]
     seen = [
-        [DATA.get(name, name), share(value) if isinstance(value, float) else shown_count(value)]
+        [_named(name), _as_written(name)(value) if isinstance(value, float) else shown_count(value)]
         for name, value in data.items()
     ]
     for rows, meaning, without in MEANS:
@@ -192,6 +195,17 @@ def count_tables(
     nobody = "rows" in data and not users["total"]
     who = [] if nobody else [Table("Users", ["users", "policy", "number"], cells, 2)]
     return [*who, Table("Data", ["what", "number"], seen)]
+
+
+def _named(name: str) -> str:
+    """Return what an entry of the data says, with the options of metrics in its name."""
+    kind, bracket, options = name.partition("(")
+    return f"{DATA.get(kind, kind)}{bracket and ' ('}{options}"
+
+
+def _as_written(name: str) -> Callable[[float], str]:
+    """Return how to write an entry of the data that is no count."""
+    return rate if name.startswith("effective_sample_size") else share
 
 
 def order_of_lists(data: Mapping[str, int | float]) -> list[str]:

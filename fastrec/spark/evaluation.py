@@ -20,7 +20,7 @@ from fastrec.evaluation.rows import ScoreEvaluator, usual_of_rows
 from fastrec.exceptions import InputError, MetricError
 from fastrec.inputs.frames import Columns, extra_column
 from fastrec.inputs.hints import LeftOpen
-from fastrec.inputs.sides import SIDES
+from fastrec.inputs.sides import SIDES, with_logged
 from fastrec.report.report import Report, record
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def evaluate(
 
 def _sides_of_call(recs: Any, truth: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the frames of a call by side, and the sides that are named instead: exclude="history"."""
-    passed = {"recs": recs, "truth": truth, **{name: given[name] for name in SIDES if name in given}}
+    passed = with_logged({"recs": recs, "truth": truth, **{name: given[name] for name in SIDES if name in given}})
     named = {name: side for name, side in passed.items() if isinstance(side, str) and side in SIDES}
     absent = {name for name, side in passed.items() if side is None and name != "recs"}
     return {name: side for name, side in passed.items() if name not in {*named, *absent}}, named

@@ -57,6 +57,37 @@ def test_evaluate() -> None:
     assert means("evaluate", "recs.csv", *SIDES, *ASKED, *own) == wanted
 
 
+def test_propensities() -> None:
+    Path("clicks.csv").write_text("user_id,item_id,p,at\n1,11,0.5,2\n2,10,0.8,1\n")
+    asked = ["-m", "ips@2,ips(clip=0.6)@2"]
+    own = ["--logged", "clicks.csv", "--propensity-col", "p"]
+    wanted = {"ips@2": pytest.approx((2 + 1.25) / 2), "ips(clip=0.6)@2": pytest.approx((1 / 0.6 + 1.25) / 2)}
+    assert means("evaluate", "recs.csv", "truth.csv", *own, *asked) == wanted
+    assert means("evaluate", "recs.csv", "clicks.csv", "--logged", "truth", *own[2:], *asked) == wanted
+    ranks = ["--logged", "truth", "--logged-rank-col", "at", "--examination", "0.8,0.5"]
+    assert means("evaluate", "recs.csv", "clicks.csv", *ranks, *asked) == wanted
+    shown = run("evaluate", "recs.csv", "clicks.csv", *ranks, *asked).stdout
+    assert "(clip=0.6) effective sample size 1.9600, largest weight 57.1 % of their sum" in shown
+    both = run("compare", "a=recs.csv", "b=other.csv", "--truth", "truth.csv", *own, "-m", "snips@1")
+    assert both.exit_code == 0 and "snips@1" in both.stdout
+    explained = run("explain", "ips@2", "recs.csv", "truth.csv", *own)
+    assert explained.exit_code == 0 and "1.6250" in explained.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "ips@2 needs --items or --logged"),
+        (["--logged", "truth"], "name their column with --propensity-col or --logged-rank-col"),
+        (["--logged", "truth", "--propensity-col", "p"], "truth.csv: no column 'p'"),
+        (["--logged", "truth", "--examination", "1,x"], "expected numbers, as in 1,0.6,0.4, found '1,x'"),
+    ],
+)
+def test_wrong_propensities(given: list[str], message: str) -> None:
+    result = run("evaluate", "recs.csv", "truth.csv", *given, "-m", "ips@2")
+    assert result.exit_code == 2 and message in result.stderr
+
+
 @pytest.mark.parametrize("name", ["--items", "--history", "--reference"])
 def test_standard_input(name: str) -> None:
     given = SIDES.copy()

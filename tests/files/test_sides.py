@@ -131,6 +131,62 @@ def test_text(tmp_path: Path, route: dict[str, Any], ending: str, strings: bool)
     assert_same(found, expected)
 
 
+def clicks(*, strings: bool) -> dict[str, pa.Table]:
+    """Return lists, and a truth with propensities and logged ranks."""
+    made, draw = tables(strings=strings), np.random.default_rng(8)
+    n = len(made["truth"])
+    columns = {"propensity": np.round(0.05 + 0.9 * draw.random(n), 3), "logged_rank": draw.integers(1, 5, n)}
+    for name, column in columns.items():
+        made["truth"] = made["truth"].append_column(name, pa.array(column))
+    return {name: made[name] for name in ("recs", "truth")}
+
+
+WEIGHTED = ["ips@3", "snips(of=dcg, clip=0.2)@5", "ips(of=rbp, average=pooled)", "ndcg@3"]
+CURVE = [1.0, 0.6, 0.5, 0.2]
+
+
+def check_clicks(folder: Path, route: dict[str, Any], ending: str, *, ranked: bool) -> None:
+    made = clicks(strings=ranked)
+    options: dict[str, Any] = {"metrics": WEIGHTED, "per_user": True, "logged": "truth"}
+    options |= {"logged_rank": "logged_rank", "examination": CURVE} if ranked else {}
+    expected = fastrec.evaluate(made["recs"], made["truth"], **options)
+    assert_same(fastrec.evaluate_files(**write_all(folder, made, ending), **options, **route), expected)
+    assert expected.data["clipped_rows(clip=0.2)"] > 0 or ranked
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_logged_columns_in_parquet(tmp_path: Path, route: dict[str, Any], ranked: bool) -> None:
+    check_clicks(tmp_path, route, ".parquet", ranked=ranked)
+
+
+@pytest.mark.parametrize("route", ["database", "streamed"], indirect=True)
+@pytest.mark.parametrize("ranked", [False, True])
+def test_logged_columns_in_text(tmp_path: Path, route: dict[str, Any], ranked: bool) -> None:
+    check_clicks(tmp_path, route, ".csv", ranked=ranked)
+
+
+def test_a_file_of_propensities_of_its_own(tmp_path: Path) -> None:
+    made = clicks(strings=False)
+    expected = fastrec.evaluate(made["recs"], made["truth"], WEIGHTED, logged="truth")
+    own = made["truth"].rename_columns(["user_id", "item_id", "p", "at"]).take(np.arange(len(made["truth"]))[::-1])
+    paths = write_all(tmp_path, {**made, "truth": made["truth"].select(["user_id", "item_id"]), "logged": own}, ".csv")
+    found = fastrec.evaluate_files(**paths, metrics=WEIGHTED, propensity="p")
+    assert found.estimates == expected.estimates and found.data == expected.data
+
+
+def test_errors_of_propensities_name_the_file(tmp_path: Path) -> None:
+    made = clicks(strings=False)
+    bare = {**made, "truth": made["truth"].select(["user_id", "item_id"])}
+    paths = write_all(tmp_path, bare, ".csv")
+    with pytest.raises(fastrec.InputError, match=r"logged has no numbers: in a data frame name their column"):
+        fastrec.evaluate_files(**paths, metrics="ips@3", logged="truth")
+    with pytest.raises(fastrec.InputError, match=r"truth\.csv: no column 'p'"):
+        fastrec.evaluate_files(**paths, metrics="ips@3", logged="truth", propensity="p")
+    lost = write(made["truth"].slice(1), tmp_path / "lost.csv")
+    with pytest.raises(fastrec.InputError, match=r"has no propensity of item \d+ in the truth of user \d+"):
+        fastrec.evaluate_files(**paths, metrics="ips@3", logged=lost)
+
+
 def test_without_truth(tmp_path: Path, route: dict[str, Any]) -> None:
     made = tables(strings=True)
     del made["truth"]

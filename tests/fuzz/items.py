@@ -31,7 +31,9 @@ def draw_case(seed: int) -> tuple[Shop, list[str], bool]:
         assert shop.items is not None and shop.history is not None
         if r.random() < 0.8:
             row = shop.items[r.choice(list(shop.items))]
-            row[r.choice(["category", "features", "segment", "popularity"])] = r.choice(ODD)
+            row[r.choice(["category", "features", "segment", "popularity", "propensity"])] = r.choice(ODD)
+        elif shop.logged and r.random() < 0.5:
+            shop.logged[r.choice(list(shop.logged))] = {r.choice([0, "i"]): r.choice(ODD)}
         else:
             shop.history[r.choice(list(shop.history))] = r.choice(ODD)
     return shop, r.sample(TEXTS, CALLS), is_hostile

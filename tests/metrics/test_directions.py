@@ -37,6 +37,7 @@ HIGHER |= {
 }
 HIGHER |= {"user_coverage", "aplt", "novelty", "epc", "efd", "intra_list_diversity", "category_coverage", "serendipity"}
 HIGHER |= {"category_entropy", "unexpectedness", "item_coverage", "shannon_entropy", "personalization"}
+HIGHER |= {"ips", "snips"}
 LOWER |= {"gini", "rsp", "reo", "miscalibration"}
 TARGETS |= {"popularity_lift": 0.0}
 NEITHER = {"popularity", "repeat_ratio", "overlap", "rbo"}

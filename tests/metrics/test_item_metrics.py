@@ -17,7 +17,7 @@ from fastrec.metrics.calls import parse
 from fastrec.report.soundness import known_calls, with_effects_of_settings
 from support import item_cases, item_oracle
 from support.item_calls import check, evaluate, same, values_of
-from support.item_cases import BASE, RANKINGS, SHOP, metric_texts, random_shop
+from support.item_cases import BASE, CLICKS, RANKINGS, SHOP, metric_texts, random_shop
 from support.item_oracle import Shop
 from support.known import OF_ITEMS
 
@@ -29,9 +29,12 @@ CALLS_OF_SHOP = 12
 # The worked example
 
 
-@pytest.mark.parametrize("text", item_cases.VALUES)
-def test_worked_value(text: str) -> None:
-    assert evaluate(SHOP, text)[text] == pytest.approx(item_cases.VALUES[text], rel=1e-15, abs=1e-15)
+WORKED = [(SHOP, item_cases.VALUES), (CLICKS, item_cases.CLICKS_VALUES)]
+
+
+@pytest.mark.parametrize(("shop", "text", "value"), [(shop, *row) for shop, table in WORKED for row in table.items()])
+def test_worked_value(shop: Shop, text: str, value: float) -> None:
+    assert evaluate(shop, text)[text] == pytest.approx(value, rel=1e-15, abs=1e-15)
 
 
 ROUNDED = [(SHOP, item_cases.ROUNDED), (BASE, item_cases.BASE_ROUNDED), (RANKINGS, item_cases.RANKINGS_ROUNDED)]
@@ -93,7 +96,8 @@ METRICS = [
     *("efd", "repeat_ratio", "overlap", "rbo", "unexpectedness", "category_coverage", "category_entropy"),
     *("miscalibration", "miscalibration(divergence=js)", "intra_list_diversity", "serendipity", "rsp", "reo"),
     *("intra_list_diversity(distance=jaccard)", "intra_list_diversity(distance=hamming)", "user_coverage", "ndcg"),
-    *("serendipity(expected=history)", "serendipity(expected=reference)"),
+    *("serendipity(expected=history)", "serendipity(expected=reference)", "ips", "ips(of=dcg, clip=0.1)", "snips"),
+    *("ips(of=precision, average=pooled)", "snips(of=rbp, clip=0.3)", "snips(average=pooled)"),
 ]
 
 
@@ -105,6 +109,7 @@ def large_shop(n_users: int = 300) -> Shop:
             "category": draw.sample("ABCDE", draw.choice([1, 2, 3])),
             "features": [draw.random() - 0.3 for _ in range(4)],
             "segment": draw.choice(["head", "tail"]),
+            "propensity": 0.001 + 0.999 * draw.random(),
         }
         for item in items
     }

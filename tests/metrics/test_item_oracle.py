@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support import item_cases, item_oracle, worked_cases
-from support.item_cases import BASE, RANKINGS, SHOP
+from support.item_cases import BASE, CLICKS, RANKINGS, SHOP
 from support.item_oracle import Result, Shop
 
 NAN = math.nan
@@ -38,6 +38,15 @@ def values(text: str, shop: Shop, **call: Any) -> list[float | None]:
 @pytest.mark.parametrize("text", item_cases.VALUES)
 def test_value(text: str) -> None:
     assert run(text).value == pytest.approx(item_cases.VALUES[text], rel=1e-15, abs=0)
+
+
+@pytest.mark.parametrize("text", item_cases.CLICKS_VALUES)
+def test_value_of_weighted_clicks(text: str) -> None:
+    assert run(text, CLICKS).value == pytest.approx(item_cases.CLICKS_VALUES[text], rel=1e-15, abs=0)
+
+
+def test_weights_over_all_clicks() -> None:
+    assert item_oracle.weights_over_all(CLICKS) == pytest.approx(item_cases.CLICKS_DATA)
 
 
 @pytest.mark.parametrize(

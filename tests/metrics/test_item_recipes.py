@@ -41,6 +41,9 @@ def items_of(case, head):
     table = {int(item): dict(row) for item, row in case["items"].items()}
     for item, row in table.items() if head is not None else ():
         row["segment"] = "head" if item in head else "tail"
+    shop = fastrec.popularity_propensity(list(case["history"].values()), power=0.5, floor=0.1, items=list(table))
+    for item, propensity in zip(*(column.tolist() for column in shop.values()), strict=True):
+        table.setdefault(item, {})["propensity"] = propensity
     return table
 
 
@@ -77,7 +80,7 @@ def is_open(tool, case, name, answer):
 
 def names_of_items(tool):
     """Return the names of a tool that are metrics of items, histories and other lists."""
-    modules = ("fastrec.metrics.items", "fastrec.metrics.exposure")
+    modules = ("fastrec.metrics.items", "fastrec.metrics.exposure", "fastrec.metrics.weighted")
     return [name for name, ours in RECIPES[tool].lists.items() if parse(ours).metric.formula.__module__ in modules]
 
 
@@ -135,6 +138,7 @@ def test_every_number_of_the_tool(tool):
         ("lenskit", "entropy@10", "adds 0.000001 to the weight of every category"),
         ("lenskit", "least_item_promoted@10", "from a position counted from 0"),
         ("lenskit", "ILS@10", "1 for a list of one item"),
+        ("replay", "NCISPrecision@10", "subtracts the smallest of these, which overflows: use snips.of=precision."),
         ("replay", "Novelty@10", "it is 1 - repeat_ratio, and 1 for users without a list"),
         ("recommenders", "catalog_coverage@10", "it can be above 1"),
         ("recommenders", "diversity(item_sim_measure=item_cooccurrence_count)@10", "its similarity counts users"),

@@ -249,6 +249,27 @@ def test_every_side_reaches_the_tasks(on_spark, taste, with_truth):
     assert report.settings["exclude"] == wanted.settings["exclude"] == "history"
 
 
+@pytest.mark.parametrize("source", ["truth", "frame", "ranks", "items"])
+def test_propensities(on_spark, source):
+    recs, truth = make_lists()
+    truth, draw = truth.select(["user_id", "item_id"]), np.random.default_rng(3)
+    items, n = np.unique(truth["item_id"].to_numpy()), len(truth)
+    logged = truth.append_column("propensity", pa.array(0.05 + 0.9 * draw.random(n)))
+    logged = logged.append_column("logged_rank", pa.array(draw.integers(1, 4, n)))
+    call = {
+        "truth": {"truth": logged, "logged": "truth"},
+        "frame": {"truth": truth, "logged": logged},
+        "ranks": {"truth": logged, "logged": "truth", "logged_rank": "logged_rank", "examination": [1.0, 0.5, 0.25]},
+        "items": {"truth": truth, "items": {"item_id": items, "propensity": 0.1 + 0.9 * draw.random(len(items))}},
+    }[source]
+    metrics = ["ips@5", "snips(of=dcg, clip=0.3)@5"]
+    wanted = fastrec.evaluate(recs, metrics=metrics, **call)
+    frames = {name: on_spark(side) if isinstance(side, pa.Table) else side for name, side in call.items()}
+    report = fastrec.spark.evaluate(on_spark(recs), metrics=metrics, **frames)
+    assert report.estimates == wanted.estimates and report.data == wanted.data
+    assert report.data["effective_sample_size(clip=0)"] > 1
+
+
 ITEM_METRICS = [
     *("item_coverage", "gini", "shannon_entropy", "personalization", "novelty", "popularity_lift", "aplt", "rsp"),
     *("repeat_ratio", "overlap", "miscalibration", "category_entropy", "intra_list_diversity", "serendipity", "reo"),

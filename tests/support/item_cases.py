@@ -2,10 +2,12 @@
 
 `SHOP` is a catalogue of six items. `VALUES` must hold for every evaluator, with metrics as strings like
 "gini(correction=n_minus_1)@3"; `USERS` holds values per user in the order of the users. `BASE` has the list [1, 2]
-for everyone, which is also the reference of `SHOP`; `RANKINGS` has one user with two rankings.
+for everyone, which is also the reference of `SHOP`; `RANKINGS` has one user with two rankings. `CLICKS` has
+propensities.
 """
 
 import dataclasses
+import math
 import random
 from itertools import product
 from typing import Any
@@ -28,6 +30,8 @@ SHOP = Shop(
     },
     reference={user: [1, 2] for user in ALL},
 )
+PROPENSITIES = {1: 1.0, 2: 1.0, 3: 0.8, 4: 1.0, 5: 0.5, 6: 0.2}
+CLICKS = dataclasses.replace(SHOP, items={item: {"propensity": p} for item, p in PROPENSITIES.items()})
 BASE = dataclasses.replace(SHOP, lists={user: [1, 2] for user in ALL})
 RANKINGS = Shop(lists={"u1": [1, 2, 3]}, reference={"u1": [2, 1, 4]})
 
@@ -81,6 +85,23 @@ VALUES = {
     "rsp(exclude_seen=no)@3": 0.5555555555555556,
     "rsp@3": 0.4,
 }
+CLICKS_VALUES = {
+    # = (1/.5 + 1/.8 / 2 + 1/.8) / 3, then of clicks 5; 3, 6; 3: 1, 1.25 / 6.25, 1
+    "ips@2": 1.2916666666666667,
+    "ips(of=precision)@2": 0.75,
+    "snips@2": 0.7333333333333334,
+    "snips(of=precision)@2": 0.7333333333333334,
+    # 6 counts 2 instead of 5
+    "snips(clip=0.5)@2": 0.7948717948717948,
+    # = 4.5 of 4 clicks and of 9.5
+    "ips(average=pooled)@2": 1.125,
+    "snips(average=pooled)@2": 0.47368421052631576,
+    "snips(of=dcg)@2": 0.48728650238097165,
+    # = (2 / 2 + 1.25 + 1.25 / 2) / 3 and (2 * .8 + 1.25 + 1.25 * .8) / 5 / 3
+    "ips(of=arhr)@2": 0.9583333333333334,
+    "ips(of=rbp)@2": 0.25666666666666665,
+}
+CLICKS_DATA = {"effective_sample_size": 2.8093385214007782, "largest_weight_share": 5 / 9.5, "clipped_rows": 0}
 # Ten digits.
 ROUNDED = {
     "item_coverage@2": 0.6666666667,
@@ -130,6 +151,7 @@ FIRST_USER = {
 
 DISCOUNTS = ("none", "log2", "log2_flat2", "rbp", "[1, 0.5, 0.25]")
 POWERS = ("0.85", "0.3")
+CLICK_METRICS = ("recall", "precision", "dcg", "arhr", "rbp")
 OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "item_coverage": {"denominator": ("n_items", "history", "one")},
     "gini": {"zeros": ("include", "exclude"), "correction": ("none", "n_minus_1"), "discount": DISCOUNTS, "p": POWERS},
@@ -199,6 +221,8 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "overlap": {"denominator": ("union", "n_rec", "k", "min")},
     "rbo": {"p": ("0.9", "0.5"), "form": ("ext", "min", "truncated")},
     "repeat_ratio": {},
+    "ips": {"of": CLICK_METRICS, "clip": ("0", "0.3"), "average": ("user", "pooled")},
+    "snips": {"of": CLICK_METRICS, "clip": ("0", "0.3"), "average": ("user", "pooled")},
 }
 
 
@@ -224,6 +248,20 @@ def random_row(rng: random.Random, complete: bool) -> dict[str, Any]:
     if not complete and rng.random() < 0.1:
         del row["features"]
     return row
+
+
+def random_clicks(rng: random.Random, truth: dict[Id, dict[Id, float]]) -> dict[str, Any]:
+    """Logged propensities or ranks of the truth, complete but for some; nothing for most shops."""
+    if rng.random() < 0.6:
+        return {}
+    ranked = rng.random() < 0.5
+    numbers = [1, 2, 3] if ranked else [1.0, 0.5, 0.05]
+    spoilt = [0, 4, 1.5, -1] if rng.random() < 0.2 else []
+    logged = {
+        user: {item: float(rng.choice(numbers + spoilt)) for item in items if rng.random() < 0.98}
+        for user, items in truth.items()
+    }
+    return {"logged": logged, "examination": [1.0, rng.choice([0.5, math.nan]), 0.25] if ranked else None}
 
 
 def random_shop(seed: int) -> Shop:
@@ -253,14 +291,21 @@ def random_shop(seed: int) -> Shop:
     if rng.random() < 0.3:
         for row in table.values():
             del row["segment"]
+    if rng.random() < 0.7:
+        for row in table.values():
+            row["propensity"] = rng.choice([1.0, 0.5, 0.2, 0.01])
+        if rng.random() < 0.15:
+            table[rng.choice(list(table))]["propensity"] = rng.choice([0.0, 2.0, -1.0, None])
     history = {user: [rng.choice(in_history) for _ in range(rng.choice([0, 1, 2, 5]))] for user in users}
     history |= {"other" if isinstance(users[0], str) else 1000: [in_history[0]] * 2}  # there is a row at least
+    truth = {user: {item: rng.choice([1.0, 1.0, 2.0, 0.0]) for item in some(catalogue, 4)} for user in users}
     return Shop(
         lists={user: some(catalogue, 6) for user in users if rng.random() < 0.95},
-        truth={user: {item: rng.choice([1.0, 1.0, 2.0, 0.0]) for item in some(catalogue, 4)} for user in users},
+        truth=truth,
         history={user: items for user, items in history.items() if items or rng.random() < 0.5},
         items=table,
         reference={user: some(catalogue, 6) for user in users if rng.random() < 0.7},
         n_items=rng.choice([None, n_items, n_items + 3]) if len(table) == n_items else n_items,
         n_users=5 + n_users if with_counts else None,
+        **random_clicks(rng, truth),
     )

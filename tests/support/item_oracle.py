@@ -41,7 +41,8 @@ class Shop:
     """Lists and everything that a metric may hold them against.
 
     `truth` is user -> item -> gain, `history` user -> items with repeats, `items` item -> columns ("popularity",
-    "segment", "category" as labels, "features" as floats), `reference` user -> items. `n_items` is the size of the
+    "segment", "category" as labels, "features" as floats, "propensity"), `reference` user -> items, `logged` user ->
+    item -> propensity, or with `examination`, a number per rank, the rank. `n_items` is the size of the
     catalogue, else the rows of `items`. `n_users` is the number of users behind a column "popularity".
     """
 
@@ -52,6 +53,8 @@ class Shop:
     reference: Mapping[Id, Sequence[Id]] | None = None
     n_items: int | None = None
     n_users: int | None = None
+    logged: Mapping[Id, Mapping[Id, float]] | None = None
+    examination: Sequence[float] | None = None
 
 
 class Result(NamedTuple):
@@ -927,6 +930,108 @@ def repeat_ratio(shop: Shop, user: Id, k: int | None) -> Number:
     return ratio(len(set(items) & set(history_of(shop, user))), len(items))
 
 
+# Clicks weighted by inverse propensity.
+
+
+def propensity_of(shop: Shop, user: Id, item: Id, column: str | None = None) -> Fraction:
+    """That of the click in `logged`, or the examination of its rank there; else the column of the items."""
+    if shop.logged is not None and column is None:
+        number = shop.logged.get(user, {}).get(item)
+        if number is None:
+            raise ValueError(f"no propensity of {item}")
+        if shop.examination is None:
+            return Fraction(number)
+        if not (number == int(number) and 1 <= number <= len(shop.examination)):
+            raise ValueError(f"a rank is an integer within the curve, not {number}")
+        known = shop.examination[int(number) - 1]
+        if math.isnan(known):
+            raise ValueError("the examination of a rank is not known")
+        return Fraction(known)
+    known = (shop.items or {}).get(item, {}).get(column or "propensity")
+    if known is None:
+        raise ValueError(f"no propensity of {item}")
+    return Fraction(known)
+
+
+def click_weights(shop: Shop, user: Id, *, clip: float, at_most_one: bool, column: str | None) -> dict[Id, Fraction]:
+    """Relevant item -> 1 / max(propensity, clip)."""
+    found = {item: propensity_of(shop, user, item, column) for item in relevant_of(shop, user)}
+    if any(p <= 0 or (at_most_one and p > 1) for p in found.values()):
+        raise ValueError("a propensity is above 0, for ips at most 1")
+    return {item: 1 / max(p, Fraction(clip)) for item, p in found.items()}
+
+
+def click_weight_of_rank(of: str, rank: int, p: float) -> Fraction:
+    """The worth of a click at a rank."""
+    of_choices("of", of, "recall", "precision", "dcg", "arhr", "rbp")
+    if of == "rbp":
+        return (1 - Fraction(p)) * rank_weight(rank, "rbp", p)
+    return {"dcg": rank_weight(rank, "log2"), "arhr": Fraction(1, rank)}.get(of, Fraction(1))
+
+
+def weighted_clicks(shop: Shop, user: Id, k: int | None, of: str, p: float, weights: Mapping[Id, Fraction]) -> Fraction:
+    """The sum of the worth of clicks in L times their weights."""
+    items = top(shop, user, k)
+    return sum(
+        (weights[item] * click_weight_of_rank(of, rank, p) for rank, item in enumerate(items, 1) if item in weights),
+        Fraction(0),
+    )
+
+
+def ips_parts(
+    shop: Shop,
+    user: Id,
+    k: int | None,
+    *,
+    of: str = "recall",
+    p: float = 0.8,
+    clip: float = 0.0,
+    column: str | None = None,
+) -> tuple[Number, Number]:
+    weights = click_weights(shop, user, clip=clip, at_most_one=True, column=column)
+    n = len(top(shop, user, k))
+    divisor = {"recall": len(weights), "precision": denominator_of("k", n, k)}.get(of, 1)
+    return weighted_clicks(shop, user, k, of, p, weights), divisor
+
+
+def ips(shop: Shop, user: Id, k: int | None, **options: Any) -> Number:
+    """Clicks in L weighted by inverse propensity, divided as the metric is."""
+    return ratio(*ips_parts(shop, user, k, **options))
+
+
+def snips_parts(
+    shop: Shop,
+    user: Id,
+    k: int | None,
+    *,
+    of: str = "recall",
+    p: float = 0.8,
+    clip: float = 0.0,
+    column: str | None = None,
+) -> tuple[Number, Number]:
+    weights = click_weights(shop, user, clip=clip, at_most_one=False, column=column)
+    return weighted_clicks(shop, user, k, of, p, weights), sum(weights.values())
+
+
+def snips(shop: Shop, user: Id, k: int | None, **options: Any) -> Number:
+    """The same, divided by the sum of the weights of all clicks."""
+    return ratio(*snips_parts(shop, user, k, **options))
+
+
+def weights_over_all(shop: Shop, *, clip: float = 0.0, column: str | None = None) -> dict[str, float]:
+    """The effective sample size, the share of the largest weight and the clipped clicks, over all users."""
+    users = list(shop.truth or ())
+    found = [click_weights(shop, user, clip=clip, at_most_one=False, column=column) for user in users]
+    weights = [weight for own in found for weight in own.values()]
+    pairs = [(user, item) for user, own in zip(users, found, strict=True) for item in own]
+    clipped = sum(propensity_of(shop, user, item, column) < Fraction(clip) for user, item in pairs)
+    size, share = math.nan, math.nan
+    if weights:
+        size = float(sum(weights) ** 2 / sum(weight**2 for weight in weights))
+        share = float(max(weights) / sum(weights))
+    return {"effective_sample_size": size, "largest_weight_share": share, "clipped_rows": clipped}
+
+
 CATALOGUE: dict[str, Callable[..., float]] = {
     "item_coverage": item_coverage,
     "gini": gini,
@@ -957,7 +1062,16 @@ USERS: dict[str, Callable[..., Number | None]] = {
     "overlap": overlap,
     "rbo": rbo,
     "repeat_ratio": repeat_ratio,
+    "ips": ips,
+    "snips": snips,
 }
+PARTS: dict[str, Callable[..., tuple[Number, Number]]] = {
+    "novelty": novelty_parts,
+    "popularity_lift": popularity_lift_parts,
+    "ips": ips_parts,
+    "snips": snips_parts,
+}
+CLICK_OPTIONS = ("of", "p", "clip", "column")
 WITH_UNSEEN = ("popularity", "novelty", "epc", "efd")
 WITH_FEATURES = ("intra_list_diversity", "category_coverage", "category_entropy", "miscalibration", "serendipity")
 
@@ -967,7 +1081,7 @@ WITH_FEATURES = ("intra_list_diversity", "category_coverage", "category_entropy"
 
 def reads_truth(metric: str, options: Options) -> bool:
     relevance = options.get("relevance", "truth" if metric in ("epc", "efd") else "none")
-    return metric in ("serendipity", "reo") or relevance == "truth"
+    return metric in ("serendipity", "reo", "ips", "snips") or relevance == "truth"
 
 
 def reads_history(metric: str, options: Options) -> bool:
@@ -1048,6 +1162,10 @@ def evaluate(
     if metric in CATALOGUE:
         return evaluate_catalogue(shop, metric, k, options, policies)
 
+    if metric in ("ips", "snips"):  # every click needs a propensity, whoever counts
+        for user in shop.truth or ():
+            PARTS[metric](shop, user, k, **{name: value for name, value in options.items() if name in CLICK_OPTIONS})
+
     average = options.pop("average", {"popularity_lift": "means"}.get(metric, "user"))
     if metric != "user_coverage":
         rulings = {user: ruling(shop, user, metric, options, policies) for user in users_of(shop)}
@@ -1077,7 +1195,7 @@ def summarise(
     shop: Shop, metric: str, average: str, *, k: int | None, options: Options, per_user: dict[Id, float | None]
 ) -> Result:
     """Value and standard error over the counted users, in the form of `average`."""
-    choices = {"popularity_lift": ("means", "user"), "novelty": ("user", "pooled")}
+    choices = {"popularity_lift": ("means", "user"), **dict.fromkeys(("novelty", "ips", "snips"), ("user", "pooled"))}
     of_choices("average", average, *choices.get(metric, ("user",)))
     values = {user: value for user, value in per_user.items() if value is not None}
     ones = [1.0] * len(values)
@@ -1087,9 +1205,10 @@ def summarise(
         mean = math.fsum(values.values()) / len(values)
         std_error = error_of_mean([value - mean for value in values.values()], ones)
         return Result(mean, std_error, len(values), per_user)
-    of_user = novelty_parts if metric == "novelty" else popularity_lift_parts
-    parts = [tuple(map(Fraction, of_user(shop, user, k, **options))) for user in values]
+    parts = [tuple(map(Fraction, PARTS[metric](shop, user, k, **options))) for user in values]
     _, std_error = pooled_ratio(parts, ones)
     above, below = sum(a for a, _ in parts), sum(b for _, b in parts)
     shift = 1 if metric == "popularity_lift" else 0
+    if metric in ("ips", "snips") and not below:  # as in precision without a cut-off, 0 of 0 items
+        return Result(0.0, None, len(values), per_user)
     return Result(float(ratio(above, below) - shift) if below else math.nan, std_error, len(values), per_user)

@@ -40,6 +40,13 @@ def evaluate_lists() -> fastrec.Report:
     return report
 
 
+def weigh_clicks() -> float:
+    shop = fastrec.popularity_propensity(RECS, power=0.5, floor=0.1, items=[9])
+    assert_type(shop["propensity"].tolist(), Any)
+    report = fastrec.evaluate(RECS, TRUTH, "ips@2", items=shop)
+    return report["ips@2"] - fastrec.evaluate(RECS, TRUTH, "snips@2", logged=[1, 2, 1], examination=[1, 0.5])["snips@2"]
+
+
 def evaluate_in_parts() -> None:
     evaluator = fastrec.Evaluator("mrr", k=3, ties="worst", no_truth="zero", duplicates="first", min_gain="any")
     evaluator.update(fastrec.Ragged([1, 2, 3], [0, 3]), [[1]], user_ids=["ann"])
@@ -168,6 +175,7 @@ def main() -> None:
     """Run all of it."""
     mpl.use("Agg")
     report = evaluate_lists()
+    weigh_clicks()
     evaluate_in_parts()
     assert_type(declare_a_metric_of_rows(), float)
     evaluate_segments()

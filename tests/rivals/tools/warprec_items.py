@@ -12,7 +12,8 @@ from collections import Counter
 sys.path.pop(0)  # this folder, with files named like the tools
 
 import torch
-from warprec.evaluation.metrics import bias, coverage, diversity, novelty
+from warprec.evaluation.metrics import bias, coverage, debiased, diversity, novelty
+from warprec.evaluation.propensity import build_propensity
 from warprec.utils.registry import metric_registry
 
 NAMES = {
@@ -27,8 +28,12 @@ NAMES = {
     "PopRSP": "rsp",
     "PopREO": "reo",
     "SRecall": "srecall",
+    "IPSRecall": "ips_recall",
+    "SNIPSRecall": "snips_recall",
+    "IPSDCG": "ips_dcg",
+    "SNIPSDCG": "snips_dcg",
 }
-CLASSES = {name: one for module in (bias, coverage, diversity, novelty) for name, one in vars(module).items()}
+CLASSES = {name: one for module in (bias, coverage, debiased, diversity, novelty) for name, one in vars(module).items()}
 ABSENT = {
     "unequal": "its lists are the first k of all items",
     "single": "its lists are the first k of all items",
@@ -54,10 +59,12 @@ def options_of(case):
     """Return what its evaluator gives to every metric."""
     counts = Counter(item for items in case["history"].values() for item in items)
     labels = [[float(x in row["category"]) for x in "abcd"] for row in case["items"].values()]
+    interactions = torch.tensor([float(counts[item]) for item in range(1, case["n_items"] + 1)])
     return {
         "num_users": len(case["history"]),
         "num_items": case["n_items"],
-        "item_interactions": torch.tensor([float(counts[item]) for item in range(1, case["n_items"] + 1)]),
+        "item_interactions": interactions,
+        "propensity": build_propensity(interactions.numpy()),
         "feature_lookup": torch.tensor(labels),
     }
 

@@ -1,0 +1,329 @@
+"""Clicks weighted by inverse propensity: sums for each user, and how far a few rows decide over all users."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastrec.exceptions import Argument, InputError, MetricError, Place, Text
+from fastrec.inputs.arrays import FlatSide
+from fastrec.inputs.items import ItemTable
+from fastrec.inputs.packed import pack_ids, unpack_ids
+from fastrec.inputs.ragged import longest_row, read_only
+from fastrec.inputs.slots import MADE, BatchSides, Slots
+from fastrec.items.sums import cuts_of, find_places
+from fastrec.kernels import propensities as kernels
+from fastrec.metrics.providers import is_relevant, provider
+from fastrec.metrics.statistics import rank_weights
+from fastrec.metrics.weighted import PROVIDER
+from fastrec.runtime.compiler import Entry
+from fastrec.runtime.threads import over_users
+
+__all__ = ["KIND", "Propensities", "WeightSums", "collect_weights", "describe_weights", "unpack_weights"]
+
+Array = np.ndarray[Any, Any]
+Key = tuple[str | None, float, bool]  # the column of items, the clip, and whether propensities must be at most 1
+KIND = "weights of clicks"
+USUAL = "propensity"
+SMALLEST = 1e-100  # propensity, and the largest is its inverse: squares of weights are summed
+SCALE = 1074  # bits after the point of any double
+HALF = 26  # bits of the lower half of a significand
+EXAMINED = Text(Argument("examination"))
+ROWS_AT_ONCE = 1 << 16  # whose squares stay in the cache
+NAMES = ("effective_sample_size", "largest_weight_share", "clipped_rows")
+
+
+class Propensities:
+    """The propensities of the rows of the truth of a batch, and the weights that follow from them."""
+
+    def __init__(self, sides: BatchSides) -> None:
+        self._sides = sides
+        self._truth: FlatSide = sides["truth"]
+        self._known: dict[str | None, tuple[Array, Text]] = {}
+        self._relevant: dict[float, Array] = {}
+        self._weights: dict[Any, Array] = {}
+        self._ranks: Array | None = None  # logged, of the rows of the truth
+
+    def relevant(self, least: float) -> Array:
+        """Return which rows of the truth are relevant, for the `min_gain` of a formula's statistics."""
+        if least not in self._relevant:
+            gains = self._truth.extra
+            plain = np.ones(len(self._truth.items), bool)
+            self._relevant[least] = plain if gains is None else is_relevant(gains, least)
+        return self._relevant[least]
+
+    def of_rows(self, column: str | None, least: float, *, bounded: bool) -> Array:
+        """Return the propensity of each row of the truth, float64 (n_rows,); those of relevant rows are checked.
+
+        `bounded`: whether they must be at most 1.
+        """
+        if column not in self._known:
+            self._known[column] = self._read(column)
+        found, where = self._known[column]
+        most = 1.0 if bounded else 1 / SMALLEST
+        if len(found) and found.min() >= SMALLEST and found.max() <= most:  # NaN is not
+            return found
+        wrong = self.relevant(least) & ~((found >= SMALLEST) & (found <= most))
+        if wrong.any():
+            self._refuse(at := int(wrong.argmax()), float(found[at]), where, bounded=bounded)
+        return found
+
+    def weights(self, column: str | None, clip: float, least: float, *, bounded: bool) -> Array:
+        """Return 1 / max(propensity, clip) of each row of the truth, float64 (n_rows,); 0 if it is not relevant."""
+        key = column, clip, least, bounded
+        if key not in self._weights:
+            found = self.of_rows(column, least, bounded=bounded)
+            relevant = self.relevant(least)
+            weights = np.maximum(found, clip) if clip else found.copy()
+            if not relevant.all():
+                weights[~relevant] = math.inf
+            np.divide(1.0, weights, out=weights)
+            self._weights[key] = read_only(weights)
+        return self._weights[key]
+
+    def _read(self, column: str | None) -> tuple[Array, Text]:
+        """Return the propensity of each row of the truth, NaN for rows without one, and its source for errors."""
+        if column is None and "logged" in self._sides:
+            numbers = _beside(self._truth, self._sides["logged"], self._sides["n_threads"])
+            if self._sides.get("examination") is None:
+                return numbers, Text(Place("logged"))
+            self._ranks = numbers
+            return _examined(self._sides["examination"], numbers), EXAMINED
+        table: ItemTable | None = self._sides.get("items")
+        if table is None:
+            raise MetricError(f"column={column} needs ", Argument("items", (...,)))
+        name = USUAL if column is None else column
+        if column is None and name not in table.columns:
+            wanted = f" has no column {name!r}: add one, or pass "
+            raise InputError(Place("items"), wanted, Argument("logged", (...,)), f"; {table.columns_like(name)}")
+        assert table.codes is not None
+        slots = Slots.of(self._truth.items)
+        found: Array = slots.spread(table.codes, table.numbers(name), math.nan)[slots.of_rows]
+        return found, Text(Place("items", name))
+
+    def _refuse(self, at: int, number: float, where: Text, *, bounded: bool) -> None:
+        """Raise InputError for the propensity of a row of the truth."""
+        row = self._named(at)
+        if self._ranks is not None and math.isnan(number) and where == EXAMINED:
+            self._refuse_rank(self._ranks[at], row)
+        if math.isnan(number):
+            raise InputError(where, f" has no propensity of {row}")
+        wanted = f"from {SMALLEST:g} to {'1' if bounded else f'{1 / SMALLEST:g}'}"
+        hint = "; snips takes larger ones" if bounded and number > 1 else ""
+        raise InputError(where, f": the propensity of {row} must be {wanted}, found {number:g}{hint}")
+
+    def _refuse_rank(self, rank: float, row: str) -> None:
+        """Raise InputError for a logged rank without a known examination."""
+        if math.isnan(rank):
+            raise InputError(Place("logged"), f" has no rank of {row}")
+        n_ranks = len(self._sides["examination"])
+        if 1 <= rank <= n_ranks and rank == math.floor(rank):
+            raise InputError(EXAMINED, f" is NaN at rank {rank:g}, which is that of {row}: leave out such rows")
+        wanted = f"an integer from 1 to {n_ranks}, the ranks of the curve in examination"
+        raise InputError(Place("logged"), f": the rank of {row} must be {wanted}; found {rank:g}")
+
+    def _named(self, at: int) -> str:
+        """Return a row of the truth as written in an error."""
+        user = int(np.searchsorted(self._truth.indptr, at, side="right")) - 1
+        names = self._sides["names"]
+        return f"item {names.item(int(self._truth.items[at]))} in the truth of user {names.user(user)}"
+
+
+MADE["propensity"] = Propensities
+
+
+def _examined(curve: Array, ranks: Array) -> Array:
+    """Return the examination of each rank; NaN for a rank without one."""
+    known = (ranks >= 1) & (ranks <= len(curve)) & (np.floor(ranks) == ranks)
+    found = np.full(len(ranks), math.nan)
+    found[known] = curve[ranks[known].astype(np.int64) - 1]
+    return found
+
+
+def _beside(truth: FlatSide, logged: FlatSide, n_threads: int) -> Array:
+    """Return the number of `logged` for each row of the truth, NaN for rows that it lacks."""
+    assert logged.extra is not None
+    if np.array_equal(truth.indptr, logged.indptr) and np.array_equal(truth.items, logged.items):
+        return logged.extra
+    places = find_places(truth, logged, n_threads)
+    numbers = np.full(len(places), math.nan)
+    there = places > 0
+    numbers[there] = logged.extra[(logged.indptr[:-1][truth.users] + places - 1)[there]]
+    return numbers
+
+
+@functools.cache
+def _entry(name: str, variant: str) -> Entry:
+    return Entry(getattr(kernels, name), f"{name}-{variant}", allocates=True)
+
+
+def _kernel(name: str, steps: int, *arrays: Array) -> Any:
+    return _entry(name, "-".join(str(own.dtype) for own in arrays)).suited_to(steps)
+
+
+def _key_of_sums(key: Sequence[Any]) -> tuple[str, Key]:
+    """Return what to collect over all users for a key of the provider."""
+    _, column, clip, bounded, *_ = key
+    return KIND, (column, clip, bounded)
+
+
+@provider(PROVIDER, sides=["recs", "truth", "propensity"], collects=_key_of_sums)
+def fill_propensities(sides: BatchSides, keys: Sequence[Any], out: Array) -> None:
+    """Fill sums of weights: of all clicks, ("weights", source, gain), or of those within k, times weights of ranks.
+
+    The latter are ("clicks", source, gain, weight of ranks, k). A source is a column, a clip, and whether propensities
+    must be at most 1.
+    """
+    known: Propensities = sides["propensity"]
+    truth, n_threads = sides["truth"], sides["n_threads"]
+    clicks = [key for key in keys if key[0] == "clicks"]
+    cuts, _ = cuts_of([key[-1] for key in clicks])
+    deepest = min(int(cuts.max(initial=0)), longest_row(sides["recs"].indptr))
+    found = _find_clicks(sides["recs"], truth, deepest, n_threads) if clicks else None
+    for column, clip, bounded, least in dict.fromkeys(tuple(key[1:5]) for key in keys):
+        source = column, clip, bounded, least
+        weights = known.weights(column, clip, least, bounded=bounded)
+        for discount in dict.fromkeys(key[5] for key in clicks if key[1:5] == source):
+            wanted = [nth for nth, key in enumerate(keys) if key[0] == "clicks" and key[1:6] == (*source, discount)]
+            cuts, at = cuts_of([keys[nth][-1] for nth in wanted])
+            assert found is not None
+            discounts = rank_weights(discount, deepest)[1:]
+            out[wanted] = _sum_clicks(found, truth, weights, cuts, discounts, n_threads)[at]
+        for nth in [nth for nth, key in enumerate(keys) if key[0] == "weights" and key[1:5] == source]:
+            run = _kernel("sum_weights", 4 * len(weights))
+            over_users(functools.partial(run, weights, truth.indptr, out[nth]), truth.n_users, n_threads)
+
+
+def _find_clicks(recs: FlatSide, truth: FlatSide, deepest: int, n_threads: int) -> kernels.Clicks:
+    """Return the hits of all users within a rank."""
+    n_rows = len(truth.items)
+    found = kernels.Clicks(np.empty(n_rows, np.int32), np.empty(n_rows, np.int32), np.empty(recs.n_users, np.int64))
+    sides = kernels.UserItems(recs.items, recs.indptr), kernels.UserItems(truth.items, truth.indptr)
+    run = _kernel("find_clicks", min(len(recs.items), deepest * recs.n_users) + 8 * n_rows, recs.items, truth.items)
+    over_users(functools.partial(run, *sides, deepest, found), recs.n_users, n_threads)
+    return kernels.Clicks(*map(read_only, found))
+
+
+def _sum_clicks(
+    found: kernels.Clicks, truth: FlatSide, weights: Array, cuts: Array, discounts: Array, n_threads: int
+) -> Array:
+    """Return the sums of weights of hits, times the weights of their ranks, float64 (n_cuts, n_users)."""
+    sums = np.empty((len(cuts), truth.n_users))
+    run = _kernel("sum_clicks", len(weights) + truth.n_users)
+    given = found, truth.indptr, weights, read_only(cuts), read_only(discounts), sums
+    over_users(functools.partial(run, *given), truth.n_users, n_threads)
+    return sums
+
+
+class WeightSums:
+    """Sums over all clicks of their weights and of the squares of these, the largest weight, and counts.
+
+    They add and merge in any order: sums are integers, in steps of 2^-1074.
+    """
+
+    weighted = False
+
+    def __init__(self, keys: Sequence[Key], rows: Sequence[Sequence[Any]] | None = None) -> None:
+        self.keys = tuple(keys)
+        # of each key: sum of weights, sum of squares, largest weight, clipped rows
+        self.rows: list[list[Any]] = [[0, 0, 0.0, 0] for _ in keys] if rows is None else [list(row) for row in rows]
+
+    def merge(self, other: WeightSums) -> None:
+        """Add the clicks of other users."""
+        for mine, theirs in zip(self.rows, other.rows, strict=True):
+            largest = max(mine[2], theirs[2])
+            mine[:] = [own + more for own, more in zip(mine, theirs, strict=True)]
+            mine[2] = largest
+
+    def pack(self) -> dict[str, Array]:
+        """Return the sums as arrays."""
+        sums = [f"{number:x}" for row in self.rows for number in row[:2]]
+        return {
+            **pack_ids(np.array(sums or [""]), "sums"),
+            "largest": np.array([row[2] for row in self.rows], np.float64),
+            "clipped": np.array([row[3] for row in self.rows], np.int64),
+        }
+
+    def described(self, key: Key) -> dict[str, float]:
+        """Return the effective sample size, the share of the largest weight, and the number of clipped rows."""
+        total, squares, largest, clipped = self.rows[self.keys.index(key)]
+        size, share = math.nan, math.nan
+        if total:
+            size = (total * total) / (squares << SCALE)  # of integers, rounded once
+            share = _steps(largest) / total
+        return dict(zip(NAMES, (size, share, clipped), strict=True))
+
+
+def _steps(number: float) -> int:
+    """Return a double as an integer in steps of 2^-1074."""
+    numerator, denominator = number.as_integer_ratio()
+    return (numerator << SCALE) // denominator
+
+
+def unpack_weights(arrays: Mapping[str, Array], keys: Sequence[Key]) -> WeightSums:
+    """Undo `pack`; raise InputError for arrays that no `pack` writes."""
+    largest, clipped = arrays["largest"], arrays["clipped"]
+    sums = unpack_ids(arrays, max(2 * len(keys), 1), "sums")
+    if sums is None or largest.shape != (len(keys),) or clipped.shape != (len(keys),):
+        raise InputError("sums of weights must be those of each key")
+    if largest.dtype != np.float64 or clipped.dtype.kind not in "iu" or not np.isfinite(largest).all():
+        raise InputError("weights must be finite numbers and counts integers")
+    numbers = [int(text, 16) for text in sums.tolist()] if len(keys) else []
+    if min([0, *numbers, *largest.tolist(), *clipped.tolist()]) < 0:
+        raise InputError("sums of weights must not be negative")
+    rows = zip(numbers[::2], numbers[1::2], largest.tolist(), clipped.tolist(), strict=True)
+    return WeightSums(keys, [list(row) for row in rows])
+
+
+def collect_weights(
+    sides: Mapping[str, Any], least: float, keys: tuple[Any, ...], _n_threads: int
+) -> Iterator[tuple[None, WeightSums]]:
+    """Yield the sums of weights of a batch, over all users."""
+    known: Propensities = sides["propensity"]
+    relevant = known.relevant(least)
+    rows = []
+    for column, clip, bounded in keys:
+        weights = known.weights(column, clip, least, bounded=bounded)
+        clipped = relevant & (known.of_rows(column, least, bounded=bounded) < clip) if clip else relevant[:0]
+        parts = (weights[first : first + ROWS_AT_ONCE] for first in range(0, len(weights), ROWS_AT_ONCE))
+        sums = exact_sum(weights), sum(exact_sum(part * part) for part in parts)
+        rows.append([*sums, float(weights.max(initial=0.0)), int(np.count_nonzero(clipped))])
+    yield None, WeightSums(keys, rows)
+
+
+def exact_sum(values: Array) -> int:
+    """Return the exact sum of doubles from 0, as an integer in steps of 2^-1074."""
+    digits = np.zeros((kernels.EXPONENTS, 2), np.int64)
+    _kernel("add_digits", 2 * len(values))(read_only(values.view(np.int64)), digits)
+    total = 0
+    for exponent in np.flatnonzero(digits.any(axis=1)).tolist():
+        high, low = digits[exponent].tolist()
+        total += ((high << HALF) + low) << max(exponent - 1, 0)
+    return total
+
+
+def describe_weights(found: Iterable[tuple[float, WeightSums]]) -> dict[str, float]:
+    """Return the counts of reports; with several clips, columns or conditions their names say which.
+
+    `found` are pairs of the least gain of a condition and its sums.
+    """
+    of_sources = {
+        (key[0], key[1], least): sums.described(key) for least, sums in found for key in sums.keys
+    }  # ips and snips of one source have the same weights
+    differs = [len(set(values)) > 1 for values in zip(*of_sources, strict=True)]
+    named: dict[str, float] = {}
+    for source, numbers in of_sources.items():
+        texts = zip(("column", "clip", "min_gain"), source, differs, strict=True)
+        options = ", ".join(f"{name}={_spelled(name, value)}" for name, value, is_named in texts if is_named)
+        named |= {f"{name}({options})" if options else name: number for name, number in numbers.items()}
+    return named
+
+
+def _spelled(name: str, value: Any) -> str:
+    if name == "column":
+        return USUAL if value is None else value
+    return "any" if value < 0 else f"{value:g}"
