@@ -148,7 +148,7 @@ def holds_log(recs: str | None, truth: str | None, metrics: list[str], options: 
     from fastrec.files.evaluate import is_of_lists
 
     names = {"label": "label_col", "sample_weight": "weight_col", "k": "cutoffs"}
-    names |= {name: name for name in ("like", "min_gain", "input_format")}
+    names |= {name: name for name in ("like", "min_gain", "input_format", *FILES_OF_LISTS)}
     return not is_of_lists(recs, metrics or None, {name: options.get(own) or None for name, own in names.items()})
 
 

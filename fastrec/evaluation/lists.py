@@ -37,7 +37,7 @@ from fastrec.evaluation.faults import explain_fault
 from fastrec.evaluation.row_rules import check_grades
 from fastrec.evaluation.sources import ListSource
 from fastrec.evaluation.state import State
-from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, MetricError, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, MetricError, shown
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
@@ -436,16 +436,26 @@ def reads_popularity(options: Mapping[str, Any]) -> bool:
     return Evaluator(**options)._reads_popularity  # noqa: SLF001 - of this module
 
 
-def read_no_truth(metrics: Any, like: str | None = None, k: Any = None, min_gain: MinGain | None = None) -> bool:
-    """Return whether all metrics of a call are of lists, and none reads a truth; False for wrong metrics."""
+def read_no_truth(
+    metrics: Any, like: str | None = None, k: Any = None, min_gain: MinGain | None = None, *, of_lists: bool = False
+) -> bool:
+    """Return whether all metrics of a call are of lists, and none reads a truth. Raise for wrong metrics.
+
+    `of_lists`: the call is one of lists in any case, so that metrics of rows by the name of a tool are wrong, too.
+    """
     try:
         calls = tuple(wanted_metrics("lists", like, metrics, k, min_gain).calls)
-        plan = make_plan(calls, Asked(n_items=MAX_ITEMS))
-    except FastrecError:
+    except MetricError:
+        if like is None or of_lists:
+            raise
+        wanted_metrics("rows", like, metrics, k, min_gain)  # raises for metrics that the tool has for neither
         return False
+    if not all(call.metric.family is LISTS for call in calls):
+        return False
+    plan = make_plan(calls, Asked(n_items=MAX_ITEMS))
     over = {find_accumulator(value.over.accumulator).sides for value in plan.values if value.over is not None}
     read = frozenset().union(*plan.reads.values(), *plan.filled.values(), *over)
-    return all(call.metric.family is LISTS for call in calls) and read.isdisjoint(("truth", "rows"))
+    return read.isdisjoint(("truth", "rows"))
 
 
 def _check_min_gain_of_lists(min_gain: Any) -> MinGain | None:
