@@ -237,7 +237,7 @@ def tables_of_comparison(found: Comparison, reports: Mapping[str, Report]) -> li
 def _means(found: Comparison, reports: Mapping[str, Report]) -> Table:
     """Return the table of the means that were compared."""
     n_pairs = Counter(row.metric for row in found.rows)
-    # A ratio of sums, recognised by its absent ties, is over all users of each system in every pair.
+    # A ratio of sums or a number of all lists, which have no ties, is over all users of each system in every pair.
     differ = any(row.unpaired and row.ties is not None and n_pairs[row.metric] > 1 for row in found.rows)
     return _means_by_pair(found, reports) if differ else _means_by_system(found, reports)
 

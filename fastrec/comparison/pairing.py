@@ -190,7 +190,10 @@ class PairedValues:
         ours, theirs = np.nan_to_num(ours[used]), np.nan_to_num(theirs[used])
         direction = parse(metric).metric.direction
         differences, magnitude = pair_differences(ours, theirs, direction.target)
-        wins, losses = (int(np.count_nonzero(way * differences > 0)) for way in (direction.sign, -direction.sign))
+        wins, ties, losses = (int(np.count_nonzero(np.sign(differences) == way * direction.sign)) for way in (1, 0, -1))
+        found: dict[str, int | None] = {"wins": wins, "ties": ties, "losses": losses}
+        if not direction.sign:
+            found |= {"wins": None, "losses": None}
         options: dict[str, Any] = {name: self._settings[name] for name in ("level", "n_rounds", "seed")}
         options |= {"n_threads": self._n_threads, "magnitude": magnitude}
         tested = run_test(differences, self._settings["test"], **options)
@@ -199,12 +202,11 @@ class PairedValues:
             mean, mean_there = self._systems[system][metric], self._systems[baseline][metric]
             difference = 0.0 if len(differences) and not differences.any() else mean - mean_there
             means = {"mean": mean, "baseline_mean": mean_there, "difference": difference}
+            found = dict.fromkeys(found)  # no user has such a number, only an effect on it
         return {
             **means,
             **tested._asdict(),
-            "wins": wins if direction.sign else None,
-            "ties": int(np.count_nonzero(differences == 0)),
-            "losses": losses if direction.sign else None,
+            **found,
             "users": len(differences),
             "unpaired": unpaired,
             "detectable": detectable_difference(differences, self._settings["level"]),

@@ -12,6 +12,7 @@ import numpy as np
 from fastrec._version import __version__
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_data
+from fastrec.report.soundness import known_calls, with_effects_of_settings
 from fastrec.show.numbers import change, effect, one_figure, shown_count
 from fastrec.show.shown import Shown
 from fastrec.show.tables import Table, warning_lines
@@ -197,4 +198,8 @@ class Explanation(Shown):
             for user in side.users
         ]
         title = f"{side.tool}: the users that matter most, of {side.n_different:,} with another value"
+        if with_effects_of_settings(known_calls([side.metric]), {"n_items": 1}):
+            title = (
+                f"{side.tool}: the lists that matter most, of {side.n_different:,} with another effect on the metric"
+            )
         return Table(title, ["user", OURS, side.tool, *(["moves the mean by"] if moved else [])], rows)

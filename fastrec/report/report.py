@@ -243,7 +243,7 @@ class Report(Exported, ReportValues):
             Section("Summary", [estimated(self)._replace(title=title)]),
             by_cutoff(self),
             Section("Segments", group_tables(self)),
-            *([distributions(self.per_user)] if self.has_values else []),
+            *([distributions(self)] if self.has_values else []),
             Section("Definitions", [definitions(self)]),
             Section("Settings", [settings_table(self.settings)]),
             Section("Data", count_tables(self.users, meanings, self.data)),

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastrec.report.definitions import known_call
 from fastrec.report.plain import group_rows, rows_of
-from fastrec.report.soundness import known_calls, values_of_settings
+from fastrec.report.soundness import known_calls, values_of_settings, with_effects_of_settings
 from fastrec.show.charts import histogram, line_chart, whisker
 from fastrec.show.numbers import (
     DASH,
@@ -45,6 +45,7 @@ Row = Mapping[str, Any]  # of `Report.to_rows`
 BINS = 20
 HEAD = ["metric", "mean", "95 % interval", "users"]
 OF_GROUPS = [*HEAD, "difference to the rest", "its 95 % interval"]
+NO_VALUES_OF_USERS = "a number of all lists together, so it has effects of lists and no values of users"
 NOT_REVIEWED = "the standard error needs the lists a second time, which batches do not give"
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "highest": 1.0}
 DATA = {
@@ -148,10 +149,16 @@ def cutoff_families(rows: Iterable[Row]) -> dict[str, list[tuple[int, Row]]]:
     return {name: sorted(own, key=lambda pair: pair[0]) for name, own in families.items() if len(own) > 1}
 
 
-def distributions(per_user: Mapping[str, Array]) -> Section:
-    """Return a histogram and quantiles of users' values for each metric."""
+def distributions(report: ReportValues) -> Section:
+    """Return a histogram and quantiles of users' values for each metric; of numbers of all lists users have none."""
     charts, cells = [], []
-    for metric, values in per_user.items():
+    effects = with_effects_of_settings(known_calls(report.per_user), report.settings)
+    lines = (
+        [f"{', '.join(name for name in report.per_user if name in effects)}: {NO_VALUES_OF_USERS}"] if effects else []
+    )
+    for metric, values in report.per_user.items():
+        if metric in effects:
+            continue
         known = values[np.isfinite(values)]
         if not len(known):
             continue
@@ -162,7 +169,7 @@ def distributions(per_user: Mapping[str, Array]) -> Section:
         quantiles = [one_figure(value) for value in np.quantile(known, list(QUANTILES.values())).tolist()]
         cells.append([metric, shown_count(len(known)), share(float(np.mean(known == 0))), *quantiles])
     head = ["metric", "users", "at 0", *QUANTILES]
-    return Section("Distribution over users", [Table("Values of users", head, cells)] if cells else [], charts)
+    return Section("Distribution over users", [Table("Values of users", head, cells)] if cells else [], charts, lines)
 
 
 def _bounds(metric: str, known: Array) -> tuple[float, float]:

@@ -271,6 +271,7 @@ def test_metrics_of_items_show_what_decides_them():
         {"fastrec": 21 / 54, "lenskit": 21 / 54, "evidently": 1 / 9, "warprec": 21 / 45}
     )
     assert why.sides["evidently"].steps == pytest.approx({"zeros": 3 / 36 - 21 / 54, "correction": 1 / 36, "ties": 0})
+    assert "evidently: the lists that matter most, of 4 with another effect on the metric" in repr(why)
     why = fastrec.explain("novelty@3", lists, like=["recommenders", "replay", "evidently"], history=history)
     assert "novelty 0" in str(why.sides["recommenders"].notes) and "item_feature" not in str(why)
     assert why.ours.options["unseen"] == "one" and why.ours.options["no_recs"] == "skip"

@@ -235,6 +235,15 @@ def test_compare_pairs_the_effects_of_users() -> None:
 EFFECTS = ("gini@2", "shannon_entropy@2", "personalization@2", "personalization(overlap=cosine)@2")
 
 
+def test_pages_draw_no_values_of_users_of_numbers_of_all_lists() -> None:
+    page = evaluate(LARGE, ["gini@6", "popularity@6", "personalization@6"]).to_html() or ""
+    assert "popularity@6: " in page and " users by value" in page
+    assert "gini@6: " not in page and "personalization@6: 1" not in page
+    assert "gini@6, personalization@6: a number of all lists together, so it has effects of lists" in page.replace(
+        "<wbr>", ""
+    )
+
+
 def with_values(lists: Any, by: Any = None) -> fastrec.Report:
     groups = None if by is None else [by[user] for user in lists]
     return fastrec.evaluate(lists, None, [*EFFECTS, "user_coverage@2"], n_items=9, per_user=True, groups=groups)
@@ -265,6 +274,8 @@ def test_compare_gives_the_difference_of_exposures() -> None:
     for name in EFFECTS:
         assert rows[name].difference == reports["b"][name] - reports["a"][name] != 0.0
         assert (rows[name].mean, rows[name].users) == (reports["b"][name], 40)
+        assert rows[name].wins is rows[name].ties is rows[name].losses is None  # of users, who have no such number
+    assert None not in rows["user_coverage@2"][10:13]
     assert {row.metric for row in found.segments["group"]} == {"user_coverage@2"}
     assert list(found.left_out) == [f"{name} within groups" for name in EFFECTS]
     (row,) = fastrec.compare(dict.fromkeys("ab", with_values({1: [], 2: []})), metrics="gini@2").rows
