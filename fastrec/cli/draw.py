@@ -16,7 +16,7 @@ from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.directions import Direction
 from fastrec.policies import LEFT_OUT, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, Policy
 from fastrec.report.definitions import known_call
-from fastrec.report.tables import estimated, order_of_lists, why_no_interval
+from fastrec.report.tables import estimated, order_of_lists, size_of_groups, why_no_interval
 from fastrec.show.numbers import (
     DASH,
     Gap,
@@ -75,7 +75,7 @@ def draw_report(console: Console, report: Report) -> None:
         sheet.line()
         sheet.table(Table("", [grouping, "users", *names], cells))
     sheet.line()
-    sheet.notes([*_missing_intervals(report), *counts(report)])
+    sheet.notes([*size_of_groups(report), *_missing_intervals(report), *counts(report)])
 
 
 def _numbers_of_users(estimates: Mapping[str, Estimate]) -> str:

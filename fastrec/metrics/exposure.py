@@ -120,7 +120,12 @@ def personalization(s: ListStatistics, *, overlap: Literal["k", "cosine"] = "k")
     if overlap == "k" and s.cutoff is None:
         raise MetricError("needs a cut-off, as in personalization@10, or overlap=cosine")
     key: tuple[Any, str] = (s.cutoff, "length" if overlap == "cosine" else "one")
-    return s.over_lists(lambda own: own.personalization(key), key[1], lambda own: own.personalization_effects(key))
+    return s.over_lists(
+        lambda own: own.personalization(key),
+        key[1],
+        lambda own: own.personalization_effects(key),
+        by_size=False,  # a mean over pairs of users
+    )
 
 
 def _over_segments(s: ListStatistics, what: str, exclude_seen: str, column: str | None) -> Over:

@@ -234,7 +234,7 @@ class Over(NamedTuple):
     `counted` are as in `Ratio`. `key` is what the accumulator must collect for this metric, such as a cut-off; for
     that it reads `sides`, too. `effects`, of the accumulator, says what each list adds: the standard error needs a
     second pass. `is_ordered`: whether it depends on the order of lists, so that tied scores are an error under
-    ``ties="expected"``.
+    ``ties="expected"``. `by_size`: whether more users change it, as more lists hold more distinct items.
     """
 
     accumulator: str
@@ -246,6 +246,7 @@ class Over(NamedTuple):
     sides: frozenset[str] = frozenset()
     effects: Callable[[Any], Any] | None = None
     is_ordered: bool = True
+    by_size: bool = False
 
 
 class UnseenRule(NamedTuple):
@@ -392,10 +393,13 @@ class ListStatistics(Statistics):
         weight: Weight = "one",
         effects: Callable[[Any], Any] | None = None,
         sides: Iterable[str] = (),
+        *,
+        by_size: bool = True,
     ) -> Over:
         """Return a metric of the exposure of items within k; see `fastrec.items.exposure` for what is counted."""
         own, counted = self.where(0.0, 0.0), self.any_of(self.n_rec)
-        return Over("exposure", value, None, own, counted, (self.cutoff, weight), frozenset(sides), effects)
+        key = self.cutoff, weight
+        return Over("exposure", value, None, own, counted, key, frozenset(sides), effects, by_size=by_size)
 
     def within_k(self, row: Row) -> Row:
         """Return min(k, row); `row` itself if nothing is cut."""

@@ -55,6 +55,7 @@ from fastrec.report.tables import (
     estimated,
     group_tables,
     order_of_lists,
+    size_of_groups,
     why_no_interval,
 )
 from fastrec.report.values import Label, ReportValues
@@ -230,7 +231,8 @@ class Report(Exported, ReportValues):
     def _tables(self) -> list[Table]:
         """Return a table of metrics over all users, then one by group."""
         by_group = (table._replace(title="", notes=()) for table in group_tables(self))
-        return with_notes([estimated(self), *by_group], [*why_no_interval(self), *warning_lines(self.warnings)])
+        notes = [*size_of_groups(self), *why_no_interval(self), *warning_lines(self.warnings)]
+        return with_notes([estimated(self), *by_group], notes)
 
     def _lead(self) -> list[str]:
         return [*self._notes(), f"fastrec {self.fastrec_version}"]

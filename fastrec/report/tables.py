@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrec.metrics.declaration import LISTS
 from fastrec.report.definitions import known_call
 from fastrec.report.plain import group_rows, rows_of
 from fastrec.report.soundness import known_calls, values_of_settings, with_effects_of_settings
@@ -37,6 +38,7 @@ __all__ = [
     "group_tables",
     "order_of_lists",
     "scales_of",
+    "size_of_groups",
     "why_no_interval",
 ]
 
@@ -44,6 +46,7 @@ Array = np.ndarray[Any, Any]
 Row = Mapping[str, Any]  # of `Report.to_rows`
 BINS = 20
 HEAD = ["metric", "mean", "95 % interval", "users"]
+FEW_USERS = "too few users are counted in the group or outside"
 OF_GROUPS = [*HEAD, "difference to the rest", "its 95 % interval"]
 NO_VALUES_OF_USERS = "a number of all lists together, so it has effects of lists and no values of users"
 NOT_REVIEWED = "the standard error needs the lists a second time, which batches do not give"
@@ -95,7 +98,9 @@ def group_tables(report: ReportValues) -> list[Table]:
             [str(row["group"]), *_estimate(row), *_drawn(gap, scales[row["metric"]])]
             for row, gap in zip(rows, gaps, strict=True)
         ]
-        tables.append(Table(f"By {grouping}", [grouping, *OF_GROUPS], cells, 2, _no_rest(gaps)))
+        unknown = [row["metric"] for row, gap in zip(rows, gaps, strict=True) if math.isnan(gap.low)]
+        notes = [*_no_rest(report, unknown), *size_of_groups(report)]
+        tables.append(Table(f"By {grouping}", [grouping, *OF_GROUPS], cells, 2, notes))
     return tables
 
 
@@ -104,12 +109,28 @@ def _estimate(row: Row) -> list[str]:
     return [row["metric"], one_figure(mean), span(mean, row["low"], row["high"]), shown_count(row["users"])]
 
 
-def _no_rest(gaps: Iterable[Gap]) -> list[str]:
-    """Return a note on missing differences to the rest, if there are any."""
-    unknown = any(math.isnan(gap.low) for gap in gaps)
-    return [
-        f"{DASH}: too few users are counted in the group or outside, or the metric needs the order of all rows"
-    ] * unknown
+def _no_rest(report: ReportValues, metrics: Iterable[str]) -> list[str]:
+    """Return notes on metrics without a difference to the rest, a line per reason."""
+    calls = known_calls(dict.fromkeys(metrics))
+    values = values_of_settings(calls, report.settings)
+    reasons: dict[str, dict[str, None]] = {}
+    for metric in metrics:
+        reason = FEW_USERS
+        if metric not in values:
+            reason = f"{FEW_USERS}, or the metric is no mean over users"
+        elif values[metric].over is not None:
+            reason = "no mean over users" if calls[metric].metric.family is LISTS else "needs the order of all rows"
+        reasons.setdefault(reason, {})[metric] = None
+    return [f"{DASH} of {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+
+
+def size_of_groups(report: ReportValues) -> list[str]:
+    """Return a line on the metrics that differ between groups of different sizes, if there are groups."""
+    calls = known_calls(report.estimates if report.groups else ())
+    values = values_of_settings(calls, report.settings)
+    names = [name for name, value in values.items() if value.over is not None and value.over.by_size]
+    verb = "depends" if len(names) == 1 else "depend"
+    return [f"{', '.join(names)} {verb} on the number of users of a group"] if names else []
 
 
 def scales_of(gaps: Iterable[tuple[str, Gap]]) -> dict[str, float]:
