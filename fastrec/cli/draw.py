@@ -16,7 +16,7 @@ from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.directions import Direction
 from fastrec.policies import LEFT_OUT, NO_RECS, NO_TRUTH, NO_TRUTH_OF_ROWS, ONE_CLASS, Policy
 from fastrec.report.definitions import known_call
-from fastrec.report.tables import estimated, order_of_lists, size_of_groups, why_no_interval
+from fastrec.report.tables import estimated, notes_on_data, order_of_lists, size_of_groups, why_no_interval
 from fastrec.show.numbers import (
     DASH,
     Gap,
@@ -118,19 +118,7 @@ def counts(report: Report) -> list[str]:
             lines.append(f"{users[policy.name]:,} {words}, {_treated(policy, report.settings)}")
     rows = [f"{data['rec_rows']:,} rows of lists"]
     rows += [f"{data['truth_rows']:,} of truth"] if data["truth_rows"] else []
-    for key, words in (
-        ("truth_rows_not_relevant", "of these not relevant"),
-        ("duplicates_in_recs", "duplicates in lists"),
-        ("duplicates_in_truth", "duplicates in truth"),
-        ("duplicates_in_reference", "duplicates in reference lists"),
-        ("excluded_items", "seen items removed"),
-        ("rec_rows_unseen", "rows of lists whose item has no popularity"),
-        ("rec_rows_without_features", "rows of lists whose item has no category or vector"),
-        ("users_without_history", "users without a history"),
-    ):
-        if data.get(key):
-            rows.append(f"{data[key]:,} {words}")
-    lines += [", ".join(rows), *order_of_lists(data)]
+    lines += [", ".join(rows), *notes_on_data(data), *order_of_lists(data)]
     if not math.isnan(data.get("truth_items_in_recs", math.nan)):
         lines.append(f"{share(data['truth_items_in_recs'])} of the relevant items are in the lists")
     return lines

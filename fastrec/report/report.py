@@ -54,6 +54,7 @@ from fastrec.report.tables import (
     distributions,
     estimated,
     group_tables,
+    notes_on_data,
     order_of_lists,
     size_of_groups,
     why_no_interval,
@@ -358,7 +359,7 @@ class Report(Exported, ReportValues):
             if self.users.get(name):
                 rules = self._rules(policies)
                 users.append(f"{self.users[name]:,} {meaning}{f' ({rules})' if rules else ''}")
-        notes = ["; ".join(users), *why_no_interval(self), *order_of_lists(self.data)]
+        notes = ["; ".join(users), *why_no_interval(self), *notes_on_data(self.data), *order_of_lists(self.data)]
         if self.groups:
             sizes = (
                 f"{grouping} ({sum(label != NO_LABEL for label in by_label):,})"

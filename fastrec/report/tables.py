@@ -36,6 +36,7 @@ __all__ = [
     "distributions",
     "estimated",
     "group_tables",
+    "notes_on_data",
     "order_of_lists",
     "scales_of",
     "size_of_groups",
@@ -72,6 +73,10 @@ DATA = {
     "rows": "rows",
     "positive_rows": "positive rows",
 }
+NOTED = (  # counts below printed reports, if they are not 0
+    *("truth_rows_not_relevant", "duplicates_in_recs", "duplicates_in_truth", "duplicates_in_reference"),
+    *("excluded_items", "rec_rows_unseen", "rec_rows_without_features", "users_without_history"),
+)
 MEANS = (  # count of rows, label of their mean per user, count of users without rows
     ("rec_rows", "mean length of the lists", "no_recs"),
     ("rows", "mean number of rows per user", "no_rows"),
@@ -220,6 +225,12 @@ def count_tables(
     nobody = "rows" in data and not users["total"]
     who = [] if nobody else [Table("Users", ["users", "policy", "number"], cells, 2)]
     return [*who, Table("Data", ["what", "number"], seen)]
+
+
+def notes_on_data(data: Mapping[str, int | float]) -> list[str]:
+    """Return a line on the rows and users that were left out or lack something; nothing if there are none."""
+    found = [f"{shown_count(int(data[name]))} {DATA[name]}" for name in NOTED if data.get(name)]
+    return [", ".join(found)] if found else []
 
 
 def order_of_lists(data: Mapping[str, int | float]) -> list[str]:

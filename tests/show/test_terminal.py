@@ -275,3 +275,10 @@ def test_an_explanation_of_rows_without_users_has_no_number_of_users():
     why = fastrec.explain_scores("auc", [1, 0, 1], [0.5, 0.2, 0.7], like="sklearn")
     text = "\n".join(drawn(lambda console: drawings.draw_explanation(console, why), 80))
     assert "users" not in text and "users" not in why.to_markdown()
+
+
+def test_reports_print_what_items_and_users_lack_as_the_shell_does() -> None:
+    metrics = ["novelty(unseen=drop)@3", "repeat_ratio@3"]
+    report = fastrec.evaluate([[1, 2, 7], [1, 3, 8]], None, metrics, history=[[1, 2, 3], []])
+    line = "2 rows of lists whose item has no popularity, 1 users without a history"
+    assert line in repr(report).splitlines() and line in drawings.counts(report)
