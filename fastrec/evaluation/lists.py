@@ -45,6 +45,7 @@ from fastrec.inputs.lists import AboutUsers, Lists, Names, Prepared, Settings, f
 from fastrec.inputs.sides import shared_rows
 from fastrec.inputs.slots import BatchSides
 from fastrec.kernels import codes as op
+from fastrec.metrics.calls import of_lists_instead
 from fastrec.metrics.declaration import LISTS
 from fastrec.metrics.plan import Asked, Plan, Policies, make_plan
 from fastrec.metrics.providers import register_later
@@ -90,7 +91,7 @@ class Evaluator(BaseEvaluator):
         policies = wanted.fill(given)
         for call in wanted.calls:
             if call.metric.family is not LISTS:
-                raise MetricError(f"{call.text} {call.metric.family.entry}")
+                raise MetricError(f"{call.text} {call.metric.family.entry}{of_lists_instead(call.metric)}")
         self._items = None if given["items"] is None else read_items(given["items"])
         is_counted = isinstance(given["history"], HistoryCounts)  # engines pass the rows with each batch
         self._history = None if is_counted else read_once(given["history"], "history")
@@ -450,6 +451,9 @@ def read_no_truth(
             raise
         wanted_metrics("rows", like, metrics, k, min_gain)  # raises for metrics that the tool has for neither
         return False
+    for call in calls:
+        if of_lists and (instead := of_lists_instead(call.metric)):
+            raise MetricError(f"{call.text} is a metric of scored rows{instead}")
     if not all(call.metric.family is LISTS for call in calls):
         return False
     plan = make_plan(calls, Asked(n_items=MAX_ITEMS))

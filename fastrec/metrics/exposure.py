@@ -22,7 +22,7 @@ Discount = Literal["none", "log2", "log2_flat2", "rbp"] | Table
     range=(0, None),
     formula="#{i: c_i > 0} / n",
     source="Herlocker et al. 2004; Ge et al. 2010",
-    aliases=("catalog_coverage",),
+    aliases=("catalog_coverage", "catalogue_coverage"),
 )
 def item_coverage(s: ListStatistics, *, denominator: Literal["n_items", "history", "one"] = "n_items") -> Over:
     """Share of the catalogue that is in at least one list.

@@ -122,6 +122,7 @@ FAULTS = {
         "error: rbo: p=1 must be a number above 0 and below 1",
     ),
     "a wrong name": (["recs.csv", "-m", "noveltie@2", "--items", "shop.csv"], "did you mean 'novelty'?"),
+    "a name of rows": (["recs.csv", "-m", "calibration", "--items", "shop.csv"], "for lists there is miscalibration"),
     "a wrong name of a tool": (
         ["recs.csv", "-m", "miuf@2", "--history", "seen.csv", "--like", "recbole"],
         "RecBole has no metric 'miuf@2'; known: precision, ",
