@@ -320,7 +320,8 @@ def test_compare_names_the_metrics_of_exposure_that_it_cannot_pair() -> None:
     metrics = ["item_coverage@6", "gini@6", "personalization@6", "popularity@6"]
     found = fastrec.compare({"whole": evaluate(LARGE, metrics), "cut": evaluate(other, metrics)}, n_rounds=10)
     assert list(dict.fromkeys(row.metric for row in found.rows)) == ["gini@6", "personalization@6", "popularity@6"]
-    assert found.left_out == {"item_coverage@6": "is not a plain mean of users' values, which compare needs"}
+    why = "is a number of all lists together without a known standard error, which compare needs"
+    assert found.left_out == {"item_coverage@6": why}
     batches = {"whole": streamed(LARGE, metrics), "cut": streamed(other, metrics)}
     found = fastrec.compare(batches, n_rounds=10)
     assert [row.metric for row in found.rows] == ["popularity@6"]
@@ -366,6 +367,21 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         "category_entropy@3",
         {"items": {item: {"category": "A" if item < 6 else None} for item in range(1, 7)}},
         r"^1 items of the lists, such as item 6, have no value in the items column 'category'; .* no_features='drop'",
+    ),
+    "an item without row for its category": (
+        "category_entropy@3",
+        {"items": {item: {"category": "A" if item < 5 else None} for item in range(1, 6)}},
+        r"^1 items of the lists, such as item 6, are not in items; leave them out with no_features='drop'",
+    ),
+    "no vectors": (
+        "intra_list_diversity@3",
+        {"items": {item: {"category": "A"} for item in range(7)}},
+        r"^items has no column 'features'; columns: category; distance=cosine .* vectors, .*=jaccard .* categories$",
+    ),
+    "a history of strings": (
+        "novelty@3",
+        {"history": [["a"], ["b"], [], []]},
+        r"on all sides, found recs: integers, truth: integers, history: strings$",
     ),
     "no such column": (
         "category_entropy(column=genre)@3",
