@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec._version import __version__
+from fastrec.metrics.recipe import is_unknown
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_data
 from fastrec.report.soundness import known_calls, with_effects_of_settings
@@ -157,7 +158,9 @@ class Explanation(Shown):
         for tool, side in self.sides.items():
             if tool != OURS and not self.brief:
                 lines += [f"{side.version} calls it {side.name}, here {side.metric}", *(f"  {n}" for n in side.notes)]
-        lines += [f"{tool}: {why}" for tool, why in self.absent.items()]
+        if unknown := [tool for tool, why in self.absent.items() if is_unknown(why)]:
+            lines.append(f"no such metric: {', '.join(unknown)}")
+        lines += [f"{tool}: {why}" for tool, why in self.absent.items() if tool not in unknown]
         marks = "no option differs" if len(self.sides) > 1 else "no other tool has it"
         if names:
             marks = f"* differs from {OURS}"

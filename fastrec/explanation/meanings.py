@@ -13,7 +13,7 @@ from fastrec.explanation.explanation import OURS, POLICIES, Side
 from fastrec.metrics.calls import make_call, parse
 from fastrec.metrics.declaration import LISTS, ROWS, Call, print_value
 from fastrec.metrics.plan import UNREAD, Asked, Plan, make_plan
-from fastrec.metrics.recipe import DEFAULT_POLICIES, Recipe
+from fastrec.metrics.recipe import DEFAULT_POLICIES, Recipe, is_unknown
 from fastrec.metrics.recipes import RECIPES, find_recipe
 from fastrec.metrics.statistics import UnseenRule
 from fastrec.policies import NO_FEATURES, NO_HISTORY
@@ -32,10 +32,9 @@ class Meaning(NamedTuple):
 
     def side(self, given: Mapping[str, Any]) -> Side:
         """Return the side with the definition, without numbers."""
-        version, notes = __version__, []
+        version, notes = __version__, list[str]()
         if self.recipe is not None:
-            version, about = self.recipe.version, self.recipe.notes_of.get(self.call.metric.name)
-            notes = [*self.recipe.notes, *([] if about is None else [about])]
+            version, notes = self.recipe.version, self.recipe.notes_on(self.call.metric.name)
         return Side(self.tool, version, self.name, self.call.text, self.options(given), tuple(notes))
 
     def options(self, given: Mapping[str, Any]) -> dict[str, str]:
@@ -152,7 +151,13 @@ def _find_ours(metric: str, theirs: list[Call], errors: list[MetricError]) -> Ca
     except MetricError as error:
         if theirs:
             return _default(theirs[0])
-        raise (errors[0] if len(errors) == 1 else error) from None
+        of_tool = len(errors) == 1 and not (is_unknown(str(errors[0])) and _suggests(error) > _suggests(errors[0]))
+        raise (errors[0] if of_tool else error) from None
+
+
+def _suggests(error: MetricError) -> bool:
+    """Return whether an error suggests another name."""
+    return "did you mean" in str(error)
 
 
 def _default(call: Call) -> Call:

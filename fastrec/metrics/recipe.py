@@ -17,6 +17,7 @@ from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
 
 __all__ = ["ABOVE_0", "DEFAULT_POLICIES", "Recipe"]
 
+HAS_NO_METRIC = " has no metric"
 WORDS = {"lists": "lists", "rows": "scored rows"}
 ABOVE_0 = 5e-324  # as min_gain: the smallest number above 0
 DEFAULT_POLICIES = {policy.name: policy.default for policy in (TIES, NO_TRUTH, NO_RECS, DUPLICATES)}
@@ -42,13 +43,19 @@ class Recipe:
     declined: Mapping[str, str] = field(default_factory=dict)  # its metrics that fastrec cannot reproduce -> why
     spelled: Mapping[str, str] = field(default_factory=dict)  # its own names of metrics -> their names here
     lacking: str = ""  # its own names of metrics that fastrec does not have yet; * stands for anything
-    notes: tuple[str, ...] = ()
-    notes_of: Mapping[str, str] = field(default_factory=dict)  # one of our metrics -> what to know about its number
+    notes: tuple[str, ...] = ()  # about all its metrics
+    notes_of: Mapping[str, str] = field(
+        default_factory=dict
+    )  # our names of metrics -> what to know about their numbers
 
     @property
     def policies(self) -> dict[str, str]:
         """Its treatment of ties, users and duplicates, unless a call sets another."""
         return {"ties": self.ties, "no_truth": self.no_truth, "no_recs": self.no_recs, "duplicates": "error"}
+
+    def notes_on(self, metric: str) -> list[str]:
+        """Return what to know about the number of one of our metrics, by its name without options."""
+        return [*(note for names, note in self.notes_of.items() if metric in names.split()), *self.notes]
 
     def translate(
         self, metrics: str | Iterable[str] | None, k: Any, kind: str, min_gain: Any = None
@@ -59,7 +66,7 @@ class Recipe:
         """
         known = self.lists if kind == "lists" else self.rows
         if not known:
-            raise MetricError(f"{self.tool} has no metrics of {WORDS[kind]}")
+            raise MetricError(f"{self.tool}{HAS_NO_METRIC}s of {WORDS[kind]}")
         usual_k = [DEFAULT_K] if metrics is None and k is None else []
         if metrics is None:
             metrics = [name for name in FAMILIES[kind].usual if name in known]
@@ -101,6 +108,11 @@ class Recipe:
         return found
 
 
+def is_unknown(why: str) -> bool:
+    """Return whether an error says only that a tool has no metric of a name, not why."""
+    return HAS_NO_METRIC in why
+
+
 @functools.lru_cache(maxsize=4096)
 def _find(recipe: Recipe, text: str, kind: str) -> Call:
     """Return our equivalent of a metric of a tool, on lists or on rows."""
@@ -128,7 +140,7 @@ def _why_not(recipe: Recipe, text: str, kind: str) -> str:
         return f"{asked} of {recipe.tool} is a metric of {WORDS[other]}"
     if any(_is_form_of(name, text) for name in recipe.lacking.split()):
         return f"fastrec does not have {asked} of {recipe.tool} yet"
-    return f"{recipe.tool} has no metric {shown(text)}{nearest(base, list(known))}"
+    return f"{recipe.tool}{HAS_NO_METRIC} {shown(text)}{nearest(base, list(known))}"
 
 
 def _matches(name: str, text: str) -> re.Match[str] | None:
