@@ -117,8 +117,10 @@ def test_what_has_no_room_is_said_in_one_line(reports):
     shown = {}
     for width in (80, 60):
         shown[width] = drawn(lambda console: drawings.draw_comparison(console, found, reports), width)
-    said = [line for line in shown[60] if line.startswith("no room")]
-    assert said == ["no room in 60 columns for: p, interval"]
+    (at,) = (n for n, line in enumerate(shown[60]) if line.startswith("no room"))
+    title = f"difference {' - '.join(reversed(list(reports)[:2]))}"
+    said = f"no room in 60 columns for: p in '{title}'; interval in '{title}, by a grouping of users'"
+    assert " ".join(shown[60][at : at + 3]).startswith(said)
     heads = {width: [line.split() for line in lines if line.startswith("metric")] for width, lines in shown.items()}
     grouping = ["a", "grouping", "of", "users"]
     assert heads[60] == [
@@ -142,6 +144,9 @@ def test_users_are_dropped_before_intervals():
     lines = drawn(lambda console: drawings.draw_report(console, few), 40)
     assert lines[0].split() == ["metric", "mean", "95", "%", "interval"]
     assert "no room in 40 columns for: users" in lines
+    labelled = fastrec.evaluate([[1, 2], [3, 4]], [[1], [3]], ["recall@10"], by=None, groups={"of": ["a", "b"]})
+    lines = drawn(lambda console: drawings.draw_report(console, labelled), 40)
+    assert "no room in 40 columns for: users in" in lines and lines.index("'metric'") > 0
     lines = drawn(lambda console: drawings.draw_report(console, few), 20)
     assert lines[0].split() == ["metric", "mean"]
     assert max(map(len, lines)) <= 22
