@@ -15,6 +15,7 @@ from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.explanation.answers import Numbers
 from fastrec.explanation.explanation import OURS, Explanation
 from fastrec.explanation.meanings import meanings_of
+from fastrec.metrics.recipe import NoMetricError
 from fastrec.report.report import Report
 
 __all__ = ["explain", "explain_scores"]
@@ -147,7 +148,9 @@ def explain_side(
         numbers = Numbers(evaluate_data, dict(options), known, sides)
         sides = {tool: numbers.complete(tool, n_shown) for tool in sides}
         warnings = numbers.warnings
-    return Explanation(known[OURS].call.text, sides, absent, brief=like is None, warnings=warnings)
+    unknown = tuple(tool for tool, error in absent.items() if isinstance(error, NoMetricError))
+    why = {tool: str(error) for tool, error in absent.items()}
+    return Explanation(known[OURS].call.text, sides, why, brief=like is None, warnings=warnings, unknown=unknown)
 
 
 def _named_here(metric: str, like: str | Iterable[str] | None, given: Mapping[str, Any]) -> str:

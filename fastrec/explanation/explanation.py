@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec._version import __version__
-from fastrec.metrics.recipe import is_unknown
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import plain_data
 from fastrec.report.soundness import known_calls, with_effects_of_settings
@@ -81,6 +80,7 @@ class Explanation(Shown):
     absent : {tool: why it has no such metric}, if `like` was not given.
     warnings : reasons to doubt the numbers, as in `Report`; empty without data.
     brief : whether the printed form leaves out the notes on each tool, as if `like` was not given.
+    unknown : tools of `absent` that only lack the metric, with no other reason.
 
     Examples
     --------
@@ -98,6 +98,7 @@ class Explanation(Shown):
     absent: Mapping[str, str]
     brief: bool = False
     warnings: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @property
     def ours(self) -> Side:
@@ -158,9 +159,9 @@ class Explanation(Shown):
         for tool, side in self.sides.items():
             if tool != OURS and not self.brief:
                 lines += [f"{side.version} calls it {side.name}, here {side.metric}", *(f"  {n}" for n in side.notes)]
-        if unknown := [tool for tool, why in self.absent.items() if is_unknown(why)]:
-            lines.append(f"no such metric: {', '.join(unknown)}")
-        lines += [f"{tool}: {why}" for tool, why in self.absent.items() if tool not in unknown]
+        if self.unknown:
+            lines.append(f"no such metric: {', '.join(self.unknown)}")
+        lines += [f"{tool}: {why}" for tool, why in self.absent.items() if tool not in self.unknown]
         marks = "no option differs" if len(self.sides) > 1 else "no other tool has it"
         if names:
             marks = f"* differs from {OURS}"

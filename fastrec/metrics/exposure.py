@@ -36,11 +36,12 @@ def item_coverage(s: ListStatistics, *, denominator: Literal["n_items", "history
     0.6666666666666666
     """
     if denominator == "history":
-        return s.over_lists(
+        found = s.over_lists(
             lambda own: own.coverage((s.cutoff, "history"), None), "history", sides=["history", "popularity"]
         )
+        return found._replace(by_size=True)
     n_items = s.n_items if denominator == "n_items" else None
-    return s.over_lists(lambda own: own.coverage((s.cutoff, "one"), n_items))
+    return s.over_lists(lambda own: own.coverage((s.cutoff, "one"), n_items))._replace(by_size=True)
 
 
 @ranking_metric(
@@ -74,7 +75,8 @@ def gini(
     key: Any = s.cutoff, weight_of(discount, p)
     n_items = s.n_items if zeros == "include" else None
     of = key, n_items, correction
-    return s.over_lists(lambda own: own.gini(*of), key[1], lambda own: own.gini_effects(*of))
+    found = s.over_lists(lambda own: own.gini(*of), key[1], lambda own: own.gini_effects(*of))
+    return found._replace(by_size=True)
 
 
 @ranking_metric(range=(0, None), formula="-sum of (c_i / N) log(c_i / N)", source="Shannon 1948")
@@ -100,7 +102,8 @@ def shannon_entropy(
     key: Any = s.cutoff, weight_of(discount, p)
     n_items = s.n_items if normalize == "n_items" else None
     of = key, base, n_items
-    return s.over_lists(lambda own: own.entropy(*of), key[1], lambda own: own.entropy_effects(*of))
+    found = s.over_lists(lambda own: own.entropy(*of), key[1], lambda own: own.entropy_effects(*of))
+    return found._replace(by_size=True)
 
 
 @ranking_metric(range=(0, 1), formula="1 - mean overlap of two lists", source="Zhou et al. 2010")
@@ -120,12 +123,7 @@ def personalization(s: ListStatistics, *, overlap: Literal["k", "cosine"] = "k")
     if overlap == "k" and s.cutoff is None:
         raise MetricError("needs a cut-off, as in personalization@10, or overlap=cosine")
     key: tuple[Any, str] = (s.cutoff, "length" if overlap == "cosine" else "one")
-    return s.over_lists(
-        lambda own: own.personalization(key),
-        key[1],
-        lambda own: own.personalization_effects(key),
-        by_size=False,  # a mean over pairs of users
-    )
+    return s.over_lists(lambda own: own.personalization(key), key[1], lambda own: own.personalization_effects(key))
 
 
 def _over_segments(s: ListStatistics, what: str, exclude_seen: str, column: str | None) -> Over:

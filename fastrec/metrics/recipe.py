@@ -9,18 +9,23 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from fastrec.checks import listed_in_order, nearest
+from fastrec.checks import listed_in_order, near_name, nearest
 from fastrec.exceptions import Argument, InputTypeError, MetricError, cut_value, shown
 from fastrec.metrics.calls import DEFAULT_K, parse, read_cutoffs, read_k, refuse_long
 from fastrec.metrics.declaration import FAMILIES, Call
 from fastrec.policies import DUPLICATES, NO_RECS, NO_TRUTH, TIES
 
-__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "Recipe"]
+__all__ = ["ABOVE_0", "DEFAULT_POLICIES", "NoMetricError", "Recipe"]
 
-HAS_NO_METRIC = " has no metric"
 WORDS = {"lists": "lists", "rows": "scored rows"}
 ABOVE_0 = 5e-324  # as min_gain: the smallest number above 0
 DEFAULT_POLICIES = {policy.name: policy.default for policy in (TIES, NO_TRUTH, NO_RECS, DUPLICATES)}
+
+
+class NoMetricError(MetricError):
+    """Error that says no more than that a tool lacks a metric; `has_near`: it has one with a similar name."""
+
+    has_near = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +71,7 @@ class Recipe:
         """
         known = self.lists if kind == "lists" else self.rows
         if not known:
-            raise MetricError(f"{self.tool}{HAS_NO_METRIC}s of {WORDS[kind]}")
+            raise NoMetricError(f"{self.tool} has no metrics of {WORDS[kind]}")
         usual_k = [DEFAULT_K] if metrics is None and k is None else []
         if metrics is None:
             metrics = [name for name in FAMILIES[kind].usual if name in known]
@@ -108,11 +113,6 @@ class Recipe:
         return found
 
 
-def is_unknown(why: str) -> bool:
-    """Return whether an error says only that a tool has no metric of a name, not why."""
-    return HAS_NO_METRIC in why
-
-
 @functools.lru_cache(maxsize=4096)
 def _find(recipe: Recipe, text: str, kind: str) -> Call:
     """Return our equivalent of a metric of a tool, on lists or on rows."""
@@ -121,26 +121,28 @@ def _find(recipe: Recipe, text: str, kind: str) -> Call:
         found, call = _matches(name, text), parse(ours)
         if found is not None and (found["k"] is None or call.metric.family.takes_cutoffs):
             return replace(call, k=read_k(found["k"], text))
-    raise MetricError(_why_not(recipe, text, kind))
+    raise _why_not(recipe, text, kind)
 
 
-def _why_not(recipe: Recipe, text: str, kind: str) -> str:
-    """Say why a string names no metric of a tool on lists or on rows."""
+def _why_not(recipe: Recipe, text: str, kind: str) -> MetricError:
+    """Return the error that says why a string names no metric of a tool on lists or on rows."""
     other = "rows" if kind == "lists" else "lists"
     known, others = getattr(recipe, kind), getattr(recipe, other)
     asked = cut_value(text)
     for name, why in recipe.declined.items():
         if _matches(name, text) or _is_form_of(name, text):
-            return f"fastrec cannot reproduce {asked} of {recipe.tool}: {why}"
+            return MetricError(f"fastrec cannot reproduce {asked} of {recipe.tool}: {why}")
     base = "".join(text.split()).partition("@")[0]
     for name, ours in [*recipe.spelled.items(), *zip(known, known, strict=True)]:
         if _is_form_of(name, text) and "(" not in text and base != ours:
-            return f"{asked} of {recipe.tool} is called {ours!r} here"
+            return MetricError(f"{asked} of {recipe.tool} is called {ours!r} here")
     if any(_matches(name, text) or _is_form_of(name, text) for name in others):
-        return f"{asked} of {recipe.tool} is a metric of {WORDS[other]}"
+        return MetricError(f"{asked} of {recipe.tool} is a metric of {WORDS[other]}")
     if any(_is_form_of(name, text) for name in recipe.lacking.split()):
-        return f"fastrec does not have {asked} of {recipe.tool} yet"
-    return f"{recipe.tool}{HAS_NO_METRIC} {shown(text)}{nearest(base, list(known))}"
+        return MetricError(f"fastrec does not have {asked} of {recipe.tool} yet")
+    error = NoMetricError(f"{recipe.tool} has no metric {shown(text)}{nearest(base, list(known))}")
+    error.has_near = near_name(base, known) is not None
+    return error
 
 
 def _matches(name: str, text: str) -> re.Match[str] | None:

@@ -393,13 +393,10 @@ class ListStatistics(Statistics):
         weight: Weight = "one",
         effects: Callable[[Any], Any] | None = None,
         sides: Iterable[str] = (),
-        *,
-        by_size: bool = True,
     ) -> Over:
         """Return a metric of the exposure of items within k; see `fastrec.items.exposure` for what is counted."""
         own, counted = self.where(0.0, 0.0), self.any_of(self.n_rec)
-        key = self.cutoff, weight
-        return Over("exposure", value, None, own, counted, key, frozenset(sides), effects, by_size=by_size)
+        return Over("exposure", value, None, own, counted, (self.cutoff, weight), frozenset(sides), effects)
 
     def within_k(self, row: Row) -> Row:
         """Return min(k, row); `row` itself if nothing is cut."""
